@@ -1,0 +1,36 @@
+#ifndef HEARTH_ENGINE_BASE_SHA256_H_
+#define HEARTH_ENGINE_BASE_SHA256_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace hearth {
+
+/// SHA-256, by OpenSSL. Thread-compatible.
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+
+  /// Appends to the message.
+  void Update(absl::Span<const std::byte> data);
+  void Update(absl::string_view text);
+
+  /// The digest of the message so far, 64 hexadecimal digits; more may be
+  /// appended afterwards.
+  std::string HexDigest() const;
+
+ private:
+  struct Context;
+  std::unique_ptr<Context> context_;
+};
+
+}  // namespace hearth
+
+#endif  // HEARTH_ENGINE_BASE_SHA256_H_

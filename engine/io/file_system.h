@@ -1,0 +1,129 @@
+#ifndef HEARTH_ENGINE_IO_FILE_SYSTEM_H_
+#define HEARTH_ENGINE_IO_FILE_SYSTEM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+/// The seam through which all files of the engine are reached, so that tests
+/// can make any call fail (see faulty_file_system.h). Errors name the path, and
+/// the offset where there is one: NOT_FOUND, PERMISSION_DENIED,
+/// RESOURCE_EXHAUSTED (no space), UNAVAILABLE (EIO), and so on.
+
+namespace hearth::io {
+
+/// What is known of a file without opening it.
+struct FileInfo {
+  uint64_t size_bytes = 0;
+  absl::Time modified;
+  bool is_regular = false;
+  bool is_directory = false;
+};
+
+/// A file open for reading. Thread-safe. Closes when destroyed.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+
+  /// Fills `out` with the bytes at `offset`. DATA_LOSS, naming the offset, if
+  /// the file ends before; short reads are continued, and EIO is tried again
+  /// up to 3 times.
+  virtual absl::Status Read(uint64_t offset, absl::Span<std::byte> out) = 0;
+
+  /// The open file's own state.
+  virtual absl::StatusOr<FileInfo> Info() = 0;
+
+  /// Its path, for messages.
+  virtual const std::string& path() const = 0;
+};
+
+/// A file being written. Single-owner. Destroying it without Close loses
+/// nothing but the error.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+
+  /// Writes all of `data` at the end.
+  virtual absl::Status Append(absl::Span<const std::byte> data) = 0;
+
+  /// Writes all of `data` at `offset`.
+  virtual absl::Status Write(uint64_t offset,
+                             absl::Span<const std::byte> data) = 0;
+
+  /// Reserves space for `size_bytes` in all, so that a full disk shows now;
+  /// RESOURCE_EXHAUSTED names the bytes needed.
+  virtual absl::Status Allocate(uint64_t size_bytes) = 0;
+
+  /// Makes the contents durable. After an error the file must be abandoned: a
+  /// second Sync could succeed over lost data.
+  virtual absl::Status Sync() = 0;
+
+  virtual absl::Status Close() = 0;
+};
+
+/// A file mapped read-only. Thread-safe; unmaps when destroyed. Pages that
+/// cannot be read raise SIGBUS, as with every mapping.
+class MappedFile {
+ public:
+  virtual ~MappedFile() = default;
+  virtual absl::Span<const std::byte> data() const = 0;
+};
+
+/// How a mapping will be read.
+enum class AccessPattern { kRandom, kSequential };
+
+/// Files by path. Thread-safe.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  /// Opens a regular file; INVALID_ARGUMENT for anything else.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(
+      const std::string& path) = 0;
+
+  /// Creates a file, or empties the one there is.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      const std::string& path) = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<MappedFile>> Map(
+      const std::string& path, AccessPattern pattern) = 0;
+
+  virtual absl::StatusOr<FileInfo> Stat(const std::string& path) = 0;
+
+  /// Names (not paths) in a directory, sorted.
+  virtual absl::StatusOr<std::vector<std::string>> List(
+      const std::string& directory) = 0;
+
+  /// Creates a directory; fine if it is there.
+  virtual absl::Status CreateDirectory(const std::string& path) = 0;
+
+  /// Replaces `to` atomically. Durable after SyncDirectory of its parent.
+  virtual absl::Status Rename(const std::string& from,
+                              const std::string& to) = 0;
+
+  /// Removes a file, or a directory with all it holds; fine if it is absent.
+  virtual absl::Status RemoveTree(const std::string& path) = 0;
+
+  /// Makes the creation, renaming and removal of entries durable.
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+
+  /// Bytes that an ordinary user may still write on the file system of `path`.
+  virtual absl::StatusOr<uint64_t> FreeBytes(const std::string& path) = 0;
+
+  /// The machine's file system.
+  static FileSystem& Posix();
+};
+
+/// `directory` + "/" + `name`.
+std::string JoinPath(const std::string& directory, const std::string& name);
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_FILE_SYSTEM_H_

@@ -1,0 +1,48 @@
+#ifndef HEARTH_ENGINE_JOB_OBSERVER_H_
+#define HEARTH_ENGINE_JOB_OBSERVER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/job/report.h"
+
+namespace hearth::job {
+
+/// How far a job is.
+struct Progress {
+  /// What is being done: "training", "validating", "testing", "features", ...
+  std::string phase;
+  /// Batches or bytes of this phase, done and in all (0 = unknown).
+  uint64_t done = 0;
+  uint64_t total = 0;
+  /// From 1, and their number; 0 outside training.
+  uint32_t epoch = 0;
+  uint32_t epochs = 0;
+  /// Of the last training batch.
+  std::optional<double> loss;
+};
+
+enum class Severity { kInfo, kWarning, kError };
+
+/// Hears what a running job has to tell. Called from the job's thread only;
+/// must not block for long.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  /// PREPARING is over: the job has all that it needs and starts its work.
+  virtual void OnRunning() = 0;
+
+  /// Called for every batch or block: the observer drops what is too much.
+  virtual void OnProgress(const Progress& progress) = 0;
+
+  /// An epoch is over, its validation included. A resumed job repeats none.
+  virtual void OnEpoch(const EpochReport& epoch) = 0;
+
+  virtual void OnLog(Severity severity, const std::string& text) = 0;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_OBSERVER_H_

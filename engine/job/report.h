@@ -1,0 +1,46 @@
+#ifndef HEARTH_ENGINE_JOB_REPORT_H_
+#define HEARTH_ENGINE_JOB_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/strategy/strategy.h"
+
+namespace hearth::job {
+
+/// One epoch of training; the figures are those of the training pass alone.
+struct EpochReport {
+  /// From 1.
+  uint32_t epoch = 0;
+  /// Mean training loss, weighted by the batches' seeds.
+  double loss = 0;
+  /// Absent without validation nodes.
+  std::optional<double> valid_accuracy;
+  strategy::PassReport training;
+  strategy::PassReport validation;
+};
+
+/// What a train job did.
+struct TrainReport {
+  std::vector<EpochReport> epochs;
+  /// Absent until the end, or without test nodes.
+  std::optional<double> test_accuracy;
+  strategy::PassReport test;
+  /// Highest sampled RssAnon + RssShmem of the process while the job ran.
+  uint64_t peak_memory_bytes = 0;
+  /// Hexadecimal SHA-256 of all training batch losses as little-endian
+  /// float32, in order.
+  std::string loss_digest;
+  /// The epoch, from 1, whose weights were kept.
+  uint32_t kept_epoch = 0;
+  /// Folder with model.safetensors and config.json.
+  std::string model_path;
+  /// How often the job went on from a checkpoint.
+  uint32_t resumes = 0;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_REPORT_H_

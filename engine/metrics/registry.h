@@ -1,0 +1,72 @@
+#ifndef HEARTH_ENGINE_METRICS_REGISTRY_H_
+#define HEARTH_ENGINE_METRICS_REGISTRY_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace hearth::metrics {
+
+/// Label names and values of a series.
+using Labels = std::map<std::string, std::string>;
+
+/// One time series: exists as long as the handle. Thread-safe.
+class Counter {
+ public:
+  virtual ~Counter() = default;
+  /// REQUIRES: amount >= 0.
+  virtual void Add(double amount) = 0;
+};
+
+/// See Counter.
+class Gauge {
+ public:
+  virtual ~Gauge() = default;
+  virtual void Set(double value) = 0;
+};
+
+/// See Counter.
+class Histogram {
+ public:
+  virtual ~Histogram() = default;
+  virtual void Observe(double value) = 0;
+};
+
+/// Makes time series over prometheus-cpp, for the rest of the engine and the
+/// server. Names follow Prometheus' rules: prefix "hearth_", base units,
+/// counters end in "_total". Asking again for the same name and labels while a
+/// handle lives shares the series. REQUIRES: one help text and one type per
+/// name. Thread-safe; must outlive its handles.
+class Registry {
+ public:
+  virtual ~Registry() = default;
+
+  virtual std::unique_ptr<Counter> NewCounter(const std::string& name,
+                                              const std::string& help,
+                                              const Labels& labels) = 0;
+  virtual std::unique_ptr<Gauge> NewGauge(const std::string& name,
+                                          const std::string& help,
+                                          const Labels& labels) = 0;
+  virtual std::unique_ptr<Histogram> NewHistogram(
+      const std::string& name, const std::string& help, const Labels& labels,
+      const std::vector<double>& bounds) = 0;
+
+  /// All series in Prometheus' text format.
+  virtual std::string Text() const = 0;
+
+  /// Serves Text over HTTP at "/metrics" of `address` ("127.0.0.1:9600"; port
+  /// 0 = any) until destroyed. One per registry.
+  virtual absl::Status Serve(const std::string& address) = 0;
+
+  /// The port that Serve took; 0 = none.
+  virtual int port() const = 0;
+};
+
+std::unique_ptr<Registry> NewRegistry();
+
+}  // namespace hearth::metrics
+
+#endif  // HEARTH_ENGINE_METRICS_REGISTRY_H_

@@ -1,0 +1,80 @@
+#ifndef HEARTH_ENGINE_PIPELINE_PIPELINE_H_
+#define HEARTH_ENGINE_PIPELINE_PIPELINE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/base/clock.h"
+
+namespace hearth::pipeline {
+
+/// What flows through a pipeline; stages downcast to what they know.
+class Item {
+ public:
+  virtual ~Item() = default;
+};
+
+/// One stage: `work` is applied to every item.
+struct Stage {
+  std::string name;
+  /// Threads. Each gets its number, 0 .. width - 1, with the call, so that it
+  /// can own scratch memory.
+  int width = 1;
+  /// Items that may wait in the queue after this stage.
+  int queue_capacity = 2;
+  /// Called from the stage's threads, for different items at the same time.
+  std::function<absl::Status(int thread, Item& item)> work;
+};
+
+/// Where a stage's time went, summed over its threads, and what waits behind
+/// it now.
+struct StageStats {
+  std::string name;
+  int threads = 0;
+  double busy_seconds = 0;
+  double starved_seconds = 0;
+  double blocked_seconds = 0;
+  int64_t items = 0;
+  /// Items in the queue after the stage.
+  int64_t queue_length = 0;
+};
+
+/// Runs items 0 .. n-1 through stages joined by bounded queues and hands them,
+/// in order, to a sink on the calling thread. Generic: knows no graph.
+///
+/// Items enter and leave every stage's queue in order of their number,
+/// whatever the widths, so the sink sees the same sequence with 1 and with 4
+/// threads. The first stage makes items by `make(number)`.
+///
+/// The first error of a stage or the sink stops everything and is returned; a
+/// requested stop returns CANCELLED. Either way all threads have ended and all
+/// items are destroyed when Run returns.
+class Pipeline {
+ public:
+  virtual ~Pipeline() = default;
+
+  /// Blocks until all items have passed the sink. Call once.
+  virtual absl::Status Run(
+      int64_t num_items,
+      const std::function<std::unique_ptr<Item>(int64_t number)>& make,
+      const std::function<absl::Status(Item& item)>& sink,
+      std::stop_token stop) = 0;
+
+  /// One entry per stage and a last one, `sink_name`, for the sink. May be
+  /// called from any thread at any time.
+  virtual std::vector<StageStats> Stats() const = 0;
+};
+
+/// `stages` must not be empty. `clock` must outlive the pipeline.
+std::unique_ptr<Pipeline> NewPipeline(std::vector<Stage> stages,
+                                      std::string sink_name,
+                                      const Clock& clock);
+
+}  // namespace hearth::pipeline
+
+#endif  // HEARTH_ENGINE_PIPELINE_PIPELINE_H_

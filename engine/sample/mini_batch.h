@@ -1,0 +1,49 @@
+#ifndef HEARTH_ENGINE_SAMPLE_MINI_BATCH_H_
+#define HEARTH_ENGINE_SAMPLE_MINI_BATCH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/store/topology.h"
+
+namespace hearth::sample {
+
+/// One layer's sampled edges, in CSC over positions: a bipartite graph from
+/// num_sources nodes to num_destinations nodes. Both are prefixes of the
+/// mini-batch's input_nodes, so destination d is also source d.
+struct Block {
+  int64_t num_sources = 0;
+  int64_t num_destinations = 0;
+  /// [num_destinations + 1] ascending from 0.
+  std::vector<int64_t> indptr;
+  /// [indptr.back()] positions of sources, < num_sources, in the order in
+  /// which the topology lists them.
+  std::vector<int32_t> indices;
+};
+
+/// Which batch: equal keys (and seeds) give equal batches.
+struct BatchKey {
+  /// Epoch modulo --distinct-epochs.
+  uint64_t epoch_key = 0;
+  /// Index of the batch in its epoch, over all trainers.
+  uint64_t batch = 0;
+};
+
+/// A sampled mini-batch: the nodes whose features are needed and how they pass
+/// messages. Immutable once sampled.
+struct MiniBatch {
+  BatchKey key;
+  /// Seeds are the first num_seeds input nodes.
+  int64_t num_seeds = 0;
+  /// Distinct nodes: seeds, then the newly met neighbors hop by hop.
+  std::vector<store::NodeId> input_nodes;
+  /// In-degree of each input node in the whole graph, [input_nodes.size()].
+  std::vector<int64_t> in_degrees;
+  /// One per layer, in the order the model uses them: blocks[0] has all input
+  /// nodes as sources; the last one has the seeds as destinations.
+  std::vector<Block> blocks;
+};
+
+}  // namespace hearth::sample
+
+#endif  // HEARTH_ENGINE_SAMPLE_MINI_BATCH_H_

@@ -1,0 +1,43 @@
+#ifndef HEARTH_ENGINE_SAMPLE_NEIGHBOR_SAMPLER_H_
+#define HEARTH_ENGINE_SAMPLE_NEIGHBOR_SAMPLER_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/store/topology.h"
+
+namespace hearth::sample {
+
+/// How neighbors are drawn.
+struct NeighborSamplerOptions {
+  /// Neighbors per node, from the seeds outward; -1 = all. One per layer.
+  std::vector<int32_t> fanouts;
+  /// Seeds the draws.
+  uint64_t data_seed = 0;
+};
+
+/// Uniform neighbor sampling without replacement (GraphSAGE, section 3.1): a
+/// node with at most `fanout` in-neighbors keeps them all, otherwise a subset
+/// drawn uniformly. Draws are keyed by (data seed, epoch key, batch, layer,
+/// node), so a batch is the same whichever thread samples it.
+///
+/// Single-owner: it keeps scratch memory; make one per thread.
+class NeighborSampler {
+ public:
+  virtual ~NeighborSampler() = default;
+
+  /// The mini-batch of `seeds`, which must be distinct nodes of the graph.
+  virtual MiniBatch Sample(const BatchKey& key,
+                           absl::Span<const store::NodeId> seeds) = 0;
+};
+
+/// `topology` must outlive the sampler.
+std::unique_ptr<NeighborSampler> NewNeighborSampler(
+    const store::Topology& topology, NeighborSamplerOptions options);
+
+}  // namespace hearth::sample
+
+#endif  // HEARTH_ENGINE_SAMPLE_NEIGHBOR_SAMPLER_H_

@@ -1,0 +1,91 @@
+#ifndef HEARTH_ENGINE_STORE_DATASET_H_
+#define HEARTH_ENGINE_STORE_DATASET_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dtype.h"
+#include "engine/store/manifest.h"
+#include "engine/store/topology.h"
+
+namespace hearth::store {
+
+/// Where an array's bytes stand while it is used.
+enum class Residency {
+  kMemory,  // Read whole into anonymous memory, 64-byte aligned.
+  kMapped,  // Mapped from its file; the page cache decides.
+};
+
+/// A topology and the memory or mapping behind it.
+class LoadedTopology {
+ public:
+  virtual ~LoadedTopology() = default;
+  virtual const Topology& view() const = 0;
+};
+
+/// Rows of one feature matrix, reachable by pointer. Thread-safe.
+class LoadedFeatures {
+ public:
+  virtual ~LoadedFeatures() = default;
+  /// First byte of row 0; row r starts r * row_bytes() later. Rows of a file
+  /// registered in place may be unaligned for their element type.
+  virtual const std::byte* rows() const = 0;
+  virtual int64_t num_rows() const = 0;
+  virtual int64_t dim() const = 0;
+  virtual DType dtype() const = 0;
+  int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
+};
+
+/// The nodes of each part of a split, ascending as imported.
+struct Split {
+  std::vector<NodeId> train;
+  std::vector<NodeId> valid;
+  std::vector<NodeId> test;
+};
+
+/// One imported graph: a folder described by its manifest. Loads what is asked
+/// for; holds nothing big itself. Thread-safe.
+class Dataset {
+ public:
+  /// Opens the folder `path`, checking the manifest and that every file has
+  /// the size (and, registered in place, the modification time and header)
+  /// that it had at import. NOT_FOUND without a manifest; DATA_LOSS for a
+  /// damaged one; FAILED_PRECONDITION if a file has changed since; naming the
+  /// file.
+  static absl::StatusOr<std::unique_ptr<Dataset>> Open(io::FileSystem& files,
+                                                       std::string path);
+  virtual ~Dataset() = default;
+
+  virtual const Manifest& manifest() const = 0;
+
+  /// Folder of the dataset.
+  virtual const std::string& path() const = 0;
+
+  /// Repeats Open's check of the files; cheap, done before each epoch.
+  virtual absl::Status CheckUnchanged() const = 0;
+
+  /// The topology of a homogeneous graph (its only edge type). Reading into
+  /// memory verifies the checksums.
+  virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
+      Residency residency) const = 0;
+
+  /// The features of the only node type; FAILED_PRECONDITION if it has none.
+  /// Reading into memory verifies the checksums.
+  virtual absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
+      Residency residency) const = 0;
+
+  /// [num_nodes] classes, -1 = unlabeled. Checksums verified.
+  virtual absl::StatusOr<std::vector<int32_t>> LoadLabels() const = 0;
+
+  /// Checksums verified.
+  virtual absl::StatusOr<Split> LoadSplit() const = 0;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_DATASET_H_

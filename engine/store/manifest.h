@@ -1,0 +1,93 @@
+#ifndef HEARTH_ENGINE_STORE_MANIFEST_H_
+#define HEARTH_ENGINE_STORE_MANIFEST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/store/dtype.h"
+
+namespace hearth::store {
+
+/// An array file of a dataset.
+struct ArrayFile {
+  /// Relative to the dataset's folder, or absolute where registered in place.
+  std::string path;
+  bool in_place = false;
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  /// Bytes before the first element.
+  uint64_t data_offset = 0;
+  uint64_t file_size_bytes = 0;
+  /// Modification time in nanoseconds since 1970, checked where in_place.
+  int64_t modified_ns = 0;
+  /// CRC32C of the bytes before data_offset.
+  uint32_t header_crc32c = 0;
+  /// Names the file in the seeds of its block checksums.
+  uint64_t file_id = 0;
+  /// Bytes covered by each checksum: 4 KiB for randomly read features, 64 KiB
+  /// for streams. Blocks start at data_offset.
+  uint32_t crc_block_bytes = 0;
+  /// File, in the dataset's folder, with the little-endian CRC32C of each
+  /// block (BlockCrc32c); and the CRC32C of that file.
+  std::string crc_path;
+  uint32_t crc_file_crc32c = 0;
+};
+
+/// Nodes of one type. An array with an empty path is absent.
+struct NodeTypeEntry {
+  std::string name;
+  int64_t num_nodes = 0;
+  ArrayFile features;
+  ArrayFile labels;
+  int64_t num_classes = 0;
+  ArrayFile train;
+  ArrayFile valid;
+  ArrayFile test;
+};
+
+/// Edges of one type, in CSC.
+struct EdgeTypeEntry {
+  std::string name;
+  std::string source_type;
+  std::string destination_type;
+  int64_t num_edges = 0;
+  ArrayFile indptr;
+  ArrayFile indices;
+};
+
+/// What a dataset's folder holds. Serialized as JSON with its own CRC32C.
+struct Manifest {
+  /// A newer major version is refused; a newer minor one is read.
+  static constexpr int kMajorVersion = 1;
+  static constexpr int kMinorVersion = 0;
+  static constexpr char kFileName[] = "manifest.json";
+
+  std::string name;
+  /// 16 hexadecimal digits of a hash over everything below and all checksums.
+  std::string fingerprint;
+  /// Seconds since 1970, for display.
+  int64_t created_unix_seconds = 0;
+  std::vector<NodeTypeEntry> node_types;
+  std::vector<EdgeTypeEntry> edge_types;
+  /// What the importer did to the source, in order, in words.
+  std::vector<std::string> transforms;
+
+  /// Bytes of all files in the folder.
+  uint64_t SizeBytes() const;
+};
+
+/// The manifest's file contents.
+std::string SerializeManifest(const Manifest& manifest);
+
+/// The inverse. DATA_LOSS for a failed checksum or malformed text;
+/// FAILED_PRECONDITION for a newer major version. `path` is for messages.
+absl::StatusOr<Manifest> ParseManifest(absl::string_view text,
+                                       const std::string& path);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_MANIFEST_H_

@@ -1,0 +1,49 @@
+#ifndef HEARTH_ENGINE_STORE_SAFETENSORS_H_
+#define HEARTH_ENGINE_STORE_SAFETENSORS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dtype.h"
+
+namespace hearth::store {
+
+/// An array in memory that knows its shape; the engine's currency for model
+/// and optimizer state, without torch.
+struct Tensor {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  /// Row-major, little-endian; size = product of shape times element size.
+  std::vector<std::byte> data;
+};
+
+/// Named tensors, ordered by name.
+using TensorMap = std::map<std::string, Tensor>;
+
+/// The contents of a safetensors file.
+struct SafeTensors {
+  TensorMap tensors;
+  /// The "__metadata__" entry: free text by key.
+  std::map<std::string, std::string> metadata;
+};
+
+/// Writes a safetensors file atomically and durably (temporary file, sync,
+/// rename, directory sync). The same contents give the same bytes.
+absl::Status WriteSafeTensors(io::FileSystem& files, const std::string& path,
+                              const SafeTensors& contents);
+
+/// Reads a safetensors file. DATA_LOSS naming the file, and the tensor at
+/// fault, if the header is malformed, the ranges overlap, leave gaps or pass
+/// the end of the file, or a shape does not fit its range.
+absl::StatusOr<SafeTensors> ReadSafeTensors(io::FileSystem& files,
+                                            const std::string& path);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_SAFETENSORS_H_

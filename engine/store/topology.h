@@ -1,0 +1,34 @@
+#ifndef HEARTH_ENGINE_STORE_TOPOLOGY_H_
+#define HEARTH_ENGINE_STORE_TOPOLOGY_H_
+
+#include <cstdint>
+#include <variant>
+
+#include "absl/types/span.h"
+
+namespace hearth::store {
+
+/// A node's number, 0 .. N-1, within its type.
+using NodeId = int64_t;
+
+/// The edges of one type in CSC: the in-neighbors of each destination node.
+/// A view: whoever gave it out owns the arrays. Thread-safe.
+struct Topology {
+  /// [num_nodes + 1] ascending from 0: node v's in-neighbors are
+  /// indices[indptr[v]] .. indices[indptr[v + 1] - 1].
+  absl::Span<const int64_t> indptr;
+  /// [num_edges] source nodes: 4 bytes each where they fit.
+  std::variant<absl::Span<const int32_t>, absl::Span<const int64_t>> indices;
+
+  int64_t num_nodes() const {
+    return static_cast<int64_t>(indptr.size()) - 1;
+  }
+  int64_t num_edges() const { return indptr.back(); }
+  int64_t InDegree(NodeId node) const {
+    return indptr[node + 1] - indptr[node];
+  }
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_TOPOLOGY_H_

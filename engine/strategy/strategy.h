@@ -1,0 +1,102 @@
+#ifndef HEARTH_ENGINE_STRATEGY_STRATEGY_H_
+#define HEARTH_ENGINE_STRATEGY_STRATEGY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::strategy {
+
+/// Features and topology in memory: the reference for all others.
+struct MemoryOptions {};
+
+/// Features and topology mapped from the dataset's files; the page cache
+/// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
+struct MmapOptions {};
+
+/// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
+using StrategyOptions = std::variant<MemoryOptions, MmapOptions>;
+
+/// "memory", "mmap".
+std::string Name(const StrategyOptions& options);
+
+/// Threads of the pipeline's stages.
+struct PipelineOptions {
+  int samplers = 1;
+  int extractors = 1;
+};
+
+/// Batches to deliver: those of one epoch of one split.
+struct Pass {
+  /// Which seeds, in which order. Must outlive the pass.
+  const sample::SeedOrder* order = nullptr;
+  /// How their neighbors are drawn.
+  sample::NeighborSamplerOptions sampler;
+  int64_t batch_size = 0;
+  uint64_t epoch_key = 0;
+  /// Batches before this one are skipped (a resumed epoch).
+  int64_t first_batch = 0;
+};
+
+/// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
+int64_t NumBatches(int64_t num_seeds, int64_t batch_size);
+
+/// What a pass cost. Optional figures are absent where they cannot be known.
+struct PassReport {
+  double seconds = 0;
+  int64_t batches = 0;
+  int64_t rows_needed = 0;
+  int64_t bytes_needed = 0;
+  std::optional<int64_t> bytes_read;
+  std::optional<int64_t> read_ops;
+  std::optional<double> io_wait_seconds;
+  std::vector<pipeline::StageStats> stages;
+};
+
+/// Adds the figures of `part`, a later part of the same pass, to `whole`.
+void Accumulate(const PassReport& part, PassReport& whole);
+
+/// Delivers batches: samples them and brings their feature rows together. Made
+/// for one job; holds what it keeps warm between passes. Single-owner.
+class Strategy {
+ public:
+  /// Takes each batch in order, on the thread that called Run; the view is
+  /// valid during the call.
+  using Consumer = std::function<absl::Status(const train::BatchView& batch)>;
+
+  virtual ~Strategy() = default;
+
+  /// Delivers all batches of `pass`. Returns the consumer's or the first
+  /// stage's error; CANCELLED when `stop` was requested. `report` is set, as
+  /// far as the pass went, in any case.
+  virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
+                           std::stop_token stop, PassReport& report) = 0;
+
+  /// The running pass's stages so far; empty between passes. Thread-safe.
+  virtual std::vector<pipeline::StageStats> LiveStats() const = 0;
+};
+
+/// Loads or maps what the strategy needs of `dataset`, which must outlive it,
+/// as must `clock`. RESOURCE_EXHAUSTED, with the numbers, if `memory` would
+/// need more than this machine has available.
+absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
+    const StrategyOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const Clock& clock);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_STRATEGY_H_

@@ -1,0 +1,80 @@
+#ifndef HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_
+#define HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_
+
+#include <cstdint>
+#include <variant>
+
+#include "absl/status/status.h"
+
+/// What model to train and how: plain options, so that jobs and servers can
+/// speak of models without torch.
+
+namespace hearth::train {
+
+/// GraphSAGE, mean aggregator (Hamilton et al., 2017; PyG's SAGEConv).
+struct SageOptions {
+  int64_t hidden = 256;
+};
+
+/// Graph convolutional network (Kipf and Welling, 2017; PyG's GCNConv).
+struct GcnOptions {
+  int64_t hidden = 256;
+};
+
+/// Graph attention network (Velickovic et al., 2018; PyG's GATConv): hidden
+/// layers concatenate their heads, the last one averages them.
+struct GatOptions {
+  /// Over all heads: a multiple of `heads`.
+  int64_t hidden = 256;
+  int64_t heads = 4;
+};
+
+/// Consumes batches without training.
+struct NoModelOptions {};
+
+using ModelOptions =
+    std::variant<SageOptions, GcnOptions, GatOptions, NoModelOptions>;
+
+struct AdamOptions {
+  double learning_rate = 0.003;
+  double weight_decay = 0;
+};
+
+struct AdamWOptions {
+  double learning_rate = 0.003;
+  double weight_decay = 0.01;
+};
+
+struct SgdOptions {
+  double learning_rate = 0.003;
+  double momentum = 0;
+  double weight_decay = 0;
+};
+
+using OptimizerOptions = std::variant<AdamOptions, AdamWOptions, SgdOptions>;
+
+/// One model and how it is optimized.
+struct TrainOptions {
+  ModelOptions model;
+  OptimizerOptions optimizer;
+  /// Probability that an activation between two layers is dropped, in [0, 1).
+  double dropout = 0;
+  /// Seeds the initial weights and the dropout.
+  uint64_t model_seed = 0;
+  /// Threads inside one operation. Part of the result: sums are split by it.
+  int train_threads = 2;
+
+  /// INVALID_ARGUMENT naming the option at fault.
+  absl::Status Validate() const;
+};
+
+/// What the data imposes on a model.
+struct ModelShape {
+  int64_t feature_dim = 0;
+  int64_t num_classes = 0;
+  int64_t num_layers = 0;
+};
+
+}  // namespace hearth::train
+
+#endif  // HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_

@@ -1,0 +1,71 @@
+#ifndef HEARTH_ENGINE_TRAIN_TRAIN_STEP_H_
+#define HEARTH_ENGINE_TRAIN_TRAIN_STEP_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/store/safetensors.h"
+
+/// The interface between data and models. Knows no torch.
+
+namespace hearth::train {
+
+/// A batch as the trainer sees it: borrowed for the length of a call.
+struct BatchView {
+  const sample::MiniBatch& sample;
+  /// [sample.input_nodes.size(), feature_dim] float32, row-major, 64-byte
+  /// aligned.
+  const float* inputs = nullptr;
+  int64_t feature_dim = 0;
+  /// [sample.num_seeds] classes of the seeds, none of them -1.
+  absl::Span<const int32_t> labels;
+};
+
+/// Where training stands: keys the dropout.
+struct StepPosition {
+  /// From 0.
+  uint64_t epoch = 0;
+  /// Batch in the epoch, from 0.
+  uint64_t batch = 0;
+};
+
+/// What a step or an evaluation of one batch gave.
+struct BatchResult {
+  /// Mean loss over the seeds.
+  float loss = 0;
+  /// Seeds whose predicted class is their label.
+  int64_t num_correct = 0;
+  int64_t num_seeds = 0;
+};
+
+/// One model being trained. Single-owner: used by one thread at a time, always
+/// the same between Load and the last call.
+class TrainStep {
+ public:
+  virtual ~TrainStep() = default;
+
+  /// Forward, backward and optimizer step on one batch.
+  virtual absl::StatusOr<BatchResult> Train(const BatchView& batch,
+                                            const StepPosition& position) = 0;
+
+  /// Forward without dropout; changes nothing.
+  virtual absl::StatusOr<BatchResult> Evaluate(const BatchView& batch) = 0;
+
+  /// Model ("model.*") and optimizer ("optimizer.*") state, by name.
+  virtual absl::StatusOr<store::TensorMap> Save() = 0;
+
+  /// Restores what Save gave, bit for bit. DATA_LOSS naming the tensor if
+  /// names or shapes do not fit.
+  virtual absl::Status Load(const store::TensorMap& state) = 0;
+
+  /// The model for others: parameters under PyTorch Geometric's state_dict
+  /// names, and the text of config.json under metadata "config".
+  virtual absl::StatusOr<store::SafeTensors> Export() = 0;
+};
+
+}  // namespace hearth::train
+
+#endif  // HEARTH_ENGINE_TRAIN_TRAIN_STEP_H_
