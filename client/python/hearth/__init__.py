@@ -1,0 +1,1 @@
+"""Python side of Hearth. Needs numpy and nothing else; never torch."""

@@ -1,0 +1,1 @@
+"""Converters that turn public data into folders that Hearth imports."""
