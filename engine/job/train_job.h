@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_JOB_TRAIN_JOB_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -17,6 +18,7 @@
 #include "engine/job/train_metrics.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
 
 namespace hearth::job {
 
@@ -51,11 +53,17 @@ struct TrainJobOptions {
   absl::Status Validate() const;
 };
 
+/// Makes the model of a job; model::NewTrainStep in the daemon.
+using TrainStepFactory =
+    std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
+        const train::TrainOptions& options, const train::ModelShape& shape)>;
+
 /// What a job needs of its surroundings; all must outlive it.
 struct JobEnvironment {
   io::FileSystem& files;
   const Clock& clock;
   Census& census;
+  TrainStepFactory new_train_step;
 };
 
 /// Trains, from the checkpoint in options.directory if there is one. Blocks
