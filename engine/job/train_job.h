@@ -77,11 +77,6 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
                                         TrainMetrics& metrics,
                                         std::stop_token stop);
 
-/// Copies the trained model in folder `model_path` to the new folder
-/// `destination`, whole or not at all. ALREADY_EXISTS if something is there.
-absl::Status ExportModel(io::FileSystem& files, const std::string& model_path,
-                         const std::string& destination);
-
 }  // namespace hearth::job
 
 #endif  // HEARTH_ENGINE_JOB_TRAIN_JOB_H_

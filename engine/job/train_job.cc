@@ -1,0 +1,405 @@
+// A train job, step by step:
+//   1. open the dataset, load labels and split, prepare the strategy, make the
+//      model; go on from the checkpoint if there is one;
+//   2. for each epoch: check that the dataset's files are unchanged, train on
+//      its batches from next_batch on, validate, report, write a checkpoint;
+//   3. restore the best epoch's weights if early stopping chose one, test,
+//      write the model, report.
+// Everything that must survive a kill is in `state_` (a Checkpoint). A batch's
+// loss enters it together with the batch number, so that a replayed batch
+// counts once.
+#include "engine/job/train_job.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/base/sha256.h"
+#include "engine/base/status_macros.h"
+#include "engine/job/checkpoint.h"
+#include "engine/job/export_model.h"
+#include "engine/job/memory_sampler.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+
+namespace hearth::job {
+namespace {
+
+// Epoch keys of the passes that are sampled once; no training epoch has them.
+constexpr uint64_t kValidationKey = UINT64_MAX;
+constexpr uint64_t kTestKey = UINT64_MAX - 1;
+
+absl::Status RequireAtLeast(const char* option, int64_t value, int64_t least) {
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " must be at least ", least, ", not ", value));
+}
+
+std::string LossDigest(const std::vector<float>& losses) {
+  Sha256 digest;
+  digest.Update(absl::Span<const std::byte>(
+      reinterpret_cast<const std::byte*>(losses.data()),
+      losses.size() * sizeof(float)));
+  return digest.HexDigest();
+}
+
+// Nodes that have a label: only those are validated and tested on.
+std::vector<store::NodeId> Labeled(std::vector<store::NodeId> nodes,
+                                   absl::Span<const int32_t> labels) {
+  std::erase_if(nodes,
+                [&](store::NodeId node) { return labels[node] < 0; });
+  return nodes;
+}
+
+class TrainRun {
+ public:
+  TrainRun(const JobEnvironment& environment, const TrainJobOptions& options,
+           Observer& observer, TrainMetrics& metrics, std::stop_token stop)
+      : environment_(environment),
+        options_(options),
+        observer_(observer),
+        metrics_(metrics),
+        stop_(std::move(stop)),
+        memory_(NewMemorySampler()),
+        resident_(environment.census) {}
+
+  absl::StatusOr<TrainReport> Run() {
+    HEARTH_RETURN_IF_ERROR(Prepare());
+    HEARTH_RETURN_IF_ERROR(Resume());
+    observer_.OnRunning();
+    while (state_.epoch < options_.data.epochs && !StoppedEarly()) {
+      HEARTH_RETURN_IF_ERROR(RunEpoch());
+    }
+    return Finish();
+  }
+
+ private:
+  absl::Status Prepare() {
+    HEARTH_RETURN_IF_ERROR(
+        environment_.files.CreateDirectory(options_.directory));
+    HEARTH_ASSIGN_OR_RETURN(
+        dataset_, store::Dataset::Open(environment_.files,
+                                       options_.data.dataset_path));
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<int32_t> labels,
+                            dataset_->LoadLabels());
+    HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset_->LoadSplit());
+    num_train_ = static_cast<int64_t>(split.train.size());
+    num_valid_ = static_cast<int64_t>(split.valid.size());
+    train_order_ = sample::NewShuffledOrder(std::move(split.train),
+                                            options_.data.data_seed);
+    SetEvaluationOrders(std::move(split), labels);
+    HEARTH_ASSIGN_OR_RETURN(
+        strategy_,
+        strategy::NewStrategy(options_.data.strategy, options_.pipeline,
+                              *dataset_, environment_.clock));
+    const store::NodeTypeEntry& nodes = dataset_->manifest().node_types[0];
+    HEARTH_ASSIGN_OR_RETURN(
+        step_,
+        environment_.new_train_step(
+            options_.train,
+            {.feature_dim = nodes.features.shape[1],
+             .num_classes = nodes.num_classes,
+             .num_layers =
+                 static_cast<int64_t>(options_.data.fanouts.size())}));
+    return absl::OkStatus();
+  }
+
+  // A job without a model measures the data path of training alone.
+  void SetEvaluationOrders(store::Split split,
+                           absl::Span<const int32_t> labels) {
+    if (std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
+      split.valid.clear();
+      split.test.clear();
+    }
+    split.valid = Labeled(std::move(split.valid), labels);
+    split.test = Labeled(std::move(split.test), labels);
+    num_valid_ = static_cast<int64_t>(split.valid.size());
+    num_test_ = static_cast<int64_t>(split.test.size());
+    valid_order_ = sample::NewSequentialOrder(std::move(split.valid));
+    test_order_ = sample::NewSequentialOrder(std::move(split.test));
+  }
+
+  absl::Status Resume() {
+    HEARTH_ASSIGN_OR_RETURN(
+        std::optional<Checkpoint> checkpoint,
+        ReadCheckpoint(environment_.files, options_.directory));
+    if (!checkpoint.has_value()) return absl::OkStatus();
+    state_ = *std::move(checkpoint);
+    HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
+    ++state_.resumes;
+    observer_.OnLog(Severity::kInfo,
+                    absl::StrFormat("going on from epoch %d, batch %d",
+                                    state_.epoch + 1, state_.next_batch));
+    return absl::OkStatus();
+  }
+
+  bool StoppedEarly() const {
+    return options_.patience > 0 && state_.best_epoch > 0 &&
+           state_.epoch - state_.best_epoch >= options_.patience;
+  }
+
+  absl::Status RunEpoch() {
+    HEARTH_RETURN_IF_ERROR(dataset_->CheckUnchanged());
+    HEARTH_RETURN_IF_ERROR(TrainEpoch());
+    EpochReport report;
+    report.epoch = static_cast<uint32_t>(state_.epoch + 1);
+    report.loss = state_.epoch_loss_sum /
+                  static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
+    report.training = state_.epoch_training;
+    if (num_valid_ > 0) {
+      HEARTH_ASSIGN_OR_RETURN(
+          report.valid_accuracy,
+          Evaluate("validating", *valid_order_, num_valid_, kValidationKey,
+                   report.validation));
+    }
+    metrics_.OnEpoch(report.valid_accuracy.value_or(-1));
+    HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
+    observer_.OnEpoch(report);
+    return absl::OkStatus();
+  }
+
+  // Trains the rest of the epoch. Interrupted by `stop`, writes a checkpoint.
+  absl::Status TrainEpoch() {
+    const int64_t num_batches =
+        strategy::NumBatches(num_train_, options_.data.batch_size);
+    if (state_.next_batch >= num_batches) return absl::OkStatus();
+    const int64_t distinct = options_.data.distinct_epochs > 0
+                                 ? options_.data.distinct_epochs
+                                 : options_.data.epochs;
+    strategy::Pass pass = MakePass(
+        *train_order_, static_cast<uint64_t>(state_.epoch % distinct));
+    pass.first_batch = state_.next_batch;
+    const strategy::PassReport before = state_.epoch_training;
+    bool first = true;
+    strategy::PassReport part;
+    const absl::Status status = RunPass(
+        pass,
+        [&](const train::BatchView& batch) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(TrainBatch(batch, num_batches));
+          metrics_.OnStages(strategy_->LiveStats(), std::exchange(first, false));
+          if (CheckpointIsDue(num_batches)) {
+            return WriteState();
+          }
+          return absl::OkStatus();
+        },
+        part);
+    state_.epoch_training = before;
+    strategy::Accumulate(part, state_.epoch_training);
+    if (absl::IsCancelled(status)) {
+      HEARTH_RETURN_IF_ERROR(WriteState());
+      observer_.OnLog(Severity::kInfo,
+                      absl::StrFormat("stopped at epoch %d, batch %d",
+                                      state_.epoch + 1, state_.next_batch));
+    }
+    return status;
+  }
+
+  absl::Status TrainBatch(const train::BatchView& batch, int64_t num_batches) {
+    const train::StepPosition position = {
+        .epoch = static_cast<uint64_t>(state_.epoch),
+        .batch = static_cast<uint64_t>(state_.next_batch)};
+    HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
+                            step_->Train(batch, position));
+    if (!std::isfinite(result.loss)) {
+      return absl::AbortedError(absl::StrFormat(
+          "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
+          "--lr may help",
+          state_.epoch + 1, state_.next_batch, result.loss));
+    }
+    state_.losses.push_back(result.loss);
+    state_.epoch_loss_sum +=
+        static_cast<double>(result.loss) * static_cast<double>(result.num_seeds);
+    state_.epoch_seeds += result.num_seeds;
+    ++state_.next_batch;
+    metrics_.OnBatch(result.loss);
+    CountRows(batch);
+    ReportProgress("training", state_.next_batch, num_batches, result.loss);
+    return absl::OkStatus();
+  }
+
+  bool CheckpointIsDue(int64_t num_batches) const {
+    // The epoch's end has a checkpoint of its own.
+    return options_.checkpoint_every > 0 &&
+           state_.next_batch % options_.checkpoint_every == 0 &&
+           state_.next_batch < num_batches;
+  }
+
+  // The epoch's results become part of what a checkpoint keeps.
+  absl::Status CloseEpoch(const EpochReport& report) {
+    state_.epochs.push_back(report);
+    ++state_.epoch;
+    state_.next_batch = 0;
+    state_.epoch_loss_sum = 0;
+    state_.epoch_seeds = 0;
+    state_.epoch_training = {};
+    if (options_.patience > 0 && report.valid_accuracy.has_value() &&
+        *report.valid_accuracy > state_.best_accuracy) {
+      state_.best_accuracy = *report.valid_accuracy;
+      state_.best_epoch = report.epoch;
+      HEARTH_ASSIGN_OR_RETURN(state_.best_state, step_->Save());
+    }
+    return WriteState();
+  }
+
+  absl::Status WriteState() {
+    HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
+    state_.peak_memory_bytes = PeakMemory();
+    return WriteCheckpoint(environment_.files, options_.directory, state_);
+  }
+
+  absl::StatusOr<double> Evaluate(const char* phase,
+                                  const sample::SeedOrder& order,
+                                  int64_t num_seeds, uint64_t key,
+                                  strategy::PassReport& report) {
+    int64_t correct = 0;
+    int64_t done = 0;
+    const int64_t total =
+        strategy::NumBatches(num_seeds, options_.data.batch_size);
+    HEARTH_RETURN_IF_ERROR(RunPass(
+        MakePass(order, key),
+        [&](const train::BatchView& batch) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
+                                  step_->Evaluate(batch));
+          correct += result.num_correct;
+          CountRows(batch);
+          ReportProgress(phase, ++done, total, std::nullopt);
+          return absl::OkStatus();
+        },
+        report));
+    return static_cast<double>(correct) / static_cast<double>(num_seeds);
+  }
+
+  strategy::Pass MakePass(const sample::SeedOrder& order,
+                          uint64_t epoch_key) const {
+    return {.order = &order,
+            .sampler = {.fanouts = options_.data.fanouts,
+                        .data_seed = options_.data.data_seed},
+            .batch_size = options_.data.batch_size,
+            .epoch_key = epoch_key};
+  }
+
+  // Strategy::Run, with the bytes that the kernel read on the strategy's
+  // behalf where only this job can have caused them.
+  absl::Status RunPass(const strategy::Pass& pass,
+                       const strategy::Strategy::Consumer& consumer,
+                       strategy::PassReport& report) {
+    const Census::Moment moment = environment_.census.Now();
+    const uint64_t read_before = ProcessReadBytes();
+    const absl::Status status =
+        strategy_->Run(pass, consumer, stop_, report);
+    const uint64_t read_after = ProcessReadBytes();
+    if (!report.bytes_read.has_value() &&
+        environment_.census.AloneSince(moment)) {
+      report.bytes_read = static_cast<int64_t>(read_after - read_before);
+    }
+    return status;
+  }
+
+  void CountRows(const train::BatchView& batch) {
+    const auto rows = static_cast<int64_t>(batch.sample.input_nodes.size());
+    metrics_.OnRows(rows, rows * RowBytes());
+  }
+
+  int64_t RowBytes() const {
+    const store::ArrayFile& features =
+        dataset_->manifest().node_types[0].features;
+    return features.shape[1] * store::SizeOf(features.dtype);
+  }
+
+  void ReportProgress(const char* phase, int64_t done, int64_t total,
+                      std::optional<double> loss) {
+    const int64_t epoch = std::min(state_.epoch + 1, options_.data.epochs);
+    observer_.OnProgress(
+        {.phase = phase,
+         .done = static_cast<uint64_t>(done),
+         .total = static_cast<uint64_t>(total),
+         .epoch = static_cast<uint32_t>(epoch),
+         .epochs = static_cast<uint32_t>(options_.data.epochs),
+         .loss = loss});
+  }
+
+  uint64_t PeakMemory() {
+    return std::max(state_.peak_memory_bytes, memory_->PeakBytes());
+  }
+
+  absl::StatusOr<TrainReport> Finish() {
+    TrainReport report;
+    report.kept_epoch = static_cast<uint32_t>(state_.epoch);
+    if (!state_.best_state.empty()) {
+      HEARTH_RETURN_IF_ERROR(step_->Load(state_.best_state));
+      report.kept_epoch = state_.best_epoch;
+    }
+    if (num_test_ > 0) {
+      HEARTH_ASSIGN_OR_RETURN(
+          report.test_accuracy,
+          Evaluate("testing", *test_order_, num_test_, kTestKey, report.test));
+    }
+    if (!std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
+      HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
+      report.model_path = io::JoinPath(options_.directory, "model");
+      HEARTH_RETURN_IF_ERROR(
+          WriteModel(environment_.files, model, report.model_path));
+    }
+    report.epochs = state_.epochs;
+    report.peak_memory_bytes = PeakMemory();
+    report.loss_digest = LossDigest(state_.losses);
+    report.resumes = state_.resumes;
+    return report;
+  }
+
+  const JobEnvironment& environment_;
+  const TrainJobOptions& options_;
+  Observer& observer_;
+  TrainMetrics& metrics_;
+  const std::stop_token stop_;
+  const std::unique_ptr<MemorySampler> memory_;
+  const Census::Resident resident_;
+  std::unique_ptr<store::Dataset> dataset_;
+  std::unique_ptr<sample::SeedOrder> train_order_;
+  std::unique_ptr<sample::SeedOrder> valid_order_;
+  std::unique_ptr<sample::SeedOrder> test_order_;
+  int64_t num_train_ = 0;
+  int64_t num_valid_ = 0;
+  int64_t num_test_ = 0;
+  std::unique_ptr<strategy::Strategy> strategy_;
+  std::unique_ptr<train::TrainStep> step_;
+  Checkpoint state_;
+};
+
+}  // namespace
+
+absl::Status TrainJobOptions::Validate() const {
+  if (data.fanouts.empty()) {
+    return absl::InvalidArgumentError("fanouts must not be empty");
+  }
+  for (const int32_t fanout : data.fanouts) {
+    if (fanout != -1 && fanout < 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts must be positive, or -1 for all neighbors, not ", fanout));
+    }
+  }
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch-size", data.batch_size, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", data.epochs, 1));
+  HEARTH_RETURN_IF_ERROR(
+      RequireAtLeast("distinct-epochs", data.distinct_epochs, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("samplers", pipeline.samplers, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("extractors", pipeline.extractors, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));
+  HEARTH_RETURN_IF_ERROR(
+      RequireAtLeast("checkpoint-every", checkpoint_every, 0));
+  return train.Validate();
+}
+
+absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
+                                        const TrainJobOptions& options,
+                                        Observer& observer,
+                                        TrainMetrics& metrics,
+                                        std::stop_token stop) {
+  HEARTH_RETURN_IF_ERROR(options.Validate());
+  return TrainRun(environment, options, observer, metrics, std::move(stop))
+      .Run();
+}
+
+}  // namespace hearth::job
