@@ -206,7 +206,8 @@ def hash_glosses(glosses: Sequence[str], slots: HashedWords) -> FloatArray:
     counts = counts.reshape(len(glosses), 2, FEATURE_DIM)
     sums = counts[:, 0] - counts[:, 1]
     lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True).astype(np.float64))
-    return (sums / np.maximum(lengths, 1.0)).astype(np.float32)
+    rows: FloatArray = (sums / np.maximum(lengths, 1.0)).astype(np.float32)
+    return rows
 
 
 def write_features(path: Path, glosses: Sequence[str]) -> None:
@@ -295,7 +296,8 @@ def convert(source: Path, output: Path, seed: int) -> dict[str, int]:
         refuse_foreign(output)
     elif is_complete(output, manifest, origin):
         _say(f"{output} is complete and of the same source and seed: reused")
-        return manifest["counts"]
+        reused: dict[str, int] = manifest["counts"]
+        return reused
     else:
         _say(f"{output} is incomplete, or of another source or seed: it will be replaced")
     _say(f"reading {', '.join(path.name for path in paths)} in {source}")
@@ -338,7 +340,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     return 0
 
 
-def _as_int64(values: array.array) -> IntArray:
+def _as_int64(values: array.array[int]) -> IntArray:
     return np.frombuffer(values, dtype=np.int64) if len(values) else np.zeros(0, np.int64)
 
 
