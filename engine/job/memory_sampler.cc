@@ -3,30 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
 #include <stop_token>
-#include <string>
 #include <thread>
+#include <utility>
+
+#include "engine/base/process.h"
 
 namespace hearth::job {
 namespace {
-
-// Sum of the numbers after the given keys in a "/proc" file of "key: number"
-// lines.
-uint64_t SumOfKeys(const char* path, std::initializer_list<const char*> keys) {
-  std::ifstream file(path);
-  uint64_t sum = 0;
-  std::string line;
-  while (std::getline(file, line)) {
-    for (const char* key : keys) {
-      if (line.rfind(key, 0) == 0) {
-        sum += std::stoull(line.substr(std::char_traits<char>::length(key)));
-      }
-    }
-  }
-  return sum;
-}
 
 class MemorySamplerImpl final : public MemorySampler {
  public:
@@ -60,18 +45,6 @@ class MemorySamplerImpl final : public MemorySampler {
 
 std::unique_ptr<MemorySampler> NewMemorySampler() {
   return std::make_unique<MemorySamplerImpl>();
-}
-
-uint64_t ProcessMemoryBytes() {
-  return SumOfKeys("/proc/self/status", {"RssAnon:", "RssShmem:"}) * 1024;
-}
-
-uint64_t ProcessReadBytes() {
-  return SumOfKeys("/proc/self/io", {"read_bytes:"});
-}
-
-uint64_t AvailableMemoryBytes() {
-  return SumOfKeys("/proc/meminfo", {"MemAvailable:"}) * 1024;
 }
 
 }  // namespace hearth::job

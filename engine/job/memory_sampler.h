@@ -19,16 +19,6 @@ class MemorySampler {
 
 std::unique_ptr<MemorySampler> NewMemorySampler();
 
-/// RssAnon + RssShmem of this process now, in bytes; 0 where /proc is not.
-uint64_t ProcessMemoryBytes();
-
-/// Bytes that this process has made the kernel read from storage so far
-/// (read_bytes of /proc/self/io); 0 where /proc is not.
-uint64_t ProcessReadBytes();
-
-/// MemAvailable of this machine, in bytes; 0 where /proc is not.
-uint64_t AvailableMemoryBytes();
-
 }  // namespace hearth::job
 
 #endif  // HEARTH_ENGINE_JOB_MEMORY_SAMPLER_H_

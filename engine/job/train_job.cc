@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/base/process.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/checkpoint.h"
@@ -69,13 +70,24 @@ class TrainRun {
     HEARTH_RETURN_IF_ERROR(Prepare());
     HEARTH_RETURN_IF_ERROR(Resume());
     observer_.OnRunning();
+    absl::StatusOr<TrainReport> report = TrainAndTest();
+    if (absl::IsCancelled(report.status())) {
+      HEARTH_RETURN_IF_ERROR(WriteState());
+      observer_.OnLog(Severity::kInfo,
+                      absl::StrFormat("stopped at epoch %d, batch %d",
+                                      state_.epoch + 1, state_.next_batch));
+    }
+    return report;
+  }
+
+ private:
+  absl::StatusOr<TrainReport> TrainAndTest() {
     while (state_.epoch < options_.data.epochs && !StoppedEarly()) {
       HEARTH_RETURN_IF_ERROR(RunEpoch());
     }
     return Finish();
   }
 
- private:
   absl::Status Prepare() {
     HEARTH_RETURN_IF_ERROR(
         environment_.files.CreateDirectory(options_.directory));
@@ -86,7 +98,6 @@ class TrainRun {
                             dataset_->LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset_->LoadSplit());
     num_train_ = static_cast<int64_t>(split.train.size());
-    num_valid_ = static_cast<int64_t>(split.valid.size());
     train_order_ = sample::NewShuffledOrder(std::move(split.train),
                                             options_.data.data_seed);
     SetEvaluationOrders(std::move(split), labels);
@@ -160,7 +171,7 @@ class TrainRun {
     return absl::OkStatus();
   }
 
-  // Trains the rest of the epoch. Interrupted by `stop`, writes a checkpoint.
+  // Trains the rest of the epoch.
   absl::Status TrainEpoch() {
     const int64_t num_batches =
         strategy::NumBatches(num_train_, options_.data.batch_size);
@@ -187,12 +198,6 @@ class TrainRun {
         part);
     state_.epoch_training = before;
     strategy::Accumulate(part, state_.epoch_training);
-    if (absl::IsCancelled(status)) {
-      HEARTH_RETURN_IF_ERROR(WriteState());
-      observer_.OnLog(Severity::kInfo,
-                      absl::StrFormat("stopped at epoch %d, batch %d",
-                                      state_.epoch + 1, state_.next_batch));
-    }
     return status;
   }
 
