@@ -1,0 +1,71 @@
+#include "engine/strategy/strategy.h"
+
+#include "engine/strategy/addressable/addressable.h"
+
+namespace hearth::strategy {
+namespace {
+
+template <typename T>
+void AddIfKnown(const std::optional<T>& part, std::optional<T>& whole) {
+  if (part.has_value() && whole.has_value()) {
+    *whole += *part;
+  } else {
+    whole.reset();
+  }
+}
+
+}  // namespace
+
+std::string Name(const StrategyOptions& options) {
+  struct Visitor {
+    std::string operator()(const MemoryOptions&) { return "memory"; }
+    std::string operator()(const MmapOptions&) { return "mmap"; }
+  };
+  return std::visit(Visitor{}, options);
+}
+
+int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {
+  return (num_seeds + batch_size - 1) / batch_size;
+}
+
+void Accumulate(const PassReport& part, PassReport& whole) {
+  if (whole.stages.empty()) {
+    whole = part;
+    return;
+  }
+  whole.seconds += part.seconds;
+  whole.batches += part.batches;
+  whole.rows_needed += part.rows_needed;
+  whole.bytes_needed += part.bytes_needed;
+  AddIfKnown(part.bytes_read, whole.bytes_read);
+  AddIfKnown(part.read_ops, whole.read_ops);
+  AddIfKnown(part.io_wait_seconds, whole.io_wait_seconds);
+  for (size_t i = 0; i < whole.stages.size() && i < part.stages.size(); ++i) {
+    whole.stages[i].busy_seconds += part.stages[i].busy_seconds;
+    whole.stages[i].starved_seconds += part.stages[i].starved_seconds;
+    whole.stages[i].blocked_seconds += part.stages[i].blocked_seconds;
+    whole.stages[i].items += part.stages[i].items;
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
+    const StrategyOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const Clock& clock) {
+  struct Visitor {
+    const PipelineOptions& pipeline;
+    const store::Dataset& dataset;
+    const Clock& clock;
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
+        const MemoryOptions&) {
+      return NewAddressableStrategy(store::Residency::kMemory, pipeline,
+                                    dataset, clock);
+    }
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(const MmapOptions&) {
+      return NewAddressableStrategy(store::Residency::kMapped, pipeline,
+                                    dataset, clock);
+    }
+  };
+  return std::visit(Visitor{pipeline, dataset, clock}, options);
+}
+
+}  // namespace hearth::strategy
