@@ -95,7 +95,11 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) = 0;
 
+  /// Follows symbolic links.
   virtual absl::StatusOr<FileInfo> Stat(const std::string& path) = 0;
+
+  /// The absolute path with all symbolic links resolved.
+  virtual absl::StatusOr<std::string> RealPath(const std::string& path) = 0;
 
   /// Names (not paths) in a directory, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List(

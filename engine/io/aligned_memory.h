@@ -1,0 +1,38 @@
+#ifndef HEARTH_ENGINE_IO_ALIGNED_MEMORY_H_
+#define HEARTH_ENGINE_IO_ALIGNED_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace hearth::io {
+
+/// Zeroed anonymous memory for big arrays: aligned to 2 MiB and backed by huge
+/// pages, where the system gives them, from 2 MiB on; aligned to a page below.
+/// Given back to the system when destroyed. Thread-compatible; movable.
+class AlignedMemory {
+ public:
+  /// RESOURCE_EXHAUSTED, naming the size, if the system refuses. (It may also
+  /// grant more than it has: ask for what is available before.)
+  static absl::StatusOr<AlignedMemory> Allocate(uint64_t size_bytes);
+
+  AlignedMemory() = default;
+  AlignedMemory(AlignedMemory&& other) noexcept;
+  AlignedMemory& operator=(AlignedMemory&& other) noexcept;
+  ~AlignedMemory();
+
+  absl::Span<std::byte> bytes() { return {data_, size_}; }
+  absl::Span<const std::byte> bytes() const { return {data_, size_}; }
+
+ private:
+  AlignedMemory(std::byte* data, uint64_t size) : data_(data), size_(size) {}
+
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_ALIGNED_MEMORY_H_

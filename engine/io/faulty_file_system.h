@@ -1,0 +1,127 @@
+#ifndef HEARTH_ENGINE_IO_FAULTY_FILE_SYSTEM_H_
+#define HEARTH_ENGINE_IO_FAULTY_FILE_SYSTEM_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::io {
+
+/// The calls of the seam.
+enum class Operation {
+  kOpenForRead,
+  kRead,
+  kInfo,
+  kCreate,
+  kWrite,  // Append, too.
+  kAllocate,
+  kSync,
+  kClose,
+  kMap,
+  kStat,
+  kRealPath,
+  kList,
+  kCreateDirectory,
+  kRename,
+  kRemoveTree,
+  kSyncDirectory,
+  kFreeBytes,
+};
+
+/// What a fault does to the operation it hits.
+enum class Effect {
+  kFail,         // Nothing is done.
+  kTearWrite,    // Half of the bytes are written, then as kFail.
+  kCorruptRead,  // Succeeds with one bit flipped. Only reads are hit.
+  kLoseReply,    // Done in full, but reported as failed.
+};
+
+struct Fault {
+  /// Which operation is hit, counted from 1, of those that match `only`.
+  int64_t nth = 1;
+  /// All from the nth on, not it alone.
+  bool for_good = false;
+  Effect effect = Effect::kFail;
+  /// What the caller is told. Unused by kCorruptRead.
+  absl::Status status = absl::UnavailableError("injected fault");
+  /// Operations that count; all where absent.
+  std::optional<Operation> only;
+};
+
+/// A file system on top of another one that counts what it is asked and fails
+/// as told. For the usual test: run with a fault at the 1st, 2nd, 3rd ...
+/// operation until no fault is hit. Thread-safe.
+class FaultyFileSystem final : public FileSystem {
+ public:
+  /// One call that arrived, whether it was let through or not.
+  struct Call {
+    Operation operation;
+    std::string path;
+  };
+
+  /// `base` must outlive this and all files opened through it.
+  explicit FaultyFileSystem(FileSystem& base);
+  ~FaultyFileSystem() override;
+
+  /// Replaces the fault there is, and counts from here on.
+  void Inject(Fault fault);
+
+  /// No more faults.
+  void Clear();
+
+  /// Writes beyond `bytes` in all, from here on, fail with
+  /// RESOURCE_EXHAUSTED after what still fits; FreeBytes tells the rest.
+  void LimitSpace(uint64_t bytes);
+
+  /// How often the fault has hit since Inject.
+  int64_t hits() const;
+
+  /// All calls so far.
+  std::vector<Call> calls() const;
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(
+      const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<MappedFile>> Map(
+      const std::string& path, AccessPattern pattern) override;
+  absl::StatusOr<FileInfo> Stat(const std::string& path) override;
+  absl::StatusOr<std::string> RealPath(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(
+      const std::string& directory) override;
+  absl::Status CreateDirectory(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status RemoveTree(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
+
+ private:
+  class FaultyReadableFile;
+  class FaultyWritableFile;
+
+  /// Counts a call; the fault, if it hits this one.
+  std::optional<Fault> Arrive(Operation operation, const std::string& path)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// How many of `wanted` bytes still fit; they count as used.
+  uint64_t TakeSpace(uint64_t wanted) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  FileSystem& base_;
+  mutable absl::Mutex mutex_;
+  std::optional<Fault> fault_ ABSL_GUARDED_BY(mutex_);
+  int64_t matching_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<uint64_t> space_left_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_FAULTY_FILE_SYSTEM_H_

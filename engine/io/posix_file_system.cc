@@ -1,0 +1,326 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/file_system.h"
+#include "engine/io/transfer.h"
+
+// Durability: a file's contents by fdatasync, which includes its size; names by
+// fsync of the directory that holds them.
+
+namespace hearth::io {
+namespace {
+
+void WaitBeforeRetry(int retry) {
+  absl::SleepFor(absl::Milliseconds(int64_t{1} << (2 * retry)));
+}
+
+/// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int Release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return ErrnoStatus(errno, path, "opening");
+  return Descriptor(fd);
+}
+
+struct CloseDirectory {
+  void operator()(DIR* stream) const { ::closedir(stream); }
+};
+
+FileInfo ToFileInfo(const struct stat& status) {
+  FileInfo info;
+  info.size_bytes = static_cast<uint64_t>(status.st_size);
+  info.modified = absl::TimeFromTimespec(status.st_mtim);
+  info.is_regular = S_ISREG(status.st_mode);
+  info.is_directory = S_ISDIR(status.st_mode);
+  return info;
+}
+
+absl::StatusOr<FileInfo> StatDescriptor(int fd, const std::string& path) {
+  struct stat status;
+  if (::fstat(fd, &status) != 0) return ErrnoStatus(errno, path, "examining");
+  return ToFileInfo(status);
+}
+
+/// Opens a regular file; O_NONBLOCK, so that a FIFO is refused, not waited on.
+absl::StatusOr<std::pair<Descriptor, FileInfo>> OpenRegularFile(
+    const std::string& path) {
+  HEARTH_ASSIGN_OR_RETURN(Descriptor fd,
+                          OpenDescriptor(path, O_RDONLY | O_NONBLOCK));
+  HEARTH_ASSIGN_OR_RETURN(const FileInfo info, StatDescriptor(fd.get(), path));
+  if (!info.is_regular) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": is not a regular file"));
+  }
+  return std::make_pair(std::move(fd), info);
+}
+
+class PosixReadableFile final : public ReadableFile {
+ public:
+  PosixReadableFile(Descriptor fd, std::string path)
+      : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  absl::Status Read(uint64_t offset, absl::Span<std::byte> out) override {
+    const auto read = [this](uint64_t at, absl::Span<std::byte> part) {
+      return ::pread(fd_.get(), part.data(), part.size(),
+                     static_cast<off_t>(at));
+    };
+    return ReadFully(read, WaitBeforeRetry, path_, offset, out);
+  }
+
+  absl::StatusOr<FileInfo> Info() override {
+    return StatDescriptor(fd_.get(), path_);
+  }
+
+  const std::string& path() const override { return path_; }
+
+ private:
+  const Descriptor fd_;
+  const std::string path_;
+};
+
+class PosixWritableFile final : public WritableFile {
+ public:
+  PosixWritableFile(Descriptor fd, std::string path)
+      : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  absl::Status Append(absl::Span<const std::byte> data) override {
+    return Write(end_, data);
+  }
+
+  absl::Status Write(uint64_t offset,
+                     absl::Span<const std::byte> data) override {
+    HEARTH_RETURN_IF_ERROR(CheckUsable());
+    const auto write = [this](uint64_t at, absl::Span<const std::byte> part) {
+      return ::pwrite(fd_.get(), part.data(), part.size(),
+                      static_cast<off_t>(at));
+    };
+    HEARTH_RETURN_IF_ERROR(WriteFully(write, path_, offset, data));
+    end_ = std::max(end_, offset + data.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status Allocate(uint64_t size_bytes) override {
+    HEARTH_RETURN_IF_ERROR(CheckUsable());
+    if (size_bytes == 0) return absl::OkStatus();
+    int result;
+    do {
+      // The size stays that of what was written: a reader never sees more.
+      result = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0,
+                           static_cast<off_t>(size_bytes));
+    } while (result != 0 && errno == EINTR);
+    // Not every file system can reserve; writing then shows a full disk.
+    if (result == 0 || errno == EOPNOTSUPP) return absl::OkStatus();
+    return ErrnoStatus(errno, path_,
+                       absl::StrCat("reserving ", size_bytes, " bytes"));
+  }
+
+  absl::Status Sync() override {
+    HEARTH_RETURN_IF_ERROR(CheckUsable());
+    if (::fdatasync(fd_.get()) != 0) {
+      sync_failed_ = true;
+      return ErrnoStatus(errno, path_, "syncing");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override {
+    const int fd = fd_.Release();
+    // After close, EINTR included, the descriptor is gone: never again.
+    if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) {
+      return ErrnoStatus(errno, path_, "closing");
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status CheckUsable() const {
+    if (fd_.get() < 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path_, ": is closed already"));
+    }
+    if (sync_failed_) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path_, ": must be written anew after a failed sync"));
+    }
+    return absl::OkStatus();
+  }
+
+  Descriptor fd_;
+  const std::string path_;
+  uint64_t end_ = 0;
+  bool sync_failed_ = false;
+};
+
+class PosixMappedFile final : public MappedFile {
+ public:
+  explicit PosixMappedFile(absl::Span<const std::byte> data) : data_(data) {}
+  ~PosixMappedFile() override {
+    if (!data_.empty()) {
+      ::munmap(const_cast<std::byte*>(data_.data()), data_.size());
+    }
+  }
+  absl::Span<const std::byte> data() const override { return data_; }
+
+ private:
+  const absl::Span<const std::byte> data_;
+};
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(
+      const std::string& path) override {
+    HEARTH_ASSIGN_OR_RETURN(auto opened, OpenRegularFile(path));
+    return std::make_unique<PosixReadableFile>(std::move(opened.first), path);
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(
+      const std::string& path) override {
+    HEARTH_ASSIGN_OR_RETURN(Descriptor fd,
+                            OpenDescriptor(path, O_WRONLY | O_CREAT | O_TRUNC));
+    return std::make_unique<PosixWritableFile>(std::move(fd), path);
+  }
+
+  absl::StatusOr<std::unique_ptr<MappedFile>> Map(
+      const std::string& path, AccessPattern pattern) override {
+    HEARTH_ASSIGN_OR_RETURN(const auto opened, OpenRegularFile(path));
+    const size_t size = opened.second.size_bytes;
+    // An empty range cannot be mapped, an empty file can.
+    if (size == 0) {
+      return std::make_unique<PosixMappedFile>(absl::Span<const std::byte>());
+    }
+    void* address =
+        ::mmap(nullptr, size, PROT_READ, MAP_SHARED, opened.first.get(), 0);
+    if (address == MAP_FAILED) return ErrnoStatus(errno, path, "mapping");
+    auto mapped = std::make_unique<PosixMappedFile>(
+        absl::MakeConstSpan(static_cast<const std::byte*>(address), size));
+    const int advice =
+        pattern == AccessPattern::kRandom ? MADV_RANDOM : MADV_SEQUENTIAL;
+    if (::madvise(address, size, advice) != 0) {
+      return ErrnoStatus(errno, path, "advising on the mapping");
+    }
+    return mapped;
+  }
+
+  absl::StatusOr<FileInfo> Stat(const std::string& path) override {
+    struct stat status;
+    if (::stat(path.c_str(), &status) != 0) {
+      return ErrnoStatus(errno, path, "examining");
+    }
+    return ToFileInfo(status);
+  }
+
+  absl::StatusOr<std::string> RealPath(const std::string& path) override {
+    const std::unique_ptr<char, decltype(&std::free)> resolved(
+        ::realpath(path.c_str(), nullptr), &std::free);
+    if (resolved == nullptr) return ErrnoStatus(errno, path, "resolving");
+    return std::string(resolved.get());
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(
+      const std::string& directory) override;
+
+  absl::Status CreateDirectory(const std::string& path) override {
+    if (::mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
+    const int error = errno;
+    struct stat status;
+    if (error == EEXIST && ::stat(path.c_str(), &status) == 0 &&
+        S_ISDIR(status.st_mode)) {
+      return absl::OkStatus();
+    }
+    return ErrnoStatus(error, path, "creating the directory");
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, from, absl::StrCat("renaming to ", to));
+  }
+
+  absl::Status RemoveTree(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::remove_all(path, error);
+    if (!error) return absl::OkStatus();
+    return ErrnoStatus(error.value(), path, "removing");
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    HEARTH_ASSIGN_OR_RETURN(const Descriptor fd,
+                            OpenDescriptor(path, O_RDONLY | O_DIRECTORY));
+    if (::fsync(fd.get()) == 0) return absl::OkStatus();
+    return ErrnoStatus(errno, path, "syncing the directory");
+  }
+
+  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
+    struct statvfs status;
+    int result;
+    do {
+      result = ::statvfs(path.c_str(), &status);
+    } while (result != 0 && errno == EINTR);
+    if (result != 0) return ErrnoStatus(errno, path, "asking for free space");
+    return uint64_t{status.f_bavail} * status.f_frsize;
+  }
+};
+
+absl::StatusOr<std::vector<std::string>> PosixFileSystem::List(
+    const std::string& directory) {
+  const std::unique_ptr<DIR, CloseDirectory> stream(
+      ::opendir(directory.c_str()));
+  if (stream == nullptr) return ErrnoStatus(errno, directory, "listing");
+  std::vector<std::string> names;
+  while (true) {
+    errno = 0;  // The only way to tell the end from an error.
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr) break;
+    const std::string name = entry->d_name;
+    if (name != "." && name != "..") names.push_back(name);
+  }
+  if (errno != 0) return ErrnoStatus(errno, directory, "listing");
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+FileSystem& FileSystem::Posix() {
+  static PosixFileSystem files;
+  return files;
+}
+
+std::string JoinPath(const std::string& directory, const std::string& name) {
+  return absl::StrCat(directory, "/", name);
+}
+
+}  // namespace hearth::io
