@@ -24,6 +24,7 @@
 #include "engine/job/memory_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/new_strategy.h"
 
 namespace hearth::job {
 namespace {

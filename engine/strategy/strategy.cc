@@ -1,7 +1,5 @@
 #include "engine/strategy/strategy.h"
 
-#include "engine/strategy/addressable/addressable.h"
-
 namespace hearth::strategy {
 namespace {
 
@@ -46,26 +44,6 @@ void Accumulate(const PassReport& part, PassReport& whole) {
     whole.stages[i].blocked_seconds += part.stages[i].blocked_seconds;
     whole.stages[i].items += part.stages[i].items;
   }
-}
-
-absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
-    const StrategyOptions& options, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const Clock& clock) {
-  struct Visitor {
-    const PipelineOptions& pipeline;
-    const store::Dataset& dataset;
-    const Clock& clock;
-    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
-        const MemoryOptions&) {
-      return NewAddressableStrategy(store::Residency::kMemory, pipeline,
-                                    dataset, clock);
-    }
-    absl::StatusOr<std::unique_ptr<Strategy>> operator()(const MmapOptions&) {
-      return NewAddressableStrategy(store::Residency::kMapped, pipeline,
-                                    dataset, clock);
-    }
-  };
-  return std::visit(Visitor{pipeline, dataset, clock}, options);
 }
 
 }  // namespace hearth::strategy

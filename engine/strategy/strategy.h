@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -11,12 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "engine/base/clock.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
-#include "engine/store/dataset.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::strategy {
@@ -89,13 +85,6 @@ class Strategy {
   /// The running pass's stages so far; empty between passes. Thread-safe.
   virtual std::vector<pipeline::StageStats> LiveStats() const = 0;
 };
-
-/// Loads or maps what the strategy needs of `dataset`, which must outlive it,
-/// as must `clock`. RESOURCE_EXHAUSTED, with the numbers, if `memory` would
-/// need more than this machine has available.
-absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
-    const StrategyOptions& options, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const Clock& clock);
 
 }  // namespace hearth::strategy
 

@@ -1,0 +1,193 @@
+// Every exact strategy delivers the batches of `memory`, bit for bit, whatever
+// the widths of its pipeline; and every strategy keeps the contract of
+// strategy::Strategy when a pass fails or is stopped.
+
+#include <cstring>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/base/clock.h"
+#include "engine/base/sha256.h"
+#include "engine/io/file_system.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+#include "gtest/gtest.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+struct Case {
+  StrategyOptions strategy;
+  PipelineOptions pipeline;
+};
+
+std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
+  return Name(info.param.strategy) + "_" +
+         std::to_string(info.param.pipeline.samplers) + "_" +
+         std::to_string(info.param.pipeline.extractors);
+}
+
+template <typename T>
+void Append(Sha256& digest, const T* data, size_t count) {
+  digest.Update(absl::Span<const std::byte>(
+      reinterpret_cast<const std::byte*>(data), count * sizeof(T)));
+}
+
+// Everything of a batch that a trainer can see.
+std::string Fingerprint(const train::BatchView& batch) {
+  Sha256 digest;
+  const auto& nodes = batch.sample.input_nodes;
+  Append(digest, nodes.data(), nodes.size());
+  Append(digest, batch.sample.in_degrees.data(),
+         batch.sample.in_degrees.size());
+  for (const sample::Block& block : batch.sample.blocks) {
+    Append(digest, block.indptr.data(), block.indptr.size());
+    Append(digest, block.indices.data(), block.indices.size());
+  }
+  Append(digest, batch.inputs,
+         nodes.size() * static_cast<size_t>(batch.feature_dim));
+  Append(digest, batch.labels.data(), batch.labels.size());
+  return digest.HexDigest();
+}
+
+class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
+ protected:
+  static void SetUpTestSuite() {
+    const auto path = testing::ImportPlantedGraph(
+        {}, ::testing::TempDir() + "conformance");
+    ASSERT_TRUE(path.ok()) << path.status();
+    auto dataset = store::Dataset::Open(io::FileSystem::Posix(), *path);
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    dataset_ = dataset->release();
+    auto split = dataset_->LoadSplit();
+    ASSERT_TRUE(split.ok()) << split.status();
+    order_ = sample::NewShuffledOrder(split->train, 3).release();
+  }
+
+  static std::unique_ptr<Strategy> Make(const Case& parameters) {
+    auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
+                                *dataset_, Clock::Real());
+    EXPECT_TRUE(strategy.ok()) << strategy.status();
+    return *std::move(strategy);
+  }
+
+  static Pass MakePass(uint64_t epoch_key, int64_t first_batch = 0) {
+    return {.order = order_,
+            .sampler = {.fanouts = {5, 3}, .data_seed = 3},
+            .batch_size = 50,
+            .epoch_key = epoch_key,
+            .first_batch = first_batch};
+  }
+
+  static std::vector<std::string> Fingerprints(Strategy& strategy,
+                                               const Pass& pass) {
+    std::vector<std::string> result;
+    PassReport report;
+    const absl::Status status = strategy.Run(
+        pass,
+        [&](const train::BatchView& batch) {
+          result.push_back(Fingerprint(batch));
+          return absl::OkStatus();
+        },
+        std::stop_token(), report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(report.batches, static_cast<int64_t>(result.size()));
+    return result;
+  }
+
+  static store::Dataset* dataset_;
+  static sample::SeedOrder* order_;
+};
+
+store::Dataset* StrategyConformanceTest::dataset_ = nullptr;
+sample::SeedOrder* StrategyConformanceTest::order_ = nullptr;
+
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
+  const auto reference = Make({MemoryOptions{}, {}});
+  const auto strategy = Make(GetParam());
+  for (uint64_t key = 0; key < 3; ++key) {
+    const auto expected = Fingerprints(*reference, MakePass(key));
+    ASSERT_EQ(expected.size(), 8u);  // 360 training nodes in batches of 50.
+    EXPECT_EQ(Fingerprints(*strategy, MakePass(key)), expected);
+  }
+}
+
+TEST_P(StrategyConformanceTest, EpochKeysGiveDifferentBatches) {
+  const auto strategy = Make(GetParam());
+  EXPECT_NE(Fingerprints(*strategy, MakePass(0)),
+            Fingerprints(*strategy, MakePass(1)));
+}
+
+TEST_P(StrategyConformanceTest, ResumesInTheMiddleOfAPass) {
+  const auto strategy = Make(GetParam());
+  const auto whole = Fingerprints(*strategy, MakePass(0));
+  const auto rest = Fingerprints(*strategy, MakePass(0, 5));
+  EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 5, whole.end()));
+}
+
+TEST_P(StrategyConformanceTest, CountsRowsAndBytesNeeded) {
+  const auto strategy = Make(GetParam());
+  int64_t rows = 0;
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](const train::BatchView& batch) {
+        rows += static_cast<int64_t>(batch.sample.input_nodes.size());
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(report.rows_needed, rows);
+  EXPECT_EQ(report.bytes_needed, rows * 20 * 4);
+  ASSERT_GE(report.stages.size(), 2u);
+  for (const auto& stage : report.stages) {
+    EXPECT_EQ(stage.items, report.batches) << stage.name;
+  }
+}
+
+TEST_P(StrategyConformanceTest, ReturnsTheConsumersErrorAndGoesOn) {
+  const auto strategy = Make(GetParam());
+  PassReport report;
+  int64_t seen = 0;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](const train::BatchView&) {
+        return ++seen == 3 ? absl::AbortedError("enough") : absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_EQ(status, absl::AbortedError("enough"));
+  EXPECT_EQ(report.batches, 2);
+  EXPECT_EQ(Fingerprints(*strategy, MakePass(0)).size(), 8u);
+}
+
+TEST_P(StrategyConformanceTest, StopsWhenAsked) {
+  const auto strategy = Make(GetParam());
+  std::stop_source stop;
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](const train::BatchView&) {
+        stop.request_stop();
+        return absl::OkStatus();
+      },
+      stop.get_token(), report);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(report.batches, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StrategyConformanceTest,
+    ::testing::Values(Case{MemoryOptions{}, {}}, Case{MemoryOptions{}, {4, 3}},
+                      Case{MmapOptions{}, {}}, Case{MmapOptions{}, {4, 3}}),
+    CaseName);
+
+}  // namespace
+}  // namespace hearth::strategy
