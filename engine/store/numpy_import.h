@@ -31,8 +31,8 @@ struct NumpyImportOptions {
 
 /// Called now and then with what is being done ("features", "edges",
 /// "checking") and the bytes done and in all of that phase.
-using ImportProgress = std::function<void(absl::string_view phase,
-                                          uint64_t done, uint64_t total)>;
+using ImportProgress =
+    std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>;
 
 /// What an import did.
 struct ImportResult {

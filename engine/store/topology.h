@@ -20,9 +20,7 @@ struct Topology {
   /// [num_edges] source nodes: 4 bytes each where they fit.
   std::variant<absl::Span<const int32_t>, absl::Span<const int64_t>> indices;
 
-  int64_t num_nodes() const {
-    return static_cast<int64_t>(indptr.size()) - 1;
-  }
+  int64_t num_nodes() const { return static_cast<int64_t>(indptr.size()) - 1; }
   int64_t num_edges() const { return indptr.back(); }
   int64_t InDegree(NodeId node) const {
     return indptr[node + 1] - indptr[node];
