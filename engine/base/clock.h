@@ -1,7 +1,6 @@
 #ifndef HEARTH_ENGINE_BASE_CLOCK_H_
 #define HEARTH_ENGINE_BASE_CLOCK_H_
 
-
 #include "absl/time/time.h"
 
 namespace hearth {

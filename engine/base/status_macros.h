@@ -8,19 +8,18 @@
 
 /// Returns from the enclosing function if `expression`, an absl::Status, is an
 /// error.
-#define HEARTH_RETURN_IF_ERROR(expression)                    \
-  do {                                                        \
-    if (absl::Status hearth_status_ = (expression);           \
-        !hearth_status_.ok()) {                               \
-      return hearth_status_;                                  \
-    }                                                         \
+#define HEARTH_RETURN_IF_ERROR(expression)                                  \
+  do {                                                                      \
+    if (absl::Status hearth_status_ = (expression); !hearth_status_.ok()) { \
+      return hearth_status_;                                                \
+    }                                                                       \
   } while (false)
 
 /// Evaluates `expression`, an absl::StatusOr<T>; assigns its value to `target`
 /// (which may declare a variable) or returns its error.
-#define HEARTH_ASSIGN_OR_RETURN(target, expression) \
-  HEARTH_ASSIGN_OR_RETURN_IMPL_(                    \
-      HEARTH_CONCATENATE_(hearth_or_, __LINE__), target, expression)
+#define HEARTH_ASSIGN_OR_RETURN(target, expression)                        \
+  HEARTH_ASSIGN_OR_RETURN_IMPL_(HEARTH_CONCATENATE_(hearth_or_, __LINE__), \
+                                target, expression)
 
 #define HEARTH_ASSIGN_OR_RETURN_IMPL_(statusor, target, expression) \
   auto statusor = (expression);                                     \

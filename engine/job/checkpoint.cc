@@ -175,8 +175,7 @@ absl::StatusOr<Checkpoint> FromSafeTensors(store::SafeTensors contents) {
   } catch (const json::exception& error) {
     return absl::DataLossError(error.what());
   }
-  HEARTH_RETURN_IF_ERROR(
-      SortTensors(std::move(contents.tensors), checkpoint));
+  HEARTH_RETURN_IF_ERROR(SortTensors(std::move(contents.tensors), checkpoint));
   return checkpoint;
 }
 
@@ -205,8 +204,7 @@ absl::StatusOr<std::optional<Checkpoint>> ReadCheckpoint(
       store::ReadSafeTensors(files, path);
   if (absl::IsNotFound(contents.status())) return std::nullopt;
   HEARTH_RETURN_IF_ERROR(contents.status());
-  absl::StatusOr<Checkpoint> checkpoint =
-      FromSafeTensors(*std::move(contents));
+  absl::StatusOr<Checkpoint> checkpoint = FromSafeTensors(*std::move(contents));
   HEARTH_RETURN_IF_ERROR(Annotate(checkpoint.status(), path));
   return *std::move(checkpoint);
 }

@@ -11,12 +11,6 @@ constexpr char kModelFile[] = "model.safetensors";
 constexpr char kConfigFile[] = "config.json";
 constexpr char kConfigKey[] = "config";
 
-std::string ParentOf(const std::string& path) {
-  const size_t slash = path.find_last_of('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 }  // namespace
 
 absl::Status WriteModel(io::FileSystem& files, const store::SafeTensors& model,
@@ -35,7 +29,7 @@ absl::Status WriteModel(io::FileSystem& files, const store::SafeTensors& model,
   // A job that is run again after its end was lost finds its earlier model.
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(path));
   HEARTH_RETURN_IF_ERROR(files.Rename(temporary, path));
-  return files.SyncDirectory(ParentOf(path));
+  return files.SyncDirectory(io::ParentDirectory(path));
 }
 
 absl::Status ExportModel(io::FileSystem& files, const std::string& model_path,

@@ -50,8 +50,7 @@ std::string LossDigest(const std::vector<float>& losses) {
 // Nodes that have a label: only those are validated and tested on.
 std::vector<store::NodeId> Labeled(std::vector<store::NodeId> nodes,
                                    absl::Span<const int32_t> labels) {
-  std::erase_if(nodes,
-                [&](store::NodeId node) { return labels[node] < 0; });
+  std::erase_if(nodes, [&](store::NodeId node) { return labels[node] < 0; });
   return nodes;
 }
 
@@ -93,8 +92,8 @@ class TrainRun {
     HEARTH_RETURN_IF_ERROR(
         environment_.files.CreateDirectory(options_.directory));
     HEARTH_ASSIGN_OR_RETURN(
-        dataset_, store::Dataset::Open(environment_.files,
-                                       options_.data.dataset_path));
+        dataset_,
+        store::Dataset::Open(environment_.files, options_.data.dataset_path));
     HEARTH_ASSIGN_OR_RETURN(const std::vector<int32_t> labels,
                             dataset_->LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset_->LoadSplit());
@@ -108,13 +107,11 @@ class TrainRun {
                               *dataset_, environment_.clock));
     const store::NodeTypeEntry& nodes = dataset_->manifest().node_types[0];
     HEARTH_ASSIGN_OR_RETURN(
-        step_,
-        environment_.new_train_step(
-            options_.train,
-            {.feature_dim = nodes.features.shape[1],
-             .num_classes = nodes.num_classes,
-             .num_layers =
-                 static_cast<int64_t>(options_.data.fanouts.size())}));
+        step_, environment_.new_train_step(
+                   options_.train, {.feature_dim = nodes.features.shape[1],
+                                    .num_classes = nodes.num_classes,
+                                    .num_layers = static_cast<int64_t>(
+                                        options_.data.fanouts.size())}));
     return absl::OkStatus();
   }
 
@@ -161,10 +158,9 @@ class TrainRun {
                   static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
     report.training = state_.epoch_training;
     if (num_valid_ > 0) {
-      HEARTH_ASSIGN_OR_RETURN(
-          report.valid_accuracy,
-          Evaluate("validating", *valid_order_, num_valid_, kValidationKey,
-                   report.validation));
+      HEARTH_ASSIGN_OR_RETURN(report.valid_accuracy,
+                              Evaluate("validating", *valid_order_, num_valid_,
+                                       kValidationKey, report.validation));
     }
     metrics_.OnEpoch(report.valid_accuracy.value_or(-1));
     HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
@@ -180,8 +176,8 @@ class TrainRun {
     const int64_t distinct = options_.data.distinct_epochs > 0
                                  ? options_.data.distinct_epochs
                                  : options_.data.epochs;
-    strategy::Pass pass = MakePass(
-        *train_order_, static_cast<uint64_t>(state_.epoch % distinct));
+    strategy::Pass pass =
+        MakePass(*train_order_, static_cast<uint64_t>(state_.epoch % distinct));
     pass.first_batch = state_.next_batch;
     const strategy::PassReport before = state_.epoch_training;
     bool first = true;
@@ -190,7 +186,8 @@ class TrainRun {
         pass,
         [&](const train::BatchView& batch) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(TrainBatch(batch, num_batches));
-          metrics_.OnStages(strategy_->LiveStats(), std::exchange(first, false));
+          metrics_.OnStages(strategy_->LiveStats(),
+                            std::exchange(first, false));
           if (CheckpointIsDue(num_batches)) {
             return WriteState();
           }
@@ -215,8 +212,8 @@ class TrainRun {
           state_.epoch + 1, state_.next_batch, result.loss));
     }
     state_.losses.push_back(result.loss);
-    state_.epoch_loss_sum +=
-        static_cast<double>(result.loss) * static_cast<double>(result.num_seeds);
+    state_.epoch_loss_sum += static_cast<double>(result.loss) *
+                             static_cast<double>(result.num_seeds);
     state_.epoch_seeds += result.num_seeds;
     ++state_.next_batch;
     metrics_.OnBatch(result.loss);
@@ -293,8 +290,7 @@ class TrainRun {
                        strategy::PassReport& report) {
     const Census::Moment moment = environment_.census.Now();
     const uint64_t read_before = ProcessReadBytes();
-    const absl::Status status =
-        strategy_->Run(pass, consumer, stop_, report);
+    const absl::Status status = strategy_->Run(pass, consumer, stop_, report);
     const uint64_t read_after = ProcessReadBytes();
     if (!report.bytes_read.has_value() &&
         environment_.census.AloneSince(moment)) {
@@ -317,13 +313,12 @@ class TrainRun {
   void ReportProgress(const char* phase, int64_t done, int64_t total,
                       std::optional<double> loss) {
     const int64_t epoch = std::min(state_.epoch + 1, options_.data.epochs);
-    observer_.OnProgress(
-        {.phase = phase,
-         .done = static_cast<uint64_t>(done),
-         .total = static_cast<uint64_t>(total),
-         .epoch = static_cast<uint32_t>(epoch),
-         .epochs = static_cast<uint32_t>(options_.data.epochs),
-         .loss = loss});
+    observer_.OnProgress({.phase = phase,
+                          .done = static_cast<uint64_t>(done),
+                          .total = static_cast<uint64_t>(total),
+                          .epoch = static_cast<uint32_t>(epoch),
+                          .epochs = static_cast<uint32_t>(options_.data.epochs),
+                          .loss = loss});
   }
 
   uint64_t PeakMemory() {

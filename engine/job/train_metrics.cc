@@ -40,9 +40,9 @@ class TrainMetricsImpl final : public TrainMetrics {
         "Accuracy on the validation nodes after the last epoch.", labels_);
     rows_ = registry.NewCounter("hearth_feature_rows_needed_total",
                                 "Feature rows that batches needed.", labels_);
-    bytes_ = registry.NewCounter("hearth_feature_needed_bytes_total",
-                                 "Bytes of features that batches needed.",
-                                 labels_);
+    bytes_ =
+        registry.NewCounter("hearth_feature_needed_bytes_total",
+                            "Bytes of features that batches needed.", labels_);
   }
 
   void OnBatch(double loss) override {
@@ -88,9 +88,9 @@ class TrainMetricsImpl final : public TrainMetrics {
     Labels labels = labels_;
     labels["stage"] = stage;
     StageSeries& series = found->second;
-    series.busy = registry_.NewCounter(
-        "hearth_stage_busy_seconds_total",
-        "Seconds that a stage's threads worked.", labels);
+    series.busy =
+        registry_.NewCounter("hearth_stage_busy_seconds_total",
+                             "Seconds that a stage's threads worked.", labels);
     series.starved = registry_.NewCounter(
         "hearth_stage_starved_seconds_total",
         "Seconds that a stage's threads waited for input.", labels);

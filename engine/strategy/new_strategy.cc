@@ -13,8 +13,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const PipelineOptions& pipeline;
     const store::Dataset& dataset;
     const Clock& clock;
-    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
-        const MemoryOptions&) {
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(const MemoryOptions&) {
       return NewAddressableStrategy(store::Residency::kMemory, pipeline,
                                     dataset, clock);
     }

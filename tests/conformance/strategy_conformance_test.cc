@@ -61,8 +61,8 @@ std::string Fingerprint(const train::BatchView& batch) {
 class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
  protected:
   static void SetUpTestSuite() {
-    const auto path = testing::ImportPlantedGraph(
-        {}, ::testing::TempDir() + "conformance");
+    const auto path =
+        testing::ImportPlantedGraph({}, ::testing::TempDir() + "conformance");
     ASSERT_TRUE(path.ok()) << path.status();
     auto dataset = store::Dataset::Open(io::FileSystem::Posix(), *path);
     ASSERT_TRUE(dataset.ok()) << dataset.status();
@@ -183,11 +183,12 @@ TEST_P(StrategyConformanceTest, StopsWhenAsked) {
   EXPECT_EQ(report.batches, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, StrategyConformanceTest,
-    ::testing::Values(Case{MemoryOptions{}, {}}, Case{MemoryOptions{}, {4, 3}},
-                      Case{MmapOptions{}, {}}, Case{MmapOptions{}, {4, 3}}),
-    CaseName);
+INSTANTIATE_TEST_SUITE_P(All, StrategyConformanceTest,
+                         ::testing::Values(Case{MemoryOptions{}, {}},
+                                           Case{MemoryOptions{}, {4, 3}},
+                                           Case{MmapOptions{}, {}},
+                                           Case{MmapOptions{}, {4, 3}}),
+                         CaseName);
 
 }  // namespace
 }  // namespace hearth::strategy

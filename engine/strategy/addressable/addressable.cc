@@ -79,8 +79,7 @@ class AddressableStrategy final : public Strategy {
         NumBatches(static_cast<int64_t>(seeds.size()), pass.batch_size) -
         pass.first_batch;
     report = {};
-    std::shared_ptr<pipeline::Pipeline> pipeline =
-        MakePipeline(pass, seeds);
+    std::shared_ptr<pipeline::Pipeline> pipeline = MakePipeline(pass, seeds);
     SetRunning(pipeline);
     const double start = clock_.SteadySeconds();
     const absl::Status status = pipeline->Run(
@@ -122,9 +121,9 @@ class AddressableStrategy final : public Strategy {
         .name = "sample",
         .width = options_.samplers,
         .queue_capacity = 2,
-        .work = [this, &pass, &seeds, samplers = std::make_shared<decltype(
-                                          samplers)>(std::move(samplers))](
-                    int thread, pipeline::Item& item) {
+        .work = [this, &pass, &seeds,
+                 samplers = std::make_shared<decltype(samplers)>(
+                     std::move(samplers))](int thread, pipeline::Item& item) {
           Sample(pass, seeds, *(*samplers)[thread],
                  static_cast<BatchItem&>(item));
           return absl::OkStatus();
@@ -147,10 +146,10 @@ class AddressableStrategy final : public Strategy {
     const absl::Span<const store::NodeId> batch_seeds =
         absl::MakeConstSpan(seeds).subspan(
             begin, static_cast<size_t>(pass.batch_size));
-    item.sample() = sampler.Sample(
-        {.epoch_key = pass.epoch_key,
-         .batch = static_cast<uint64_t>(item.batch())},
-        batch_seeds);
+    item.sample() =
+        sampler.Sample({.epoch_key = pass.epoch_key,
+                        .batch = static_cast<uint64_t>(item.batch())},
+                       batch_seeds);
     for (const store::NodeId seed : batch_seeds) {
       item.labels().push_back(labels_[seed]);
     }

@@ -1,0 +1,395 @@
+#include "engine/job/train_job.h"
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/job/census.h"
+#include "engine/job/observer.h"
+#include "engine/job/train_metrics.h"
+#include "engine/metrics/registry.h"
+#include "engine/store/safetensors.h"
+#include "engine/train/train_step.h"
+#include "gtest/gtest.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::job {
+namespace {
+
+// A model small enough to reason about: one weight per feature, moved towards
+// predicting 1 from the mean seed row; its loss depends on the inputs, the
+// weights and the position, so any batch skipped, repeated or reordered shows.
+class LinearStep final : public train::TrainStep {
+ public:
+  explicit LinearStep(const train::ModelShape& shape)
+      : weights_(static_cast<size_t>(shape.feature_dim), 0.01f) {}
+
+  absl::StatusOr<train::BatchResult> Train(
+      const train::BatchView& batch,
+      const train::StepPosition& position) override {
+    const std::vector<float> mean = MeanRow(batch);
+    const float error = Predict(mean) - 1;
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      weights_[i] -= 0.01f * error * mean[i];
+    }
+    const float noise = 0.001f * static_cast<float>(position.batch + 1) /
+                        static_cast<float>(position.epoch + 1);
+    return train::BatchResult{.loss = error * error + noise,
+                              .num_correct = 0,
+                              .num_seeds = batch.sample.num_seeds};
+  }
+
+  // Accuracy: how near the prediction is, so that it changes by epoch.
+  absl::StatusOr<train::BatchResult> Evaluate(
+      const train::BatchView& batch) override {
+    const float error = std::abs(Predict(MeanRow(batch)) - 1);
+    const auto seeds = batch.sample.num_seeds;
+    return train::BatchResult{
+        .loss = error,
+        .num_correct = static_cast<int64_t>(std::max(0.0f, 1 - error) *
+                                            static_cast<float>(seeds)),
+        .num_seeds = seeds};
+  }
+
+  absl::StatusOr<store::TensorMap> Save() override {
+    store::Tensor tensor;
+    tensor.shape = {static_cast<int64_t>(weights_.size())};
+    tensor.data.resize(weights_.size() * sizeof(float));
+    std::memcpy(tensor.data.data(), weights_.data(), tensor.data.size());
+    return store::TensorMap{{"model.weights", tensor}};
+  }
+
+  absl::Status Load(const store::TensorMap& state) override {
+    const store::Tensor& tensor = state.at("model.weights");
+    std::memcpy(weights_.data(), tensor.data.data(), tensor.data.size());
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<store::SafeTensors> Export() override {
+    store::SafeTensors model;
+    model.tensors = *Save();
+    model.metadata["config"] = "{}";
+    return model;
+  }
+
+ private:
+  std::vector<float> MeanRow(const train::BatchView& batch) const {
+    std::vector<float> mean(weights_.size(), 0);
+    const int64_t seeds = batch.sample.num_seeds;
+    for (int64_t row = 0; row < seeds; ++row) {
+      for (size_t i = 0; i < mean.size(); ++i) {
+        mean[i] +=
+            batch.inputs[row * batch.feature_dim + static_cast<int64_t>(i)] /
+            static_cast<float>(seeds);
+      }
+    }
+    return mean;
+  }
+
+  float Predict(const std::vector<float>& row) const {
+    float sum = 0;
+    for (size_t i = 0; i < row.size(); ++i) sum += weights_[i] * row[i];
+    return sum;
+  }
+
+  std::vector<float> weights_;
+};
+
+// Records what a job tells, and can act on a training batch.
+class RecordingObserver final : public Observer {
+ public:
+  void OnRunning() override { ++running; }
+  void OnProgress(const Progress& progress) override {
+    if (progress.phase == "training" && ++training_batches == act_at) act();
+    if (progress.phase == "validating" && act_in_validation) act();
+  }
+  void OnEpoch(const EpochReport& epoch) override { epochs.push_back(epoch); }
+  void OnLog(Severity, const std::string& text) override {
+    log.push_back(text);
+  }
+
+  int running = 0;
+  int64_t training_batches = 0;
+  int64_t act_at = -1;
+  bool act_in_validation = false;
+  std::function<void()> act;
+  std::vector<EpochReport> epochs;
+  std::vector<std::string> log;
+};
+
+class TrainJobTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = ::testing::TempDir() +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(root_);
+    std::filesystem::create_directories(root_);
+    const auto path = testing::ImportPlantedGraph({}, root_);
+    ASSERT_TRUE(path.ok()) << path.status();
+    dataset_ = *path;
+  }
+
+  TrainJobOptions Options(const std::string& directory) const {
+    TrainJobOptions options;
+    options.data.dataset_path = dataset_;
+    options.data.fanouts = {4, 4};
+    options.data.batch_size = 60;  // 360 training nodes: 6 batches an epoch.
+    options.data.epochs = 4;
+    options.directory = root_ + "/" + directory;
+    return options;
+  }
+
+  absl::StatusOr<TrainReport> Run(const TrainJobOptions& options,
+                                  std::stop_token stop = {}) {
+    const auto metrics = NewTrainMetrics(*registry_, "train-1", "memory");
+    const JobEnvironment environment = {.files = io::FileSystem::Posix(),
+                                        .clock = Clock::Real(),
+                                        .census = census_,
+                                        .new_train_step = new_train_step_};
+    return RunTrainJob(environment, options, observer_, *metrics,
+                       std::move(stop));
+  }
+
+  std::string root_;
+  std::string dataset_;
+  Census census_;
+  std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  RecordingObserver observer_;
+  TrainStepFactory new_train_step_ = [](const train::TrainOptions&,
+                                        const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<LinearStep>(shape);
+  };
+};
+
+TEST_F(TrainJobTest, ReportsEveryEpochAndTheTest) {
+  const auto report = Run(Options("a"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->epochs.size(), 4u);
+  EXPECT_EQ(observer_.running, 1);
+  EXPECT_EQ(observer_.epochs.size(), 4u);
+  EXPECT_EQ(report->epochs[3].epoch, 4u);
+  EXPECT_LT(report->epochs[3].loss, report->epochs[0].loss);
+  EXPECT_EQ(report->epochs[0].training.batches, 6);
+  EXPECT_EQ(report->epochs[0].validation.batches, 2);
+  EXPECT_EQ(report->test.batches, 2);
+  EXPECT_EQ(report->kept_epoch, 4u);
+  EXPECT_EQ(report->resumes, 0u);
+  EXPECT_GT(report->peak_memory_bytes, 0u);
+  EXPECT_EQ(report->loss_digest.size(), 64u);
+  EXPECT_TRUE(report->test_accuracy.has_value());
+  EXPECT_TRUE(
+      std::filesystem::exists(report->model_path + "/model.safetensors"));
+}
+
+TEST_F(TrainJobTest, SeedDecidesTheDigest) {
+  TrainJobOptions options = Options("a");
+  const auto first = Run(options);
+  options.directory += "2";
+  const auto second = Run(options);
+  options.directory += "3";
+  options.data.data_seed = 1;
+  const auto third = Run(options);
+  ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+  EXPECT_EQ(first->loss_digest, second->loss_digest);
+  EXPECT_NE(first->loss_digest, third->loss_digest);
+}
+
+TEST_F(TrainJobTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
+  const auto undisturbed = Run(Options("undisturbed"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+  for (int64_t batch = 1; batch < 24; batch += 4) {
+    SCOPED_TRACE(batch);
+    const TrainJobOptions options = Options("stopped" + std::to_string(batch));
+    std::stop_source stop;
+    observer_ = {};
+    observer_.act_at = batch;
+    observer_.act = [&] { stop.request_stop(); };
+    EXPECT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+    observer_ = {};
+    const auto report = Run(options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+    EXPECT_EQ(report->test_accuracy, undisturbed->test_accuracy);
+    EXPECT_EQ(report->resumes, 1u);
+    EXPECT_EQ(observer_.training_batches, 24 - batch);
+    ASSERT_EQ(report->epochs.size(), 4u);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(report->epochs[i].loss, undisturbed->epochs[i].loss);
+      EXPECT_EQ(report->epochs[i].training.batches, 6);
+      EXPECT_EQ(report->epochs[i].training.rows_needed,
+                undisturbed->epochs[i].training.rows_needed);
+    }
+  }
+}
+
+TEST_F(TrainJobTest, StoppedInValidationItDoesNotTrainTheEpochAgain) {
+  const auto undisturbed = Run(Options("undisturbed"));
+  const TrainJobOptions options = Options("stopped");
+  std::stop_source stop;
+  observer_ = {};
+  observer_.act_in_validation = true;
+  observer_.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+  EXPECT_EQ(observer_.training_batches, 6);
+  observer_ = {};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(observer_.training_batches, 18);
+  EXPECT_EQ(observer_.epochs.size(), 4u);
+  EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+}
+
+// A kill leaves the last checkpoint; batches after it are trained again but
+// count once.
+TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
+  const auto undisturbed = Run(Options("undisturbed"));
+  TrainJobOptions options = Options("killed");
+  options.checkpoint_every = 4;
+  observer_ = {};
+  observer_.act_at = 11;  // Epoch 2, batch 5: the checkpoint is at batch 4.
+  const std::string saved = root_ + "/saved";
+  observer_.act = [&] {
+    std::filesystem::copy(options.directory, saved,
+                          std::filesystem::copy_options::recursive);
+  };
+  ASSERT_TRUE(Run(options).ok());
+  options.directory = saved;
+  observer_ = {};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(observer_.training_batches, 24 - 10);
+  EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+}
+
+TEST_F(TrainJobTest, PatienceKeepsTheBestEpoch) {
+  // Accuracy falls from the second epoch on.
+  class Worsening final : public train::TrainStep {
+   public:
+    explicit Worsening(const train::ModelShape& shape) : inner_(shape) {}
+    absl::StatusOr<train::BatchResult> Train(
+        const train::BatchView& batch,
+        const train::StepPosition& position) override {
+      epoch_ = position.epoch;
+      return inner_.Train(batch, position);
+    }
+    absl::StatusOr<train::BatchResult> Evaluate(
+        const train::BatchView& batch) override {
+      const int64_t seeds = batch.sample.num_seeds;
+      const bool best = epoch_ == 1;
+      return train::BatchResult{.num_correct = best ? seeds : seeds / 2,
+                                .num_seeds = seeds};
+    }
+    absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
+    absl::Status Load(const store::TensorMap& state) override {
+      return inner_.Load(state);
+    }
+    absl::StatusOr<store::SafeTensors> Export() override {
+      return inner_.Export();
+    }
+
+   private:
+    LinearStep inner_;
+    uint64_t epoch_ = 0;
+  };
+  new_train_step_ = [](const train::TrainOptions&,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<Worsening>(shape);
+  };
+  TrainJobOptions options = Options("a");
+  options.data.epochs = 50;
+  options.patience = 3;
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->epochs.size(), 5u);
+  EXPECT_EQ(report->kept_epoch, 2u);
+}
+
+TEST_F(TrainJobTest, DivergenceFailsTheJob) {
+  class Diverging final : public train::TrainStep {
+   public:
+    absl::StatusOr<train::BatchResult> Train(
+        const train::BatchView& batch,
+        const train::StepPosition& position) override {
+      const float loss = position.batch == 2 ? NAN : 1.0f;
+      return train::BatchResult{.loss = loss,
+                                .num_seeds = batch.sample.num_seeds};
+    }
+    absl::StatusOr<train::BatchResult> Evaluate(
+        const train::BatchView&) override {
+      return train::BatchResult{};
+    }
+    absl::StatusOr<store::TensorMap> Save() override {
+      return store::TensorMap{};
+    }
+    absl::Status Load(const store::TensorMap&) override {
+      return absl::OkStatus();
+    }
+    absl::StatusOr<store::SafeTensors> Export() override {
+      return store::SafeTensors{};
+    }
+  };
+  new_train_step_ = [](const train::TrainOptions&, const train::ModelShape&)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<Diverging>();
+  };
+  const auto report = Run(Options("a"));
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kAborted);
+  EXPECT_NE(report.status().message().find("epoch 1, batch 2"),
+            absl::string_view::npos)
+      << report.status();
+}
+
+TEST_F(TrainJobTest, BytesReadAreKnownOnlyAlone) {
+  TrainJobOptions options = Options("alone");
+  options.data.strategy = strategy::MmapOptions{};
+  const auto alone = Run(options);
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_TRUE(alone->epochs[0].training.bytes_read.has_value());
+
+  const Census::Resident other(census_);
+  options.directory += "2";
+  const auto beside = Run(options);
+  ASSERT_TRUE(beside.ok()) << beside.status();
+  EXPECT_FALSE(beside->epochs[0].training.bytes_read.has_value());
+}
+
+TEST_F(TrainJobTest, DamagedCheckpointIsNamed) {
+  const TrainJobOptions options = Options("a");
+  ASSERT_TRUE(Run(options).ok());
+  const std::string path = options.directory + "/checkpoint.safetensors";
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  const auto report = Run(options);
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(report.status().message().find(path), absl::string_view::npos)
+      << report.status();
+}
+
+TEST_F(TrainJobTest, OptionsAreChecked) {
+  const auto expect_refused = [&](auto change, const char* name) {
+    TrainJobOptions options = Options("a");
+    change(options);
+    const absl::Status status = options.Validate();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
+    EXPECT_NE(status.message().find(name), absl::string_view::npos) << status;
+  };
+  expect_refused([](auto& o) { o.data.fanouts = {}; }, "fanouts");
+  expect_refused([](auto& o) { o.data.fanouts = {5, 0}; }, "fanouts");
+  expect_refused([](auto& o) { o.data.fanouts = {-2}; }, "fanouts");
+  expect_refused([](auto& o) { o.data.batch_size = 0; }, "batch-size");
+  expect_refused([](auto& o) { o.data.epochs = 0; }, "epochs");
+  expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
+  expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
+  expect_refused([](auto& o) { o.patience = -1; }, "patience");
+}
+
+}  // namespace
+}  // namespace hearth::job
