@@ -1,0 +1,178 @@
+#include "client/hearth_client.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <utility>
+
+#include "client/backoff.h"
+#include "client/channel.h"
+#include "client/job_watch.h"
+#include "client/request_id.h"
+#include "engine/base/status_macros.h"
+#include "hearth/v1/admin.grpc.pb.h"
+#include "hearth/v1/datasets.grpc.pb.h"
+#include "hearth/v1/jobs.grpc.pb.h"
+
+namespace hearth::client {
+namespace {
+
+constexpr int kJobsPerPage = 200;
+
+class GrpcClient : public Client {
+ public:
+  explicit GrpcClient(const ClientOptions& options)
+      : options_(options),
+        channel_(NewChannel(options.server)),
+        jobs_(v1::Jobs::NewStub(channel_)),
+        datasets_(v1::Datasets::NewStub(channel_)),
+        admin_(v1::Admin::NewStub(channel_)) {}
+
+  absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec) override {
+    v1::SubmitJobRequest request;
+    request.set_request_id(NewRequestId());
+    *request.mutable_spec() = spec;
+    return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::SubmitJob, request);
+  }
+
+  absl::StatusOr<v1::Job> GetJob(const std::string& id) override {
+    v1::GetJobRequest request;
+    request.set_id(id);
+    return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::GetJob, request);
+  }
+
+  absl::StatusOr<std::vector<v1::Job>> ListJobs(
+      const std::vector<v1::JobState>& states) override {
+    v1::ListJobsRequest request;
+    request.set_page_size(kJobsPerPage);
+    for (const v1::JobState state : states) request.add_states(state);
+    std::vector<v1::Job> jobs;
+    do {
+      HEARTH_ASSIGN_OR_RETURN(const v1::ListJobsResponse page,
+                              Call<v1::ListJobsResponse>(
+                                  *jobs_, &v1::Jobs::Stub::ListJobs, request));
+      jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
+      request.set_page_token(page.next_page_token());
+    } while (!request.page_token().empty());
+    return jobs;
+  }
+
+  absl::StatusOr<v1::Job> CancelJob(const std::string& id) override {
+    v1::CancelJobRequest request;
+    request.set_id(id);
+    return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::CancelJob, request);
+  }
+
+  absl::Status DeleteJob(const std::string& id) override {
+    v1::DeleteJobRequest request;
+    request.set_id(id);
+    return Call<google::protobuf::Empty>(*jobs_, &v1::Jobs::Stub::DeleteJob,
+                                         request)
+        .status();
+  }
+
+  absl::Status WatchJob(const std::string& id, uint64_t from_sequence,
+                        const EventSink& sink, std::stop_token stop) override {
+    const JobWatchCalls calls = {
+        .stream =
+            [&](uint64_t from, const EventSink& take) {
+              return Stream(id, from, take, stop);
+            },
+        .state = [&]() -> absl::StatusOr<v1::JobState> {
+          HEARTH_ASSIGN_OR_RETURN(const v1::Job job, GetJob(id));
+          return job.state();
+        }};
+    return WatchThroughRestarts(
+        calls, from_sequence, sink, stop,
+        Backoff(options_.first_backoff, options_.watch_patience));
+  }
+
+  absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() override {
+    HEARTH_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse response,
+                            Call<v1::ListDatasetsResponse>(
+                                *datasets_, &v1::Datasets::Stub::ListDatasets,
+                                v1::ListDatasetsRequest()));
+    return std::vector<v1::Dataset>(response.datasets().begin(),
+                                    response.datasets().end());
+  }
+
+  absl::StatusOr<v1::Dataset> GetDataset(const std::string& name) override {
+    v1::GetDatasetRequest request;
+    request.set_name(name);
+    return Call<v1::Dataset>(*datasets_, &v1::Datasets::Stub::GetDataset,
+                             request);
+  }
+
+  absl::Status DeleteDataset(const std::string& name) override {
+    v1::DeleteDatasetRequest request;
+    request.set_name(name);
+    return Call<google::protobuf::Empty>(
+               *datasets_, &v1::Datasets::Stub::DeleteDataset, request)
+        .status();
+  }
+
+  absl::StatusOr<v1::Status> GetStatus() override {
+    return Call<v1::Status>(*admin_, &v1::Admin::Stub::GetStatus,
+                            v1::GetStatusRequest());
+  }
+
+ private:
+  // Makes a call, again where the daemon could not be reached. All calls can
+  // be repeated: submission has its request id, and a deletion repeated finds
+  // nothing left to delete.
+  template <typename Response, typename Stub, typename Request>
+  absl::StatusOr<Response> Call(
+      Stub& stub,
+      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                   Response*),
+      const Request& request) {
+    Backoff backoff(options_.first_backoff, absl::InfiniteDuration());
+    for (int attempt = 1;; ++attempt) {
+      grpc::ClientContext context;
+      context.set_deadline(std::chrono::system_clock::now() +
+                           absl::ToChronoMilliseconds(options_.call_timeout));
+      Response response;
+      const absl::Status status =
+          CallStatus((stub.*method)(&context, request, &response), *channel_,
+                     options_.server);
+      if (status.ok()) return response;
+      if (!IsUnreachable(status) || attempt >= options_.call_attempts) {
+        return status;
+      }
+      backoff.Pause(std::stop_token());
+    }
+  }
+
+  absl::Status Stream(const std::string& id, uint64_t from_sequence,
+                      const EventSink& sink, const std::stop_token& stop) {
+    v1::WatchJobRequest request;
+    request.set_id(id);
+    request.set_from_sequence(from_sequence);
+    grpc::ClientContext context;
+    const std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader =
+        jobs_->WatchJob(&context, request);
+    const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+    v1::JobEvent event;
+    while (reader->Read(&event)) {
+      if (!sink(event)) {
+        context.TryCancel();
+        break;
+      }
+    }
+    return CallStatus(reader->Finish(), *channel_, options_.server);
+  }
+
+  const ClientOptions options_;
+  const std::shared_ptr<grpc::Channel> channel_;
+  const std::unique_ptr<v1::Jobs::Stub> jobs_;
+  const std::unique_ptr<v1::Datasets::Stub> datasets_;
+  const std::unique_ptr<v1::Admin::Stub> admin_;
+};
+
+}  // namespace
+
+std::unique_ptr<Client> NewClient(const ClientOptions& options) {
+  return std::make_unique<GrpcClient>(options);
+}
+
+}  // namespace hearth::client

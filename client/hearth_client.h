@@ -1,0 +1,85 @@
+#ifndef HEARTH_CLIENT_HEARTH_CLIENT_H_
+#define HEARTH_CLIENT_HEARTH_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "hearth/v1/admin.pb.h"
+#include "hearth/v1/datasets.pb.h"
+#include "hearth/v1/jobs.pb.h"
+
+namespace hearth::client {
+
+/// Where the daemon is and how patient to be with it.
+struct ClientOptions {
+  /// "host:port" of the daemon.
+  std::string server = "127.0.0.1:7600";
+  /// Deadline of one call, watches apart.
+  absl::Duration call_timeout = absl::Seconds(60);
+  /// Tries of a call for which the daemon could not be reached.
+  int call_attempts = 3;
+  /// Pause after the first failed attempt; doubles up to 20 times as much.
+  absl::Duration first_backoff = absl::Milliseconds(100);
+  /// A broken watch is given up after pausing that long without an event.
+  absl::Duration watch_patience = absl::Minutes(2);
+};
+
+/// Called with each event of a watched job, in order. False ends the watch.
+using EventSink = std::function<bool(const v1::JobEvent&)>;
+
+/// The daemon's services as plain calls: no gRPC in this header. Errors are
+/// the daemon's own; those for which IsUnreachable() holds come from the
+/// connection. Thread-safe.
+class Client {
+ public:
+  virtual ~Client() = default;
+
+  /// Puts a job into the queue. A connection that breaks is no danger: the
+  /// call is repeated with the same request id and gives one job.
+  virtual absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec) = 0;
+  virtual absl::StatusOr<v1::Job> GetJob(const std::string& id) = 0;
+  /// All jobs in one of `states`, newest first; no states = all jobs.
+  virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(
+      const std::vector<v1::JobState>& states) = 0;
+  virtual absl::StatusOr<v1::Job> CancelJob(const std::string& id) = 0;
+  virtual absl::Status DeleteJob(const std::string& id) = 0;
+
+  /// Hands the job's events from number `from_sequence` (0 and 1 = the first)
+  /// to `sink`, each once, in order, until the job has ended. While the daemon
+  /// is away (it restarts, say) the watch is resumed after the last event
+  /// seen, for ClientOptions::watch_patience. OK also when `sink` ended the
+  /// watch; CANCELLED when `stop` did.
+  virtual absl::Status WatchJob(const std::string& id, uint64_t from_sequence,
+                                const EventSink& sink,
+                                std::stop_token stop) = 0;
+
+  /// By name.
+  virtual absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() = 0;
+  virtual absl::StatusOr<v1::Dataset> GetDataset(const std::string& name) = 0;
+  virtual absl::Status DeleteDataset(const std::string& name) = 0;
+
+  virtual absl::StatusOr<v1::Status> GetStatus() = 0;
+};
+
+/// A client over gRPC. Connects at the first call.
+std::unique_ptr<Client> NewClient(const ClientOptions& options);
+
+/// Whether a call failed because the daemon could not be reached.
+bool IsUnreachable(const absl::Status& status);
+
+/// `message` as the status of a call that could not reach the daemon.
+absl::Status UnreachableError(const std::string& message);
+
+/// Whether a job in `state` has ended.
+bool HasEnded(v1::JobState state);
+
+}  // namespace hearth::client
+
+#endif  // HEARTH_CLIENT_HEARTH_CLIENT_H_
