@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_METRICS_REGISTRY_H_
 #define HEARTH_ENGINE_METRICS_REGISTRY_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,6 +36,13 @@ class Histogram {
   virtual void Observe(double value) = 0;
 };
 
+/// A function called before each collection, as long as this exists: destroying
+/// it waits for a call in progress. Thread-safe.
+class CollectHook {
+ public:
+  virtual ~CollectHook() = default;
+};
+
 /// Makes time series over prometheus-cpp, for the rest of the engine and the
 /// server. Names follow Prometheus' rules: prefix "hearth_", base units,
 /// counters end in "_total". Asking again for the same name and labels while a
@@ -54,17 +62,25 @@ class Registry {
       const std::string& name, const std::string& help, const Labels& labels,
       const std::vector<double>& bounds) = 0;
 
+  /// Calls `hook` before each collection, for series that are looked up rather
+  /// than counted (memory, say). `hook` may make and destroy series but no
+  /// hooks, and must not collect.
+  virtual std::unique_ptr<CollectHook> NewCollectHook(
+      std::function<void()> hook) = 0;
+
   /// All series in Prometheus' text format.
   virtual std::string Text() const = 0;
 
   /// Serves Text over HTTP at "/metrics" of `address` ("127.0.0.1:9600"; port
-  /// 0 = any) until destroyed. One per registry.
+  /// 0 = any) until destroyed. Call at most once. UNAVAILABLE naming the
+  /// address if it cannot be listened on.
   virtual absl::Status Serve(const std::string& address) = 0;
 
   /// The port that Serve took; 0 = none.
   virtual int port() const = 0;
 };
 
+/// An empty registry.
 std::unique_ptr<Registry> NewRegistry();
 
 }  // namespace hearth::metrics

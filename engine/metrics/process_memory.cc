@@ -1,0 +1,42 @@
+#include "engine/metrics/process_memory.h"
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace hearth::metrics {
+namespace {
+
+// Bytes of a line such as "RssAnon:\t    1234 kB"; 0 if it is another line.
+uint64_t LineBytes(absl::string_view line, absl::string_view name) {
+  uint64_t kibibytes = 0;
+  if (!absl::ConsumePrefix(&line, name) || !absl::ConsumePrefix(&line, ":") ||
+      !absl::ConsumeSuffix(&line, " kB") ||
+      !absl::SimpleAtoi(line, &kibibytes)) {
+    return 0;
+  }
+  return kibibytes * 1024;
+}
+
+}  // namespace
+
+ProcessMemory ParseProcessStatus(absl::string_view status) {
+  ProcessMemory memory;
+  for (const absl::string_view line : absl::StrSplit(status, '\n')) {
+    memory.anonymous_bytes += LineBytes(line, "RssAnon");
+    memory.shared_bytes += LineBytes(line, "RssShmem");
+  }
+  return memory;
+}
+
+ProcessMemory ReadProcessMemory() {
+  std::ifstream file("/proc/self/status");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return ParseProcessStatus(text);
+}
+
+}  // namespace hearth::metrics

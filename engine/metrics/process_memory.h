@@ -1,0 +1,28 @@
+#ifndef HEARTH_ENGINE_METRICS_PROCESS_MEMORY_H_
+#define HEARTH_ENGINE_METRICS_PROCESS_MEMORY_H_
+
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace hearth::metrics {
+
+/// Resident memory that a process owns; pages of mapped files are the kernel's.
+struct ProcessMemory {
+  /// RssAnon: heap, stacks, private memory.
+  uint64_t anonymous_bytes = 0;
+  /// RssShmem: shared memory.
+  uint64_t shared_bytes = 0;
+
+  uint64_t total_bytes() const { return anonymous_bytes + shared_bytes; }
+};
+
+/// The memory of this process now; zeros where /proc is not mounted.
+ProcessMemory ReadProcessMemory();
+
+/// The memory that the text of a /proc/PID/status tells.
+ProcessMemory ParseProcessStatus(absl::string_view status);
+
+}  // namespace hearth::metrics
+
+#endif  // HEARTH_ENGINE_METRICS_PROCESS_MEMORY_H_

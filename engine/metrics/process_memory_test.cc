@@ -1,0 +1,37 @@
+#include "engine/metrics/process_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace hearth::metrics {
+namespace {
+
+TEST(ProcessMemoryTest, SumsAnonymousAndSharedPagesButNotFilePages) {
+  const ProcessMemory memory = ParseProcessStatus(
+      "Name:\thearthd\nVmRSS:\t  900 kB\nRssAnon:\t    100 kB\n"
+      "RssFile:\t  780 kB\nRssShmem:\t      20 kB\nThreads:\t1\n");
+  EXPECT_EQ(memory.anonymous_bytes, 100 * 1024u);
+  EXPECT_EQ(memory.shared_bytes, 20 * 1024u);
+  EXPECT_EQ(memory.total_bytes(), 120 * 1024u);
+}
+
+TEST(ProcessMemoryTest, MalformedLinesCountNothing) {
+  EXPECT_EQ(ParseProcessStatus("").total_bytes(), 0u);
+  EXPECT_EQ(
+      ParseProcessStatus("RssAnon:\tmany kB\nRssShmem: 4 MB\n").total_bytes(),
+      0u);
+}
+
+TEST(ProcessMemoryTest, ThisProcessGrowsWithWhatItTouches) {
+  const uint64_t before = ReadProcessMemory().total_bytes();
+  ASSERT_GT(before, 0u);
+  std::vector<char> block(64 << 20);
+  std::fill(block.begin(), block.end(), 1);
+  EXPECT_GT(ReadProcessMemory().total_bytes(), before + (48 << 20));
+  EXPECT_EQ(block.back(), 1);
+}
+
+}  // namespace
+}  // namespace hearth::metrics
