@@ -1,0 +1,266 @@
+#include "kernels/aggregate.h"
+
+#include <algorithm>
+
+// Highway compiles what lies between its BEFORE and AFTER macros once per
+// instruction set, by including this file again.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/aggregate.cc"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace hearth::kernels {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Source rows added in one pass over an output row: their loads overlap, and
+// the output row is read and written once for all of them.
+constexpr int kRowsPerPass = 4;
+// Bytes of a coming source row that are asked for ahead; the processor's own
+// prefetcher follows from there.
+constexpr int64_t kPrefetchBytes = 256;
+
+struct UnitWeight {
+  float operator()(int64_t /*position*/, int64_t /*head*/) const { return 1; }
+};
+
+struct EdgeWeight {
+  float operator()(int64_t position, int64_t head) const {
+    const int64_t edge = edges == nullptr ? position : edges[position];
+    return weights[edge * heads + head];
+  }
+  const int64_t* edges;
+  const float* weights;
+  int64_t heads;
+};
+
+struct InverseDegreeWeight {
+  float operator()(int64_t position, int64_t /*head*/) const {
+    const int32_t row = indices[position];
+    return 1.0f / static_cast<float>(indptr[row + 1] - indptr[row]);
+  }
+  const int32_t* indices;
+  const int64_t* indptr;
+};
+
+// out[c] += weights[0] * rows[0][c] + weights[1] * rows[1][c] + ..., added in
+// that order, for as many columns as are left from `column` in whole vectors of
+// D. Returns the first column not done.
+template <int kRows, class D>
+HWY_INLINE int64_t AddWeighted(D d, const float* const* rows,
+                               const float* weights, int64_t column,
+                               int64_t width, float* HWY_RESTRICT out) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (; column + lanes <= width; column += lanes) {
+    auto sum = hn::LoadU(d, out + column);
+    for (int k = 0; k < kRows; ++k) {
+      sum = hn::MulAdd(hn::Set(d, weights[k]), hn::LoadU(d, rows[k] + column),
+                       sum);
+    }
+    hn::StoreU(sum, d, out + column);
+  }
+  return column;
+}
+
+template <int kRows>
+HWY_INLINE void AddWeightedGroup(const float* const* rows, const float* weights,
+                                 int64_t width, float* HWY_RESTRICT out) {
+  const int64_t column = AddWeighted<kRows>(hn::ScalableTag<float>(), rows,
+                                            weights, 0, width, out);
+  AddWeighted<kRows>(hn::CappedTag<float, 1>(), rows, weights, column, width,
+                     out);
+}
+
+HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
+  const int64_t bytes =
+      std::min<int64_t>(width * sizeof(float), kPrefetchBytes);
+  for (int64_t offset = 0; offset < bytes; offset += 64) {
+    hwy::Prefetch(reinterpret_cast<const char*>(row) + offset);
+  }
+}
+
+// Adds the kRows edges from `position` on to an output row, head by head.
+template <int kRows, class Weight>
+HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
+                         const Weight& weight, const float* source,
+                         HeadShape shape, float* out) {
+  const int64_t width = shape.heads * shape.channels;
+  const float* rows[kRows];
+  float weights[kRows];
+  for (int k = 0; k < kRows; ++k) {
+    rows[k] = source + indices[position + k] * width;
+  }
+  for (int64_t head = 0; head < shape.heads; ++head) {
+    for (int k = 0; k < kRows; ++k) weights[k] = weight(position + k, head);
+    AddWeightedGroup<kRows>(rows, weights, shape.channels, out);
+    for (int k = 0; k < kRows; ++k) rows[k] += shape.channels;
+    out += shape.channels;
+  }
+}
+
+template <class Weight>
+HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row,
+                       const Weight& weight, const float* source,
+                       HeadShape shape, float* out) {
+  const int64_t width = shape.heads * shape.channels;
+  std::fill_n(out, width, 0.0f);
+  int64_t position = lists.indptr[row];
+  const int64_t end = lists.indptr[row + 1];
+  for (; position + kRowsPerPass <= end; position += kRowsPerPass) {
+    const int64_t ahead = std::min(position + 2 * kRowsPerPass, end);
+    for (int64_t next = position + kRowsPerPass; next < ahead; ++next) {
+      PrefetchRow(source + lists.indices[next] * width, width);
+    }
+    AddEdges<kRowsPerPass>(lists.indices, position, weight, source, shape, out);
+  }
+  for (; position < end; ++position) {
+    AddEdges<1>(lists.indices, position, weight, source, shape, out);
+  }
+}
+
+template <class Weight>
+HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
+                        const Weight& weight, const float* source,
+                        HeadShape shape, float* out) {
+  const int64_t width = shape.heads * shape.channels;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    SumRow(lists, row, weight, source, shape, out + row * width);
+  }
+}
+
+void Mean(const EdgeLists& lists, RowRange rows, const float* source,
+          int64_t dim, float* out) {
+  const HeadShape shape{.heads = 1, .channels = dim};
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    float* sums = out + row * dim;
+    SumRow(lists, row, UnitWeight(), source, shape, sums);
+    const int64_t degree = lists.indptr[row + 1] - lists.indptr[row];
+    if (degree < 2) continue;
+    const auto divisor = static_cast<float>(degree);
+    for (int64_t c = 0; c < dim; ++c) sums[c] /= divisor;
+  }
+}
+
+void MeanGradient(const EdgeLists& transposed, RowRange rows,
+                  const int64_t* indptr, const float* grad_out, int64_t dim,
+                  float* grad_source) {
+  const HeadShape shape{.heads = 1, .channels = dim};
+  SumRows(transposed, rows, InverseDegreeWeight{transposed.indices, indptr},
+          grad_out, shape, grad_source);
+}
+
+void WeightedSum(const EdgeLists& lists, RowRange rows, const float* weights,
+                 const float* source, HeadShape shape, float* out) {
+  SumRows(lists, rows, EdgeWeight{lists.edges, weights, shape.heads}, source,
+          shape, out);
+}
+
+HWY_INLINE float Dot(const float* a, const float* b, int64_t width) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Two chains of additions, as one would wait for itself.
+  auto sum0 = hn::Zero(d);
+  auto sum1 = hn::Zero(d);
+  int64_t column = 0;
+  for (; column + 2 * lanes <= width; column += 2 * lanes) {
+    sum0 = hn::MulAdd(hn::LoadU(d, a + column), hn::LoadU(d, b + column), sum0);
+    sum1 = hn::MulAdd(hn::LoadU(d, a + column + lanes),
+                      hn::LoadU(d, b + column + lanes), sum1);
+  }
+  for (; column + lanes <= width; column += lanes) {
+    sum0 = hn::MulAdd(hn::LoadU(d, a + column), hn::LoadU(d, b + column), sum0);
+  }
+  float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  for (; column < width; ++column) sum += a[column] * b[column];
+  return sum;
+}
+
+void Dots(const EdgeLists& lists, RowRange rows, const float* destination,
+          const float* source, HeadShape shape, float* out) {
+  const int64_t width = shape.heads * shape.channels;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const float* own = destination + row * width;
+    const int64_t end = lists.indptr[row + 1];
+    for (int64_t position = lists.indptr[row]; position < end; ++position) {
+      if (position + 2 < end) {
+        PrefetchRow(source + lists.indices[position + 2] * width, width);
+      }
+      const float* other = source + lists.indices[position] * width;
+      const int64_t edge =
+          lists.edges == nullptr ? position : lists.edges[position];
+      for (int64_t head = 0; head < shape.heads; ++head) {
+        out[edge * shape.heads + head] =
+            Dot(own + head * shape.channels, other + head * shape.channels,
+                shape.channels);
+      }
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace hearth::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace hearth::kernels {
+
+HWY_EXPORT(Mean);
+HWY_EXPORT(MeanGradient);
+HWY_EXPORT(WeightedSum);
+HWY_EXPORT(Dots);
+
+void MeanRows(const EdgeLists& lists, RowRange rows, const float* source,
+              int64_t dim, float* out) {
+  HWY_DYNAMIC_DISPATCH(Mean)(lists, rows, source, dim, out);
+}
+
+void MeanGradientRows(const EdgeLists& transposed, RowRange rows,
+                      const int64_t* indptr, const float* grad_out, int64_t dim,
+                      float* grad_source) {
+  HWY_DYNAMIC_DISPATCH(MeanGradient)
+  (transposed, rows, indptr, grad_out, dim, grad_source);
+}
+
+void WeightedSumRows(const EdgeLists& lists, RowRange rows,
+                     const float* weights, const float* source, HeadShape shape,
+                     float* out) {
+  HWY_DYNAMIC_DISPATCH(WeightedSum)
+  (lists, rows, weights, source, shape, out);
+}
+
+void EdgeDots(const EdgeLists& lists, RowRange rows, const float* destination,
+              const float* source, HeadShape shape, float* out) {
+  HWY_DYNAMIC_DISPATCH(Dots)(lists, rows, destination, source, shape, out);
+}
+
+void Transpose(const EdgeLists& lists, int64_t num_destinations,
+               int64_t num_sources, const TransposedArrays& transposed) {
+  // A counting sort by source: counts, their prefix sums as places to write
+  // to, then a shift by one that turns those places into row starts.
+  const int64_t num_edges = lists.indptr[num_destinations];
+  std::fill_n(transposed.indptr, num_sources + 1, int64_t{0});
+  int64_t* next = transposed.indptr;
+  for (int64_t edge = 0; edge < num_edges; ++edge) ++next[lists.indices[edge]];
+  int64_t start = 0;
+  for (int64_t source = 0; source <= num_sources; ++source) {
+    const int64_t count = next[source];
+    next[source] = start;
+    start += count;
+  }
+  for (int64_t row = 0; row < num_destinations; ++row) {
+    for (int64_t edge = lists.indptr[row]; edge < lists.indptr[row + 1];
+         ++edge) {
+      const int64_t place = next[lists.indices[edge]]++;
+      transposed.indices[place] = static_cast<int32_t>(row);
+      transposed.edges[place] = edge;
+    }
+  }
+  // Now next[s] is the end of s, the start of s + 1.
+  std::copy_backward(next, next + num_sources, next + num_sources + 1);
+  next[0] = 0;
+}
+
+}  // namespace hearth::kernels
+#endif  // HWY_ONCE
