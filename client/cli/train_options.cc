@@ -1,0 +1,214 @@
+#include "client/cli/train_options.h"
+
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/figures.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr uint64_t kMax32 = std::numeric_limits<uint32_t>::max();
+constexpr uint64_t kMax64 = std::numeric_limits<uint64_t>::max();
+
+// A whole number of at least 1, or 0: the daemon's default.
+uint32_t PositiveOrDefault(OptionReader& options, const std::string& name) {
+  return static_cast<uint32_t>(options.Whole(name, 1, kMax32).value_or(0));
+}
+
+uint64_t Seed(OptionReader& options, const std::string& name) {
+  const uint64_t both = options.Whole("seed", 0, kMax64).value_or(0);
+  return options.Whole(name, 0, kMax64).value_or(both);
+}
+
+void ReadData(OptionReader& options, v1::DataSpec* data) {
+  data->set_dataset(options.Text("dataset").value_or(""));
+  const auto fanouts = options.Fanouts("fanouts");
+  v1::NeighborSampler* sampler = data->mutable_neighbor();
+  if (fanouts)
+    sampler->mutable_fanouts()->Assign(fanouts->begin(), fanouts->end());
+  data->set_batch_size(PositiveOrDefault(options, "batch-size"));
+  data->set_epochs(PositiveOrDefault(options, "epochs"));
+  data->set_distinct_epochs(PositiveOrDefault(options, "distinct-epochs"));
+  data->set_data_seed(Seed(options, "data-seed"));
+  if (options.Choice("strategy", {"memory", "mmap"}, "memory") == "mmap") {
+    data->mutable_mmap();
+  } else {
+    data->mutable_memory();
+  }
+}
+
+void ReadModel(OptionReader& options, v1::TrainSpec* train) {
+  const std::string model =
+      options.Choice("model", {"sage", "gcn", "gat", "none"}, "sage");
+  if (model != "gat") options.Refuse("heads", "applies to model gat only");
+  if (model == "none") {
+    options.Refuse("hidden", "does not apply to model none");
+    train->mutable_none();
+    return;
+  }
+  const uint32_t hidden = PositiveOrDefault(options, "hidden");
+  if (model == "sage") train->mutable_sage()->set_hidden(hidden);
+  if (model == "gcn") train->mutable_gcn()->set_hidden(hidden);
+  if (model == "gat") {
+    train->mutable_gat()->set_hidden(hidden);
+    train->mutable_gat()->set_heads(PositiveOrDefault(options, "heads"));
+  }
+}
+
+void ReadOptimizer(OptionReader& options, v1::TrainSpec* train) {
+  const std::string name =
+      options.Choice("optimizer", {"adam", "adamw", "sgd"}, "adam");
+  const double rate = options.Number("lr", 0, /*above=*/true).value_or(0);
+  const auto decay = options.Number("weight-decay", 0);
+  if (name == "sgd") {
+    v1::Sgd* sgd = train->mutable_sgd();
+    sgd->set_learning_rate(rate);
+    sgd->set_weight_decay(decay.value_or(0));
+    sgd->set_momentum(options.Number("momentum", 0).value_or(0));
+    return;
+  }
+  options.Refuse("momentum", "applies to optimizer sgd only");
+  if (name == "adamw") {
+    train->mutable_adamw()->set_learning_rate(rate);
+    if (decay) train->mutable_adamw()->set_weight_decay(*decay);
+  } else {
+    train->mutable_adam()->set_learning_rate(rate);
+    train->mutable_adam()->set_weight_decay(decay.value_or(0));
+  }
+}
+
+using NamedValues = std::vector<std::pair<std::string, std::string>>;
+
+void Add(const std::string& name, uint64_t value, NamedValues* out) {
+  out->emplace_back(name, absl::StrCat(value));
+}
+
+void AddOptimizer(const v1::TrainSpec& train, NamedValues* out) {
+  const auto add = [out](const std::string& name, const auto& optimizer) {
+    out->emplace_back("optimizer", name);
+    out->emplace_back("lr", FormatDouble(optimizer.learning_rate()));
+    out->emplace_back("weight-decay", FormatDouble(optimizer.weight_decay()));
+  };
+  if (train.has_sgd()) {
+    add("sgd", train.sgd());
+    out->emplace_back("momentum", FormatDouble(train.sgd().momentum()));
+  } else if (train.has_adamw()) {
+    add("adamw", train.adamw());
+  } else {
+    add("adam", train.adam());
+  }
+}
+
+void AddModel(const v1::TrainSpec& train, NamedValues* out) {
+  if (train.has_sage()) {
+    out->emplace_back("model", "sage");
+    Add("hidden", train.sage().hidden(), out);
+  } else if (train.has_gcn()) {
+    out->emplace_back("model", "gcn");
+    Add("hidden", train.gcn().hidden(), out);
+  } else if (train.has_gat()) {
+    out->emplace_back("model", "gat");
+    Add("hidden", train.gat().hidden(), out);
+    Add("heads", train.gat().heads(), out);
+  } else {
+    out->emplace_back("model", "none");
+  }
+}
+
+}  // namespace
+
+const std::vector<TrainOption>& TrainOptions() {
+  static const auto& options = *new std::vector<TrainOption>{
+      {"dataset", "name of an imported dataset (required)"},
+      {"strategy", "how features reach the trainer: memory (default), mmap"},
+      {"model",
+       "sage (default), gcn, gat, none (reads batches, trains nothing)"},
+      {"fanouts",
+       "neighbors per layer, from the seeds outward; -1 = all "
+       "(default 10,10,10)"},
+      {"hidden", "width of the hidden layers (default 256)"},
+      {"heads", "attention heads, for gat (default 4)"},
+      {"dropout", "probability that an activation is dropped (default 0)"},
+      {"batch-size", "seed nodes in a mini-batch (default 1024)"},
+      {"epochs", "passes over the training nodes (default 5)"},
+      {"distinct-epochs", "epochs before the batches repeat (default: epochs)"},
+      {"optimizer", "adam (default), adamw, sgd"},
+      {"lr", "learning rate (default 0.003)"},
+      {"weight-decay", "weight decay (default 0; adamw 0.01)"},
+      {"momentum", "momentum, for sgd (default 0)"},
+      {"seed", "sets data-seed and model-seed (default 0)"},
+      {"data-seed", "seeds the order of nodes and the sampling"},
+      {"model-seed", "seeds the initial weights and the dropout"},
+      {"samplers", "threads that sample (default 1)"},
+      {"extractors", "threads that assemble features (default 1)"},
+      {"train-threads",
+       "threads inside one operation of the model (default 2)"},
+      {"patience",
+       "epochs without improvement before training stops "
+       "(default 0 = never)"},
+      {"checkpoint-every",
+       "batches between checkpoints (default 0 = after "
+       "each epoch)"},
+  };
+  return options;
+}
+
+std::vector<std::string> TrainOptionNames() {
+  std::vector<std::string> names;
+  for (const TrainOption& option : TrainOptions()) names.push_back(option.name);
+  return names;
+}
+
+absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
+    const OptionValues& values) {
+  OptionReader options(values);
+  if (!options.Has("dataset")) {
+    return absl::InvalidArgumentError(
+        "--dataset is required; `hearth dataset list` tells which there are");
+  }
+  v1::TrainJobSpec spec;
+  ReadData(options, spec.mutable_data());
+  v1::TrainSpec* train = spec.add_trains();
+  ReadModel(options, train);
+  ReadOptimizer(options, train);
+  train->set_dropout(options.Number("dropout", 0).value_or(0));
+  train->set_model_seed(Seed(options, "model-seed"));
+  train->set_patience(
+      static_cast<uint32_t>(options.Whole("patience", 0, kMax32).value_or(0)));
+  train->set_train_threads(PositiveOrDefault(options, "train-threads"));
+  spec.mutable_pipeline()->set_samplers(PositiveOrDefault(options, "samplers"));
+  spec.mutable_pipeline()->set_extractors(
+      PositiveOrDefault(options, "extractors"));
+  spec.set_checkpoint_every(static_cast<uint32_t>(
+      options.Whole("checkpoint-every", 0, kMax32).value_or(0)));
+  if (!options.status().ok()) return options.status();
+  return spec;
+}
+
+NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
+  NamedValues out;
+  const v1::DataSpec& data = spec.data();
+  out.emplace_back("dataset", data.dataset());
+  out.emplace_back("strategy", data.has_mmap() ? "mmap" : "memory");
+  out.emplace_back("fanouts", absl::StrJoin(data.neighbor().fanouts(), ","));
+  Add("batch-size", data.batch_size(), &out);
+  Add("epochs", data.epochs(), &out);
+  Add("distinct-epochs", data.distinct_epochs(), &out);
+  Add("data-seed", data.data_seed(), &out);
+  for (const v1::TrainSpec& train : spec.trains()) {
+    AddModel(train, &out);
+    AddOptimizer(train, &out);
+    out.emplace_back("dropout", FormatDouble(train.dropout()));
+    Add("model-seed", train.model_seed(), &out);
+    Add("patience", train.patience(), &out);
+    Add("train-threads", train.train_threads(), &out);
+  }
+  Add("samplers", spec.pipeline().samplers(), &out);
+  Add("extractors", spec.pipeline().extractors(), &out);
+  Add("checkpoint-every", spec.checkpoint_every(), &out);
+  return out;
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,213 @@
+#include "client/cli/train_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace hearth::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Flags = std::map<std::string, std::string>;
+
+OptionValues Values(const Flags& flags) {
+  OptionValues values = {{"dataset", {"cora", "--dataset"}}};
+  for (const auto& [name, text] : flags) values[name] = {text, "--" + name};
+  return values;
+}
+
+v1::TrainJobSpec SpecOf(const Flags& flags) {
+  const absl::StatusOr<v1::TrainJobSpec> spec =
+      TrainJobFromOptions(Values(flags));
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return spec.value_or(v1::TrainJobSpec());
+}
+
+std::string ErrorOf(const Flags& flags) {
+  const absl::Status status = TrainJobFromOptions(Values(flags)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
+TEST(TrainJobFromOptions, MapsTheDataOptions) {
+  const v1::DataSpec data = SpecOf({{"strategy", "mmap"},
+                                    {"fanouts", "15,-1"},
+                                    {"batch-size", "512"},
+                                    {"epochs", "7"},
+                                    {"distinct-epochs", "3"},
+                                    {"data-seed", "18446744073709551615"}})
+                                .data();
+  EXPECT_EQ(data.dataset(), "cora");
+  EXPECT_TRUE(data.has_mmap());
+  EXPECT_THAT(data.neighbor().fanouts(), ElementsAre(15, -1));
+  EXPECT_EQ(data.batch_size(), 512);
+  EXPECT_EQ(data.epochs(), 7);
+  EXPECT_EQ(data.distinct_epochs(), 3);
+  EXPECT_EQ(data.data_seed(), 18446744073709551615u);
+}
+
+TEST(TrainJobFromOptions, MapsTheRunOptions) {
+  const v1::TrainJobSpec spec = SpecOf({{"samplers", "4"},
+                                        {"extractors", "2"},
+                                        {"train-threads", "3"},
+                                        {"patience", "5"},
+                                        {"dropout", "0.2"},
+                                        {"checkpoint-every", "10"}});
+  EXPECT_EQ(spec.pipeline().samplers(), 4);
+  EXPECT_EQ(spec.pipeline().extractors(), 2);
+  EXPECT_EQ(spec.checkpoint_every(), 10);
+  ASSERT_EQ(spec.trains_size(), 1);
+  EXPECT_EQ(spec.trains(0).train_threads(), 3);
+  EXPECT_EQ(spec.trains(0).patience(), 5);
+  EXPECT_EQ(spec.trains(0).dropout(), 0.2);
+}
+
+TEST(TrainJobFromOptions, LeavesDefaultsToTheDaemon) {
+  const v1::TrainJobSpec spec = SpecOf({});
+  EXPECT_TRUE(spec.data().has_memory());
+  EXPECT_TRUE(spec.data().has_neighbor());
+  EXPECT_TRUE(spec.data().neighbor().fanouts().empty());
+  EXPECT_EQ(spec.data().epochs(), 0);
+  EXPECT_EQ(spec.trains(0).sage().hidden(), 0);
+  EXPECT_EQ(spec.trains(0).adam().learning_rate(), 0);
+}
+
+TEST(TrainJobFromOptions, SeedSetsBothSeeds) {
+  const v1::TrainJobSpec spec = SpecOf({{"seed", "7"}});
+  EXPECT_EQ(spec.data().data_seed(), 7);
+  EXPECT_EQ(spec.trains(0).model_seed(), 7);
+}
+
+TEST(TrainJobFromOptions, OneSeedAloneWinsOverSeed) {
+  const v1::TrainJobSpec spec = SpecOf({{"seed", "7"}, {"model-seed", "0"}});
+  EXPECT_EQ(spec.data().data_seed(), 7);
+  EXPECT_EQ(spec.trains(0).model_seed(), 0);
+}
+
+TEST(TrainJobFromOptions, MapsEachModel) {
+  EXPECT_EQ(
+      SpecOf({{"model", "sage"}, {"hidden", "8"}}).trains(0).sage().hidden(),
+      8);
+  EXPECT_EQ(
+      SpecOf({{"model", "gcn"}, {"hidden", "8"}}).trains(0).gcn().hidden(), 8);
+  const v1::TrainSpec gat =
+      SpecOf({{"model", "gat"}, {"hidden", "8"}, {"heads", "2"}}).trains(0);
+  EXPECT_EQ(gat.gat().hidden(), 8);
+  EXPECT_EQ(gat.gat().heads(), 2);
+  EXPECT_TRUE(SpecOf({{"model", "none"}}).trains(0).has_none());
+}
+
+TEST(TrainJobFromOptions, MapsEachOptimizer) {
+  const Flags flags = {{"lr", "0.5"}, {"weight-decay", "0.25"}};
+  const auto with = [&](const char* name) {
+    Flags more = flags;
+    more["optimizer"] = name;
+    return SpecOf(more).trains(0);
+  };
+  EXPECT_EQ(with("adam").adam().learning_rate(), 0.5);
+  EXPECT_EQ(with("adam").adam().weight_decay(), 0.25);
+  EXPECT_EQ(with("adamw").adamw().weight_decay(), 0.25);
+  EXPECT_EQ(with("sgd").sgd().learning_rate(), 0.5);
+  EXPECT_FALSE(
+      SpecOf({{"optimizer", "adamw"}}).trains(0).adamw().has_weight_decay());
+  EXPECT_EQ(SpecOf({{"optimizer", "sgd"}, {"momentum", "0.9"}})
+                .trains(0)
+                .sgd()
+                .momentum(),
+            0.9);
+}
+
+TEST(TrainJobFromOptions, DatasetIsRequired) {
+  const absl::Status status = TrainJobFromOptions({}).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("--dataset"));
+}
+
+TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
+  EXPECT_EQ(ErrorOf({{"strategy", "ram"}}),
+            "--strategy: \"ram\" is not one of memory, mmap");
+  EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
+            "--model: \"mlp\" is not one of sage, gcn, gat, none");
+  EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),
+            "--optimizer: \"lion\" is not one of adam, adamw, sgd");
+}
+
+TEST(TrainJobFromOptions, NamesNumbersThatAreNone) {
+  EXPECT_EQ(ErrorOf({{"epochs", "many"}}),
+            "--epochs: \"many\" is not a whole number from 1 to 4294967295");
+  EXPECT_THAT(ErrorOf({{"epochs", "0"}}), HasSubstr("--epochs"));
+  EXPECT_THAT(ErrorOf({{"epochs", "4294967296"}}), HasSubstr("--epochs"));
+  EXPECT_THAT(ErrorOf({{"epochs", "2.5"}}), HasSubstr("--epochs"));
+  EXPECT_THAT(ErrorOf({{"seed", "-1"}}), HasSubstr("--seed"));
+  EXPECT_EQ(ErrorOf({{"lr", "0"}}), "--lr: \"0\" is not a number above 0");
+  EXPECT_THAT(ErrorOf({{"lr", "nan"}}), HasSubstr("--lr"));
+  EXPECT_THAT(ErrorOf({{"dropout", "inf"}}), HasSubstr("--dropout"));
+  EXPECT_THAT(ErrorOf({{"weight-decay", "-1"}}), HasSubstr("at least 0"));
+}
+
+TEST(TrainJobFromOptions, NamesFanoutsThatAreNone) {
+  for (const char* fanouts : {"", "10,", "0", "-2", "10;10", "3000000000"}) {
+    EXPECT_THAT(ErrorOf({{"fanouts", fanouts}}), HasSubstr("fan-outs"));
+  }
+}
+
+TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
+  EXPECT_EQ(ErrorOf({{"heads", "4"}}),
+            "--heads: \"4\" applies to model gat only");
+  EXPECT_THAT(ErrorOf({{"model", "none"}, {"hidden", "4"}}),
+              HasSubstr("does not apply"));
+  EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}), HasSubstr("sgd only"));
+}
+
+// What `job show` prints is what `train` takes.
+TEST(OptionsOfTrainJob, IsTheInverse) {
+  const std::vector<Flags> jobs = {
+      {{"model", "gat"},
+       {"hidden", "64"},
+       {"heads", "8"},
+       {"optimizer", "adamw"},
+       {"lr", "0.1"},
+       {"weight-decay", "0.3"}},
+      {{"model", "gcn"},
+       {"hidden", "3"},
+       {"optimizer", "sgd"},
+       {"lr", "0.003"},
+       {"momentum", "0.9"},
+       {"strategy", "mmap"}},
+      {{"model", "none"}, {"lr", "1"}},
+  };
+  for (Flags flags : jobs) {
+    flags.insert({{"fanouts", "10,-1"},
+                  {"batch-size", "5"},
+                  {"epochs", "6"},
+                  {"distinct-epochs", "2"},
+                  {"data-seed", "8"},
+                  {"model-seed", "9"},
+                  {"dropout", "0.2"},
+                  {"patience", "1"},
+                  {"samplers", "2"},
+                  {"extractors", "3"},
+                  {"train-threads", "4"},
+                  {"checkpoint-every", "7"}});
+    const v1::TrainJobSpec spec = SpecOf(flags);
+    OptionValues values;
+    for (const auto& [name, text] : OptionsOfTrainJob(spec)) {
+      values[name] = {text, name};
+    }
+    const absl::StatusOr<v1::TrainJobSpec> again = TrainJobFromOptions(values);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->DebugString(), spec.DebugString());
+  }
+}
+
+TEST(TrainOptions, AllNamesAreKnownOnce) {
+  std::vector<std::string> names = TrainOptionNames();
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
+  EXPECT_EQ(names.size(), 22);
+}
+
+}  // namespace
+}  // namespace hearth::cli

@@ -1,0 +1,103 @@
+#include "client/cli/yaml_options.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::cli {
+namespace {
+
+absl::Status LineError(const std::string& name, const YAML::Mark& mark,
+                       const std::string& what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " line ", mark.line + 1, ": ", what));
+}
+
+// A scalar as written; a list of scalars as "10,10".
+absl::StatusOr<std::string> ValueText(const std::string& name,
+                                      const std::string& key,
+                                      const YAML::Node& value) {
+  if (value.IsScalar()) return value.Scalar();
+  std::vector<std::string> elements;
+  if (value.IsSequence()) {
+    for (const YAML::Node& element : value) {
+      if (element.IsScalar()) elements.push_back(element.Scalar());
+    }
+  }
+  if (elements.empty() || elements.size() != value.size()) {
+    return LineError(name, value.Mark(),
+                     absl::StrCat(key, " needs a value or a list of values"));
+  }
+  return absl::StrJoin(elements, ",");
+}
+
+absl::StatusOr<OptionValues> FromDocument(
+    const YAML::Node& document, const std::string& name,
+    const std::vector<std::string>& known) {
+  OptionValues values;
+  if (document.IsNull()) return values;
+  if (!document.IsMap()) {
+    return LineError(name, document.Mark(),
+                     "expected lines of the form \"option: value\"");
+  }
+  for (const auto& entry : document) {
+    const YAML::Mark mark = entry.first.Mark();
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      return LineError(name, mark,
+                       absl::StrCat("unknown option \"", key, "\"; there are ",
+                                    absl::StrJoin(known, ", ")));
+    }
+    HEARTH_ASSIGN_OR_RETURN(std::string text,
+                            ValueText(name, key, entry.second));
+    const std::string source =
+        absl::StrCat(name, " line ", mark.line + 1, ": ", key);
+    if (!values.insert({key, {std::move(text), source}}).second) {
+      return LineError(name, mark, absl::StrCat(key, " is given twice"));
+    }
+  }
+  return values;
+}
+
+}  // namespace
+
+absl::StatusOr<OptionValues> ParseYamlOptions(
+    const std::string& yaml, const std::string& name,
+    const std::vector<std::string>& known) {
+  if (yaml.size() > kMaxYamlBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": more than ", kMaxYamlBytes, " bytes"));
+  }
+  // yaml-cpp throws; nothing of it leaves this function.
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(yaml);
+    if (documents.empty()) return OptionValues();
+    if (documents.size() > 1) {
+      return LineError(name, documents[1].Mark(), "a second document");
+    }
+    return FromDocument(documents[0], name, known);
+  } catch (const YAML::Exception& exception) {
+    return LineError(name, exception.mark, exception.msg);
+  }
+}
+
+absl::StatusOr<OptionValues> ReadYamlOptions(
+    const std::string& path, const std::vector<std::string>& known) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return ErrnoStatus(errno, path, "open");
+  // One byte over the limit is enough to know.
+  std::string yaml(kMaxYamlBytes + 1, '\0');
+  file.read(yaml.data(), static_cast<std::streamsize>(yaml.size()));
+  if (file.bad()) return ErrnoStatus(errno, path, "read");
+  yaml.resize(static_cast<size_t>(file.gcount()));
+  return ParseYamlOptions(yaml, path, known);
+}
+
+}  // namespace hearth::cli
