@@ -2,79 +2,95 @@
 #define HEARTH_ENGINE_PIPELINE_ORDERED_QUEUE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
 namespace hearth::pipeline {
 
-/// A bounded queue of numbered values that leave in order of their number,
-/// 0, 1, 2, ..., in whatever order they come. Thread-safe.
+/// A bounded queue of items 0 .. num_items - 1 that gives them out in order of
+/// their number, whatever the order in which several producers bring them.
 ///
-/// Room is counted in numbers, not values: number n may enter while fewer than
-/// `capacity` numbers before it have not left, so whoever holds the next number
-/// to leave never waits, and threads that bring numbers out of order cannot
-/// block each other for good.
+/// Item n has its place in a ring of `capacity` slots as soon as item n -
+/// capacity was taken. So the next item to be taken can always be put in,
+/// however many later ones are there already, and producers cannot lock each
+/// other out; and no more than `capacity` items ever wait.
+///
+/// Thread-safe: any number of producers and consumers.
 template <typename T>
 class OrderedQueue {
  public:
-  /// REQUIRES: capacity >= 1.
-  explicit OrderedQueue(int64_t capacity) : capacity_(capacity) {}
+  /// A taken item; `item` is null at the end of the items or once closed.
+  struct Numbered {
+    int64_t number = 0;
+    std::unique_ptr<T> item;
+  };
 
-  /// Waits for room for `number`. False, and `value` is dropped, if closed.
-  /// REQUIRES: each number is pushed once.
-  bool Push(int64_t number, T value) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    const auto has_room = [&] {
-      mutex_.AssertReaderHeld();
-      return closed_ || number < next_ + capacity_;
+  /// REQUIRES: capacity > 0, num_items >= 0.
+  OrderedQueue(int64_t capacity, int64_t num_items)
+      : num_items_(num_items), slots_(capacity) {}
+
+  OrderedQueue(const OrderedQueue&) = delete;
+  OrderedQueue& operator=(const OrderedQueue&) = delete;
+
+  /// Blocks until there is a place for item `number`. False, destroying the
+  /// item, once closed. REQUIRES: each number is pushed once; item not null.
+  bool Push(int64_t number, std::unique_ptr<T> item)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    const auto has_place = [this, number]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+      return closed_ || number < next_ + Capacity();
     };
-    mutex_.Await(absl::Condition(&has_room));
+    absl::MutexLock lock(&mutex_, absl::Condition(&has_place));
     if (closed_) return false;
-    waiting_.emplace(number, std::move(value));
+    slots_[number % Capacity()] = std::move(item);
+    ++size_;
     return true;
   }
 
-  /// Waits for the next number; nullopt if closed.
-  std::optional<std::pair<int64_t, T>> Pop() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    const auto is_there = [&] {
-      mutex_.AssertReaderHeld();
-      return closed_ || (!waiting_.empty() && waiting_.begin()->first == next_);
-    };
-    mutex_.Await(absl::Condition(&is_there));
-    if (closed_) return std::nullopt;
-    auto node = waiting_.extract(waiting_.begin());
+  /// Blocks until the next item in order is there and takes it. Null at the
+  /// end of the items and once closed.
+  Numbered Pop() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_, absl::Condition(this, &OrderedQueue::CanPop));
+    if (closed_ || next_ == num_items_) return {};
+    Numbered taken{next_, std::move(slots_[next_ % Capacity()])};
     ++next_;
-    return std::pair<int64_t, T>(node.key(), std::move(node.mapped()));
+    --size_;
+    return taken;
   }
 
-  /// Wakes everybody; nothing enters or leaves any more.
+  /// Wakes all who wait and refuses further items; those inside are destroyed
+  /// with the queue. Idempotent.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
   }
 
-  /// Drops what is left. REQUIRES: closed.
-  void Clear() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    waiting_.clear();
-  }
-
+  /// Items inside.
   int64_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    return static_cast<int64_t>(waiting_.size());
+    return size_;
   }
 
  private:
-  const int64_t capacity_;
+  int64_t Capacity() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return static_cast<int64_t>(slots_.size());
+  }
+
+  bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return closed_ || next_ == num_items_ ||
+           slots_[next_ % Capacity()] != nullptr;
+  }
+
+  const int64_t num_items_;
   mutable absl::Mutex mutex_;
-  std::map<int64_t, T> waiting_ ABSL_GUARDED_BY(mutex_);
+  // Item n waits in slot n % capacity.
+  std::vector<std::unique_ptr<T>> slots_ ABSL_GUARDED_BY(mutex_);
+  // The number of the item to be taken next.
   int64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t size_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

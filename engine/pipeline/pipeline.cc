@@ -1,180 +1,192 @@
-// The protocol:
-//   1. Stage 0's threads claim numbers 0 .. n-1 from a counter and make the
-//      items; the threads of stage s > 0 take items from queue s-1, which gives
-//      them out in order of their number.
-//   2. A thread works on its item alone, then puts it into queue s under the
-//      item's number. A number waits for room only while numbers before it are
-//      still in the queue or upstream; the thread with the next number never
-//      waits. So no widths and capacities can deadlock.
-//   3. The caller's thread takes from the last queue, in order, and calls the
-//      sink; an item is destroyed after its sink.
-//   4. The first error (of a stage, the sink, or a requested stop) is kept;
-//      then all queues are closed, which wakes every thread. A thread that
-//      finds its queue closed, or no number left, ends.
-//   5. Run joins all threads, then destroys the queues with the items left in
-//      them, then returns the first error.
-// Threads block only in queues.
 #include "engine/pipeline/pipeline.h"
 
-#include <atomic>
-#include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/pipeline/ordered_queue.h"
+#include "engine/pipeline/stage_meter.h"
+
+// The protocol:
+//
+//  1. Run makes one OrderedQueue behind each stage and starts the stages'
+//     threads. The sink is a last stage of one thread, the calling one, with
+//     no queue behind it.
+//  2. A thread of the first stage claims the next number and makes its item;
+//     one of another stage takes the next item from the queue before it. So
+//     every number that was claimed is held by one thread or one queue.
+//  3. The thread works on its item without a lock and pushes it, which blocks
+//     until the queue has a place for that number. The number that the other
+//     side waits for always has one (see OrderedQueue), so some thread can
+//     always go on.
+//  4. The end needs no message: a thread ends when the next number is beyond
+//     the last.
+//  5. The first error, of a stage or the sink, or a requested stop, is recorded
+//     by Stop, which closes all queues. Closing wakes every thread that waits;
+//     one that works finds its push refused. Work is not interrupted, and no
+//     number is claimed any more.
+//  6. Run joins all threads, unregisters the stop callback, destroys the
+//     queues with what is left in them, and returns what was recorded.
+//
+// mutex_ guards what was recorded and the list of queues, and may be held when
+// a queue's own lock is taken, never the other way round. Items are made,
+// worked on and destroyed without any lock.
 
 namespace hearth::pipeline {
 namespace {
 
-using ItemQueue = OrderedQueue<std::unique_ptr<Item>>;
+using Queue = OrderedQueue<Item>;
+using MakeItem = std::function<std::unique_ptr<Item>(int64_t number)>;
+using Sink = std::function<absl::Status(Item& item)>;
 
-// Accumulates one stage's times; written by its threads, read by anyone.
-class StageClock {
+class ThreadedPipeline final : public Pipeline {
  public:
-  StageClock(std::string name, int threads) {
-    stats_.name = std::move(name);
-    stats_.threads = threads;
+  ThreadedPipeline(std::vector<Stage> stages, std::string sink_name,
+                   const Clock& clock)
+      : stages_(std::move(stages)) {
+    stages_.push_back({.name = std::move(sink_name), .work = nullptr});
+    for (const Stage& stage : stages_) {
+      meters_.push_back(std::make_unique<StageMeter>(stage.width, clock));
+    }
   }
 
-  void Add(double StageStats::*kind, double seconds) {
-    absl::MutexLock lock(&mutex_);
-    stats_.*kind += seconds;
+  absl::Status Run(int64_t num_items, const MakeItem& make, const Sink& sink,
+                   std::stop_token stop) override {
+    stages_.back().work = [&sink](int /*thread*/, Item& item) {
+      return sink(item);
+    };
+    const std::vector<Queue*> queues = OpenQueues(num_items);
+    {
+      const std::stop_callback on_stop(std::move(stop), [this] {
+        Stop(absl::CancelledError("stopped on request"));
+      });
+      std::vector<std::thread> threads =
+          StartThreads({.num_items = num_items, .make = make}, queues);
+      RunThread(
+          stages_.size() - 1, 0, [&queues] { return queues.back()->Pop(); },
+          nullptr);
+      for (std::thread& thread : threads) thread.join();
+    }
+    return CloseDown();
   }
-  void CountItem() {
+
+  std::vector<StageStats> Stats() const override ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<StageStats> result;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      const StageMeter::Totals totals = meters_[i]->Read();
+      result.push_back({.name = stages_[i].name,
+                        .threads = stages_[i].width,
+                        .busy_seconds = totals.busy_seconds,
+                        .starved_seconds = totals.starved_seconds,
+                        .blocked_seconds = totals.blocked_seconds,
+                        .items = totals.items});
+    }
     absl::MutexLock lock(&mutex_);
-    ++stats_.items;
-  }
-  StageStats Get() const {
-    absl::MutexLock lock(&mutex_);
-    return stats_;
+    for (size_t i = 0; i < queues_.size(); ++i) {
+      result[i].queue_length = queues_[i]->size();
+    }
+    return result;
   }
 
  private:
-  mutable absl::Mutex mutex_;
-  StageStats stats_ ABSL_GUARDED_BY(mutex_);
-};
+  using TakeItem = std::function<Queue::Numbered()>;
 
-class PipelineImpl final : public Pipeline {
- public:
-  PipelineImpl(std::vector<Stage> stages, std::string sink_name,
-               const Clock& clock)
-      : stages_(std::move(stages)), clock_(clock) {
-    for (const Stage& stage : stages_) {
-      queues_.push_back(std::make_unique<ItemQueue>(stage.queue_capacity));
-      clocks_.push_back(std::make_unique<StageClock>(stage.name, stage.width));
+  // What the first stage's items come from.
+  struct Source {
+    const int64_t num_items;
+    const MakeItem& make;
+  };
+
+  // Queue i stands between stages i and i + 1.
+  std::vector<Queue*> OpenQueues(int64_t num_items)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    std::vector<Queue*> queues;
+    for (size_t i = 0; i + 1 < stages_.size(); ++i) {
+      queues_.push_back(
+          std::make_unique<Queue>(stages_[i].queue_capacity, num_items));
+      queues.push_back(queues_.back().get());
     }
-    clocks_.push_back(std::make_unique<StageClock>(std::move(sink_name), 1));
+    return queues;
   }
 
-  absl::Status Run(int64_t num_items,
-                   const std::function<std::unique_ptr<Item>(int64_t)>& make,
-                   const std::function<absl::Status(Item&)>& sink,
-                   std::stop_token stop) override {
-    {
-      const std::stop_callback on_stop(
-          stop, [this] { Fail(absl::CancelledError("stopped on request")); });
-      std::vector<std::jthread> threads;
-      for (size_t s = 0; s < stages_.size(); ++s) {
-        for (int t = 0; t < stages_[s].width; ++t) {
-          threads.emplace_back([this, s, t, num_items, &make] {
-            RunStage(s, t, num_items, make);
+  std::vector<std::thread> StartThreads(const Source& source,
+                                        const std::vector<Queue*>& queues) {
+    std::vector<std::thread> threads;
+    try {
+      for (size_t i = 0; i < queues.size(); ++i) {
+        const TakeItem take =
+            i == 0 ? TakeItem([this, source] { return MakeNext(source); })
+                   : TakeItem([in = queues[i - 1]] { return in->Pop(); });
+        for (int thread = 0; thread < stages_[i].width; ++thread) {
+          threads.emplace_back([this, i, thread, take, out = queues[i]] {
+            RunThread(i, thread, take, out);
           });
         }
       }
-      RunSink(num_items, sink);
+    } catch (const std::system_error& error) {
+      Stop(absl::ResourceExhaustedError(
+          absl::StrCat("starting a thread of the pipeline: ", error.what())));
     }
-    CloseQueues();
-    for (const auto& queue : queues_) queue->Clear();
+    return threads;
+  }
+
+  // Steps 2 and 3 for one thread; `out` is null for the sink.
+  void RunThread(size_t stage, int thread, const TakeItem& take, Queue* out) {
+    StageMeter& meter = *meters_[stage];
+    while (true) {
+      meter.Switch(thread, stage == 0 ? Activity::kBusy : Activity::kStarved);
+      Queue::Numbered taken = take();
+      if (taken.item == nullptr) break;
+      meter.Switch(thread, Activity::kBusy);
+      absl::Status status = stages_[stage].work(thread, *taken.item);
+      if (!status.ok()) {
+        Stop(std::move(status));
+        break;
+      }
+      meter.CountItem();
+      if (out == nullptr) continue;
+      meter.Switch(thread, Activity::kBlocked);
+      if (!out->Push(taken.number, std::move(taken.item))) break;
+    }
+    meter.Switch(thread, Activity::kAbsent);
+  }
+
+  Queue::Numbered MakeNext(const Source& source) ABSL_LOCKS_EXCLUDED(mutex_) {
+    int64_t number = 0;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!status_.ok() || claimed_ == source.num_items) return {};
+      number = claimed_++;
+    }
+    return {number, source.make(number)};
+  }
+
+  void Stop(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    if (!status_.ok()) return;
+    status_ = std::move(status);
+    for (const std::unique_ptr<Queue>& queue : queues_) queue->Close();
+  }
+
+  absl::Status CloseDown() ABSL_LOCKS_EXCLUDED(mutex_) {
+    std::vector<std::unique_ptr<Queue>> queues;
+    absl::MutexLock lock(&mutex_);
+    queues.swap(queues_);  // Destroyed once unlocked, as declared before.
     return status_;
   }
 
-  std::vector<StageStats> Stats() const override {
-    std::vector<StageStats> result;
-    for (size_t s = 0; s < clocks_.size(); ++s) {
-      result.push_back(clocks_[s]->Get());
-      if (s < queues_.size()) result[s].queue_length = queues_[s]->size();
-    }
-    return result;
-  }
-
- private:
-  using Numbered = std::pair<int64_t, std::unique_ptr<Item>>;
-
-  // Runs `action` and adds its duration to one of stage `s`'s times.
-  template <typename Action>
-  auto Timed(size_t s, double StageStats::*kind, Action action) {
-    const double start = clock_.SteadySeconds();
-    auto result = action();
-    clocks_[s]->Add(kind, clock_.SteadySeconds() - start);
-    return result;
-  }
-
-  // The next item for stage `s`; nullopt when there is no more.
-  std::optional<Numbered> Next(
-      size_t s, int64_t num_items,
-      const std::function<std::unique_ptr<Item>(int64_t)>& make) {
-    if (s > 0) {
-      return Timed(s, &StageStats::starved_seconds,
-                   [&] { return queues_[s - 1]->Pop(); });
-    }
-    const int64_t number = next_number_.fetch_add(1);
-    if (number >= num_items || failed_) return std::nullopt;
-    return Numbered(number, make(number));
-  }
-
-  void RunStage(size_t s, int thread, int64_t num_items,
-                const std::function<std::unique_ptr<Item>(int64_t)>& make) {
-    while (std::optional<Numbered> item = Next(s, num_items, make)) {
-      const absl::Status status = Timed(s, &StageStats::busy_seconds, [&] {
-        return stages_[s].work(thread, *item->second);
-      });
-      if (!status.ok()) return Fail(status);
-      clocks_[s]->CountItem();
-      const bool accepted = Timed(s, &StageStats::blocked_seconds, [&] {
-        return queues_[s]->Push(item->first, std::move(item->second));
-      });
-      if (!accepted) return;
-    }
-  }
-
-  void RunSink(int64_t num_items,
-               const std::function<absl::Status(Item&)>& sink) {
-    const size_t s = stages_.size();
-    for (int64_t number = 0; number < num_items; ++number) {
-      std::optional<Numbered> item = Next(s, num_items, nullptr);
-      if (!item.has_value()) return;
-      const absl::Status status = Timed(s, &StageStats::busy_seconds,
-                                        [&] { return sink(*item->second); });
-      if (!status.ok()) return Fail(status);
-      clocks_[s]->CountItem();
-    }
-    // All items are through: wake the threads that wait for more.
-    CloseQueues();
-  }
-
-  void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
-    {
-      absl::MutexLock lock(&mutex_);
-      status_.Update(status);
-    }
-    failed_ = true;
-    CloseQueues();
-  }
-
-  void CloseQueues() {
-    for (const auto& queue : queues_) queue->Close();
-  }
-
-  const std::vector<Stage> stages_;
-  const Clock& clock_;
-  std::vector<std::unique_ptr<ItemQueue>> queues_;
-  std::vector<std::unique_ptr<StageClock>> clocks_;
-  std::atomic<int64_t> next_number_ = 0;
-  std::atomic<bool> failed_ = false;
-  absl::Mutex mutex_;
+  // The caller's, and the sink last. Not changed once threads run.
+  std::vector<Stage> stages_;
+  std::vector<std::unique_ptr<StageMeter>> meters_;
+  mutable absl::Mutex mutex_;
+  std::vector<std::unique_ptr<Queue>> queues_ ABSL_GUARDED_BY(mutex_);
+  // Numbers given to the first stage's threads.
+  int64_t claimed_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The first error.
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -183,8 +195,8 @@ class PipelineImpl final : public Pipeline {
 std::unique_ptr<Pipeline> NewPipeline(std::vector<Stage> stages,
                                       std::string sink_name,
                                       const Clock& clock) {
-  return std::make_unique<PipelineImpl>(std::move(stages), std::move(sink_name),
-                                        clock);
+  return std::make_unique<ThreadedPipeline>(std::move(stages),
+                                            std::move(sink_name), clock);
 }
 
 }  // namespace hearth::pipeline
