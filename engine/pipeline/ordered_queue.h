@@ -40,24 +40,25 @@ class OrderedQueue {
   /// item, once closed. REQUIRES: each number is pushed once; item not null.
   bool Push(int64_t number, std::unique_ptr<T> item)
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    const auto has_place = [this, number]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-      return closed_ || number < next_ + Capacity();
-    };
-    absl::MutexLock lock(&mutex_, absl::Condition(&has_place));
+    absl::MutexLock lock(&mutex_);
+    while (!closed_ && number >= next_ + Capacity()) changed_.Wait(&mutex_);
     if (closed_) return false;
     slots_[number % Capacity()] = std::move(item);
     ++size_;
+    changed_.SignalAll();
     return true;
   }
 
   /// Blocks until the next item in order is there and takes it. Null at the
   /// end of the items and once closed.
   Numbered Pop() ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_, absl::Condition(this, &OrderedQueue::CanPop));
+    absl::MutexLock lock(&mutex_);
+    while (!CanPop()) changed_.Wait(&mutex_);
     if (closed_ || next_ == num_items_) return {};
     Numbered taken{next_, std::move(slots_[next_ % Capacity()])};
     ++next_;
     --size_;
+    changed_.SignalAll();
     return taken;
   }
 
@@ -66,6 +67,7 @@ class OrderedQueue {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
+    changed_.SignalAll();
   }
 
   /// Items inside.
@@ -86,6 +88,9 @@ class OrderedQueue {
 
   const int64_t num_items_;
   mutable absl::Mutex mutex_;
+  // Signalled at every change: ThreadSanitizer cannot follow absl::Condition,
+  // see third_party/tsan.
+  absl::CondVar changed_;
   // Item n waits in slot n % capacity.
   std::vector<std::unique_ptr<T>> slots_ ABSL_GUARDED_BY(mutex_);
   // The number of the item to be taken next.
