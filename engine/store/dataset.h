@@ -11,15 +11,10 @@
 #include "engine/io/file_system.h"
 #include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
+#include "engine/store/residency.h"
 #include "engine/store/topology.h"
 
 namespace hearth::store {
-
-/// Where an array's bytes stand while it is used.
-enum class Residency {
-  kMemory,  // Read whole into anonymous memory, 64-byte aligned.
-  kMapped,  // Mapped from its file; the page cache decides.
-};
 
 /// A topology and the memory or mapping behind it.
 class LoadedTopology {
@@ -41,7 +36,7 @@ class LoadedFeatures {
   int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
 };
 
-/// The nodes of each part of a split, ascending as imported.
+/// The nodes of each part of a split, ascending (the import sorts them).
 struct Split {
   std::vector<NodeId> train;
   std::vector<NodeId> valid;

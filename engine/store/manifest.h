@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::store {
@@ -67,7 +68,9 @@ struct Manifest {
   static constexpr char kFileName[] = "manifest.json";
 
   std::string name;
-  /// 16 hexadecimal digits of a hash over everything below and all checksums.
+  /// 16 hexadecimal digits of a hash over the node and edge types and all
+  /// checksums, but not over where files lie, names and times: equal for equal
+  /// contents imported twice under one name. Plans are keyed by it.
   std::string fingerprint;
   /// Seconds since 1970, for display.
   int64_t created_unix_seconds = 0;
@@ -79,6 +82,11 @@ struct Manifest {
   /// Bytes of all files in the folder.
   uint64_t SizeBytes() const;
 };
+
+/// The fingerprint of a dataset with these types; `checksums` are the digests
+/// of its checksum files.
+std::string Fingerprint(const Manifest& manifest,
+                        absl::Span<const std::string> checksums);
 
 /// The manifest's file contents.
 std::string SerializeManifest(const Manifest& manifest);

@@ -1,0 +1,148 @@
+#include "engine/store/array_loader.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+#include "engine/store/block_checksums.h"
+
+namespace hearth::store {
+namespace {
+
+// A multiple of every block size; large enough for the disk's full speed.
+constexpr uint64_t kChunkBytes = 8 << 20;
+
+/// One block of an array, as its checksum covers it.
+struct Block {
+  uint64_t number = 0;
+  uint64_t file_offset = 0;
+  absl::Span<std::byte> bytes;
+};
+
+absl::Status CheckBlock(io::ReadableFile& file, const ArrayFile& array,
+                        const BlockChecksums& checksums, const Block& block) {
+  if (checksums.Matches(block.bytes, array.file_id, block.number)) {
+    return absl::OkStatus();
+  }
+  // Damage on the way is gone at the second reading; damage on disk is not.
+  HEARTH_RETURN_IF_ERROR(file.Read(block.file_offset, block.bytes));
+  if (checksums.Matches(block.bytes, array.file_id, block.number)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      file.path(), ": block ", block.number, " at byte ", block.file_offset,
+      " is damaged (its checksum does not match)"));
+}
+
+absl::StatusOr<LoadedArray> ReadVerified(io::FileSystem& files,
+                                         const std::string& folder,
+                                         const ArrayFile& array) {
+  const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
+  HEARTH_ASSIGN_OR_RETURN(
+      const BlockChecksums checksums,
+      BlockChecksums::Load(files, io::JoinPath(folder, array.crc_path),
+                           NumBlocks(data_bytes, array.crc_block_bytes),
+                           array.crc_file_crc32c));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          files.OpenForRead(ArrayPath(folder, array)));
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                          io::AlignedMemory::Allocate(data_bytes));
+  for (uint64_t begin = 0; begin < data_bytes; begin += kChunkBytes) {
+    const uint64_t end = std::min(begin + kChunkBytes, data_bytes);
+    HEARTH_RETURN_IF_ERROR(file->Read(
+        array.data_offset + begin, memory.bytes().subspan(begin, end - begin)));
+    for (uint64_t at = begin; at < end; at += array.crc_block_bytes) {
+      const uint64_t size = std::min<uint64_t>(array.crc_block_bytes, end - at);
+      HEARTH_RETURN_IF_ERROR(
+          CheckBlock(*file, array, checksums,
+                     {at / array.crc_block_bytes, array.data_offset + at,
+                      memory.bytes().subspan(at, size)}));
+    }
+  }
+  return LoadedArray(std::move(memory));
+}
+
+absl::Status Changed(const std::string& path, absl::string_view what) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(path, ": has changed since it was imported (", what, ")"));
+}
+
+absl::Status CheckSize(io::FileSystem& files, const std::string& path,
+                       uint64_t size_bytes) {
+  const absl::StatusOr<io::FileInfo> info = files.Stat(path);
+  if (absl::IsNotFound(info.status())) return Changed(path, "it is gone");
+  HEARTH_RETURN_IF_ERROR(info.status());
+  if (!info->is_regular) return Changed(path, "it is no regular file");
+  if (info->size_bytes == size_bytes) return absl::OkStatus();
+  return Changed(path, absl::StrCat("it has ", info->size_bytes,
+                                    " bytes instead of ", size_bytes));
+}
+
+absl::Status CheckForeignFile(io::FileSystem& files, const ArrayFile& array) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          files.OpenForRead(array.path));
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
+  if (absl::ToUnixNanos(info.modified) != array.modified_ns) {
+    return Changed(array.path, "its modification time is another");
+  }
+  std::vector<std::byte> header(array.data_offset);
+  HEARTH_RETURN_IF_ERROR(file->Read(0, absl::MakeSpan(header)));
+  if (Crc32c(header) != array.header_crc32c) {
+    return Changed(array.path, "its header is another");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+LoadedArray::LoadedArray(io::AlignedMemory memory)
+    : memory_(std::move(memory)) {}
+
+LoadedArray::LoadedArray(std::unique_ptr<io::MappedFile> mapped,
+                         uint64_t data_offset)
+    : mapped_(std::move(mapped)), data_offset_(data_offset) {}
+
+absl::Span<const std::byte> LoadedArray::bytes() const {
+  if (mapped_ != nullptr) return mapped_->data().subspan(data_offset_);
+  return memory_.bytes();
+}
+
+std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
+  return array.in_place ? array.path : io::JoinPath(folder, array.path);
+}
+
+absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
+                                      const std::string& folder,
+                                      const ArrayFile& array,
+                                      Residency residency) {
+  if (residency == Residency::kMemory) {
+    return ReadVerified(files, folder, array);
+  }
+  const std::string path = ArrayPath(folder, array);
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::MappedFile> mapped,
+                          files.Map(path, io::AccessPattern::kRandom));
+  if (mapped->data().size() != array.file_size_bytes) {
+    return Changed(path,
+                   absl::StrCat("it has ", mapped->data().size(),
+                                " bytes instead of ", array.file_size_bytes));
+  }
+  return LoadedArray(std::move(mapped), array.data_offset);
+}
+
+absl::Status CheckArrayUnchanged(io::FileSystem& files,
+                                 const std::string& folder,
+                                 const ArrayFile& array) {
+  HEARTH_RETURN_IF_ERROR(
+      CheckSize(files, ArrayPath(folder, array), array.file_size_bytes));
+  const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
+  HEARTH_RETURN_IF_ERROR(CheckSize(
+      files, io::JoinPath(folder, array.crc_path),
+      NumBlocks(data_bytes, array.crc_block_bytes) * sizeof(uint32_t)));
+  return array.in_place ? CheckForeignFile(files, array) : absl::OkStatus();
+}
+
+}  // namespace hearth::store

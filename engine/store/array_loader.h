@@ -1,0 +1,62 @@
+#ifndef HEARTH_ENGINE_STORE_ARRAY_LOADER_H_
+#define HEARTH_ENGINE_STORE_ARRAY_LOADER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/file_system.h"
+#include "engine/store/manifest.h"
+#include "engine/store/residency.h"
+
+namespace hearth::store {
+
+/// An array's elements, in memory or mapped. Thread-safe; movable.
+class LoadedArray {
+ public:
+  explicit LoadedArray(io::AlignedMemory memory);
+  /// The elements begin at `data_offset` of the mapping.
+  LoadedArray(std::unique_ptr<io::MappedFile> mapped, uint64_t data_offset);
+
+  absl::Span<const std::byte> bytes() const;
+
+  /// The elements as what they are. REQUIRES: sizeof(T) is their size.
+  template <typename T>
+  absl::Span<const T> As() const {
+    return absl::MakeConstSpan(reinterpret_cast<const T*>(bytes().data()),
+                               bytes().size() / sizeof(T));
+  }
+
+ private:
+  io::AlignedMemory memory_;
+  std::unique_ptr<io::MappedFile> mapped_;
+  uint64_t data_offset_ = 0;
+};
+
+/// Where the array's file is, given the dataset's folder.
+std::string ArrayPath(const std::string& folder, const ArrayFile& array);
+
+/// Loads an array of the dataset in `folder`. Into memory: every block is
+/// checked as it arrives, read once more if its checksum does not match, and
+/// then DATA_LOSS naming file and block. Mapped: nothing is read or checked but
+/// the size.
+absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
+                                      const std::string& folder,
+                                      const ArrayFile& array,
+                                      Residency residency);
+
+/// That the array's file, and its checksum file, are those of the import, as
+/// far as their sizes tell; where registered in place, by modification time
+/// and header, too. FAILED_PRECONDITION naming the file otherwise.
+absl::Status CheckArrayUnchanged(io::FileSystem& files,
+                                 const std::string& folder,
+                                 const ArrayFile& array);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_ARRAY_LOADER_H_

@@ -1,0 +1,91 @@
+#ifndef HEARTH_ENGINE_STORE_ARRAY_WRITER_H_
+#define HEARTH_ENGINE_STORE_ARRAY_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/io/file_system.h"
+#include "engine/store/block_checksums.h"
+#include "engine/store/dtype.h"
+#include "engine/store/manifest.h"
+
+namespace hearth::store {
+
+/// How an array's file is laid out.
+struct ArrayLayout {
+  /// The data begins at a multiple of this.
+  uint64_t alignment = 64;
+  uint32_t crc_block_bytes = 64 << 10;
+};
+
+/// For arrays that are read from one end to the other.
+inline constexpr ArrayLayout kStreamLayout{64, 64 << 10};
+/// For rows that are read here and there, with O_DIRECT.
+inline constexpr ArrayLayout kRandomAccessLayout{4096, 4096};
+
+/// Suffix of checksum files.
+inline constexpr char kChecksumSuffix[] = ".crc";
+
+/// Where the files of a dataset being made go, and whose they are.
+struct ArrayPlace {
+  std::string folder;
+  /// The dataset's name; distinguishes its files from those of others.
+  std::string dataset;
+};
+
+/// The id of file `name` of a dataset: in the seed of its checksums.
+uint64_t FileId(absl::string_view dataset, absl::string_view name);
+
+/// Bytes on disk of an array with its checksums.
+uint64_t StoredBytes(uint64_t data_bytes, const ArrayLayout& layout);
+
+/// A finished array: its entry for the manifest, and what stands for its data
+/// in the fingerprint.
+struct FinishedArray {
+  ArrayFile file;
+  std::string checksums_sha256;
+};
+
+/// Writes an .npy file and its checksum file, from the first element to the
+/// last. Single-owner.
+class ArrayWriter {
+ public:
+  /// Creates `name` in the folder, with space reserved for all of it.
+  static absl::StatusOr<std::unique_ptr<ArrayWriter>> Create(
+      io::FileSystem& files, const ArrayPlace& place, const std::string& name,
+      DType dtype, std::vector<int64_t> shape, const ArrayLayout& layout);
+
+  /// The next elements, little-endian.
+  absl::Status Append(absl::Span<const std::byte> data);
+
+  /// The next elements, of the array's type.
+  template <typename T>
+  absl::Status AppendValues(absl::Span<const T> values) {
+    return Append(
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()),
+                            values.size() * sizeof(T)));
+  }
+
+  /// Syncs and closes both files. INTERNAL if elements are missing.
+  absl::StatusOr<FinishedArray> Finish();
+
+ private:
+  ArrayWriter() = default;
+
+  std::string path_;
+  std::unique_ptr<io::WritableFile> file_;
+  std::unique_ptr<BlockChecksumWriter> checksums_;
+  ArrayFile entry_;
+  uint64_t written_ = 0;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_ARRAY_WRITER_H_

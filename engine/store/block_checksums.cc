@@ -1,0 +1,117 @@
+#include "engine/store/block_checksums.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr size_t kPendingChecksums = 64 << 10;
+
+template <typename T>
+absl::Span<const std::byte> AsBytes(const std::vector<T>& values) {
+  return {reinterpret_cast<const std::byte*>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+}  // namespace
+
+uint64_t NumBlocks(uint64_t data_bytes, uint32_t block_bytes) {
+  return data_bytes / block_bytes + (data_bytes % block_bytes != 0 ? 1 : 0);
+}
+
+BlockChecksumWriter::BlockChecksumWriter(std::unique_ptr<io::WritableFile> file,
+                                         uint64_t file_id, uint32_t block_bytes)
+    : file_(std::move(file)), file_id_(file_id), block_bytes_(block_bytes) {
+  BeginBlock();
+}
+
+absl::StatusOr<std::unique_ptr<BlockChecksumWriter>>
+BlockChecksumWriter::Create(io::FileSystem& files, const std::string& path,
+                            uint64_t file_id, uint32_t block_bytes) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
+                          files.Create(path));
+  return std::unique_ptr<BlockChecksumWriter>(
+      new BlockChecksumWriter(std::move(file), file_id, block_bytes));
+}
+
+void BlockChecksumWriter::BeginBlock() {
+  block_filled_ = 0;
+  // The seed alone: the block's bytes continue it.
+  block_crc_ = BlockCrc32c({}, file_id_, block_number_);
+}
+
+void BlockChecksumWriter::EndBlock() {
+  pending_.push_back(block_crc_);
+  ++block_number_;
+  BeginBlock();
+}
+
+absl::Status BlockChecksumWriter::Append(absl::Span<const std::byte> data) {
+  while (!data.empty()) {
+    const auto part =
+        data.first(std::min<size_t>(data.size(), block_bytes_ - block_filled_));
+    block_crc_ = Crc32c(part, block_crc_);
+    block_filled_ += static_cast<uint32_t>(part.size());
+    data.remove_prefix(part.size());
+    if (block_filled_ == block_bytes_) EndBlock();
+    if (pending_.size() >= kPendingChecksums) HEARTH_RETURN_IF_ERROR(Flush());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlockChecksumWriter::Flush() {
+  const absl::Span<const std::byte> bytes = AsBytes(pending_);
+  file_crc_ = Crc32c(bytes, file_crc_);
+  digest_.Update(bytes);
+  HEARTH_RETURN_IF_ERROR(file_->Append(bytes));
+  pending_.clear();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlockChecksumWriter::Summary> BlockChecksumWriter::Finish() {
+  if (block_filled_ > 0) EndBlock();
+  HEARTH_RETURN_IF_ERROR(Flush());
+  HEARTH_RETURN_IF_ERROR(file_->Sync());
+  HEARTH_RETURN_IF_ERROR(file_->Close());
+  return Summary{file_crc_, digest_.HexDigest()};
+}
+
+BlockChecksums::BlockChecksums(std::vector<uint32_t> checksums)
+    : checksums_(std::move(checksums)) {}
+
+absl::StatusOr<BlockChecksums> BlockChecksums::Load(io::FileSystem& files,
+                                                    const std::string& path,
+                                                    uint64_t num_blocks,
+                                                    uint32_t file_crc32c) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          files.OpenForRead(path));
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
+  if (info.size_bytes != num_blocks * sizeof(uint32_t)) {
+    return absl::DataLossError(absl::StrCat(path, ": has ", info.size_bytes,
+                                            " bytes instead of ",
+                                            num_blocks * sizeof(uint32_t)));
+  }
+  std::vector<uint32_t> checksums(num_blocks);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    HEARTH_RETURN_IF_ERROR(file->Read(
+        0, absl::MakeSpan(reinterpret_cast<std::byte*>(checksums.data()),
+                          num_blocks * sizeof(uint32_t))));
+    if (Crc32c(AsBytes(checksums)) == file_crc32c) {
+      return BlockChecksums(std::move(checksums));
+    }
+  }
+  return absl::DataLossError(
+      absl::StrCat(path, ": is damaged (its checksum does not match)"));
+}
+
+bool BlockChecksums::Matches(absl::Span<const std::byte> data, uint64_t file_id,
+                             uint64_t number) const {
+  return BlockCrc32c(data, file_id, number) == checksums_[number];
+}
+
+}  // namespace hearth::store

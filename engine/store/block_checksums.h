@@ -1,0 +1,86 @@
+#ifndef HEARTH_ENGINE_STORE_BLOCK_CHECKSUMS_H_
+#define HEARTH_ENGINE_STORE_BLOCK_CHECKSUMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/sha256.h"
+#include "engine/io/file_system.h"
+
+/// The checksum file of an array: the little-endian CRC32C (BlockCrc32c) of
+/// each block of its data, one after the other, and nothing else. How many
+/// there are, and the CRC32C of the file itself, is in the manifest.
+
+namespace hearth::store {
+
+/// Number of blocks in `data_bytes`: the last one may be short.
+uint64_t NumBlocks(uint64_t data_bytes, uint32_t block_bytes);
+
+/// Writes the checksum file of data that passes by in order. Single-owner.
+class BlockChecksumWriter {
+ public:
+  struct Summary {
+    /// CRC32C of the checksum file.
+    uint32_t file_crc32c = 0;
+    /// SHA-256 of it: stands for the data in the dataset's fingerprint.
+    std::string sha256;
+  };
+
+  static absl::StatusOr<std::unique_ptr<BlockChecksumWriter>> Create(
+      io::FileSystem& files, const std::string& path, uint64_t file_id,
+      uint32_t block_bytes);
+
+  /// The data's next bytes.
+  absl::Status Append(absl::Span<const std::byte> data);
+
+  /// Ends the last block; syncs and closes the file.
+  absl::StatusOr<Summary> Finish();
+
+ private:
+  BlockChecksumWriter(std::unique_ptr<io::WritableFile> file, uint64_t file_id,
+                      uint32_t block_bytes);
+
+  void BeginBlock();
+  void EndBlock();
+  absl::Status Flush();
+
+  const std::unique_ptr<io::WritableFile> file_;
+  const uint64_t file_id_;
+  const uint32_t block_bytes_;
+  uint64_t block_number_ = 0;
+  uint32_t block_filled_ = 0;
+  uint32_t block_crc_ = 0;
+  std::vector<uint32_t> pending_;
+  uint32_t file_crc_ = 0;
+  Sha256 digest_;
+};
+
+/// The checksums of one array, in memory. Thread-safe.
+class BlockChecksums {
+ public:
+  /// Reads the checksum file of `num_blocks` blocks and checks it against
+  /// `file_crc32c`; read once more on a mismatch, then DATA_LOSS.
+  static absl::StatusOr<BlockChecksums> Load(io::FileSystem& files,
+                                             const std::string& path,
+                                             uint64_t num_blocks,
+                                             uint32_t file_crc32c);
+
+  /// Whether `data` is block `number` of the file `file_id`.
+  bool Matches(absl::Span<const std::byte> data, uint64_t file_id,
+               uint64_t number) const;
+
+ private:
+  explicit BlockChecksums(std::vector<uint32_t> checksums);
+
+  std::vector<uint32_t> checksums_;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_BLOCK_CHECKSUMS_H_

@@ -1,0 +1,180 @@
+#include "engine/store/dataset.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/store/array_loader.h"
+
+namespace hearth::store {
+namespace {
+
+// A manifest has about 4 KiB for each node or edge type.
+constexpr uint64_t kMaxManifestBytes = 16 << 20;
+
+class ArrayTopology final : public LoadedTopology {
+ public:
+  static absl::StatusOr<std::unique_ptr<LoadedTopology>> Make(
+      LoadedArray indptr, LoadedArray indices, const EdgeTypeEntry& entry,
+      const std::string& path) {
+    auto topology = std::unique_ptr<ArrayTopology>(
+        new ArrayTopology(std::move(indptr), std::move(indices)));
+    Topology& view = topology->view_;
+    view.indptr = topology->indptr_.As<int64_t>();
+    if (entry.indices.dtype == DType::kInt32) {
+      view.indices = topology->indices_.As<int32_t>();
+    } else {
+      view.indices = topology->indices_.As<int64_t>();
+    }
+    // A mapping is not verified; at least its frame is.
+    if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
+      return absl::DataLossError(absl::StrCat(
+          path, ": indptr does not span the ", entry.num_edges, " edges"));
+    }
+    return topology;
+  }
+
+  const Topology& view() const override { return view_; }
+
+ private:
+  ArrayTopology(LoadedArray indptr, LoadedArray indices)
+      : indptr_(std::move(indptr)), indices_(std::move(indices)) {}
+
+  const LoadedArray indptr_;
+  const LoadedArray indices_;
+  Topology view_;
+};
+
+class ArrayFeatures final : public LoadedFeatures {
+ public:
+  ArrayFeatures(LoadedArray array, const ArrayFile& entry)
+      : array_(std::move(array)),
+        num_rows_(entry.shape[0]),
+        dim_(entry.shape[1]),
+        dtype_(entry.dtype) {}
+
+  const std::byte* rows() const override { return array_.bytes().data(); }
+  int64_t num_rows() const override { return num_rows_; }
+  int64_t dim() const override { return dim_; }
+  DType dtype() const override { return dtype_; }
+
+ private:
+  const LoadedArray array_;
+  const int64_t num_rows_;
+  const int64_t dim_;
+  const DType dtype_;
+};
+
+class FolderDataset final : public Dataset {
+ public:
+  FolderDataset(io::FileSystem& files, std::string path, Manifest manifest)
+      : files_(files), path_(std::move(path)), manifest_(std::move(manifest)) {}
+
+  const Manifest& manifest() const override { return manifest_; }
+  const std::string& path() const override { return path_; }
+
+  absl::Status CheckUnchanged() const override {
+    for (const NodeTypeEntry& type : manifest_.node_types) {
+      for (const ArrayFile* file : {&type.features, &type.labels, &type.train,
+                                    &type.valid, &type.test}) {
+        if (file->path.empty()) continue;
+        HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, *file));
+      }
+    }
+    for (const EdgeTypeEntry& type : manifest_.edge_types) {
+      HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, type.indptr));
+      HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, type.indices));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
+      Residency residency) const override {
+    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
+    const EdgeTypeEntry& entry = manifest_.edge_types[0];
+    HEARTH_ASSIGN_OR_RETURN(LoadedArray indptr,
+                            LoadArray(files_, path_, entry.indptr, residency));
+    HEARTH_ASSIGN_OR_RETURN(LoadedArray indices,
+                            LoadArray(files_, path_, entry.indices, residency));
+    return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
+                               path_);
+  }
+
+  absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
+      Residency residency) const override {
+    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
+    const ArrayFile& entry = manifest_.node_types[0].features;
+    if (entry.path.empty()) return Lacks("features");
+    HEARTH_ASSIGN_OR_RETURN(LoadedArray array,
+                            LoadArray(files_, path_, entry, residency));
+    return std::make_unique<ArrayFeatures>(std::move(array), entry);
+  }
+
+  absl::StatusOr<std::vector<int32_t>> LoadLabels() const override {
+    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
+    const ArrayFile& entry = manifest_.node_types[0].labels;
+    if (entry.path.empty()) return Lacks("labels");
+    return LoadValues<int32_t>(entry);
+  }
+
+  absl::StatusOr<Split> LoadSplit() const override {
+    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
+    const NodeTypeEntry& type = manifest_.node_types[0];
+    Split split;
+    HEARTH_ASSIGN_OR_RETURN(split.train, LoadValues<NodeId>(type.train));
+    HEARTH_ASSIGN_OR_RETURN(split.valid, LoadValues<NodeId>(type.valid));
+    HEARTH_ASSIGN_OR_RETURN(split.test, LoadValues<NodeId>(type.test));
+    return split;
+  }
+
+ private:
+  absl::Status CheckHomogeneous() const {
+    if (manifest_.node_types.size() == 1 && manifest_.edge_types.size() == 1) {
+      return absl::OkStatus();
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": has ", manifest_.node_types.size(),
+                     " node types and ", manifest_.edge_types.size(),
+                     " edge types; a graph with one of each is needed"));
+  }
+
+  absl::Status Lacks(absl::string_view what) const {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path_, ": the dataset has no ", what));
+  }
+
+  /// All values of a one-dimensional array; none if it is absent.
+  template <typename T>
+  absl::StatusOr<std::vector<T>> LoadValues(const ArrayFile& entry) const {
+    if (entry.path.empty()) return std::vector<T>();
+    HEARTH_ASSIGN_OR_RETURN(
+        const LoadedArray array,
+        LoadArray(files_, path_, entry, Residency::kMemory));
+    const absl::Span<const T> values = array.As<T>();
+    return std::vector<T>(values.begin(), values.end());
+  }
+
+  io::FileSystem& files_;
+  const std::string path_;
+  const Manifest manifest_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(io::FileSystem& files,
+                                                       std::string path) {
+  const std::string manifest_path = io::JoinPath(path, Manifest::kFileName);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::string text,
+      io::ReadWholeFile(files, manifest_path, kMaxManifestBytes));
+  HEARTH_ASSIGN_OR_RETURN(Manifest manifest,
+                          ParseManifest(text, manifest_path));
+  auto dataset = std::make_unique<FolderDataset>(files, std::move(path),
+                                                 std::move(manifest));
+  HEARTH_RETURN_IF_ERROR(dataset->CheckUnchanged());
+  return dataset;
+}
+
+}  // namespace hearth::store

@@ -1,0 +1,138 @@
+#include "engine/store/manifest.h"
+
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/sha256.h"
+#include "engine/store/block_checksums.h"
+#include "engine/store/manifest_text.h"
+#include "nlohmann/json.hpp"
+
+namespace hearth::store {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json ToJson(const ArrayFile& file) {
+  return {{"path", file.path},
+          {"in_place", file.in_place},
+          {"dtype", Name(file.dtype)},
+          {"shape", file.shape},
+          {"data_offset", file.data_offset},
+          {"file_size_bytes", file.file_size_bytes},
+          {"modified_ns", file.modified_ns},
+          {"header_crc32c", file.header_crc32c},
+          {"file_id", file.file_id},
+          {"crc_block_bytes", file.crc_block_bytes},
+          {"crc_path", file.crc_path},
+          {"crc_file_crc32c", file.crc_file_crc32c}};
+}
+
+void AddArray(ordered_json& object, const char* key, const ArrayFile& file) {
+  if (!file.path.empty()) object[key] = ToJson(file);
+}
+
+ordered_json ToJson(const NodeTypeEntry& type) {
+  ordered_json object = {{"name", type.name},
+                         {"num_nodes", type.num_nodes},
+                         {"num_classes", type.num_classes}};
+  AddArray(object, "features", type.features);
+  AddArray(object, "labels", type.labels);
+  AddArray(object, "train", type.train);
+  AddArray(object, "valid", type.valid);
+  AddArray(object, "test", type.test);
+  return object;
+}
+
+ordered_json ToJson(const EdgeTypeEntry& type) {
+  ordered_json object = {{"name", type.name},
+                         {"source_type", type.source_type},
+                         {"destination_type", type.destination_type},
+                         {"num_edges", type.num_edges}};
+  AddArray(object, "indptr", type.indptr);
+  AddArray(object, "indices", type.indices);
+  return object;
+}
+
+template <typename Entry>
+ordered_json ToJsonArray(const std::vector<Entry>& entries) {
+  ordered_json array = ordered_json::array();
+  for (const Entry& entry : entries) array.push_back(ToJson(entry));
+  return array;
+}
+
+ordered_json ToJson(const Manifest& manifest) {
+  return {{"format", kManifestFormat},
+          {"version",
+           {{"major", Manifest::kMajorVersion},
+            {"minor", Manifest::kMinorVersion}}},
+          {"required_features", ordered_json::array()},
+          {"name", manifest.name},
+          {"fingerprint", manifest.fingerprint},
+          {"created_unix_seconds", manifest.created_unix_seconds},
+          {"node_types", ToJsonArray(manifest.node_types)},
+          {"edge_types", ToJsonArray(manifest.edge_types)},
+          {"transforms", manifest.transforms}};
+}
+
+std::string Dump(const ordered_json& value) {
+  // What is not UTF-8 would throw otherwise.
+  return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// Calls `visit` with every array, absent ones too.
+template <typename AnyManifest, typename Visit>
+void ForEachArray(AnyManifest& manifest, Visit visit) {
+  for (auto& type : manifest.node_types) {
+    for (auto* file :
+         {&type.features, &type.labels, &type.train, &type.valid, &type.test}) {
+      visit(*file);
+    }
+  }
+  for (auto& type : manifest.edge_types) {
+    visit(type.indptr);
+    visit(type.indices);
+  }
+}
+
+}  // namespace
+
+uint64_t Manifest::SizeBytes() const {
+  uint64_t size = 0;
+  ForEachArray(*this, [&](const ArrayFile& file) {
+    if (file.path.empty()) return;
+    const uint64_t data_bytes = file.file_size_bytes - file.data_offset;
+    size += NumBlocks(data_bytes, file.crc_block_bytes) * sizeof(uint32_t);
+    if (!file.in_place) size += file.file_size_bytes;
+  });
+  return size;
+}
+
+std::string Fingerprint(const Manifest& manifest,
+                        absl::Span<const std::string> checksums) {
+  Manifest contents;
+  contents.node_types = manifest.node_types;
+  contents.edge_types = manifest.edge_types;
+  ForEachArray(contents, [](ArrayFile& file) {
+    // A registered array counts by its contents, wherever it lies.
+    if (file.in_place) file.path = "in place";
+    file.modified_ns = 0;
+  });
+  Sha256 digest;
+  digest.Update(Dump(ToJson(contents)));
+  for (const std::string& checksum : checksums) digest.Update(checksum);
+  return digest.HexDigest().substr(0, 16);
+}
+
+std::string SerializeManifest(const Manifest& manifest) {
+  std::string text = Dump(ToJson(manifest));
+  text.resize(text.size() - 2);  // The closing "\n}" comes after the checksum.
+  const uint32_t crc = Crc32c(absl::MakeConstSpan(
+      reinterpret_cast<const std::byte*>(text.data()), text.size()));
+  absl::StrAppend(&text, absl::StrFormat(kManifestTrailerFormat, crc));
+  return text;
+}
+
+}  // namespace hearth::store

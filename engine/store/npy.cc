@@ -1,0 +1,240 @@
+#include "engine/store/npy.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/store/npy_literal.h"
+#include "engine/store/shape.h"
+
+// The format: "\x93NUMPY", major and minor version, the length of the rest of
+// the header (2 bytes little-endian in version 1, else 4), a Python dictionary
+// padded with spaces and ended by a newline, the elements.
+
+namespace hearth::store {
+namespace {
+
+constexpr absl::string_view kMagic("\x93NUMPY", 6);
+constexpr uint64_t kShortPrelude = 10;
+constexpr uint64_t kLongPrelude = 12;
+
+constexpr std::array<NpyType, 12> kReadableTypes = {{
+    {NpyType::Kind::kBool, 1},
+    {NpyType::Kind::kInt, 1},
+    {NpyType::Kind::kInt, 2},
+    {NpyType::Kind::kInt, 4},
+    {NpyType::Kind::kInt, 8},
+    {NpyType::Kind::kUint, 1},
+    {NpyType::Kind::kUint, 2},
+    {NpyType::Kind::kUint, 4},
+    {NpyType::Kind::kUint, 8},
+    {NpyType::Kind::kFloat, 2},
+    {NpyType::Kind::kFloat, 4},
+    {NpyType::Kind::kFloat, 8},
+}};
+
+char CodeOf(NpyType::Kind kind) {
+  switch (kind) {
+    case NpyType::Kind::kBool:
+      return 'b';
+    case NpyType::Kind::kInt:
+      return 'i';
+    case NpyType::Kind::kUint:
+      return 'u';
+    case NpyType::Kind::kFloat:
+      return 'f';
+  }
+  return '?';
+}
+
+absl::StatusOr<NpyType> ParseDescr(const std::string& descr) {
+  const std::string shown = absl::StrCat("\"", absl::CEscape(descr), "\"");
+  if (absl::StrContains(descr, 'O')) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is an object array (", shown, "), which is never read"));
+  }
+  for (const NpyType type : kReadableTypes) {
+    const std::string code =
+        absl::StrCat(std::string(1, CodeOf(type.kind)), type.item_bytes);
+    const bool one_byte = type.item_bytes == 1;
+    if (descr == absl::StrCat("<", code)) return type;
+    if (one_byte && descr == absl::StrCat("|", code)) return type;
+    if (!one_byte && descr == absl::StrCat(">", code)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "is big-endian (", shown, "); write it with little-endian elements"));
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "has elements of type ", shown,
+      "; readable are bool and little-endian int, uint and float of up to 8 "
+      "bytes"));
+}
+
+const char* AsChars(const std::byte* bytes) {
+  return reinterpret_cast<const char*>(bytes);
+}
+
+uint64_t LittleEndian(absl::Span<const std::byte> bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes.size(); i > 0; --i) {
+    value = value << 8 | std::to_integer<uint64_t>(bytes[i - 1]);
+  }
+  return value;
+}
+
+/// Where the dictionary lies.
+struct Extent {
+  uint64_t begin = 0;
+  uint64_t size = 0;
+};
+
+absl::StatusOr<Extent> ReadPrelude(io::ReadableFile& file, uint64_t file_size) {
+  std::array<std::byte, kLongPrelude> prelude{};
+  const uint64_t count = std::min(file_size, kLongPrelude);
+  HEARTH_RETURN_IF_ERROR(file.Read(0, absl::MakeSpan(prelude).first(count)));
+  const absl::string_view start(AsChars(prelude.data()),
+                                std::min<uint64_t>(count, kMagic.size()));
+  if (!absl::StartsWith(kMagic, start)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "is not an .npy file: it begins with \"", absl::CEscape(start), "\""));
+  }
+  const int major = std::to_integer<int>(prelude[6]);
+  const int minor = std::to_integer<int>(prelude[7]);
+  const uint64_t begin = major == 1 ? kShortPrelude : kLongPrelude;
+  if (file_size < begin) {
+    return absl::DataLossError(absl::StrCat("is truncated: ", file_size,
+                                            " bytes do not hold a header"));
+  }
+  if (major < 1 || major > 3 || minor != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has .npy version ", major, ".", minor, "; readable are 1.0 to 3.0"));
+  }
+  return Extent{begin,
+                LittleEndian(absl::MakeSpan(prelude).subspan(8, begin - 8))};
+}
+
+absl::StatusOr<std::string> ReadDictionary(io::ReadableFile& file,
+                                           uint64_t file_size, Extent extent) {
+  if (extent.size > kMaxNpyHeaderBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has a header of ", extent.size, " bytes; at most ",
+                     kMaxNpyHeaderBytes, " are read"));
+  }
+  if (extent.size > file_size - extent.begin) {
+    return absl::DataLossError(
+        absl::StrCat("is truncated within its header, at byte ", file_size));
+  }
+  std::string text(extent.size, '\0');
+  HEARTH_RETURN_IF_ERROR(file.Read(
+      extent.begin,
+      absl::MakeSpan(reinterpret_cast<std::byte*>(text.data()), text.size())));
+  return text;
+}
+
+absl::Status CheckSize(const NpyHeader& header, uint64_t file_size) {
+  const std::string what = absl::StrCat("shape ", FormatShape(header.shape),
+                                        " of ", Name(header.type));
+  const auto bytes = ArrayBytes(header.shape, header.type.item_bytes);
+  if (!bytes.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("is impossibly large: ", what));
+  }
+  const uint64_t present = file_size - header.data_offset;
+  const auto wanted = static_cast<uint64_t>(*bytes);
+  if (present < wanted) {
+    return absl::DataLossError(absl::StrCat("is truncated: ", what, " takes ",
+                                            wanted, " bytes after the header, ",
+                                            present, " are there"));
+  }
+  if (present > wanted) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has ", present - wanted, " bytes beyond its elements: ", what,
+        " ends at byte ", header.data_offset + wanted));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NpyHeader> ReadUnnamed(io::ReadableFile& file) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
+  HEARTH_ASSIGN_OR_RETURN(const Extent extent,
+                          ReadPrelude(file, info.size_bytes));
+  HEARTH_ASSIGN_OR_RETURN(const std::string text,
+                          ReadDictionary(file, info.size_bytes, extent));
+  HEARTH_ASSIGN_OR_RETURN(NpyDictionary dictionary, ParseNpyDictionary(text));
+  NpyHeader header;
+  HEARTH_ASSIGN_OR_RETURN(header.type, ParseDescr(dictionary.descr));
+  header.fortran_order = dictionary.fortran_order;
+  header.shape = std::move(dictionary.shape);
+  header.data_offset = extent.begin + extent.size;
+  HEARTH_RETURN_IF_ERROR(CheckSize(header, info.size_bytes));
+  return header;
+}
+
+const char* DescrOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+      return "<f4";
+    case DType::kFloat16:
+      return "<f2";
+    case DType::kBFloat16:
+      return "<u2";
+    case DType::kInt32:
+      return "<i4";
+    case DType::kInt64:
+      return "<i8";
+    case DType::kUint8:
+      return "|u1";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string Name(NpyType type) {
+  switch (type.kind) {
+    case NpyType::Kind::kBool:
+      return "bool";
+    case NpyType::Kind::kInt:
+      return absl::StrCat("int", 8 * type.item_bytes);
+    case NpyType::Kind::kUint:
+      return absl::StrCat("uint", 8 * type.item_bytes);
+    case NpyType::Kind::kFloat:
+      return absl::StrCat("float", 8 * type.item_bytes);
+  }
+  return "";
+}
+
+int64_t NpyHeader::NumElements() const {
+  return ArrayBytes(shape, 1).value_or(0);
+}
+
+absl::StatusOr<NpyHeader> ReadNpyHeader(io::ReadableFile& file) {
+  absl::StatusOr<NpyHeader> header = ReadUnnamed(file);
+  const absl::Status& status = header.status();
+  if (absl::IsInvalidArgument(status) || absl::IsDataLoss(status)) {
+    return Annotate(status, file.path());
+  }
+  return header;
+}
+
+std::string FormatNpyHeader(DType dtype, absl::Span<const int64_t> shape,
+                            uint64_t alignment) {
+  std::string dictionary = absl::StrCat(
+      "{'descr': '", DescrOf(dtype),
+      "', 'fortran_order': False, 'shape': ", FormatShape(shape), ", }");
+  const uint64_t needed = kShortPrelude + dictionary.size() + 1;
+  const uint64_t size = (needed + alignment - 1) / alignment * alignment;
+  dictionary.resize(size - kShortPrelude - 1, ' ');
+  const uint64_t length = size - kShortPrelude;
+  return absl::StrCat(kMagic, absl::string_view("\x01\x00", 2),
+                      std::string(1, static_cast<char>(length & 0xFF)),
+                      std::string(1, static_cast<char>(length >> 8)),
+                      dictionary, "\n");
+}
+
+}  // namespace hearth::store
