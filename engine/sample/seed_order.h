@@ -24,8 +24,7 @@ std::unique_ptr<SeedOrder> NewShuffledOrder(std::vector<store::NodeId> nodes,
                                             uint64_t data_seed);
 
 /// Keeps the order of `nodes`: for validation and test.
-std::unique_ptr<SeedOrder> NewSequentialOrder(
-    std::vector<store::NodeId> nodes);
+std::unique_ptr<SeedOrder> NewSequentialOrder(std::vector<store::NodeId> nodes);
 
 }  // namespace hearth::sample
 
