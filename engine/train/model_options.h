@@ -73,6 +73,9 @@ struct ModelShape {
   int64_t feature_dim = 0;
   int64_t num_classes = 0;
   int64_t num_layers = 0;
+
+  /// INVALID_ARGUMENT naming the figure at fault.
+  absl::Status Validate() const;
 };
 
 }  // namespace hearth::train

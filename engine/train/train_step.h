@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/safetensors.h"
+#include "engine/train/model_options.h"
 
 /// The interface between data and models. Knows no torch.
 
@@ -22,6 +23,10 @@ struct BatchView {
   int64_t feature_dim = 0;
   /// [sample.num_seeds] classes of the seeds, none of them -1.
   absl::Span<const int32_t> labels;
+
+  /// INVALID_ARGUMENT saying what does not fit a model of this shape. Looks at
+  /// sizes and labels; the blocks' positions are taken to be right.
+  absl::Status Validate(const ModelShape& shape) const;
 };
 
 /// Where training stands: keys the dropout.

@@ -1,0 +1,64 @@
+#ifndef HEARTH_ENGINE_MODEL_ADJACENCY_H_
+#define HEARTH_ENGINE_MODEL_ADJACENCY_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/sample/mini_batch.h"
+
+namespace hearth::model {
+
+/// The edges along which a layer passes messages, in CSC over positions: made
+/// from a sampled block by one of the functions below, which differ in self
+/// loops and weights. Immutable once made; thread-safe.
+struct Adjacency {
+  int64_t num_sources = 0;
+  int64_t num_destinations = 0;
+  /// [num_destinations + 1] ascending from 0.
+  std::vector<int64_t> indptr;
+  /// [num_edges] positions of sources.
+  std::vector<int32_t> indices;
+  /// [num_edges], or empty where the model computes weights itself.
+  std::vector<float> weights;
+
+  int64_t num_edges() const { return static_cast<int64_t>(indices.size()); }
+};
+
+/// The mean over sampled neighbors (0 without any): GraphSAGE.
+Adjacency MeanAdjacency(const sample::Block& block);
+
+/// Symmetric normalization with self loops over the whole graph (Kipf and
+/// Welling, 2017, equation 2): 1 / sqrt((d_u + 1) (d_v + 1)) with in-degrees
+/// d. Where k of D in-neighbors were sampled, their terms are scaled by D / k,
+/// so that the sum is an unbiased estimate. `in_degrees` are those of the
+/// block's sources, [>= num_sources].
+Adjacency SymmetricAdjacency(const sample::Block& block,
+                             absl::Span<const int64_t> in_degrees);
+
+/// Sampled neighbors and the node itself, exactly once and last; no weights:
+/// graph attention.
+Adjacency SelfLoopAdjacency(const sample::Block& block);
+
+/// An adjacency by source: row s lists the destinations that s feeds, in
+/// ascending order, so that gradients are gathered without write conflicts.
+struct TransposedAdjacency {
+  /// [num_sources + 1] ascending from 0.
+  std::vector<int64_t> indptr;
+  /// [num_edges] positions of destinations.
+  std::vector<int32_t> indices;
+  /// [num_edges] the edge's place in the adjacency.
+  std::vector<int64_t> edges;
+};
+
+TransposedAdjacency Transpose(const Adjacency& adjacency);
+
+/// Splits rows 0 .. indptr.size() - 2 into `parts` ranges with about equal
+/// numbers of edges and rows; range i is [result[i], result[i + 1]).
+/// REQUIRES: parts > 0.
+std::vector<int64_t> BalancedRanges(absl::Span<const int64_t> indptr,
+                                    int64_t parts);
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_ADJACENCY_H_

@@ -1,0 +1,63 @@
+#ifndef HEARTH_ENGINE_MODEL_EDGES_H_
+#define HEARTH_ENGINE_MODEL_EDGES_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+
+#include "engine/model/adjacency.h"
+
+namespace hearth::model {
+
+/// An adjacency with the operations on its edges that layers and their
+/// gradients consist of. Every output row is computed by one thread in the
+/// order of its edges, so that the number of threads changes nothing. All
+/// tensors are float32, contiguous, on the CPU. Single-owner.
+class Edges {
+ public:
+  explicit Edges(Adjacency adjacency) : adjacency_(std::move(adjacency)) {}
+
+  int64_t num_sources() const { return adjacency_.num_sources; }
+  int64_t num_destinations() const { return adjacency_.num_destinations; }
+  int64_t num_edges() const { return adjacency_.num_edges(); }
+
+  /// [num_destinations, width]: the sum over each destination's edges of the
+  /// source's row of `x`, [num_sources, width], times the adjacency's weight.
+  at::Tensor Sum(const at::Tensor& x) const;
+
+  /// As above with `weights`, [num_edges, heads]: head h weighs the h-th of
+  /// `heads` equal parts of a row.
+  at::Tensor Sum(const at::Tensor& x, const at::Tensor& weights) const;
+
+  /// The gradient of Sum with respect to x: [num_sources, width], for
+  /// `gradient`, [num_destinations, width].
+  at::Tensor SumTransposed(const at::Tensor& gradient);
+  at::Tensor SumTransposed(const at::Tensor& gradient,
+                           const at::Tensor& weights);
+
+  /// [num_edges, heads]: LeakyReLU (slope 0.2) of the source's plus the
+  /// destination's score, then the softmax over each destination's edges.
+  /// `scores` is [num_sources, 2 * heads]: as source, then as destination.
+  at::Tensor Attention(const at::Tensor& scores) const;
+
+  /// The gradient of Attention with respect to `scores`, of their shape, if
+  /// rows of `x` were summed by that attention and the sums' gradient is
+  /// `gradient`.
+  at::Tensor AttentionGradient(const at::Tensor& scores,
+                               const at::Tensor& attention, const at::Tensor& x,
+                               const at::Tensor& gradient);
+
+ private:
+  const TransposedAdjacency& transposed();
+
+  Adjacency adjacency_;
+  std::optional<TransposedAdjacency> transposed_;
+};
+
+/// Shared by a layer's forward and backward.
+using EdgesPtr = std::shared_ptr<Edges>;
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_EDGES_H_

@@ -1,0 +1,205 @@
+#include "engine/model/graph_functions.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/mm.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+namespace hearth::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Edges as autograd can keep them between forward and backward.
+struct SavedEdges final : torch::CustomClassHolder {
+  explicit SavedEdges(EdgesPtr edges) : edges(std::move(edges)) {}
+  EdgesPtr edges;
+};
+
+void Save(AutogradContext* context, const EdgesPtr& edges) {
+  context->saved_data["edges"] =
+      c10::IValue::make_capsule(c10::make_intrusive<SavedEdges>(edges));
+}
+
+EdgesPtr LoadEdges(AutogradContext* context) {
+  const auto capsule = context->saved_data["edges"].toCapsule();
+  return static_cast<SavedEdges*>(capsule.get())->edges;
+}
+
+at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
+  return x.narrow(0, 0, edges->num_destinations());
+}
+
+class PropagateLinearFunction : public Function<PropagateLinearFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& weight, const at::Tensor& bias,
+                            const std::optional<at::Tensor>& root_weight,
+                            const EdgesPtr& edges) {
+    const bool sums_first =
+        SumsFirst({.sources = edges->num_sources(),
+                   .destinations = edges->num_destinations(),
+                   .edges = edges->num_edges(),
+                   .in = weight.size(1),
+                   .out = weight.size(0),
+                   .needs_input_gradient = x.requires_grad()});
+    // What the weight is multiplied with: its gradient needs it.
+    at::Tensor factor;
+    at::Tensor result;
+    if (sums_first) {
+      factor = edges->Sum(x);
+      result = at::addmm(bias, factor, weight.t());
+    } else {
+      factor = x;
+      result = edges->Sum(at::mm(x, weight.t())).add_(bias);
+    }
+    if (root_weight) result.addmm_(FirstRows(x, edges), root_weight->t());
+    Save(context, edges);
+    context->saved_data["sums_first"] = sums_first;
+    context->save_for_backward(
+        {factor, weight, root_weight ? FirstRows(x, edges) : at::Tensor(),
+         root_weight.value_or(at::Tensor())});
+    return result;
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& factor = saved[0];
+    const at::Tensor& weight = saved[1];
+    const at::Tensor& first_rows = saved[2];
+    const at::Tensor& root_weight = saved[3];
+    const EdgesPtr edges = LoadEdges(context);
+    const bool sums_first = context->saved_data["sums_first"].toBool();
+    const at::Tensor gradient = gradients[0].contiguous();
+
+    const at::Tensor inner =
+        sums_first ? gradient : edges->SumTransposed(gradient);
+    variable_list result(5);
+    result[1] = at::mm(inner.t(), factor);
+    result[2] = gradient.sum(0);
+    if (context->needs_input_grad(0)) {
+      result[0] = at::mm(inner, weight);
+      if (sums_first) result[0] = edges->SumTransposed(result[0]);
+      if (root_weight.defined()) {
+        FirstRows(result[0], edges).addmm_(gradient, root_weight);
+      }
+    }
+    if (root_weight.defined()) {
+      result[3] = at::mm(gradient.t(), first_rows);
+    }
+    return result;
+  }
+};
+
+class SumByAttentionFunction : public Function<SumByAttentionFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& scores, const EdgesPtr& edges) {
+    const at::Tensor attention = edges->Attention(scores);
+    Save(context, edges);
+    context->save_for_backward({x, scores, attention});
+    return edges->Sum(x, attention);
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& x = saved[0];
+    const at::Tensor& scores = saved[1];
+    const at::Tensor& attention = saved[2];
+    const EdgesPtr edges = LoadEdges(context);
+    const at::Tensor gradient = gradients[0].contiguous();
+    return {edges->SumTransposed(gradient, attention),
+            edges->AttentionGradient(scores, attention, x, gradient),
+            at::Tensor()};
+  }
+};
+
+// Calls `function(begin, end)` for parts of a matrix's elements, each of them
+// whole tiles of a dropout pattern.
+template <typename F>
+void ForElements(const at::Tensor& matrix, const F& function) {
+  constexpr int64_t kTile = DropoutPattern::kTile;
+  const int64_t count = matrix.numel();
+  at::parallel_for(0, (count + kTile - 1) / kTile, /*grain_size=*/256,
+                   [&](int64_t begin, int64_t end) {
+                     function(begin * kTile, std::min(end * kTile, count));
+                   });
+}
+
+class ReluDropoutFunction : public Function<ReluDropoutFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const std::optional<DropoutPattern>& dropout) {
+    auto* data = x.mutable_data_ptr<float>();
+    ForElements(x, [&](int64_t begin, int64_t end) {
+      if (dropout) {
+        dropout->ApplyRelu(data, begin, end);
+      } else {
+        ApplyRelu(data, begin, end);
+      }
+    });
+    context->mark_dirty({x});
+    context->save_for_backward({x});
+    context->saved_data["scale"] = dropout ? double{dropout->scale()} : 1.0;
+    return x;
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const at::Tensor output = context->get_saved_variables()[0];
+    const auto scale =
+        static_cast<float>(context->saved_data["scale"].toDouble());
+    const at::Tensor gradient = gradients[0].contiguous();
+    at::Tensor result = at::empty_like(gradient);
+    const auto* outputs = output.const_data_ptr<float>();
+    const auto* given = gradient.const_data_ptr<float>();
+    auto* wanted = result.mutable_data_ptr<float>();
+    ForElements(result, [&](int64_t begin, int64_t end) {
+      ReluDropoutGradient(outputs, given, scale, wanted, begin, end);
+    });
+    return {result, at::Tensor()};
+  }
+};
+
+}  // namespace
+
+bool SumsFirst(const PropagateSizes& sizes) {
+  // Multiply-adds that a product does while a sum, bound by memory, takes in
+  // one element; measured with 256 to 1,024 columns.
+  constexpr double kSumCost = 16;
+  const double products = sizes.needs_input_gradient ? 3 : 2;
+  const double weight = static_cast<double>(sizes.in) * sizes.out;
+  const double edges = kSumCost * sizes.edges;
+  const double sums_first =
+      products * sizes.destinations * weight +
+      (sizes.needs_input_gradient ? 2 : 1) * edges * sizes.in;
+  const double products_first =
+      products * sizes.sources * weight + 2 * edges * sizes.out;
+  return sums_first <= products_first;
+}
+
+at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
+                           const at::Tensor& bias,
+                           const std::optional<at::Tensor>& root_weight,
+                           const EdgesPtr& edges) {
+  return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges);
+}
+
+at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
+                          const EdgesPtr& edges) {
+  return SumByAttentionFunction::apply(x, scores, edges);
+}
+
+at::Tensor ReluDropout(const at::Tensor& x,
+                       const std::optional<DropoutPattern>& dropout) {
+  return ReluDropoutFunction::apply(x, dropout);
+}
+
+}  // namespace hearth::model

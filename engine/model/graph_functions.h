@@ -1,0 +1,51 @@
+#ifndef HEARTH_ENGINE_MODEL_GRAPH_FUNCTIONS_H_
+#define HEARTH_ENGINE_MODEL_GRAPH_FUNCTIONS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+
+#include "engine/model/edges.h"
+#include "engine/model/relu_dropout.h"
+
+/// Differentiable operations on mini-batches, beside LibTorch's own. D, S and E
+/// are the numbers of destinations, sources and edges.
+
+namespace hearth::model {
+
+/// A x Wᵀ + bias, and + x[:D] rootᵀ if there is a `root_weight`: [D, out] for
+/// `x` [S, in] and weights [out, in], where A are the weighted edges. Sums
+/// before or after the transformation, whichever is cheaper by SumsFirst.
+at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
+                           const at::Tensor& bias,
+                           const std::optional<at::Tensor>& root_weight,
+                           const EdgesPtr& edges);
+
+/// Sizes that decide in which order PropagateLinear works.
+struct PropagateSizes {
+  int64_t sources;
+  int64_t destinations;
+  int64_t edges;
+  int64_t in;
+  int64_t out;
+  bool needs_input_gradient;
+};
+
+/// Whether (A x) Wᵀ is cheaper than A (x Wᵀ), gradients included. A pure
+/// function of the sizes, since the two differ in rounding.
+bool SumsFirst(const PropagateSizes& sizes);
+
+/// Sums the rows of `x`, [S, heads * channels], that lead to each destination,
+/// weighed by the attention that `scores` give (see Edges::Attention): [D,
+/// heads * channels].
+at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
+                          const EdgesPtr& edges);
+
+/// ReLU, then `dropout` if there is one. Works in place: `x` must not be needed
+/// by anyone else.
+at::Tensor ReluDropout(const at::Tensor& x,
+                       const std::optional<DropoutPattern>& dropout);
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_GRAPH_FUNCTIONS_H_

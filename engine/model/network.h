@@ -1,0 +1,45 @@
+#ifndef HEARTH_ENGINE_MODEL_NETWORK_H_
+#define HEARTH_ENGINE_MODEL_NETWORK_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/model/convolution.h"
+#include "engine/model/named_tensor.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::model {
+
+/// A model: convolutions with ReLU and dropout between them. Single-owner.
+/// Throws what LibTorch throws.
+class Network {
+ public:
+  /// REQUIRES: `options` and `shape` are valid and there is a model.
+  Network(const train::TrainOptions& options, const train::ModelShape& shape);
+
+  /// Scores of the seeds, [num_seeds, num_classes], before the softmax. Drops
+  /// activations if a position is given. The batch must outlive the result's
+  /// gradient. REQUIRES: batch.Validate.
+  at::Tensor Forward(const train::BatchView& batch,
+                     const std::optional<train::StepPosition>& position) const;
+
+  /// Under the names of PyTorch Geometric's state_dict ("convs.0.bias").
+  const std::vector<NamedTensor>& parameters() const { return parameters_; }
+
+ private:
+  std::vector<std::unique_ptr<Convolution>> layers_;
+  std::vector<NamedTensor> parameters_;
+  double dropout_;
+  uint64_t model_seed_;
+};
+
+/// The text of config.json, from which the model can be built again.
+std::string ModelConfig(const train::TrainOptions& options,
+                        const train::ModelShape& shape);
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_NETWORK_H_

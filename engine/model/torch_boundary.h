@@ -1,0 +1,25 @@
+#ifndef HEARTH_ENGINE_MODEL_TORCH_BOUNDARY_H_
+#define HEARTH_ENGINE_MODEL_TORCH_BOUNDARY_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+
+/// The one boundary around LibTorch: what it needs of process and thread is
+/// set here, and its exceptions stop here. Knows no torch itself.
+
+namespace hearth::model {
+
+/// Makes LibTorch deterministic, once per process; cheap afterwards.
+/// Thread-safe. Must come before the first use of LibTorch.
+void SetUpTorch();
+
+/// Runs `function`, which uses LibTorch, on this thread with `threads` threads
+/// inside each operation, and returns its status or, for an exception,
+/// RESOURCE_EXHAUSTED (out of memory) or INTERNAL. The number of threads holds
+/// for this call and this thread alone, so that concurrent models do not share
+/// it.
+absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function);
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_TORCH_BOUNDARY_H_

@@ -1,0 +1,46 @@
+#include "engine/model/torch_environment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spdlog/spdlog.h"
+
+namespace hearth::model {
+namespace {
+
+constexpr const char* kEnvironment[][2] = {
+    // Sums in MKL do not depend on where arrays lie.
+    {"MKL_CBWR", "AUTO"},
+    // The number of threads is what we say, not what MKL thinks best now.
+    {"MKL_DYNAMIC", "FALSE"},
+    {"OMP_DYNAMIC", "FALSE"},
+    // Threads that wait for work sleep: spinning, they would take the cores
+    // from the samplers and from other jobs.
+    {"OMP_WAIT_POLICY", "PASSIVE"},
+};
+
+// Sets what is missing; whether anything was.
+bool CompleteEnvironment() {
+  bool missing = false;
+  for (const auto& [name, value] : kEnvironment) {
+    if (getenv(name) != nullptr) continue;
+    setenv(name, value, /*overwrite=*/1);
+    missing = true;
+  }
+  return missing;
+}
+
+}  // namespace
+
+void EnsureTorchEnvironment(char** argv) {
+  if (!CompleteEnvironment()) return;
+  execv("/proc/self/exe", argv);
+  // MKL reads its variables at its first use, which is yet to come; what is
+  // lost without a new start is OpenMP's waiting.
+  spdlog::warn("cannot start anew with the environment LibTorch needs: {}",
+               strerror(errno));
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,55 @@
+#include "absl/strings/str_cat.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::train {
+namespace {
+
+absl::Status Expect(absl::string_view what, int64_t value, int64_t expected) {
+  if (value == expected) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, ": ", value, ", but the model expects ", expected));
+}
+
+// Each block reads what the one before wrote; the last one writes the seeds.
+absl::Status ValidateBlocks(const sample::MiniBatch& batch) {
+  auto available = static_cast<int64_t>(batch.input_nodes.size());
+  for (const sample::Block& block : batch.blocks) {
+    if (block.num_sources != available ||
+        block.num_destinations > block.num_sources ||
+        static_cast<int64_t>(block.indptr.size()) !=
+            block.num_destinations + 1 ||
+        static_cast<int64_t>(block.indices.size()) != block.indptr.back()) {
+      return absl::InvalidArgumentError("the batch's blocks do not fit");
+    }
+    available = block.num_destinations;
+  }
+  return Expect("destinations of the last block", available, batch.num_seeds);
+}
+
+}  // namespace
+
+absl::Status BatchView::Validate(const ModelShape& shape) const {
+  absl::Status status =
+      Expect("features per node", feature_dim, shape.feature_dim);
+  status.Update(Expect("blocks in the batch",
+                       static_cast<int64_t>(sample.blocks.size()),
+                       shape.num_layers));
+  status.Update(Expect("labels in the batch",
+                       static_cast<int64_t>(labels.size()), sample.num_seeds));
+  status.Update(Expect("in-degrees in the batch",
+                       static_cast<int64_t>(sample.in_degrees.size()),
+                       static_cast<int64_t>(sample.input_nodes.size())));
+  if (!status.ok()) return status;
+  if (sample.num_seeds == 0) {
+    return absl::InvalidArgumentError("the batch has no seeds");
+  }
+  for (const int32_t label : labels) {
+    if (label < 0 || label >= shape.num_classes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "label ", label, " is not one of ", shape.num_classes, " classes"));
+    }
+  }
+  return ValidateBlocks(sample);
+}
+
+}  // namespace hearth::train

@@ -1,0 +1,102 @@
+#include "engine/train/model_options.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace hearth::train {
+namespace {
+
+// Wider layers than this are mistakes: their weights alone would take
+// terabytes.
+constexpr int64_t kMaxWidth = 1 << 20;
+constexpr int64_t kMaxLayers = 64;
+constexpr int64_t kMaxThreads = 1024;
+
+absl::Status InRange(absl::string_view option, int64_t value, int64_t low,
+                     int64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, " is ", value, "; it must be from ", low, " to ", high));
+}
+
+absl::Status FiniteAndNotNegative(absl::string_view option, double value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      option, " is ", value, "; it must be finite and not negative"));
+}
+
+absl::Status InUnitInterval(absl::string_view option, double value) {
+  if (value >= 0 && value < 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " is ", value, "; it must be in [0, 1)"));
+}
+
+struct ValidateModel {
+  absl::Status operator()(const SageOptions& sage) const {
+    return InRange("hidden", sage.hidden, 1, kMaxWidth);
+  }
+
+  absl::Status operator()(const GcnOptions& gcn) const {
+    return InRange("hidden", gcn.hidden, 1, kMaxWidth);
+  }
+
+  absl::Status operator()(const GatOptions& gat) const {
+    absl::Status status = InRange("hidden", gat.hidden, 1, kMaxWidth);
+    status.Update(InRange("heads", gat.heads, 1, kMaxWidth));
+    if (status.ok() && gat.hidden % gat.heads != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("hidden is ", gat.hidden,
+                       "; it must be a multiple of heads, ", gat.heads));
+    }
+    return status;
+  }
+
+  absl::Status operator()(const NoModelOptions&) const {
+    return absl::OkStatus();
+  }
+};
+
+struct ValidateOptimizer {
+  absl::Status operator()(const AdamOptions& adam) const {
+    absl::Status status =
+        FiniteAndNotNegative("learning_rate", adam.learning_rate);
+    status.Update(FiniteAndNotNegative("weight_decay", adam.weight_decay));
+    return status;
+  }
+
+  absl::Status operator()(const AdamWOptions& adamw) const {
+    absl::Status status =
+        FiniteAndNotNegative("learning_rate", adamw.learning_rate);
+    status.Update(FiniteAndNotNegative("weight_decay", adamw.weight_decay));
+    return status;
+  }
+
+  absl::Status operator()(const SgdOptions& sgd) const {
+    absl::Status status =
+        FiniteAndNotNegative("learning_rate", sgd.learning_rate);
+    status.Update(FiniteAndNotNegative("momentum", sgd.momentum));
+    status.Update(FiniteAndNotNegative("weight_decay", sgd.weight_decay));
+    return status;
+  }
+};
+
+}  // namespace
+
+absl::Status TrainOptions::Validate() const {
+  absl::Status status = std::visit(ValidateModel{}, model);
+  status.Update(std::visit(ValidateOptimizer{}, optimizer));
+  status.Update(InUnitInterval("dropout", dropout));
+  status.Update(InRange("train_threads", train_threads, 1, kMaxThreads));
+  return status;
+}
+
+absl::Status ModelShape::Validate() const {
+  absl::Status status = InRange("feature_dim", feature_dim, 1, kMaxWidth);
+  status.Update(InRange("num_classes", num_classes, 1, INT32_MAX));
+  status.Update(InRange("num_layers", num_layers, 1, kMaxLayers));
+  return status;
+}
+
+}  // namespace hearth::train
