@@ -1,0 +1,23 @@
+#include "engine/cache/aligned_buffer.h"
+
+#include <utility>
+
+#include "engine/base/status_macros.h"
+
+namespace hearth::cache {
+
+absl::Status AlignedBuffer::Resize(uint64_t size) {
+  if (size > capacity()) {
+    // The old memory goes first, so that both are never held at once.
+    memory_ = io::AlignedMemory();
+    size_ = 0;
+    // Batches differ a little in size. Room that is never written to takes no
+    // memory, and spares the next batches a fresh start.
+    HEARTH_ASSIGN_OR_RETURN(memory_,
+                            io::AlignedMemory::Allocate(size + size / 8));
+  }
+  size_ = size;
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::cache

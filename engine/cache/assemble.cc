@@ -1,0 +1,38 @@
+#include "engine/cache/assemble.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "engine/store/dtype.h"
+#include "kernels/gather.h"
+
+namespace hearth::cache {
+namespace {
+
+kernels::ElementType ToElementType(store::DType dtype) {
+  switch (dtype) {
+    case store::DType::kFloat16:
+      return kernels::ElementType::kFloat16;
+    case store::DType::kBFloat16:
+      return kernels::ElementType::kBFloat16;
+    default:
+      assert(dtype == store::DType::kFloat32);
+      return kernels::ElementType::kFloat32;
+  }
+}
+
+}  // namespace
+
+void AssembleRows(const store::LoadedFeatures& features,
+                  absl::Span<const store::NodeId> nodes, float* out) {
+  assert(std::all_of(nodes.begin(), nodes.end(), [&](store::NodeId node) {
+    return 0 <= node && node < features.num_rows();
+  }));
+  const kernels::FeatureRows rows{.data = features.rows(),
+                                  .type = ToElementType(features.dtype()),
+                                  .dim = features.dim()};
+  kernels::GatherRows(rows, nodes.data(), static_cast<int64_t>(nodes.size()),
+                      out);
+}
+
+}  // namespace hearth::cache
