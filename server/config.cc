@@ -1,0 +1,256 @@
+// One table of options serves flags and file: both give lists of strings by
+// option name, which the option's `set` checks and stores.
+#include "server/config.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <map>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/file_system.h"
+#include "server/listen_address.h"
+#include "server/version.h"
+
+namespace hearth::server {
+namespace {
+
+using Values = std::vector<std::string>;
+
+struct Option {
+  const char* name;
+  const char* help;
+  bool repeatable;
+  absl::Status (*set)(const Values& values, Config& config);
+};
+
+absl::Status SetDataDir(const Values& values, Config& config) {
+  if (values[0].empty()) {
+    return absl::InvalidArgumentError("must not be empty");
+  }
+  config.data_dir = values[0];
+  return absl::OkStatus();
+}
+
+absl::Status SetListen(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.listen, ParseListenAddress(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetMetricsListen(const Values& values, Config& config) {
+  config.metrics_listen.clear();
+  if (values[0].empty()) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(config.metrics_listen, ParseListenAddress(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
+  int jobs = 0;
+  if (!absl::SimpleAtoi(values[0], &jobs) || jobs < 1 ||
+      jobs > Config::kMaxRunningJobs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("must be a number from 1 to ", Config::kMaxRunningJobs,
+                     ", not \"", values[0], "\""));
+  }
+  config.max_running_jobs = jobs;
+  return absl::OkStatus();
+}
+
+absl::Status SetImportRoots(const Values& values, Config& config) {
+  for (const std::string& root : values) {
+    if (root.empty() || root[0] != '/') {
+      return absl::InvalidArgumentError(
+          absl::StrCat("must be an absolute path, not \"", root, "\""));
+    }
+  }
+  config.import_roots = values;
+  return absl::OkStatus();
+}
+
+absl::Status SetLogLevel(const Values& values, Config& config) {
+  static constexpr const char* kLevels[] = {"trace", "debug", "info",
+                                            "warn",  "error", "off"};
+  for (const char* level : kLevels) {
+    if (values[0] == level) {
+      config.log_level = level;
+      return absl::OkStatus();
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat("must be one of ",
+                                                 absl::StrJoin(kLevels, ", "),
+                                                 ", not \"", values[0], "\""));
+}
+
+absl::Status SetAddressFile(const Values& values, Config& config) {
+  config.address_file = values[0];
+  return absl::OkStatus();
+}
+
+constexpr Option kOptions[] = {
+    {"data-dir",
+     "where everything is kept; default $HEARTH_HOME, else ~/.hearth", false,
+     SetDataDir},
+    {"listen",
+     "HOST:PORT of the gRPC services; default 127.0.0.1:7600; port 0 = any",
+     false, SetListen},
+    {"metrics-listen",
+     "HOST:PORT of /metrics; default 127.0.0.1:9600; empty = none", false,
+     SetMetricsListen},
+    {"max-running-jobs", "jobs that run at a time; default 1", false,
+     SetMaxRunningJobs},
+    {"import-root", "folder that imports may read from; repeatable; none = any",
+     true, SetImportRoots},
+    {"log-level", "trace, debug, info, warn, error or off; default info", false,
+     SetLogLevel},
+    {"address-file", "where to write the addresses taken, as JSON, once ready",
+     false, SetAddressFile},
+};
+
+const Option* FindOption(const std::string& name) {
+  for (const Option& option : kOptions) {
+    if (name == option.name) return &option;
+  }
+  return nullptr;
+}
+
+std::string DefaultDataDir() {
+  if (const char* home = std::getenv("HEARTH_HOME"); home && *home) {
+    return home;
+  }
+  const char* home = std::getenv("HOME");
+  return absl::StrCat(home && *home ? home : "", "/.hearth");
+}
+
+absl::StatusOr<Values> ScalarsOf(const YAML::Node& node, const Option& option) {
+  Values values;
+  if (node.IsScalar()) {
+    values.push_back(node.Scalar());
+  } else if (node.IsNull()) {
+    values.emplace_back();
+  } else if (node.IsSequence() && option.repeatable) {
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar()) {
+        return absl::InvalidArgumentError("must be a list of plain values");
+      }
+      values.push_back(item.Scalar());
+    }
+  } else {
+    return absl::InvalidArgumentError(option.repeatable
+                                          ? "must be a value or a list"
+                                          : "must be a single value");
+  }
+  return values;
+}
+
+absl::Status ApplyEntry(const YAML::Node& key, const YAML::Node& value,
+                        Config& config) {
+  const Option* option = key.IsScalar() ? FindOption(key.Scalar()) : nullptr;
+  if (option == nullptr) {
+    std::vector<std::string> names;
+    for (const Option& known : kOptions) names.push_back(known.name);
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown key \"", key.IsScalar() ? key.Scalar() : "?",
+                     "\"; the keys are ", absl::StrJoin(names, ", ")));
+  }
+  absl::StatusOr<Values> values = ScalarsOf(value, *option);
+  const absl::Status status =
+      values.ok() ? option->set(*values, config) : values.status();
+  return Annotate(status, option->name);
+}
+
+absl::Status ApplyDocument(const YAML::Node& document, const std::string& path,
+                           Config& config) {
+  if (document.IsNull()) return absl::OkStatus();
+  if (!document.IsMap()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": must be a map from option names to values"));
+  }
+  std::map<std::string, int> line_of;
+  for (const auto& entry : document) {
+    const int line = entry.first.Mark().line + 1;
+    absl::Status status = ApplyEntry(entry.first, entry.second, config);
+    if (status.ok() && !line_of.emplace(entry.first.Scalar(), line).second) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat(entry.first.Scalar(), ": given before in line ",
+                       line_of[entry.first.Scalar()]));
+    }
+    HEARTH_RETURN_IF_ERROR(Annotate(status, absl::StrCat(path, ":", line)));
+  }
+  return absl::OkStatus();
+}
+
+// Reads a file, of at most kMaxConfigFileBytes, into `config`.
+absl::Status ApplyConfigFile(const std::string& path, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::string text,
+      io::ReadWholeFile(io::FileSystem::Posix(), path, kMaxConfigFileBytes));
+  return ApplyConfigText(text, path, config);
+}
+
+std::string VersionText() { return absl::StrCat("hearthd ", kVersion, "\n"); }
+
+}  // namespace
+
+absl::Status ApplyConfigText(absl::string_view text, const std::string& path,
+                             Config& config) {
+  if (text.size() > kMaxConfigFileBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": longer than ", kMaxConfigFileBytes, " bytes"));
+  }
+  // yaml-cpp reports by throwing.
+  try {
+    return ApplyDocument(YAML::Load(std::string(text)), path, config);
+  } catch (const YAML::Exception& error) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ":", error.mark.line + 1, ": ", error.msg));
+  }
+}
+
+absl::StatusOr<CommandLine> ParseCommandLine(int argc,
+                                             const char* const* argv) {
+  CLI::App app("hearthd: the Hearth training daemon", "hearthd");
+  std::string config_file;
+  app.add_option("--config", config_file, "YAML file with the same options");
+  bool version = false;
+  app.add_flag("--version", version, "print the version and leave");
+  std::map<std::string, Values> flags;
+  for (const Option& option : kOptions) {
+    CLI::Option* flag = app.add_option(absl::StrCat("--", option.name),
+                                       flags[option.name], option.help);
+    flag->allow_extra_args(false)->expected(
+        1, option.repeatable ? CLI::detail::expected_max_vector_size : 1);
+  }
+  CommandLine line;
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    line.text = app.help();
+    return line;
+  } catch (const CLI::ParseError& error) {
+    return absl::InvalidArgumentError(error.what());
+  }
+  if (version) {
+    line.text = VersionText();
+    return line;
+  }
+  line.config.data_dir = DefaultDataDir();
+  if (!config_file.empty()) {
+    HEARTH_RETURN_IF_ERROR(ApplyConfigFile(config_file, line.config));
+  }
+  for (const Option& option : kOptions) {
+    const Values& values = flags[option.name];
+    if (values.empty()) continue;
+    HEARTH_RETURN_IF_ERROR(Annotate(option.set(values, line.config),
+                                    absl::StrCat("--", option.name)));
+  }
+  return line;
+}
+
+}  // namespace hearth::server

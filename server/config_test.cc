@@ -1,0 +1,152 @@
+#include "server/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "server/version.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "hearthd");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::string ErrorOf(const absl::StatusOr<CommandLine>& line) {
+  EXPECT_EQ(line.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(line.status().message());
+}
+
+std::string WriteFile(const std::string& name, const std::string& text) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", name);
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string TextError(const std::string& text) {
+  Config config;
+  const absl::Status status = ApplyConfigText(text, "h.yaml", config);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(status.message());
+}
+
+TEST(ConfigTest, DefaultsComeFromTheEnvironment) {
+  setenv("HEARTH_HOME", "/srv/hearth", 1);
+  absl::StatusOr<CommandLine> line = Parse({});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config.data_dir, "/srv/hearth");
+  EXPECT_EQ(line->config.listen, "127.0.0.1:7600");
+  EXPECT_EQ(line->config.metrics_listen, "127.0.0.1:9600");
+  EXPECT_EQ(line->config.max_running_jobs, 1);
+  EXPECT_FALSE(line->text.has_value());
+  unsetenv("HEARTH_HOME");
+  setenv("HOME", "/home/ada", 1);
+  line = Parse({});
+  EXPECT_EQ(line->config.data_dir, "/home/ada/.hearth");
+}
+
+TEST(ConfigTest, FlagsSetEveryOption) {
+  const absl::StatusOr<CommandLine> line =
+      Parse({"--data-dir", "/d", "--listen", "localhost:0", "--metrics-listen",
+             "", "--max-running-jobs=3", "--import-root", "/a", "--import-root",
+             "/b", "--log-level", "debug", "--address-file", "/tmp/x"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config.data_dir, "/d");
+  EXPECT_EQ(line->config.listen, "127.0.0.1:0");
+  EXPECT_EQ(line->config.metrics_listen, "");
+  EXPECT_EQ(line->config.max_running_jobs, 3);
+  EXPECT_THAT(line->config.import_roots, ElementsAre("/a", "/b"));
+  EXPECT_EQ(line->config.log_level, "debug");
+  EXPECT_EQ(line->config.address_file, "/tmp/x");
+}
+
+TEST(ConfigTest, FlagsWinOverTheFile) {
+  const std::string path =
+      WriteFile("flags_win.yaml", "listen: 127.0.0.1:1\ndata-dir: /file\n");
+  const absl::StatusOr<CommandLine> line =
+      Parse({"--config", path.c_str(), "--listen", "127.0.0.1:2"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config.listen, "127.0.0.1:2");
+  EXPECT_EQ(line->config.data_dir, "/file");
+}
+
+TEST(ConfigTest, FileSetsListsAndEmptyValues) {
+  Config config;
+  const absl::Status status = ApplyConfigText(
+      "# comment\nimport-root: [/a, /b]\nmetrics-listen:\n"
+      "max-running-jobs: 2\n",
+      "h.yaml", config);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_THAT(config.import_roots, ElementsAre("/a", "/b"));
+  EXPECT_EQ(config.metrics_listen, "");
+  EXPECT_EQ(config.max_running_jobs, 2);
+  EXPECT_TRUE(ApplyConfigText("", "h.yaml", config).ok());
+}
+
+TEST(ConfigTest, FileErrorsNameLineAndKey) {
+  EXPECT_THAT(TextError("listen: 127.0.0.1:1\nlissten: x\n"),
+              AllOf(HasSubstr("h.yaml:2"), HasSubstr("\"lissten\""),
+                    HasSubstr("listen")));
+  EXPECT_THAT(TextError("max-running-jobs: many\n"),
+              AllOf(HasSubstr("h.yaml:1"), HasSubstr("max-running-jobs")));
+  EXPECT_THAT(TextError("listen: [a, b]\n"), HasSubstr("single value"));
+  EXPECT_THAT(TextError("import-root: [[a]]\n"), HasSubstr("plain values"));
+  EXPECT_THAT(TextError("import-root: {a: b}\n"), HasSubstr("a list"));
+  EXPECT_THAT(TextError("[a]: b\n"), HasSubstr("unknown key"));
+  EXPECT_THAT(TextError("- listen\n"), HasSubstr("must be a map"));
+  EXPECT_THAT(TextError("log-level: info\nlog-level: warn\n"),
+              AllOf(HasSubstr("h.yaml:2"), HasSubstr("line 1")));
+  EXPECT_THAT(TextError("a: 1\nb: [\n"), HasSubstr("h.yaml:3"));
+}
+
+TEST(ConfigTest, TooLongFilesAreNotParsed) {
+  const std::string text(kMaxConfigFileBytes + 1, '[');
+  EXPECT_THAT(TextError(text), HasSubstr("65536"));
+  const std::string path = WriteFile("long.yaml", text);
+  EXPECT_FALSE(Parse({"--config", path.c_str()}).ok());
+}
+
+TEST(ConfigTest, AMissingFileIsNamed) {
+  const absl::StatusOr<CommandLine> line =
+      Parse({"--config", "/no/such/file.yaml"});
+  EXPECT_EQ(line.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(line.status().message()),
+              HasSubstr("/no/such/file.yaml"));
+}
+
+TEST(ConfigTest, FlagErrorsNameTheFlag) {
+  EXPECT_THAT(ErrorOf(Parse({"--listen", "0.0.0.0:7600"})),
+              AllOf(HasSubstr("--listen"), HasSubstr("loopback")));
+  EXPECT_THAT(ErrorOf(Parse({"--max-running-jobs", "0"})),
+              HasSubstr("--max-running-jobs"));
+  EXPECT_THAT(ErrorOf(Parse({"--max-running-jobs", "65"})),
+              HasSubstr("1 to 64"));
+  EXPECT_THAT(ErrorOf(Parse({"--import-root", "relative"})),
+              HasSubstr("--import-root"));
+  EXPECT_THAT(ErrorOf(Parse({"--log-level", "loud"})), HasSubstr("trace"));
+  EXPECT_THAT(ErrorOf(Parse({"--data-dir", ""})), HasSubstr("--data-dir"));
+  EXPECT_THAT(ErrorOf(Parse({"--no-such-flag"})), HasSubstr("no-such-flag"));
+  EXPECT_THAT(ErrorOf(Parse({"stray"})), HasSubstr("stray"));
+  EXPECT_FALSE(Parse({"--listen", "127.0.0.1:1", "--listen", "x"}).ok());
+}
+
+TEST(ConfigTest, HelpAndVersionAreTexts) {
+  const absl::StatusOr<CommandLine> help = Parse({"--help"});
+  ASSERT_TRUE(help.ok() && help->text.has_value());
+  EXPECT_THAT(*help->text, HasSubstr("--max-running-jobs"));
+  const absl::StatusOr<CommandLine> version = Parse({"--version"});
+  ASSERT_TRUE(version.ok() && version->text.has_value());
+  EXPECT_THAT(*version->text, HasSubstr(kVersion));
+}
+
+}  // namespace
+}  // namespace hearth::server
