@@ -2,13 +2,12 @@
 #define HEARTH_ENGINE_STORE_NUMPY_IMPORT_H_
 
 #include <cstdint>
-#include <functional>
 #include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "engine/io/file_system.h"
+#include "engine/store/import_context.h"
 #include "engine/store/manifest.h"
 
 namespace hearth::store {
@@ -25,14 +24,10 @@ struct NumpyImportOptions {
   std::string destination;
   /// Registers node_feat.npy where it lies instead of copying it.
   bool in_place = false;
-  /// Upper bound for the import's own buffers.
+  /// Upper bound for the import's own buffers; at least 1 MiB. More makes
+  /// sorting the edges of a graph that does not fit quicker.
   uint64_t memory_limit_bytes = 256 << 20;
 };
-
-/// Called now and then with what is being done ("features", "edges",
-/// "checking") and the bytes done and in all of that phase.
-using ImportProgress =
-    std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>;
 
 /// What an import did.
 struct ImportResult {
@@ -40,11 +35,14 @@ struct ImportResult {
   uint64_t bytes_written = 0;
 };
 
-/// Imports a plain numpy folder. Every value is checked; INVALID_ARGUMENT (or
+/// Imports a plain numpy folder. Labels are integers or floats, -1 or NaN where
+/// a node has none; no part of the split may be empty, name a node twice, or
+/// hold an unlabeled one. Every value is checked; INVALID_ARGUMENT (or
 /// DATA_LOSS for truncated files) names the file, the first offending position
 /// and what is wrong. Writes into `destination`.tmp, synced, then renamed:
 /// after any error, cancellation (CANCELLED) or kill nothing is at
-/// `destination`.
+/// `destination`. RESOURCE_EXHAUSTED, with the bytes needed, if disk or memory
+/// limit do not suffice; ALREADY_EXISTS if something is at `destination`.
 absl::StatusOr<ImportResult> ImportNumpyFolder(
     io::FileSystem& files, const NumpyImportOptions& options,
     const ImportProgress& progress, std::stop_token stop);

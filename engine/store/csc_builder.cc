@@ -1,0 +1,229 @@
+#include "engine/store/csc_builder.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/file_system.h"
+#include "engine/store/range_sorter.h"
+
+// 1. Survey: read all edges once, checking every id, and count them in up to
+//    65,536 slices of the nodes.
+// 2. Join slices to ranges that can be sorted in memory. If one range is all,
+//    sort it right from the source.
+// 3. Otherwise distribute: read all edges again and append each, through a
+//    buffer per range, to its range's extent of the scratch file, whose place
+//    the counts tell. A stable distribution, as the sort is.
+// 4. Sort range after range from the scratch file; remove it.
+// The memory limit is spent on: an eighth each for blocks of edges and for the
+// counts of slices, a quarter each for the buffers of step 3 and for a sort.
+
+namespace hearth::store {
+namespace {
+
+constexpr uint64_t kMaxSlices = 64 << 10;
+constexpr uint64_t kBytesPerSlice = sizeof(NodeRange) + sizeof(uint32_t);
+constexpr uint64_t kMinBufferBytes = 4 << 10;
+
+/// The nodes cut into slices of 2^shift.
+struct Slices {
+  int shift = 0;
+  std::vector<NodeRange> ranges;
+};
+
+Slices CutNodes(int64_t num_nodes, uint64_t memory_bytes) {
+  const uint64_t most =
+      std::clamp<uint64_t>(memory_bytes / kBytesPerSlice, 1, kMaxSlices);
+  const auto last = static_cast<uint64_t>(num_nodes - 1);
+  Slices slices;
+  while ((last >> slices.shift) + 1 > most) ++slices.shift;
+  const int64_t width = int64_t{1} << slices.shift;
+  for (int64_t first = 0; first < num_nodes; first += width) {
+    slices.ranges.push_back({first, std::min(width, num_nodes - first), 0});
+  }
+  return slices;
+}
+
+absl::Status Survey(ImportContext& context, EdgeSource& edges, Slices& slices) {
+  return ForEachBlock(context, edges, [&](const EdgeBlock& block) {
+    for (const int64_t node : block.destinations) {
+      ++slices.ranges[static_cast<size_t>(node >> slices.shift)].num_edges;
+    }
+    return absl::OkStatus();
+  });
+}
+
+/// Writes edges to their ranges' extents of the scratch file. Single-owner.
+class Distributor {
+ public:
+  Distributor(std::unique_ptr<io::WritableFile> file, int64_t num_nodes,
+              const Slices& slices, const std::vector<NodeRange>& ranges)
+      : file_(std::move(file)),
+        num_nodes_(num_nodes),
+        shift_(slices.shift),
+        buffers_(ranges.size()),
+        offsets_(ranges.size()),
+        ends_(ranges.size()) {
+    uint64_t offset = 0;
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      offsets_[i] = offset;
+      offset += static_cast<uint64_t>(ranges[i].num_edges *
+                                      ScratchEdgeBytes(num_nodes));
+      ends_[i] = offset;
+      const auto covered = static_cast<size_t>(
+          (ranges[i].num_nodes + (int64_t{1} << shift_) - 1) >> shift_);
+      range_of_slice_.insert(range_of_slice_.end(), covered,
+                             static_cast<uint32_t>(i));
+    }
+  }
+
+  /// RESOURCE_EXHAUSTED if `memory_bytes` are too few for this many ranges.
+  absl::Status Reserve(uint64_t memory_bytes) {
+    buffer_bytes_ = memory_bytes / buffers_.size();
+    buffer_bytes_ -=
+        buffer_bytes_ % static_cast<uint64_t>(ScratchEdgeBytes(num_nodes_));
+    if (buffer_bytes_ < kMinBufferBytes) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "sorting the edges takes ", buffers_.size(), " ranges of nodes with ",
+          FormatByteSize(kMinBufferBytes),
+          " of buffer each; the import's memory limit leaves ",
+          FormatByteSize(memory_bytes)));
+    }
+    for (std::vector<std::byte>& buffer : buffers_) {
+      buffer.reserve(buffer_bytes_);
+    }
+    return file_->Allocate(ends_.back());
+  }
+
+  absl::Status Add(const EdgeBlock& block) {
+    for (size_t i = 0; i < block.size(); ++i) {
+      const int64_t node = block.destinations[i];
+      const uint32_t range =
+          range_of_slice_[static_cast<size_t>(node >> shift_)];
+      AppendScratchEdge(num_nodes_, block.sources[i], node, buffers_[range]);
+      if (buffers_[range].size() >= buffer_bytes_) {
+        HEARTH_RETURN_IF_ERROR(Flush(range));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish() {
+    for (size_t range = 0; range < buffers_.size(); ++range) {
+      HEARTH_RETURN_IF_ERROR(Flush(range));
+      if (offsets_[range] != ends_[range]) return ChangedError();
+    }
+    return file_->Close();
+  }
+
+ private:
+  absl::Status Flush(size_t range) {
+    std::vector<std::byte>& buffer = buffers_[range];
+    // More edges than were counted would run into the next range's.
+    if (offsets_[range] + buffer.size() > ends_[range]) return ChangedError();
+    HEARTH_RETURN_IF_ERROR(file_->Write(offsets_[range], buffer));
+    offsets_[range] += buffer.size();
+    buffer.clear();
+    return absl::OkStatus();
+  }
+
+  static absl::Status ChangedError() {
+    return absl::FailedPreconditionError(
+        "the edges were changed while they were read");
+  }
+
+  const std::unique_ptr<io::WritableFile> file_;
+  const int64_t num_nodes_;
+  const int shift_;
+  uint64_t buffer_bytes_ = 0;
+  std::vector<std::vector<std::byte>> buffers_;
+  std::vector<uint64_t> offsets_;
+  std::vector<uint64_t> ends_;
+  std::vector<uint32_t> range_of_slice_;
+};
+
+uint64_t BytesOfEdges(int64_t count) {
+  return static_cast<uint64_t>(count) * 2 * sizeof(int64_t);
+}
+
+absl::Status Distribute(ImportContext& context, EdgeSource& edges,
+                        int64_t num_nodes, const Slices& slices,
+                        const std::vector<NodeRange>& ranges,
+                        const std::string& scratch_path) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
+                          context.files().Create(scratch_path));
+  Distributor distributor(std::move(file), num_nodes, slices, ranges);
+  HEARTH_RETURN_IF_ERROR(distributor.Reserve(context.memory_limit_bytes() / 4));
+  context.Begin("sorting", BytesOfEdges(edges.num_edges()));
+  HEARTH_RETURN_IF_ERROR(ForEachBlock(
+      context, edges,
+      [&](const EdgeBlock& block) { return distributor.Add(block); }));
+  return distributor.Finish();
+}
+
+absl::Status SortFromScratch(ImportContext& context, int64_t num_nodes,
+                             const std::vector<NodeRange>& ranges,
+                             const std::string& scratch_path,
+                             RangeSorter& sorter) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          context.files().OpenForRead(scratch_path));
+  int64_t first_edge = 0;
+  for (const NodeRange& range : ranges) {
+    const std::unique_ptr<EdgeSource> edges =
+        NewScratchEdgeSource(*file, num_nodes, first_edge, range.num_edges);
+    HEARTH_RETURN_IF_ERROR(sorter.Sort(*edges, range));
+    first_edge += range.num_edges;
+  }
+  return absl::OkStatus();
+}
+
+void BeginSorting(ImportContext& context, const std::vector<NodeRange>& ranges,
+                  const SortBudget& budget) {
+  uint64_t total = 0;
+  for (const NodeRange& range : ranges) {
+    total += BytesOfEdges(range.num_edges) *
+             static_cast<uint64_t>(budget.Passes(range));
+  }
+  context.Begin("edges", total);
+}
+
+}  // namespace
+
+absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
+                                   int64_t num_nodes, const ArrayPlace& place) {
+  const uint64_t limit = context.memory_limit_bytes();
+  Slices slices = CutNodes(num_nodes, limit / 8);
+  context.Begin("checking", BytesOfEdges(edges.num_edges()));
+  HEARTH_RETURN_IF_ERROR(Survey(context, edges, slices));
+  const SortBudget budget{SizeOf(IndexType(num_nodes)),
+                          static_cast<int64_t>(limit / 4)};
+  const std::vector<NodeRange> ranges = JoinRanges(slices.ranges, budget);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<CscWriter> writer,
+      CscWriter::Create(context.files(), place, num_nodes, edges.num_edges()));
+  const std::unique_ptr<RangeSorter> sorter =
+      NewRangeSorter(context, budget, *writer);
+  if (ranges.size() == 1) {
+    BeginSorting(context, ranges, budget);
+    HEARTH_RETURN_IF_ERROR(sorter->Sort(edges, ranges[0]));
+  } else {
+    const std::string scratch_path = io::JoinPath(place.folder, kScratchName);
+    HEARTH_RETURN_IF_ERROR(
+        Distribute(context, edges, num_nodes, slices, ranges, scratch_path));
+    BeginSorting(context, ranges, budget);
+    HEARTH_RETURN_IF_ERROR(
+        SortFromScratch(context, num_nodes, ranges, scratch_path, *sorter));
+    HEARTH_RETURN_IF_ERROR(context.files().RemoveTree(scratch_path));
+  }
+  const int64_t num_edges = edges.num_edges();
+  HEARTH_RETURN_IF_ERROR(
+      writer->AppendOffsets(absl::MakeConstSpan(&num_edges, 1)));
+  return writer->Finish();
+}
+
+}  // namespace hearth::store
