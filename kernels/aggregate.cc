@@ -22,29 +22,6 @@ constexpr int kRowsPerPass = 4;
 // prefetcher follows from there.
 constexpr int64_t kPrefetchBytes = 256;
 
-struct UnitWeight {
-  float operator()(int64_t /*position*/, int64_t /*head*/) const { return 1; }
-};
-
-struct EdgeWeight {
-  float operator()(int64_t position, int64_t head) const {
-    const int64_t edge = edges == nullptr ? position : edges[position];
-    return weights[edge * heads + head];
-  }
-  const int64_t* edges;
-  const float* weights;
-  int64_t heads;
-};
-
-struct InverseDegreeWeight {
-  float operator()(int64_t position, int64_t /*head*/) const {
-    const int32_t row = indices[position];
-    return 1.0f / static_cast<float>(indptr[row + 1] - indptr[row]);
-  }
-  const int32_t* indices;
-  const int64_t* indptr;
-};
-
 // out[c] += weights[0] * rows[0][c] + weights[1] * rows[1][c] + ..., added in
 // that order, for as many columns as are left from `column` in whole vectors of
 // D. Returns the first column not done.
@@ -81,28 +58,39 @@ HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
   }
 }
 
+// Weights [num_edges, heads], wherever the lists say that an edge stands.
+struct EdgeWeights {
+  const float* Of(int64_t position) const {
+    return values + (edges == nullptr ? position : edges[position]) * heads;
+  }
+  const int64_t* edges;
+  const float* values;
+  int64_t heads;
+};
+
 // Adds the kRows edges from `position` on to an output row, head by head.
-template <int kRows, class Weight>
+template <int kRows>
 HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
-                         const Weight& weight, const float* source,
+                         const EdgeWeights& edge_weights, const float* source,
                          HeadShape shape, float* out) {
   const int64_t width = shape.heads * shape.channels;
   const float* rows[kRows];
+  const float* head_weights[kRows];
   float weights[kRows];
   for (int k = 0; k < kRows; ++k) {
     rows[k] = source + indices[position + k] * width;
+    head_weights[k] = edge_weights.Of(position + k);
   }
   for (int64_t head = 0; head < shape.heads; ++head) {
-    for (int k = 0; k < kRows; ++k) weights[k] = weight(position + k, head);
+    for (int k = 0; k < kRows; ++k) weights[k] = head_weights[k][head];
     AddWeightedGroup<kRows>(rows, weights, shape.channels, out);
     for (int k = 0; k < kRows; ++k) rows[k] += shape.channels;
     out += shape.channels;
   }
 }
 
-template <class Weight>
 HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row,
-                       const Weight& weight, const float* source,
+                       const EdgeWeights& weights, const float* source,
                        HeadShape shape, float* out) {
   const int64_t width = shape.heads * shape.channels;
   std::fill_n(out, width, 0.0f);
@@ -113,48 +101,21 @@ HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row,
     for (int64_t next = position + kRowsPerPass; next < ahead; ++next) {
       PrefetchRow(source + lists.indices[next] * width, width);
     }
-    AddEdges<kRowsPerPass>(lists.indices, position, weight, source, shape, out);
+    AddEdges<kRowsPerPass>(lists.indices, position, weights, source, shape,
+                           out);
   }
   for (; position < end; ++position) {
-    AddEdges<1>(lists.indices, position, weight, source, shape, out);
+    AddEdges<1>(lists.indices, position, weights, source, shape, out);
   }
-}
-
-template <class Weight>
-HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
-                        const Weight& weight, const float* source,
-                        HeadShape shape, float* out) {
-  const int64_t width = shape.heads * shape.channels;
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    SumRow(lists, row, weight, source, shape, out + row * width);
-  }
-}
-
-void Mean(const EdgeLists& lists, RowRange rows, const float* source,
-          int64_t dim, float* out) {
-  const HeadShape shape{.heads = 1, .channels = dim};
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    float* sums = out + row * dim;
-    SumRow(lists, row, UnitWeight(), source, shape, sums);
-    const int64_t degree = lists.indptr[row + 1] - lists.indptr[row];
-    if (degree < 2) continue;
-    const auto divisor = static_cast<float>(degree);
-    for (int64_t c = 0; c < dim; ++c) sums[c] /= divisor;
-  }
-}
-
-void MeanGradient(const EdgeLists& transposed, RowRange rows,
-                  const int64_t* indptr, const float* grad_out, int64_t dim,
-                  float* grad_source) {
-  const HeadShape shape{.heads = 1, .channels = dim};
-  SumRows(transposed, rows, InverseDegreeWeight{transposed.indices, indptr},
-          grad_out, shape, grad_source);
 }
 
 void WeightedSum(const EdgeLists& lists, RowRange rows, const float* weights,
                  const float* source, HeadShape shape, float* out) {
-  SumRows(lists, rows, EdgeWeight{lists.edges, weights, shape.heads}, source,
-          shape, out);
+  const EdgeWeights edge_weights{lists.edges, weights, shape.heads};
+  const int64_t width = shape.heads * shape.channels;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    SumRow(lists, row, edge_weights, source, shape, out + row * width);
+  }
 }
 
 HWY_INLINE float Dot(const float* a, const float* b, int64_t width) {
@@ -206,22 +167,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace hearth::kernels {
 
-HWY_EXPORT(Mean);
-HWY_EXPORT(MeanGradient);
 HWY_EXPORT(WeightedSum);
 HWY_EXPORT(Dots);
-
-void MeanRows(const EdgeLists& lists, RowRange rows, const float* source,
-              int64_t dim, float* out) {
-  HWY_DYNAMIC_DISPATCH(Mean)(lists, rows, source, dim, out);
-}
-
-void MeanGradientRows(const EdgeLists& transposed, RowRange rows,
-                      const int64_t* indptr, const float* grad_out, int64_t dim,
-                      float* grad_source) {
-  HWY_DYNAMIC_DISPATCH(MeanGradient)
-  (transposed, rows, indptr, grad_out, dim, grad_source);
-}
 
 void WeightedSumRows(const EdgeLists& lists, RowRange rows,
                      const float* weights, const float* source, HeadShape shape,

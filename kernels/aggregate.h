@@ -34,19 +34,6 @@ struct RowRange {
   int64_t end = 0;
 };
 
-/// out[r] = mean of source[s] over the edges s of row r; zero without edges.
-/// `source` [any, dim], `out` [num_rows, dim].
-void MeanRows(const EdgeLists& lists, RowRange rows, const float* source,
-              int64_t dim, float* out);
-
-/// The gradient of MeanRows by its source: grad_source[s] = sum over the edges
-/// d of row s of grad_out[d] / degree(d), where degree(d) = indptr[d + 1] -
-/// indptr[d]. `transposed` are the lists that Transpose made and `indptr` is
-/// the forward one.
-void MeanGradientRows(const EdgeLists& transposed, RowRange rows,
-                      const int64_t* indptr, const float* grad_out, int64_t dim,
-                      float* grad_source);
-
 /// A row of `heads` groups of `channels` columns each.
 struct HeadShape {
   int64_t heads = 1;

@@ -1,0 +1,141 @@
+#include "kernels/gather.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hearth::kernels {
+namespace {
+
+// What `half` stands for, by the definition of IEEE 754 binary16.
+float HalfToFloat(uint16_t half) {
+  const float sign = (half & 0x8000) != 0 ? -1 : 1;
+  const int exponent = half >> 10 & 31;
+  const int fraction = half & 0x3FF;
+  if (exponent == 31) {
+    return fraction == 0 ? sign * std::numeric_limits<float>::infinity()
+                         : std::numeric_limits<float>::quiet_NaN();
+  }
+  if (exponent == 0)
+    return sign * std::ldexp(static_cast<float>(fraction), -24);
+  return sign * std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+}
+
+float Reference(ElementType type, const std::byte* element) {
+  if (type == ElementType::kFloat32) {
+    float value = 0;
+    std::memcpy(&value, element, sizeof(value));
+    return value;
+  }
+  uint16_t bits = 0;
+  std::memcpy(&bits, element, sizeof(bits));
+  return type == ElementType::kFloat16
+             ? HalfToFloat(bits)
+             : std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+int64_t ElementBytes(ElementType type) {
+  return type == ElementType::kFloat32 ? 4 : 2;
+}
+
+// All 65,536 patterns, as one row each and as one long row.
+void ExpectExactForEveryPattern(ElementType type) {
+  std::vector<uint16_t> patterns(65536);
+  std::iota(patterns.begin(), patterns.end(), uint16_t{0});
+  const auto* data = reinterpret_cast<const std::byte*>(patterns.data());
+  const int64_t first_row = 0;
+  std::vector<float> one_row(patterns.size());
+  GatherRows({data, type, 65536}, &first_row, 1, one_row.data());
+  std::vector<int64_t> all(patterns.size());
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<float> many_rows(patterns.size());
+  GatherRows({data, type, 1}, all.data(), 65536, many_rows.data());
+  for (size_t i = 0; i < patterns.size(); ++i) {
+    const float expected = Reference(type, data + 2 * i);
+    const auto bits = std::bit_cast<uint32_t>(one_row[i]);
+    ASSERT_EQ(bits, std::bit_cast<uint32_t>(many_rows[i])) << i;
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(one_row[i])) << i;
+      ASSERT_EQ(bits >> 31, i >> 15) << i;
+    } else {
+      ASSERT_EQ(bits, std::bit_cast<uint32_t>(expected)) << i;
+    }
+  }
+}
+
+TEST(GatherTest, WidensEveryFloat16) {
+  ExpectExactForEveryPattern(ElementType::kFloat16);
+}
+
+TEST(GatherTest, WidensEveryBFloat16) {
+  ExpectExactForEveryPattern(ElementType::kBFloat16);
+}
+
+TEST(GatherTest, KeepsThePayloadOfNaNs) {
+  const std::vector<uint16_t> signalling = {0x7D01, 0xFD01};
+  const int64_t row = 0;
+  std::vector<float> out(2);
+  GatherRows({reinterpret_cast<const std::byte*>(signalling.data()),
+              ElementType::kFloat16, 2},
+             &row, 1, out.data());
+  uint32_t bits[2];
+  std::memcpy(bits, out.data(), sizeof(bits));
+  EXPECT_EQ(bits[0], 0x7FA02000u);
+  EXPECT_EQ(bits[1], 0xFFA02000u);
+}
+
+struct Case {
+  ElementType type;
+  const char* name;
+  // Bytes from a 64-byte boundary to the first row.
+  int64_t offset;
+};
+
+class GatherSizesTest : public ::testing::TestWithParam<Case> {};
+
+// Rows of every size about the widths of vectors, in numbers about how many are
+// asked for ahead, with repeats, from rows that begin anywhere.
+TEST_P(GatherSizesTest, IsTheReference) {
+  constexpr int64_t kNumRows = 50;
+  const auto [type, name, offset] = GetParam();
+  for (const int64_t dim : {0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 130}) {
+    const int64_t row_bytes = dim * ElementBytes(type);
+    std::vector<std::byte> memory(offset + kNumRows * row_bytes);
+    for (size_t i = 0; i < memory.size(); ++i) {
+      // Below 0x78, so that no pattern is an infinity or a NaN.
+      memory[i] = static_cast<std::byte>((i * 37 + i / 256) % 0x78);
+    }
+    const std::byte* rows = memory.data() + offset;
+    for (const int64_t count : {0, 1, 3, 4, 5, 31, 32, 33, 100}) {
+      std::vector<int64_t> indices(count);
+      for (int64_t i = 0; i < count; ++i) indices[i] = i * i * 7 % kNumRows;
+      std::vector<float> out(count * dim + 1, -1);
+      GatherRows({rows, type, dim}, indices.data(), count, out.data());
+      for (int64_t i = 0; i < count * dim; ++i) {
+        ASSERT_EQ(out[i], Reference(type, rows + indices[i / dim] * row_bytes +
+                                              i % dim * ElementBytes(type)))
+            << "dim " << dim << " count " << count << " element " << i;
+      }
+      ASSERT_EQ(out.back(), -1) << "written beyond the end";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types, GatherSizesTest,
+    ::testing::Values(Case{ElementType::kFloat32, "float32", 0},
+                      Case{ElementType::kFloat32, "float32_unaligned", 3},
+                      Case{ElementType::kFloat16, "float16", 0},
+                      Case{ElementType::kFloat16, "float16_unaligned", 1},
+                      Case{ElementType::kBFloat16, "bfloat16", 0},
+                      Case{ElementType::kBFloat16, "bfloat16_unaligned", 1}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace hearth::kernels
