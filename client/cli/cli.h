@@ -1,0 +1,16 @@
+#ifndef HEARTH_CLIENT_CLI_CLI_H_
+#define HEARTH_CLIENT_CLI_CLI_H_
+
+#include <string>
+#include <vector>
+
+#include "client/cli/session.h"
+
+namespace hearth::cli {
+
+/// Runs one command line, without the program's name. Gives the exit code.
+int RunCli(const std::vector<std::string>& arguments, Environment& environment);
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_CLI_H_

@@ -1,0 +1,268 @@
+#include "client/cli/cli.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "client/fake_daemon.h"
+
+namespace hearth::cli {
+namespace {
+
+using client::FakeDaemon;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// Command lines against a fake daemon.
+class CliTest : public ::testing::Test {
+ protected:
+  CliTest() : environment_{.out = out_, .err = err_} {
+    environment_.working_directory = "/home/me";
+  }
+
+  int Run(std::vector<std::string> arguments) {
+    out_.str("");
+    err_.str("");
+    setenv("HEARTH_SERVER", daemon_.address().c_str(), 1);
+    return RunCli(arguments, environment_);
+  }
+
+  nlohmann::json Json() { return nlohmann::json::parse(out_.str()); }
+
+  // The job of the last submission.
+  v1::JobSpec Submitted() { return daemon_.submissions().back().spec(); }
+
+  void AddJob(const std::string& id, v1::JobState state,
+              std::vector<v1::JobEvent> events) {
+    v1::Job job;
+    job.set_id(id);
+    job.set_state(state);
+    daemon_.AddJob(job, std::move(events));
+  }
+
+  FakeDaemon daemon_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  Environment environment_;
+};
+
+TEST_F(CliTest, TrainSubmitsAndWatches) {
+  EXPECT_EQ(Run({"train", "--dataset", "cora", "--strategy", "mmap",
+                 "--fanouts", "-1,5", "--seed", "1"}),
+            kExitDone);
+  const v1::DataSpec data = Submitted().train().data();
+  EXPECT_EQ(data.dataset(), "cora");
+  EXPECT_TRUE(data.has_mmap());
+  EXPECT_THAT(data.neighbor().fanouts(), ElementsAre(-1, 5));
+  EXPECT_EQ(err_.str(), "train-1\nrunning\nsucceeded\n");
+}
+
+TEST_F(CliTest, TrainPrintsOneJsonObject) {
+  daemon_.OnSubmit([](v1::Job* job) {
+    job->mutable_report()->mutable_train()->set_loss_digest("ab");
+    return grpc::Status::OK;
+  });
+  EXPECT_EQ(Run({"train", "--dataset", "cora", "--output", "json"}), kExitDone);
+  EXPECT_EQ(Json()["state"], "SUCCEEDED");
+  EXPECT_EQ(Json()["report"]["loss_digest"], "ab");
+  EXPECT_EQ(err_.str(), "");
+}
+
+TEST_F(CliTest, GlobalOptionsMayComeFirst) {
+  EXPECT_EQ(Run({"--output", "json", "status"}), kExitDone);
+  EXPECT_EQ(Json()["pid"], 42);
+}
+
+TEST_F(CliTest, ServerFlagWinsOverTheEnvironment) {
+  EXPECT_EQ(Run({"status", "--server", "127.0.0.1:1"}), kExitUnreachable);
+  EXPECT_THAT(err_.str(), HasSubstr("127.0.0.1:1"));
+}
+
+TEST_F(CliTest, DetachPrintsTheId) {
+  EXPECT_EQ(Run({"train", "--dataset", "cora", "--detach"}), kExitDone);
+  EXPECT_EQ(out_.str(), "train-1\n");
+  EXPECT_EQ(err_.str(), "watch it with: hearth --server " + daemon_.address() +
+                            " job watch train-1\n");
+  EXPECT_TRUE(daemon_.watches().empty());
+}
+
+TEST_F(CliTest, DetachAsJson) {
+  EXPECT_EQ(Run({"train", "--dataset", "cora", "--detach", "--output", "json"}),
+            kExitDone);
+  EXPECT_EQ(Json(), nlohmann::json({{"id", "train-1"}}));
+}
+
+TEST_F(CliTest, AFailedJobIsExitCode1) {
+  daemon_.OnSubmit([](v1::Job* job) {
+    job->set_state(v1::FAILED);
+    job->mutable_error()->set_code(15);
+    job->mutable_error()->set_message("features.npy is damaged");
+    return grpc::Status::OK;
+  });
+  EXPECT_EQ(Run({"train", "--dataset", "cora", "--output", "json"}),
+            kExitFailed);
+  EXPECT_EQ(Json()["error"]["message"], "features.npy is damaged");
+  EXPECT_EQ(err_.str(), "train-1 failed: DATA_LOSS: features.npy is damaged\n");
+}
+
+TEST_F(CliTest, ARefusedSubmissionSaysWhy) {
+  daemon_.OnSubmit([](v1::Job*) {
+    return grpc::Status(grpc::StatusCode::NOT_FOUND,
+                        "no dataset \"kora\\n\"; there is cora");
+  });
+  EXPECT_EQ(Run({"train", "--dataset", "kora"}), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("there is cora"));
+  daemon_.OnSubmit([](v1::Job*) {
+    return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "too many epochs");
+  });
+  EXPECT_EQ(Run({"train", "--dataset", "cora"}), kExitUsage);
+}
+
+TEST_F(CliTest, NoDaemonSaysHowToStartOne) {
+  daemon_.Stop();
+  EXPECT_EQ(Run({"train", "--dataset", "cora"}), kExitUnreachable);
+  EXPECT_THAT(err_.str(), HasSubstr("hearthd --data-dir"));
+  EXPECT_THAT(err_.str(), HasSubstr("quickstart.sh --keep"));
+}
+
+TEST_F(CliTest, MistakesOfUsageAreExitCode2) {
+  EXPECT_EQ(Run({}), kExitUsage);
+  EXPECT_EQ(Run({"trian"}), kExitUsage);
+  EXPECT_EQ(Run({"train"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("--dataset is required"));
+  EXPECT_EQ(Run({"train", "--dataset", "x", "--epoch", "3"}), kExitUsage);
+  EXPECT_EQ(Run({"train", "--dataset", "x", "--model", "mlp"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("sage, gcn, gat, none"));
+  EXPECT_EQ(Run({"status", "--output", "xml"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("json"));
+  EXPECT_EQ(Run({"dataset", "import", "x", "--source", "d", "--format", "csv"}),
+            kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("numpy"));
+  EXPECT_TRUE(daemon_.submissions().empty());
+}
+
+TEST_F(CliTest, HelpAndVersionNeedNoDaemon) {
+  daemon_.Stop();
+  EXPECT_EQ(Run({"--version"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("hearth 0."));
+  EXPECT_EQ(Run({"train", "--help"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("--checkpoint-every"));
+}
+
+TEST_F(CliTest, FlagsWinOverTheJobFile) {
+  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/j.yaml";
+  std::ofstream(path) << "dataset: cora\nepochs: 9\nlr: 0.5\n"
+                         "data-seed: 3\nmodel-seed: 4\n";
+  EXPECT_EQ(Run({"train", "-f", path, "--epochs", "2"}), kExitDone);
+  EXPECT_EQ(Submitted().train().data().epochs(), 2);
+  EXPECT_EQ(Submitted().train().data().data_seed(), 3);
+  EXPECT_EQ(Submitted().train().trains(0).adam().learning_rate(), 0.5);
+  EXPECT_EQ(Run({"train", "-f", path, "--seed", "8", "--model-seed", "5"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().train().data().data_seed(), 8);
+  EXPECT_EQ(Submitted().train().trains(0).model_seed(), 5);
+}
+
+TEST_F(CliTest, JobFileMistakesNameTheLine) {
+  const std::string path = std::string(std::getenv("TEST_TMPDIR")) + "/b.yaml";
+  std::ofstream(path) << "dataset: cora\nepochs: many\n";
+  EXPECT_EQ(Run({"train", "-f", path}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("b.yaml line 2: epochs"));
+}
+
+TEST_F(CliTest, ImportMakesTheSourceAbsolute) {
+  EXPECT_EQ(Run({"dataset", "import", "cora", "--format", "numpy", "--source",
+                 "../you/cora", "--in-place"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().import().name(), "cora");
+  EXPECT_EQ(Submitted().import().numpy().path(), "/home/you/cora");
+  EXPECT_TRUE(Submitted().import().in_place());
+}
+
+TEST_F(CliTest, ExportMakesTheDestinationAbsolute) {
+  EXPECT_EQ(Run({"export", "train-3", "--to", "models/a"}), kExitDone);
+  EXPECT_EQ(Submitted().export_().job_id(), "train-3");
+  EXPECT_EQ(Submitted().export_().destination(), "/home/me/models/a");
+}
+
+// Names of commands are no special names of datasets.
+TEST_F(CliTest, DatasetsMayBeCalledLikeCommands) {
+  for (const char* name : {"train", "status", "list", "show"}) {
+    v1::Dataset dataset;
+    dataset.set_name(name);
+    daemon_.AddDataset(dataset);
+    EXPECT_EQ(Run({"dataset", "show", name, "--output", "json"}), kExitDone);
+    EXPECT_EQ(Json()["name"], name);
+  }
+  EXPECT_EQ(Run({"dataset", "list", "--output", "json"}), kExitDone);
+  EXPECT_EQ(Json()["datasets"].size(), 4);
+  EXPECT_EQ(Run({"dataset", "delete", "list"}), kExitDone);
+  EXPECT_EQ(Run({"dataset", "delete", "list"}), kExitFailed);
+}
+
+TEST_F(CliTest, JobListFiltersByState) {
+  AddJob("a", v1::FAILED, {});
+  AddJob("b", v1::SUCCEEDED, {});
+  AddJob("c", v1::RUNNING, {});
+  EXPECT_EQ(
+      Run({"job", "list", "--state", "failed,Running", "--output", "json"}),
+      kExitDone);
+  ASSERT_EQ(Json()["jobs"].size(), 2);
+  EXPECT_EQ(Json()["jobs"][1]["id"], "c");
+  EXPECT_EQ(Run({"job", "list"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("succeeded"));
+  EXPECT_EQ(Run({"job", "list", "--state", "lost"}), kExitUsage);
+}
+
+TEST_F(CliTest, JobLogsStopAtTheNewestEvent) {
+  AddJob("a", v1::RUNNING,
+         {client::StateEvent(v1::RUNNING), client::LogEvent("one\x1b"),
+          client::LogEvent("two")});
+  EXPECT_EQ(Run({"job", "logs", "a"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("info: one\\x1b\n"));
+  EXPECT_EQ(Run({"job", "logs", "a", "--output", "json"}), kExitDone);
+  EXPECT_EQ(Json()["lines"].size(), 2);
+  EXPECT_EQ(Json()["lines"][1]["text"], "two");
+}
+
+TEST_F(CliTest, JobCancelAndDelete) {
+  AddJob("a", v1::RUNNING, {});
+  EXPECT_EQ(Run({"job", "cancel", "a"}), kExitDone);
+  EXPECT_THAT(daemon_.cancelled(), ElementsAre("a"));
+  EXPECT_EQ(Run({"job", "delete", "a", "--output", "json"}), kExitDone);
+  EXPECT_EQ(Json()["deleted"], "a");
+  EXPECT_EQ(Run({"job", "show", "a"}), kExitFailed);
+}
+
+TEST_F(CliTest, WatchOfACancelledJobIsExitCode1) {
+  AddJob("a", v1::CANCELLED, {client::StateEvent(v1::CANCELLED)});
+  EXPECT_EQ(Run({"job", "watch", "a"}), kExitFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("a is cancelled"));
+}
+
+TEST_F(CliTest, CtrlCLeavesTheJobRunning) {
+  AddJob("a", v1::RUNNING, {client::StateEvent(v1::RUNNING)});
+  std::stop_source ctrl_c;
+  environment_.catch_interrupts = [&] { return ctrl_c.get_token(); };
+  daemon_.OnWaitingWatch([&](const std::string&) { ctrl_c.request_stop(); });
+  EXPECT_EQ(Run({"job", "watch", "a"}), kExitInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("a goes on"));
+  EXPECT_THAT(err_.str(), HasSubstr("job watch a\n"));
+  EXPECT_TRUE(daemon_.cancelled().empty());
+}
+
+TEST_F(CliTest, ATerminalSeesALiveLine) {
+  environment_.err_is_terminal = true;
+  EXPECT_EQ(Run({"train", "--dataset", "cora", "--output", "json"}), kExitDone);
+  EXPECT_THAT(err_.str(), HasSubstr("\r\x1b[Krunning"));
+  EXPECT_THAT(out_.str(), Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace hearth::cli

@@ -1,0 +1,30 @@
+#ifndef HEARTH_CLIENT_CLI_COMMANDS_H_
+#define HEARTH_CLIENT_CLI_COMMANDS_H_
+
+#include <CLI/App.hpp>
+
+#include "client/cli/session.h"
+
+namespace hearth::cli {
+
+// Each adds commands to `app`. Parsing sets `chosen` to what the command line
+// asks for; nothing is done before the action is called.
+
+/// dataset import | list | show | delete
+void AddDatasetCommands(CLI::App& app, Action* chosen);
+
+/// train
+void AddTrainCommand(CLI::App& app, Action* chosen);
+
+/// job list | show | watch | logs | cancel | delete
+void AddJobCommands(CLI::App& app, Action* chosen);
+
+/// export
+void AddExportCommand(CLI::App& app, Action* chosen);
+
+/// status
+void AddStatusCommand(CLI::App& app, Action* chosen);
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_COMMANDS_H_

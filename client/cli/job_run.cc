@@ -1,0 +1,92 @@
+#include "client/cli/job_run.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/escape.h"
+#include "client/cli/job_view.h"
+#include "client/cli/progress.h"
+#include "client/proto_json.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::cli {
+namespace {
+
+std::string WatchCommand(const Session& session, const v1::Job& job) {
+  return absl::StrCat("hearth", session.server_flag, " job watch ",
+                      EscapeControl(job.id()));
+}
+
+std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
+                                            const v1::Job& job) {
+  Environment& environment = session.environment;
+  if (environment.err_is_terminal) {
+    return NewLiveProgress(
+        environment.err,
+        job.spec().has_import() ? ProgressUnit::kBytes : ProgressUnit::kBatches,
+        environment.columns);
+  }
+  if (session.output == Output::kJson) return NewNoProgress();
+  return NewPlainProgress(environment.err);
+}
+
+int PrintEnded(Session& session, const v1::Job& job) {
+  const bool succeeded = job.state() == v1::SUCCEEDED;
+  Environment& environment = session.environment;
+  if (session.output == Output::kJson) {
+    PrintJson(client::JobToJson(job), session);
+  }
+  if (session.output == Output::kTable || !succeeded) {
+    PrintOutcome(job, succeeded ? environment.out : environment.err);
+  }
+  return succeeded ? kExitDone : kExitFailed;
+}
+
+}  // namespace
+
+absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
+                           bool detach) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, session.client.SubmitJob(spec));
+  if (!detach) return FollowJob(session, job);
+  if (session.output == Output::kJson) {
+    PrintJson({{"id", job.id()}}, session);
+  } else {
+    session.environment.out << EscapeControl(job.id()) << "\n";
+    session.environment.err << "watch it with: " << WatchCommand(session, job)
+                            << "\n";
+  }
+  return kExitDone;
+}
+
+absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job) {
+  Environment& environment = session.environment;
+  const std::stop_token interrupted = environment.catch_interrupts();
+  const std::unique_ptr<ProgressDisplay> display = NewDisplay(session, job);
+  if (session.output == Output::kTable) {
+    environment.err << EscapeControl(job.id()) << "\n";
+  }
+  const absl::Status watched = session.client.WatchJob(
+      job.id(), 1,
+      [&display](const v1::JobEvent& event) {
+        display->Show(event);
+        return true;
+      },
+      interrupted);
+  display->Clear();
+  if (interrupted.stop_requested()) {
+    environment.err << EscapeControl(job.id())
+                    << " goes on. Come back to it with: "
+                    << WatchCommand(session, job) << "\n";
+    return kExitInterrupted;
+  }
+  if (!watched.ok()) {
+    return Annotate(watched, absl::StrCat("watching ", job.id(), " (again: ",
+                                          WatchCommand(session, job), ")"));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job ended, session.client.GetJob(job.id()));
+  return PrintEnded(session, ended);
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,184 @@
+#include "client/cli/job_view.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/escape.h"
+#include "client/cli/figures.h"
+#include "client/cli/job_words.h"
+#include "client/cli/table.h"
+#include "client/cli/train_options.h"
+#include "engine/base/byte_size.h"
+
+namespace hearth::cli {
+namespace {
+
+constexpr char kUnknown[] = "-";
+constexpr Table::Align kRight = Table::Align::kRight;
+
+// What a job works on, in a word.
+std::string SubjectOf(const v1::JobSpec& spec) {
+  if (spec.has_import()) return spec.import().name();
+  if (spec.has_train()) return spec.train().data().dataset();
+  if (spec.has_export_()) return spec.export_().job_id();
+  return kUnknown;
+}
+
+std::string Elapsed(const v1::Job& job) {
+  if (!job.has_start_time() || !job.has_end_time()) return kUnknown;
+  return FormatDuration(Seconds(job.end_time()) - Seconds(job.start_time()));
+}
+
+std::string Decimal(double value, int digits) {
+  return absl::StrFormat("%.*f", digits, value);
+}
+
+void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
+  Table table({{"epoch", kRight},
+               {"loss", kRight},
+               {"valid accuracy", kRight},
+               {"seconds", kRight},
+               {"batches", kRight},
+               {"rows", kRight},
+               {"bytes needed", kRight},
+               {"bytes read", kRight},
+               {"I/O wait", kRight}});
+  for (const v1::EpochReport& epoch : report.epochs()) {
+    table.AddRow(
+        {absl::StrCat(epoch.epoch()), Decimal(epoch.loss(), 4),
+         epoch.has_valid_accuracy() ? Decimal(epoch.valid_accuracy(), 3)
+                                    : kUnknown,
+         Decimal(epoch.seconds(), 1), FormatCount(epoch.batches()),
+         FormatCount(epoch.rows_needed()), FormatByteSize(epoch.bytes_needed()),
+         epoch.has_bytes_read() ? FormatByteSize(epoch.bytes_read()) : kUnknown,
+         epoch.has_io_wait_seconds()
+             ? absl::StrCat(Decimal(epoch.io_wait_seconds(), 1), " s")
+             : kUnknown});
+  }
+  table.Print(out);
+}
+
+// Where the time of the last epoch went.
+void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
+  Table table({{"stage"},
+               {"threads", kRight},
+               {"busy s", kRight},
+               {"starved s", kRight},
+               {"blocked s", kRight}});
+  for (const v1::StageReport& stage : epoch.stages()) {
+    table.AddRow({stage.name(), absl::StrCat(stage.threads()),
+                  Decimal(stage.busy_seconds(), 1),
+                  Decimal(stage.starved_seconds(), 1),
+                  Decimal(stage.blocked_seconds(), 1)});
+  }
+  table.Print(out);
+}
+
+void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
+  if (report.epochs_size() > 0) {
+    PrintEpochs(report, out);
+    const v1::EpochReport& last = report.epochs(report.epochs_size() - 1);
+    if (last.stages_size() > 0) {
+      out << "\nepoch " << last.epoch() << " by stage\n";
+      PrintStages(last, out);
+    }
+    out << "\n";
+  }
+  if (report.has_test_accuracy()) {
+    out << "test accuracy: " << Decimal(report.test_accuracy(), 3) << "\n";
+  }
+  if (report.peak_memory_bytes() > 0) {
+    out << "peak memory: " << FormatByteSize(report.peak_memory_bytes())
+        << "\n";
+  }
+  if (report.resumes() > 0) {
+    out << "went on from a checkpoint: " << report.resumes() << " times\n";
+  }
+  if (!report.loss_digest().empty()) {
+    out << "loss digest: " << EscapeControl(report.loss_digest()) << "\n";
+  }
+  if (!report.model_path().empty()) {
+    out << "model: " << EscapeControl(report.model_path());
+    if (report.kept_epoch() > 0)
+      out << " (epoch " << report.kept_epoch() << ")";
+    out << "\n";
+  }
+}
+
+void PrintReport(const v1::Job& job, std::ostream& out) {
+  const v1::JobReport& report = job.report();
+  if (report.has_train()) PrintTrainReport(report.train(), out);
+  if (report.has_export_()) {
+    out << "exported to " << EscapeControl(report.export_().path()) << "\n";
+  }
+  if (report.has_import()) {
+    const v1::ImportReport& import = report.import();
+    out << "imported " << EscapeControl(job.spec().import().name()) << ": "
+        << FormatCount(import.num_nodes()) << " nodes, "
+        << FormatCount(import.num_edges()) << " edges, "
+        << FormatCount(import.feature_dim()) << " features, "
+        << FormatCount(import.num_classes()) << " classes; "
+        << FormatByteSize(import.bytes_written()) << " written in "
+        << Decimal(import.seconds(), 1) << " s\n";
+  }
+}
+
+void AddSpec(const v1::JobSpec& spec, Table* table) {
+  if (spec.has_train()) {
+    for (const auto& [name, value] : OptionsOfTrainJob(spec.train())) {
+      table->AddRow({name, value});
+    }
+  } else if (spec.has_import()) {
+    table->AddRow({"dataset", spec.import().name()});
+    table->AddRow({"format", "numpy"});
+    table->AddRow({"source", spec.import().numpy().path()});
+    table->AddRow({"in-place", spec.import().in_place() ? "yes" : "no"});
+  } else if (spec.has_export_()) {
+    table->AddRow({"job", spec.export_().job_id()});
+    table->AddRow({"to", spec.export_().destination()});
+  }
+}
+
+}  // namespace
+
+void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out) {
+  Table table(
+      {{"id"}, {"kind"}, {"of"}, {"state"}, {"created"}, {"took", kRight}});
+  for (const v1::Job& job : jobs) {
+    table.AddRow({job.id(), KindWord(job.spec()), SubjectOf(job.spec()),
+                  StateWord(job.state()), FormatTimestamp(job.create_time()),
+                  Elapsed(job)});
+  }
+  table.Print(out);
+}
+
+void PrintJob(const v1::Job& job, std::ostream& out) {
+  Table table({{""}, {""}});
+  table.AddRow({"id", job.id()});
+  table.AddRow({"kind", KindWord(job.spec())});
+  table.AddRow({"state", StateWord(job.state())});
+  table.AddRow({"created", FormatTimestamp(job.create_time())});
+  table.AddRow({"started", FormatTimestamp(job.start_time())});
+  table.AddRow({"ended", FormatTimestamp(job.end_time())});
+  AddSpec(job.spec(), &table);
+  table.Print(out);
+  out << "\n";
+  PrintReport(job, out);
+  if (job.has_error()) out << "error: " << ErrorText(job.error()) << "\n";
+}
+
+void PrintOutcome(const v1::Job& job, std::ostream& out) {
+  if (job.state() == v1::SUCCEEDED) {
+    PrintReport(job, out);
+    return;
+  }
+  out << EscapeControl(job.id());
+  if (job.state() == v1::FAILED) {
+    out << " failed: " << ErrorText(job.error()) << "\n";
+  } else {
+    out << " is " << StateWord(job.state()) << "\n";
+  }
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,125 @@
+#include "client/cli/job_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+namespace hearth::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::Job TrainedJob() {
+  v1::Job job;
+  job.set_id("train-7");
+  job.set_state(v1::SUCCEEDED);
+  job.mutable_create_time()->set_seconds(1700000000);
+  job.mutable_start_time()->set_seconds(1700000001);
+  job.mutable_end_time()->set_seconds(1700000063);
+  v1::TrainJobSpec* spec = job.mutable_spec()->mutable_train();
+  spec->mutable_data()->set_dataset("wordnet");
+  spec->mutable_data()->mutable_mmap();
+  spec->mutable_data()->mutable_neighbor()->add_fanouts(10);
+  spec->add_trains()->mutable_sage()->set_hidden(64);
+  v1::TrainReport* report = job.mutable_report()->mutable_train();
+  report->set_test_accuracy(0.8612);
+  report->set_loss_digest("abcd");
+  report->set_model_path("/data/models/train-7");
+  report->set_peak_memory_bytes(3 << 20);
+  v1::EpochReport* epoch = report->add_epochs();
+  epoch->set_epoch(1);
+  epoch->set_loss(2.12345);
+  epoch->set_valid_accuracy(0.5531);
+  epoch->set_batches(69);
+  epoch->set_rows_needed(1234567);
+  epoch->set_bytes_needed(5 << 20);
+  epoch->add_stages()->set_name("sample");
+  return job;
+}
+
+std::string Outcome(const v1::Job& job) {
+  std::ostringstream out;
+  PrintOutcome(job, out);
+  return out.str();
+}
+
+TEST(PrintOutcome, TellsWhatWasTrained) {
+  const std::string text = Outcome(TrainedJob());
+  EXPECT_THAT(text, HasSubstr("test accuracy: 0.861\n"));
+  EXPECT_THAT(text, HasSubstr("loss digest: abcd\n"));
+  EXPECT_THAT(text, HasSubstr("model: /data/models/train-7\n"));
+  EXPECT_THAT(text, HasSubstr("peak memory: 3.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("1  2.1235           0.553"));
+  EXPECT_THAT(text, HasSubstr("1,234,567       5.0 MiB"));
+}
+
+TEST(PrintOutcome, WhatIsNotKnownIsADashOrAbsent) {
+  v1::Job job = TrainedJob();
+  job.mutable_report()->mutable_train()->clear_test_accuracy();
+  job.mutable_report()
+      ->mutable_train()
+      ->mutable_epochs(0)
+      ->clear_valid_accuracy();
+  const std::string text = Outcome(job);
+  EXPECT_THAT(text, Not(HasSubstr("test accuracy")));
+  EXPECT_THAT(text, HasSubstr("1  2.1235               -"));
+}
+
+TEST(PrintOutcome, TellsWhyAJobFailed) {
+  v1::Job job = TrainedJob();
+  job.set_state(v1::FAILED);
+  job.mutable_error()->set_code(3);
+  job.mutable_error()->set_message("node_feat.npy: \x1b[31mNaN");
+  EXPECT_EQ(Outcome(job),
+            "train-7 failed: INVALID_ARGUMENT: node_feat.npy: \\x1b[31mNaN\n");
+}
+
+TEST(PrintOutcome, TellsThatAJobWasCancelled) {
+  v1::Job job = TrainedJob();
+  job.set_state(v1::CANCELLED);
+  EXPECT_EQ(Outcome(job), "train-7 is cancelled\n");
+}
+
+TEST(PrintOutcome, TellsWhatWasImported) {
+  v1::Job job;
+  job.set_state(v1::SUCCEEDED);
+  job.mutable_spec()->mutable_import()->set_name("wordnet");
+  v1::ImportReport* report = job.mutable_report()->mutable_import();
+  report->set_num_nodes(117659);
+  report->set_num_edges(367578);
+  report->set_feature_dim(1024);
+  report->set_num_classes(45);
+  report->set_bytes_written(2048);
+  report->set_seconds(2.34);
+  EXPECT_EQ(Outcome(job),
+            "imported wordnet: 117,659 nodes, 367,578 edges, 1,024 features, "
+            "45 classes; 2.0 KiB written in 2.3 s\n");
+}
+
+TEST(PrintJob, ShowsTheOptionsByTheirNames) {
+  std::ostringstream out;
+  PrintJob(TrainedJob(), out);
+  EXPECT_THAT(out.str(), HasSubstr("strategy          mmap\n"));
+  EXPECT_THAT(out.str(), HasSubstr("fanouts           10\n"));
+  EXPECT_THAT(out.str(), HasSubstr("hidden            64\n"));
+  EXPECT_THAT(out.str(), HasSubstr("test accuracy: 0.861\n"));
+}
+
+TEST(PrintJobList, HasALinePerJob) {
+  v1::Job queued;
+  queued.set_id("import-8");
+  queued.set_state(v1::QUEUED);
+  queued.mutable_spec()->mutable_import()->set_name("cora");
+  std::ostringstream out;
+  PrintJobList({queued, TrainedJob()}, out);
+  EXPECT_THAT(out.str(), HasSubstr("import-8  import  cora     queued     -"));
+  EXPECT_THAT(out.str(),
+              HasSubstr("train-7   train   wordnet  succeeded  2023"));
+  EXPECT_THAT(out.str(), HasSubstr("1:02\n"));
+}
+
+}  // namespace
+}  // namespace hearth::cli

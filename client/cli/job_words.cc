@@ -1,0 +1,54 @@
+#include "client/cli/job_words.h"
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/escape.h"
+
+namespace hearth::cli {
+
+std::string StateWord(v1::JobState state) {
+  if (!v1::JobState_IsValid(state)) return absl::StrCat("state ", state);
+  return absl::AsciiStrToLower(v1::JobState_Name(state));
+}
+
+std::string KindWord(const v1::JobSpec& spec) {
+  switch (spec.kind_case()) {
+    case v1::JobSpec::kImport:
+      return "import";
+    case v1::JobSpec::kTrain:
+      return "train";
+    case v1::JobSpec::kExport:
+      return "export";
+    case v1::JobSpec::KIND_NOT_SET:
+      break;
+  }
+  return "unknown";
+}
+
+std::string ErrorText(const v1::JobError& error) {
+  return absl::StrCat(
+      absl::StatusCodeToString(static_cast<absl::StatusCode>(error.code())),
+      ": ", EscapeControl(error.message()));
+}
+
+std::string EpochLine(const v1::EpochReport& epoch) {
+  std::string line =
+      absl::StrFormat("epoch %d: loss %.4f", epoch.epoch(), epoch.loss());
+  if (epoch.has_valid_accuracy()) {
+    absl::StrAppendFormat(&line, ", valid accuracy %.3f",
+                          epoch.valid_accuracy());
+  }
+  absl::StrAppendFormat(&line, ", %.1f s", epoch.seconds());
+  return line;
+}
+
+std::string LogText(const v1::LogLine& log) {
+  std::string severity = "info";
+  if (log.severity() == v1::LogLine::WARNING) severity = "warning";
+  if (log.severity() == v1::LogLine::ERROR) severity = "error";
+  return absl::StrCat(severity, ": ", EscapeControl(log.text()));
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,27 @@
+#ifndef HEARTH_CLIENT_CLI_JOB_WORDS_H_
+#define HEARTH_CLIENT_CLI_JOB_WORDS_H_
+
+#include <string>
+
+#include "hearth/v1/jobs.pb.h"
+
+namespace hearth::cli {
+
+/// "queued", "running", ...
+std::string StateWord(v1::JobState state);
+
+/// "train", "import", "export".
+std::string KindWord(const v1::JobSpec& spec);
+
+/// "INVALID_ARGUMENT: node_label.npy: ...", escaped.
+std::string ErrorText(const v1::JobError& error);
+
+/// "epoch 3: loss 1.2345, valid accuracy 0.812, 4.2 s".
+std::string EpochLine(const v1::EpochReport& epoch);
+
+/// "warning: ...", escaped.
+std::string LogText(const v1::LogLine& log);
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_JOB_WORDS_H_

@@ -1,0 +1,69 @@
+#ifndef HEARTH_CLIENT_CLI_SESSION_H_
+#define HEARTH_CLIENT_CLI_SESSION_H_
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <stop_token>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/hearth_client.h"
+
+namespace hearth::cli {
+
+/// Exit codes of `hearth`.
+enum ExitCode {
+  kExitDone = 0,
+  /// The job failed or was cancelled, or the daemon refused the request.
+  kExitFailed = 1,
+  /// The command line, or a value in it or in a job file, makes no sense.
+  kExitUsage = 2,
+  kExitUnreachable = 3,
+  /// Ctrl-C while watching a job, which goes on.
+  kExitInterrupted = 130,
+};
+
+/// What a command prints on standard output: text for people, or one JSON
+/// object.
+enum class Output { kTable, kJson };
+
+/// The process around a command; tests make their own.
+struct Environment {
+  std::ostream& out;
+  std::ostream& err;
+  /// Whether `err` is a terminal that understands escape sequences.
+  bool err_is_terminal = false;
+  /// Width of that terminal now.
+  std::function<int()> columns = [] { return 80; };
+  /// Absolute path that relative paths start from.
+  std::string working_directory = "/";
+  /// From the first call on, Ctrl-C requests a stop on the token instead of
+  /// ending the process.
+  std::function<std::stop_token()> catch_interrupts = [] {
+    return std::stop_token();
+  };
+};
+
+/// What a command works with.
+struct Session {
+  client::Client& client;
+  Output output = Output::kTable;
+  Environment& environment;
+  /// " --server ADDR" for commands shown to the user; empty for the default.
+  std::string server_flag = "";
+};
+
+/// A command with its arguments: gives the exit code.
+using Action = std::function<absl::StatusOr<int>(Session&)>;
+
+/// Writes `json` on a session's output, indented, ASCII only.
+void PrintJson(const nlohmann::ordered_json& json, Session& session);
+
+/// `path` as the daemon needs it: absolute, from the working directory.
+std::string AbsolutePath(const std::string& path, const Session& session);
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_SESSION_H_

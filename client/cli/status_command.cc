@@ -1,0 +1,49 @@
+#include <CLI/CLI.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "client/cli/commands.h"
+#include "client/cli/figures.h"
+#include "client/cli/table.h"
+#include "client/proto_json.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::cli {
+namespace {
+
+absl::StatusOr<int> ShowStatus(Session& session) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Status status, session.client.GetStatus());
+  if (session.output == Output::kJson) {
+    PrintJson(client::ToJson(status), session);
+    return kExitDone;
+  }
+  Table table({{""}, {""}});
+  table.AddRow({"version", status.version()});
+  table.AddRow({"pid", absl::StrCat(status.pid())});
+  table.AddRow({"started", FormatTimestamp(status.start_time())});
+  table.AddRow({"data directory", status.data_dir()});
+  table.AddRow({"metrics", status.metrics_address().empty()
+                               ? "off"
+                               : status.metrics_address()});
+  table.AddRow({"takes new jobs", status.draining() ? "no" : "yes"});
+  table.AddRow({"jobs queued", absl::StrCat(status.jobs_queued())});
+  table.AddRow({"jobs running", absl::StrCat(status.jobs_running(), " of ",
+                                             status.max_running_jobs())});
+  table.AddRow({"datasets", absl::StrCat(status.datasets())});
+  table.AddRow({"memory", FormatByteSize(status.memory_bytes())});
+  table.AddRow({"disk free", FormatByteSize(status.disk_free_bytes())});
+  table.AddRow({"devices", absl::StrJoin(status.devices(), ", ")});
+  table.Print(session.environment.out);
+  return kExitDone;
+}
+
+}  // namespace
+
+void AddStatusCommand(CLI::App& app, Action* chosen) {
+  app.add_subcommand("status", "What the daemon is and does")->callback([=] {
+    *chosen = ShowStatus;
+  });
+}
+
+}  // namespace hearth::cli

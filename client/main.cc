@@ -1,0 +1,48 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "client/cli/cli.h"
+#include "client/cli/interrupts.h"
+
+namespace {
+
+bool IsTerminal(int descriptor) {
+  const char* term = std::getenv("TERM");
+  return isatty(descriptor) == 1 && term != nullptr &&
+         std::string(term) != "dumb";
+}
+
+int TerminalColumns() {
+  winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return 80;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // gRPC's own messages (of connections that it tries again, say) are not for
+  // users; what went wrong is in the statuses.
+  setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
+  hearth::cli::Interrupts interrupts;
+  std::error_code no_directory;
+  hearth::cli::Environment environment = {
+      .out = std::cout,
+      .err = std::cerr,
+      .err_is_terminal = IsTerminal(STDERR_FILENO),
+      .columns = TerminalColumns,
+      .working_directory = std::filesystem::current_path(no_directory).string(),
+      .catch_interrupts = [&interrupts] { return interrupts.Catch(); }};
+  return hearth::cli::RunCli(
+      std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
+      environment);
+}
