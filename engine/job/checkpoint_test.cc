@@ -41,12 +41,16 @@ Checkpoint MakeCheckpoint() {
   checkpoint.epoch_loss_sum = 0.1 + 0.2;
   checkpoint.epoch_seeds = 120;
   checkpoint.epoch_training = MakePass(1.0 / 3);
-  checkpoint.epochs = {{.epoch = 1,
-                        .loss = 0.7,
-                        .valid_accuracy = 0.5,
-                        .training = MakePass(2),
-                        .validation = MakePass(3)},
-                       {.epoch = 2, .loss = 0.6}};
+  EpochReport first;
+  first.epoch = 1;
+  first.loss = 0.7;
+  first.valid_accuracy = 0.5;
+  first.training = MakePass(2);
+  first.validation = MakePass(3);
+  EpochReport second;
+  second.epoch = 2;
+  second.loss = 0.6;
+  checkpoint.epochs = {first, second};
   checkpoint.best_epoch = 1;
   checkpoint.best_accuracy = 0.5;
   checkpoint.state["model.w"] =
