@@ -124,6 +124,11 @@ uint32_t Crc32c(absl::Span<const std::byte> data, uint32_t crc) {
                  data.size());
 }
 
+uint32_t Crc32cPortable(absl::Span<const std::byte> data, uint32_t crc) {
+  return ~ExtendPortable(
+      ~crc, reinterpret_cast<const unsigned char*>(data.data()), data.size());
+}
+
 uint32_t BlockCrc32c(absl::Span<const std::byte> data, uint64_t file_id,
                      uint64_t block_number) {
   const std::array<uint64_t, 2> place = {file_id, block_number};
