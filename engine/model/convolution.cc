@@ -3,7 +3,6 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/eye.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 
 #include <cmath>
@@ -131,14 +130,14 @@ class GatConvolution final : public Convolution {
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
                      absl::Span<const int64_t> in_degrees) const override {
-    const at::Tensor transformed = at::mm(x, weight_.t());
-    const at::Tensor scores = at::mm(transformed, ScoreWeight());
+    const at::Tensor transformed = Linear(x, weight_);
+    const at::Tensor scores = Linear(transformed, ScoreWeight());
     at::Tensor sum = SumByAttention(
         transformed, scores, std::make_shared<Edges>(SelfLoopAdjacency(block)));
     if (joined_ == Heads::kAveraged) {
       sum = sum.view({-1, heads_, channels_}).mean(1);
     }
-    return sum.add(bias_);
+    return AddBias(sum, bias_);
   }
 
   std::vector<NamedTensor> parameters() const override {
@@ -149,18 +148,16 @@ class GatConvolution final : public Convolution {
   }
 
  private:
-  // [heads * channels, 2 * heads]: the attention vectors in blocks, so that one
+  // [2 * heads, heads * channels]: the attention vectors in blocks, so that one
   // product gives every row's scores as source and as destination.
   at::Tensor ScoreWeight() const {
-    const at::Tensor diagonal = at::eye(heads_, at::kFloat).unsqueeze(1);
+    const at::Tensor diagonal = at::eye(heads_, at::kFloat).unsqueeze(2);
     const auto in_blocks = [&](const at::Tensor& attention) {
-      return attention.view({heads_, channels_, 1})
-          .mul(diagonal)
-          .view({heads_ * channels_, heads_});
+      return attention.mul(diagonal).view({heads_, heads_ * channels_});
     };
     const std::vector<at::Tensor> blocks = {in_blocks(source_attention_),
                                             in_blocks(destination_attention_)};
-    return at::cat(blocks, 1);
+    return at::cat(blocks, 0);
   }
 
   int64_t heads_;

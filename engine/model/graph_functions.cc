@@ -1,12 +1,13 @@
 #include "engine/model/graph_functions.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+
+#include "engine/model/matrix_product.h"
 
 namespace hearth::model {
 namespace {
@@ -35,6 +36,45 @@ at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
   return x.narrow(0, 0, edges->num_destinations());
 }
 
+// Unlike at::sum, adds up in an order that threads do not change.
+at::Tensor ColumnSums(const at::Tensor& x) {
+  return TransposedProduct(x, at::ones({x.size(0), 1}, at::kFloat)).squeeze(1);
+}
+
+class LinearFunction : public Function<LinearFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& weight) {
+    context->save_for_backward({x, weight});
+    return Product(x, weight);
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor gradient = gradients[0].contiguous();
+    variable_list result(2);
+    if (context->needs_input_grad(0)) {
+      result[0] = Product(gradient, saved[1].t());
+    }
+    result[1] = TransposedProduct(gradient, saved[0]);
+    return result;
+  }
+};
+
+class AddBiasFunction : public Function<AddBiasFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& bias) {
+    return x.add(bias);
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    return {gradients[0], ColumnSums(gradients[0].contiguous())};
+  }
+};
+
 class PropagateLinearFunction : public Function<PropagateLinearFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
@@ -53,12 +93,13 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     at::Tensor result;
     if (sums_first) {
       factor = edges->Sum(x);
-      result = at::addmm(bias, factor, weight.t());
+      result = Product(factor, weight);
     } else {
       factor = x;
-      result = edges->Sum(at::mm(x, weight.t())).add_(bias);
+      result = edges->Sum(Product(x, weight));
     }
-    if (root_weight) result.addmm_(FirstRows(x, edges), root_weight->t());
+    if (root_weight) result.add_(Product(FirstRows(x, edges), *root_weight));
+    result.add_(bias);
     Save(context, edges);
     context->saved_data["sums_first"] = sums_first;
     context->save_for_backward(
@@ -81,17 +122,17 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     const at::Tensor inner =
         sums_first ? gradient : edges->SumTransposed(gradient);
     variable_list result(5);
-    result[1] = at::mm(inner.t(), factor);
-    result[2] = gradient.sum(0);
+    result[1] = TransposedProduct(inner, factor);
+    result[2] = ColumnSums(gradient);
     if (context->needs_input_grad(0)) {
-      result[0] = at::mm(inner, weight);
+      result[0] = Product(inner, weight.t());
       if (sums_first) result[0] = edges->SumTransposed(result[0]);
       if (root_weight.defined()) {
-        FirstRows(result[0], edges).addmm_(gradient, root_weight);
+        FirstRows(result[0], edges).add_(Product(gradient, root_weight.t()));
       }
     }
     if (root_weight.defined()) {
-      result[3] = at::mm(gradient.t(), first_rows);
+      result[3] = TransposedProduct(gradient, first_rows);
     }
     return result;
   }
@@ -190,6 +231,14 @@ at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
                            const std::optional<at::Tensor>& root_weight,
                            const EdgesPtr& edges) {
   return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges);
+}
+
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) {
+  return LinearFunction::apply(x, weight);
+}
+
+at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias) {
+  return AddBiasFunction::apply(x, bias);
 }
 
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,

@@ -8,10 +8,17 @@
 #include "engine/model/edges.h"
 #include "engine/model/relu_dropout.h"
 
-/// Differentiable operations on mini-batches, beside LibTorch's own. D, S and E
-/// are the numbers of destinations, sources and edges.
+/// Differentiable operations on mini-batches, whose results do not depend on
+/// the number of threads. D, S and E are the numbers of destinations, sources
+/// and edges.
 
 namespace hearth::model {
+
+/// x Wᵀ: [rows, out] for `x` [rows, in] and `weight` [out, in].
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
+
+/// x + bias in every row.
+at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias);
 
 /// A x Wᵀ + bias, and + x[:D] rootᵀ if there is a `root_weight`: [D, out] for
 /// `x` [S, in] and weights [out, in], where A are the weighted edges. Sums

@@ -117,11 +117,21 @@ void EvaluateSage(benchmark::State& state) {
   RunStep(state, train::SageOptions{}, /*train=*/false);
 }
 
-BENCHMARK(TrainSage)->Arg(1)->Arg(2)->UseRealTime()->Unit(
+BENCHMARK(TrainSage)
+    ->Arg(1)
+    ->Arg(2)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(TrainGcn)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
-BENCHMARK(TrainGcn)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(TrainGat)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
-BENCHMARK(EvaluateSage)->Arg(2)->UseRealTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(TrainGat)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
+    benchmark::kMillisecond);
+BENCHMARK(EvaluateSage)
+    ->Arg(2)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace hearth::model

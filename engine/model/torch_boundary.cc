@@ -10,9 +10,10 @@
 
 #include "absl/strings/str_cat.h"
 
-// Exported by libtorch_cpu, which contains MKL. Returns the setting before; 0
-// stands for the process's setting.
-extern "C" int mkl_set_num_threads_local(int threads);
+// Exported by libtorch_cpu, which contains MKL: the C interface, whose header
+// gives it the name in lower case, which here is Fortran's. Returns the setting
+// before; 0 stands for the process's setting.
+extern "C" int MKL_Set_Num_Threads_Local(int threads);
 
 namespace hearth::model {
 namespace {
@@ -26,11 +27,11 @@ class ThreadCount {
     // that it does not undo what follows.
     openmp_before_ = at::get_num_threads();
     omp_set_num_threads(threads);
-    mkl_before_ = mkl_set_num_threads_local(threads);
+    mkl_before_ = MKL_Set_Num_Threads_Local(threads);
   }
   ~ThreadCount() {
     omp_set_num_threads(openmp_before_);
-    mkl_set_num_threads_local(mkl_before_);
+    MKL_Set_Num_Threads_Local(mkl_before_);
   }
   ThreadCount(const ThreadCount&) = delete;
   ThreadCount& operator=(const ThreadCount&) = delete;
