@@ -52,7 +52,7 @@ struct Fault {
   /// What the caller is told. Unused by kCorruptRead.
   absl::Status status = absl::UnavailableError("injected fault");
   /// Operations that count; all where absent.
-  std::optional<Operation> only;
+  std::optional<Operation> only = std::nullopt;
 };
 
 /// A file system on top of another one that counts what it is asked and fails

@@ -1,0 +1,219 @@
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/scratch_directory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::io {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+absl::Span<const std::byte> Bytes(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+class PosixFileSystemTest : public testing::Test {
+ protected:
+  void WriteFile(const std::string& path, const std::string& text) {
+    auto file = files_.Create(path);
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->Append(Bytes(text)).ok());
+    ASSERT_TRUE((*file)->Close().ok());
+  }
+
+  std::string ReadFile(const std::string& path) {
+    auto file = files_.OpenForRead(path);
+    EXPECT_TRUE(file.ok()) << file.status();
+    if (!file.ok()) return "";
+    std::string text((*file)->Info()->size_bytes, '\0');
+    EXPECT_TRUE(
+        (*file)
+            ->Read(0, {reinterpret_cast<std::byte*>(text.data()), text.size()})
+            .ok());
+    return text;
+  }
+
+  FileSystem& files_ = FileSystem::Posix();
+  ScratchDirectory scratch_;
+};
+
+TEST_F(PosixFileSystemTest, AppendsAndOverwrites) {
+  const std::string path = scratch_.Path("f");
+  auto file = files_.Create(path);
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE((*file)->Append(Bytes("hello ")).ok());
+  EXPECT_TRUE((*file)->Write(0, Bytes("J")).ok());
+  EXPECT_TRUE((*file)->Append(Bytes("world")).ok());
+  EXPECT_TRUE((*file)->Write(13, Bytes("!")).ok());
+  EXPECT_TRUE((*file)->Append(Bytes("?")).ok());
+  EXPECT_TRUE((*file)->Sync().ok());
+  EXPECT_TRUE((*file)->Close().ok());
+  EXPECT_EQ(ReadFile(path), std::string("Jello world\0\0!?", 15));
+}
+
+TEST_F(PosixFileSystemTest, CreateEmptiesTheFileThereIs) {
+  WriteFile(scratch_.Path("f"), "long contents");
+  WriteFile(scratch_.Path("f"), "x");
+  EXPECT_EQ(ReadFile(scratch_.Path("f")), "x");
+}
+
+TEST_F(PosixFileSystemTest, AClosedFileTakesNothingMore) {
+  auto file = files_.Create(scratch_.Path("f"));
+  ASSERT_TRUE((*file)->Close().ok());
+  EXPECT_TRUE((*file)->Close().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition((*file)->Append(Bytes("x"))));
+  EXPECT_TRUE(absl::IsFailedPrecondition((*file)->Sync()));
+}
+
+TEST_F(PosixFileSystemTest, ReservingSpaceDoesNotChangeTheSize) {
+  auto file = files_.Create(scratch_.Path("f"));
+  ASSERT_TRUE((*file)->Allocate(0).ok());
+  ASSERT_TRUE((*file)->Allocate(1 << 20).ok());
+  ASSERT_TRUE((*file)->Append(Bytes("abc")).ok());
+  EXPECT_EQ(files_.Stat(scratch_.Path("f"))->size_bytes, 3u);
+  struct stat status;
+  ASSERT_EQ(::stat(scratch_.Path("f").c_str(), &status), 0);
+  EXPECT_GE(status.st_blocks * 512, 1 << 20);
+}
+
+TEST_F(PosixFileSystemTest, ReservingMoreThanTheDiskHasIsRefused) {
+  auto file = files_.Create(scratch_.Path("f"));
+  const absl::Status status = (*file)->Allocate(uint64_t{1} << 55);
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("36028797018963968"));
+}
+
+TEST_F(PosixFileSystemTest, ReadingBeyondTheEndIsDataLoss) {
+  WriteFile(scratch_.Path("f"), "0123");
+  auto file = files_.OpenForRead(scratch_.Path("f"));
+  std::vector<std::byte> out(3);
+  const absl::Status status = (*file)->Read(2, absl::MakeSpan(out));
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("f: ends at byte 4"));
+}
+
+TEST_F(PosixFileSystemTest, InfoTellsSizeAndTime) {
+  const absl::Time before = absl::Now() - absl::Seconds(2);
+  WriteFile(scratch_.Path("f"), "0123");
+  auto file = files_.OpenForRead(scratch_.Path("f"));
+  const FileInfo info = *(*file)->Info();
+  EXPECT_EQ(info.size_bytes, 4u);
+  EXPECT_TRUE(info.is_regular);
+  EXPECT_FALSE(info.is_directory);
+  EXPECT_GE(info.modified, before);
+  EXPECT_EQ((*file)->path(), scratch_.Path("f"));
+}
+
+TEST_F(PosixFileSystemTest, OnlyRegularFilesAreOpened) {
+  const std::string fifo = scratch_.Path("fifo");
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::string& path :
+       {scratch_.path(), fifo, std::string("/dev/null")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(files_.OpenForRead(path).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(
+        files_.Map(path, AccessPattern::kRandom).status()));
+  }
+}
+
+TEST_F(PosixFileSystemTest, WhatIsMissingIsNotFound) {
+  const std::string path = scratch_.Path("none");
+  EXPECT_TRUE(absl::IsNotFound(files_.OpenForRead(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(files_.Stat(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(files_.List(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(files_.RealPath(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(files_.SyncDirectory(path)));
+  EXPECT_TRUE(absl::IsNotFound(files_.FreeBytes(path).status()));
+  EXPECT_TRUE(absl::IsNotFound(files_.Rename(path, scratch_.Path("b"))));
+  EXPECT_TRUE(absl::IsNotFound(files_.Create(path + "/f").status()));
+}
+
+TEST_F(PosixFileSystemTest, MapsWhatTheFileHolds) {
+  WriteFile(scratch_.Path("f"), "mapped");
+  auto mapped = files_.Map(scratch_.Path("f"), AccessPattern::kSequential);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  const auto data = (*mapped)->data();
+  EXPECT_EQ(
+      std::string(reinterpret_cast<const char*>(data.data()), data.size()),
+      "mapped");
+}
+
+TEST_F(PosixFileSystemTest, MapsEmptyFiles) {
+  WriteFile(scratch_.Path("f"), "");
+  auto mapped = files_.Map(scratch_.Path("f"), AccessPattern::kRandom);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  EXPECT_TRUE((*mapped)->data().empty());
+}
+
+TEST_F(PosixFileSystemTest, AMappingOutlivesItsName) {
+  WriteFile(scratch_.Path("f"), "mapped");
+  auto mapped = files_.Map(scratch_.Path("f"), AccessPattern::kRandom);
+  ASSERT_TRUE(files_.RemoveTree(scratch_.Path("f")).ok());
+  EXPECT_EQ((*mapped)->data()[0], std::byte{'m'});
+}
+
+TEST_F(PosixFileSystemTest, ListsNamesInOrder) {
+  WriteFile(scratch_.Path("b"), "");
+  WriteFile(scratch_.Path(".a"), "");
+  ASSERT_TRUE(files_.CreateDirectory(scratch_.Path("c")).ok());
+  EXPECT_THAT(*files_.List(scratch_.path()), ElementsAre(".a", "b", "c"));
+  EXPECT_THAT(*files_.List(scratch_.Path("c")), IsEmpty());
+}
+
+TEST_F(PosixFileSystemTest, CreatesADirectoryOnce) {
+  EXPECT_TRUE(files_.CreateDirectory(scratch_.Path("d")).ok());
+  EXPECT_TRUE(files_.CreateDirectory(scratch_.Path("d")).ok());
+  EXPECT_TRUE(files_.Stat(scratch_.Path("d"))->is_directory);
+  WriteFile(scratch_.Path("f"), "");
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(files_.CreateDirectory(scratch_.Path("f"))));
+}
+
+TEST_F(PosixFileSystemTest, RenameReplaces) {
+  WriteFile(scratch_.Path("a"), "new");
+  WriteFile(scratch_.Path("b"), "old");
+  EXPECT_TRUE(files_.Rename(scratch_.Path("a"), scratch_.Path("b")).ok());
+  EXPECT_EQ(ReadFile(scratch_.Path("b")), "new");
+  EXPECT_THAT(*files_.List(scratch_.path()), ElementsAre("b"));
+  EXPECT_TRUE(files_.SyncDirectory(scratch_.path()).ok());
+}
+
+TEST_F(PosixFileSystemTest, RemovesTreesButNotWhatLinksPointTo) {
+  WriteFile(scratch_.Path("kept"), "kept");
+  ASSERT_TRUE(files_.CreateDirectory(scratch_.Path("d")).ok());
+  ASSERT_TRUE(files_.CreateDirectory(scratch_.Path("d/e")).ok());
+  WriteFile(scratch_.Path("d/e/f"), "");
+  ASSERT_EQ(
+      ::symlink(scratch_.Path("kept").c_str(), scratch_.Path("d/link").c_str()),
+      0);
+  EXPECT_TRUE(files_.RemoveTree(scratch_.Path("d")).ok());
+  EXPECT_TRUE(files_.RemoveTree(scratch_.Path("d")).ok());
+  EXPECT_THAT(*files_.List(scratch_.path()), ElementsAre("kept"));
+}
+
+TEST_F(PosixFileSystemTest, ResolvesLinks) {
+  WriteFile(scratch_.Path("f"), "");
+  ASSERT_EQ(::symlink("f", scratch_.Path("link").c_str()), 0);
+  EXPECT_EQ(*files_.RealPath(scratch_.Path("link")),
+            *files_.RealPath(scratch_.Path("f")));
+}
+
+TEST_F(PosixFileSystemTest, KnowsFreeSpace) {
+  EXPECT_GT(*files_.FreeBytes(scratch_.path()), 0u);
+}
+
+TEST(JoinPathTest, PutsASlashBetween) { EXPECT_EQ(JoinPath("a", "b"), "a/b"); }
+
+}  // namespace
+}  // namespace hearth::io
