@@ -1,213 +1,368 @@
 #include "engine/pipeline/pipeline.h"
 
 #include <atomic>
-#include <memory>
+#include <numeric>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/clock.h"
+#include "engine/pipeline/observed_clock.h"
 #include "gtest/gtest.h"
 
 namespace hearth::pipeline {
 namespace {
 
-// Items count themselves, so that a leaked one shows.
-class NumberItem final : public Item {
+// An item that notes which stages it passed, in which order, and counts itself.
+class TracedItem final : public Item {
  public:
-  NumberItem(int64_t number, std::atomic<int>& alive)
-      : number_(number), alive_(alive) {
+  TracedItem(int64_t number, std::atomic<int>& alive)
+      : number(number), alive_(alive) {
     ++alive_;
   }
-  ~NumberItem() override { --alive_; }
-  int64_t number() const { return number_; }
-  std::vector<std::string> visits;
+  ~TracedItem() override { --alive_; }
+
+  const int64_t number;
+  std::vector<int> stages;
 
  private:
-  const int64_t number_;
   std::atomic<int>& alive_;
 };
 
-NumberItem& AsNumber(Item& item) { return static_cast<NumberItem&>(item); }
-
-// Time passes only when a test says so.
-class ManualClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override { return seconds_; }
-  void Advance(double seconds) { seconds_ = seconds_ + seconds; }
-
- private:
-  std::atomic<double> seconds_ = 0;
+// A run of a pipeline whose stages and sink do `fault` first.
+struct Scenario {
+  int num_stages = 2;
+  int width = 1;
+  int queue_capacity = 1;
+  int64_t num_items = 20;
+  // Called by every stage, and by the sink as stage `num_stages`.
+  std::function<absl::Status(int stage, int64_t number)> fault =
+      [](int, int64_t) { return absl::OkStatus(); };
 };
 
-class PipelineTest
-    : public ::testing::TestWithParam<std::tuple<int, int, int>> {
- protected:
-  Stage VisitStage(const std::string& name) {
-    const auto [width_a, width_b, capacity] = GetParam();
-    return {.name = name,
-            .width = name == "a" ? width_a : width_b,
-            .queue_capacity = capacity,
-            .work = [name](int, Item& item) {
-              AsNumber(item).visits.push_back(name);
-              return absl::OkStatus();
-            }};
-  }
-
-  absl::Status Run(Pipeline& pipeline, int64_t num_items,
-                   std::function<absl::Status(Item&)> sink,
-                   std::stop_token stop = {}) {
-    return pipeline.Run(
-        num_items,
-        [this](int64_t number) {
-          return std::make_unique<NumberItem>(number, alive_);
-        },
-        sink, std::move(stop));
-  }
-
-  std::atomic<int> alive_ = 0;
+struct Outcome {
+  absl::Status status;
+  std::vector<int64_t> delivered;
+  std::vector<StageStats> stats;
 };
 
-TEST_P(PipelineTest, EveryItemPassesEveryStageInOrder) {
-  const auto pipeline =
-      NewPipeline({VisitStage("a"), VisitStage("b")}, "sink", Clock::Real());
-  int64_t expected = 0;
-  const absl::Status status = Run(*pipeline, 200, [&](Item& item) {
-    EXPECT_EQ(AsNumber(item).number(), expected++);
-    EXPECT_EQ(AsNumber(item).visits, (std::vector<std::string>{"a", "b"}));
-    return absl::OkStatus();
-  });
-  EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(expected, 200);
-  EXPECT_EQ(alive_, 0);
-  for (const StageStats& stage : pipeline->Stats()) {
-    EXPECT_EQ(stage.items, 200) << stage.name;
-    EXPECT_EQ(stage.queue_length, 0) << stage.name;
+Stage MakeStage(const Scenario& scenario, int stage) {
+  return {.name = absl::StrCat("stage", stage),
+          .width = scenario.width,
+          .queue_capacity = scenario.queue_capacity,
+          .work = [&scenario, stage](int thread, Item& item) {
+            EXPECT_GE(thread, 0);
+            EXPECT_LT(thread, scenario.width);
+            auto& traced = static_cast<TracedItem&>(item);
+            traced.stages.push_back(stage);
+            return scenario.fault(stage, traced.number);
+          }};
+}
+
+// Runs the scenario and checks what holds in every one: the sink saw a prefix
+// of the items in order, each after all stages, and no item is left.
+Outcome RunScenario(const Scenario& scenario, std::stop_token stop = {}) {
+  std::vector<Stage> stages;
+  for (int i = 0; i < scenario.num_stages; ++i) {
+    stages.push_back(MakeStage(scenario, i));
   }
-}
-
-TEST_P(PipelineTest, NoItemsIsDoneAtOnce) {
-  const auto pipeline =
-      NewPipeline({VisitStage("a"), VisitStage("b")}, "sink", Clock::Real());
-  EXPECT_TRUE(Run(*pipeline, 0, [](Item&) { return absl::OkStatus(); }).ok());
-}
-
-TEST_P(PipelineTest, AStagesErrorStopsEverything) {
-  for (int64_t bad = 0; bad < 20; bad += 3) {
-    Stage failing = VisitStage("b");
-    failing.work = [bad](int, Item& item) {
-      return AsNumber(item).number() == bad ? absl::DataLossError("bad item")
-                                            : absl::OkStatus();
-    };
-    const auto pipeline =
-        NewPipeline({VisitStage("a"), failing}, "sink", Clock::Real());
-    int64_t seen = 0;
-    const absl::Status status = Run(*pipeline, 20, [&](Item&) {
-      ++seen;
-      return absl::OkStatus();
-    });
-    EXPECT_EQ(status, absl::DataLossError("bad item"));
-    EXPECT_LE(seen, bad);
-    EXPECT_EQ(alive_, 0);
-  }
-}
-
-TEST_P(PipelineTest, TheSinksErrorStopsEverything) {
-  for (int64_t bad = 0; bad < 20; bad += 3) {
-    const auto pipeline =
-        NewPipeline({VisitStage("a"), VisitStage("b")}, "sink", Clock::Real());
-    int64_t seen = 0;
-    const absl::Status status = Run(*pipeline, 20, [&](Item&) {
-      return seen++ == bad ? absl::AbortedError("enough") : absl::OkStatus();
-    });
-    EXPECT_EQ(status, absl::AbortedError("enough"));
-    EXPECT_EQ(seen, bad + 1);
-    EXPECT_EQ(alive_, 0);
-  }
-}
-
-TEST_P(PipelineTest, AStopIsCancelled) {
-  for (int64_t last = 0; last < 20; last += 3) {
-    const auto pipeline =
-        NewPipeline({VisitStage("a"), VisitStage("b")}, "sink", Clock::Real());
-    std::stop_source stop;
-    int64_t seen = 0;
-    const absl::Status status = Run(
-        *pipeline, 20,
-        [&](Item&) {
-          if (seen++ == last) stop.request_stop();
-          return absl::OkStatus();
-        },
-        stop.get_token());
-    EXPECT_TRUE(absl::IsCancelled(status)) << status;
-    EXPECT_EQ(seen, last + 1);
-    EXPECT_EQ(alive_, 0);
-  }
-}
-
-TEST_P(PipelineTest, StoppedBeforeTheStart) {
-  std::stop_source stop;
-  stop.request_stop();
-  const auto pipeline =
-      NewPipeline({VisitStage("a"), VisitStage("b")}, "sink", Clock::Real());
-  EXPECT_TRUE(absl::IsCancelled(Run(
-      *pipeline, 20, [](Item&) { return absl::OkStatus(); },
-      stop.get_token())));
-  EXPECT_EQ(alive_, 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Widths, PipelineTest,
-                         ::testing::Combine(::testing::Values(1, 2, 8),
-                                            ::testing::Values(1, 3),
-                                            ::testing::Values(1, 4)));
-
-TEST(PipelineStatsTest, ThreadsAreNumberedWithinTheirStage) {
-  absl::Mutex mutex;
-  std::vector<int> used(3, 0);
-  const auto pipeline =
-      NewPipeline({{.name = "a",
-                    .width = 3,
-                    .work =
-                        [&](int thread, Item&) {
-                          absl::MutexLock lock(&mutex);
-                          ++used.at(static_cast<size_t>(thread));
-                          return absl::OkStatus();
-                        }}},
-                  "sink", Clock::Real());
-  const absl::Status status = pipeline->Run(
-      50, [](int64_t) { return std::make_unique<Item>(); },
-      [](Item&) { return absl::OkStatus(); }, {});
-  ASSERT_TRUE(status.ok()) << status;
-  EXPECT_EQ(used[0] + used[1] + used[2], 50);
-}
-
-// (How long a thread waits depends on the others: only work is certain.)
-TEST(PipelineStatsTest, WorkIsBusyTime) {
-  ManualClock clock;
-  const auto pipeline = NewPipeline({{.name = "a",
-                                      .work =
-                                          [&](int, Item&) {
-                                            clock.Advance(2);
-                                            return absl::OkStatus();
-                                          }}},
-                                    "sink", clock);
-  const absl::Status status = pipeline->Run(
-      1, [](int64_t) { return std::make_unique<Item>(); },
-      [&](Item&) {
-        clock.Advance(5);
-        return absl::OkStatus();
+  const auto pipeline = NewPipeline(std::move(stages), "sink", Clock::Real());
+  std::vector<int> all_stages(scenario.num_stages);
+  std::iota(all_stages.begin(), all_stages.end(), 0);
+  std::atomic<int> alive = 0;
+  Outcome outcome;
+  outcome.status = pipeline->Run(
+      scenario.num_items,
+      [&](int64_t number) {
+        return std::make_unique<TracedItem>(number, alive);
       },
-      {});
-  ASSERT_TRUE(status.ok()) << status;
+      [&](Item& item) {
+        const auto& traced = static_cast<TracedItem&>(item);
+        EXPECT_EQ(traced.number,
+                  static_cast<int64_t>(outcome.delivered.size()));
+        EXPECT_EQ(traced.stages, all_stages);
+        outcome.delivered.push_back(traced.number);
+        return scenario.fault(scenario.num_stages, traced.number);
+      },
+      std::move(stop));
+  EXPECT_EQ(alive, 0) << "items outlived Run";
+  outcome.stats = pipeline->Stats();
+  return outcome;
+}
+
+// (width, queue capacity)
+class PipelineShapeTest
+    : public ::testing::TestWithParam<std::tuple<int, int>> {
+ protected:
+  static Scenario Shape() {
+    Scenario scenario;
+    std::tie(scenario.width, scenario.queue_capacity) = GetParam();
+    return scenario;
+  }
+};
+
+TEST_P(PipelineShapeTest, DeliversAllItemsInOrder) {
+  for (const int num_stages : {1, 2, 3}) {
+    Scenario scenario = Shape();
+    scenario.num_stages = num_stages;
+    scenario.num_items = 50;
+    const Outcome outcome = RunScenario(scenario);
+    EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.delivered.size(), 50u);
+    ASSERT_EQ(outcome.stats.size(), static_cast<size_t>(num_stages) + 1);
+    for (const StageStats& stats : outcome.stats) {
+      EXPECT_EQ(stats.items, 50) << stats.name;
+      EXPECT_EQ(stats.queue_length, 0) << stats.name;
+    }
+  }
+}
+
+TEST_P(PipelineShapeTest, WithoutItemsEndsAtOnce) {
+  Scenario scenario = Shape();
+  scenario.num_items = 0;
+  const Outcome outcome = RunScenario(scenario);
+  EXPECT_TRUE(outcome.status.ok());
+  EXPECT_TRUE(outcome.delivered.empty());
+}
+
+TEST_P(PipelineShapeTest, AnErrorAnywhereStopsAndIsReturned) {
+  Scenario scenario = Shape();
+  scenario.num_items = 8;
+  for (int stage = 0; stage <= scenario.num_stages; ++stage) {
+    for (int64_t number = 0; number < scenario.num_items; ++number) {
+      scenario.fault = [stage, number](int at_stage, int64_t at_number) {
+        return at_stage == stage && at_number == number
+                   ? absl::DataLossError(absl::StrCat(stage, "/", number))
+                   : absl::OkStatus();
+      };
+      const Outcome outcome = RunScenario(scenario);
+      EXPECT_EQ(outcome.status,
+                absl::DataLossError(absl::StrCat(stage, "/", number)));
+      const size_t most = number + (stage == scenario.num_stages ? 1 : 0);
+      EXPECT_LE(outcome.delivered.size(), most);
+    }
+  }
+}
+
+TEST_P(PipelineShapeTest, AStopAnywhereCancels) {
+  Scenario scenario = Shape();
+  scenario.num_items = 8;
+  for (int stage = 0; stage <= scenario.num_stages; ++stage) {
+    for (int64_t number = 0; number < scenario.num_items; ++number) {
+      std::stop_source source;
+      scenario.fault = [&, stage, number](int at_stage, int64_t at_number) {
+        if (at_stage == stage && at_number == number) source.request_stop();
+        return absl::OkStatus();
+      };
+      const Outcome outcome = RunScenario(scenario, source.get_token());
+      EXPECT_TRUE(absl::IsCancelled(outcome.status)) << outcome.status;
+      const size_t most = number + (stage == scenario.num_stages ? 1 : 0);
+      EXPECT_LE(outcome.delivered.size(), most);
+    }
+  }
+}
+
+TEST_P(PipelineShapeTest, NoMoreItemsAreAliveThanThreadsAndQueuesHold) {
+  const auto [width, capacity] = GetParam();
+  std::atomic<int> alive = 0;
+  std::atomic<int> most = 0;
+  const auto note = [&](int, Item&) {
+    int seen = most;
+    while (seen < alive && !most.compare_exchange_weak(seen, alive)) {
+    }
+    return absl::OkStatus();
+  };
+  const auto pipeline = NewPipeline(
+      {{.name = "a", .width = width, .queue_capacity = capacity, .work = note},
+       {.name = "b", .width = width, .queue_capacity = capacity, .work = note}},
+      "sink", Clock::Real());
+  EXPECT_TRUE(pipeline
+                  ->Run(
+                      200,
+                      [&](int64_t number) {
+                        return std::make_unique<TracedItem>(number, alive);
+                      },
+                      [&](Item& item) { return note(0, item); }, {})
+                  .ok());
+  EXPECT_LE(most, 2 * (width + capacity) + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PipelineShapeTest,
+                         ::testing::Combine(::testing::Values(1, 2, 3, 5, 8),
+                                            ::testing::Values(1, 2, 3, 4)),
+                         [](const auto& info) {
+                           return absl::StrCat("width", std::get<0>(info.param),
+                                               "_capacity",
+                                               std::get<1>(info.param));
+                         });
+
+TEST(PipelineTest, AStopRequestedBeforeTheRunDeliversNothing) {
+  std::stop_source source;
+  source.request_stop();
+  const Outcome outcome = RunScenario({}, source.get_token());
+  EXPECT_TRUE(absl::IsCancelled(outcome.status));
+  EXPECT_TRUE(outcome.delivered.empty());
+}
+
+TEST(PipelineTest, TheFirstErrorWins) {
+  // The sink's error comes after the stop that it requests itself.
+  std::stop_source source;
+  Scenario scenario;
+  scenario.fault = [&](int stage, int64_t number) {
+    if (stage < 2) return absl::OkStatus();
+    source.request_stop();
+    return absl::InternalError("too late");
+  };
+  EXPECT_TRUE(
+      absl::IsCancelled(RunScenario(scenario, source.get_token()).status));
+}
+
+// Random shapes, ended by nothing, an error or a stop from outside.
+TEST(PipelineTest, ManyRunsUnderStress) {
+  for (int round = 0; round < 300; ++round) {
+    std::stop_source source;
+    std::atomic<int64_t> passed = 0;
+    const int64_t end_at = round * 7 % 120;
+    Scenario scenario{.num_stages = 1 + round % 3,
+                      .width = 1 + round % 5,
+                      .queue_capacity = 1 + round % 4,
+                      .num_items = 40};
+    scenario.fault = [&](int, int64_t) {
+      if (++passed != end_at || round % 3 == 0) return absl::OkStatus();
+      if (round % 3 == 1) return absl::AbortedError("ended");
+      return absl::OkStatus();
+    };
+    std::thread stopper([&] {
+      if (round % 3 == 2) source.request_stop();
+    });
+    const Outcome outcome = RunScenario(scenario, source.get_token());
+    stopper.join();
+    if (outcome.status.ok()) {
+      EXPECT_EQ(outcome.delivered.size(), 40u);
+    }
+  }
+}
+
+TEST(PipelineStatsTest, NamesAndThreads) {
+  const auto pipeline = NewPipeline(
+      {{.name = "a", .width = 3, .work = nullptr}}, "sink", Clock::Real());
   const std::vector<StageStats> stats = pipeline->Stats();
   ASSERT_EQ(stats.size(), 2u);
   EXPECT_EQ(stats[0].name, "a");
-  EXPECT_EQ(stats[0].busy_seconds, 2);
+  EXPECT_EQ(stats[0].threads, 3);
   EXPECT_EQ(stats[1].name, "sink");
-  EXPECT_EQ(stats[1].busy_seconds, 5);
+  EXPECT_EQ(stats[1].threads, 1);
+}
+
+// One stage of one thread before the sink, on a clock that both can watch.
+class PipelineTimesTest : public ::testing::Test {
+ protected:
+  std::vector<StageStats> Run(int64_t num_items,
+                              const std::function<void()>& work,
+                              const std::function<void()>& sink) {
+    std::atomic<int> alive = 0;
+    const auto pipeline = NewPipeline({{.name = "stage",
+                                        .width = 1,
+                                        .queue_capacity = 1,
+                                        .work =
+                                            [&](int, Item&) {
+                                              stage_thread_ =
+                                                  std::this_thread::get_id();
+                                              work();
+                                              return absl::OkStatus();
+                                            }}},
+                                      "sink", clock_);
+    EXPECT_TRUE(pipeline
+                    ->Run(
+                        num_items,
+                        [&](int64_t number) {
+                          return std::make_unique<TracedItem>(number, alive);
+                        },
+                        [&](Item&) {
+                          sink();
+                          return absl::OkStatus();
+                        },
+                        {})
+                    .ok());
+    return pipeline->Stats();
+  }
+
+  ObservedClock clock_;
+  const std::thread::id sink_thread_ = std::this_thread::get_id();
+  std::atomic<std::thread::id> stage_thread_;
+};
+
+TEST_F(PipelineTimesTest, WorkIsBusyAndTheSinkStarvesMeanwhile) {
+  const std::vector<StageStats> stats = Run(
+      1,
+      [&] {
+        clock_.AwaitReads(sink_thread_, 1);  // It waits for the item.
+        clock_.Advance(5);
+      },
+      [&] {
+        // Claim, work, push, claim, end.
+        clock_.AwaitReads(stage_thread_, 5);
+        clock_.Advance(3);
+      });
+  EXPECT_EQ(stats[0].busy_seconds, 5);
+  EXPECT_EQ(stats[0].starved_seconds, 0);
+  EXPECT_EQ(stats[0].blocked_seconds, 0);
+  EXPECT_EQ(stats[1].starved_seconds, 5);
+  EXPECT_EQ(stats[1].busy_seconds, 3);
+  EXPECT_EQ(stats[1].blocked_seconds, 0);
+}
+
+TEST_F(PipelineTimesTest, AFullQueueBlocks) {
+  std::atomic<int> delivered = 0;
+  const std::vector<StageStats> stats = Run(
+      3, [] {},
+      [&] {
+        if (delivered++ > 0) return;
+        // Claim, work and push for each item: the third waits for a place.
+        clock_.AwaitReads(stage_thread_, 9);
+        clock_.Advance(7);
+      });
+  EXPECT_EQ(stats[0].blocked_seconds, 7);
+  EXPECT_EQ(stats[0].busy_seconds, 0);
+  EXPECT_EQ(stats[1].busy_seconds, 7);
+  EXPECT_EQ(stats[1].starved_seconds, 0);
+}
+
+TEST(PipelineLiveStatsTest, TellQueueLengthsWhileRunning) {
+  ObservedClock clock;
+  std::atomic<int> alive = 0;
+  std::atomic<std::thread::id> stage_thread;
+  std::unique_ptr<Pipeline> pipeline =
+      NewPipeline({{.name = "stage",
+                    .width = 1,
+                    .queue_capacity = 2,
+                    .work =
+                        [&](int, Item&) {
+                          stage_thread = std::this_thread::get_id();
+                          return absl::OkStatus();
+                        }}},
+                  "sink", clock);
+  int64_t longest = 0;
+  const absl::Status status = pipeline->Run(
+      4,
+      [&](int64_t number) {
+        return std::make_unique<TracedItem>(number, alive);
+      },
+      [&](Item& item) {
+        if (static_cast<TracedItem&>(item).number > 0) return absl::OkStatus();
+        // Items 1 and 2 are inside, item 3 waits for a place.
+        clock.AwaitReads(stage_thread, 12);
+        longest = pipeline->Stats()[0].queue_length;
+        return absl::OkStatus();
+      },
+      {});
+  EXPECT_TRUE(status.ok());
+  EXPECT_EQ(longest, 2);
 }
 
 }  // namespace
