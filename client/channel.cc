@@ -10,6 +10,7 @@ namespace {
 constexpr int kMaxReceivedBytes = 64 << 20;
 constexpr int kReconnectMs = 100;
 constexpr int kMaxReconnectMs = 1000;
+constexpr int kConnectMs = 10000;
 
 constexpr char kUnreachablePayload[] = "hearth/unreachable";
 
@@ -19,7 +20,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxReceivedBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
+  // By its name a pause; in truth the time that an attempt to connect has.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
   // The daemon is on this machine or on the local network.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
@@ -43,6 +45,11 @@ absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
       channel.GetState(false) != GRPC_CHANNEL_READY) {
     return UnreachableError(absl::StrCat("cannot reach hearthd at ", server,
                                          ": ", std::string(answer.message())));
+  }
+  if (absl::IsUnimplemented(answer)) {
+    return absl::UnimplementedError(
+        absl::StrCat("no hearthd of this version at ", server, ": ",
+                     std::string(answer.message())));
   }
   return answer;
 }

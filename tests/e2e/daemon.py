@@ -1,0 +1,156 @@
+"""A real hearthd on free ports, and the real hearth client against it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any, Callable, NamedTuple, Optional, TypeVar
+
+_ROOT = Path(__file__).resolve().parents[2]
+HEARTHD = os.environ.get("HEARTHD", str(_ROOT / "bazel-bin/server/hearthd"))
+HEARTH = os.environ.get("HEARTH", str(_ROOT / "bazel-bin/client/hearth"))
+
+# A bound for tests that would otherwise hang, not a measure of speed.
+PATIENCE_SECONDS = 120.0
+_POLL_SECONDS = 0.02
+
+Value = TypeVar("Value")
+
+
+def wait_for(condition: Callable[[], Optional[Value]], what: str) -> Value:
+    """Polls the state of real processes until `condition` gives something true."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(_POLL_SECONDS)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def run(command: list[str], **options: Any) -> Result:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+                          check=False, **options)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+class Daemon:
+    """Starts at once. After a stop or a kill, start() takes the same ports again."""
+
+    def __init__(self, data_dir: Path, *flags: str) -> None:
+        self.data_dir = data_dir
+        self._flags = flags
+        self._addresses = {"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0"}
+        self._process: Optional[subprocess.Popen] = None
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def address(self) -> str:
+        return self._addresses["listen"]
+
+    def start(self) -> None:
+        address_file = self.data_dir.with_suffix(".addresses")
+        address_file.unlink(missing_ok=True)
+        command = [HEARTHD, "--data-dir", str(self.data_dir),
+                   "--listen", self._addresses["listen"],
+                   "--metrics-listen", self._addresses["metrics_listen"],
+                   "--address-file", str(address_file), *self._flags]
+        with open(self.log_path, "ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._addresses = wait_for(lambda: self._read_addresses(address_file), "hearthd to start")
+
+    def _read_addresses(self, address_file: Path) -> Optional[dict]:
+        assert self._process.poll() is None, f"hearthd did not start:\n{self.log}"
+        return json.loads(address_file.read_text()) if address_file.exists() else None
+
+    @property
+    def log_path(self) -> Path:
+        return self.data_dir.with_suffix(".log")
+
+    @property
+    def log(self) -> str:
+        return self.log_path.read_text(errors="replace")
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM. Gives the exit code."""
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self.kill()
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def command(self, *arguments: str) -> list[str]:
+        return [HEARTH, "--server", self.address, *arguments]
+
+    def hearth(self, *arguments: str, code: int = 0) -> Result:
+        """Runs the client; fails unless it exits with `code`."""
+        result = run(self.command(*arguments))
+        assert result.code == code, f"hearth {arguments} gave {result}\nhearthd: {self.log}"
+        return result
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return self.hearth(*arguments, "--output", "json", code=code).json
+
+    def begin(self, *arguments: str) -> subprocess.Popen:
+        """A client that goes on beside the test."""
+        return subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def import_graph(self, name: str, source: Path, *flags: str) -> dict:
+        return self.json("dataset", "import", name, "--format", "numpy",
+                         "--source", str(source), *flags)
+
+    def state(self, job: str) -> str:
+        return self.json("job", "show", job)["state"]
+
+    def wait_for_state(self, job: str, *states: str) -> str:
+        def current() -> Optional[str]:
+            state = self.state(job)
+            return state if state in states else None
+        return wait_for(current, f"{job} to be {states}")
+
+    def metrics(self) -> str:
+        url = f"http://{self._addresses['metrics_listen']}/metrics"
+        with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
+            return response.read().decode()
+
+    def batches_done(self, job: str) -> int:
+        """Training batches of a job since the daemon started."""
+        series = rf'^hearth_train_batches_total{{[^}}]*job="{job}"[^}}]*}} (\S+)$'
+        found = re.search(series, self.metrics(), re.MULTILINE)
+        return int(float(found[1])) if found else 0
+
+    def wait_for_batches(self, job: str, count: int) -> int:
+        def enough() -> Optional[int]:
+            done = self.batches_done(job)
+            return done if done >= count else None
+        return wait_for(enough, f"{count} batches of {job}")

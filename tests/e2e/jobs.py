@@ -1,0 +1,14 @@
+"""Options of the training jobs that the tests run."""
+
+from __future__ import annotations
+
+# A second or so in all.
+QUICK = ("train", "--dataset", "planted", "--model", "sage", "--fanouts", "5,5", "--hidden", "32",
+         "--batch-size", "64", "--epochs", "3", "--lr", "0.01", "--dropout", "0.2", "--seed", "1")
+
+# Long enough to be met in the middle of an epoch.
+LONG_BATCHES_PER_EPOCH = 57  # 1,800 training nodes of `planted` in batches of 32
+LONG_EPOCHS = 4
+LONG = ("train", "--dataset", "planted", "--strategy", "mmap", "--model", "sage",
+        "--fanouts", "10,10,10", "--hidden", "128", "--batch-size", "32",
+        "--epochs", str(LONG_EPOCHS), "--lr", "0.003", "--dropout", "0.2", "--seed", "5")

@@ -1,0 +1,56 @@
+"""Exported models, and that PyTorch Geometric computes with them what Hearth did."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from jobs import QUICK
+
+# Every neighbor, so that there is one right answer.
+WHOLE = (*QUICK, "--fanouts", "-1,-1", "--epochs", "2", "--dropout", "0")
+
+
+def export(daemon, job, folder):
+    exported = daemon.json("export", job, "--to", str(folder))
+    assert exported["report"]["path"] == str(folder)
+    return folder
+
+
+def test_an_export_has_a_model_and_its_description(daemon, tmp_path):
+    job = daemon.json(*QUICK)["id"]
+    folder = export(daemon, job, tmp_path / "model")
+    assert {path.name for path in folder.iterdir()} == {"model.safetensors", "config.json"}
+    config = json.loads((folder / "config.json").read_text())
+    assert config["model"] == "sage"
+    refused = daemon.hearth("export", job, "--to", str(folder), code=1)
+    assert str(folder) in refused.err
+
+
+def test_only_models_are_exported(daemon, tmp_path):
+    imported = next(job["id"] for job in daemon.json("job", "list")["jobs"]
+                    if job["spec"]["import"])
+    for job in ("train-999", imported):
+        assert job in daemon.hearth("export", job, "--to", str(tmp_path / "x"), code=1).err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("model", [("sage",), ("gcn",), ("gat", "--heads", "2")])
+def test_pyg_gets_the_same_accuracy(daemon, graph, tmp_path, model):
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+    sys.path.append(str(Path(__file__).parents[1] / "accuracy"))
+    from pyg_load import load_and_compare
+
+    job = daemon.json(*WHOLE, "--model", *model)
+    folder = export(daemon, job["id"], tmp_path / "model")
+    logits = load_and_compare(folder, {
+        "edge_index": graph.edge_index, "node_feat": graph.node_feat,
+        "nodes": graph.test_idx}).logits
+    right = (logits.argmax(axis=1) == graph.node_label[graph.test_idx]).sum()
+    expected = job["report"]["test_accuracy"] * len(graph.test_idx)
+    assert abs(int(right) - expected) <= 1  # A tie may fall either way.
+    assert expected / len(graph.test_idx) > 0.5

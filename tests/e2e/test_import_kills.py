@@ -1,0 +1,95 @@
+"""kill -9 in the middle of imports, and imports of files larger than memory."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+from daemon import PATIENCE_SECONDS, wait_for
+from graphs import planted_graph
+
+GIB = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def large_folder(tmp_path_factory):
+    """Large enough that an import takes a while: 100 MB of features."""
+    graph = planted_graph(num_nodes=50_000, dim=512, degree=20, seed=3)
+    return graph.write(tmp_path_factory.mktemp("large") / "graph")
+
+
+def leftovers(daemon):
+    return [path for path in (daemon.data_dir / "datasets").iterdir() if ".tmp" in path.name]
+
+
+def kill_imports(daemon, folder, count, moments):
+    expected = daemon.import_graph("undisturbed", folder)["report"]
+    fingerprint = daemon.json("dataset", "show", "undisturbed")["fingerprint"]
+    for number in range(count):
+        name = f"killed-{number}"
+        job = daemon.json("dataset", "import", name, "--source", str(folder), "--detach")["id"]
+        time.sleep(moments.uniform(0, expected["seconds"]))  # Any moment will do.
+        daemon.kill()
+        daemon.start()
+        listed = [dataset["name"] for dataset in daemon.json("dataset", "list")["datasets"]]
+        if name in listed:  # Whole, then.
+            assert daemon.json("dataset", "show", name)["fingerprint"] == fingerprint
+        daemon.wait_for_state(job, "SUCCEEDED")
+        assert daemon.json("dataset", "show", name)["fingerprint"] == fingerprint
+        assert leftovers(daemon) == []
+        daemon.hearth("dataset", "delete", name)
+
+
+def test_kill_9_leaves_nothing_half_imported(start_daemon, large_folder):
+    kill_imports(start_daemon(), large_folder, 6, random.Random(1))
+
+
+@pytest.mark.full
+def test_kill_9_leaves_nothing_half_imported_many_times(start_daemon, large_folder):
+    kill_imports(start_daemon(), large_folder, 60, random.Random(2))
+
+
+def test_a_cancelled_import_leaves_nothing(start_daemon, large_folder):
+    daemon = start_daemon()
+    job = daemon.json("dataset", "import", "x", "--source", str(large_folder), "--detach")["id"]
+    daemon.hearth("job", "cancel", job)
+    if daemon.wait_for_state(job, "CANCELLED", "SUCCEEDED") == "CANCELLED":
+        assert daemon.json("dataset", "list")["datasets"] == []
+    assert leftovers(daemon) == []
+
+
+def resident_bytes(pid):
+    """All resident pages but those of files."""
+    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
+        fields = dict(line.split(":", 1) for line in status)
+    return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
+
+
+@pytest.mark.full
+def test_4_gib_of_features_import_within_512_mib(start_daemon, tmp_path):
+    num_nodes, dim = 1 << 20, 1024
+    graph = planted_graph(num_nodes, dim=1, degree=8)
+    folder = graph.write(tmp_path / "huge")
+    features = np.lib.format.open_memmap(folder / "node_feat.npy", mode="w+", dtype=np.float32,
+                                         shape=(num_nodes, dim))
+    features[::1000] = 1.5  # The rest stays sparse.
+    features.flush()
+    assert (folder / "node_feat.npy").stat().st_size > 4 * GIB
+    daemon = start_daemon()
+    importing = daemon.begin("dataset", "import", "huge", "--source", str(folder))
+    peak = 0
+
+    def has_ended():
+        nonlocal peak
+        peak = max(peak, resident_bytes(daemon.pid))
+        return importing.poll() is not None
+
+    deadline = time.monotonic() + 10 * PATIENCE_SECONDS
+    while time.monotonic() < deadline and not has_ended():
+        time.sleep(0.005)
+    assert importing.poll() == 0, importing.stderr.read()
+    assert peak < GIB // 2
+    wait_for(lambda: daemon.json("dataset", "show", "huge"), "the dataset")
