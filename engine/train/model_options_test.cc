@@ -1,0 +1,95 @@
+#include "engine/train/model_options.h"
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+
+namespace hearth::train {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Expects that Validate refuses `options` and names `option`.
+void ExpectRefused(const TrainOptions& options, const std::string& option) {
+  const absl::Status status = options.Validate();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << option;
+  EXPECT_TRUE(absl::StartsWith(status.message(), option)) << status;
+}
+
+TrainOptions WithModel(const ModelOptions& model) {
+  TrainOptions options;
+  options.model = model;
+  return options;
+}
+
+TrainOptions WithOptimizer(const OptimizerOptions& optimizer) {
+  TrainOptions options;
+  options.optimizer = optimizer;
+  return options;
+}
+
+TEST(TrainOptionsTest, DefaultsAreValid) {
+  EXPECT_TRUE(TrainOptions().Validate().ok());
+  EXPECT_TRUE(WithModel(GcnOptions()).Validate().ok());
+  EXPECT_TRUE(WithModel(GatOptions()).Validate().ok());
+  EXPECT_TRUE(WithModel(NoModelOptions()).Validate().ok());
+  EXPECT_TRUE(WithOptimizer(AdamWOptions()).Validate().ok());
+  EXPECT_TRUE(WithOptimizer(SgdOptions()).Validate().ok());
+}
+
+TEST(TrainOptionsTest, WidthsMustBePositive) {
+  ExpectRefused(WithModel(SageOptions{.hidden = 0}), "hidden");
+  ExpectRefused(WithModel(GcnOptions{.hidden = -1}), "hidden");
+  ExpectRefused(WithModel(SageOptions{.hidden = int64_t{1} << 40}), "hidden");
+  ExpectRefused(WithModel(GatOptions{.hidden = 8, .heads = 0}), "heads");
+}
+
+TEST(TrainOptionsTest, HeadsMustDivideHidden) {
+  EXPECT_TRUE(WithModel(GatOptions{.hidden = 6, .heads = 3}).Validate().ok());
+  ExpectRefused(WithModel(GatOptions{.hidden = 8, .heads = 3}),
+                "hidden is 8; it must be a multiple of heads, 3");
+}
+
+TEST(TrainOptionsTest, OptimizersNeedFiniteNumbers) {
+  ExpectRefused(WithOptimizer(AdamOptions{.learning_rate = std::nan("")}),
+                "learning_rate");
+  ExpectRefused(WithOptimizer(AdamOptions{.learning_rate = -0.1}),
+                "learning_rate");
+  ExpectRefused(WithOptimizer(AdamWOptions{.weight_decay = kInfinity}),
+                "weight_decay");
+  ExpectRefused(WithOptimizer(SgdOptions{.momentum = -1}), "momentum");
+}
+
+TEST(TrainOptionsTest, DropoutIsBelowOne) {
+  TrainOptions options;
+  options.dropout = 0.999;
+  EXPECT_TRUE(options.Validate().ok());
+  for (const double bad : {1.0, -0.1, std::nan("")}) {
+    options.dropout = bad;
+    ExpectRefused(options, "dropout");
+  }
+}
+
+TEST(TrainOptionsTest, AtLeastOneThread) {
+  TrainOptions options;
+  options.train_threads = 0;
+  ExpectRefused(options, "train_threads");
+}
+
+TEST(ModelShapeTest, FiguresMustBePositive) {
+  ModelShape shape{.feature_dim = 1, .num_classes = 1, .num_layers = 1};
+  EXPECT_TRUE(shape.Validate().ok());
+  shape.num_layers = 0;
+  EXPECT_EQ(shape.Validate().message(),
+            "num_layers is 0; it must be from 1 to 64");
+  shape.num_classes = 0;
+  EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "num_classes is 0"));
+  shape.feature_dim = 0;
+  EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "feature_dim is 0"));
+}
+
+}  // namespace
+}  // namespace hearth::train
