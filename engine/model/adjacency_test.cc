@@ -1,0 +1,75 @@
+#include "engine/model/adjacency.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatEq;
+using ::testing::IsEmpty;
+
+// Destination 0 has sources 2 and 3, destination 1 itself and 2, destination 2
+// none.
+sample::Block SmallBlock() {
+  sample::Block block;
+  block.num_sources = 4;
+  block.num_destinations = 3;
+  block.indptr = {0, 2, 4, 4};
+  block.indices = {2, 3, 1, 2};
+  return block;
+}
+
+TEST(AdjacencyTest, MeanWeighsNeighborsEqually) {
+  const Adjacency mean = MeanAdjacency(SmallBlock());
+  EXPECT_EQ(mean.num_sources, 4);
+  EXPECT_EQ(mean.num_destinations, 3);
+  EXPECT_THAT(mean.indptr, ElementsAre(0, 2, 4, 4));
+  EXPECT_THAT(mean.indices, ElementsAre(2, 3, 1, 2));
+  EXPECT_THAT(mean.weights, ElementsAre(0.5f, 0.5f, 0.5f, 0.5f));
+}
+
+TEST(AdjacencyTest, SymmetricScalesSampledNeighborsToAll) {
+  // Destination 0 has 6 neighbors, of which 2 were sampled.
+  const Adjacency symmetric = SymmetricAdjacency(SmallBlock(), {6, 2, 0, 9});
+  EXPECT_THAT(symmetric.indptr, ElementsAre(0, 3, 6, 7));
+  EXPECT_THAT(symmetric.indices, ElementsAre(2, 3, 0, 1, 2, 1, 2));
+  EXPECT_THAT(
+      symmetric.weights,
+      ElementsAre(FloatEq(3 / std::sqrt(7.0f * 1)),
+                  FloatEq(3 / std::sqrt(7.0f * 10)), FloatEq(1 / 7.0f),
+                  FloatEq(1 / std::sqrt(3.0f * 3)),
+                  FloatEq(1 / std::sqrt(3.0f * 1)), FloatEq(1 / 3.0f), 1.0f));
+}
+
+TEST(AdjacencyTest, SelfLoopIsThereOnceAndLast) {
+  const Adjacency loops = SelfLoopAdjacency(SmallBlock());
+  EXPECT_THAT(loops.indptr, ElementsAre(0, 3, 5, 6));
+  EXPECT_THAT(loops.indices, ElementsAre(2, 3, 0, 2, 1, 2));
+  EXPECT_THAT(loops.weights, IsEmpty());
+}
+
+TEST(AdjacencyTest, TransposeListsDestinationsBySource) {
+  const TransposedAdjacency transposed = Transpose(MeanAdjacency(SmallBlock()));
+  EXPECT_THAT(transposed.indptr, ElementsAre(0, 0, 1, 3, 4));
+  EXPECT_THAT(transposed.indices, ElementsAre(1, 0, 1, 0));
+  EXPECT_THAT(transposed.edges, ElementsAre(2, 0, 3, 1));
+}
+
+TEST(BalancedRangesTest, WeighsEdgesAndRows) {
+  // Row 0 has all the edges.
+  EXPECT_THAT(BalancedRanges({0, 100, 100, 100, 100}, 2), ElementsAre(0, 1, 4));
+  EXPECT_THAT(BalancedRanges({0, 1, 2, 3, 4}, 2), ElementsAre(0, 2, 4));
+}
+
+TEST(BalancedRangesTest, CoversAllRowsWhateverTheParts) {
+  EXPECT_THAT(BalancedRanges({0, 5}, 3), ElementsAre(0, 1, 1, 1));
+  EXPECT_THAT(BalancedRanges({0}, 2), ElementsAre(0, 0, 0));
+  EXPECT_THAT(BalancedRanges({0, 2, 4}, 1), ElementsAre(0, 2));
+}
+
+}  // namespace
+}  // namespace hearth::model

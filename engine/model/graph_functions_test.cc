@@ -1,0 +1,148 @@
+#include "engine/model/graph_functions.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <omp.h>
+
+#include <memory>
+#include <utility>
+
+#include "engine/model/matrix_product.h"
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+// Values in [-1, 1) that depend on the shape alone.
+at::Tensor Values(at::IntArrayRef shape) {
+  at::Tensor result = at::empty(shape, at::kFloat);
+  auto* data = result.mutable_data_ptr<float>();
+  uint32_t state = 1;
+  for (int64_t i = 0; i < result.numel(); ++i) {
+    state = state * 1664525 + 1013904223;
+    data[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1;
+  }
+  return result;
+}
+
+// Runs `function` with `threads` threads in each operation.
+at::Tensor WithThreads(int threads,
+                       const std::function<at::Tensor()>& function) {
+  const int before = at::get_num_threads();
+  omp_set_num_threads(threads);
+  at::Tensor result = function();
+  omp_set_num_threads(before);
+  return result;
+}
+
+TEST(MatrixProductTest, AgreesWithMatmul) {
+  for (const int64_t rows : {0, 1, 31, 1024, 1025, 40000}) {
+    const at::Tensor x = Values({rows, 24});
+    const at::Tensor w = Values({10, 24});
+    const at::Tensor g = Values({rows, 10});
+    EXPECT_TRUE(at::allclose(Product(x, w), at::matmul(x, w.t()), 1e-4, 1e-5));
+    EXPECT_TRUE(at::allclose(Product(g, w.t()), at::matmul(g, w), 1e-4, 1e-5));
+    EXPECT_TRUE(
+        at::allclose(TransposedProduct(g, x), at::matmul(g.t(), x), 1e-3, 1e-3))
+        << rows;
+  }
+}
+
+TEST(MatrixProductTest, ThreadsChangeNoBit) {
+  const at::Tensor x = Values({5000, 100});
+  const at::Tensor g = Values({5000, 30});
+  const auto product = [&] { return Product(x, Values({30, 100})); };
+  const auto transposed = [&] { return TransposedProduct(g, x); };
+  for (const int threads : {2, 3, 5}) {
+    EXPECT_TRUE(
+        at::equal(WithThreads(1, product), WithThreads(threads, product)));
+    EXPECT_TRUE(at::equal(WithThreads(1, transposed),
+                          WithThreads(threads, transposed)));
+  }
+}
+
+// A graph of `nodes` nodes in which each has edges from the next `degree`.
+EdgesPtr Ring(int64_t nodes, int64_t degree) {
+  sample::Block block;
+  block.num_sources = block.num_destinations = nodes;
+  block.indptr = {0};
+  for (int64_t node = 0; node < nodes; ++node) {
+    for (int64_t i = 1; i <= degree; ++i) {
+      block.indices.push_back(static_cast<int32_t>((node + i) % nodes));
+    }
+    block.indptr.push_back(static_cast<int64_t>(block.indices.size()));
+  }
+  return std::make_shared<Edges>(MeanAdjacency(block));
+}
+
+TEST(SumsFirstTest, WeighsProductsAgainstSums) {
+  PropagateSizes sizes{.sources = 60000,
+                       .destinations = 20000,
+                       .edges = 80000,
+                       .in = 1024,
+                       .out = 256,
+                       .needs_input_gradient = false};
+  // Three products of sources for one of destinations.
+  EXPECT_TRUE(SumsFirst(sizes));
+  // A whole graph: as many products either way, but narrower sums.
+  sizes.sources = sizes.destinations;
+  EXPECT_FALSE(SumsFirst(sizes));
+  sizes.needs_input_gradient = true;
+  EXPECT_FALSE(SumsFirst(sizes));
+  // Wider sums.
+  std::swap(sizes.in, sizes.out);
+  EXPECT_TRUE(SumsFirst(sizes));
+}
+
+TEST(PropagateLinearTest, BothOrdersAgreeWithAutogradsOwn) {
+  // 12 to 5 columns transforms first, 5 to 12 sums first.
+  for (const auto& [in, out] : {std::pair{12, 5}, std::pair{5, 12}}) {
+    const EdgesPtr edges = Ring(40, 3);
+    const at::Tensor dense = [&] {
+      at::Tensor matrix = at::zeros({40, 40});
+      for (int64_t i = 0; i < 40; ++i) {
+        for (int64_t j = 1; j <= 3; ++j) matrix[i][(i + j) % 40] = 1.0 / 3;
+      }
+      return matrix;
+    }();
+    const at::Tensor x = Values({40, in}).requires_grad_();
+    const at::Tensor weight = Values({out, in}).requires_grad_();
+    const at::Tensor root = Values({out, in}).requires_grad_();
+    const at::Tensor bias = Values({out}).requires_grad_();
+    const at::Tensor direction = Values({40, out});
+    const auto gradients = [&](const at::Tensor& result) {
+      (result * direction).sum().backward();
+      std::vector<at::Tensor> found;
+      for (const at::Tensor& leaf : {x, weight, root, bias}) {
+        found.push_back(leaf.grad().clone());
+        leaf.mutable_grad().reset();
+      }
+      return found;
+    };
+    const at::Tensor result = PropagateLinear(x, weight, bias, root, edges);
+    const at::Tensor expected = at::matmul(at::matmul(dense, x), weight.t()) +
+                                bias + at::matmul(x, root.t());
+    EXPECT_TRUE(at::allclose(result, expected, 1e-4, 1e-5));
+    const auto found = gradients(result);
+    const auto wanted = gradients(expected);
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_TRUE(at::allclose(found[i], wanted[i], 1e-4, 1e-4)) << i;
+    }
+  }
+}
+
+TEST(ReluDropoutTest, GradientIsScaledWhereKept) {
+  const at::Tensor x = Values({10, 20}).requires_grad_();
+  const DropoutPattern pattern(0.5, 1, {.epoch = 0, .batch = 0}, 0);
+  const at::Tensor result = ReluDropout(x * 2, pattern);
+  result.sum().backward();
+  const at::Tensor flat = x.detach().flatten();
+  const at::Tensor gradient = x.grad().flatten();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    const bool passes = pattern.Keeps(i) && flat[i].item<float>() > 0;
+    ASSERT_EQ(gradient[i].item<float>(), passes ? 4 : 0) << i;
+  }
+}
+
+}  // namespace
+}  // namespace hearth::model

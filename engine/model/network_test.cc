@@ -1,0 +1,242 @@
+#include "engine/model/network.h"
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "engine/model/synthetic_batch.h"
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+using Parameters = std::map<std::string, at::Tensor>;
+
+constexpr int64_t kFeatureDim = 7;
+constexpr int64_t kClasses = 5;
+
+SyntheticBatch SmallBatch() {
+  return MakeBatch({.nodes = {6, 11, 19},
+                    .max_neighbors = 4,
+                    .feature_dim = kFeatureDim,
+                    .num_classes = kClasses,
+                    .seed = 3});
+}
+
+train::ModelShape SmallShape() {
+  return {.feature_dim = kFeatureDim, .num_classes = kClasses, .num_layers = 2};
+}
+
+train::TrainOptions Options(const train::ModelOptions& model) {
+  train::TrainOptions options;
+  options.model = model;
+  options.dropout = 0.3;
+  options.model_seed = 5;
+  return options;
+}
+
+std::vector<train::ModelOptions> AllModels() {
+  return {train::SageOptions{.hidden = 8}, train::GcnOptions{.hidden = 8},
+          train::GatOptions{.hidden = 8, .heads = 2}};
+}
+
+// The definitions of the layers, in double precision with dense matrices.
+
+at::Tensor SageLayer(const Parameters& p, const at::Tensor& x,
+                     const sample::Block& block) {
+  at::Tensor mean = at::zeros({block.num_destinations, x.size(1)}, at::kDouble);
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    const int64_t count = block.indptr[row + 1] - block.indptr[row];
+    for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
+      mean[row] += x[block.indices[e]] / count;
+    }
+  }
+  return at::matmul(mean, p.at("lin_l.weight").t()) + p.at("lin_l.bias") +
+         at::matmul(x.narrow(0, 0, block.num_destinations),
+                    p.at("lin_r.weight").t());
+}
+
+at::Tensor GcnLayer(const Parameters& p, const at::Tensor& x,
+                    const sample::Block& block,
+                    const std::vector<int64_t>& degrees) {
+  at::Tensor sum = at::zeros({block.num_destinations, x.size(1)}, at::kDouble);
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    const double own = static_cast<double>(degrees[row]) + 1;
+    sum[row] += x[row] / own;
+    const int64_t count = block.indptr[row + 1] - block.indptr[row];
+    for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
+      const int64_t source = block.indices[e];
+      const double other = static_cast<double>(degrees[source]) + 1;
+      sum[row] += x[source] / std::sqrt(own * other) *
+                  (static_cast<double>(degrees[row]) / count);
+    }
+  }
+  return at::matmul(sum, p.at("lin.weight").t()) + p.at("bias");
+}
+
+at::Tensor GatLayer(const Parameters& p, const at::Tensor& x,
+                    const sample::Block& block, bool last) {
+  const int64_t heads = p.at("att_src").size(1);
+  const at::Tensor h =
+      at::matmul(x, p.at("lin.weight").t()).view({x.size(0), heads, -1});
+  const at::Tensor as_source = (h * p.at("att_src")).sum(2);
+  const at::Tensor as_destination = (h * p.at("att_dst")).sum(2);
+  std::vector<at::Tensor> rows;
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    std::vector<int64_t> sources = {row};
+    for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
+      if (block.indices[e] != row) sources.push_back(block.indices[e]);
+    }
+    const at::Tensor index = at::tensor(sources);
+    const at::Tensor attention = at::softmax(
+        at::leaky_relu(as_source.index_select(0, index) + as_destination[row],
+                       0.2),
+        0);
+    const at::Tensor sum =
+        (h.index_select(0, index) * attention.unsqueeze(2)).sum(0);
+    rows.push_back(last ? sum.mean(0) : sum.flatten());
+  }
+  return at::stack(rows) + p.at("bias");
+}
+
+at::Tensor Reference(const train::ModelOptions& model, const Network& network,
+                     const SyntheticBatch& batch) {
+  at::Tensor x =
+      at::from_blob(
+          batch.inputs.get(),
+          {static_cast<int64_t>(batch.sample.input_nodes.size()), kFeatureDim})
+          .to(at::kDouble);
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    Parameters p;
+    const std::string prefix = "convs." + std::to_string(layer) + ".";
+    for (const NamedTensor& named : network.parameters()) {
+      if (named.name.compare(0, prefix.size(), prefix) != 0) continue;
+      p[named.name.substr(prefix.size())] =
+          named.tensor.detach().to(at::kDouble);
+    }
+    const sample::Block& block = batch.sample.blocks[layer];
+    switch (model.index()) {
+      case 0:
+        x = SageLayer(p, x, block);
+        break;
+      case 1:
+        x = GcnLayer(p, x, block, batch.sample.in_degrees);
+        break;
+      default:
+        x = GatLayer(p, x, block, layer == 1);
+    }
+    if (layer == 0) x = x.relu();
+  }
+  return x;
+}
+
+TEST(NetworkTest, ForwardFollowsTheDefinition) {
+  const SyntheticBatch batch = SmallBatch();
+  for (const train::ModelOptions& model : AllModels()) {
+    const Network network(Options(model), SmallShape());
+    const at::Tensor scores = network.Forward(batch.View(), std::nullopt);
+    EXPECT_TRUE(at::allclose(scores.to(at::kDouble),
+                             Reference(model, network, batch), 1e-4, 1e-5))
+        << "model " << model.index();
+  }
+}
+
+double Loss(const Network& network, const SyntheticBatch& batch,
+            const at::Tensor& direction) {
+  const at::Tensor scores =
+      network.Forward(batch.View(), train::StepPosition{1, 2});
+  return (scores.detach().to(at::kDouble) * direction).sum().item<double>();
+}
+
+TEST(NetworkTest, GradientsAgreeWithFiniteDifferences) {
+  constexpr float kStep = 1e-3f;
+  const SyntheticBatch batch = SmallBatch();
+  const at::Tensor direction =
+      at::linspace(-1, 1, 6 * kClasses, at::kDouble).view({6, kClasses});
+  for (const train::ModelOptions& model : AllModels()) {
+    const Network network(Options(model), SmallShape());
+    std::vector<at::Tensor> leaves;
+    for (const auto& named : network.parameters()) {
+      leaves.push_back(named.tensor);
+    }
+    const at::Tensor scores =
+        network.Forward(batch.View(), train::StepPosition{1, 2});
+    const auto gradients = torch::autograd::grad(
+        {(scores * direction.to(at::kFloat)).sum()}, leaves);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      auto* values = leaves[i].mutable_data_ptr<float>();
+      const at::Tensor gradient = gradients[i].contiguous();
+      for (int64_t j = 0; j < leaves[i].numel(); ++j) {
+        const float before = values[j];
+        values[j] = before + kStep;
+        const double above = Loss(network, batch, direction);
+        values[j] = before - kStep;
+        const double below = Loss(network, batch, direction);
+        values[j] = before;
+        ASSERT_NEAR(gradient.const_data_ptr<float>()[j],
+                    (above - below) / (2 * kStep), 5e-3)
+            << "model " << model.index() << " " << network.parameters()[i].name
+            << " " << j;
+      }
+    }
+  }
+}
+
+TEST(NetworkTest, DropoutChangesWithThePositionAlone) {
+  const SyntheticBatch batch = SmallBatch();
+  const Network network(Options(train::SageOptions{.hidden = 64}),
+                        SmallShape());
+  const auto forward = [&](train::StepPosition position) {
+    return network.Forward(batch.View(), position);
+  };
+  EXPECT_TRUE(at::equal(forward({1, 2}), forward({1, 2})));
+  EXPECT_FALSE(at::equal(forward({1, 2}), forward({1, 3})));
+  EXPECT_FALSE(at::equal(forward({1, 2}), forward({2, 2})));
+  EXPECT_FALSE(
+      at::equal(forward({1, 2}), network.Forward(batch.View(), std::nullopt)));
+}
+
+// The bound of the uniform distribution from which a large parameter comes.
+double Bound(const Network& network, const std::string& name) {
+  for (const NamedTensor& named : network.parameters()) {
+    if (named.name == name) return named.tensor.abs().max().item<double>();
+  }
+  ADD_FAILURE() << name << " is missing";
+  return 0;
+}
+
+TEST(NetworkTest, InitialWeightsHaveTheDistributionsOfPyG) {
+  const train::ModelShape shape{
+      .feature_dim = 400, .num_classes = 100, .num_layers = 1};
+  const Network sage(Options(train::SageOptions{}), shape);
+  EXPECT_NEAR(Bound(sage, "convs.0.lin_l.weight"), 1 / std::sqrt(400.0), 1e-4);
+  EXPECT_NEAR(Bound(sage, "convs.0.lin_r.weight"), 1 / std::sqrt(400.0), 1e-4);
+  EXPECT_NEAR(Bound(sage, "convs.0.lin_l.bias"), 1 / std::sqrt(400.0), 4e-3);
+  const Network gcn(Options(train::GcnOptions{}), shape);
+  EXPECT_NEAR(Bound(gcn, "convs.0.lin.weight"), std::sqrt(6 / 500.0), 1e-4);
+  EXPECT_EQ(Bound(gcn, "convs.0.bias"), 0);
+  const Network gat(Options(train::GatOptions{.hidden = 8, .heads = 2}), shape);
+  EXPECT_NEAR(Bound(gat, "convs.0.lin.weight"), std::sqrt(6 / 600.0), 1e-4);
+  EXPECT_NEAR(Bound(gat, "convs.0.att_src"), std::sqrt(6 / 102.0), 1e-2);
+  EXPECT_EQ(Bound(gat, "convs.0.bias"), 0);
+}
+
+TEST(NetworkTest, InitialWeightsComeFromTheSeed) {
+  train::TrainOptions options = Options(train::GcnOptions{.hidden = 8});
+  const Network first(options, SmallShape());
+  const Network again(options, SmallShape());
+  options.model_seed += 1;
+  const Network other(options, SmallShape());
+  const auto weight = [](const Network& network) {
+    return network.parameters()[0].tensor;
+  };
+  EXPECT_TRUE(at::equal(weight(first), weight(again)));
+  EXPECT_FALSE(at::equal(weight(first), weight(other)));
+}
+
+}  // namespace
+}  // namespace hearth::model

@@ -1,0 +1,68 @@
+#include "engine/model/synthetic_batch.h"
+
+#include <algorithm>
+
+#include "engine/base/random.h"
+
+namespace hearth::model {
+namespace {
+
+// New sources come in turn among repeated ones, as sampling meets them.
+sample::Block MakeBlock(int64_t sources, int64_t destinations,
+                        int64_t max_neighbors, RandomStream& random) {
+  sample::Block block;
+  block.num_sources = sources;
+  block.num_destinations = destinations;
+  block.indptr = {0};
+  int64_t next = destinations;
+  for (int64_t row = 0; row < destinations; ++row) {
+    const uint64_t count = random.Below(max_neighbors + 1);
+    for (uint64_t i = 0; i < count; ++i) {
+      const bool fresh = next < sources && random.Below(4) != 0;
+      block.indices.push_back(static_cast<int32_t>(
+          fresh ? next++ : static_cast<int64_t>(random.Below(sources))));
+    }
+    block.indptr.push_back(static_cast<int64_t>(block.indices.size()));
+  }
+  return block;
+}
+
+}  // namespace
+
+train::BatchView SyntheticBatch::View() const {
+  return {.sample = sample,
+          .inputs = inputs.get(),
+          .feature_dim = feature_dim,
+          .labels = labels};
+}
+
+SyntheticBatch MakeBatch(const SyntheticShape& shape) {
+  RandomStream random(shape.seed, RandomPurpose::kGenerator);
+  SyntheticBatch batch;
+  batch.feature_dim = shape.feature_dim;
+  batch.sample.num_seeds = shape.nodes.front();
+  const int64_t num_inputs = shape.nodes.back();
+  for (int64_t node = 0; node < num_inputs; ++node) {
+    batch.sample.input_nodes.push_back(node);
+    batch.sample.in_degrees.push_back(shape.max_neighbors +
+                                      static_cast<int64_t>(random.Below(4)));
+  }
+  for (size_t hop = shape.nodes.size() - 1; hop > 0; --hop) {
+    batch.sample.blocks.push_back(MakeBlock(
+        shape.nodes[hop], shape.nodes[hop - 1], shape.max_neighbors, random));
+  }
+  const int64_t count = num_inputs * shape.feature_dim;
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
+  batch.inputs.reset(
+      static_cast<float*>(aligned_alloc(64, (bytes + 63) / 64 * 64)));
+  for (int64_t i = 0; i < count; ++i) {
+    batch.inputs[i] = 2 * random.UniformFloat() - 1;
+  }
+  for (int64_t seed = 0; seed < batch.sample.num_seeds; ++seed) {
+    batch.labels.push_back(
+        static_cast<int32_t>(random.Below(shape.num_classes)));
+  }
+  return batch;
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,225 @@
+#include "engine/train/train_step.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "engine/model/new_train_step.h"
+#include "engine/model/synthetic_batch.h"
+#include "engine/store/safetensors.h"
+#include "engine/train/model_options.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr int64_t kFeatureDim = 40;
+constexpr int64_t kClasses = 6;
+constexpr int64_t kLayers = 3;
+
+// Big enough for several threads to share each operation.
+SyntheticBatch Batch(uint64_t seed) {
+  return MakeBatch({.nodes = {100, 500, 1500, 4000},
+                    .max_neighbors = 8,
+                    .feature_dim = kFeatureDim,
+                    .num_classes = kClasses,
+                    .seed = seed});
+}
+
+std::unique_ptr<train::TrainStep> NewStep(const train::TrainOptions& options) {
+  auto step = NewTrainStep(options, {.feature_dim = kFeatureDim,
+                                     .num_classes = kClasses,
+                                     .num_layers = kLayers});
+  EXPECT_TRUE(step.ok()) << step.status();
+  return *std::move(step);
+}
+
+train::TrainOptions Options(const train::ModelOptions& model, int threads = 2) {
+  train::TrainOptions options;
+  options.model = model;
+  options.dropout = 0.2;
+  options.model_seed = 7;
+  options.train_threads = threads;
+  return options;
+}
+
+std::vector<train::ModelOptions> AllModels() {
+  return {train::SageOptions{.hidden = 32}, train::GcnOptions{.hidden = 32},
+          train::GatOptions{.hidden = 32, .heads = 4}};
+}
+
+// The losses of batches first .. first + count - 1.
+std::vector<float> Losses(train::TrainStep& step, uint64_t first,
+                          uint64_t count) {
+  std::vector<float> losses;
+  for (uint64_t i = first; i < first + count; ++i) {
+    const auto result = step.Train(Batch(i).View(), {.epoch = 0, .batch = i});
+    EXPECT_TRUE(result.ok()) << result.status();
+    if (result.ok()) losses.push_back(result->loss);
+  }
+  return losses;
+}
+
+std::vector<float> LossesOfNewStep(const train::TrainOptions& options) {
+  return Losses(*NewStep(options), 0, 8);
+}
+
+TEST(TrainStepTest, ThreadsAndRepetitionChangeNoBit) {
+  for (const train::ModelOptions& model : AllModels()) {
+    const std::vector<float> losses = LossesOfNewStep(Options(model, 1));
+    EXPECT_EQ(LossesOfNewStep(Options(model, 1)), losses);
+    EXPECT_EQ(LossesOfNewStep(Options(model, 2)), losses);
+    EXPECT_EQ(LossesOfNewStep(Options(model, 5)), losses);
+  }
+}
+
+TEST(TrainStepTest, ModelsBesideEachOtherGiveWhatTheyGiveAlone) {
+  std::vector<train::TrainOptions> all;
+  for (const train::ModelOptions& model : AllModels()) {
+    for (const int threads : {1, 3}) all.push_back(Options(model, threads));
+  }
+  std::vector<std::vector<float>> alone;
+  for (const auto& options : all) alone.push_back(LossesOfNewStep(options));
+  std::vector<std::vector<float>> beside(all.size());
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < all.size(); ++i) {
+    threads.emplace_back([&, i] { beside[i] = LossesOfNewStep(all[i]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(beside, alone);
+}
+
+TEST(TrainStepTest, LoadedStateGoesOnBitForBit) {
+  const std::vector<train::OptimizerOptions> optimizers = {
+      train::AdamOptions{.weight_decay = 0.01}, train::AdamWOptions{},
+      train::SgdOptions{.momentum = 0.9}};
+  for (const train::ModelOptions& model : AllModels()) {
+    for (const train::OptimizerOptions& optimizer : optimizers) {
+      train::TrainOptions options = Options(model);
+      options.optimizer = optimizer;
+      const auto undisturbed = NewStep(options);
+      Losses(*undisturbed, 0, 3);
+      const auto saved = undisturbed->Save();
+      ASSERT_TRUE(saved.ok());
+      const std::vector<float> expected = Losses(*undisturbed, 3, 3);
+
+      options.model_seed = 7;
+      const auto resumed = NewStep(options);
+      Losses(*resumed, 5, 1);
+      ASSERT_TRUE(resumed->Load(*saved).ok());
+      EXPECT_EQ(Losses(*resumed, 3, 3), expected);
+    }
+  }
+}
+
+TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
+  SyntheticBatch batch = Batch(1);
+  for (size_t seed = 0; seed < batch.labels.size(); ++seed) {
+    batch.labels[seed] = batch.inputs[seed * kFeatureDim] > 0;
+  }
+  for (const train::ModelOptions& model : AllModels()) {
+    train::TrainOptions options = Options(model);
+    options.optimizer = train::AdamOptions{.learning_rate = 0.01};
+    const auto step = NewStep(options);
+    for (uint64_t i = 0; i < 150; ++i) {
+      ASSERT_TRUE(step->Train(batch.View(), {.epoch = i, .batch = 0}).ok());
+    }
+    const auto result = step->Evaluate(batch.View());
+    ASSERT_TRUE(result.ok());
+    EXPECT_LT(result->loss, 0.2);
+    EXPECT_GE(result->num_correct, 95);
+    EXPECT_EQ(result->num_seeds, 100);
+  }
+}
+
+TEST(TrainStepTest, EvaluationChangesNothing) {
+  const auto step = NewStep(Options(train::SageOptions{.hidden = 8}));
+  const auto first = step->Evaluate(Batch(1).View());
+  const auto second = step->Evaluate(Batch(1).View());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(first->loss, second->loss);
+  EXPECT_EQ(first->num_correct, second->num_correct);
+}
+
+TEST(TrainStepTest, ExportsPyGsNamesAndShapes) {
+  const auto exported =
+      NewStep(Options(train::GatOptions{.hidden = 8, .heads = 2}))->Export();
+  ASSERT_TRUE(exported.ok());
+  const auto& tensors = exported->tensors;
+  EXPECT_EQ(tensors.size(), 12u);
+  EXPECT_THAT(tensors.at("convs.0.lin.weight").shape, ElementsAre(8, 40));
+  EXPECT_THAT(tensors.at("convs.0.att_src").shape, ElementsAre(1, 2, 4));
+  EXPECT_THAT(tensors.at("convs.0.bias").shape, ElementsAre(8));
+  EXPECT_THAT(tensors.at("convs.2.lin.weight").shape, ElementsAre(12, 8));
+  EXPECT_THAT(tensors.at("convs.2.att_dst").shape, ElementsAre(1, 2, 6));
+  EXPECT_THAT(tensors.at("convs.2.bias").shape, ElementsAre(6));
+  const auto config = nlohmann::json::parse(exported->metadata.at("config"));
+  EXPECT_EQ(config, (nlohmann::json{{"format", "hearth-model-1"},
+                                    {"model", "gat"},
+                                    {"in_channels", 40},
+                                    {"hidden_channels", 8},
+                                    {"out_channels", 6},
+                                    {"num_layers", 3},
+                                    {"heads", 2},
+                                    {"dropout", 0.2}}));
+}
+
+TEST(TrainStepTest, LoadNamesTheTensorAtFault) {
+  const auto step = NewStep(Options(train::SageOptions{.hidden = 8}));
+  const auto saved = step->Save();
+  ASSERT_TRUE(saved.ok());
+  const auto expect_refused = [&](const store::TensorMap& state,
+                                  const std::string& name) {
+    const absl::Status status = step->Load(state);
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_TRUE(absl::StrContains(status.message(), name)) << status;
+  };
+  store::TensorMap state = *saved;
+  state.erase("optimizer.convs.1.lin_l.bias.exp_avg");
+  expect_refused(state, "optimizer.convs.1.lin_l.bias.exp_avg");
+  state = *saved;
+  state["model.convs.9.bias"] = store::Tensor();
+  expect_refused(state, "model.convs.9.bias");
+  state = *saved;
+  state["model.convs.0.lin_r.weight"].shape = {40, 8};
+  expect_refused(state, "model.convs.0.lin_r.weight");
+  state = *saved;
+  state["optimizer.step"].dtype = store::DType::kFloat32;
+  expect_refused(state, "optimizer.step");
+  EXPECT_EQ(step->Save()->at("model.convs.0.lin_r.weight").data,
+            saved->at("model.convs.0.lin_r.weight").data);
+}
+
+TEST(TrainStepTest, RefusesBatchesAndOptionsThatDoNotFit) {
+  const auto step = NewStep(Options(train::SageOptions{.hidden = 8}));
+  SyntheticBatch batch = Batch(1);
+  batch.labels[3] = kClasses;
+  EXPECT_EQ(step->Train(batch.View(), {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  batch.labels[3] = 0;
+  batch.sample.blocks.pop_back();
+  EXPECT_EQ(step->Evaluate(batch.View()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  train::TrainOptions bad = Options(train::SageOptions{.hidden = 0});
+  EXPECT_EQ(
+      NewTrainStep(bad, {.feature_dim = 1, .num_classes = 1, .num_layers = 1})
+          .status()
+          .code(),
+      absl::StatusCode::kInvalidArgument);
+}
+
+TEST(TrainStepTest, NoModelOnlyCounts) {
+  const auto step = NewStep(Options(train::NoModelOptions{}));
+  const auto result = step->Train(Batch(1).View(), {});
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->loss, 0);
+  EXPECT_EQ(result->num_seeds, 100);
+}
+
+}  // namespace
+}  // namespace hearth::model
