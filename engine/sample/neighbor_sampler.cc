@@ -145,7 +145,7 @@ class UniformNeighborSampler final : public NeighborSampler {
     return position;
   }
 
-  const store::Topology& topology_;
+  const store::Topology topology_;
   const NeighborSamplerOptions options_;
   NodeTable positions_;
   SubsetDrawer subset_;

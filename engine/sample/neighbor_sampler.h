@@ -34,7 +34,7 @@ class NeighborSampler {
                            absl::Span<const store::NodeId> seeds) = 0;
 };
 
-/// `topology` must outlive the sampler.
+/// The arrays that `topology` views must outlive the sampler.
 std::unique_ptr<NeighborSampler> NewNeighborSampler(
     const store::Topology& topology, NeighborSamplerOptions options);
 
