@@ -67,13 +67,16 @@ Scheduler::~Scheduler() {
   workers_.clear();
 }
 
-absl::Status Scheduler::Start() {
+absl::Status Scheduler::Load() {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, store_.Unended());
   for (const v1::Job& job : jobs) Enqueue(job.id());
+  return absl::OkStatus();
+}
+
+void Scheduler::Start() {
   for (int i = 0; i < options_.max_running_jobs; ++i) {
     workers_.emplace_back([this] { Work(); });
   }
-  return absl::OkStatus();
 }
 
 void Scheduler::Enqueue(const std::string& id) {

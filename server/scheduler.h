@@ -64,9 +64,12 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Queues the store's unended jobs and begins to run them. Call once, after
-  /// JobStore::RecoverInterrupted.
-  absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Queues the store's unended jobs. Call once, after
+  /// JobStore::RecoverInterrupted and before any Enqueue.
+  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Begins to run jobs. Call once.
+  void Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Queues a job that the store has as QUEUED.
   void Enqueue(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -106,7 +106,8 @@ class SchedulerTest : public testing::Test {
         *store_, runner_,
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .retry_interval = absl::Milliseconds(1)});
-    ASSERT_TRUE(scheduler_->Start().ok());
+    ASSERT_TRUE(scheduler_->Load().ok());
+    scheduler_->Start();
   }
 
   std::string Submit(const std::string& dataset = "a") {
@@ -262,7 +263,8 @@ TEST_F(SchedulerTest, AStoppedJobRunsAgainAfterARestart) {
   FakeRunner next;
   Scheduler scheduler(*store_, next, {});
   next.Succeed(id);
-  ASSERT_TRUE(scheduler.Start().ok());
+  ASSERT_TRUE(scheduler.Load().ok());
+  scheduler.Start();
   AwaitState(id, v1::SUCCEEDED);
 }
 

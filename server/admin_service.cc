@@ -1,0 +1,82 @@
+#include "server/admin_service.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <utility>
+
+#include "engine/base/status_macros.h"
+#include "engine/metrics/process_memory.h"
+#include "hearth/v1/admin.grpc.pb.h"
+#include "server/status_mapping.h"
+#include "server/version.h"
+
+namespace hearth::server {
+namespace {
+
+class AdminService final : public v1::Admin::Service {
+ public:
+  AdminService(DaemonFacts facts, io::FileSystem& files, Admission& admission,
+               const DatasetCatalog& datasets, JobStore& store)
+      : facts_(std::move(facts)),
+        files_(files),
+        admission_(admission),
+        datasets_(datasets),
+        store_(store) {}
+
+  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+                         v1::Status* response) override {
+    return ToGrpcStatus(Describe(*response));
+  }
+
+  grpc::Status SetDraining(grpc::ServerContext*,
+                           const v1::SetDrainingRequest* request,
+                           v1::Status* response) override {
+    admission_.SetDraining(request->draining());
+    return ToGrpcStatus(Describe(*response));
+  }
+
+ private:
+  absl::Status Describe(v1::Status& status) const {
+    status.set_version(kVersion);
+    status.set_pid(getpid());
+    status.mutable_start_time()->set_seconds(
+        absl::ToUnixSeconds(facts_.start_time));
+    status.set_data_dir(facts_.data_dir);
+    status.set_metrics_address(facts_.metrics_address);
+    status.set_draining(admission_.draining());
+    status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
+    status.set_memory_bytes(metrics::ReadProcessMemory().total_bytes());
+    status.add_devices("cpu");
+    using Counts = std::map<v1::JobState, int64_t>;
+    HEARTH_ASSIGN_OR_RETURN(const Counts counts, store_.CountByState());
+    status.set_jobs_queued(static_cast<uint32_t>(counts.at(v1::QUEUED)));
+    status.set_jobs_running(static_cast<uint32_t>(counts.at(v1::PREPARING) +
+                                                  counts.at(v1::RUNNING)));
+    HEARTH_ASSIGN_OR_RETURN(const int datasets, datasets_.Count());
+    status.set_datasets(static_cast<uint32_t>(datasets));
+    HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
+                            files_.FreeBytes(facts_.data_dir));
+    status.set_disk_free_bytes(free);
+    return absl::OkStatus();
+  }
+
+  const DaemonFacts facts_;
+  io::FileSystem& files_;
+  Admission& admission_;
+  const DatasetCatalog& datasets_;
+  JobStore& store_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
+                                               io::FileSystem& files,
+                                               Admission& admission,
+                                               const DatasetCatalog& datasets,
+                                               JobStore& store) {
+  return std::make_unique<AdminService>(std::move(facts), files, admission,
+                                        datasets, store);
+}
+
+}  // namespace hearth::server

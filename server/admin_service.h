@@ -1,0 +1,35 @@
+#ifndef HEARTH_SERVER_ADMIN_SERVICE_H_
+#define HEARTH_SERVER_ADMIN_SERVICE_H_
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "engine/io/file_system.h"
+#include "server/admission.h"
+#include "server/dataset_catalog.h"
+#include "server/job_store.h"
+
+namespace hearth::server {
+
+/// What does not change while the daemon runs.
+struct DaemonFacts {
+  std::string data_dir;
+  /// Empty = no metrics.
+  std::string metrics_address;
+  int max_running_jobs = 1;
+  absl::Time start_time;
+};
+
+/// hearth.v1.Admin over the parts below, which must outlive the gRPC server.
+std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
+                                               io::FileSystem& files,
+                                               Admission& admission,
+                                               const DatasetCatalog& datasets,
+                                               JobStore& store);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_ADMIN_SERVICE_H_

@@ -1,0 +1,249 @@
+// Start, step by step:
+//   1. lock the data directory, which removes leftovers;
+//   2. open the job store; interrupted jobs go back to QUEUED; folders of jobs
+//      that were deleted go;
+//   3. listen for metrics, then for gRPC: an address in use shows before any
+//      job runs;
+//   4. write the address file; run jobs.
+// Stop goes the other way; see Stop.
+#include "server/daemon.h"
+
+#include <grpc/support/log.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/clock.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/file_system.h"
+#include "engine/job/census.h"
+#include "engine/metrics/registry.h"
+#include "server/admin_service.h"
+#include "server/admission.h"
+#include "server/daemon_metrics.h"
+#include "server/data_dir.h"
+#include "server/dataset_catalog.h"
+#include "server/datasets_service.h"
+#include "server/event_hub.h"
+#include "server/job_runner.h"
+#include "server/job_store.h"
+#include "server/jobs_service.h"
+#include "server/listen_address.h"
+#include "server/retired_series.h"
+#include "server/scheduler.h"
+#include "server/spec_mapping.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr int kMaxMessageBytes = 1 << 20;
+// How long calls may take to end once the daemon stops.
+constexpr std::chrono::seconds kCallPatience{3};
+
+// gRPC's own log lines, as ours.
+void LogGrpc(gpr_log_func_args* line) {
+  const auto level = line->severity == GPR_LOG_SEVERITY_ERROR
+                         ? spdlog::level::warn
+                         : spdlog::level::debug;
+  spdlog::log(level, "grpc: {}", line->message);
+}
+
+// Settings of the library, once per process.
+void PrepareGrpc() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    gpr_set_log_function(LogGrpc);
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  });
+}
+
+class DaemonImpl final : public Daemon {
+ public:
+  DaemonImpl(const Config& config, ModelSource models)
+      : config_(config),
+        torch_version_(std::move(models.torch_version)),
+        environment_{files_, clock_, census_, std::move(models.new_train_step)},
+        start_time_(clock_.Now()),
+        registry_(metrics::NewRegistry()),
+        retired_series_(*registry_, clock_) {}
+
+  ~DaemonImpl() override { static_cast<void>(Stop(absl::InfiniteDuration())); }
+
+  absl::Status Run() {
+    HEARTH_RETURN_IF_ERROR(OpenData());
+    HEARTH_RETURN_IF_ERROR(MakeParts());
+    HEARTH_RETURN_IF_ERROR(ServeMetrics());
+    HEARTH_RETURN_IF_ERROR(ServeGrpc());
+    HEARTH_RETURN_IF_ERROR(WriteAddressFile());
+    scheduler_->Start();
+    return absl::OkStatus();
+  }
+
+  const std::string& grpc_address() const override { return grpc_address_; }
+  const std::string& metrics_address() const override {
+    return metrics_address_;
+  }
+
+  absl::Status Stop(absl::Duration patience) override {
+    // Refuse new work.
+    if (admission_ != nullptr) admission_->Close();
+    if (server_ != nullptr) {
+      server_->GetHealthCheckService()->SetServingStatus(false);
+    }
+    // Stop jobs at a checkpoint. Watchers still see them go.
+    absl::Status status;
+    if (scheduler_ != nullptr) status = scheduler_->Stop(patience);
+    // Stop gRPC: watches first, which would not end by themselves.
+    hub_.Stop();
+    if (server_ != nullptr) {
+      server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
+      server_->Wait();
+    }
+    // Metrics are served until the registry goes.
+    return status;
+  }
+
+ private:
+  absl::Status OpenData() {
+    HEARTH_ASSIGN_OR_RETURN(data_dir_, DataDir::Open(files_, config_.data_dir));
+    HEARTH_ASSIGN_OR_RETURN(
+        store_,
+        JobStore::Open(data_dir_->DatabasePath(), clock_,
+                       [this](const std::string& id) { hub_.Notify(id); }));
+    // The database file's own entry.
+    HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_->path()));
+    HEARTH_RETURN_IF_ERROR(store_->RecoverInterrupted());
+    return RemoveOrphans();
+  }
+
+  // Removes the folders of jobs that were deleted, but not to the end.
+  absl::Status RemoveOrphans() {
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
+                            files_.List(data_dir_->JobsPath()));
+    for (const std::string& id : ids) {
+      if (absl::IsNotFound(store_->Get(id).status())) {
+        HEARTH_RETURN_IF_ERROR(files_.RemoveTree(data_dir_->JobPath(id)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeParts() {
+    datasets_ = std::make_unique<DatasetCatalog>(files_, *data_dir_);
+    runner_ = NewJobRunner({.environment = environment_,
+                            .data_dir = *data_dir_,
+                            .store = *store_,
+                            .registry = *registry_,
+                            .retired_series = retired_series_},
+                           config_.import_roots);
+    scheduler_ = std::make_unique<Scheduler>(
+        *store_, *runner_,
+        SchedulerOptions{.max_running_jobs = config_.max_running_jobs});
+    HEARTH_RETURN_IF_ERROR(scheduler_->Load());
+    admission_ = std::make_unique<Admission>(
+        AdmissionParts{.files = files_,
+                       .data_dir = *data_dir_,
+                       .datasets = *datasets_,
+                       .store = *store_,
+                       .scheduler = *scheduler_},
+        SpecLimits{.processors =
+                       std::max(1u, std::thread::hardware_concurrency())},
+        config_.import_roots);
+    return absl::OkStatus();
+  }
+
+  absl::Status ServeMetrics() {
+    daemon_metrics_ = NewDaemonMetrics(*registry_, *store_, files_, *data_dir_,
+                                       torch_version_);
+    if (config_.metrics_listen.empty()) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(registry_->Serve(config_.metrics_listen));
+    metrics_address_ = WithPort(config_.metrics_listen, registry_->port());
+    return absl::OkStatus();
+  }
+
+  absl::Status ServeGrpc() {
+    PrepareGrpc();
+    services_.push_back(
+        NewJobsService(*admission_, *store_, *scheduler_, hub_));
+    services_.push_back(NewDatasetsService(*admission_, *datasets_));
+    services_.push_back(
+        NewAdminService({.data_dir = data_dir_->path(),
+                         .metrics_address = metrics_address_,
+                         .max_running_jobs = config_.max_running_jobs,
+                         .start_time = start_time_},
+                        files_, *admission_, *datasets_, *store_));
+    grpc::ServerBuilder builder;
+    // Two daemons must not share a port.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    int port = 0;
+    builder.AddListeningPort(config_.listen, grpc::InsecureServerCredentials(),
+                             &port);
+    for (const auto& service : services_) {
+      builder.RegisterService(service.get());
+    }
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot listen on ", config_.listen,
+          ": is the address in use? Another hearthd may be running; choose "
+          "another --listen"));
+    }
+    grpc_address_ = WithPort(config_.listen, port);
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteAddressFile() {
+    if (config_.address_file.empty()) return absl::OkStatus();
+    return io::WriteFileAtomically(
+        files_, config_.address_file,
+        absl::StrCat("{\"grpc\": \"", grpc_address_, "\", \"metrics\": \"",
+                     metrics_address_, "\", \"pid\": ", getpid(), "}\n"));
+  }
+
+  const Config config_;
+  const std::string torch_version_;
+  io::FileSystem& files_ = io::FileSystem::Posix();
+  const Clock& clock_ = Clock::Real();
+  job::Census census_;
+  const job::JobEnvironment environment_;
+  const absl::Time start_time_;
+  std::string grpc_address_;
+  std::string metrics_address_;
+  // From here on each part uses only those above it.
+  const std::unique_ptr<metrics::Registry> registry_;
+  RetiredSeries retired_series_;
+  EventHub hub_;
+  std::unique_ptr<DataDir> data_dir_;
+  std::unique_ptr<JobStore> store_;
+  std::unique_ptr<DaemonMetrics> daemon_metrics_;
+  std::unique_ptr<DatasetCatalog> datasets_;
+  std::unique_ptr<JobRunner> runner_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Admission> admission_;
+  std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
+                                                      ModelSource models) {
+  auto daemon = std::make_unique<DaemonImpl>(config, std::move(models));
+  HEARTH_RETURN_IF_ERROR(daemon->Run());
+  return daemon;
+}
+
+}  // namespace hearth::server

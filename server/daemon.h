@@ -1,0 +1,51 @@
+#ifndef HEARTH_SERVER_DAEMON_H_
+#define HEARTH_SERVER_DAEMON_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "engine/job/train_job.h"
+#include "server/config.h"
+
+namespace hearth::server {
+
+/// Where models come from: model::NewTrainStep in hearthd; something without
+/// torch in tests.
+struct ModelSource {
+  job::TrainStepFactory new_train_step;
+  /// For display; may be empty.
+  std::string torch_version;
+};
+
+/// A whole daemon: what hearthd is apart from its command line and signals.
+/// Thread-safe.
+class Daemon {
+ public:
+  /// Takes the data directory, puts interrupted jobs back into the queue,
+  /// listens, and begins to run jobs. UNAVAILABLE if the data directory or an
+  /// address is in use.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config,
+                                                       ModelSource models);
+
+  /// Stops and waits for jobs however long they take.
+  virtual ~Daemon() = default;
+
+  /// "127.0.0.1:7600", with the port taken.
+  virtual const std::string& grpc_address() const = 0;
+  /// As grpc_address; empty = no metrics.
+  virtual const std::string& metrics_address() const = 0;
+
+  /// Refuses new work, stops running jobs at a checkpoint, ends watches and
+  /// calls, stops gRPC; metrics go last, with the destructor.
+  /// DEADLINE_EXCEEDED naming the jobs that did not stop within `patience`:
+  /// then the destructor would wait for them, and it is time to kill the
+  /// process, which loses what they did since their last checkpoint.
+  virtual absl::Status Stop(absl::Duration patience) = 0;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_DAEMON_H_

@@ -1,0 +1,29 @@
+#ifndef HEARTH_SERVER_DAEMON_METRICS_H_
+#define HEARTH_SERVER_DAEMON_METRICS_H_
+
+#include <memory>
+#include <string>
+
+#include "engine/io/file_system.h"
+#include "engine/metrics/registry.h"
+#include "server/data_dir.h"
+#include "server/job_store.h"
+
+namespace hearth::server {
+
+/// The time series of the daemon as a whole, looked up at each collection:
+/// build, jobs by state, memory by kind, free space. They exist as long as
+/// this.
+class DaemonMetrics {
+ public:
+  virtual ~DaemonMetrics() = default;
+};
+
+/// All parts must outlive the result. `torch_version` may be empty.
+std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
+    metrics::Registry& registry, JobStore& store, io::FileSystem& files,
+    const DataDir& data_dir, const std::string& torch_version);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_DAEMON_METRICS_H_

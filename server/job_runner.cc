@@ -1,0 +1,150 @@
+#include "server/job_runner.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/job/export_model.h"
+#include "engine/job/train_metrics.h"
+#include "engine/store/dataset.h"
+#include "engine/store/numpy_import.h"
+#include "engine/strategy/strategy.h"
+#include "server/import_source.h"
+#include "server/job_observer.h"
+#include "server/report_mapping.h"
+#include "server/spec_mapping.h"
+
+namespace hearth::server {
+namespace {
+
+// A model's file larger than this is not compared.
+constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
+
+class EngineJobRunner final : public JobRunner {
+ public:
+  EngineJobRunner(const JobRunnerParts& parts,
+                  std::vector<std::string> import_roots)
+      : parts_(parts), import_roots_(std::move(import_roots)) {}
+
+  absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
+                                    std::stop_token stop) override {
+    JobObserver observer(events, parts_.environment.clock);
+    switch (job.spec().kind_case()) {
+      case v1::JobSpec::kImport:
+        return Import(job, observer, std::move(stop));
+      case v1::JobSpec::kTrain:
+        return Train(job, observer, std::move(stop));
+      case v1::JobSpec::kExport:
+        return Export(job, observer);
+      case v1::JobSpec::KIND_NOT_SET:
+        break;
+    }
+    return absl::UnimplementedError(
+        "this hearthd does not know the job's kind; a newer one accepted it");
+  }
+
+ private:
+  io::FileSystem& files() const { return parts_.environment.files; }
+
+  absl::StatusOr<v1::JobReport> Import(const v1::Job& job,
+                                       job::Observer& observer,
+                                       std::stop_token stop) {
+    const v1::ImportSpec& spec = job.spec().import();
+    const std::string destination = parts_.data_dir.DatasetPath(spec.name());
+    v1::JobReport report;
+    // No other job may make a dataset of this name, so what is there is what
+    // this job made before it was interrupted.
+    if (files().Stat(destination).ok()) {
+      HEARTH_ASSIGN_OR_RETURN(const auto dataset,
+                              store::Dataset::Open(files(), destination));
+      observer.OnRunning();
+      *report.mutable_import() = ToImportReport(
+          dataset->manifest(), dataset->manifest().SizeBytes(), 0);
+      return report;
+    }
+    HEARTH_RETURN_IF_ERROR(
+        CheckImportSource(spec.numpy().path(), import_roots_));
+    observer.OnRunning();
+    const Clock& clock = parts_.environment.clock;
+    const double start = clock.SteadySeconds();
+    HEARTH_ASSIGN_OR_RETURN(
+        const store::ImportResult result,
+        store::ImportNumpyFolder(
+            files(), ToNumpyImportOptions(spec, destination),
+            [&observer](absl::string_view phase, uint64_t done,
+                        uint64_t total) {
+              job::Progress progress;
+              progress.phase = std::string(phase);
+              progress.done = done;
+              progress.total = total;
+              observer.OnProgress(progress);
+            },
+            std::move(stop)));
+    *report.mutable_import() = ToImportReport(
+        result.manifest, result.bytes_written, clock.SteadySeconds() - start);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Train(const v1::Job& job,
+                                      job::Observer& observer,
+                                      std::stop_token stop) {
+    const v1::TrainJobSpec& spec = job.spec().train();
+    const job::TrainJobOptions options = ToTrainJobOptions(
+        spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
+        parts_.data_dir.JobPath(job.id()));
+    const std::shared_ptr<job::TrainMetrics> metrics = job::NewTrainMetrics(
+        parts_.registry, job.id(), strategy::Name(options.data.strategy));
+    absl::StatusOr<job::TrainReport> result = job::RunTrainJob(
+        parts_.environment, options, observer, *metrics, std::move(stop));
+    parts_.retired_series.Add(metrics);
+    HEARTH_RETURN_IF_ERROR(result.status());
+    v1::JobReport report;
+    *report.mutable_train() = ToProto(*result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Export(const v1::Job& job,
+                                       job::Observer& observer) {
+    const v1::ExportSpec& spec = job.spec().export_();
+    HEARTH_ASSIGN_OR_RETURN(const v1::Job trained,
+                            parts_.store.Get(spec.job_id()));
+    const std::string& model = trained.report().train().model_path();
+    observer.OnRunning();
+    const absl::Status status =
+        job::ExportModel(files(), model, spec.destination());
+    if (!absl::IsAlreadyExists(status) ||
+        !IsSameModel(model, spec.destination())) {
+      HEARTH_RETURN_IF_ERROR(status);
+    }
+    v1::JobReport report;
+    report.mutable_export_()->set_path(spec.destination());
+    return report;
+  }
+
+  // Whether two folders hold the same model: then an export that was
+  // interrupted after its end has nothing left to do.
+  bool IsSameModel(const std::string& one, const std::string& other) {
+    for (const char* name : {"config.json", "model.safetensors"}) {
+      const auto first =
+          io::ReadWholeFile(files(), io::JoinPath(one, name), kMaxModelBytes);
+      const auto second =
+          io::ReadWholeFile(files(), io::JoinPath(other, name), kMaxModelBytes);
+      if (!first.ok() || !second.ok() || *first != *second) return false;
+    }
+    return true;
+  }
+
+  const JobRunnerParts parts_;
+  const std::vector<std::string> import_roots_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,
+                                        std::vector<std::string> import_roots) {
+  return std::make_unique<EngineJobRunner>(parts, std::move(import_roots));
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,163 @@
+#include "server/report_mapping.h"
+
+#include "engine/pipeline/pipeline.h"
+#include "engine/store/dtype.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::server {
+namespace {
+
+v1::StageReport ToProto(const pipeline::StageStats& stage) {
+  v1::StageReport proto;
+  proto.set_name(stage.name);
+  proto.set_threads(static_cast<uint32_t>(stage.threads));
+  proto.set_busy_seconds(stage.busy_seconds);
+  proto.set_starved_seconds(stage.starved_seconds);
+  proto.set_blocked_seconds(stage.blocked_seconds);
+  return proto;
+}
+
+// EpochReport and PassReport have these fields by the same names.
+template <typename Message>
+void SetPass(const strategy::PassReport& pass, Message& message) {
+  message.set_seconds(pass.seconds);
+  message.set_batches(static_cast<uint64_t>(pass.batches));
+  message.set_rows_needed(static_cast<uint64_t>(pass.rows_needed));
+  message.set_bytes_needed(static_cast<uint64_t>(pass.bytes_needed));
+  if (pass.bytes_read.has_value()) {
+    message.set_bytes_read(static_cast<uint64_t>(*pass.bytes_read));
+  }
+  if (pass.read_ops.has_value()) {
+    message.set_read_ops(static_cast<uint64_t>(*pass.read_ops));
+  }
+  if (pass.io_wait_seconds.has_value()) {
+    message.set_io_wait_seconds(*pass.io_wait_seconds);
+  }
+  for (const pipeline::StageStats& stage : pass.stages) {
+    *message.add_stages() = ToProto(stage);
+  }
+}
+
+uint64_t Rows(const store::ArrayFile& array) {
+  return array.shape.empty() ? 0 : static_cast<uint64_t>(array.shape[0]);
+}
+
+uint64_t FeatureDim(const store::NodeTypeEntry& nodes) {
+  return nodes.features.shape.size() < 2
+             ? 0
+             : static_cast<uint64_t>(nodes.features.shape[1]);
+}
+
+v1::NodeType ToProto(const store::NodeTypeEntry& nodes) {
+  v1::NodeType proto;
+  proto.set_name(nodes.name);
+  proto.set_num_nodes(static_cast<uint64_t>(nodes.num_nodes));
+  if (!nodes.features.path.empty()) {
+    proto.set_feature_dim(FeatureDim(nodes));
+    proto.set_feature_dtype(store::Name(nodes.features.dtype));
+    if (nodes.features.in_place) proto.set_feature_path(nodes.features.path);
+  }
+  proto.set_num_classes(static_cast<uint64_t>(nodes.num_classes));
+  proto.set_num_train(Rows(nodes.train));
+  proto.set_num_valid(Rows(nodes.valid));
+  proto.set_num_test(Rows(nodes.test));
+  return proto;
+}
+
+v1::EdgeType ToProto(const store::EdgeTypeEntry& edges) {
+  v1::EdgeType proto;
+  proto.set_name(edges.name);
+  proto.set_source_type(edges.source_type);
+  proto.set_destination_type(edges.destination_type);
+  proto.set_num_edges(static_cast<uint64_t>(edges.num_edges));
+  return proto;
+}
+
+}  // namespace
+
+v1::EpochReport ToProto(const job::EpochReport& report) {
+  v1::EpochReport proto;
+  proto.set_epoch(report.epoch);
+  proto.set_loss(report.loss);
+  if (report.valid_accuracy.has_value()) {
+    proto.set_valid_accuracy(*report.valid_accuracy);
+  }
+  SetPass(report.training, proto);
+  SetPass(report.validation, *proto.mutable_validation());
+  return proto;
+}
+
+v1::TrainReport ToProto(const job::TrainReport& report) {
+  v1::TrainReport proto;
+  for (const job::EpochReport& epoch : report.epochs) {
+    *proto.add_epochs() = ToProto(epoch);
+  }
+  if (report.test_accuracy.has_value()) {
+    proto.set_test_accuracy(*report.test_accuracy);
+  }
+  SetPass(report.test, *proto.mutable_test());
+  proto.set_peak_memory_bytes(report.peak_memory_bytes);
+  proto.set_loss_digest(report.loss_digest);
+  proto.set_kept_epoch(report.kept_epoch);
+  proto.set_model_path(report.model_path);
+  proto.set_resumes(report.resumes);
+  return proto;
+}
+
+v1::Progress ToProto(const job::Progress& progress) {
+  v1::Progress proto;
+  proto.set_phase(progress.phase);
+  proto.set_done(progress.done);
+  proto.set_total(progress.total);
+  proto.set_epoch(progress.epoch);
+  proto.set_epochs(progress.epochs);
+  if (progress.loss.has_value()) proto.set_loss(*progress.loss);
+  return proto;
+}
+
+v1::LogLine::Severity ToProto(job::Severity severity) {
+  switch (severity) {
+    case job::Severity::kInfo:
+      return v1::LogLine::INFO;
+    case job::Severity::kWarning:
+      return v1::LogLine::WARNING;
+    case job::Severity::kError:
+      return v1::LogLine::ERROR;
+  }
+  return v1::LogLine::SEVERITY_UNSPECIFIED;
+}
+
+v1::ImportReport ToImportReport(const store::Manifest& manifest,
+                                uint64_t bytes_written, double seconds) {
+  v1::ImportReport proto;
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
+    proto.set_num_nodes(proto.num_nodes() +
+                        static_cast<uint64_t>(nodes.num_nodes));
+    proto.set_feature_dim(FeatureDim(nodes));
+    proto.set_num_classes(static_cast<uint64_t>(nodes.num_classes));
+  }
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
+    proto.set_num_edges(proto.num_edges() +
+                        static_cast<uint64_t>(edges.num_edges));
+  }
+  proto.set_bytes_written(bytes_written);
+  proto.set_seconds(seconds);
+  return proto;
+}
+
+v1::Dataset ToDataset(const store::Manifest& manifest) {
+  v1::Dataset proto;
+  proto.set_name(manifest.name);
+  proto.set_fingerprint(manifest.fingerprint);
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
+    *proto.add_node_types() = ToProto(nodes);
+  }
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
+    *proto.add_edge_types() = ToProto(edges);
+  }
+  proto.mutable_create_time()->set_seconds(manifest.created_unix_seconds);
+  proto.set_size_bytes(manifest.SizeBytes());
+  return proto;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,342 @@
+#include "server/spec_mapping.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
+#include "server/field_violations.h"
+#include "server/names.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr uint32_t kDefaultBatchSize = 1024;
+constexpr uint32_t kDefaultEpochs = 5;
+constexpr int32_t kDefaultFanout = 10;
+constexpr int kDefaultLayers = 3;
+constexpr uint32_t kDefaultHidden = 256;
+constexpr uint32_t kDefaultHeads = 4;
+constexpr uint32_t kDefaultTrainThreads = 2;
+constexpr double kDefaultLearningRate = 0.003;
+constexpr double kDefaultAdamWDecay = 0.01;
+
+// Checks the fields of one job spec, filling in defaults as it goes.
+class SpecChecker {
+ public:
+  explicit SpecChecker(const SpecLimits& limits) : limits_(limits) {}
+
+  absl::Status Check(v1::JobSpec& spec) {
+    switch (spec.kind_case()) {
+      case v1::JobSpec::kImport:
+        CheckImport(*spec.mutable_import());
+        break;
+      case v1::JobSpec::kTrain:
+        CheckTrainJob(*spec.mutable_train());
+        break;
+      case v1::JobSpec::kExport:
+        CheckExport(*spec.mutable_export_());
+        break;
+      case v1::JobSpec::KIND_NOT_SET:
+        violations_.Add("spec.kind",
+                        "one of import, train, export must be set");
+    }
+    // What is not there yet is told apart from what is wrong.
+    return unimplemented_.empty()
+               ? violations_.ToStatus()
+               : unimplemented_.ToStatus(absl::StatusCode::kUnimplemented);
+  }
+
+ private:
+  void CheckImport(v1::ImportSpec& spec) {
+    if (!IsValidName(spec.name())) {
+      violations_.Add("import.name",
+                      "must be 1 to 128 letters, digits, '.', '_' or '-', "
+                      "starting with a letter or digit, and not end in .tmp");
+    }
+    if (!spec.has_numpy()) {
+      violations_.Add("import.source", "must be set: numpy");
+      return;
+    }
+    CheckPath("import.numpy.path", spec.numpy().path());
+  }
+
+  void CheckExport(v1::ExportSpec& spec) {
+    if (spec.job_id().empty()) {
+      violations_.Add("export.job_id", "must be the id of a train job");
+    }
+    CheckPath("export.destination", spec.destination());
+  }
+
+  void CheckPath(const char* field, const std::string& path) {
+    if (path.empty() || path[0] != '/' ||
+        path.find('\0') != std::string::npos) {
+      violations_.Add(field,
+                      "must be an absolute path on the daemon's machine");
+    } else if (path.size() > SpecLimits::kMaxPathLength) {
+      violations_.Add(
+          field, absl::StrCat("must be at most ", SpecLimits::kMaxPathLength,
+                              " bytes long"));
+    }
+  }
+
+  void CheckTrainJob(v1::TrainJobSpec& spec) {
+    CheckData(*spec.mutable_data());
+    v1::PipelineSpec& pipeline = *spec.mutable_pipeline();
+    pipeline.set_samplers(OrDefault(pipeline.samplers(), 1));
+    pipeline.set_extractors(OrDefault(pipeline.extractors(), 1));
+    AtMost("train.pipeline.samplers", spec.pipeline().samplers(),
+           SpecLimits::kMaxStageThreads);
+    AtMost("train.pipeline.extractors", spec.pipeline().extractors(),
+           SpecLimits::kMaxStageThreads);
+    if (spec.trains_size() > 1) {
+      unimplemented_.Add("train.trains",
+                         "one model per job, for now; submit a job for each");
+    } else if (spec.trains().empty()) {
+      violations_.Add("train.trains", "must hold the model to train");
+    } else {
+      CheckTrain(*spec.mutable_trains(0));
+    }
+  }
+
+  void CheckData(v1::DataSpec& data) {
+    if (!IsValidName(data.dataset())) {
+      violations_.Add("train.data.dataset", "must name a dataset");
+    }
+    data.set_batch_size(OrDefault(data.batch_size(), kDefaultBatchSize));
+    data.set_epochs(OrDefault(data.epochs(), kDefaultEpochs));
+    data.set_distinct_epochs(OrDefault(data.distinct_epochs(), data.epochs()));
+    AtMost("train.data.batch_size", data.batch_size(),
+           SpecLimits::kMaxBatchSize);
+    AtMost("train.data.epochs", data.epochs(), SpecLimits::kMaxEpochs);
+    AtMost("train.data.distinct_epochs", data.distinct_epochs(),
+           SpecLimits::kMaxEpochs);
+    CheckFanouts(*data.mutable_neighbor());
+    if (data.strategy_case() == v1::DataSpec::STRATEGY_NOT_SET) {
+      violations_.Add("train.data.strategy", "one of memory, mmap must be set");
+    }
+  }
+
+  void CheckFanouts(v1::NeighborSampler& sampler) {
+    if (sampler.fanouts().empty()) {
+      sampler.mutable_fanouts()->Resize(kDefaultLayers, kDefaultFanout);
+    }
+    if (sampler.fanouts_size() > SpecLimits::kMaxFanouts) {
+      violations_.Add(
+          "train.data.neighbor.fanouts",
+          absl::StrCat("must have at most ", SpecLimits::kMaxFanouts,
+                       " entries, not ", sampler.fanouts_size()));
+      return;
+    }
+    for (int i = 0; i < sampler.fanouts_size(); ++i) {
+      const int32_t fanout = sampler.fanouts(i);
+      if (fanout != -1 && (fanout < 1 || fanout > SpecLimits::kMaxFanout)) {
+        violations_.Add(absl::StrCat("train.data.neighbor.fanouts[", i, "]"),
+                        absl::StrCat("must be -1 (all neighbors) or from 1 to ",
+                                     SpecLimits::kMaxFanout, ", not ", fanout));
+      }
+    }
+  }
+
+  void CheckTrain(v1::TrainSpec& train) {
+    CheckModel(train);
+    CheckOptimizer(train);
+    InRange("train.trains[0].dropout", train.dropout(), 0, 1);
+    AtMost("train.trains[0].patience", train.patience(),
+           SpecLimits::kMaxEpochs);
+    train.set_train_threads(
+        OrDefault(train.train_threads(),
+                  std::min(kDefaultTrainThreads, limits_.processors)));
+    if (train.train_threads() > limits_.processors) {
+      violations_.Add("train.trains[0].train_threads",
+                      absl::StrCat("must be at most ", limits_.processors,
+                                   ", this machine's processors, not ",
+                                   train.train_threads()));
+    }
+  }
+
+  void CheckModel(v1::TrainSpec& train) {
+    switch (train.model_case()) {
+      case v1::TrainSpec::kSage:
+        CheckHidden("train.trains[0].sage.hidden", *train.mutable_sage());
+        break;
+      case v1::TrainSpec::kGcn:
+        CheckHidden("train.trains[0].gcn.hidden", *train.mutable_gcn());
+        break;
+      case v1::TrainSpec::kGat:
+        CheckGat(*train.mutable_gat());
+        break;
+      case v1::TrainSpec::kNone:
+        break;
+      case v1::TrainSpec::MODEL_NOT_SET:
+        violations_.Add("train.trains[0].model",
+                        "one of sage, gcn, gat, none must be set");
+    }
+  }
+
+  template <typename Model>
+  void CheckHidden(const char* field, Model& model) {
+    model.set_hidden(OrDefault(model.hidden(), kDefaultHidden));
+    AtMost(field, model.hidden(), SpecLimits::kMaxHidden);
+  }
+
+  void CheckGat(v1::GatModel& gat) {
+    CheckHidden("train.trains[0].gat.hidden", gat);
+    gat.set_heads(OrDefault(gat.heads(), kDefaultHeads));
+    AtMost("train.trains[0].gat.heads", gat.heads(), SpecLimits::kMaxHeads);
+    if (gat.hidden() % gat.heads() != 0) {
+      violations_.Add("train.trains[0].gat.hidden",
+                      absl::StrCat("must be a multiple of heads (", gat.heads(),
+                                   "), not ", gat.hidden()));
+    }
+  }
+
+  void CheckOptimizer(v1::TrainSpec& train) {
+    switch (train.optimizer_case()) {
+      case v1::TrainSpec::kAdamw: {
+        v1::AdamW& adamw = *train.mutable_adamw();
+        if (!adamw.has_weight_decay()) {
+          adamw.set_weight_decay(kDefaultAdamWDecay);
+        }
+        CheckRates("train.trains[0].adamw", adamw);
+        break;
+      }
+      case v1::TrainSpec::kSgd:
+        CheckRates("train.trains[0].sgd", *train.mutable_sgd());
+        InRange("train.trains[0].sgd.momentum", train.sgd().momentum(), 0, 1);
+        break;
+      case v1::TrainSpec::kAdam:
+      case v1::TrainSpec::OPTIMIZER_NOT_SET:
+        CheckRates("train.trains[0].adam", *train.mutable_adam());
+    }
+  }
+
+  template <typename Optimizer>
+  void CheckRates(const std::string& field, Optimizer& optimizer) {
+    if (optimizer.learning_rate() == 0) {
+      optimizer.set_learning_rate(kDefaultLearningRate);
+    }
+    NotNegative(field + ".learning_rate", optimizer.learning_rate());
+    NotNegative(field + ".weight_decay", optimizer.weight_decay());
+  }
+
+  static uint32_t OrDefault(uint32_t value, uint32_t default_value) {
+    return value == 0 ? default_value : value;
+  }
+
+  void AtMost(const char* field, uint32_t value, uint32_t bound) {
+    if (value <= bound) return;
+    violations_.Add(field,
+                    absl::StrCat("must be at most ", bound, ", not ", value));
+  }
+
+  // In [low, high).
+  void InRange(const char* field, double value, double low, double high) {
+    if (value >= low && value < high) return;
+    violations_.Add(field, absl::StrCat("must be at least ", low, " and below ",
+                                        high, ", not ", value));
+  }
+
+  void NotNegative(const std::string& field, double value) {
+    if (std::isfinite(value) && value >= 0) return;
+    violations_.Add(
+        field,
+        absl::StrCat("must be a finite number of at least 0, not ", value));
+  }
+
+  const SpecLimits limits_;
+  FieldViolations violations_;
+  FieldViolations unimplemented_;
+};
+
+train::ModelOptions ToModelOptions(const v1::TrainSpec& train) {
+  switch (train.model_case()) {
+    case v1::TrainSpec::kGcn:
+      return train::GcnOptions{.hidden = train.gcn().hidden()};
+    case v1::TrainSpec::kGat:
+      return train::GatOptions{.hidden = train.gat().hidden(),
+                               .heads = train.gat().heads()};
+    case v1::TrainSpec::kNone:
+      return train::NoModelOptions{};
+    case v1::TrainSpec::kSage:
+    case v1::TrainSpec::MODEL_NOT_SET:
+      break;
+  }
+  return train::SageOptions{.hidden = train.sage().hidden()};
+}
+
+train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
+  switch (train.optimizer_case()) {
+    case v1::TrainSpec::kAdamw:
+      return train::AdamWOptions{.learning_rate = train.adamw().learning_rate(),
+                                 .weight_decay = train.adamw().weight_decay()};
+    case v1::TrainSpec::kSgd:
+      return train::SgdOptions{.learning_rate = train.sgd().learning_rate(),
+                               .momentum = train.sgd().momentum(),
+                               .weight_decay = train.sgd().weight_decay()};
+    case v1::TrainSpec::kAdam:
+    case v1::TrainSpec::OPTIMIZER_NOT_SET:
+      break;
+  }
+  return train::AdamOptions{.learning_rate = train.adam().learning_rate(),
+                            .weight_decay = train.adam().weight_decay()};
+}
+
+strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data) {
+  switch (data.strategy_case()) {
+    case v1::DataSpec::kMmap:
+      return strategy::MmapOptions{};
+    case v1::DataSpec::kMemory:
+    case v1::DataSpec::STRATEGY_NOT_SET:
+      break;
+  }
+  return strategy::MemoryOptions{};
+}
+
+}  // namespace
+
+absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec) {
+  return SpecChecker(limits).Check(spec);
+}
+
+job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
+                                       const std::string& dataset_path,
+                                       const std::string& directory) {
+  const v1::DataSpec& data = spec.data();
+  const v1::TrainSpec& train = spec.trains(0);
+  job::TrainJobOptions options;
+  options.data.dataset_path = dataset_path;
+  options.data.fanouts.assign(data.neighbor().fanouts().begin(),
+                              data.neighbor().fanouts().end());
+  options.data.batch_size = data.batch_size();
+  options.data.epochs = data.epochs();
+  options.data.distinct_epochs = data.distinct_epochs();
+  options.data.data_seed = data.data_seed();
+  options.data.strategy = ToStrategyOptions(data);
+  options.train.model = ToModelOptions(train);
+  options.train.optimizer = ToOptimizerOptions(train);
+  options.train.dropout = train.dropout();
+  options.train.model_seed = train.model_seed();
+  options.train.train_threads = static_cast<int>(train.train_threads());
+  options.pipeline.samplers = static_cast<int>(spec.pipeline().samplers());
+  options.pipeline.extractors = static_cast<int>(spec.pipeline().extractors());
+  options.patience = train.patience();
+  options.checkpoint_every = spec.checkpoint_every();
+  options.directory = directory;
+  return options;
+}
+
+store::NumpyImportOptions ToNumpyImportOptions(const v1::ImportSpec& spec,
+                                               const std::string& destination) {
+  store::NumpyImportOptions options;
+  options.source = spec.numpy().path();
+  options.name = spec.name();
+  options.destination = destination;
+  options.in_place = spec.in_place();
+  return options;
+}
+
+}  // namespace hearth::server
