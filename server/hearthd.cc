@@ -1,112 +1,14 @@
-// hearthd: command line, signals and service manager around a Daemon.
-//
-// Exit codes: 0 stopped as asked; 1 could not start, or jobs did not stop in
-// time; 2 usage.
+// hearthd, the daemon. Here models and server meet: everything else of the
+// server is built and tested without torch.
 
-#include <signal.h>
-#include <spdlog/spdlog.h>
-#include <sys/resource.h>
-#include <systemd/sd-daemon.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <memory>
-#include <string>
-#include <utility>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "engine/model/new_train_step.h"
-#include "server/config.h"
 #include "server/daemon.h"
-#include "server/logging.h"
-#include "server/version.h"
-
-namespace hearth::server {
-namespace {
-
-constexpr int kExitFailure = 1;
-constexpr int kExitUsage = 2;
-// How long jobs may take to reach a checkpoint when the daemon stops. Service
-// managers commonly kill after 90 s.
-constexpr absl::Duration kJobPatience = absl::Seconds(60);
-
-// Signals that ask the daemon to stop.
-sigset_t StopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
-}
-
-// Each connection is a descriptor, and gRPC stops accepting for good when they
-// run out.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-int Fail(const absl::Status& status, int exit_code) {
-  std::fprintf(stderr, "hearthd: %s\n",
-               EscapeControlCharacters(status.message()).c_str());
-  return exit_code;
-}
-
-int Serve(const Config& config) {
-  // Blocked in all threads to come, and taken by sigwait below.
-  const sigset_t signals = StopSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  RaiseDescriptorLimit();
-  absl::StatusOr<std::unique_ptr<Daemon>> daemon =
-      Daemon::Start(config, {.new_train_step = model::NewTrainStep,
-                             .torch_version = model::TorchVersion()});
-  if (!daemon.ok()) return Fail(daemon.status(), kExitFailure);
-  const std::string& metrics = (*daemon)->metrics_address();
-  spdlog::info("hearthd {} ready: grpc {}, metrics {}, data {}", kVersion,
-               (*daemon)->grpc_address(),
-               metrics.empty() ? "off" : "http://" + metrics + "/metrics",
-               config.data_dir);
-  sd_notify(0, "READY=1");
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
-  spdlog::info("stopping: {}", sigdescr_np(signal_number));
-  sd_notify(0, "STOPPING=1");
-  // A second signal ends the process at once, which is safe: it is like a
-  // crash.
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-  const absl::Status status = (*daemon)->Stop(kJobPatience);
-  if (!status.ok()) {
-    spdlog::error("jobs go on from their last checkpoint at the next start: {}",
-                  status.message());
-    spdlog::shutdown();
-    std::_Exit(kExitFailure);
-  }
-  spdlog::info("stopped");
-  return 0;
-}
-
-int Main(int argc, char** argv) {
-  const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
-  if (!line.ok()) return Fail(line.status(), kExitUsage);
-  if (line->text.has_value()) {
-    std::fputs(line->text->c_str(), stdout);
-    return 0;
-  }
-  InitializeLogging(line->config.log_level);
-  return Serve(line->config);
-}
-
-}  // namespace
-}  // namespace hearth::server
+#include "server/daemon_process.h"
 
 int main(int argc, char** argv) {
   hearth::model::InitializeTorch(argv);
-  return hearth::server::Main(argc, argv);
+  return hearth::server::RunDaemonProcess(
+      argc, argv,
+      {.new_train_step = hearth::model::NewTrainStep,
+       .torch_version = hearth::model::TorchVersion()});
 }
