@@ -33,6 +33,11 @@ at::Tensor Classes(absl::Span<const int32_t> labels) {
   return classes;
 }
 
+// Being a step's first member, runs when all its tensors are freed.
+struct MemoryRelease {
+  ~MemoryRelease() { ReleaseTorchMemory(); }
+};
+
 // Rows of `scores` whose highest column, the first of equals, is the label.
 int64_t CountCorrect(const at::Tensor& scores,
                      absl::Span<const int32_t> labels) {
@@ -145,6 +150,7 @@ class TorchStep final : public train::TrainStep {
     return absl::OkStatus();
   }
 
+  MemoryRelease memory_release_;
   train::TrainOptions options_;
   train::ModelShape shape_;
   Network network_;
@@ -168,7 +174,6 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
     return train::NewNullStep();
   }
   HEARTH_RETURN_IF_ERROR(shape.Validate());
-  SetUpTorch();
   std::unique_ptr<train::TrainStep> step;
   HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {
     step = std::make_unique<TorchStep>(options, shape);

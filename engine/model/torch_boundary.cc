@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 #include <omp.h>
 
@@ -9,6 +10,7 @@
 #include <new>
 
 #include "absl/strings/str_cat.h"
+#include "engine/model/buffer_pool.h"
 
 // Exported by libtorch_cpu, which contains MKL: the C interface, whose header
 // gives it the name in lower case, which here is Fortran's. Returns the setting
@@ -41,17 +43,34 @@ class ThreadCount {
   int mkl_before_;
 };
 
-// LibTorch's CPU allocator reports exhaustion as a plain Error with this text.
-bool IsOutOfMemory(const c10::Error& error) {
-  return error.msg().find("DefaultCPUAllocator: ") != std::string::npos ||
-         error.msg().find("not enough memory") != std::string::npos;
+// Never destroyed: LibTorch may free a tensor after main.
+BufferPool& Pool() {
+  static auto* const pool = new BufferPool;
+  return *pool;
 }
+
+// Gives LibTorch its memory from the pool.
+class PooledAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* const buffer = bytes == 0 ? nullptr : Pool().Allocate(bytes);
+    return {buffer, buffer, &Free, c10::Device(c10::DeviceType::CPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  static void Free(void* buffer) { Pool().Free(buffer); }
+};
 
 }  // namespace
 
 void SetUpTorch() {
   static std::once_flag once;
   std::call_once(once, [] {
+    c10::SetCPUAllocator(new PooledAllocator);
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
     // Otherwise the line above makes every new tensor be filled first.
     at::globalContext().setDeterministicFillUninitializedMemory(false);
@@ -60,19 +79,21 @@ void SetUpTorch() {
 
 absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function) {
   try {
+    SetUpTorch();
     const ThreadCount scope(threads);
-    return function();
+    absl::Status status = function();
+    Pool().Trim();
+    return status;
   } catch (const std::bad_alloc&) {
+    Pool().Clear();
     return absl::ResourceExhaustedError("the model ran out of memory");
   } catch (const c10::Error& error) {
-    if (IsOutOfMemory(error)) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("the model ran out of memory: ", error.msg()));
-    }
     return absl::InternalError(absl::StrCat("LibTorch: ", error.msg()));
   } catch (const std::exception& error) {
     return absl::InternalError(absl::StrCat("LibTorch: ", error.what()));
   }
 }
+
+void ReleaseTorchMemory() { Pool().Clear(); }
 
 }  // namespace hearth::model

@@ -9,8 +9,8 @@
 
 namespace hearth::model {
 
-/// Makes LibTorch deterministic, once per process; cheap afterwards.
-/// Thread-safe. Must come before the first use of LibTorch.
+/// Makes LibTorch deterministic and lets it reuse memory, once per process;
+/// cheap afterwards. Thread-safe. Must come before the first use of LibTorch.
 void SetUpTorch();
 
 /// Runs `function`, which uses LibTorch, on this thread with `threads` threads
@@ -19,6 +19,10 @@ void SetUpTorch();
 /// for this call and this thread alone, so that concurrent models do not share
 /// it.
 absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function);
+
+/// Gives memory that LibTorch has freed, and that is kept for the next step,
+/// back to the kernel.
+void ReleaseTorchMemory();
 
 }  // namespace hearth::model
 

@@ -118,7 +118,11 @@ TEST(TrainStepTest, LoadedStateGoesOnBitForBit) {
 }
 
 TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
-  SyntheticBatch batch = Batch(1);
+  SyntheticBatch batch = MakeBatch({.nodes = {100, 150, 200, 250},
+                                    .max_neighbors = 2,
+                                    .feature_dim = kFeatureDim,
+                                    .num_classes = kClasses,
+                                    .seed = 1});
   for (size_t seed = 0; seed < batch.labels.size(); ++seed) {
     batch.labels[seed] = batch.inputs[seed * kFeatureDim] > 0;
   }

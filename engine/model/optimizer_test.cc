@@ -1,0 +1,109 @@
+#include "engine/model/optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+constexpr int kSteps = 6;
+
+double Gradient(int step) { return std::sin(step) + 0.1; }
+
+// The values that one parameter takes, from 0.5.
+std::vector<double> Values(const train::OptimizerOptions& options) {
+  const at::Tensor parameter = at::full({1}, 0.5, at::kFloat).requires_grad_();
+  const auto optimizer = NewOptimizer(options, {{"p", parameter}});
+  std::vector<double> values;
+  for (int step = 1; step <= kSteps; ++step) {
+    optimizer->Step({at::full({1}, Gradient(step), at::kFloat)});
+    values.push_back(parameter.item<float>());
+  }
+  return values;
+}
+
+// The same by `update(value, gradient, step)`, in double precision.
+void ExpectFollows(const train::OptimizerOptions& options,
+                   const std::function<double(double, double, int)>& update) {
+  const std::vector<double> values = Values(options);
+  double expected = 0.5;
+  for (int step = 1; step <= kSteps; ++step) {
+    expected = update(expected, Gradient(step), step);
+    EXPECT_NEAR(values[step - 1], expected, 1e-6) << "step " << step;
+  }
+}
+
+// Adam's moments with torch's defaults; how far to move, per unit of rate.
+class Moments {
+ public:
+  double Direction(double gradient, int step) {
+    first_ = 0.9 * first_ + 0.1 * gradient;
+    second_ = 0.999 * second_ + 0.001 * gradient * gradient;
+    const double first = first_ / (1 - std::pow(0.9, step));
+    const double second = second_ / (1 - std::pow(0.999, step));
+    return first / (std::sqrt(second) + 1e-8);
+  }
+
+ private:
+  double first_ = 0;
+  double second_ = 0;
+};
+
+TEST(OptimizerTest, AdamAddsDecayToTheGradient) {
+  Moments moments;
+  ExpectFollows(train::AdamOptions{.learning_rate = 0.01, .weight_decay = 0.2},
+                [&](double value, double gradient, int step) {
+                  return value -
+                         0.01 * moments.Direction(gradient + 0.2 * value, step);
+                });
+}
+
+TEST(OptimizerTest, AdamWShrinksTheValue) {
+  Moments moments;
+  ExpectFollows(train::AdamWOptions{.learning_rate = 0.01, .weight_decay = 0.2},
+                [&](double value, double gradient, int step) {
+                  return value * (1 - 0.01 * 0.2) -
+                         0.01 * moments.Direction(gradient, step);
+                });
+}
+
+TEST(OptimizerTest, SgdKeepsMomentum) {
+  double momentum = 0;
+  ExpectFollows(
+      train::SgdOptions{
+          .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.05},
+      [&](double value, double gradient, int step) {
+        momentum = 0.9 * momentum + gradient + 0.05 * value;
+        return value - 0.1 * momentum;
+      });
+}
+
+TEST(OptimizerTest, SgdWithoutMomentumFollowsTheGradient) {
+  ExpectFollows(train::SgdOptions{.learning_rate = 0.1},
+                [](double value, double gradient, int step) {
+                  return value - 0.1 * gradient;
+                });
+}
+
+TEST(OptimizerTest, StateCountsStepsAndNamesMoments) {
+  const at::Tensor parameter = at::ones({2, 3}, at::kFloat).requires_grad_();
+  const auto optimizer =
+      NewOptimizer(train::AdamOptions(), {{"convs.0.bias", parameter}});
+  optimizer->Step({at::ones({2, 3}, at::kFloat)});
+  optimizer->Step({at::ones({2, 3}, at::kFloat)});
+  const auto& state = optimizer->state();
+  ASSERT_EQ(state.size(), 3u);
+  EXPECT_EQ(state[0].name, "step");
+  EXPECT_EQ(state[0].tensor.item<int64_t>(), 2);
+  EXPECT_EQ(state[1].name, "convs.0.bias.exp_avg");
+  EXPECT_EQ(state[2].name, "convs.0.bias.exp_avg_sq");
+  EXPECT_EQ(state[2].tensor.sizes(), parameter.sizes());
+}
+
+}  // namespace
+}  // namespace hearth::model
