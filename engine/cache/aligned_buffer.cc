@@ -1,5 +1,6 @@
 #include "engine/cache/aligned_buffer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/status_macros.h"
@@ -12,9 +13,10 @@ absl::Status AlignedBuffer::Resize(uint64_t size) {
     memory_ = io::AlignedMemory();
     size_ = 0;
     // Batches differ a little in size. Room that is never written to takes no
-    // memory, and spares the next batches a fresh start.
-    HEARTH_ASSIGN_OR_RETURN(memory_,
-                            io::AlignedMemory::Allocate(size + size / 8));
+    // memory, and spares the next batches a fresh start. (The larger of both,
+    // should the sum not fit in 64 bits.)
+    HEARTH_ASSIGN_OR_RETURN(
+        memory_, io::AlignedMemory::Allocate(std::max(size, size + size / 8)));
   }
   size_ = size;
   return absl::OkStatus();

@@ -1,0 +1,74 @@
+#include "engine/cache/aligned_buffer.h"
+
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+
+namespace hearth::cache {
+namespace {
+
+bool IsAligned(const AlignedBuffer& buffer) {
+  return reinterpret_cast<uintptr_t>(buffer.data()) % 64 == 0;
+}
+
+TEST(AlignedBufferTest, IsEmptyAtFirst) {
+  const AlignedBuffer buffer;
+  EXPECT_EQ(buffer.data(), nullptr);
+  EXPECT_EQ(buffer.size(), 0u);
+  EXPECT_EQ(buffer.capacity(), 0u);
+}
+
+TEST(AlignedBufferTest, EverySizeIsAlignedAndWritable) {
+  AlignedBuffer buffer;
+  for (const uint64_t size : {1, 63, 64, 4096, 4097, 3 << 20}) {
+    ASSERT_TRUE(buffer.Resize(size).ok());
+    EXPECT_EQ(buffer.size(), size);
+    EXPECT_GE(buffer.capacity(), size);
+    ASSERT_TRUE(IsAligned(buffer));
+    std::memset(buffer.data(), 0xAB, size);
+  }
+}
+
+TEST(AlignedBufferTest, KeepsItsMemoryWhenLessOrALittleMoreIsAsked) {
+  AlignedBuffer buffer;
+  ASSERT_TRUE(buffer.Resize(1 << 20).ok());
+  const std::byte* const data = buffer.data();
+  for (const uint64_t size : {1 << 20, 100, 0, (1 << 20) + (1 << 16)}) {
+    ASSERT_TRUE(buffer.Resize(size).ok());
+    EXPECT_EQ(buffer.data(), data) << size;
+    EXPECT_EQ(buffer.size(), size);
+  }
+}
+
+TEST(AlignedBufferTest, MovesTakeTheMemoryAlong) {
+  AlignedBuffer buffer;
+  ASSERT_TRUE(buffer.Resize(100).ok());
+  buffer.data()[99] = std::byte{7};
+  AlignedBuffer other = std::move(buffer);
+  EXPECT_EQ(other.size(), 100u);
+  EXPECT_EQ(other.data()[99], std::byte{7});
+}
+
+TEST(AlignedBufferTest, IsEmptyAndUsableAfterARefusal) {
+  AlignedBuffer buffer;
+  ASSERT_TRUE(buffer.Resize(100).ok());
+  const absl::Status refused = buffer.Resize(uint64_t{1} << 55);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_EQ(buffer.size(), 0u);
+  EXPECT_EQ(buffer.capacity(), 0u);
+  EXPECT_TRUE(buffer.Resize(100).ok());
+  EXPECT_TRUE(IsAligned(buffer));
+}
+
+TEST(AlignedBufferTest, RefusesSizesThatOverflow) {
+  AlignedBuffer buffer;
+  for (const uint64_t size : {UINT64_MAX, UINT64_MAX / 9 * 8 + 64}) {
+    EXPECT_TRUE(absl::IsResourceExhausted(buffer.Resize(size))) << size;
+  }
+}
+
+}  // namespace
+}  // namespace hearth::cache

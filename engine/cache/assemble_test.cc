@@ -1,0 +1,89 @@
+#include "engine/cache/assemble.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "engine/store/dataset.h"
+#include "engine/store/dtype.h"
+#include "gtest/gtest.h"
+
+namespace hearth::cache {
+namespace {
+
+// A matrix in memory that begins `offset` bytes after an aligned address.
+class FakeFeatures final : public store::LoadedFeatures {
+ public:
+  FakeFeatures(store::DType dtype, int64_t dim,
+               const std::vector<uint32_t>& bits, int64_t offset = 0)
+      : dtype_(dtype), dim_(dim), offset_(offset) {
+    const int64_t size = store::SizeOf(dtype);
+    bytes_.resize(offset + bits.size() * size);
+    for (size_t i = 0; i < bits.size(); ++i) {
+      // Little-endian: the low bytes are the element.
+      std::memcpy(&bytes_[offset + i * size], &bits[i], size);
+    }
+    num_rows_ = static_cast<int64_t>(bits.size()) / dim;
+  }
+
+  const std::byte* rows() const override { return bytes_.data() + offset_; }
+  int64_t num_rows() const override { return num_rows_; }
+  int64_t dim() const override { return dim_; }
+  store::DType dtype() const override { return dtype_; }
+
+ private:
+  const store::DType dtype_;
+  const int64_t dim_;
+  const int64_t offset_;
+  int64_t num_rows_;
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<float> Assemble(const FakeFeatures& features,
+                            const std::vector<store::NodeId>& nodes) {
+  std::vector<float> out(nodes.size() * features.dim(), -1);
+  AssembleRows(features, nodes, out.data());
+  return out;
+}
+
+// 1, 2, 3, -0.5, 65504 and 1024 in each type.
+const std::vector<float> kValues = {1, 2, 3, -0.5, 65504, 1024};
+const std::vector<uint32_t> kFloat32 = {0x3F800000, 0x40000000, 0x40400000,
+                                        0xBF000000, 0x477FE000, 0x44800000};
+const std::vector<uint32_t> kFloat16 = {0x3C00, 0x4000, 0x4200,
+                                        0xB800, 0x7BFF, 0x6400};
+
+TEST(AssembleRowsTest, Float32InTheOrderOfTheNodes) {
+  const FakeFeatures features(store::DType::kFloat32, 2, kFloat32);
+  EXPECT_EQ(Assemble(features, {2, 0, 2}),
+            (std::vector<float>{65504, 1024, 1, 2, 65504, 1024}));
+}
+
+TEST(AssembleRowsTest, Float16IsWidened) {
+  const FakeFeatures features(store::DType::kFloat16, 2, kFloat16);
+  EXPECT_EQ(Assemble(features, {0, 1, 2}), kValues);
+}
+
+TEST(AssembleRowsTest, BFloat16IsWidened) {
+  const FakeFeatures features(store::DType::kBFloat16, 3,
+                              {0x3F80, 0x4000, 0xBF00, 0x4480, 0, 0x8000});
+  EXPECT_EQ(Assemble(features, {1, 0}),
+            (std::vector<float>{1024, 0, -0.0f, 1, 2, -0.5}));
+}
+
+TEST(AssembleRowsTest, RowsMayBeginAnywhere) {
+  for (int64_t offset = 1; offset < 8; ++offset) {
+    EXPECT_EQ(Assemble({store::DType::kFloat32, 3, kFloat32, offset}, {0, 1}),
+              kValues);
+    EXPECT_EQ(Assemble({store::DType::kFloat16, 3, kFloat16, offset}, {0, 1}),
+              kValues);
+  }
+}
+
+TEST(AssembleRowsTest, OfNoNodes) {
+  EXPECT_TRUE(Assemble({store::DType::kFloat32, 2, kFloat32}, {}).empty());
+}
+
+}  // namespace
+}  // namespace hearth::cache
