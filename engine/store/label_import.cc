@@ -138,7 +138,7 @@ absl::StatusOr<ImportedLabels> ImportLabels(ImportContext& context,
     }
     HEARTH_RETURN_IF_ERROR(
         writer->AppendValues<int32_t>(absl::MakeConstSpan(block)));
-    HEARTH_RETURN_IF_ERROR(context.Advance(block.size() * sizeof(int32_t)));
+    HEARTH_RETURN_IF_ERROR(context.Advance(block.size() * sizeof(int64_t)));
   }
   if (imported.num_classes == 0) return labels.Error("labels no node at all");
   HEARTH_ASSIGN_OR_RETURN(imported.array, writer->Finish());
