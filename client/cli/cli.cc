@@ -31,10 +31,19 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
   app.set_version_flag("--version", absl::StrCat("hearth ", kVersion));
   app.add_option("--server", options->server, "Address of the daemon")
       ->envname("HEARTH_SERVER")
+      ->take_last()
       ->capture_default_str();
   app.add_option("--output", options->output, "What to print: table or json")
       ->check(CLI::IsMember({"table", "json"}))
+      ->take_last()
       ->capture_default_str();
+}
+
+// Of a mistyped command the parser says only that a command is missing.
+void NameUnknownCommand(const CLI::App& app, Environment& environment) {
+  const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
+  if (rest.empty() || rest[0].empty() || rest[0][0] == '-') return;
+  environment.err << "hearth: unknown: " << EscapeControl(rest[0]) << "\n";
 }
 
 int ExitCodeOf(const absl::Status& status) {
@@ -91,6 +100,7 @@ int RunCli(const std::vector<std::string>& arguments,
     // It takes them from the last to the first.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
+    NameUnknownCommand(app, environment);
     const int code = app.exit(error, environment.out, environment.err);
     return code == 0 ? kExitDone : kExitUsage;
   }

@@ -74,6 +74,14 @@ TEST_F(CliTest, TrainPrintsOneJsonObject) {
   EXPECT_EQ(err_.str(), "");
 }
 
+TEST_F(CliTest, TheLastOfRepeatedOptionsWins) {
+  EXPECT_EQ(Run({"train", "--dataset", "a", "--epochs", "2", "--output",
+                 "table", "--epochs", "3", "--output", "json"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().train().data().epochs(), 3);
+  EXPECT_EQ(Json()["id"], "train-1");
+}
+
 TEST_F(CliTest, GlobalOptionsMayComeFirst) {
   EXPECT_EQ(Run({"--output", "json", "status"}), kExitDone);
   EXPECT_EQ(Json()["pid"], 42);
@@ -134,6 +142,9 @@ TEST_F(CliTest, NoDaemonSaysHowToStartOne) {
 TEST_F(CliTest, MistakesOfUsageAreExitCode2) {
   EXPECT_EQ(Run({}), kExitUsage);
   EXPECT_EQ(Run({"trian"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("unknown: trian"));
+  EXPECT_EQ(Run({"dataset", "lsit"}), kExitUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("unknown: lsit"));
   EXPECT_EQ(Run({"train"}), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("--dataset is required"));
   EXPECT_EQ(Run({"train", "--dataset", "x", "--epoch", "3"}), kExitUsage);

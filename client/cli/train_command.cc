@@ -48,9 +48,12 @@ void AddTrainCommand(CLI::App& app, Action* chosen) {
   const auto arguments = std::make_shared<TrainArguments>();
   std::map<std::string, CLI::Option*> options;
   for (const TrainOption& option : TrainOptions()) {
+    // A script may append to its usual options.
     options[option.name] =
-        train->add_option(absl::StrCat("--", option.name),
-                          arguments->flags[option.name], option.help);
+        train
+            ->add_option(absl::StrCat("--", option.name),
+                         arguments->flags[option.name], option.help)
+            ->take_last();
   }
   train->add_option("-f,--file", arguments->file,
                     "YAML file with any of these options; flags win");

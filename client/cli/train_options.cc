@@ -42,12 +42,12 @@ void ReadData(OptionReader& options, v1::DataSpec* data) {
 void ReadModel(OptionReader& options, v1::TrainSpec* train) {
   const std::string model =
       options.Choice("model", {"sage", "gcn", "gat", "none"}, "sage");
-  if (model != "gat") options.Refuse("heads", "applies to model gat only");
+  // The options of models may stay, to read the batches of a job as it is.
   if (model == "none") {
-    options.Refuse("hidden", "does not apply to model none");
     train->mutable_none();
     return;
   }
+  if (model != "gat") options.Refuse("heads", "applies to model gat only");
   const uint32_t hidden = PositiveOrDefault(options, "hidden");
   if (model == "sage") train->mutable_sage()->set_hidden(hidden);
   if (model == "gcn") train->mutable_gcn()->set_hidden(hidden);

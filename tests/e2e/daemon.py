@@ -56,7 +56,7 @@ class Daemon:
     def __init__(self, data_dir: Path, *flags: str) -> None:
         self.data_dir = data_dir
         self._flags = flags
-        self._addresses = {"listen": "127.0.0.1:0", "metrics_listen": "127.0.0.1:0"}
+        self._addresses = {"grpc": "127.0.0.1:0", "metrics": "127.0.0.1:0"}
         self._process: Optional[subprocess.Popen] = None
         self.start()
 
@@ -66,14 +66,14 @@ class Daemon:
 
     @property
     def address(self) -> str:
-        return self._addresses["listen"]
+        return self._addresses["grpc"]
 
     def start(self) -> None:
         address_file = self.data_dir.with_suffix(".addresses")
         address_file.unlink(missing_ok=True)
         command = [HEARTHD, "--data-dir", str(self.data_dir),
-                   "--listen", self._addresses["listen"],
-                   "--metrics-listen", self._addresses["metrics_listen"],
+                   "--listen", self._addresses["grpc"],
+                   "--metrics-listen", self._addresses["metrics"],
                    "--address-file", str(address_file), *self._flags]
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
@@ -139,7 +139,7 @@ class Daemon:
         return wait_for(current, f"{job} to be {states}")
 
     def metrics(self) -> str:
-        url = f"http://{self._addresses['metrics_listen']}/metrics"
+        url = f"http://{self._addresses['metrics']}/metrics"
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
             return response.read().decode()
 

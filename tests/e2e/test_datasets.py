@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from jobs import QUICK
+from jobs import LONG, QUICK
 
 
 def names(daemon):
@@ -58,9 +58,8 @@ def test_features_in_place_are_not_copied(daemon, graph, graph_folder):
     assert job["report"]["bytes_written"] < graph.node_feat.nbytes + 2 * graph.edge_index.nbytes
     features = daemon.json("dataset", "show", "in-place")["node_types"][0]["feature_path"]
     assert features == str(graph_folder / "node_feat.npy")
-    digests = {name: daemon.json(*QUICK, "--dataset", name)["report"]["loss_digest"]
-               for name in ("in-place",)}
-    assert digests["in-place"] == daemon.json(*QUICK)["report"]["loss_digest"]
+    used = daemon.json(*QUICK, "--dataset", "in-place")["report"]
+    assert used["loss_digest"] == daemon.json(*QUICK)["report"]["loss_digest"]
     daemon.hearth("dataset", "delete", "in-place")
     assert (graph_folder / "node_feat.npy").exists()
 
@@ -97,7 +96,6 @@ def test_layouts_of_one_graph_train_the_same(daemon, graph, tmp_path):
 
 
 def test_a_dataset_in_use_is_not_deleted(daemon):
-    from jobs import LONG
     job = daemon.json(*LONG, "--detach")["id"]
     daemon.wait_for_batches(job, 1)
     refused = daemon.hearth("dataset", "delete", "planted", code=1)
