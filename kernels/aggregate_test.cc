@@ -1,12 +1,12 @@
 #include "kernels/aggregate.h"
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
-#include <numeric>
-#include <tuple>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/every_target.h"
 
 namespace hearth::kernels {
 namespace {
@@ -125,13 +125,9 @@ TEST(TransposeTest, OfNoEdgesAndNoSources) {
   EXPECT_EQ(by_source, (std::vector<int64_t>{0}));
 }
 
-// (heads, channels)
-class AggregateTest
-    : public ::testing::TestWithParam<std::tuple<int64_t, int64_t>> {
+class AggregateTest : public EveryTargetTest<HeadShape> {
  protected:
-  HeadShape shape() const {
-    return {std::get<0>(GetParam()), std::get<1>(GetParam())};
-  }
+  HeadShape shape() const { return parameter(); }
 
   const Graph graph_{47, 23};
   Numbers numbers_{7};
@@ -198,15 +194,24 @@ TEST_P(AggregateTest, EdgeDotsAreTheReferenceInEitherDirection) {
   EXPECT_EQ(out, by_source);
 }
 
+// Groups about the widths of vectors, alone and side by side.
+std::vector<HeadShape> Shapes() {
+  std::vector<HeadShape> shapes;
+  for (const int64_t heads : {1, 2, 3, 8}) {
+    for (const int64_t channels : {0, 1, 3, 4, 15, 16, 31, 32, 33, 64, 100}) {
+      shapes.push_back({heads, channels});
+    }
+  }
+  return shapes;
+}
+
 INSTANTIATE_TEST_SUITE_P(Shapes, AggregateTest,
-                         ::testing::Combine(::testing::Values(1, 2, 3, 8),
-                                            ::testing::Values(0, 1, 3, 4, 15,
-                                                              16, 31, 32, 33,
-                                                              64, 100)),
-                         [](const auto& info) {
-                           return std::to_string(std::get<0>(info.param)) +
-                                  "x" + std::to_string(std::get<1>(info.param));
-                         });
+                         ::testing::Combine(EveryTarget(),
+                                            ::testing::ValuesIn(Shapes())),
+                         TargetAnd([](HeadShape shape) {
+                           return std::to_string(shape.heads) + "x" +
+                                  std::to_string(shape.channels);
+                         }));
 
 }  // namespace
 }  // namespace hearth::kernels

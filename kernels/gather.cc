@@ -1,8 +1,9 @@
 #include "kernels/gather.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "kernels/widen.h"
 
 // Highway compiles what lies between its BEFORE and AFTER macros once per
 // instruction set, by including this file again.
@@ -22,45 +23,28 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kRowsAhead = 4;
 constexpr int64_t kPrefetchBytes = 512;
 
-// Widening of one float16 in integer arithmetic, by exponent: infinities and
-// NaNs, subnormals, all others. Highway's own conversion has no infinities on
-// processors without F16C.
-constexpr uint32_t kHalfExponent = 0x7C00 << 13;
-constexpr uint32_t kRebias = (127 - 15) << 23;
-constexpr uint32_t kInfinityRebias = (128 - 16) << 23;
-// The smallest normal float16. Adding it to a subnormal makes a normal float32
-// of the right scale; taking it away again renormalizes.
-constexpr uint32_t kSmallestNormal = (127 - 14) << 23;
-
+// Widening of elements one by one and in vectors, which do what WidenFloat16
+// does. (Highway's own conversion has no infinities on processors without
+// F16C.)
 struct Float16 {
-  static float Widen(uint16_t half) {
-    uint32_t bits = (half & uint32_t{0x7FFF}) << 13;
-    const uint32_t exponent = bits & kHalfExponent;
-    bits += kRebias;
-    if (exponent == kHalfExponent) {
-      bits += kInfinityRebias;
-    } else if (exponent == 0) {
-      bits = std::bit_cast<uint32_t>(
-          std::bit_cast<float>(bits + (uint32_t{1} << 23)) -
-          std::bit_cast<float>(kSmallestNormal));
-    }
-    return std::bit_cast<float>(bits | (half & uint32_t{0x8000}) << 16);
-  }
+  static float Widen(uint16_t half) { return WidenFloat16(half); }
 
   template <class D, class Words>
   static HWY_INLINE hn::Vec<D> Widen(D d, Words words, hn::Vec<Words> half) {
     const auto magnitude =
         hn::ShiftLeft<13>(hn::And(half, hn::Set(words, 0x7FFF)));
     const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(words, 0x8000)));
-    const auto infinity = hn::Set(words, kHalfExponent);
+    const auto infinity = hn::Set(words, float16::kExponent);
     const auto exponent = hn::And(magnitude, infinity);
-    const auto rebiased = hn::Add(magnitude, hn::Set(words, kRebias));
-    const auto special = hn::Add(rebiased, hn::Set(words, kInfinityRebias));
-    const auto raised =
-        hn::BitCast(d, hn::Add(rebiased, hn::Set(words, uint32_t{1} << 23)));
+    const auto rebiased = hn::Add(magnitude, hn::Set(words, float16::kRebias));
+    const auto special =
+        hn::Add(rebiased, hn::Set(words, float16::kInfinityRebias));
+    const auto raised = hn::BitCast(
+        d, hn::Add(rebiased, hn::Set(words, float16::kOneExponent)));
     const auto subnormal = hn::BitCast(
         words,
-        hn::Sub(raised, hn::BitCast(d, hn::Set(words, kSmallestNormal))));
+        hn::Sub(raised,
+                hn::BitCast(d, hn::Set(words, float16::kSmallestNormal))));
     const auto finite =
         hn::IfThenElse(hn::Eq(exponent, hn::Zero(words)), subnormal, rebiased);
     return hn::BitCast(
@@ -70,14 +54,12 @@ struct Float16 {
 };
 
 struct BFloat16 {
-  static float Widen(uint16_t high) {
-    return std::bit_cast<float>(uint32_t{high} << 16);
-  }
+  static float Widen(uint16_t upper) { return WidenBFloat16(upper); }
 
   template <class D, class Words>
   static HWY_INLINE hn::Vec<D> Widen(D d, Words /*words*/,
-                                     hn::Vec<Words> high) {
-    return hn::BitCast(d, hn::ShiftLeft<16>(high));
+                                     hn::Vec<Words> upper) {
+    return hn::BitCast(d, hn::ShiftLeft<16>(upper));
   }
 };
 

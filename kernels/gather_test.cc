@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/every_target.h"
+#include "kernels/widen.h"
 
 namespace hearth::kernels {
 namespace {
@@ -44,20 +46,23 @@ int64_t ElementBytes(ElementType type) {
   return type == ElementType::kFloat32 ? 4 : 2;
 }
 
-// All 65,536 patterns, as one row each and as one long row.
-void ExpectExactForEveryPattern(ElementType type) {
+class GatherPatternsTest : public EveryTargetTest<ElementType> {};
+
+// All 65,536 patterns, as one long row, which takes the vectors, and as one row
+// each, which does not.
+TEST_P(GatherPatternsTest, WidensEveryPatternExactly) {
   std::vector<uint16_t> patterns(65536);
   std::iota(patterns.begin(), patterns.end(), uint16_t{0});
   const auto* data = reinterpret_cast<const std::byte*>(patterns.data());
   const int64_t first_row = 0;
   std::vector<float> one_row(patterns.size());
-  GatherRows({data, type, 65536}, &first_row, 1, one_row.data());
+  GatherRows({data, parameter(), 65536}, &first_row, 1, one_row.data());
   std::vector<int64_t> all(patterns.size());
   std::iota(all.begin(), all.end(), 0);
   std::vector<float> many_rows(patterns.size());
-  GatherRows({data, type, 1}, all.data(), 65536, many_rows.data());
+  GatherRows({data, parameter(), 1}, all.data(), 65536, many_rows.data());
   for (size_t i = 0; i < patterns.size(); ++i) {
-    const float expected = Reference(type, data + 2 * i);
+    const float expected = Reference(parameter(), data + 2 * i);
     const auto bits = std::bit_cast<uint32_t>(one_row[i]);
     ASSERT_EQ(bits, std::bit_cast<uint32_t>(many_rows[i])) << i;
     if (std::isnan(expected)) {
@@ -69,25 +74,19 @@ void ExpectExactForEveryPattern(ElementType type) {
   }
 }
 
-TEST(GatherTest, WidensEveryFloat16) {
-  ExpectExactForEveryPattern(ElementType::kFloat16);
-}
+INSTANTIATE_TEST_SUITE_P(
+    Types, GatherPatternsTest,
+    ::testing::Combine(EveryTarget(),
+                       ::testing::Values(ElementType::kFloat16,
+                                         ElementType::kBFloat16)),
+    TargetAnd([](ElementType type) {
+      return std::string(type == ElementType::kFloat16 ? "float16"
+                                                       : "bfloat16");
+    }));
 
-TEST(GatherTest, WidensEveryBFloat16) {
-  ExpectExactForEveryPattern(ElementType::kBFloat16);
-}
-
-TEST(GatherTest, KeepsThePayloadOfNaNs) {
-  const std::vector<uint16_t> signalling = {0x7D01, 0xFD01};
-  const int64_t row = 0;
-  std::vector<float> out(2);
-  GatherRows({reinterpret_cast<const std::byte*>(signalling.data()),
-              ElementType::kFloat16, 2},
-             &row, 1, out.data());
-  uint32_t bits[2];
-  std::memcpy(bits, out.data(), sizeof(bits));
-  EXPECT_EQ(bits[0], 0x7FA02000u);
-  EXPECT_EQ(bits[1], 0xFFA02000u);
+TEST(WidenTest, KeepsThePayloadOfNaNs) {
+  EXPECT_EQ(std::bit_cast<uint32_t>(WidenFloat16(0x7D01)), 0x7FA02000u);
+  EXPECT_EQ(std::bit_cast<uint32_t>(WidenFloat16(0xFD01)), 0xFFA02000u);
 }
 
 struct Case {
@@ -97,13 +96,13 @@ struct Case {
   int64_t offset;
 };
 
-class GatherSizesTest : public ::testing::TestWithParam<Case> {};
+class GatherSizesTest : public EveryTargetTest<Case> {};
 
 // Rows of every size about the widths of vectors, in numbers about how many are
 // asked for ahead, with repeats, from rows that begin anywhere.
 TEST_P(GatherSizesTest, IsTheReference) {
   constexpr int64_t kNumRows = 50;
-  const auto [type, name, offset] = GetParam();
+  const auto [type, name, offset] = parameter();
   for (const int64_t dim : {0, 1, 7, 15, 16, 17, 31, 32, 33, 127, 130}) {
     const int64_t row_bytes = dim * ElementBytes(type);
     std::vector<std::byte> memory(offset + kNumRows * row_bytes);
@@ -129,13 +128,16 @@ TEST_P(GatherSizesTest, IsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Types, GatherSizesTest,
-    ::testing::Values(Case{ElementType::kFloat32, "float32", 0},
-                      Case{ElementType::kFloat32, "float32_unaligned", 3},
-                      Case{ElementType::kFloat16, "float16", 0},
-                      Case{ElementType::kFloat16, "float16_unaligned", 1},
-                      Case{ElementType::kBFloat16, "bfloat16", 0},
-                      Case{ElementType::kBFloat16, "bfloat16_unaligned", 1}),
-    [](const auto& info) { return std::string(info.param.name); });
+    ::testing::Combine(
+        EveryTarget(),
+        ::testing::Values(Case{ElementType::kFloat32, "float32", 0},
+                          Case{ElementType::kFloat32, "float32_unaligned", 3},
+                          Case{ElementType::kFloat16, "float16", 0},
+                          Case{ElementType::kFloat16, "float16_unaligned", 1},
+                          Case{ElementType::kBFloat16, "bfloat16", 0},
+                          Case{ElementType::kBFloat16, "bfloat16_unaligned",
+                               1})),
+    TargetAnd([](const Case& c) { return std::string(c.name); }));
 
 }  // namespace
 }  // namespace hearth::kernels
