@@ -1,7 +1,7 @@
 """Finds the CUDA toolkit, if this machine has one.
 
-@cuda//:cuda.bzl then says so in HAVE_CUDA; kernels/cuda.bzl builds the GPU
-plug-in with nvcc or leaves it out.
+@cuda//:cuda.bzl then says so in HAVE_CUDA; cuda.bzl beside this file builds the
+GPU plug-in with nvcc or leaves it out.
 """
 
 def _cuda_repository_impl(ctx):

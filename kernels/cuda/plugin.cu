@@ -1,0 +1,166 @@
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <new>
+
+#include "kernels/cuda/gather.cuh"
+#include "kernels/cuda/hearth_cuda.h"
+
+struct HearthCudaStream {
+  int device;
+  cudaStream_t stream;
+};
+
+struct HearthCudaEvent {
+  int device;
+  cudaEvent_t event;
+};
+
+namespace hearth::kernels {
+namespace {
+
+// Makes `device` the calling thread's current one for as long as it lives.
+class CurrentDevice {
+ public:
+  explicit CurrentDevice(int device) {
+    error_ = cudaGetDevice(&previous_);
+    if (error_ == cudaSuccess) error_ = cudaSetDevice(device);
+  }
+  ~CurrentDevice() {
+    if (error_ == cudaSuccess) cudaSetDevice(previous_);
+  }
+  CurrentDevice(const CurrentDevice&) = delete;
+  CurrentDevice& operator=(const CurrentDevice&) = delete;
+
+  // The error of making it current.
+  cudaError_t error() const { return error_; }
+
+ private:
+  int previous_ = 0;
+  cudaError_t error_;
+};
+
+// Calls `function` with `device` current.
+template <typename F>
+int On(int device, const F& function) {
+  const CurrentDevice current(device);
+  return current.error() == cudaSuccess ? function() : current.error();
+}
+
+const char* ErrorText(int error) {
+  return cudaGetErrorString(static_cast<cudaError_t>(error));
+}
+
+int DeviceCount(int* count) { return cudaGetDeviceCount(count); }
+
+int DeviceName(int device, char* name, size_t size) {
+  cudaDeviceProp properties;
+  const cudaError_t error = cudaGetDeviceProperties(&properties, device);
+  if (error == cudaSuccess) std::snprintf(name, size, "%s", properties.name);
+  return error;
+}
+
+int Allocate(int device, size_t bytes, void** memory) {
+  return On(device, [&] { return cudaMalloc(memory, bytes); });
+}
+
+int Release(int device, void* memory) {
+  return On(device, [&] { return cudaFree(memory); });
+}
+
+int StreamCreate(int device, HearthCudaStream** stream) {
+  auto* created = new (std::nothrow) HearthCudaStream{device, nullptr};
+  if (created == nullptr) return cudaErrorMemoryAllocation;
+  // Not joined to the default stream, which would hide a wait.
+  const int error = On(device, [&] {
+    return cudaStreamCreateWithFlags(&created->stream, cudaStreamNonBlocking);
+  });
+  if (error != cudaSuccess) {
+    delete created;
+    return error;
+  }
+  *stream = created;
+  return cudaSuccess;
+}
+
+int StreamDestroy(HearthCudaStream* stream) {
+  const int error =
+      On(stream->device, [&] { return cudaStreamDestroy(stream->stream); });
+  delete stream;
+  return error;
+}
+
+int EventCreate(int device, HearthCudaEvent** event) {
+  auto* created = new (std::nothrow) HearthCudaEvent{device, nullptr};
+  if (created == nullptr) return cudaErrorMemoryAllocation;
+  const int error = On(device, [&] {
+    return cudaEventCreateWithFlags(&created->event, cudaEventDisableTiming);
+  });
+  if (error != cudaSuccess) {
+    delete created;
+    return error;
+  }
+  *event = created;
+  return cudaSuccess;
+}
+
+int EventDestroy(HearthCudaEvent* event) {
+  const int error =
+      On(event->device, [&] { return cudaEventDestroy(event->event); });
+  delete event;
+  return error;
+}
+
+int EventRecord(HearthCudaEvent* event, HearthCudaStream* stream) {
+  return On(stream->device,
+            [&] { return cudaEventRecord(event->event, stream->stream); });
+}
+
+int StreamWaitEvent(HearthCudaStream* stream, HearthCudaEvent* event) {
+  return On(stream->device, [&] {
+    return cudaStreamWaitEvent(stream->stream, event->event, 0);
+  });
+}
+
+int EventSynchronize(HearthCudaEvent* event) {
+  return On(event->device, [&] { return cudaEventSynchronize(event->event); });
+}
+
+int Copy(void* to, const void* from, size_t bytes, HearthCudaStream* stream) {
+  return On(stream->device, [&] {
+    return cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream->stream);
+  });
+}
+
+int GatherRows(const HearthCudaGather* gather, HearthCudaStream* stream) {
+  return On(stream->device,
+            [&] { return LaunchGather(*gather, stream->stream); });
+}
+
+constexpr HearthCudaTable kTable = {
+    .version = HEARTH_CUDA_VERSION,
+    .table_bytes = sizeof(HearthCudaTable),
+    .error_text = ErrorText,
+    .device_count = DeviceCount,
+    .device_name = DeviceName,
+    .allocate = Allocate,
+    .release = Release,
+    .stream_create = StreamCreate,
+    .stream_destroy = StreamDestroy,
+    .event_create = EventCreate,
+    .event_destroy = EventDestroy,
+    .event_record = EventRecord,
+    .stream_wait_event = StreamWaitEvent,
+    .event_synchronize = EventSynchronize,
+    .copy = Copy,
+    .gather_rows = GatherRows,
+};
+
+}  // namespace
+}  // namespace hearth::kernels
+
+extern "C" __attribute__((visibility("default"))) const HearthCudaTable*
+hearth_cuda_table(uint32_t version) {
+  return version == HEARTH_CUDA_VERSION ? &hearth::kernels::kTable : nullptr;
+}
