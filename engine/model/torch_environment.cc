@@ -5,6 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
+
 #include "spdlog/spdlog.h"
 
 namespace hearth::model {
@@ -36,7 +39,11 @@ bool CompleteEnvironment() {
 
 void EnsureTorchEnvironment(char** argv) {
   if (!CompleteEnvironment()) return;
-  execv("/proc/self/exe", argv);
+  // By its own path, not /proc/self/exe, so that the process keeps its name.
+  std::error_code error;
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(program.c_str(), argv);
   // MKL reads its variables at its first use, which is yet to come; what is
   // lost without a new start is OpenMP's waiting.
   spdlog::warn("cannot start anew with the environment LibTorch needs: {}",
