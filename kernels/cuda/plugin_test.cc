@@ -1,6 +1,6 @@
-// Loads libhearth_cuda.so and compares it with the CPU's kernels. Needs no
-// torch, and no build to run: carry this binary and the library to a machine
-// with a GPU and name the library in HEARTH_CUDA_PLUGIN.
+// Loads libhearth_cuda.so and compares it with plain loops on the CPU. Links
+// nothing but the C++ library: carry this binary and the plug-in to a machine
+// with a GPU and name the plug-in in HEARTH_CUDA_PLUGIN.
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
-#include "kernels/gather.h"
+#include "kernels/widen.h"
 
 namespace hearth::kernels {
 namespace {
@@ -151,33 +151,40 @@ TEST_F(PluginOnGpuTest, StreamsWaitForEvents) {
   Check(table_->stream_destroy(second));
 }
 
-struct ElementCase {
-  HearthCudaElement cuda;
-  ElementType cpu;
-  int64_t bytes;
-};
+float Widen(HearthCudaElement element, const std::byte* from) {
+  if (element == HEARTH_CUDA_FLOAT32) {
+    float value = 0;
+    std::memcpy(&value, from, sizeof(value));
+    return value;
+  }
+  uint16_t bits = 0;
+  std::memcpy(&bits, from, sizeof(bits));
+  return element == HEARTH_CUDA_FLOAT16 ? WidenFloat16(bits)
+                                        : WidenBFloat16(bits);
+}
 
-constexpr ElementCase kElements[] = {
-    {HEARTH_CUDA_FLOAT32, ElementType::kFloat32, 4},
-    {HEARTH_CUDA_FLOAT16, ElementType::kFloat16, 2},
-    {HEARTH_CUDA_BFLOAT16, ElementType::kBFloat16, 2}};
+constexpr HearthCudaElement kElements[] = {
+    HEARTH_CUDA_FLOAT32, HEARTH_CUDA_FLOAT16, HEARTH_CUDA_BFLOAT16};
 
 class PluginGatherTest : public PluginOnGpuTest {
  protected:
   // Gathers `count` of `num_rows` rows with patterns of all kinds, from memory
   // `offset` elements after an aligned address; expects the bits of the CPU.
-  void ExpectTheCpusBits(const ElementCase& element, int64_t dim,
+  void ExpectTheCpusBits(HearthCudaElement element, int64_t dim,
                          int64_t num_rows, int64_t count, int64_t offset) {
-    std::vector<std::byte> rows(num_rows * dim * element.bytes);
+    const int64_t size = element == HEARTH_CUDA_FLOAT32 ? 4 : 2;
+    std::vector<std::byte> rows(num_rows * dim * size);
     for (size_t i = 0; i < rows.size(); ++i) {
       rows[i] = static_cast<std::byte>(i * 2654435761u >> 13);
     }
     std::vector<int64_t> indices(count);
     for (int64_t i = 0; i < count; ++i) indices[i] = i * i * 7 % num_rows;
     std::vector<float> expected(count * dim);
-    GatherRows({rows.data(), element.cpu, dim}, indices.data(), count,
-               expected.data());
-    std::byte* device_rows = Allocate(rows.size(), offset * element.bytes);
+    for (int64_t i = 0; i < count * dim; ++i) {
+      const int64_t from = indices[i / dim] * dim + i % dim;
+      expected[i] = Widen(element, &rows[from * size]);
+    }
+    std::byte* device_rows = Allocate(rows.size(), offset * size);
     std::byte* device_indices = Allocate(count * sizeof(int64_t));
     std::byte* device_out = Allocate(count * dim * sizeof(float));
     Check(table_->copy(device_rows, rows.data(), rows.size(), stream_));
@@ -185,7 +192,7 @@ class PluginGatherTest : public PluginOnGpuTest {
                        stream_));
     const HearthCudaGather gather = {
         .source = device_rows,
-        .element = element.cuda,
+        .element = element,
         .dim = dim,
         .indices = reinterpret_cast<const int64_t*>(device_indices),
         .count = count,
@@ -198,13 +205,13 @@ class PluginGatherTest : public PluginOnGpuTest {
     EXPECT_TRUE(actual.empty() ||
                 std::memcmp(actual.data(), expected.data(),
                             actual.size() * sizeof(float)) == 0)
-        << "element type " << element.cuda << ", dim " << dim << ", count "
-        << count << ", offset " << offset;
+        << "element type " << element << ", dim " << dim << ", count " << count
+        << ", offset " << offset;
   }
 };
 
 TEST_F(PluginGatherTest, GivesTheCpusBitsForEverySize) {
-  for (const ElementCase& element : kElements) {
+  for (const HearthCudaElement element : kElements) {
     for (const int64_t dim : {0, 1, 8, 31, 32, 33, 128}) {
       for (const int64_t count : {0, 1, 31, 32, 33, 1000}) {
         ExpectTheCpusBits(element, dim, 50, count, 0);
@@ -214,13 +221,13 @@ TEST_F(PluginGatherTest, GivesTheCpusBitsForEverySize) {
 }
 
 TEST_F(PluginGatherTest, GivesTheCpusBitsForUnalignedRows) {
-  for (const ElementCase& element : kElements) {
+  for (const HearthCudaElement element : kElements) {
     ExpectTheCpusBits(element, 128, 50, 100, 1);
   }
 }
 
 TEST_F(PluginGatherTest, GivesTheCpusBitsBeyondOneTurnOfAllBlocks) {
-  for (const ElementCase& element : kElements) {
+  for (const HearthCudaElement element : kElements) {
     ExpectTheCpusBits(element, 3, 1000, 8 * 65536 + 33, 0);
   }
 }
