@@ -1,13 +1,13 @@
 #include "engine/model/graph_functions.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
-#include <omp.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "engine/model/matrix_product.h"
+#include "engine/model/thread_count.h"
 #include "gtest/gtest.h"
 
 namespace hearth::model {
@@ -28,11 +28,8 @@ at::Tensor Values(at::IntArrayRef shape) {
 // Runs `function` with `threads` threads in each operation.
 at::Tensor WithThreads(int threads,
                        const std::function<at::Tensor()>& function) {
-  const int before = at::get_num_threads();
-  omp_set_num_threads(threads);
-  at::Tensor result = function();
-  omp_set_num_threads(before);
-  return result;
+  const ThreadCount scope(threads);
+  return function();
 }
 
 TEST(MatrixProductTest, AgreesWithMatmul) {

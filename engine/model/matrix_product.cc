@@ -5,11 +5,12 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <optional>
 #include <vector>
+
+#include "engine/model/thread_count.h"
 
 namespace hearth::model {
 namespace {
@@ -36,25 +37,13 @@ at::Tensor OneDnnLinear(const at::Tensor& input, const at::Tensor& weight) {
                      c10::List<std::optional<at::Scalar>>(), "");
 }
 
-// Makes oneDNN use this thread alone: it asks OpenMP, as LibTorch does.
-class SingleThread {
- public:
-  SingleThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
-  ~SingleThread() { omp_set_num_threads(before_); }
-  SingleThread(const SingleThread&) = delete;
-  SingleThread& operator=(const SingleThread&) = delete;
-
- private:
-  int before_;
-};
-
 // Splits rows into parts of `size` and calls `function(part, first, count)`
 // for each, on this thread's team.
 template <typename F>
 void ForParts(int64_t rows, int64_t size, const F& function) {
   const int64_t parts = (rows + size - 1) / size;
   at::parallel_for(0, parts, /*grain_size=*/1, [&](int64_t begin, int64_t end) {
-    const SingleThread single;
+    const ThreadCount single(1);
     const at::NoGradGuard no_gradients;
     for (int64_t part = begin; part < end; ++part) {
       const int64_t first = part * size;

@@ -1,47 +1,18 @@
 #include "engine/model/torch_boundary.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
-#include <omp.h>
 
 #include <mutex>
 #include <new>
 
 #include "absl/strings/str_cat.h"
 #include "engine/model/buffer_pool.h"
-
-// Exported by libtorch_cpu, which contains MKL: the C interface, whose header
-// gives it the name in lower case, which here is Fortran's. Returns the setting
-// before; 0 stands for the process's setting.
-extern "C" int MKL_Set_Num_Threads_Local(int threads);
+#include "engine/model/thread_count.h"
 
 namespace hearth::model {
 namespace {
-
-// at::set_num_threads is the process's; OpenMP and MKL know a thread's own
-// setting too. LibTorch reads its number of threads from OpenMP's.
-class ThreadCount {
- public:
-  explicit ThreadCount(int threads) {
-    // LibTorch sets up each thread at its first question, once: ask first, so
-    // that it does not undo what follows.
-    openmp_before_ = at::get_num_threads();
-    omp_set_num_threads(threads);
-    mkl_before_ = MKL_Set_Num_Threads_Local(threads);
-  }
-  ~ThreadCount() {
-    omp_set_num_threads(openmp_before_);
-    MKL_Set_Num_Threads_Local(mkl_before_);
-  }
-  ThreadCount(const ThreadCount&) = delete;
-  ThreadCount& operator=(const ThreadCount&) = delete;
-
- private:
-  int openmp_before_;
-  int mkl_before_;
-};
 
 // Never destroyed: LibTorch may free a tensor after main.
 BufferPool& Pool() {
