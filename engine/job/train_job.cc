@@ -180,23 +180,35 @@ class TrainRun {
         MakePass(*train_order_, static_cast<uint64_t>(state_.epoch % distinct));
     pass.first_batch = state_.next_batch;
     const strategy::PassReport before = state_.epoch_training;
+    const ReadStart start = StartReading();
     bool first = true;
     strategy::PassReport part;
     const absl::Status status = RunPass(
         pass,
         [&](const train::BatchView& batch) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(TrainBatch(batch, num_batches));
-          metrics_.OnStages(strategy_->LiveStats(),
-                            std::exchange(first, false));
-          if (CheckpointIsDue(num_batches)) {
-            return WriteState();
-          }
-          return absl::OkStatus();
+          metrics_.OnStages(part.stages, std::exchange(first, false));
+          if (!CheckpointIsDue(num_batches)) return absl::OkStatus();
+          strategy::PassReport so_far = WithBatch(part, batch);
+          AddBytesRead(start, so_far);
+          state_.epoch_training = before;
+          strategy::Accumulate(so_far, state_.epoch_training);
+          return WriteState();
         },
         part);
     state_.epoch_training = before;
     strategy::Accumulate(part, state_.epoch_training);
     return status;
+  }
+
+  // The figures of a pass up to the batch before, with those of `batch`.
+  strategy::PassReport WithBatch(strategy::PassReport report,
+                                 const train::BatchView& batch) const {
+    const auto rows = static_cast<int64_t>(batch.sample.input_nodes.size());
+    ++report.batches;
+    report.rows_needed += rows;
+    report.bytes_needed += rows * RowBytes();
+    return report;
   }
 
   absl::Status TrainBatch(const train::BatchView& batch, int64_t num_batches) {
@@ -283,19 +295,33 @@ class TrainRun {
             .epoch_key = epoch_key};
   }
 
-  // Strategy::Run, with the bytes that the kernel read on the strategy's
-  // behalf where only this job can have caused them.
+  // Since when the bytes that the process reads may be those of a pass.
+  struct ReadStart {
+    Census::Moment moment;
+    uint64_t bytes;
+  };
+
+  ReadStart StartReading() const {
+    return {environment_.census.Now(), ProcessReadBytes()};
+  }
+
+  // Adds the bytes that the kernel read on the strategy's behalf, where only
+  // this job can have caused them.
+  void AddBytesRead(const ReadStart& start,
+                    strategy::PassReport& report) const {
+    if (report.bytes_read.has_value() ||
+        !environment_.census.AloneSince(start.moment)) {
+      return;
+    }
+    report.bytes_read = static_cast<int64_t>(ProcessReadBytes() - start.bytes);
+  }
+
   absl::Status RunPass(const strategy::Pass& pass,
                        const strategy::Strategy::Consumer& consumer,
                        strategy::PassReport& report) {
-    const Census::Moment moment = environment_.census.Now();
-    const uint64_t read_before = ProcessReadBytes();
+    const ReadStart start = StartReading();
     const absl::Status status = strategy_->Run(pass, consumer, stop_, report);
-    const uint64_t read_after = ProcessReadBytes();
-    if (!report.bytes_read.has_value() &&
-        environment_.census.AloneSince(moment)) {
-      report.bytes_read = static_cast<int64_t>(read_after - read_before);
-    }
+    AddBytesRead(start, report);
     return status;
   }
 

@@ -267,6 +267,14 @@ TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(observer_.training_batches, 24 - 10);
   EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+  ASSERT_EQ(report->epochs.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(report->epochs[i].training.batches, 6);
+    EXPECT_EQ(report->epochs[i].training.rows_needed,
+              undisturbed->epochs[i].training.rows_needed);
+    EXPECT_EQ(report->epochs[i].training.bytes_needed,
+              undisturbed->epochs[i].training.bytes_needed);
+  }
 }
 
 TEST_F(TrainJobTest, PatienceKeepsTheBestEpoch) {

@@ -78,12 +78,10 @@ class Strategy {
 
   /// Delivers all batches of `pass`. Returns the consumer's or the first
   /// stage's error; CANCELLED when `stop` was requested. `report` is set, as
-  /// far as the pass went, in any case.
+  /// far as the pass went, in any case; each call of the consumer finds in it
+  /// the pass so far, up to the batch before.
   virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
                            std::stop_token stop, PassReport& report) = 0;
-
-  /// The running pass's stages so far; empty between passes. Thread-safe.
-  virtual std::vector<pipeline::StageStats> LiveStats() const = 0;
 };
 
 }  // namespace hearth::strategy

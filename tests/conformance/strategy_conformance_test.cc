@@ -140,6 +140,8 @@ TEST_P(StrategyConformanceTest, CountsRowsAndBytesNeeded) {
   const absl::Status status = strategy->Run(
       MakePass(0),
       [&](const train::BatchView& batch) {
+        EXPECT_EQ(report.rows_needed, rows) << "the batches before";
+        EXPECT_GE(report.stages.size(), 2u);
         rows += static_cast<int64_t>(batch.sample.input_nodes.size());
         return absl::OkStatus();
       },

@@ -79,9 +79,18 @@ class AddressableStrategy final : public Strategy {
         NumBatches(static_cast<int64_t>(seeds.size()), pass.batch_size) -
         pass.first_batch;
     report = {};
-    std::shared_ptr<pipeline::Pipeline> pipeline = MakePipeline(pass, seeds);
-    SetRunning(pipeline);
+    const std::unique_ptr<pipeline::Pipeline> pipeline =
+        MakePipeline(pass, seeds);
     const double start = clock_.SteadySeconds();
+    const auto measure = [&] {
+      report.seconds = clock_.SteadySeconds() - start;
+      report.stages = pipeline->Stats();
+      if (residency_ == store::Residency::kMemory) {
+        report.bytes_read = 0;
+        report.read_ops = 0;
+        report.io_wait_seconds = 0;
+      }
+    };
     const absl::Status status = pipeline->Run(
         num_batches,
         [&](int64_t number) {
@@ -89,28 +98,16 @@ class AddressableStrategy final : public Strategy {
                                              buffers_);
         },
         [&](pipeline::Item& item) {
+          measure();
           return Deliver(static_cast<BatchItem&>(item), consumer, report);
         },
         std::move(stop));
-    SetRunning(nullptr);
-    report.seconds = clock_.SteadySeconds() - start;
-    report.stages = pipeline->Stats();
-    if (residency_ == store::Residency::kMemory) {
-      report.bytes_read = 0;
-      report.read_ops = 0;
-      report.io_wait_seconds = 0;
-    }
+    measure();
     return status;
   }
 
-  std::vector<pipeline::StageStats> LiveStats() const override {
-    absl::MutexLock lock(&mutex_);
-    if (running_ == nullptr) return {};
-    return running_->Stats();
-  }
-
  private:
-  std::shared_ptr<pipeline::Pipeline> MakePipeline(
+  std::unique_ptr<pipeline::Pipeline> MakePipeline(
       const Pass& pass, const std::vector<store::NodeId>& seeds) {
     std::vector<std::unique_ptr<sample::NeighborSampler>> samplers;
     for (int i = 0; i < options_.samplers; ++i) {
@@ -178,12 +175,6 @@ class AddressableStrategy final : public Strategy {
     return absl::OkStatus();
   }
 
-  void SetRunning(std::shared_ptr<pipeline::Pipeline> pipeline)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    running_ = std::move(pipeline);
-  }
-
   const store::Residency residency_;
   const PipelineOptions options_;
   const Clock& clock_;
@@ -191,8 +182,6 @@ class AddressableStrategy final : public Strategy {
   std::unique_ptr<store::LoadedTopology> topology_;
   std::unique_ptr<store::LoadedFeatures> features_;
   BufferPool buffers_;
-  mutable absl::Mutex mutex_;
-  std::shared_ptr<pipeline::Pipeline> running_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Refuses to load what this machine has no memory for.
