@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
+#include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/file_system.h"
 #include "engine/store/range_sorter.h"
@@ -19,7 +20,9 @@
 // 3. Otherwise distribute: read all edges again and append each, through a
 //    buffer per range, to its range's extent of the scratch file, whose place
 //    the counts tell. A stable distribution, as the sort is.
-// 4. Sort range after range from the scratch file; remove it.
+// 4. Sort range after range from the scratch file, checking its checksum at
+// each
+//    pass; remove the file.
 // The memory limit is spent on: an eighth each for blocks of edges and for the
 // counts of slices, a quarter each for the buffers of step 3 and for a sort.
 
@@ -67,14 +70,11 @@ class Distributor {
         num_nodes_(num_nodes),
         shift_(slices.shift),
         buffers_(ranges.size()),
-        offsets_(ranges.size()),
-        ends_(ranges.size()) {
-    uint64_t offset = 0;
+        written_(ranges.size()) {
+    int64_t first_edge = 0;
     for (size_t i = 0; i < ranges.size(); ++i) {
-      offsets_[i] = offset;
-      offset += static_cast<uint64_t>(ranges[i].num_edges *
-                                      ScratchEdgeBytes(num_nodes));
-      ends_[i] = offset;
+      extents_.push_back({first_edge, ranges[i].num_edges, 0});
+      first_edge += ranges[i].num_edges;
       const auto covered = static_cast<size_t>(
           (ranges[i].num_nodes + (int64_t{1} << shift_) - 1) >> shift_);
       range_of_slice_.insert(range_of_slice_.end(), covered,
@@ -97,7 +97,8 @@ class Distributor {
     for (std::vector<std::byte>& buffer : buffers_) {
       buffer.reserve(buffer_bytes_);
     }
-    return file_->Allocate(ends_.back());
+    const ScratchExtent& last = extents_.back();
+    return file_->Allocate(Bytes(last.first_edge + last.num_edges));
   }
 
   absl::Status Add(const EdgeBlock& block) {
@@ -113,23 +114,36 @@ class Distributor {
     return absl::OkStatus();
   }
 
-  absl::Status Finish() {
+  /// Where the edges of each range are now.
+  absl::StatusOr<std::vector<ScratchExtent>> Finish() {
     for (size_t range = 0; range < buffers_.size(); ++range) {
       HEARTH_RETURN_IF_ERROR(Flush(range));
-      if (offsets_[range] != ends_[range]) return ChangedError();
+      if (written_[range] != Bytes(extents_[range].num_edges)) {
+        return ChangedError();
+      }
     }
-    return file_->Close();
+    HEARTH_RETURN_IF_ERROR(file_->Close());
+    return std::move(extents_);
   }
 
  private:
   absl::Status Flush(size_t range) {
     std::vector<std::byte>& buffer = buffers_[range];
+    ScratchExtent& extent = extents_[range];
     // More edges than were counted would run into the next range's.
-    if (offsets_[range] + buffer.size() > ends_[range]) return ChangedError();
-    HEARTH_RETURN_IF_ERROR(file_->Write(offsets_[range], buffer));
-    offsets_[range] += buffer.size();
+    if (written_[range] + buffer.size() > Bytes(extent.num_edges)) {
+      return ChangedError();
+    }
+    HEARTH_RETURN_IF_ERROR(
+        file_->Write(Bytes(extent.first_edge) + written_[range], buffer));
+    extent.crc32c = Crc32c(buffer, extent.crc32c);
+    written_[range] += buffer.size();
     buffer.clear();
     return absl::OkStatus();
+  }
+
+  uint64_t Bytes(int64_t num_edges) const {
+    return static_cast<uint64_t>(num_edges * ScratchEdgeBytes(num_nodes_));
   }
 
   static absl::Status ChangedError() {
@@ -142,8 +156,8 @@ class Distributor {
   const int shift_;
   uint64_t buffer_bytes_ = 0;
   std::vector<std::vector<std::byte>> buffers_;
-  std::vector<uint64_t> offsets_;
-  std::vector<uint64_t> ends_;
+  std::vector<ScratchExtent> extents_;
+  std::vector<uint64_t> written_;
   std::vector<uint32_t> range_of_slice_;
 };
 
@@ -151,10 +165,10 @@ uint64_t BytesOfEdges(int64_t count) {
   return static_cast<uint64_t>(count) * 2 * sizeof(int64_t);
 }
 
-absl::Status Distribute(ImportContext& context, EdgeSource& edges,
-                        int64_t num_nodes, const Slices& slices,
-                        const std::vector<NodeRange>& ranges,
-                        const std::string& scratch_path) {
+absl::StatusOr<std::vector<ScratchExtent>> Distribute(
+    ImportContext& context, EdgeSource& edges, int64_t num_nodes,
+    const Slices& slices, const std::vector<NodeRange>& ranges,
+    const std::string& scratch_path) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
                           context.files().Create(scratch_path));
   Distributor distributor(std::move(file), num_nodes, slices, ranges);
@@ -166,22 +180,6 @@ absl::Status Distribute(ImportContext& context, EdgeSource& edges,
   return distributor.Finish();
 }
 
-absl::Status SortFromScratch(ImportContext& context, int64_t num_nodes,
-                             const std::vector<NodeRange>& ranges,
-                             const std::string& scratch_path,
-                             RangeSorter& sorter) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
-                          context.files().OpenForRead(scratch_path));
-  int64_t first_edge = 0;
-  for (const NodeRange& range : ranges) {
-    const std::unique_ptr<EdgeSource> edges =
-        NewScratchEdgeSource(*file, num_nodes, first_edge, range.num_edges);
-    HEARTH_RETURN_IF_ERROR(sorter.Sort(*edges, range));
-    first_edge += range.num_edges;
-  }
-  return absl::OkStatus();
-}
-
 void BeginSorting(ImportContext& context, const std::vector<NodeRange>& ranges,
                   const SortBudget& budget) {
   uint64_t total = 0;
@@ -190,6 +188,27 @@ void BeginSorting(ImportContext& context, const std::vector<NodeRange>& ranges,
              static_cast<uint64_t>(budget.Passes(range));
   }
   context.Begin("edges", total);
+}
+
+/// Steps 3 and 4.
+absl::Status SortByRanges(ImportContext& context, EdgeSource& edges,
+                          int64_t num_nodes, const Slices& slices,
+                          const std::vector<NodeRange>& ranges,
+                          const SortBudget& budget,
+                          const std::string& scratch_path,
+                          RangeSorter& sorter) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::vector<ScratchExtent> extents,
+      Distribute(context, edges, num_nodes, slices, ranges, scratch_path));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          context.files().OpenForRead(scratch_path));
+  BeginSorting(context, ranges, budget);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const std::unique_ptr<EdgeSource> part =
+        NewScratchEdgeSource(*file, num_nodes, extents[i]);
+    HEARTH_RETURN_IF_ERROR(sorter.Sort(*part, ranges[i]));
+  }
+  return context.files().RemoveTree(scratch_path);
 }
 
 }  // namespace
@@ -203,24 +222,23 @@ absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
   const SortBudget budget{SizeOf(IndexType(num_nodes)),
                           static_cast<int64_t>(limit / 4)};
   const std::vector<NodeRange> ranges = JoinRanges(slices.ranges, budget);
+  for (const NodeRange& range : ranges) {
+    HEARTH_RETURN_IF_ERROR(budget.Check(range));
+  }
+  const int64_t num_edges = edges.num_edges();
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<CscWriter> writer,
-      CscWriter::Create(context.files(), place, num_nodes, edges.num_edges()));
+      CscWriter::Create(context.files(), place, num_nodes, num_edges));
   const std::unique_ptr<RangeSorter> sorter =
       NewRangeSorter(context, budget, *writer);
   if (ranges.size() == 1) {
     BeginSorting(context, ranges, budget);
     HEARTH_RETURN_IF_ERROR(sorter->Sort(edges, ranges[0]));
   } else {
-    const std::string scratch_path = io::JoinPath(place.folder, kScratchName);
     HEARTH_RETURN_IF_ERROR(
-        Distribute(context, edges, num_nodes, slices, ranges, scratch_path));
-    BeginSorting(context, ranges, budget);
-    HEARTH_RETURN_IF_ERROR(
-        SortFromScratch(context, num_nodes, ranges, scratch_path, *sorter));
-    HEARTH_RETURN_IF_ERROR(context.files().RemoveTree(scratch_path));
+        SortByRanges(context, edges, num_nodes, slices, ranges, budget,
+                     io::JoinPath(place.folder, kScratchName), *sorter));
   }
-  const int64_t num_edges = edges.num_edges();
   HEARTH_RETURN_IF_ERROR(
       writer->AppendOffsets(absl::MakeConstSpan(&num_edges, 1)));
   return writer->Finish();

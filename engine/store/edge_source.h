@@ -51,12 +51,20 @@ int64_t ScratchEdgeBytes(int64_t num_nodes);
 void AppendScratchEdge(int64_t num_nodes, int64_t source, int64_t destination,
                        std::vector<std::byte>& out);
 
-/// `num_edges` edges in a scratch file, from the `first_edge`th on. `file`
-/// must outlive it.
+/// Where edges lie in a scratch file.
+struct ScratchExtent {
+  int64_t first_edge = 0;
+  int64_t num_edges = 0;
+  /// CRC32C of their bytes.
+  uint32_t crc32c = 0;
+};
+
+/// The edges of an extent, to be read from the first to the last, each time:
+/// the last block of a pass is DATA_LOSS if they are not those that were
+/// written. `file` must outlive it.
 std::unique_ptr<EdgeSource> NewScratchEdgeSource(io::ReadableFile& file,
                                                  int64_t num_nodes,
-                                                 int64_t first_edge,
-                                                 int64_t num_edges);
+                                                 const ScratchExtent& extent);
 
 }  // namespace hearth::store
 

@@ -198,13 +198,13 @@ Manifest ParseFields(JsonFields& fields) {
     manifest.node_types.push_back(ParseNodeType(type));
     fields.Absorb(type);
   }
+  CheckNames(manifest.node_types, fields, "node_types");
+  Require(!manifest.node_types.empty(), fields, "node_types", "is empty");
   for (JsonFields& type : fields.Objects("edge_types")) {
     manifest.edge_types.push_back(ParseEdgeType(manifest, type));
     fields.Absorb(type);
   }
-  CheckNames(manifest.node_types, fields, "node_types");
   CheckNames(manifest.edge_types, fields, "edge_types");
-  Require(!manifest.node_types.empty(), fields, "node_types", "is empty");
   manifest.transforms = fields.Strings("transforms");
   return manifest;
 }

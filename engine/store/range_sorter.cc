@@ -36,7 +36,6 @@ class CountingSorter final : public RangeSorter {
 
   absl::Status Sort(EdgeSource& edges, const NodeRange& range) override {
     const int64_t window = budget_.WindowEdges(range.num_nodes);
-    if (window <= 0) return TooManyNodes(range);
     HEARTH_RETURN_IF_ERROR(Count(edges, range));
     HEARTH_RETURN_IF_ERROR(WriteOffsets());
     for (int64_t begin = 0; begin < range.num_edges; begin += window) {
@@ -113,13 +112,6 @@ class CountingSorter final : public RangeSorter {
     positions_[0] = 0;
   }
 
-  absl::Status TooManyNodes(const NodeRange& range) const {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "sorting the edges of ", range.num_nodes, " nodes needs ",
-        FormatByteSize(SortBudget::PositionBytes(range.num_nodes)),
-        ", the import's memory limit leaves ", FormatByteSize(budget_.bytes)));
-  }
-
   ImportContext& context_;
   const SortBudget budget_;
   CscWriter& writer_;
@@ -141,6 +133,17 @@ int64_t SortBudget::WindowEdges(int64_t num_nodes) const {
 bool SortBudget::Fits(const NodeRange& range) const {
   return PositionBytes(range.num_nodes) <= bytes &&
          range.num_edges <= WindowEdges(range.num_nodes);
+}
+
+absl::Status SortBudget::Check(const NodeRange& range) const {
+  const int64_t window = std::min<int64_t>(range.num_edges, 1);
+  const int64_t needed = PositionBytes(range.num_nodes) + window * index_bytes;
+  if (needed <= bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("sorting the edges of ", range.num_nodes, " nodes needs ",
+                   FormatByteSize(static_cast<uint64_t>(needed)),
+                   ", the import's memory limit leaves ",
+                   FormatByteSize(static_cast<uint64_t>(bytes))));
 }
 
 int64_t SortBudget::Passes(const NodeRange& range) const {

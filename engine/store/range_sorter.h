@@ -35,6 +35,9 @@ struct SortBudget {
   int64_t WindowEdges(int64_t num_nodes) const;
   /// Whether all edges of the range fit at once.
   bool Fits(const NodeRange& range) const;
+  /// RESOURCE_EXHAUSTED, with the numbers, if the range cannot be sorted at
+  /// all.
+  absl::Status Check(const NodeRange& range) const;
   /// Times that the range's edges are read to sort it.
   int64_t Passes(const NodeRange& range) const;
 };
@@ -57,8 +60,8 @@ class RangeSorter {
 
   /// `edges` holds exactly the edges into the nodes of `range`, which follows
   /// the range before. Edges of one node keep their order.
-  /// RESOURCE_EXHAUSTED, with the numbers, if not even the positions fit;
   /// FAILED_PRECONDITION if the edges change between two passes.
+  /// REQUIRES: the budget's Check of the range is OK.
   virtual absl::Status Sort(EdgeSource& edges, const NodeRange& range) = 0;
 };
 

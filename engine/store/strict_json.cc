@@ -149,7 +149,10 @@ std::vector<int64_t> JsonFields::NonNegativeInts(const char* key) {
   const json* field = Find(key);
   if (field == nullptr) return {};
   std::vector<int64_t> values;
-  if (!field->is_array()) Fail(key, "is not an array");
+  if (!field->is_array()) {
+    Fail(key, "is not an array");
+    return {};
+  }
   for (const json& item : *field) {
     const auto* value = item.get_ptr<const json::number_unsigned_t*>();
     if (value == nullptr || *value > static_cast<uint64_t>(INT64_MAX)) {
@@ -165,7 +168,10 @@ std::vector<std::string> JsonFields::Strings(const char* key) {
   const json* field = Find(key);
   if (field == nullptr) return {};
   std::vector<std::string> values;
-  if (!field->is_array()) Fail(key, "is not an array");
+  if (!field->is_array()) {
+    Fail(key, "is not an array");
+    return {};
+  }
   for (const json& item : *field) {
     const auto* value = item.get_ptr<const json::string_t*>();
     if (value == nullptr) {

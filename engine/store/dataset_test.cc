@@ -1,0 +1,312 @@
+#include "engine/store/dataset.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/faulty_file_system.h"
+#include "engine/store/numpy_folder.h"
+#include "engine/store/numpy_import.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr int64_t kRows = 700;
+constexpr int64_t kDim = 31;
+
+/// Values that differ in every block.
+std::vector<float> Values() {
+  std::vector<float> values(kRows * kDim);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  return values;
+}
+
+class DatasetTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("node_feat.npy",
+                  {.shape = "(700, 31)", .data = Raw(Values())});
+    folder_.Write(
+        "node_label.npy",
+        {.descr = "|i1", .shape = "(700,)", .data = std::string(kRows, '\1')});
+  }
+
+  void Import(bool in_place = false) {
+    NumpyImportOptions options;
+    options.source = folder_.path();
+    options.name = "test";
+    options.destination = folder_.Destination();
+    options.in_place = in_place;
+    const auto result =
+        ImportNumpyFolder(io::FileSystem::Posix(), options, nullptr, {});
+    ASSERT_TRUE(result.ok()) << result.status();
+  }
+
+  std::unique_ptr<Dataset> Open() {
+    auto dataset = Dataset::Open(files_, folder_.Destination());
+    EXPECT_TRUE(dataset.ok()) << dataset.status();
+    return *std::move(dataset);
+  }
+
+  std::string File(const std::string& name) {
+    return folder_.Destination() + "/" + name;
+  }
+
+  /// Flips a bit of a file of the dataset.
+  void Damage(const std::string& path, uint64_t offset) {
+    std::string bytes = *io::ReadWholeFile(files_, path, 1 << 20);
+    bytes[offset] ^= 4;
+    auto file = *files_.Create(path);
+    ASSERT_TRUE(
+        file
+            ->Append(absl::MakeConstSpan(
+                reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()))
+            .ok());
+  }
+
+  NumpyFolder folder_;
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
+};
+
+TEST_F(DatasetTest, FeaturesAreTheSameInMemoryAndMapped) {
+  for (const bool in_place : {false, true}) {
+    Import(in_place);
+    const auto dataset = Open();
+    for (const auto residency : {Residency::kMemory, Residency::kMapped}) {
+      const auto features = dataset->LoadFeatures(residency);
+      ASSERT_TRUE(features.ok()) << features.status();
+      EXPECT_EQ((*features)->num_rows(), kRows);
+      EXPECT_EQ((*features)->row_bytes(), kDim * 4);
+      EXPECT_EQ(
+          std::memcmp((*features)->rows(), Values().data(), kRows * kDim * 4),
+          0);
+    }
+    ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
+  }
+}
+
+TEST_F(DatasetTest, RowsInMemoryAreAligned) {
+  Import();
+  const auto features = *Open()->LoadFeatures(Residency::kMemory);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(features->rows()) % 64, 0u);
+}
+
+TEST_F(DatasetTest, RowsOnDiskBeginAtAPage) {
+  Import();
+  EXPECT_EQ(Open()->manifest().node_types[0].features.data_offset, 4096u);
+}
+
+TEST_F(DatasetTest, WhatIsLoadedOutlivesTheDataset) {
+  Import();
+  auto dataset = Open();
+  const auto topology = *dataset->LoadTopology(Residency::kMapped);
+  const auto features = *dataset->LoadFeatures(Residency::kMapped);
+  dataset.reset();
+  EXPECT_EQ(topology->view().num_edges(), 7);
+  EXPECT_EQ(topology->view().InDegree(2), 4);
+  EXPECT_NE(features->rows(), nullptr);
+}
+
+// ---- Opening
+
+TEST_F(DatasetTest, WithoutAManifestThereIsNoDataset) {
+  EXPECT_TRUE(
+      absl::IsNotFound(Dataset::Open(files_, folder_.Destination()).status()));
+}
+
+TEST_F(DatasetTest, ADamagedManifestIsDataLoss) {
+  Import();
+  Damage(File("manifest.json"), 100);
+  const absl::Status status =
+      Dataset::Open(files_, folder_.Destination()).status();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("manifest.json"));
+}
+
+class ChangedFileTest : public DatasetTest,
+                        public testing::WithParamInterface<const char*> {};
+
+TEST_P(ChangedFileTest, IsNoticedAtOpenAndLater) {
+  Import();
+  const auto dataset = Open();
+  EXPECT_TRUE(dataset->CheckUnchanged().ok());
+  const std::string path = File(GetParam());
+  const auto expect_changed = [&](const char* what) {
+    for (const absl::Status& status :
+         {dataset->CheckUnchanged(),
+          Dataset::Open(files_, folder_.Destination()).status()}) {
+      EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+      EXPECT_THAT(std::string(status.message()), HasSubstr(what));
+    }
+  };
+  ASSERT_TRUE(io::WriteFileAtomically(files_, path, "short").ok());
+  expect_changed("it has 5 bytes instead of");
+  ASSERT_TRUE(files_.RemoveTree(path).ok());
+  expect_changed("it is gone");
+  ASSERT_TRUE(files_.CreateDirectory(path).ok());
+  expect_changed("it is no regular file");
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, ChangedFileTest,
+                         testing::Values("node.features.npy",
+                                         "node.features.npy.crc",
+                                         "node.labels.npy", "node.train.npy",
+                                         "node.valid.npy", "node.test.npy.crc",
+                                         "edge.indptr.npy",
+                                         "edge.indices.npy"));
+
+TEST_F(DatasetTest, ATouchedFileInPlaceIsNoticed) {
+  Import(/*in_place=*/true);
+  const auto dataset = Open();
+  folder_.Write("node_feat.npy", folder_.Read("node_feat.npy"));
+  const absl::Status status = dataset->CheckUnchanged();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("modification time"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node_feat.npy"));
+}
+
+TEST_F(DatasetTest, AChangedHeaderInPlaceIsNoticed) {
+  Import(/*in_place=*/true);
+  // Every read of a header is damaged; the manifest is read before.
+  const auto dataset = Open();
+  files_.Inject({.for_good = true, .effect = io::Effect::kCorruptRead});
+  const absl::Status status = dataset->CheckUnchanged();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("header"));
+}
+
+TEST_F(DatasetTest, FaultsWhileOpeningAreReported) {
+  Import(/*in_place=*/true);
+  bool hit = true;
+  for (int64_t nth = 1; hit; ++nth) {
+    files_.Inject({.nth = nth});
+    const absl::Status status =
+        Dataset::Open(files_, folder_.Destination()).status();
+    hit = files_.hits() > 0;
+    EXPECT_EQ(absl::IsUnavailable(status), hit) << status;
+  }
+}
+
+// ---- Checksums
+
+TEST_F(DatasetTest, DamagedFeaturesAreNamedByFileAndBlock) {
+  Import();
+  const auto dataset = Open();
+  Damage(File("node.features.npy"), 4096 + 3 * 4096 + 17);
+  const absl::Status status =
+      dataset->LoadFeatures(Residency::kMemory).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("node.features.npy: block 3 at byte 16384"));
+  // A mapping is not verified.
+  EXPECT_TRUE(dataset->LoadFeatures(Residency::kMapped).ok());
+}
+
+TEST_F(DatasetTest, TheLastShortBlockIsVerifiedToo) {
+  Import();
+  const auto dataset = Open();
+  Damage(File("node.features.npy"), 4096 + kRows * kDim * 4 - 1);
+  const absl::Status status =
+      dataset->LoadFeatures(Residency::kMemory).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("block 21"));
+}
+
+TEST_F(DatasetTest, SwappedBlocksAreNoticed) {
+  Import();
+  const auto dataset = Open();
+  std::string bytes =
+      *io::ReadWholeFile(files_, File("node.features.npy"), 1 << 20);
+  const std::string first = bytes.substr(4096, 4096);
+  bytes.replace(4096, 4096, bytes.substr(8192, 4096));
+  bytes.replace(8192, 4096, first);
+  ASSERT_TRUE(
+      io::WriteFileAtomically(files_, File("node.features.npy"), bytes).ok());
+  EXPECT_TRUE(
+      absl::IsDataLoss(dataset->LoadFeatures(Residency::kMemory).status()));
+}
+
+TEST_F(DatasetTest, DamageOnTheWayIsReadAgain) {
+  Import();
+  const auto dataset = Open();
+  bool hit = true;
+  for (int64_t nth = 1; hit; ++nth) {
+    files_.Inject({.nth = nth, .effect = io::Effect::kCorruptRead});
+    const auto features = dataset->LoadFeatures(Residency::kMemory);
+    hit = files_.hits() > 0;
+    ASSERT_TRUE(features.ok()) << features.status();
+    EXPECT_EQ(
+        std::memcmp((*features)->rows(), Values().data(), kRows * kDim * 4), 0);
+  }
+}
+
+struct DamagedFile {
+  const char* name;
+  uint64_t offset;
+};
+
+class DamagedFileTest : public DatasetTest,
+                        public testing::WithParamInterface<DamagedFile> {};
+
+TEST_P(DamagedFileTest, IsDataLossWhenItsArrayIsLoaded) {
+  Import();
+  const auto dataset = Open();
+  Damage(File(GetParam().name), GetParam().offset);
+  const std::vector<absl::Status> statuses = {
+      dataset->LoadTopology(Residency::kMemory).status(),
+      dataset->LoadFeatures(Residency::kMemory).status(),
+      dataset->LoadLabels().status(), dataset->LoadSplit().status()};
+  int failed = 0;
+  for (const absl::Status& status : statuses) {
+    if (status.ok()) continue;
+    ++failed;
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().name));
+  }
+  EXPECT_EQ(failed, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, DamagedFileTest,
+                         testing::Values(DamagedFile{"node.features.npy.crc",
+                                                     5},
+                                         DamagedFile{"node.labels.npy", 200},
+                                         DamagedFile{"node.train.npy", 128},
+                                         DamagedFile{"node.valid.npy", 130},
+                                         DamagedFile{"node.test.npy.crc", 0},
+                                         DamagedFile{"edge.indptr.npy", 140},
+                                         DamagedFile{"edge.indices.npy", 128}));
+
+TEST_F(DatasetTest, AMappedTopologyThatDoesNotSpanItsEdgesIsDataLoss) {
+  Import();
+  const auto dataset = Open();
+  Damage(File("edge.indptr.npy"), 128);
+  EXPECT_TRUE(
+      absl::IsDataLoss(dataset->LoadTopology(Residency::kMapped).status()));
+}
+
+TEST_F(DatasetTest, FaultsWhileLoadingAreReported) {
+  Import();
+  const auto dataset = Open();
+  for (const auto residency : {Residency::kMemory, Residency::kMapped}) {
+    bool hit = true;
+    for (int64_t nth = 1; hit; ++nth) {
+      files_.Inject({.nth = nth});
+      const absl::Status topology = dataset->LoadTopology(residency).status();
+      const absl::Status features = dataset->LoadFeatures(residency).status();
+      hit = files_.hits() > 0;
+      EXPECT_EQ(topology.ok() && features.ok(), !hit);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::store
