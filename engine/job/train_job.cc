@@ -70,6 +70,7 @@ class TrainRun {
     HEARTH_RETURN_IF_ERROR(Prepare());
     HEARTH_RETURN_IF_ERROR(Resume());
     observer_.OnRunning();
+    LogStart();
     absl::StatusOr<TrainReport> report = TrainAndTest();
     if (absl::IsCancelled(report.status())) {
       HEARTH_RETURN_IF_ERROR(WriteState());
@@ -144,6 +145,18 @@ class TrainRun {
     return absl::OkStatus();
   }
 
+  void LogStart() {
+    const store::Manifest& manifest = dataset_->manifest();
+    observer_.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
+                        "batches an epoch",
+                        manifest.name, manifest.fingerprint,
+                        strategy::Name(options_.data.strategy), num_train_,
+                        strategy::NumBatches(num_train_,
+                                             options_.data.batch_size)));
+  }
+
   bool StoppedEarly() const {
     return options_.patience > 0 && state_.best_epoch > 0 &&
            state_.epoch - state_.best_epoch >= options_.patience;
@@ -165,6 +178,13 @@ class TrainRun {
     metrics_.OnEpoch(report.valid_accuracy.value_or(-1));
     HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
     observer_.OnEpoch(report);
+    if (StoppedEarly()) {
+      observer_.OnLog(
+          Severity::kInfo,
+          absl::StrFormat("no better validation accuracy for %d epochs: "
+                          "keeping epoch %d",
+                          options_.patience, state_.best_epoch));
+    }
     return absl::OkStatus();
   }
 
