@@ -41,8 +41,7 @@ class SpecChecker {
         CheckExport(*spec.mutable_export_());
         break;
       case v1::JobSpec::KIND_NOT_SET:
-        violations_.Add("spec.kind",
-                        "one of import, train, export must be set");
+        violations_.Add("spec.kind", "must be one of import, train, export");
     }
     // What is not there yet is told apart from what is wrong.
     return unimplemented_.empty()
@@ -116,7 +115,7 @@ class SpecChecker {
            SpecLimits::kMaxEpochs);
     CheckFanouts(*data.mutable_neighbor());
     if (data.strategy_case() == v1::DataSpec::STRATEGY_NOT_SET) {
-      violations_.Add("train.data.strategy", "one of memory, mmap must be set");
+      violations_.Add("train.data.strategy", "must be one of memory, mmap");
     }
   }
 
@@ -173,7 +172,7 @@ class SpecChecker {
         break;
       case v1::TrainSpec::MODEL_NOT_SET:
         violations_.Add("train.trains[0].model",
-                        "one of sage, gcn, gat, none must be set");
+                        "must be one of sage, gcn, gat, none");
     }
   }
 

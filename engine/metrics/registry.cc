@@ -3,6 +3,7 @@
 // and is taken before `mutex_`, never after.
 #include "engine/metrics/registry.h"
 
+#include <netinet/in.h>
 #include <prometheus/collectable.h>
 #include <prometheus/counter.h>
 #include <prometheus/exposer.h>
@@ -11,10 +12,13 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <exception>
+#include <future>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +31,7 @@ namespace {
 // Two half-open connections block the default two threads for good.
 constexpr char kHttpThreads[] = "8";
 constexpr char kHttpRequestTimeoutMs[] = "1500";
+constexpr std::chrono::milliseconds kKnockInterval{5};
 
 // The series of one type (prometheus::Counter, ...). Thread-safe.
 template <typename Metric>
@@ -162,8 +167,24 @@ class CollectHookImpl final : public CollectHook {
   const std::function<void()> hook_;
 };
 
+// Opens and closes a connection to a port of this machine.
+void Knock(int port) {
+  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (connection < 0) return;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // Whether it succeeds does not matter: the HTTP server has then ended.
+  static_cast<void>(connect(connection, reinterpret_cast<sockaddr*>(&address),
+                            sizeof(address)));
+  close(connection);
+}
+
 class RegistryImpl final : public Registry {
  public:
+  ~RegistryImpl() override { StopServing(); }
+
   std::unique_ptr<Counter> NewCounter(const std::string& name,
                                       const std::string& help,
                                       const Labels& labels) override {
@@ -216,6 +237,18 @@ class RegistryImpl final : public Registry {
   }
 
  private:
+  // The HTTP server looks whether it shall end when a connection comes, or
+  // every two seconds; so connections are made until it has.
+  void StopServing() {
+    if (exposer_ == nullptr) return;
+    const int port = exposer_->GetListeningPorts().front();
+    const std::future<void> end =
+        std::async(std::launch::async, [this] { exposer_.reset(); });
+    while (end.wait_for(kKnockInterval) != std::future_status::ready) {
+      Knock(port);
+    }
+  }
+
   template <typename Metric, typename Builder>
   prometheus::Family<Metric>& Family(Builder builder, const std::string& name,
                                      const std::string& help) {
@@ -226,7 +259,7 @@ class RegistryImpl final : public Registry {
   SeriesSet<prometheus::Counter> counters_;
   SeriesSet<prometheus::Gauge> gauges_;
   SeriesSet<prometheus::Histogram> histograms_;
-  // Last, so that nobody collects any more when the others go.
+  // Goes first, so that nobody collects any more when the others go.
   std::unique_ptr<prometheus::Exposer> exposer_;
 };
 

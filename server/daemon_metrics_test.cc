@@ -1,0 +1,69 @@
+#include "server/daemon_metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "server/version.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class DaemonMetricsTest : public testing::Test {
+ protected:
+  DaemonMetricsTest() {
+    std::filesystem::remove_all(path_);
+    data_dir_ = *DataDir::Open(files_, path_);
+    store_ = *JobStore::Open(data_dir_->DatabasePath(), Clock::Real(),
+                             [](const std::string&) {});
+  }
+
+  const std::string path_ = testing::TempDir() + "/daemon_metrics_test";
+  io::FileSystem& files_ = io::FileSystem::Posix();
+  const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  std::unique_ptr<DataDir> data_dir_;
+  std::unique_ptr<JobStore> store_;
+};
+
+TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
+  const auto daemon =
+      NewDaemonMetrics(*registry_, *store_, files_, *data_dir_, "2.11.0");
+  EXPECT_THAT(registry_->Text(), HasSubstr("hearth_jobs{state=\"queued\"} 0"));
+  v1::JobSpec spec;
+  spec.mutable_import()->set_name("a");
+  ASSERT_TRUE(store_->Submit("", spec).ok());
+  const std::string text = registry_->Text();
+  EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"queued\"} 1"));
+  EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"failed\"} 0"));
+  EXPECT_THAT(text, HasSubstr(absl::StrCat("version=\"", kVersion, "\"")));
+  EXPECT_THAT(text, HasSubstr("torch=\"2.11.0\""));
+  EXPECT_THAT(text,
+              HasSubstr("hearth_process_memory_bytes{kind=\"anonymous\"}"));
+  EXPECT_THAT(text, HasSubstr("hearth_data_dir_free_bytes"));
+}
+
+TEST_F(DaemonMetricsTest, SeriesGoWithTheOwner) {
+  NewDaemonMetrics(*registry_, *store_, files_, *data_dir_, "");
+  EXPECT_EQ(registry_->Text(), "");
+}
+
+TEST_F(DaemonMetricsTest, PromtoolAcceptsThem) {
+  if (std::system("command -v promtool >/dev/null") != 0) {
+    GTEST_SKIP() << "promtool is not installed";
+  }
+  const auto daemon =
+      NewDaemonMetrics(*registry_, *store_, files_, *data_dir_, "2.11.0");
+  const std::string file = path_ + "/metrics.txt";
+  std::ofstream(file) << registry_->Text();
+  EXPECT_EQ(std::system(absl::StrCat("promtool check metrics <", file).c_str()),
+            0);
+}
+
+}  // namespace
+}  // namespace hearth::server
