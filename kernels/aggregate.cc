@@ -23,31 +23,66 @@ constexpr int kRowsPerPass = 4;
 constexpr int64_t kPrefetchBytes = 256;
 
 // out[c] += weights[0] * rows[0][c] + weights[1] * rows[1][c] + ..., added in
-// that order, for as many columns as are left from `column` in whole vectors of
-// D. Returns the first column not done.
-template <int kRows, class D>
-HWY_INLINE int64_t AddWeighted(D d, const float* const* rows,
-                               const float* weights, int64_t column,
-                               int64_t width, float* HWY_RESTRICT out) {
+// that order, for as many columns from `column` on as fill vectors of D.
+// Returns the first column not done. Written out for four rows, since the
+// compiler would loop over them within each vector.
+template <class D>
+HWY_INLINE int64_t AddFour(D d, const float* const* rows, const float* weights,
+                           int64_t column, int64_t width,
+                           float* HWY_RESTRICT out) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto weight0 = hn::Set(d, weights[0]);
+  const auto weight1 = hn::Set(d, weights[1]);
+  const auto weight2 = hn::Set(d, weights[2]);
+  const auto weight3 = hn::Set(d, weights[3]);
+  const float* HWY_RESTRICT row0 = rows[0];
+  const float* HWY_RESTRICT row1 = rows[1];
+  const float* HWY_RESTRICT row2 = rows[2];
+  const float* HWY_RESTRICT row3 = rows[3];
   for (; column + lanes <= width; column += lanes) {
     auto sum = hn::LoadU(d, out + column);
-    for (int k = 0; k < kRows; ++k) {
-      sum = hn::MulAdd(hn::Set(d, weights[k]), hn::LoadU(d, rows[k] + column),
-                       sum);
-    }
+    sum = hn::MulAdd(weight0, hn::LoadU(d, row0 + column), sum);
+    sum = hn::MulAdd(weight1, hn::LoadU(d, row1 + column), sum);
+    sum = hn::MulAdd(weight2, hn::LoadU(d, row2 + column), sum);
+    sum = hn::MulAdd(weight3, hn::LoadU(d, row3 + column), sum);
     hn::StoreU(sum, d, out + column);
   }
   return column;
 }
 
+// The same for one row.
+template <class D>
+HWY_INLINE int64_t AddOne(D d, const float* row, float weight, int64_t column,
+                          int64_t width, float* HWY_RESTRICT out) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto weights = hn::Set(d, weight);
+  for (; column + lanes <= width; column += lanes) {
+    hn::StoreU(hn::MulAdd(weights, hn::LoadU(d, row + column),
+                          hn::LoadU(d, out + column)),
+               d, out + column);
+  }
+  return column;
+}
+
+// Adds groups of `width` columns of kRows rows: in the widest vectors, then in
+// vectors of four, since heads are often narrow, then one by one.
 template <int kRows>
-HWY_INLINE void AddWeightedGroup(const float* const* rows, const float* weights,
-                                 int64_t width, float* HWY_RESTRICT out) {
-  const int64_t column = AddWeighted<kRows>(hn::ScalableTag<float>(), rows,
-                                            weights, 0, width, out);
-  AddWeighted<kRows>(hn::CappedTag<float, 1>(), rows, weights, column, width,
-                     out);
+HWY_INLINE void AddGroup(const float* const* rows, const float* weights,
+                         int64_t width, float* out) {
+  static_assert(kRows == 1 || kRows == kRowsPerPass);
+  const hn::ScalableTag<float> widest;
+  const hn::CappedTag<float, 4> four;
+  const hn::CappedTag<float, 1> one;
+  int64_t column = 0;
+  if constexpr (kRows == 1) {
+    column = AddOne(widest, rows[0], weights[0], column, width, out);
+    column = AddOne(four, rows[0], weights[0], column, width, out);
+    AddOne(one, rows[0], weights[0], column, width, out);
+  } else {
+    column = AddFour(widest, rows, weights, column, width, out);
+    column = AddFour(four, rows, weights, column, width, out);
+    AddFour(one, rows, weights, column, width, out);
+  }
 }
 
 HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
@@ -58,20 +93,31 @@ HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
   }
 }
 
-// Weights [num_edges, heads], wherever the lists say that an edge stands.
-struct EdgeWeights {
-  const float* Of(int64_t position) const {
-    return values + (edges == nullptr ? position : edges[position]) * heads;
+// Where the weights [heads] of the edge at a position of the lists are: at its
+// own place, or where lists.edges says. Two types, because the compiler makes
+// masked loads of a choice per edge, and those through a null pointer, though
+// masked, are slow beyond measure.
+struct OwnPlace {
+  const float* operator()(int64_t position) const {
+    return weights + position * heads;
   }
-  const int64_t* edges;
-  const float* values;
+  const float* weights;
   int64_t heads;
 };
 
+struct MappedPlace {
+  const float* operator()(int64_t position) const {
+    return weights + edges[position] * heads;
+  }
+  const float* weights;
+  int64_t heads;
+  const int64_t* edges;
+};
+
 // Adds the kRows edges from `position` on to an output row, head by head.
-template <int kRows>
+template <int kRows, class Place>
 HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
-                         const EdgeWeights& edge_weights, const float* source,
+                         const Place& place, const float* source,
                          HeadShape shape, float* out) {
   const int64_t width = shape.heads * shape.channels;
   const float* rows[kRows];
@@ -79,19 +125,19 @@ HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
   float weights[kRows];
   for (int k = 0; k < kRows; ++k) {
     rows[k] = source + indices[position + k] * width;
-    head_weights[k] = edge_weights.Of(position + k);
+    head_weights[k] = place(position + k);
   }
   for (int64_t head = 0; head < shape.heads; ++head) {
     for (int k = 0; k < kRows; ++k) weights[k] = head_weights[k][head];
-    AddWeightedGroup<kRows>(rows, weights, shape.channels, out);
+    AddGroup<kRows>(rows, weights, shape.channels, out);
     for (int k = 0; k < kRows; ++k) rows[k] += shape.channels;
     out += shape.channels;
   }
 }
 
-HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row,
-                       const EdgeWeights& weights, const float* source,
-                       HeadShape shape, float* out) {
+template <class Place>
+HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row, const Place& place,
+                       const float* source, HeadShape shape, float* out) {
   const int64_t width = shape.heads * shape.channels;
   std::fill_n(out, width, 0.0f);
   int64_t position = lists.indptr[row];
@@ -101,20 +147,30 @@ HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row,
     for (int64_t next = position + kRowsPerPass; next < ahead; ++next) {
       PrefetchRow(source + lists.indices[next] * width, width);
     }
-    AddEdges<kRowsPerPass>(lists.indices, position, weights, source, shape,
-                           out);
+    AddEdges<kRowsPerPass>(lists.indices, position, place, source, shape, out);
   }
   for (; position < end; ++position) {
-    AddEdges<1>(lists.indices, position, weights, source, shape, out);
+    AddEdges<1>(lists.indices, position, place, source, shape, out);
+  }
+}
+
+template <class Place>
+HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
+                        const Place& place, const float* source,
+                        HeadShape shape, float* out) {
+  const int64_t width = shape.heads * shape.channels;
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    SumRow(lists, row, place, source, shape, out + row * width);
   }
 }
 
 void WeightedSum(const EdgeLists& lists, RowRange rows, const float* weights,
                  const float* source, HeadShape shape, float* out) {
-  const EdgeWeights edge_weights{lists.edges, weights, shape.heads};
-  const int64_t width = shape.heads * shape.channels;
-  for (int64_t row = rows.begin; row < rows.end; ++row) {
-    SumRow(lists, row, edge_weights, source, shape, out + row * width);
+  if (lists.edges == nullptr) {
+    SumRows(lists, rows, OwnPlace{weights, shape.heads}, source, shape, out);
+  } else {
+    SumRows(lists, rows, MappedPlace{weights, shape.heads, lists.edges}, source,
+            shape, out);
   }
 }
 
@@ -134,6 +190,14 @@ HWY_INLINE float Dot(const float* a, const float* b, int64_t width) {
     sum0 = hn::MulAdd(hn::LoadU(d, a + column), hn::LoadU(d, b + column), sum0);
   }
   float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(sum0, sum1)));
+  const hn::CappedTag<float, 4> four;
+  const auto few = static_cast<int64_t>(hn::Lanes(four));
+  auto rest = hn::Zero(four);
+  for (; column + few <= width; column += few) {
+    rest = hn::MulAdd(hn::LoadU(four, a + column), hn::LoadU(four, b + column),
+                      rest);
+  }
+  sum += hn::GetLane(hn::SumOfLanes(four, rest));
   for (; column < width; ++column) sum += a[column] * b[column];
   return sum;
 }

@@ -20,7 +20,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Rows asked for ahead of their copy, and how much of each; the processor's own
 // prefetcher follows from there.
-constexpr int64_t kRowsAhead = 4;
+constexpr int64_t kRowsAhead = 8;
 constexpr int64_t kPrefetchBytes = 512;
 
 // Widening of elements one by one and in vectors, which do what WidenFloat16
