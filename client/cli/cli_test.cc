@@ -236,10 +236,27 @@ TEST_F(CliTest, JobLogsStopAtTheNewestEvent) {
          {client::StateEvent(v1::RUNNING), client::LogEvent("one\x1b"),
           client::LogEvent("two")});
   EXPECT_EQ(Run({"job", "logs", "a"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("info: running\n"));
   EXPECT_THAT(out_.str(), HasSubstr("info: one\\x1b\n"));
   EXPECT_EQ(Run({"job", "logs", "a", "--output", "json"}), kExitDone);
+  EXPECT_EQ(Json()["lines"].size(), 3);
+  EXPECT_EQ(Json()["lines"][2]["text"], "two");
+}
+
+TEST_F(CliTest, JobLogsTellWhyAJobFailed) {
+  v1::JobEvent failed = client::StateEvent(v1::FAILED);
+  failed.mutable_state()->mutable_error()->set_code(15);
+  failed.mutable_state()->mutable_error()->set_message("bad\nblock");
+  v1::JobEvent epoch;
+  epoch.mutable_epoch()->set_epoch(1);
+  v1::JobEvent progress;
+  progress.mutable_progress();
+  AddJob("a", v1::FAILED, {epoch, progress, failed});
+  EXPECT_EQ(Run({"job", "logs", "a"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("info: epoch 1: loss"));
+  EXPECT_THAT(out_.str(), HasSubstr("error: failed: DATA_LOSS: bad\\nblock\n"));
+  EXPECT_EQ(Run({"job", "logs", "a", "--output", "json"}), kExitDone);
   EXPECT_EQ(Json()["lines"].size(), 2);
-  EXPECT_EQ(Json()["lines"][1]["text"], "two");
 }
 
 TEST_F(CliTest, JobCancelAndDelete) {

@@ -1,5 +1,6 @@
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,16 +57,18 @@ absl::StatusOr<int> Watch(const std::string& id, Session& session) {
   return FollowJob(session, job);
 }
 
-// The log so far: up to the newest event there is at the start.
+// The log so far, states and epochs included: up to the newest event there is
+// at the start.
 absl::StatusOr<int> Logs(const std::string& id, Session& session) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, session.client.GetJob(id));
   auto lines = nlohmann::ordered_json::array();
   const auto take = [&](const v1::JobEvent& event) {
-    if (event.has_log() && session.output == Output::kTable) {
+    const std::optional<v1::LogLine> log = LogLineOf(event);
+    if (log && session.output == Output::kTable) {
       session.environment.out << FormatTimestamp(event.time()) << "  "
-                              << LogText(event.log()) << "\n";
-    } else if (event.has_log()) {
-      auto line = client::ToJson(event.log());
+                              << LogText(*log) << "\n";
+    } else if (log) {
+      auto line = client::ToJson(*log);
       line["time"] = client::ToJson(event.time());
       lines.push_back(line);
     }

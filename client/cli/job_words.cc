@@ -51,4 +51,22 @@ std::string LogText(const v1::LogLine& log) {
   return absl::StrCat(severity, ": ", EscapeControl(log.text()));
 }
 
+std::optional<v1::LogLine> LogLineOf(const v1::JobEvent& event) {
+  if (event.has_log()) return event.log();
+  v1::LogLine line;
+  line.set_severity(v1::LogLine::INFO);
+  if (event.has_epoch()) {
+    line.set_text(EpochLine(event.epoch()));
+    return line;
+  }
+  if (!event.has_state()) return std::nullopt;
+  line.set_text(StateWord(event.state().state()));
+  if (event.state().has_error()) {
+    line.set_severity(v1::LogLine::ERROR);
+    line.set_text(
+        absl::StrCat(line.text(), ": ", ErrorText(event.state().error())));
+  }
+  return line;
+}
+
 }  // namespace hearth::cli

@@ -1,6 +1,7 @@
 #ifndef HEARTH_CLIENT_CLI_JOB_WORDS_H_
 #define HEARTH_CLIENT_CLI_JOB_WORDS_H_
 
+#include <optional>
 #include <string>
 
 #include "hearth/v1/jobs.pb.h"
@@ -21,6 +22,10 @@ std::string EpochLine(const v1::EpochReport& epoch);
 
 /// "warning: ...", escaped.
 std::string LogText(const v1::LogLine& log);
+
+/// What a job's log says of an event: its log line, or a line for a state or
+/// an epoch; nothing for progress.
+std::optional<v1::LogLine> LogLineOf(const v1::JobEvent& event);
 
 }  // namespace hearth::cli
 

@@ -26,10 +26,11 @@ def leftovers(daemon):
 
 
 def kill_imports(daemon, folder, count, moments):
-    expected = daemon.import_graph("undisturbed", folder)["report"]
-    fingerprint = daemon.json("dataset", "show", "undisturbed")["fingerprint"]
-    for number in range(count):
-        name = f"killed-{number}"
+    name = "large"
+    expected = daemon.import_graph(name, folder)["report"]
+    fingerprint = daemon.json("dataset", "show", name)["fingerprint"]
+    for _ in range(count):
+        daemon.hearth("dataset", "delete", name)
         job = daemon.json("dataset", "import", name, "--source", str(folder), "--detach")["id"]
         time.sleep(moments.uniform(0, expected["seconds"]))  # Any moment will do.
         daemon.kill()
@@ -40,7 +41,6 @@ def kill_imports(daemon, folder, count, moments):
         daemon.wait_for_state(job, "SUCCEEDED")
         assert daemon.json("dataset", "show", name)["fingerprint"] == fingerprint
         assert leftovers(daemon) == []
-        daemon.hearth("dataset", "delete", name)
 
 
 def test_kill_9_leaves_nothing_half_imported(start_daemon, large_folder):

@@ -40,9 +40,11 @@ def test_it_is_refused(daemon, tmp_path, case):
 
 
 def test_sources_that_are_no_folder(daemon, tmp_path):
-    assert_refused(daemon, tmp_path / "nowhere", "nowhere")
     (tmp_path / "file").write_text("")
-    assert_refused(daemon, tmp_path / "file", "file")
+    for source in (tmp_path / "nowhere", tmp_path / "file"):
+        refused = daemon.hearth("dataset", "import", "x", "--source", str(source), code=2)
+        assert str(source) in refused.err
+        assert names(daemon) == {"planted"}
 
 
 @pytest.mark.parametrize("kind", ["fifo", "device"])

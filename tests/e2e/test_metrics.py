@@ -37,7 +37,8 @@ def test_the_daemon_describes_itself(scraped):
     _, text = scraped
     assert value(text, "hearth_build_info") == 1
     assert value(text, "hearth_jobs", state="succeeded") >= 2
-    assert "hearth_memory_bytes" in text
+    assert value(text, "hearth_process_memory_bytes", kind="anonymous") > 0
+    assert value(text, "hearth_data_dir_free_bytes") > 0
 
 
 def test_promtool_finds_no_fault(scraped):

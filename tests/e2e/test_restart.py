@@ -92,6 +92,8 @@ def test_sigterm_checkpoints_and_the_job_goes_on(fresh, undisturbed):
     assert ended["report"]["resumes"] == 1
     # From the batch that it stopped at, not from the last epoch's end.
     assert fresh.batches_done(job) <= TOTAL_BATCHES - before
+    log = fresh.hearth("job", "logs", job).out
+    assert "stopped at epoch 2" in log and "going on from epoch 2" in log
 
 
 def test_finished_and_queued_jobs_survive(fresh):
