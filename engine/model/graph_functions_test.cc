@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <thread>
 #include <utility>
 
 #include "engine/model/matrix_product.h"
@@ -139,6 +140,17 @@ TEST(ReluDropoutTest, GradientIsScaledWhereKept) {
     const bool passes = pattern.Keeps(i) && flat[i].item<float>() > 0;
     ASSERT_EQ(gradient[i].item<float>(), passes ? 4 : 0) << i;
   }
+}
+
+// The number of threads is set for the thread that calls.
+TEST(BackwardTest, RunsOnTheCallingThread) {
+  const at::Tensor x = Values({10, 20}).requires_grad_();
+  const at::Tensor inner = x * 2;
+  std::thread::id seen;
+  inner.register_hook(
+      [&](const at::Tensor&) { seen = std::this_thread::get_id(); });
+  Linear(inner, Values({5, 20})).sum().backward();
+  EXPECT_EQ(seen, std::this_thread::get_id());
 }
 
 }  // namespace

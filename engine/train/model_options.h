@@ -61,7 +61,7 @@ struct TrainOptions {
   double dropout = 0;
   /// Seeds the initial weights and the dropout.
   uint64_t model_seed = 0;
-  /// Threads inside one operation. Part of the result: sums are split by it.
+  /// Threads inside one operation; changes no result.
   int train_threads = 2;
 
   /// INVALID_ARGUMENT naming the option at fault.
