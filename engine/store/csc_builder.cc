@@ -39,6 +39,14 @@ struct Slices {
   std::vector<NodeRange> ranges;
 };
 
+/// What a sort does, known after the survey.
+struct Plan {
+  int64_t num_nodes = 0;
+  Slices slices;
+  std::vector<NodeRange> ranges;
+  SortBudget budget;
+};
+
 Slices CutNodes(int64_t num_nodes, uint64_t memory_bytes) {
   const uint64_t most =
       std::clamp<uint64_t>(memory_bytes / kBytesPerSlice, 1, kMaxSlices);
@@ -64,13 +72,13 @@ absl::Status Survey(ImportContext& context, EdgeSource& edges, Slices& slices) {
 /// Writes edges to their ranges' extents of the scratch file. Single-owner.
 class Distributor {
  public:
-  Distributor(std::unique_ptr<io::WritableFile> file, int64_t num_nodes,
-              const Slices& slices, const std::vector<NodeRange>& ranges)
+  Distributor(std::unique_ptr<io::WritableFile> file, const Plan& plan)
       : file_(std::move(file)),
-        num_nodes_(num_nodes),
-        shift_(slices.shift),
-        buffers_(ranges.size()),
-        written_(ranges.size()) {
+        num_nodes_(plan.num_nodes),
+        shift_(plan.slices.shift),
+        buffers_(plan.ranges.size()),
+        written_(plan.ranges.size()) {
+    const std::vector<NodeRange>& ranges = plan.ranges;
     int64_t first_edge = 0;
     for (size_t i = 0; i < ranges.size(); ++i) {
       extents_.push_back({first_edge, ranges[i].num_edges, 0});
@@ -166,12 +174,11 @@ uint64_t BytesOfEdges(int64_t count) {
 }
 
 absl::StatusOr<std::vector<ScratchExtent>> Distribute(
-    ImportContext& context, EdgeSource& edges, int64_t num_nodes,
-    const Slices& slices, const std::vector<NodeRange>& ranges,
+    ImportContext& context, EdgeSource& edges, const Plan& plan,
     const std::string& scratch_path) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
                           context.files().Create(scratch_path));
-  Distributor distributor(std::move(file), num_nodes, slices, ranges);
+  Distributor distributor(std::move(file), plan);
   HEARTH_RETURN_IF_ERROR(distributor.Reserve(context.memory_limit_bytes() / 4));
   context.Begin("sorting", BytesOfEdges(edges.num_edges()));
   HEARTH_RETURN_IF_ERROR(ForEachBlock(
@@ -180,33 +187,45 @@ absl::StatusOr<std::vector<ScratchExtent>> Distribute(
   return distributor.Finish();
 }
 
-void BeginSorting(ImportContext& context, const std::vector<NodeRange>& ranges,
-                  const SortBudget& budget) {
+void BeginSorting(ImportContext& context, const Plan& plan) {
   uint64_t total = 0;
-  for (const NodeRange& range : ranges) {
+  for (const NodeRange& range : plan.ranges) {
     total += BytesOfEdges(range.num_edges) *
-             static_cast<uint64_t>(budget.Passes(range));
+             static_cast<uint64_t>(plan.budget.Passes(range));
   }
   context.Begin("edges", total);
 }
 
+/// Steps 1 and 2.
+absl::StatusOr<Plan> MakePlan(ImportContext& context, EdgeSource& edges,
+                              int64_t num_nodes) {
+  const uint64_t limit = context.memory_limit_bytes();
+  Plan plan;
+  plan.num_nodes = num_nodes;
+  plan.slices = CutNodes(num_nodes, limit / 8);
+  plan.budget = {SizeOf(IndexType(num_nodes)), static_cast<int64_t>(limit / 4)};
+  context.Begin("checking", BytesOfEdges(edges.num_edges()));
+  HEARTH_RETURN_IF_ERROR(Survey(context, edges, plan.slices));
+  plan.ranges = JoinRanges(plan.slices.ranges, plan.budget);
+  for (const NodeRange& range : plan.ranges) {
+    HEARTH_RETURN_IF_ERROR(plan.budget.Check(range));
+  }
+  return plan;
+}
+
 /// Steps 3 and 4.
 absl::Status SortByRanges(ImportContext& context, EdgeSource& edges,
-                          int64_t num_nodes, const Slices& slices,
-                          const std::vector<NodeRange>& ranges,
-                          const SortBudget& budget,
-                          const std::string& scratch_path,
+                          const Plan& plan, const std::string& scratch_path,
                           RangeSorter& sorter) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::vector<ScratchExtent> extents,
-      Distribute(context, edges, num_nodes, slices, ranges, scratch_path));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<ScratchExtent> extents,
+                          Distribute(context, edges, plan, scratch_path));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           context.files().OpenForRead(scratch_path));
-  BeginSorting(context, ranges, budget);
-  for (size_t i = 0; i < ranges.size(); ++i) {
+  BeginSorting(context, plan);
+  for (size_t i = 0; i < plan.ranges.size(); ++i) {
     const std::unique_ptr<EdgeSource> part =
-        NewScratchEdgeSource(*file, num_nodes, extents[i]);
-    HEARTH_RETURN_IF_ERROR(sorter.Sort(*part, ranges[i]));
+        NewScratchEdgeSource(*file, plan.num_nodes, extents[i]);
+    HEARTH_RETURN_IF_ERROR(sorter.Sort(*part, plan.ranges[i]));
   }
   return context.files().RemoveTree(scratch_path);
 }
@@ -215,28 +234,19 @@ absl::Status SortByRanges(ImportContext& context, EdgeSource& edges,
 
 absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
                                    int64_t num_nodes, const ArrayPlace& place) {
-  const uint64_t limit = context.memory_limit_bytes();
-  Slices slices = CutNodes(num_nodes, limit / 8);
-  context.Begin("checking", BytesOfEdges(edges.num_edges()));
-  HEARTH_RETURN_IF_ERROR(Survey(context, edges, slices));
-  const SortBudget budget{SizeOf(IndexType(num_nodes)),
-                          static_cast<int64_t>(limit / 4)};
-  const std::vector<NodeRange> ranges = JoinRanges(slices.ranges, budget);
-  for (const NodeRange& range : ranges) {
-    HEARTH_RETURN_IF_ERROR(budget.Check(range));
-  }
+  HEARTH_ASSIGN_OR_RETURN(const Plan plan, MakePlan(context, edges, num_nodes));
   const int64_t num_edges = edges.num_edges();
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<CscWriter> writer,
       CscWriter::Create(context.files(), place, num_nodes, num_edges));
   const std::unique_ptr<RangeSorter> sorter =
-      NewRangeSorter(context, budget, *writer);
-  if (ranges.size() == 1) {
-    BeginSorting(context, ranges, budget);
-    HEARTH_RETURN_IF_ERROR(sorter->Sort(edges, ranges[0]));
+      NewRangeSorter(context, plan.budget, *writer);
+  if (plan.ranges.size() == 1) {
+    BeginSorting(context, plan);
+    HEARTH_RETURN_IF_ERROR(sorter->Sort(edges, plan.ranges[0]));
   } else {
     HEARTH_RETURN_IF_ERROR(
-        SortByRanges(context, edges, num_nodes, slices, ranges, budget,
+        SortByRanges(context, edges, plan,
                      io::JoinPath(place.folder, kScratchName), *sorter));
   }
   HEARTH_RETURN_IF_ERROR(

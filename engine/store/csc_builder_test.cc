@@ -93,9 +93,13 @@ class CscBuilderTest : public testing::Test {
     const std::string bytes =
         *io::ReadWholeFile(files_, scratch_.Path(name), 1 << 30);
     const size_t data = bytes.find('\n') + 1;
-    std::vector<T> values((bytes.size() - data) / sizeof(T));
-    std::memcpy(values.data(), bytes.data() + data, bytes.size() - data);
-    return std::vector<int64_t>(values.begin(), values.end());
+    std::vector<int64_t> values;
+    for (size_t at = data; at < bytes.size(); at += sizeof(T)) {
+      T value;
+      std::memcpy(&value, bytes.data() + at, sizeof(T));
+      values.push_back(value);
+    }
+    return values;
   }
 
   Csc Result() {
@@ -186,7 +190,8 @@ class ChangingEdgesTest
       public testing::WithParamInterface<std::pair<uint64_t, int>> {};
 
 TEST_P(ChangingEdgesTest, AreRefused) {
-  const auto [memory, pass] = GetParam();
+  const uint64_t memory = GetParam().first;
+  const int pass = GetParam().second;
   const int64_t num_nodes = 50'000, num_edges = 200'000;
   RandomStream random(3, RandomPurpose::kGenerator);
   std::vector<int64_t> nodes;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -113,6 +114,22 @@ TEST_F(DatasetTest, WhatIsLoadedOutlivesTheDataset) {
   EXPECT_EQ(topology->view().num_edges(), 7);
   EXPECT_EQ(topology->view().InDegree(2), 4);
   EXPECT_NE(features->rows(), nullptr);
+}
+
+TEST_F(DatasetTest, IsLoadedByManyThreadsAtOnce) {
+  Import();
+  const auto dataset = Open();
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_TRUE(dataset->CheckUnchanged().ok());
+      const auto features = dataset->LoadFeatures(Residency::kMemory);
+      EXPECT_EQ(
+          std::memcmp((*features)->rows(), Values().data(), kRows * kDim * 4),
+          0);
+      EXPECT_EQ(dataset->LoadLabels()->size(), size_t{kRows});
+    });
+  }
 }
 
 // ---- Opening

@@ -23,8 +23,8 @@ template <typename T>
 Tensor MakeTensor(DType dtype, std::vector<int64_t> shape,
                   const std::vector<T>& values) {
   Tensor tensor{dtype, std::move(shape), {}};
-  tensor.data.resize(values.size() * sizeof(T));
-  std::memcpy(tensor.data.data(), values.data(), tensor.data.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(values.data());
+  tensor.data.assign(bytes, bytes + values.size() * sizeof(T));
   return tensor;
 }
 
