@@ -149,12 +149,12 @@ class TrainRun {
     const store::Manifest& manifest = dataset_->manifest();
     observer_.OnLog(
         Severity::kInfo,
-        absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
-                        "batches an epoch",
-                        manifest.name, manifest.fingerprint,
-                        strategy::Name(options_.data.strategy), num_train_,
-                        strategy::NumBatches(num_train_,
-                                             options_.data.batch_size)));
+        absl::StrFormat(
+            "dataset %s (%s), strategy %s: %d training nodes, %d "
+            "batches an epoch",
+            manifest.name, manifest.fingerprint,
+            strategy::Name(options_.data.strategy), num_train_,
+            strategy::NumBatches(num_train_, options_.data.batch_size)));
   }
 
   bool StoppedEarly() const {
