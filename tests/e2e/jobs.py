@@ -8,7 +8,7 @@ QUICK = ("train", "--dataset", "planted", "--model", "sage", "--fanouts", "5,5",
 
 # Long enough to be met in the middle of an epoch.
 LONG_BATCHES_PER_EPOCH = 57  # 1,800 training nodes of `planted` in batches of 32
-LONG_EPOCHS = 4
+LONG_EPOCHS = 6
 LONG = ("train", "--dataset", "planted", "--strategy", "mmap", "--model", "sage",
-        "--fanouts", "10,10,10", "--hidden", "128", "--batch-size", "32",
+        "--fanouts", "10,10,10", "--hidden", "256", "--batch-size", "32",
         "--epochs", str(LONG_EPOCHS), "--lr", "0.003", "--dropout", "0.2", "--seed", "5")

@@ -41,8 +41,8 @@ def test_it_is_refused(daemon, tmp_path, case):
 
 def test_sources_that_are_no_folder(daemon, tmp_path):
     (tmp_path / "file").write_text("")
-    for source in (tmp_path / "nowhere", tmp_path / "file"):
-        refused = daemon.hearth("dataset", "import", "x", "--source", str(source), code=2)
+    for source, code in ((tmp_path / "nowhere", 1), (tmp_path / "file", 2)):
+        refused = daemon.hearth("dataset", "import", "x", "--source", str(source), code=code)
         assert str(source) in refused.err
         assert names(daemon) == {"planted"}
 
