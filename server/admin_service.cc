@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "engine/base/process_memory.h"
 #include "engine/base/status_macros.h"
-#include "engine/metrics/process_memory.h"
 #include "hearth/v1/admin.grpc.pb.h"
 #include "server/status_mapping.h"
 #include "server/version.h"
@@ -46,7 +46,7 @@ class AdminService final : public v1::Admin::Service {
     status.set_metrics_address(facts_.metrics_address);
     status.set_draining(admission_.draining());
     status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
-    status.set_memory_bytes(metrics::ReadProcessMemory().total_bytes());
+    status.set_memory_bytes(ReadProcessMemory().total_bytes());
     status.add_devices("cpu");
     using Counts = std::map<v1::JobState, int64_t>;
     HEARTH_ASSIGN_OR_RETURN(const Counts counts, store_.CountByState());

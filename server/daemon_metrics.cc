@@ -3,7 +3,7 @@
 #include <map>
 
 #include "absl/strings/ascii.h"
-#include "engine/metrics/process_memory.h"
+#include "engine/base/process_memory.h"
 #include "server/version.h"
 
 namespace hearth::server {
@@ -39,7 +39,7 @@ class DaemonMetricsImpl final : public DaemonMetrics {
 
   // Called by the hook, one collection at a time.
   void Update() {
-    const metrics::ProcessMemory memory = metrics::ReadProcessMemory();
+    const ProcessMemory memory = ReadProcessMemory();
     anonymous_->Set(static_cast<double>(memory.anonymous_bytes));
     shared_->Set(static_cast<double>(memory.shared_bytes));
     if (const auto free = files_.FreeBytes(data_dir_.path()); free.ok()) {

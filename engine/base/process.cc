@@ -1,37 +1,27 @@
 #include "engine/base/process.h"
 
 #include <fstream>
-#include <initializer_list>
 #include <string>
 
 namespace hearth {
 namespace {
 
-// Sum of the numbers after the given keys in a file of "key: number" lines.
-uint64_t SumOfKeys(const char* path, std::initializer_list<const char*> keys) {
+// The number after `key` in a file of "key: number" lines; 0 without it.
+uint64_t NumberOf(const char* path, const std::string& key) {
   std::ifstream file(path);
-  uint64_t sum = 0;
   std::string line;
   while (std::getline(file, line)) {
-    for (const std::string key : keys) {
-      if (line.starts_with(key)) sum += std::stoull(line.substr(key.size()));
-    }
+    if (line.starts_with(key)) return std::stoull(line.substr(key.size()));
   }
-  return sum;
+  return 0;
 }
 
 }  // namespace
 
-uint64_t ProcessMemoryBytes() {
-  return SumOfKeys("/proc/self/status", {"RssAnon:", "RssShmem:"}) * 1024;
-}
-
-uint64_t ProcessReadBytes() {
-  return SumOfKeys("/proc/self/io", {"read_bytes:"});
-}
+uint64_t ProcessReadBytes() { return NumberOf("/proc/self/io", "read_bytes:"); }
 
 uint64_t AvailableMemoryBytes() {
-  return SumOfKeys("/proc/meminfo", {"MemAvailable:"}) * 1024;
+  return NumberOf("/proc/meminfo", "MemAvailable:") * 1024;
 }
 
 }  // namespace hearth

@@ -8,10 +8,6 @@
 
 namespace hearth {
 
-/// RssAnon + RssShmem of this process: the memory it owns. File pages of
-/// mappings do not count.
-uint64_t ProcessMemoryBytes();
-
 /// What this process has made the kernel read from storage so far (read_bytes
 /// of /proc/self/io).
 uint64_t ProcessReadBytes();

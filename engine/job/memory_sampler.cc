@@ -8,7 +8,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/base/process.h"
+#include "engine/base/process_memory.h"
 
 namespace hearth::job {
 namespace {
@@ -19,7 +19,7 @@ class MemorySamplerImpl final : public MemorySampler {
       : thread_([this](std::stop_token stop) { Sample(std::move(stop)); }) {}
 
   uint64_t PeakBytes() override {
-    const uint64_t now = ProcessMemoryBytes();
+    const uint64_t now = ReadProcessMemory().total_bytes();
     std::lock_guard lock(mutex_);
     return peak_ = std::max(peak_, now);
   }

@@ -1,4 +1,4 @@
-#include "engine/metrics/process_memory.h"
+#include "engine/base/process_memory.h"
 
 #include <fstream>
 #include <iterator>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace hearth::metrics {
+namespace hearth {
 namespace {
 
 // Bytes of a line such as "RssAnon:\t    1234 kB"; 0 if it is another line.
@@ -39,4 +39,4 @@ ProcessMemory ReadProcessMemory() {
   return ParseProcessStatus(text);
 }
 
-}  // namespace hearth::metrics
+}  // namespace hearth

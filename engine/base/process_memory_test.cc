@@ -1,11 +1,11 @@
-#include "engine/metrics/process_memory.h"
+#include "engine/base/process_memory.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-namespace hearth::metrics {
+namespace hearth {
 namespace {
 
 TEST(ProcessMemoryTest, SumsAnonymousAndSharedPagesButNotFilePages) {
@@ -34,4 +34,4 @@ TEST(ProcessMemoryTest, ThisProcessGrowsWithWhatItTouches) {
 }
 
 }  // namespace
-}  // namespace hearth::metrics
+}  // namespace hearth

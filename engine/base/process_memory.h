@@ -1,11 +1,11 @@
-#ifndef HEARTH_ENGINE_METRICS_PROCESS_MEMORY_H_
-#define HEARTH_ENGINE_METRICS_PROCESS_MEMORY_H_
+#ifndef HEARTH_ENGINE_BASE_PROCESS_MEMORY_H_
+#define HEARTH_ENGINE_BASE_PROCESS_MEMORY_H_
 
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
 
-namespace hearth::metrics {
+namespace hearth {
 
 /// Resident memory that a process owns; pages of mapped files are the kernel's.
 struct ProcessMemory {
@@ -23,6 +23,6 @@ ProcessMemory ReadProcessMemory();
 /// The memory that the text of a /proc/PID/status tells.
 ProcessMemory ParseProcessStatus(absl::string_view status);
 
-}  // namespace hearth::metrics
+}  // namespace hearth
 
-#endif  // HEARTH_ENGINE_METRICS_PROCESS_MEMORY_H_
+#endif  // HEARTH_ENGINE_BASE_PROCESS_MEMORY_H_
