@@ -149,7 +149,7 @@ class DaemonImpl final : public Daemon {
                             .retired_series = retired_series_},
                            config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
-        *store_, *runner_,
+        *store_, *runner_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs});
     HEARTH_RETURN_IF_ERROR(scheduler_->Load());
     admission_ = std::make_unique<Admission>(

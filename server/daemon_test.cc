@@ -38,24 +38,26 @@ class Gate {
   void Open() {
     absl::MutexLock lock(&mutex_);
     open_ = true;
+    changed_.SignalAll();
   }
   void Pass() {
     absl::MutexLock lock(&mutex_);
     ++waiting_;
-    mutex_.Await(absl::Condition(&open_));
+    changed_.SignalAll();
+    while (!open_) changed_.Wait(&mutex_);
     --waiting_;
   }
   // Blocks until a batch waits.
   void AwaitWaiting() {
     absl::MutexLock lock(&mutex_);
-    const auto waits = [this]() { return waiting_ > 0; };
-    mutex_.Await(absl::Condition(&waits));
+    while (waiting_ == 0) changed_.Wait(&mutex_);
   }
 
  private:
   absl::Mutex mutex_;
-  bool open_ = true;
-  int waiting_ = 0;
+  absl::CondVar changed_;
+  bool open_ ABSL_GUARDED_BY(mutex_) = true;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 class GatedStep final : public train::TrainStep {

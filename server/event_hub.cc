@@ -10,6 +10,7 @@ EventHub::~EventHub() {
   {
     absl::MutexLock lock(&mutex_);
     exiting_ = true;
+    work_.Signal();
   }
   thread_.join();
 }
@@ -49,6 +50,7 @@ void EventHub::WakeLocked(const Watcher* watcher) {
   if (found == entries_.end() || found->second.is_awake) return;
   found->second.is_awake = true;
   awake_.push_back(watcher);
+  work_.Signal();
 }
 
 void EventHub::Drop(const Watcher* watcher) {
@@ -75,7 +77,7 @@ void EventHub::Run() {
 
 std::shared_ptr<Watcher> EventHub::Next() {
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(this, &EventHub::HasWork));
+  while (!exiting_ && awake_.empty()) work_.Wait(&mutex_);
   if (exiting_) return nullptr;
   Entry& entry = entries_.at(awake_.front());
   awake_.pop_front();

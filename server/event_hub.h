@@ -63,15 +63,14 @@ class EventHub {
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeLocked(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return exiting_ || !awake_.empty();
-  }
 
   mutable absl::Mutex mutex_;
   std::map<const Watcher*, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::multimap<std::string, const Watcher*> by_job_ ABSL_GUARDED_BY(mutex_);
   // Watchers to pump, each once.
   std::deque<const Watcher*> awake_ ABSL_GUARDED_BY(mutex_);
+  // Signalled when the thread has something to do.
+  absl::CondVar work_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;

@@ -20,13 +20,13 @@ class CountingWatcher final : public Watcher {
     absl::MutexLock lock(&mutex_);
     ++pumps_;
     stopped_ |= stopping;
+    pumped_.SignalAll();
     return !stopping && pumps_ < wanted_;
   }
 
   void AwaitPumps(int pumps) {
     absl::MutexLock lock(&mutex_);
-    const auto reached = [this, pumps]() { return pumps_ >= pumps; };
-    mutex_.Await(absl::Condition(&reached));
+    while (pumps_ < pumps) pumped_.Wait(&mutex_);
   }
 
   bool stopped() {
@@ -42,8 +42,9 @@ class CountingWatcher final : public Watcher {
  private:
   const int wanted_;
   absl::Mutex mutex_;
-  int pumps_ = 0;
-  bool stopped_ = false;
+  absl::CondVar pumped_;
+  int pumps_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 TEST(EventHubTest, AWatcherIsPumpedWhenAddedAndAtEachEventOfItsJob) {

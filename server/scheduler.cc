@@ -58,9 +58,9 @@ class StoredEvents final : public JobEvents {
 
 }  // namespace
 
-Scheduler::Scheduler(JobStore& store, JobRunner& runner,
+Scheduler::Scheduler(JobStore& store, JobRunner& runner, const Clock& clock,
                      SchedulerOptions options)
-    : store_(store), runner_(runner), options_(options) {}
+    : store_(store), runner_(runner), clock_(clock), options_(options) {}
 
 Scheduler::~Scheduler() {
   static_cast<void>(Stop(absl::InfiniteDuration()));
@@ -82,6 +82,7 @@ void Scheduler::Start() {
 void Scheduler::Enqueue(const std::string& id) {
   absl::MutexLock lock(&mutex_);
   queue_.push_back(id);
+  changed_.SignalAll();
 }
 
 absl::Status Scheduler::Cancel(const std::string& id) {
@@ -105,11 +106,19 @@ absl::Status Scheduler::Cancel(const std::string& id) {
 absl::Status Scheduler::Stop(absl::Duration patience) {
   absl::MutexLock lock(&mutex_);
   stopping_ = true;
+  changed_.SignalAll();
   for (auto& [id, run] : running_) run.stop.request_stop();
-  if (mutex_.AwaitWithTimeout(absl::Condition(this, &Scheduler::IsIdle),
-                              patience)) {
-    return absl::OkStatus();
+  const double start = clock_.SteadySeconds();
+  while (!running_.empty()) {
+    const absl::Duration left =
+        patience - absl::Seconds(clock_.SteadySeconds() - start);
+    if (left <= absl::ZeroDuration()) return NotStopped(patience);
+    changed_.WaitWithTimeout(&mutex_, left);
   }
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::NotStopped(absl::Duration patience) const {
   return absl::DeadlineExceededError(absl::StrCat(
       "not stopped within ", absl::FormatDuration(patience), ": ",
       absl::StrJoin(running_, ", ", [](std::string* out, const auto& entry) {
@@ -123,7 +132,7 @@ void Scheduler::Work() {
     std::stop_token stop;
     {
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(this, &Scheduler::HasWork));
+      while (!stopping_ && queue_.empty()) changed_.Wait(&mutex_);
       if (stopping_) return;
       id = std::move(queue_.front());
       queue_.pop_front();
@@ -132,6 +141,7 @@ void Scheduler::Work() {
     RunJob(id, stop);
     absl::MutexLock lock(&mutex_);
     running_.erase(id);
+    changed_.SignalAll();
   }
 }
 
@@ -204,10 +214,8 @@ bool Scheduler::Persist(const std::string& id, const StateUpdate& update) {
       return false;
     }
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(this, &Scheduler::IsStopping),
-                                options_.retry_interval)) {
-      return false;
-    }
+    if (!stopping_) changed_.WaitWithTimeout(&mutex_, options_.retry_interval);
+    if (stopping_) return false;
   }
 }
 

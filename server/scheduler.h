@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "engine/base/clock.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/job_store.h"
 
@@ -57,8 +58,9 @@ struct SchedulerOptions {
 /// memory FAILS; the daemon goes on. Thread-safe.
 class Scheduler {
  public:
-  /// `store` and `runner` must outlive the scheduler.
-  Scheduler(JobStore& store, JobRunner& runner, SchedulerOptions options);
+  /// All but the options must outlive the scheduler.
+  Scheduler(JobStore& store, JobRunner& runner, const Clock& clock,
+            SchedulerOptions options);
   /// Stops and waits for the running jobs, however long they take.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -99,21 +101,16 @@ class Scheduler {
                        const v1::JobReport& report) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Persist(const std::string& id, const StateUpdate& update)
       ABSL_LOCKS_EXCLUDED(mutex_);
-
-  bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_ || !queue_.empty();
-  }
-  bool IsStopping() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stopping_;
-  }
-  bool IsIdle() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return running_.empty();
-  }
+  absl::Status NotStopped(absl::Duration patience) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   JobStore& store_;
   JobRunner& runner_;
+  const Clock& clock_;
   const SchedulerOptions options_;
   absl::Mutex mutex_;
+  // Signalled when a job is queued or has ended, and when the scheduler stops.
+  absl::CondVar changed_;
   std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);
   // Jobs that a worker has taken and not yet moved to their next state.
   std::map<std::string, Run> running_ ABSL_GUARDED_BY(mutex_);

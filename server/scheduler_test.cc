@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <new>
 #include <optional>
+#include <set>
 #include <stdexcept>
 
 #include "absl/strings/str_cat.h"
@@ -37,22 +37,20 @@ class FakeRunner final : public JobRunner {
     {
       absl::MutexLock lock(&mutex_);
       started_.push_back(job.id());
+      changed_.SignalAll();
     }
     events.OnRunning();
     // A deaf job goes on when it is asked to stop.
     const bool deaf = job.spec().train().data().dataset() == "deaf";
     const std::stop_callback wake(stop, [this, &job, deaf] {
       absl::MutexLock lock(&mutex_);
-      if (!deaf) stopped_.push_back(job.id());
+      if (!deaf) stopped_.insert(job.id());
+      changed_.SignalAll();
     });
     absl::MutexLock lock(&mutex_);
-    const auto over = [this, &job]() {
-      mutex_.AssertHeld();
-      return results_.contains(job.id()) ||
-             std::find(stopped_.begin(), stopped_.end(), job.id()) !=
-                 stopped_.end();
-    };
-    mutex_.Await(absl::Condition(&over));
+    while (!results_.contains(job.id()) && !stopped_.contains(job.id())) {
+      changed_.Wait(&mutex_);
+    }
     const auto found = results_.find(job.id());
     if (found == results_.end()) return absl::CancelledError("stopped");
     return found->second();
@@ -61,6 +59,7 @@ class FakeRunner final : public JobRunner {
   void Finish(const std::string& id, Result result) {
     absl::MutexLock lock(&mutex_);
     results_[id] = std::move(result);
+    changed_.SignalAll();
   }
   void Succeed(const std::string& id) {
     Finish(id, [] { return v1::JobReport(); });
@@ -68,11 +67,7 @@ class FakeRunner final : public JobRunner {
 
   void AwaitStarted(size_t jobs) {
     absl::MutexLock lock(&mutex_);
-    const auto reached = [this, jobs]() {
-      mutex_.AssertHeld();
-      return started_.size() >= jobs;
-    };
-    mutex_.Await(absl::Condition(&reached));
+    while (started_.size() < jobs) changed_.Wait(&mutex_);
   }
 
   std::vector<std::string> started() {
@@ -82,8 +77,9 @@ class FakeRunner final : public JobRunner {
 
  private:
   absl::Mutex mutex_;
+  absl::CondVar changed_;
   std::vector<std::string> started_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Result> results_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -96,6 +92,7 @@ class SchedulerTest : public testing::Test {
     auto store = JobStore::Open(path_, Clock::Real(), [this](const auto&) {
       absl::MutexLock lock(&mutex_);
       ++events_;
+      new_event_.SignalAll();
     });
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
@@ -103,7 +100,7 @@ class SchedulerTest : public testing::Test {
 
   void Start(int max_running_jobs) {
     scheduler_.emplace(
-        *store_, runner_,
+        *store_, runner_, Clock::Real(),
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .retry_interval = absl::Milliseconds(1)});
     ASSERT_TRUE(scheduler_->Load().ok());
@@ -129,9 +126,8 @@ class SchedulerTest : public testing::Test {
         seen = events_;
       }
       if (StateOf(id) == state) return;
-      const auto more = [this, seen]() { return events_ > seen; };
       absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&more));
+      while (events_ == seen) new_event_.Wait(&mutex_);
     }
   }
 
@@ -139,7 +135,8 @@ class SchedulerTest : public testing::Test {
       testing::TempDir(), "/scheduler_",
       testing::UnitTest::GetInstance()->current_test_info()->name(), ".db");
   absl::Mutex mutex_;
-  int events_ = 0;
+  absl::CondVar new_event_;
+  int events_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<JobStore> store_;
   FakeRunner runner_;
   std::optional<Scheduler> scheduler_;
@@ -261,7 +258,7 @@ TEST_F(SchedulerTest, AStoppedJobRunsAgainAfterARestart) {
   scheduler_.reset();
   EXPECT_EQ(StateOf(id), v1::QUEUED);
   FakeRunner next;
-  Scheduler scheduler(*store_, next, {});
+  Scheduler scheduler(*store_, next, Clock::Real(), {});
   next.Succeed(id);
   ASSERT_TRUE(scheduler.Load().ok());
   scheduler.Start();
