@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from jobs import QUICK
@@ -38,19 +39,46 @@ def test_only_models_are_exported(daemon, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
-@pytest.mark.parametrize("model", [("sage",), ("gcn",), ("gat", "--heads", "2")])
-def test_pyg_gets_the_same_accuracy(daemon, graph, tmp_path, model):
+@pytest.fixture
+def pyg_logits(graph):
+    """What PyTorch Geometric computes with an exported model, over all neighbors."""
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
     sys.path.append(str(Path(__file__).parents[1] / "accuracy"))
     from pyg_load import load_and_compare
 
+    def compute(folder, nodes):
+        return load_and_compare(folder, {"edge_index": graph.edge_index,
+                                         "node_feat": graph.node_feat, "nodes": nodes}).logits
+    return compute
+
+
+def cross_entropy(logits, labels) -> float:
+    logits = logits.astype(np.float64)
+    logits = logits - logits.max(axis=1, keepdims=True)
+    right = logits[np.arange(len(labels)), labels]
+    return float((np.log(np.exp(logits).sum(axis=1)) - right).mean())
+
+
+MODELS = pytest.mark.parametrize("model", [("sage",), ("gcn",), ("gat", "--heads", "2")])
+
+
+@MODELS
+def test_pyg_gets_the_same_accuracy(daemon, graph, pyg_logits, tmp_path, model):
     job = daemon.json(*WHOLE, "--model", *model)
-    folder = export(daemon, job["id"], tmp_path / "model")
-    logits = load_and_compare(folder, {
-        "edge_index": graph.edge_index, "node_feat": graph.node_feat,
-        "nodes": graph.test_idx}).logits
+    logits = pyg_logits(export(daemon, job["id"], tmp_path / "model"), graph.test_idx)
     right = (logits.argmax(axis=1) == graph.node_label[graph.test_idx]).sum()
     expected = job["report"]["test_accuracy"] * len(graph.test_idx)
     assert abs(int(right) - expected) <= 1  # A tie may fall either way.
     assert expected / len(graph.test_idx) > 0.5
+
+
+@MODELS
+def test_pyg_gets_the_same_loss(daemon, graph, pyg_logits, tmp_path, model):
+    """One batch an epoch: the second epoch's loss is that of the model after the first."""
+    options = (*WHOLE, "--model", *model, "--batch-size", str(len(graph.train_idx)))
+    once = daemon.json(*options, "--epochs", "1")
+    twice = daemon.json(*options, "--epochs", "2")
+    logits = pyg_logits(export(daemon, once["id"], tmp_path / "model"), graph.train_idx)
+    expected = cross_entropy(logits, graph.node_label[graph.train_idx])
+    assert twice["report"]["epochs"][1]["loss"] == pytest.approx(expected, rel=1e-5)
