@@ -1,0 +1,223 @@
+// The services' answers, over the real socket of a daemon.
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <thread>
+#include <vector>
+
+#include "hearth/v1/jobs.grpc.pb.h"
+#include "server/daemon_fixture.h"
+
+namespace hearth::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+using ServicesTest = DaemonTest;
+
+TEST_F(ServicesTest, DatasetsAreListedShownAndDeleted) {
+  Import("graph");
+  grpc::ClientContext list_context, get_context;
+  v1::ListDatasetsResponse list;
+  ASSERT_TRUE(datasets_->ListDatasets(&list_context, {}, &list).ok());
+  ASSERT_EQ(list.datasets_size(), 1);
+  EXPECT_EQ(list.datasets(0).node_types(0).num_nodes(), 600u);
+  v1::GetDatasetRequest request;
+  request.set_name("graph");
+  v1::Dataset dataset;
+  ASSERT_TRUE(datasets_->GetDataset(&get_context, request, &dataset).ok());
+  EXPECT_EQ(dataset.fingerprint(), list.datasets(0).fingerprint());
+  ASSERT_TRUE(DeleteDataset("graph").ok());
+  EXPECT_FALSE(fs::exists(config_.data_dir + "/datasets/graph"));
+  EXPECT_EQ(DeleteDataset("graph").error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(DeleteDataset("../jobs").error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServicesTest, AnUnknownDatasetIsAnsweredWithThoseThereAre) {
+  v1::Job job;
+  grpc::Status status = TrySubmit(TrainSpec("nope"), &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("none has been imported"));
+  Import("graph");
+  status = TrySubmit(TrainSpec("nope"), &job);
+  EXPECT_THAT(status.error_message(),
+              AllOf(HasSubstr("\"nope\""), HasSubstr("there are: graph")));
+}
+
+TEST_F(ServicesTest, AFieldAtFaultIsNamedInTheDetails) {
+  v1::JobSpec spec = TrainSpec("graph");
+  spec.mutable_train()->mutable_data()->set_batch_size(1 << 30);
+  v1::Job job;
+  grpc::Status status = TrySubmit(spec, &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_details(),
+              AllOf(HasSubstr("google.rpc.BadRequest"),
+                    HasSubstr("train.data.batch_size")));
+  status = TrySubmit(spec, &job, std::string(129, 'x'));
+  EXPECT_THAT(status.error_message(), HasSubstr("request_id"));
+}
+
+TEST_F(ServicesTest, AWatchIsResumedWithoutGapOrDuplicate) {
+  Import("graph");
+  const std::string id = Submit(TrainSpec("graph"));
+  std::vector<v1::JobEvent> all;
+  ASSERT_TRUE(Watch(id, 0, &all).ok());
+  ASSERT_GE(all.size(), 6u);
+  for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i].sequence(), i + 1);
+  EXPECT_EQ(all.front().state().state(), v1::QUEUED);
+  EXPECT_EQ(all.back().state().state(), v1::SUCCEEDED);
+  std::vector<v1::JobEvent> rest;
+  ASSERT_TRUE(Watch(id, 4, &rest).ok());
+  ASSERT_EQ(rest.size(), all.size() - 3);
+  EXPECT_EQ(rest.front().sequence(), 4u);
+  std::vector<v1::JobEvent> none;
+  EXPECT_TRUE(Watch(id, 1000, &none).ok());
+  EXPECT_TRUE(none.empty());
+  EXPECT_EQ(Watch("train-99", 0, &none).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServicesTest, ManyWatchersSeeAllOfARunningJob) {
+  Import("graph");
+  gate_.Close();
+  const std::string id = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  std::vector<std::vector<v1::JobEvent>> events(50);
+  std::vector<std::jthread> threads;
+  for (auto& seen : events) {
+    threads.emplace_back([&] { EXPECT_TRUE(Watch(id, 0, &seen).ok()); });
+  }
+  gate_.Open();
+  threads.clear();
+  for (const auto& seen : events) {
+    ASSERT_EQ(seen.size(), events[0].size());
+    EXPECT_EQ(seen.back().state().state(), v1::SUCCEEDED);
+  }
+}
+
+TEST_F(ServicesTest, AWatchEndsWithItsClientAndTheJobGoesOn) {
+  Import("graph");
+  gate_.Close();
+  const std::string id = Submit(TrainSpec("graph"));
+  {
+    grpc::ClientContext context;
+    v1::WatchJobRequest request;
+    request.set_id(id);
+    const auto reader = jobs_->WatchJob(&context, request);
+    v1::JobEvent event;
+    ASSERT_TRUE(reader->Read(&event));
+    context.TryCancel();
+    while (reader->Read(&event)) {
+    }
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  gate_.Open();
+  EXPECT_EQ(AwaitEnd(id).state(), v1::SUCCEEDED);
+}
+
+TEST_F(ServicesTest, RepeatedRequestsGiveOneJob) {
+  v1::Job first, again, other;
+  ASSERT_TRUE(TrySubmit(ImportSpec("graph"), &first, "r").ok());
+  AwaitEnd(first.id());
+  ASSERT_TRUE(TrySubmit(ImportSpec("graph"), &again, "r").ok());
+  EXPECT_EQ(again.id(), first.id());
+  EXPECT_EQ(TrySubmit(ImportSpec("graph2"), &other, "r").error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(ServicesTest, ADatasetNameIsTakenFromTheStartOfItsImport) {
+  Import("graph");
+  gate_.Close();
+  const std::string train = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  v1::Job job;
+  EXPECT_EQ(TrySubmit(ImportSpec("graph"), &job).error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+  const std::string queued = Submit(ImportSpec("other"));
+  const grpc::Status status = TrySubmit(ImportSpec("other"), &job);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_THAT(status.error_message(), HasSubstr(queued));
+}
+
+TEST_F(ServicesTest, WhatAJobUsesCannotBeDeleted) {
+  Import("graph");
+  gate_.Close();
+  const std::string id = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  const grpc::Status status = DeleteDataset("graph");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(status.error_message(), HasSubstr(id));
+  EXPECT_EQ(DeleteJob(id).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  gate_.Open();
+  AwaitEnd(id);
+  EXPECT_TRUE(fs::exists(config_.data_dir + "/jobs/" + id));
+  ASSERT_TRUE(DeleteJob(id).ok());
+  EXPECT_FALSE(fs::exists(config_.data_dir + "/jobs/" + id));
+  EXPECT_TRUE(DeleteDataset("graph").ok());
+}
+
+TEST_F(ServicesTest, OnlyModelsAreExported) {
+  Import("graph");
+  v1::Job job;
+  EXPECT_EQ(TrySubmit(ExportSpec("import-1", "m"), &job).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(TrySubmit(ExportSpec("train-9", "m"), &job).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  v1::JobSpec none = TrainSpec("graph");
+  none.mutable_train()->mutable_trains(0)->mutable_none();
+  const std::string id = Submit(none);
+  ASSERT_EQ(AwaitEnd(id).state(), v1::SUCCEEDED);
+  EXPECT_THAT(TrySubmit(ExportSpec(id, "m"), &job).error_message(),
+              HasSubstr("no model"));
+  const std::string real = Submit(TrainSpec("graph"));
+  AwaitEnd(real);
+  EXPECT_EQ(TrySubmit(ExportSpec(real, "source"), &job).error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(ServicesTest, ARunningJobIsCancelledAtTheNextBatch) {
+  Import("graph");
+  gate_.Close();
+  const std::string id = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  ASSERT_TRUE(Cancel(id).ok());
+  gate_.Open();
+  EXPECT_EQ(AwaitEnd(id).state(), v1::CANCELLED);
+  EXPECT_TRUE(Cancel(id).ok());
+  EXPECT_EQ(Cancel("train-99").error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServicesTest, ABadImportFailsNamingTheFile) {
+  fs::resize_file(root_ + "/source/node_feat.npy", 1000);
+  const v1::Job job = AwaitEnd(Submit(ImportSpec("graph")));
+  EXPECT_EQ(job.state(), v1::FAILED);
+  EXPECT_THAT(job.error().message(), HasSubstr("node_feat.npy"));
+  EXPECT_FALSE(fs::exists(config_.data_dir + "/datasets/graph"));
+}
+
+TEST_F(ServicesTest, JobsAreListedInPages) {
+  Import("graph");
+  for (int i = 0; i < 3; ++i) AwaitEnd(Submit(TrainSpec("graph")));
+  v1::ListJobsRequest request;
+  request.set_page_size(2);
+  request.add_states(v1::SUCCEEDED);
+  v1::ListJobsResponse page;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(jobs_->ListJobs(&context, request, &page).ok());
+  }
+  ASSERT_EQ(page.jobs_size(), 2);
+  EXPECT_EQ(page.jobs(0).id(), "train-4");
+  request.set_page_token(page.next_page_token());
+  grpc::ClientContext context;
+  ASSERT_TRUE(jobs_->ListJobs(&context, request, &page).ok());
+  EXPECT_EQ(page.jobs_size(), 2);
+  EXPECT_EQ(page.next_page_token(), "");
+}
+
+}  // namespace
+}  // namespace hearth::server
