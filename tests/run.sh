@@ -105,7 +105,8 @@ bazel_tests "engine under AddressSanitizer and UndefinedBehaviorSanitizer" \
 bazel_tests "engine under ThreadSanitizer" \
   --config=tsan //engine/... //kernels/...
 check "locks are held where they must be (clang's thread-safety analysis)" \
-  hearth_bazel build --config=thread_safety //server/... //client/...
+  hearth_bazel build --config=thread_safety -- //server/... //client/... \
+  -//server:hearthd
 check "Python environment for PyG and pytest" make_venv
 pytests "Python client" client/python/tests
 export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
