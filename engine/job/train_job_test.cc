@@ -381,23 +381,5 @@ TEST_F(TrainJobTest, DamagedCheckpointIsNamed) {
       << report.status();
 }
 
-TEST_F(TrainJobTest, OptionsAreChecked) {
-  const auto expect_refused = [&](auto change, const char* name) {
-    TrainJobOptions options = Options("a");
-    change(options);
-    const absl::Status status = options.Validate();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;
-    EXPECT_NE(status.message().find(name), absl::string_view::npos) << status;
-  };
-  expect_refused([](auto& o) { o.data.fanouts = {}; }, "fanouts");
-  expect_refused([](auto& o) { o.data.fanouts = {5, 0}; }, "fanouts");
-  expect_refused([](auto& o) { o.data.fanouts = {-2}; }, "fanouts");
-  expect_refused([](auto& o) { o.data.batch_size = 0; }, "batch-size");
-  expect_refused([](auto& o) { o.data.epochs = 0; }, "epochs");
-  expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
-  expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
-  expect_refused([](auto& o) { o.patience = -1; }, "patience");
-}
-
 }  // namespace
 }  // namespace hearth::job

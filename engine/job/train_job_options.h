@@ -1,0 +1,47 @@
+#ifndef HEARTH_ENGINE_JOB_TRAIN_JOB_OPTIONS_H_
+#define HEARTH_ENGINE_JOB_TRAIN_JOB_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
+
+namespace hearth::job {
+
+/// Which batches a train job reads. See hearth.v1.DataSpec.
+struct DataOptions {
+  /// The dataset's folder.
+  std::string dataset_path;
+  std::vector<int32_t> fanouts = {10, 10, 10};
+  int64_t batch_size = 1024;
+  int64_t epochs = 5;
+  /// 0 = epochs.
+  int64_t distinct_epochs = 0;
+  uint64_t data_seed = 0;
+  strategy::StrategyOptions strategy;
+};
+
+/// A train job, whole. See hearth.v1.TrainJobSpec.
+struct TrainJobOptions {
+  DataOptions data;
+  train::TrainOptions train;
+  /// Threads of the pipeline's stages; change no result.
+  strategy::PipelineOptions pipeline;
+  /// Epochs without a better validation accuracy before stopping; 0 = never.
+  int64_t patience = 0;
+  /// Batches between checkpoints; 0 = only at the end of each epoch.
+  int64_t checkpoint_every = 0;
+  /// The job's own folder, made if absent: holds the checkpoint and, at the
+  /// end, the model.
+  std::string directory;
+
+  /// INVALID_ARGUMENT naming the option at fault.
+  absl::Status Validate() const;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_TRAIN_JOB_OPTIONS_H_
