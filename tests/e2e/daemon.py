@@ -80,7 +80,8 @@ class Daemon:
         self._addresses = wait_for(lambda: self._read_addresses(address_file), "hearthd to start")
 
     def _read_addresses(self, address_file: Path) -> Optional[dict]:
-        assert self._process.poll() is None, f"hearthd did not start:\n{self.log}"
+        code = self._process.poll()
+        assert code is None, f"hearthd ended with {code} instead of starting:\n{self.log}"
         return json.loads(address_file.read_text()) if address_file.exists() else None
 
     @property
