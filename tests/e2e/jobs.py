@@ -12,3 +12,6 @@ LONG_EPOCHS = 6
 LONG = ("train", "--dataset", "planted", "--strategy", "mmap", "--model", "sage",
         "--fanouts", "10,10,10", "--hidden", "256", "--batch-size", "32",
         "--epochs", str(LONG_EPOCHS), "--lr", "0.003", "--dropout", "0.2", "--seed", "5")
+
+# Does not end by itself: for tests that cancel it.
+ENDLESS = (*LONG, "--epochs", "100000")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 from daemon import PATIENCE_SECONDS, wait_for
-from jobs import LONG, QUICK
+from jobs import ENDLESS, QUICK
 
 
 def test_detach_gives_the_id_at_once(daemon):
@@ -34,7 +34,7 @@ def test_logs_tell_what_happened(daemon):
 
 
 def test_a_running_job_is_cancelled(daemon):
-    watching = daemon.begin(*LONG)
+    watching = daemon.begin(*ENDLESS)
     job = wait_for(lambda: next((job["id"] for job in daemon.json(
         "job", "list", "--state", "running")["jobs"]), None), "the job to run")
     daemon.wait_for_batches(job, 1)
@@ -48,7 +48,7 @@ def test_a_running_job_is_cancelled(daemon):
 
 
 def test_a_queued_job_is_cancelled(daemon):
-    running = [daemon.json(*LONG, "--detach")["id"] for _ in range(2)]
+    running = [daemon.json(*ENDLESS, "--detach")["id"] for _ in range(2)]
     queued = daemon.json(*QUICK, "--detach")["id"]
     assert daemon.state(queued) == "QUEUED"
     daemon.hearth("job", "cancel", queued)
@@ -59,14 +59,16 @@ def test_a_queued_job_is_cancelled(daemon):
 
 
 def test_ctrl_c_leaves_the_job_running(daemon):
-    watching = daemon.begin(*LONG)
+    watching = daemon.begin(*ENDLESS)
     job = watching.stderr.readline().strip()  # The id, by then Ctrl-C is caught.
     daemon.wait_for_batches(job, 1)
     watching.send_signal(signal.SIGINT)
     _, err = watching.communicate(timeout=PATIENCE_SECONDS)
     assert watching.returncode == 130
     assert f"job watch {job}" in err
-    assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"
+    assert daemon.state(job) == "RUNNING"
+    daemon.hearth("job", "cancel", job)
+    assert daemon.json("job", "watch", job, code=1)["state"] == "CANCELLED"
 
 
 def test_deleted_jobs_are_gone(daemon):
@@ -77,7 +79,7 @@ def test_deleted_jobs_are_gone(daemon):
 
 
 def test_a_running_job_is_not_deleted(daemon):
-    job = daemon.json(*LONG, "--detach")["id"]
+    job = daemon.json(*ENDLESS, "--detach")["id"]
     daemon.hearth("job", "delete", job, code=1)
     daemon.hearth("job", "cancel", job)
     daemon.wait_for_state(job, "CANCELLED")
@@ -85,7 +87,7 @@ def test_a_running_job_is_not_deleted(daemon):
 
 
 def test_status_counts_jobs(daemon):
-    job = daemon.json(*LONG, "--detach")["id"]
+    job = daemon.json(*ENDLESS, "--detach")["id"]
     daemon.wait_for_batches(job, 1)
     status = daemon.json("status")
     assert status["pid"] == daemon.pid
