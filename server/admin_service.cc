@@ -7,9 +7,9 @@
 
 #include "engine/base/process_memory.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/version.h"
 #include "hearth/v1/admin.grpc.pb.h"
 #include "server/status_mapping.h"
-#include "server/version.h"
 
 namespace hearth::server {
 namespace {

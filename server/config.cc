@@ -14,10 +14,10 @@
 #include "absl/strings/str_join.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/version.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "server/listen_address.h"
-#include "server/version.h"
 
 namespace hearth::server {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "server/version.h"
+#include "engine/base/version.h"
 
 namespace hearth::server {
 namespace {

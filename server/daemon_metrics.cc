@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "engine/base/process_memory.h"
-#include "server/version.h"
+#include "engine/base/version.h"
 
 namespace hearth::server {
 namespace {

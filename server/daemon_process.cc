@@ -16,9 +16,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "engine/base/version.h"
 #include "server/config.h"
 #include "server/logging.h"
-#include "server/version.h"
 
 namespace hearth::server {
 namespace {

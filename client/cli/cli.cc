@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/escape.h"
-#include "client/version.h"
+#include "engine/base/version.h"
 
 namespace hearth::cli {
 namespace {
