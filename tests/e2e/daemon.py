@@ -122,9 +122,11 @@ class Daemon:
         return self.hearth(*arguments, "--output", "json", code=code).json
 
     def begin(self, *arguments: str) -> subprocess.Popen:
-        """A client that goes on beside the test."""
-        return subprocess.Popen(self.command(*arguments), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
+        """A client that goes on beside the test, as if started at a terminal: a shell that
+        runs the tests in the background makes them, and what they start, ignore Ctrl-C."""
+        return subprocess.Popen(
+            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def import_graph(self, name: str, source: Path, *flags: str) -> dict:
         return self.json("dataset", "import", name, "--format", "numpy",
