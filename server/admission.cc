@@ -95,7 +95,7 @@ absl::Status Admission::CheckImport(const v1::ImportSpec& spec) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name, "\" is being imported by ", other));
   }
-  return CheckImportSource(spec.numpy().path(), import_roots_);
+  return CheckImportSource(spec.path(), import_roots_);
 }
 
 absl::Status Admission::CheckExport(const v1::ExportSpec& spec) {

@@ -138,7 +138,7 @@ class DaemonTest : public ::testing::Test {
   v1::JobSpec ImportSpec(const std::string& name) {
     v1::JobSpec spec;
     spec.mutable_import()->set_name(name);
-    spec.mutable_import()->mutable_numpy()->set_path(root_ + "/source");
+    spec.mutable_import()->set_path(root_ + "/source");
     return spec;
   }
 

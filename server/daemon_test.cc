@@ -132,7 +132,7 @@ TEST_F(DaemonTest, ImportRootsAreHonoured) {
 
 TEST_F(DaemonTest, OversizedMessagesAreRefused) {
   v1::JobSpec spec = ImportSpec("graph");
-  spec.mutable_import()->mutable_numpy()->set_path(std::string(2 << 20, '/'));
+  spec.mutable_import()->set_path(std::string(2 << 20, '/'));
   v1::Job job;
   EXPECT_EQ(TrySubmit(spec, &job).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);

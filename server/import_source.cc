@@ -21,6 +21,9 @@
 namespace hearth::server {
 namespace {
 
+// Far deeper than any layout.
+constexpr int kMaxDepth = 16;
+
 // A descriptor, closed when destroyed.
 class Descriptor {
  public:
@@ -46,13 +49,16 @@ int OpenBeneath(int root, const char* path, uint64_t flags) {
   return static_cast<int>(syscall(SYS_openat2, root, path, &how, sizeof(how)));
 }
 
-absl::Status CheckFolder(const std::string& path) {
+absl::Status NotASource(const std::string& path) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": neither a folder nor a regular file"));
+}
+
+absl::Status CheckAnywhere(const std::string& path) {
   struct stat info {};
   if (stat(path.c_str(), &info) != 0) return ErrnoStatus(errno, path, "stat");
-  if (!S_ISDIR(info.st_mode)) {
-    return absl::InvalidArgumentError(absl::StrCat(path, ": not a folder"));
-  }
-  return absl::OkStatus();
+  if (S_ISDIR(info.st_mode) || S_ISREG(info.st_mode)) return absl::OkStatus();
+  return NotASource(path);
 }
 
 // The path below `root`; empty if `path` does not begin with it.
@@ -66,37 +72,56 @@ std::string Below(const std::string& path, absl::string_view root) {
   return rest.empty() ? "." : std::string(rest);
 }
 
-// Whether every entry of `folder` can be opened without a symbolic link.
-absl::Status CheckEntries(const Descriptor& folder, const std::string& path) {
+// Whether every entry below `folder` can be opened without a symbolic link.
+absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
+                          int depth) {
+  if (depth > kMaxDepth) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": more than ", kMaxDepth, " folders deep"));
+  }
   const int copy = OpenBeneath(folder.get(), ".", O_RDONLY | O_DIRECTORY);
   DIR* entries = copy < 0 ? nullptr : fdopendir(copy);
   if (entries == nullptr) return ErrnoStatus(errno, path, "open");
   const std::unique_ptr<DIR, int (*)(DIR*)> closer(entries, closedir);
   while (const dirent* entry = readdir(entries)) {
-    if (std::strcmp(entry->d_name, "..") == 0) continue;
+    const std::string name = entry->d_name;
+    if (name == "." || name == "..") continue;
+    const std::string inner = absl::StrCat(path, "/", name);
     const Descriptor file(OpenBeneath(folder.get(), entry->d_name, O_PATH));
     if (!file.ok()) {
-      return absl::PermissionDeniedError(
-          absl::StrCat(path, "/", entry->d_name,
-                       ": symbolic links are not followed under import roots"));
+      return absl::PermissionDeniedError(absl::StrCat(
+          inner, ": symbolic links are not followed under import roots"));
+    }
+    struct stat info {};
+    if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, inner, "stat");
+    if (S_ISDIR(info.st_mode)) {
+      HEARTH_RETURN_IF_ERROR(CheckEntries(file, inner, depth + 1));
     }
   }
   return absl::OkStatus();
+}
+
+// OK for a regular file, and for a folder with no symbolic link anywhere below.
+absl::Status CheckBelow(const Descriptor& source, const std::string& path) {
+  struct stat info {};
+  if (fstat(source.get(), &info) != 0) return ErrnoStatus(errno, path, "stat");
+  if (S_ISREG(info.st_mode)) return absl::OkStatus();
+  if (S_ISDIR(info.st_mode)) return CheckEntries(source, path, 0);
+  return NotASource(path);
 }
 
 }  // namespace
 
 absl::Status CheckImportSource(const std::string& path,
                                const std::vector<std::string>& roots) {
-  if (roots.empty()) return CheckFolder(path);
+  if (roots.empty()) return CheckAnywhere(path);
   for (const std::string& root : roots) {
     const std::string below = Below(path, root);
     if (below.empty()) continue;
     const Descriptor base(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!base.ok()) return ErrnoStatus(errno, root, "open import root");
-    const Descriptor folder(
-        OpenBeneath(base.get(), below.c_str(), O_PATH | O_DIRECTORY));
-    if (folder.ok()) return CheckEntries(folder, path);
+    const Descriptor source(OpenBeneath(base.get(), below.c_str(), O_PATH));
+    if (source.ok()) return CheckBelow(source, path);
     if (errno != EXDEV && errno != ELOOP) {
       return ErrnoStatus(errno, path, "open");
     }

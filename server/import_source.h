@@ -8,8 +8,8 @@
 
 namespace hearth::server {
 
-/// Whether the folder `path` may be imported from. NOT_FOUND or
-/// INVALID_ARGUMENT if it is no folder. With `roots` (none = any path):
+/// Whether the folder or file `path` may be imported from. NOT_FOUND or
+/// INVALID_ARGUMENT if it is neither. With `roots` (none = any path):
 /// PERMISSION_DENIED unless it and its files lie under one of them and are
 /// reached without symbolic links, as the kernel resolves them (openat2 with
 /// RESOLVE_BENEATH). Checked when a job is submitted and again when it runs.

@@ -9,7 +9,7 @@
 #include "engine/job/export_model.h"
 #include "engine/job/train_metrics.h"
 #include "engine/store/dataset.h"
-#include "engine/store/numpy_import.h"
+#include "engine/store/layout/import_dataset.h"
 #include "engine/strategy/strategy.h"
 #include "server/import_source.h"
 #include "server/job_observer.h"
@@ -64,24 +64,26 @@ class EngineJobRunner final : public JobRunner {
           dataset->manifest(), dataset->manifest().SizeBytes(), 0);
       return report;
     }
-    HEARTH_RETURN_IF_ERROR(
-        CheckImportSource(spec.numpy().path(), import_roots_));
+    HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots_));
     observer.OnRunning();
     const Clock& clock = parts_.environment.clock;
     const double start = clock.SteadySeconds();
-    HEARTH_ASSIGN_OR_RETURN(
-        const store::ImportResult result,
-        store::ImportNumpyFolder(
-            files(), ToNumpyImportOptions(spec, destination),
-            [&observer](absl::string_view phase, uint64_t done,
-                        uint64_t total) {
-              job::Progress progress;
-              progress.phase = std::string(phase);
-              progress.done = done;
-              progress.total = total;
-              observer.OnProgress(progress);
-            },
-            std::move(stop)));
+    HEARTH_ASSIGN_OR_RETURN(const store::ImportResult result,
+                            store::ImportDataset(
+                                files(), ToLayout(spec.layout()),
+                                ToImportOptions(spec, destination),
+                                [&observer](absl::string_view phase,
+                                            uint64_t done, uint64_t total) {
+                                  job::Progress progress;
+                                  progress.phase = std::string(phase);
+                                  progress.done = done;
+                                  progress.total = total;
+                                  observer.OnProgress(progress);
+                                },
+                                std::move(stop)));
+    for (const std::string& transform : result.manifest.transforms) {
+      observer.OnLog(job::Severity::kInfo, transform);
+    }
     *report.mutable_import() = ToImportReport(
         result.manifest, result.bytes_written, clock.SteadySeconds() - start);
     return report;

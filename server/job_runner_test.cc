@@ -47,8 +47,7 @@ class JobRunnerTest : public ::testing::Test {
     v1::Job job;
     job.set_id("import-1");
     job.mutable_spec()->mutable_import()->set_name("graph");
-    job.mutable_spec()->mutable_import()->mutable_numpy()->set_path(root_ +
-                                                                    "/source");
+    job.mutable_spec()->mutable_import()->set_path(root_ + "/source");
     return job;
   }
 

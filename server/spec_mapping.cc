@@ -56,11 +56,21 @@ class SpecChecker {
                       "must be 1 to 128 letters, digits, '.', '_' or '-', "
                       "starting with a letter or digit, and not end in .tmp");
     }
-    if (!spec.has_numpy()) {
-      violations_.Add("import.source", "must be set: numpy");
-      return;
+    CheckPath("import.path", spec.path());
+    if (!v1::Layout_IsValid(spec.layout())) {
+      violations_.Add("import.layout",
+                      absl::StrCat("is ", static_cast<int>(spec.layout()),
+                                   ", which this hearthd does not know"));
     }
-    CheckPath("import.numpy.path", spec.numpy().path());
+    if (spec.memory_limit_bytes() == 0) {
+      spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
+    }
+    if (spec.memory_limit_bytes() < SpecLimits::kMinImportMemoryBytes) {
+      violations_.Add(
+          "import.memory_limit_bytes",
+          absl::StrCat("must be at least ", SpecLimits::kMinImportMemoryBytes,
+                       ", not ", spec.memory_limit_bytes()));
+    }
   }
 
   void CheckExport(v1::ExportSpec& spec) {
@@ -328,13 +338,23 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   return options;
 }
 
-store::NumpyImportOptions ToNumpyImportOptions(const v1::ImportSpec& spec,
-                                               const std::string& destination) {
-  store::NumpyImportOptions options;
-  options.source = spec.numpy().path();
+std::optional<store::Layout> ToLayout(v1::Layout layout) {
+  switch (layout) {
+    case v1::NUMPY:
+      return store::Layout::kNumpy;
+    default:
+      return std::nullopt;
+  }
+}
+
+store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
+                                     const std::string& destination) {
+  store::ImportOptions options;
+  options.source = spec.path();
   options.name = spec.name();
   options.destination = destination;
   options.in_place = spec.in_place();
+  options.memory_limit_bytes = spec.memory_limit_bytes();
   return options;
 }
 

@@ -2,11 +2,13 @@
 #define HEARTH_SERVER_SPEC_MAPPING_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "engine/job/train_job.h"
-#include "engine/store/numpy_import.h"
+#include "engine/store/import/import_graph.h"
+#include "engine/store/layout/layout.h"
 #include "hearth/v1/spec.pb.h"
 
 /// The one place where the contract's job specs meet the engine's options.
@@ -24,6 +26,7 @@ struct SpecLimits {
   static constexpr uint32_t kMaxHeads = 1'024;
   static constexpr uint32_t kMaxStageThreads = 64;
   static constexpr size_t kMaxPathLength = 4'096;
+  static constexpr uint64_t kMinImportMemoryBytes = 1 << 20;
 
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;
@@ -43,8 +46,11 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& directory);
 
 /// See ToTrainJobOptions. `destination` is the dataset's folder.
-store::NumpyImportOptions ToNumpyImportOptions(const v1::ImportSpec& spec,
-                                               const std::string& destination);
+store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
+                                     const std::string& destination);
+
+/// Nothing where the layout is to be recognized.
+std::optional<store::Layout> ToLayout(v1::Layout layout);
 
 }  // namespace hearth::server
 

@@ -125,29 +125,27 @@ std::string Fanouts(int count) {
 INSTANTIATE_TEST_SUITE_P(
     AllBounds, BadSpecTest,
     testing::Values(
-        BadSpec{"NoName", "import { numpy { path: '/a' } }", "import.name"},
-        BadSpec{"PathTrick", "import { name: '../x' numpy { path: '/a' } }",
+        BadSpec{"NoName", "import { path: '/a' }", "import.name"},
+        BadSpec{"PathTrick", "import { name: '../x' path: '/a' }",
                 "import.name"},
-        BadSpec{"HiddenName", "import { name: '.x' numpy { path: '/a' } }",
+        BadSpec{"HiddenName", "import { name: '.x' path: '/a' }",
                 "import.name"},
-        BadSpec{"TemporaryName",
-                "import { name: 'x.tmp' numpy { path: '/a' } }", "import.name"},
+        BadSpec{"TemporaryName", "import { name: 'x.tmp' path: '/a' }",
+                "import.name"},
         BadSpec{"LongName",
                 absl::StrCat("import { name: '", std::string(129, 'x'),
-                             "' numpy { path: '/a' } }"),
+                             "' path: '/a' }"),
                 "import.name"},
         BadSpec{"NoSource", "import { name: 'x' }", "import.source"},
-        BadSpec{"RelativeSource", "import { name: 'x' numpy { path: 'a' } }",
-                "import.numpy.path"},
-        BadSpec{"EmptySource", "import { name: 'x' numpy {} }",
-                "import.numpy.path"},
-        BadSpec{"NulInSource",
-                "import { name: 'x' numpy { path: '/a\\000b' } }",
-                "import.numpy.path"},
+        BadSpec{"RelativeSource", "import { name: 'x' path: 'a' }",
+                "import.path"},
+        BadSpec{"EmptySource", "import { name: 'x' }", "import.path"},
+        BadSpec{"NulInSource", "import { name: 'x' path: '/a\\000b' }",
+                "import.path"},
         BadSpec{"LongSource",
                 absl::StrCat("import { name: 'x' numpy { path: '/",
                              std::string(4096, 'x'), "' } }"),
-                "import.numpy.path"},
+                "import.path"},
         BadSpec{"NoJob", "export { destination: '/a' }", "export.job_id"},
         BadSpec{"RelativeDestination",
                 "export { job_id: 'train-1' destination: 'a' }",
@@ -215,7 +213,7 @@ TEST(SpecMappingTest, TheBoundsThemselvesAreAllowed) {
              "gat { hidden: 65536 heads: 1024 } train_threads: 8"));
   Fill(Train("neighbor { fanouts: [ -1, 1048576 ] }", "none {} dropout: 0.99"));
   Fill(absl::StrCat("import { name: '", std::string(128, 'x'),
-                    "' numpy { path: '/a' } }"));
+                    "' path: '/a' }"));
 }
 
 TEST(SpecMappingTest, StageThreadsAreBounded) {
@@ -336,13 +334,16 @@ TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
 
 TEST(SpecMappingTest, ImportOptions) {
   const v1::JobSpec spec =
-      Fill("import { name: 'x' numpy { path: '/src' } in_place: true }");
-  const store::NumpyImportOptions options =
-      ToNumpyImportOptions(spec.import(), "/d/datasets/x");
+      Fill("import { name: 'x' path: '/src' in_place: true }");
+  const store::ImportOptions options =
+      ToImportOptions(spec.import(), "/d/datasets/x");
   EXPECT_EQ(options.name, "x");
   EXPECT_EQ(options.source, "/src");
   EXPECT_EQ(options.destination, "/d/datasets/x");
   EXPECT_TRUE(options.in_place);
+  EXPECT_EQ(options.memory_limit_bytes, uint64_t{1} << 30);
+  EXPECT_EQ(ToLayout(spec.import().layout()), std::nullopt);
+  EXPECT_EQ(ToLayout(v1::NUMPY), store::Layout::kNumpy);
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ TEST_F(CliTest, ImportMakesTheSourceAbsolute) {
                  "../you/cora", "--in-place"}),
             kExitDone);
   EXPECT_EQ(Submitted().import().name(), "cora");
-  EXPECT_EQ(Submitted().import().numpy().path(), "/home/you/cora");
+  EXPECT_EQ(Submitted().import().path(), "/home/you/cora");
   EXPECT_TRUE(Submitted().import().in_place());
 }
 

@@ -8,6 +8,7 @@
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/job_run.h"
+#include "client/cli/layout_words.h"
 #include "client/cli/table.h"
 #include "client/proto_json.h"
 #include "engine/base/byte_size.h"
@@ -20,8 +21,9 @@ constexpr Table::Align kRight = Table::Align::kRight;
 
 struct ImportArguments {
   std::string name;
-  std::string format = "numpy";
+  v1::Layout layout = v1::LAYOUT_UNSPECIFIED;
   std::string source;
+  std::string memory_limit;
   bool in_place = false;
   bool detach = false;
 };
@@ -30,7 +32,13 @@ absl::StatusOr<int> Import(const ImportArguments& arguments, Session& session) {
   v1::JobSpec spec;
   v1::ImportSpec* import = spec.mutable_import();
   import->set_name(arguments.name);
-  import->mutable_numpy()->set_path(AbsolutePath(arguments.source, session));
+  import->set_layout(arguments.layout);
+  import->set_path(AbsolutePath(arguments.source, session));
+  if (!arguments.memory_limit.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(const int64_t bytes,
+                            ParseByteSize(arguments.memory_limit));
+    import->set_memory_limit_bytes(static_cast<uint64_t>(bytes));
+  }
   import->set_in_place(arguments.in_place);
   return RunJob(session, spec, arguments.detach);
 }
@@ -133,17 +141,19 @@ void AddImport(CLI::App& dataset, Action* chosen) {
   const auto arguments = std::make_shared<ImportArguments>();
   import->add_option("NAME", arguments->name, "The dataset's name")->required();
   import
-      ->add_option("--format", arguments->format, "How the source is laid out")
-      ->check(CLI::IsMember({"numpy"}))
-      ->capture_default_str();
+      ->add_option("--format", arguments->layout,
+                   "How the source is laid out: auto, numpy")
+      ->transform(CLI::Transformer(LayoutWords()))
+      ->default_str("auto");
   import
       ->add_option("--source", arguments->source,
-                   "Folder with edge_index.npy (or indptr.npy and "
-                   "indices.npy), node_feat.npy, node_label.npy and "
-                   "{train,valid,test}_idx.npy")
+                   "The folder or file on the daemon's machine")
       ->required();
+  import->add_option("--memory-limit", arguments->memory_limit,
+                     "Memory for the import's buffers, such as 4GiB; default "
+                     "1GiB");
   import->add_flag("--in-place", arguments->in_place,
-                   "Use node_feat.npy where it lies instead of copying it");
+                   "Use features where they lie instead of copying them");
   import->add_flag("--detach", arguments->detach, "Do not wait for the end");
   import->callback([=] {
     *chosen = [=](Session& session) { return Import(*arguments, session);

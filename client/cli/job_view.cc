@@ -7,6 +7,7 @@
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/job_words.h"
+#include "client/cli/layout_words.h"
 #include "client/cli/table.h"
 #include "client/cli/train_options.h"
 #include "engine/base/byte_size.h"
@@ -131,8 +132,8 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     }
   } else if (spec.has_import()) {
     table->AddRow({"dataset", spec.import().name()});
-    table->AddRow({"format", "numpy"});
-    table->AddRow({"source", spec.import().numpy().path()});
+    table->AddRow({"format", LayoutWord(spec.import().layout())});
+    table->AddRow({"source", spec.import().path()});
     table->AddRow({"in-place", spec.import().in_place() ? "yes" : "no"});
   } else if (spec.has_export_()) {
     table->AddRow({"job", spec.export_().job_id()});

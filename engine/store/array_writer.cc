@@ -11,6 +11,10 @@
 
 namespace hearth::store {
 
+std::string ArrayPlace::FileName(absl::string_view what) const {
+  return absl::StrCat(prefix, ".", what, ".npy");
+}
+
 uint64_t FileId(absl::string_view dataset, absl::string_view name) {
   Sha256 digest;
   digest.Update("hearth dataset file");
@@ -32,8 +36,9 @@ uint64_t StoredBytes(uint64_t data_bytes, const ArrayLayout& layout) {
 }
 
 absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Create(
-    io::FileSystem& files, const ArrayPlace& place, const std::string& name,
+    io::FileSystem& files, const ArrayPlace& place, absl::string_view what,
     DType dtype, std::vector<int64_t> shape, const ArrayLayout& layout) {
+  const std::string name = place.FileName(what);
   auto writer = std::unique_ptr<ArrayWriter>(new ArrayWriter());
   writer->path_ = io::JoinPath(place.folder, name);
   const std::string header = FormatNpyHeader(dtype, shape, layout.alignment);

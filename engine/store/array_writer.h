@@ -38,6 +38,11 @@ struct ArrayPlace {
   std::string folder;
   /// The dataset's name; distinguishes its files from those of others.
   std::string dataset;
+  /// What the names of the files begin with, such as their node type.
+  std::string prefix;
+
+  /// "`prefix`.`what`.npy".
+  std::string FileName(absl::string_view what) const;
 };
 
 /// The id of file `name` of a dataset: in the seed of its checksums.
@@ -57,9 +62,9 @@ struct FinishedArray {
 /// last. Single-owner.
 class ArrayWriter {
  public:
-  /// Creates `name` in the folder, with space reserved for all of it.
+  /// Creates place.FileName(what), with space reserved for all of it.
   static absl::StatusOr<std::unique_ptr<ArrayWriter>> Create(
-      io::FileSystem& files, const ArrayPlace& place, const std::string& name,
+      io::FileSystem& files, const ArrayPlace& place, absl::string_view what,
       DType dtype, std::vector<int64_t> shape, const ArrayLayout& layout);
 
   /// The next elements, little-endian.

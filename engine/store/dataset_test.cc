@@ -10,8 +10,8 @@
 #include "absl/time/time.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
+#include "engine/store/layout/import_dataset.h"
 #include "engine/store/numpy_folder.h"
-#include "engine/store/numpy_import.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -41,13 +41,13 @@ class DatasetTest : public testing::Test {
   }
 
   void Import(bool in_place = false) {
-    NumpyImportOptions options;
+    ImportOptions options;
     options.source = folder_.path();
     options.name = "test";
     options.destination = folder_.Destination();
     options.in_place = in_place;
-    const auto result =
-        ImportNumpyFolder(io::FileSystem::Posix(), options, nullptr, {});
+    const auto result = ImportDataset(io::FileSystem::Posix(), Layout::kNumpy,
+                                      options, nullptr, {});
     ASSERT_TRUE(result.ok()) << result.status();
   }
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 namespace hearth::store {
 
@@ -19,6 +20,14 @@ inline double Float16ToDouble(uint16_t bits) {
     magnitude = std::ldexp(mantissa + 1024, exponent - 25);
   }
   return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+/// The value of a bfloat16, given its bits.
+inline float BFloat16ToFloat(uint16_t bits) {
+  const uint32_t wide = uint32_t{bits} << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
 }
 
 }  // namespace hearth::store

@@ -23,42 +23,44 @@ constexpr absl::string_view kMagic("\x93NUMPY", 6);
 constexpr uint64_t kShortPrelude = 10;
 constexpr uint64_t kLongPrelude = 12;
 
-constexpr std::array<NpyType, 12> kReadableTypes = {{
-    {NpyType::Kind::kBool, 1},
-    {NpyType::Kind::kInt, 1},
-    {NpyType::Kind::kInt, 2},
-    {NpyType::Kind::kInt, 4},
-    {NpyType::Kind::kInt, 8},
-    {NpyType::Kind::kUint, 1},
-    {NpyType::Kind::kUint, 2},
-    {NpyType::Kind::kUint, 4},
-    {NpyType::Kind::kUint, 8},
-    {NpyType::Kind::kFloat, 2},
-    {NpyType::Kind::kFloat, 4},
-    {NpyType::Kind::kFloat, 8},
+constexpr std::array<ElementType, 12> kReadableTypes = {{
+    {ElementType::Kind::kBool, 1},
+    {ElementType::Kind::kInt, 1},
+    {ElementType::Kind::kInt, 2},
+    {ElementType::Kind::kInt, 4},
+    {ElementType::Kind::kInt, 8},
+    {ElementType::Kind::kUint, 1},
+    {ElementType::Kind::kUint, 2},
+    {ElementType::Kind::kUint, 4},
+    {ElementType::Kind::kUint, 8},
+    {ElementType::Kind::kFloat, 2},
+    {ElementType::Kind::kFloat, 4},
+    {ElementType::Kind::kFloat, 8},
 }};
 
-char CodeOf(NpyType::Kind kind) {
+char CodeOf(ElementType::Kind kind) {
   switch (kind) {
-    case NpyType::Kind::kBool:
+    case ElementType::Kind::kBool:
       return 'b';
-    case NpyType::Kind::kInt:
+    case ElementType::Kind::kInt:
       return 'i';
-    case NpyType::Kind::kUint:
+    case ElementType::Kind::kUint:
       return 'u';
-    case NpyType::Kind::kFloat:
+    case ElementType::Kind::kFloat:
       return 'f';
+    case ElementType::Kind::kBFloat:
+      break;  // Has no code.
   }
   return '?';
 }
 
-absl::StatusOr<NpyType> ParseDescr(const std::string& descr) {
+absl::StatusOr<ElementType> ParseDescr(const std::string& descr) {
   const std::string shown = absl::StrCat("\"", absl::CEscape(descr), "\"");
   if (absl::StrContains(descr, 'O')) {
     return absl::InvalidArgumentError(
         absl::StrCat("is an object array (", shown, "), which is never read"));
   }
-  for (const NpyType type : kReadableTypes) {
+  for (const ElementType type : kReadableTypes) {
     const std::string code =
         absl::StrCat(std::string(1, CodeOf(type.kind)), type.item_bytes);
     const bool one_byte = type.item_bytes == 1;
@@ -136,7 +138,7 @@ absl::StatusOr<std::string> ReadDictionary(io::ReadableFile& file,
   return text;
 }
 
-absl::Status CheckSize(const NpyHeader& header, uint64_t file_size) {
+absl::Status CheckSize(const ArrayHeader& header, uint64_t file_size) {
   const std::string what = absl::StrCat("shape ", FormatShape(header.shape),
                                         " of ", Name(header.type));
   const auto bytes = ArrayBytes(header.shape, header.type.item_bytes);
@@ -159,14 +161,14 @@ absl::Status CheckSize(const NpyHeader& header, uint64_t file_size) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<NpyHeader> ReadUnnamed(io::ReadableFile& file) {
+absl::StatusOr<ArrayHeader> ReadUnnamed(io::ReadableFile& file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
   HEARTH_ASSIGN_OR_RETURN(const Extent extent,
                           ReadPrelude(file, info.size_bytes));
   HEARTH_ASSIGN_OR_RETURN(const std::string text,
                           ReadDictionary(file, info.size_bytes, extent));
   HEARTH_ASSIGN_OR_RETURN(NpyDictionary dictionary, ParseNpyDictionary(text));
-  NpyHeader header;
+  ArrayHeader header;
   HEARTH_ASSIGN_OR_RETURN(header.type, ParseDescr(dictionary.descr));
   header.fortran_order = dictionary.fortran_order;
   header.shape = std::move(dictionary.shape);
@@ -195,26 +197,8 @@ const char* DescrOf(DType dtype) {
 
 }  // namespace
 
-std::string Name(NpyType type) {
-  switch (type.kind) {
-    case NpyType::Kind::kBool:
-      return "bool";
-    case NpyType::Kind::kInt:
-      return absl::StrCat("int", 8 * type.item_bytes);
-    case NpyType::Kind::kUint:
-      return absl::StrCat("uint", 8 * type.item_bytes);
-    case NpyType::Kind::kFloat:
-      return absl::StrCat("float", 8 * type.item_bytes);
-  }
-  return "";
-}
-
-int64_t NpyHeader::NumElements() const {
-  return ArrayBytes(shape, 1).value_or(0);
-}
-
-absl::StatusOr<NpyHeader> ReadNpyHeader(io::ReadableFile& file) {
-  absl::StatusOr<NpyHeader> header = ReadUnnamed(file);
+absl::StatusOr<ArrayHeader> ReadNpyHeader(io::ReadableFile& file) {
+  absl::StatusOr<ArrayHeader> header = ReadUnnamed(file);
   const absl::Status& status = header.status();
   if (absl::IsInvalidArgument(status) || absl::IsDataLoss(status)) {
     return Annotate(status, file.path());

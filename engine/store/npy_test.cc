@@ -19,7 +19,7 @@ using testing::ElementsAre;
 
 class NpyTest : public testing::Test {
  protected:
-  absl::StatusOr<NpyHeader> Parse(const std::string& bytes) {
+  absl::StatusOr<ArrayHeader> Parse(const std::string& bytes) {
     io::FileSystem& files = io::FileSystem::Posix();
     const std::string path = scratch_.Path("a.npy");
     EXPECT_TRUE(io::WriteFileAtomically(files, path, bytes).ok());
@@ -33,7 +33,7 @@ TEST_F(NpyTest, ReadsAHeader) {
   const auto header = Parse(ToBytes(
       {.descr = "<i2", .shape = "(2, 3)", .data = std::string(12, '\0')}));
   ASSERT_TRUE(header.ok()) << header.status();
-  EXPECT_EQ(header->type, (NpyType{NpyType::Kind::kInt, 2}));
+  EXPECT_EQ(header->type, (ElementType{ElementType::Kind::kInt, 2}));
   EXPECT_FALSE(header->fortran_order);
   EXPECT_THAT(header->shape, ElementsAre(2, 3));
   EXPECT_EQ(header->data_offset, 128u);
@@ -42,7 +42,7 @@ TEST_F(NpyTest, ReadsAHeader) {
 
 struct TypeCase {
   const char* descr;
-  NpyType type;
+  ElementType type;
   const char* name;
 };
 
@@ -61,18 +61,19 @@ TEST_P(NpyTypeTest, IsRead) {
 
 INSTANTIATE_TEST_SUITE_P(
     Types, NpyTypeTest,
-    testing::Values(TypeCase{"|b1", {NpyType::Kind::kBool, 1}, "bool"},
-                    TypeCase{"|i1", {NpyType::Kind::kInt, 1}, "int8"},
-                    TypeCase{"<i1", {NpyType::Kind::kInt, 1}, "int8"},
-                    TypeCase{"<i4", {NpyType::Kind::kInt, 4}, "int32"},
-                    TypeCase{"<i8", {NpyType::Kind::kInt, 8}, "int64"},
-                    TypeCase{"|u1", {NpyType::Kind::kUint, 1}, "uint8"},
-                    TypeCase{"<u2", {NpyType::Kind::kUint, 2}, "uint16"},
-                    TypeCase{"<u4", {NpyType::Kind::kUint, 4}, "uint32"},
-                    TypeCase{"<u8", {NpyType::Kind::kUint, 8}, "uint64"},
-                    TypeCase{"<f2", {NpyType::Kind::kFloat, 2}, "float16"},
-                    TypeCase{"<f4", {NpyType::Kind::kFloat, 4}, "float32"},
-                    TypeCase{"<f8", {NpyType::Kind::kFloat, 8}, "float64"}));
+    testing::Values(TypeCase{"|b1", {ElementType::Kind::kBool, 1}, "bool"},
+                    TypeCase{"|i1", {ElementType::Kind::kInt, 1}, "int8"},
+                    TypeCase{"<i1", {ElementType::Kind::kInt, 1}, "int8"},
+                    TypeCase{"<i4", {ElementType::Kind::kInt, 4}, "int32"},
+                    TypeCase{"<i8", {ElementType::Kind::kInt, 8}, "int64"},
+                    TypeCase{"|u1", {ElementType::Kind::kUint, 1}, "uint8"},
+                    TypeCase{"<u2", {ElementType::Kind::kUint, 2}, "uint16"},
+                    TypeCase{"<u4", {ElementType::Kind::kUint, 4}, "uint32"},
+                    TypeCase{"<u8", {ElementType::Kind::kUint, 8}, "uint64"},
+                    TypeCase{"<f2", {ElementType::Kind::kFloat, 2}, "float16"},
+                    TypeCase{"<f4", {ElementType::Kind::kFloat, 4}, "float32"},
+                    TypeCase{
+                        "<f8", {ElementType::Kind::kFloat, 8}, "float64"}));
 
 TEST_F(NpyTest, AcceptsEveryWayToWriteTheDictionary) {
   for (const char* dictionary :

@@ -1,0 +1,96 @@
+#ifndef HEARTH_ENGINE_STORE_ARRAY_READER_H_
+#define HEARTH_ENGINE_STORE_ARRAY_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/io/file_system.h"
+#include "engine/store/array_header.h"
+
+namespace hearth::store {
+
+/// Reads a foreign array block by block, whatever its element type and file:
+/// .npy, raw, or a part of an archive. Positions count elements in the order of
+/// the file. Thread-compatible.
+class ArrayReader {
+ public:
+  /// The .npy file at `path`. INVALID_ARGUMENT if there is no such file; else
+  /// as ReadNpyHeader.
+  static absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNpy(
+      io::FileSystem& files, const std::string& path);
+
+  /// The elements that `header` describes in the file at `path`, which is no
+  /// .npy. INVALID_ARGUMENT if there is no such file; DATA_LOSS if it is too
+  /// short, and INVALID_ARGUMENT if anything follows the elements.
+  static absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRaw(
+      io::FileSystem& files, const std::string& path, ArrayHeader header);
+
+  /// An .npy file within another, such as a member of an archive.
+  static absl::StatusOr<std::unique_ptr<ArrayReader>> ReadNpy(
+      std::unique_ptr<io::ReadableFile> file);
+
+  /// The elements that `header` describes in an open file, which may go on
+  /// behind them. DATA_LOSS if the file is too short.
+  static absl::StatusOr<std::unique_ptr<ArrayReader>> ReadRaw(
+      std::unique_ptr<io::ReadableFile> file, ArrayHeader header);
+
+  const ArrayHeader& header() const { return header_; }
+  const std::string& path() const { return file_->path(); }
+  /// The file as it was when opened.
+  const io::FileInfo& info() const { return info_; }
+  /// Whether the elements are all that a file of its own holds but for its
+  /// header: what can be registered in place.
+  bool has_own_file() const { return has_own_file_; }
+
+  /// Takes elements of 2 bytes as bfloat16, for which numpy has no type.
+  /// REQUIRES: they are uint16.
+  void TakeAsBFloat16() { header_.type.kind = ElementType::Kind::kBFloat; }
+
+  /// Raw bytes, from element `first` on.
+  absl::Status ReadBytes(int64_t first, absl::Span<std::byte> out);
+
+  /// Elements `first` .. as integers. REQUIRES: the type is not float.
+  /// INVALID_ARGUMENT for one beyond 2^63 - 1.
+  absl::Status ReadInts(int64_t first, absl::Span<int64_t> out);
+
+  /// Elements `first` .. as doubles. REQUIRES: the type is float.
+  absl::Status ReadFloats(int64_t first, absl::Span<double> out);
+
+  /// The bytes before the first element.
+  absl::StatusOr<std::vector<std::byte>> ReadHeaderBytes();
+
+  /// FAILED_PRECONDITION if the file is no longer as it was when opened.
+  absl::Status CheckUnchanged();
+
+  /// INVALID_ARGUMENT: "`path`: [0, 5] `problem`", for the element at
+  /// `position` with its index as numpy writes it.
+  absl::Status ErrorAt(int64_t position, absl::string_view problem) const;
+
+  /// INVALID_ARGUMENT: "`path`: `problem`".
+  absl::Status Error(absl::string_view problem) const;
+
+ private:
+  ArrayReader(std::unique_ptr<io::ReadableFile> file, ArrayHeader header,
+              io::FileInfo info)
+      : file_(std::move(file)), header_(std::move(header)), info_(info) {}
+
+  template <typename Stored, typename Wanted>
+  absl::Status ReadAs(int64_t first, absl::Span<Wanted> out);
+
+  const std::unique_ptr<io::ReadableFile> file_;
+  ArrayHeader header_;
+  const io::FileInfo info_;
+  bool has_own_file_ = false;
+  std::vector<std::byte> raw_;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_ARRAY_READER_H_

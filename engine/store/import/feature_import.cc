@@ -1,0 +1,156 @@
+#include "engine/store/import/feature_import.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+#include "engine/store/block_checksums.h"
+#include "engine/store/import/row_blocks.h"
+#include "engine/store/shape.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr char kFeatures[] = "features";
+
+/// INVALID_ARGUMENT for the element at `index` of a row-major block.
+absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
+                          int64_t index, absl::string_view problem) {
+  const int64_t columns = features.header().shape[1];
+  return features.Error(absl::StrCat("[", block.first_row + index / columns,
+                                     ", ", index % columns, "] ", problem));
+}
+
+absl::Status CheckFinite(const ArrayReader& features, const RowBlock& block) {
+  const int64_t bad = FindNonFinite(block.bytes, features.header().type);
+  if (bad < 0) return absl::OkStatus();
+  return ErrorInBlock(features, block, bad, "is NaN or infinite");
+}
+
+/// Narrows a block of float64.
+absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
+                    std::vector<float>& narrowed) {
+  narrowed.resize(block.bytes.size() / sizeof(double));
+  for (size_t i = 0; i < narrowed.size(); ++i) {
+    double value;
+    std::memcpy(&value, block.bytes.data() + i * sizeof(value), sizeof(value));
+    narrowed[i] = static_cast<float>(value);
+    if (!std::isfinite(narrowed[i])) {
+      return ErrorInBlock(
+          features, block, static_cast<int64_t>(i),
+          absl::StrCat("is ", value, ", more than a float32 can hold"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void BeginFeatures(ImportContext& context, const ArrayReader& features) {
+  const ArrayHeader& header = features.header();
+  context.Begin("features", static_cast<uint64_t>(header.NumElements() *
+                                                  header.type.item_bytes));
+}
+
+}  // namespace
+
+absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
+  const ArrayHeader& header = features.header();
+  if (!header.type.IsFloat()) {
+    return features.Error(
+        absl::StrCat("has ", Name(header.type),
+                     " elements; float32, float16 or float64 is needed"));
+  }
+  if (header.shape.size() != 2) {
+    return features.Error(
+        absl::StrCat("has shape ", FormatShape(header.shape),
+                     "; (number of nodes, features of each) is needed"));
+  }
+  if (header.shape[0] == 0 || header.shape[1] == 0) {
+    return features.Error(
+        absl::StrCat("is empty: it has shape ", FormatShape(header.shape)));
+  }
+  if (in_place && header.type.item_bytes > 4) {
+    return features.Error(
+        "has float64 elements; only float32 and float16 can be used in place");
+  }
+  if (in_place && !features.has_own_file()) {
+    return features.Error(
+        "is a part of a file; only files of their own can be used in place");
+  }
+  if (in_place && header.fortran_order) {
+    return features.Error(
+        "is in Fortran order; only rows in C order can be used in place");
+  }
+  return absl::OkStatus();
+}
+
+DType StoredType(const ArrayHeader& features) {
+  if (features.type.kind == ElementType::Kind::kBFloat) return DType::kBFloat16;
+  return features.type.item_bytes == 2 ? DType::kFloat16 : DType::kFloat32;
+}
+
+absl::StatusOr<FinishedArray> CopyFeatures(ImportContext& context,
+                                           ArrayReader& features,
+                                           const ArrayPlace& place) {
+  const ArrayHeader& header = features.header();
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ArrayWriter> writer,
+      ArrayWriter::Create(context.files(), place, kFeatures, StoredType(header),
+                          header.shape, kRandomAccessLayout));
+  BeginFeatures(context, features);
+  std::vector<float> narrowed;
+  const auto copy_block = [&](const RowBlock& block) -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(CheckFinite(features, block));
+    if (header.type.item_bytes <= 4) return writer->Append(block.bytes);
+    HEARTH_RETURN_IF_ERROR(Narrow(features, block, narrowed));
+    return writer->AppendValues(absl::MakeConstSpan(narrowed));
+  };
+  HEARTH_RETURN_IF_ERROR(ForEachRowBlock(context, features, copy_block));
+  return writer->Finish();
+}
+
+absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
+                                               ArrayReader& features,
+                                               const std::string& real_path,
+                                               const ArrayPlace& place) {
+  const ArrayHeader& header = features.header();
+  FinishedArray registered;
+  ArrayFile& entry = registered.file;
+  entry.path = real_path;
+  entry.in_place = true;
+  entry.dtype = StoredType(header);
+  entry.shape = header.shape;
+  entry.data_offset = header.data_offset;
+  entry.file_size_bytes = features.info().size_bytes;
+  entry.modified_ns = absl::ToUnixNanos(features.info().modified);
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::byte> header_bytes,
+                          features.ReadHeaderBytes());
+  entry.header_crc32c = Crc32c(header_bytes);
+  entry.file_id = FileId(place.dataset, place.FileName(kFeatures));
+  entry.crc_block_bytes = kRandomAccessLayout.crc_block_bytes;
+  entry.crc_path = absl::StrCat(place.FileName(kFeatures), kChecksumSuffix);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BlockChecksumWriter> checksums,
+      BlockChecksumWriter::Create(context.files(),
+                                  io::JoinPath(place.folder, entry.crc_path),
+                                  entry.file_id, entry.crc_block_bytes));
+  BeginFeatures(context, features);
+  HEARTH_RETURN_IF_ERROR(ForEachRowBlock(
+      context, features, [&](const RowBlock& block) -> absl::Status {
+        HEARTH_RETURN_IF_ERROR(CheckFinite(features, block));
+        return checksums->Append(block.bytes);
+      }));
+  HEARTH_RETURN_IF_ERROR(features.CheckUnchanged());
+  HEARTH_ASSIGN_OR_RETURN(const BlockChecksumWriter::Summary summary,
+                          checksums->Finish());
+  entry.crc_file_crc32c = summary.file_crc32c;
+  registered.checksums_sha256 = summary.sha256;
+  return registered;
+}
+
+}  // namespace hearth::store

@@ -1,0 +1,44 @@
+#ifndef HEARTH_ENGINE_STORE_LAYOUT_LAYOUT_H_
+#define HEARTH_ENGINE_STORE_LAYOUT_LAYOUT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/io/file_system.h"
+#include "engine/store/import/import_context.h"
+#include "engine/store/import/source_graph.h"
+
+/// The ways in which people lay out graphs on disk. A layout knows which files
+/// there are and what they mean; it checks no values and writes no dataset.
+/// Each has a header of its own here, with Recognize... and Open....
+
+namespace hearth::store {
+
+enum class Layout {
+  kNumpy,  // A plain folder of .npy arrays.
+};
+
+/// "numpy": as in `--format` and in messages.
+absl::string_view Name(Layout layout);
+
+/// What a source is taken for, and why.
+struct RecognizedLayout {
+  Layout layout;
+  /// "it has node_feat.npy and edge_index.npy".
+  std::string reason;
+};
+
+/// The layout of the folder or file `source`. INVALID_ARGUMENT if it looks like
+/// none, saying what would be looked for, or like several.
+absl::StatusOr<RecognizedLayout> RecognizeLayout(io::FileSystem& files,
+                                                 const std::string& source);
+
+/// Opens `source`, which is laid out as `layout`. INVALID_ARGUMENT, or
+/// DATA_LOSS for truncated files, naming the file.
+absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
+                                       const std::string& source);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_LAYOUT_LAYOUT_H_
