@@ -23,6 +23,7 @@ except ImportError as missing:
     raise unittest.SkipTest(str(missing)) from missing
 
 from hearth.datasets import table_reader, tables  # noqa: E402
+from hearth.datasets.id_map import IdMap  # noqa: E402
 
 NODES = {"id": [30, 10, 20, 40, 50], "feat": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0],
                                               [9.0, 10.0]],
@@ -215,6 +216,32 @@ class NumpyFolderTest(TablesTest):
                                 capture_output=True, check=False)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("layout: numpy", result.stdout)
+
+
+class IdMapTest(unittest.TestCase):
+    def check(self, id_map, names):
+        ids = np.array(names)
+        order = np.random.RandomState(4).permutation(len(ids))
+        self.assertEqual(id_map.rows_of(ids[order]).tolist(), order.tolist())
+        absent = np.array([b"", b"a", ids[3][:-1] + b"?", ids[5] + b"longer than any"])
+        self.assertEqual(id_map.rows_of(absent).tolist(), [-1] * 4)
+        self.assertIsNone(id_map.duplicate())
+
+    def test_hashes_that_collide_do_not_matter(self):
+        names = [f"node {i:05d}/{i % 7}".encode() for i in range(3000)]
+        self.check(IdMap([np.array(names)]), names)
+        # Multiplied by 0 or 2^63 all, or half of, the hashes are equal.
+        for multipliers in ((0,), (1 << 63, 0), (0, 0x9E3779B97F4A7C15), ()):
+            with self.subTest(multipliers=multipliers):
+                self.check(IdMap([np.array(names[:10]), np.array(names[10:])], multipliers), names)
+                twice = IdMap([np.array([*names, names[7], names[5]])], multipliers)
+                self.assertEqual(twice.duplicate(), (3000, 7))
+
+    def test_integers(self):
+        id_map = IdMap([np.array([5, -(2**63), 2**63 - 1]), np.array([0])])
+        self.assertEqual(id_map.rows_of(np.array([0, 5, 6, 2**63 - 1, -(2**63)])).tolist(),
+                         [3, 0, -1, 2, 1])
+        self.assertEqual(IdMap([]).rows_of(np.array([1])).tolist(), [-1])
 
 
 class GraphBoltTest(TablesTest):

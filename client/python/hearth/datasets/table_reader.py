@@ -70,7 +70,8 @@ def read_batches(path: Path, columns: Sequence[str], text: Sequence[str]) -> Ite
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    with pa.parquet.ParquetFile(path) as file:
+    # With pre_buffer, the default, the whole file would be held.
+    with pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=BYTES_PER_BLOCK) as file:
         yield from file.iter_batches(batch_size=ROWS_PER_BATCH, columns=list(columns))
 
 

@@ -23,9 +23,10 @@
 One node type and one relation become a numpy folder; anything else becomes the
 raw folder of a GraphBolt OnDiskDataset.
 
-Memory: per node 5 bytes, and 16 for an integer id or, for a string, the length
-of the longest and 8, twice that while a type is read (see id_map.py); besides
-that a batch of rows. Edges and features only pass through. The folder appears
+Memory: per node 5 bytes for class and split, and for its id 24 if that is an
+integer or else 16 and the length of the longest, twice that while a type is read
+(see id_map.py); besides that a batch of rows, and of Parquet a row group. Edges
+and features only pass through. The folder appears
 complete or not at all.
 """
 
