@@ -5,7 +5,7 @@ The protocol:
 1. A staging folder `.NAME.partial-XXXX` is made beside the target NAME, so
    that both are on one file system, and is locked with flock.
 2. The caller fills it.
-3. Every file in it is synced, then the staging folder itself.
+3. Every file and folder in it is synced, then the staging folder itself.
 4. A folder already at the target is renamed to `.NAME.replaced-XXXX`.
 5. The staging folder is renamed to the target and the parent is synced.
 6. The replaced folder is removed.
@@ -48,7 +48,7 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 
 def _publish(staging: Path, target: Path) -> None:
-    for path in staging.iterdir():
+    for path in staging.rglob("*"):
         _sync(path)
     staging.chmod(0o777 & ~_umask())  # mkdtemp's 0700 would hide it from a daemon's user
     _sync(staging)

@@ -31,7 +31,6 @@ from __future__ import annotations
 import argparse
 import array
 import hashlib
-import json
 import re
 import sys
 import time
@@ -41,12 +40,13 @@ from typing import Any, Iterator, NamedTuple, Optional, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from hearth.datasets import manifest as manifests
 from hearth.datasets.atomic_folder import atomic_folder
+from hearth.datasets.manifest import ConversionError
 
 FORMAT = "hearth-wordnet-1"
 FEATURE_DIM = 1024
 NUM_CLASSES = 45
-MANIFEST_NAME = "source.json"
 
 # In node order. A satellite adjective ("s") is kept in the file of adjectives.
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
@@ -62,10 +62,6 @@ _WORD = re.compile(r"[a-z]+")
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
-
-
-class ConversionError(Exception):
-    """The source cannot be read, or the output must not be written."""
 
 
 class Synset(NamedTuple):
@@ -247,40 +243,6 @@ def write_folder(folder: Path, graph: Graph, seed: int) -> dict[str, int]:
     return counts
 
 
-def write_manifest(folder: Path, origin: dict[str, Any], counts: dict[str, int]) -> None:
-    """Records the origin, the counts and the size of each file in the folder."""
-    sizes = {path.name: path.stat().st_size for path in sorted(folder.glob("*.npy"))}
-    manifest = {**origin, "counts": counts, "file_bytes": sizes}
-    (folder / MANIFEST_NAME).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-
-
-def read_manifest(folder: Path) -> Optional[dict[str, Any]]:
-    """The manifest of a folder that this converter made; None for any other."""
-    try:
-        manifest = json.loads((folder / MANIFEST_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    if not isinstance(manifest, dict):
-        return None
-    return manifest if str(manifest.get("format")).startswith("hearth-wordnet-") else None
-
-
-def is_complete(folder: Path, manifest: dict[str, Any], origin: dict[str, Any]) -> bool:
-    """Whether the folder came from `origin` and has all its files in full length."""
-    if any(manifest.get(name) != value for name, value in origin.items()):
-        return False
-    sizes = manifest["file_bytes"]
-    paths = {folder / name: size for name, size in sizes.items()}
-    return all(path.is_file() and path.stat().st_size == size for path, size in paths.items())
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Raises if something that this converter did not make is in the way."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ConversionError(f"{folder} exists and is not a converted WordNet: "
-                              "name another folder, or remove it")
-
-
 def describe_origin(paths: Sequence[Path], seed: int) -> dict[str, Any]:
     """All that the content of a folder depends on; opens its manifest."""
     hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
@@ -291,10 +253,10 @@ def convert(source: Path, output: Path, seed: int) -> dict[str, int]:
     """Makes `output` from `source` unless it is there already; returns its counts."""
     paths = data_files(source)
     origin = describe_origin(paths, seed)
-    manifest = read_manifest(output)
+    manifest = manifests.read(output, "hearth-wordnet-")
     if manifest is None:
-        refuse_foreign(output)
-    elif is_complete(output, manifest, origin):
+        manifests.refuse_foreign(output, "a converted WordNet")
+    elif manifests.is_complete(output, manifest, origin):
         _say(f"{output} is complete and of the same source and seed: reused")
         reused: dict[str, int] = manifest["counts"]
         return reused
@@ -307,7 +269,7 @@ def convert(source: Path, output: Path, seed: int) -> dict[str, int]:
         megabytes = len(graph.glosses) * FEATURE_DIM * 4 / 1e6
         _say(f"writing {megabytes:,.0f} MB of features to {folder}, to be renamed to {output}")
         counts = write_folder(folder, graph, seed)
-        write_manifest(folder, origin, counts)
+        manifests.write(folder, origin, counts)
     return counts
 
 
