@@ -1,7 +1,5 @@
 #include "engine/store/parse/gzip_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -11,26 +9,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/io/memory_file.h"
+#include "engine/store/parse/zip_builder.h"
 #include "gtest/gtest.h"
 
 namespace hearth::store {
 namespace {
-
-std::string Gzip(const std::string& text) {
-  z_stream stream = {};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8,
-                         Z_DEFAULT_STRATEGY),
-            Z_OK);
-  std::string out(deflateBound(&stream, text.size()) + 32, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(stream.total_out);
-  deflateEnd(&stream);
-  return out;
-}
 
 // A few hundred KB that do not compress away.
 std::string LongText() {
