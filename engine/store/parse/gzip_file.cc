@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/parse/inflater.h"
+#include "engine/store/parse/named_status.h"
 
 namespace hearth::store {
 namespace {
@@ -31,8 +31,7 @@ class GzipStream final : public ByteStream {
       } else {
         status_ = count.status();
       }
-      // A failing device names itself.
-      if (absl::IsDataLoss(status_)) status_ = Annotate(status_, path());
+      status_ = Named(status_, path());
     }
     HEARTH_RETURN_IF_ERROR(status_);
     return done;

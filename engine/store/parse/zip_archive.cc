@@ -18,7 +18,7 @@ ZipArchive::ZipArchive(std::shared_ptr<io::ReadableFile> file,
       modified_(modified) {}
 
 absl::StatusOr<std::unique_ptr<ZipArchive>> ZipArchive::Open(
-    std::unique_ptr<io::ReadableFile> file) {
+    std::shared_ptr<io::ReadableFile> file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
   HEARTH_ASSIGN_OR_RETURN(std::vector<ZipMember> members,
                           ReadZipDirectory(*file));

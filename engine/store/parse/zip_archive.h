@@ -20,7 +20,7 @@ class ZipArchive {
  public:
   /// Reads the directory; errors as ReadZipDirectory's.
   static absl::StatusOr<std::unique_ptr<ZipArchive>> Open(
-      std::unique_ptr<io::ReadableFile> file);
+      std::shared_ptr<io::ReadableFile> file);
 
   /// In the directory's order. Names are as stored: not checked as paths.
   const std::vector<ZipMember>& members() const { return members_; }

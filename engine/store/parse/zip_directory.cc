@@ -9,11 +9,11 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/parse/named_status.h"
 
 // PKWARE's APPNOTE.TXT, from the end of the file backwards:
 // 1. the end record: 22 bytes and a comment, the last thing in the file;
@@ -351,12 +351,6 @@ absl::StatusOr<uint64_t> ReadLocalHeader(io::ReadableFile& file,
   return offset;
 }
 
-// Those of a failing device name the file already.
-absl::Status Named(const absl::Status& status, absl::string_view path) {
-  const bool is_named = absl::StartsWith(status.message(), path);
-  return is_named ? status : Annotate(status, path);
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<ZipMember>> ReadZipDirectory(
@@ -370,10 +364,8 @@ absl::StatusOr<std::vector<ZipMember>> ReadZipDirectory(
 absl::StatusOr<uint64_t> ReadZipDataOffset(io::ReadableFile& file,
                                            const ZipMember& member) {
   auto offset = ReadLocalHeader(file, member);
-  if (!offset.ok() &&
-      !absl::StartsWith(offset.status().message(), file.path())) {
-    return Annotate(offset.status(),
-                    absl::StrCat(file.path(), ": ", Shown(member.name)));
+  if (!offset.ok()) {
+    return Named(offset.status(), file.path(), Shown(member.name));
   }
   return offset;
 }

@@ -11,12 +11,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/parse/inflater.h"
+#include "engine/store/parse/named_status.h"
 
 namespace hearth::store {
 namespace {
@@ -66,6 +65,7 @@ class MemberFile : public io::ReadableFile {
     return absl::DataLossError(absl::StrCat(path_, ": ", problem));
   }
 
+  std::string shown_name() const { return absl::CEscape(member_.name); }
   io::ReadableFile& archive() const { return *archive_; }
   const ZipMember& member() const { return member_; }
 
@@ -159,7 +159,8 @@ class DeflatedMember final : public MemberFile {
     chunk_begin_ = ChunkEnd();
     chunk_.resize(std::min(kOutputBytes, member().size_bytes - chunk_begin_));
     const auto count = inflater_->Read(absl::MakeSpan(chunk_));
-    HEARTH_RETURN_IF_ERROR(Named(count.status()));
+    HEARTH_RETURN_IF_ERROR(
+        Named(count.status(), archive().path(), shown_name()));
     if (*count < chunk_.size()) {
       return DataLoss(absl::StrCat("has ", chunk_begin_ + *count,
                                    " bytes, the archive says ",
@@ -174,18 +175,14 @@ class DeflatedMember final : public MemberFile {
     finished_ = true;
     std::byte extra;
     const auto count = inflater_->Read(absl::MakeSpan(&extra, 1));
-    HEARTH_RETURN_IF_ERROR(Named(count.status()));
+    HEARTH_RETURN_IF_ERROR(
+        Named(count.status(), archive().path(), shown_name()));
     const uint64_t end = data_offset_ + member().compressed_bytes;
     if (*count > 0 || inflater_->input_offset() != end) {
       return DataLoss(absl::StrCat("goes on after the ", member().size_bytes,
                                    " bytes that the archive says"));
     }
     return CheckCrc(crc_);
-  }
-
-  // A failing device names the archive itself.
-  absl::Status Named(const absl::Status& status) const {
-    return absl::IsDataLoss(status) ? Annotate(status, path()) : status;
   }
 
   const uint64_t data_offset_;
