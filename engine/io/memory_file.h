@@ -14,6 +14,10 @@ namespace hearth::io {
 std::unique_ptr<ReadableFile> NewMemoryFile(std::string contents,
                                             std::string path = "memory");
 
+/// A file system in which every path is a file of these contents; it can be
+/// opened for reading and nothing else (UNIMPLEMENTED).
+std::unique_ptr<FileSystem> NewMemoryFileSystem(std::string contents);
+
 }  // namespace hearth::io
 
 #endif  // HEARTH_ENGINE_IO_MEMORY_FILE_H_

@@ -1,12 +1,10 @@
 #ifndef HEARTH_ENGINE_STORE_PARSE_PICKLE_CALLS_H_
 #define HEARTH_ENGINE_STORE_PARSE_PICKLE_CALLS_H_
 
-#include <cstdint>
-#include <utility>
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/store/parse/pickle_arena.h"
 #include "engine/store/parse/pickle_value.h"
 
 /// What a pickle's classes and functions mean: each is a name on a list, and
@@ -14,26 +12,6 @@
 /// RESOURCE_EXHAUSTED) leave file and offset to the caller.
 
 namespace hearth::store {
-
-/// Makes values and counts what they take. Single-owner.
-class PickleArena {
- public:
-  PickleArena(uint64_t max_bytes, int64_t max_values)
-      : bytes_left_(max_bytes), values_left_(max_values) {}
-
-  absl::StatusOr<PickleValue*> New(decltype(PickleValue::data) data);
-
-  /// Counts `count` bytes of a string or array about to be made.
-  absl::Status Charge(uint64_t count);
-
-  /// Hands over all values. REQUIRES: nothing is made afterwards.
-  PickleTree Release(const PickleValue* root);
-
- private:
-  PickleTree tree_;
-  uint64_t bytes_left_;
-  int64_t values_left_;
-};
 
 /// The global `name` of `module`; INVALID_ARGUMENT unless it is on the list.
 absl::StatusOr<PickleGlobal> FindGlobal(absl::string_view module,

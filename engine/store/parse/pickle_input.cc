@@ -67,8 +67,6 @@ absl::StatusOr<std::string> PickleInput::TakeBytes(uint64_t count) {
   used_ += buffered;
   HEARTH_RETURN_IF_ERROR(file_->Read(next_, out.subspan(buffered)));
   next_ += count - buffered;
-  // position() counts back from next_ by what is left in the buffer: nothing,
-  // unless next_ stayed.
   return bytes;
 }
 

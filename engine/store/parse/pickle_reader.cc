@@ -12,6 +12,7 @@
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/parse/named_status.h"
+#include "engine/store/parse/pickle_arena.h"
 #include "engine/store/parse/pickle_calls.h"
 #include "engine/store/parse/pickle_input.h"
 #include "engine/store/parse/pickle_walk.h"
