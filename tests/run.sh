@@ -104,6 +104,10 @@ bazel_tests "engine under AddressSanitizer and UndefinedBehaviorSanitizer" \
   --config=asan //engine/... //kernels/...
 bazel_tests "engine under ThreadSanitizer" \
   --config=tsan //engine/... //kernels/...
+fuzz_seconds=5
+if $full; then fuzz_seconds=120; fi
+check "fuzzers of what reads foreign bytes, $fuzz_seconds s each" \
+  tests/fuzz/run.sh "$fuzz_seconds"
 check "locks are held where they must be (clang's thread-safety analysis)" \
   hearth_bazel build --config=thread_safety -- //server/... //client/... \
   -//server:hearthd

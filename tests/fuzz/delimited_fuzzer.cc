@@ -1,0 +1,56 @@
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/io/memory_file.h"
+#include "engine/store/parse/delimited.h"
+#include "engine/store/parse/text_lines.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr size_t kMaxLineBytes = 200;
+
+template <typename T>
+void ParseLine(const TextLines& lines, Separator separator, size_t count) {
+  std::array<T, 8> numbers;
+  const auto out = absl::MakeSpan(numbers).first(count);
+  const absl::Status status = ParseFields(lines, separator, out);
+  std::vector<absl::string_view> fields;
+  SplitFields(lines.line(), separator, fields);
+  // Both see the same fields.
+  if (status.ok() && fields.size() != count) __builtin_trap();
+}
+
+void ReadText(std::string text, Separator separator, size_t count) {
+  auto lines =
+      TextLines::Open(io::NewMemoryFile(std::move(text)), kMaxLineBytes);
+  if (!lines.ok()) return;
+  while (true) {
+    const auto more = (*lines)->Next();
+    if (!more.ok() || !*more) return;
+    if ((*lines)->line().size() > kMaxLineBytes) __builtin_trap();
+    ParseLine<int64_t>(**lines, separator, count);
+    ParseLine<float>(**lines, separator, count);
+    ParseLine<double>(**lines, separator, count);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::store
+
+// Text and gzipped text; the first byte chooses the separator and how many
+// fields a line has.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  hearth::store::ReadText(
+      std::string(reinterpret_cast<const char*>(data) + 1, size - 1),
+      (data[0] & 8) != 0 ? hearth::store::Separator::kComma
+                         : hearth::store::Separator::kBlank,
+      data[0] & 7);
+  return 0;
+}

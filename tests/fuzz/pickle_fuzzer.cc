@@ -1,0 +1,22 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/io/memory_file.h"
+#include "engine/store/parse/pickle_reader.h"
+#include "engine/store/parse/pickle_value.h"
+#include "tests/fuzz/pickle_visit.h"
+
+// Pickles alone: within a PyTorch file a checksum is in the way.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto file = hearth::io::NewMemoryFile(
+      std::string(reinterpret_cast<const char*>(data), size));
+  const auto result =
+      hearth::store::ReadPickle(*file, 0, hearth::store::kFuzzLimits);
+  if (!result.ok()) return 0;
+  std::vector<const hearth::store::TorchTensor*> tensors;
+  hearth::store::CollectTensors(*result->tree.root, tensors);
+  for (const auto* tensor : tensors) tensor->IsContiguous();
+  return 0;
+}

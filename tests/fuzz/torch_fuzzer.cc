@@ -1,0 +1,42 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/io/memory_file.h"
+#include "engine/store/parse/pickle_value.h"
+#include "engine/store/parse/torch_file.h"
+#include "tests/fuzz/pickle_visit.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr uint64_t kMaxReadBytes = 1 << 16;
+
+void ReadElements(const TorchFile& file, const TorchTensor& tensor) {
+  const auto elements = file.OpenTensor(tensor);
+  if (!elements.ok()) return;
+  std::vector<std::byte> bytes(std::min(elements->size_bytes, kMaxReadBytes));
+  elements->file->Read(elements->offset, absl::MakeSpan(bytes)).IgnoreError();
+}
+
+}  // namespace
+}  // namespace hearth::store
+
+// PyTorch's files, new and old, and the elements of their tensors.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto file = hearth::store::TorchFile::Open(
+      hearth::io::NewMemoryFile(
+          std::string(reinterpret_cast<const char*>(data), size)),
+      hearth::store::kFuzzLimits);
+  if (!file.ok()) return 0;
+  std::vector<const hearth::store::TorchTensor*> tensors;
+  hearth::store::CollectTensors((*file)->root(), tensors);
+  tensors.resize(std::min<size_t>(tensors.size(), 64));
+  for (const auto* tensor : tensors) {
+    hearth::store::ReadElements(**file, *tensor);
+  }
+  return 0;
+}
