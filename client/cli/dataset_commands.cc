@@ -8,6 +8,7 @@
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/job_run.h"
+#include "client/cli/label_words.h"
 #include "client/cli/layout_words.h"
 #include "client/cli/table.h"
 #include "client/proto_json.h"
@@ -69,7 +70,7 @@ absl::StatusOr<int> List(Session& session) {
                {"nodes", kRight},
                {"edges", kRight},
                {"features", kRight},
-               {"classes", kRight},
+               {"labels", kRight},
                {"size", kRight},
                {"imported"}});
   for (const v1::Dataset& dataset : datasets) {
@@ -79,7 +80,7 @@ absl::StatusOr<int> List(Session& session) {
                   FormatCount(TotalEdges(dataset)),
                   absl::StrCat(FormatCount(first.feature_dim()), " ",
                                first.feature_dtype()),
-                  FormatCount(first.num_classes()),
+                  LabelWords(first.label_kind(), first.label_width()),
                   FormatByteSize(dataset.size_bytes()),
                   FormatTimestamp(dataset.create_time())});
   }
@@ -95,7 +96,8 @@ void AddNodeType(const v1::NodeType& type, Table* table) {
   if (!type.feature_path().empty()) {
     table->AddRow({"  registered in place", type.feature_path()});
   }
-  table->AddRow({"  classes", FormatCount(type.num_classes())});
+  table->AddRow(
+      {"  labels", LabelWords(type.label_kind(), type.label_width())});
   table->AddRow({"  train / valid / test",
                  absl::StrCat(FormatCount(type.num_train()), " / ",
                               FormatCount(type.num_valid()), " / ",
