@@ -1,9 +1,11 @@
 #include "engine/store/parse/zip_archive.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -111,6 +113,30 @@ TEST(ZipArchiveTest, MembersAreFiles) {
                            words.size(), ", where bytes from ",
                            words.size() - 1, " on were wanted"));
     EXPECT_TRUE(absl::IsDataLoss(Read(**file, ~uint64_t{0}, 2).status()));
+  }
+}
+
+TEST(ZipArchiveTest, AMemberMayBeReadByManyThreads) {
+  const std::string words = Words(100'000);
+  for (const bool deflate : {false, true}) {
+    const auto archive =
+        Open(BuildZip({{.name = "x", .contents = words, .deflate = deflate}}));
+    ASSERT_TRUE(archive.ok());
+    const auto file = (*archive)->OpenMember("x");
+    ASSERT_TRUE(file.ok());
+    std::vector<std::thread> readers;
+    std::atomic<int> right = 0;
+    for (size_t reader = 0; reader < 4; ++reader) {
+      readers.emplace_back([&, reader] {
+        for (size_t offset = reader * 1000; offset + 50'000 < words.size();
+             offset += 50'000) {
+          right += Read(**file, offset, 50'000).value_or("") ==
+                   words.substr(offset, 50'000);
+        }
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_EQ(right, static_cast<int>(4 * (words.size() / 50'000)));
   }
 }
 
