@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <thread>
@@ -164,6 +166,27 @@ TEST(ZipArchiveTest, AMemberMayBeAnNpyFile) {
     EXPECT_EQ(header->shape, (std::vector<int64_t>{1000, 2}));
     EXPECT_EQ(Read(**file, header->data_offset, 8000).value(),
               std::string(8000, 'x'));
+  }
+}
+
+TEST(ZipArchiveTest, ReadsWhatNumpyWrote) {
+  auto npz = io::FileSystem::Posix().OpenForRead(
+      "engine/store/parse/testdata/arrays.npz");
+  ASSERT_TRUE(npz.ok()) << npz.status();
+  const auto archive = ZipArchive::Open(*std::move(npz));
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  ASSERT_EQ((*archive)->members().size(), 2u);
+  const auto file = (*archive)->OpenMember("edge_index.npy");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto header = ReadNpyHeader(**file);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->shape, (std::vector<int64_t>{2, 1000}));
+  const auto data = Read(**file, header->data_offset, 16'000);
+  ASSERT_TRUE(data.ok()) << data.status();
+  for (int64_t i = 0; i < 2000; ++i) {
+    int64_t value;
+    std::memcpy(&value, data->data() + 8 * i, sizeof(value));
+    ASSERT_EQ(value, i);
   }
 }
 
