@@ -62,6 +62,11 @@ class SpecChecker {
                       absl::StrCat("is ", static_cast<int>(spec.layout()),
                                    ", which this hearthd does not know"));
     }
+    if (!v1::LabelKind_IsValid(spec.labels())) {
+      violations_.Add("import.labels",
+                      absl::StrCat("is ", static_cast<int>(spec.labels()),
+                                   ", which this hearthd does not know"));
+    }
     if (spec.memory_limit_bytes() == 0) {
       spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
     }
@@ -338,6 +343,19 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   return options;
 }
 
+std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind) {
+  switch (kind) {
+    case v1::CLASSES:
+      return store::LabelKind::kClasses;
+    case v1::MULTI_LABEL:
+      return store::LabelKind::kMultiLabel;
+    case v1::TARGETS:
+      return store::LabelKind::kTargets;
+    default:
+      return std::nullopt;
+  }
+}
+
 std::optional<store::Layout> ToLayout(v1::Layout layout) {
   switch (layout) {
     case v1::NUMPY:
@@ -354,6 +372,7 @@ store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
   options.name = spec.name();
   options.destination = destination;
   options.in_place = spec.in_place();
+  options.label_kind = ToLabelKind(spec.labels());
   options.memory_limit_bytes = spec.memory_limit_bytes();
   return options;
 }

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "engine/job/train_job.h"
 #include "engine/store/import/import_graph.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/layout/layout.h"
 #include "hearth/v1/spec.pb.h"
 
@@ -48,6 +49,9 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
 /// See ToTrainJobOptions. `destination` is the dataset's folder.
 store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
                                      const std::string& destination);
+
+/// Nothing where the kind is to be told from the array.
+std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
 
 /// Nothing where the layout is to be recognized.
 std::optional<store::Layout> ToLayout(v1::Layout layout);

@@ -23,6 +23,7 @@ constexpr Table::Align kRight = Table::Align::kRight;
 struct ImportArguments {
   std::string name;
   v1::Layout layout = v1::LAYOUT_UNSPECIFIED;
+  v1::LabelKind labels = v1::LABEL_KIND_UNSPECIFIED;
   std::string source;
   std::string memory_limit;
   bool in_place = false;
@@ -34,6 +35,7 @@ absl::StatusOr<int> Import(const ImportArguments& arguments, Session& session) {
   v1::ImportSpec* import = spec.mutable_import();
   import->set_name(arguments.name);
   import->set_layout(arguments.layout);
+  import->set_labels(arguments.labels);
   import->set_path(AbsolutePath(arguments.source, session));
   if (!arguments.memory_limit.empty()) {
     HEARTH_ASSIGN_OR_RETURN(const int64_t bytes,
@@ -151,6 +153,12 @@ void AddImport(CLI::App& dataset, Action* chosen) {
       ->add_option("--source", arguments->source,
                    "The folder or file on the daemon's machine")
       ->required();
+  import
+      ->add_option("--labels", arguments->labels,
+                   "What the labels are: auto, classes, multi-label (columns "
+                   "of 0 and 1) or targets (numbers to predict)")
+      ->transform(CLI::CheckedTransformer(LabelKindWords()))
+      ->default_str("auto");
   import->add_option("--memory-limit", arguments->memory_limit,
                      "Memory for the import's buffers, such as 4GiB; default "
                      "1GiB");
