@@ -122,14 +122,11 @@ class GraphWriter {
       elements += static_cast<uint64_t>(part->header().shape[0]);
     }
     context_.Begin("labels", elements * sizeof(int64_t));
-    ImportedLabels labels;
     if (nodes.labels != nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(labels,
+      HEARTH_ASSIGN_OR_RETURN(ImportedLabels labels,
                               ImportLabels(context_, *nodes.labels, place_));
       entry.num_classes = labels.num_classes;
       entry.labels = Take(std::move(labels.array));
-    } else {
-      labels.labeled.resize(static_cast<size_t>(nodes.num_nodes));
     }
     const std::array<std::pair<ArrayFile*, const char*>, 3> parts = {
         {{&entry.train, "train"},
@@ -140,7 +137,7 @@ class GraphWriter {
       if (nodes.split[i] == nullptr) continue;
       HEARTH_ASSIGN_OR_RETURN(
           SplitPart part,
-          ReadSplitPart(context_, *nodes.split[i], labels.labeled, done));
+          ReadSplitPart(context_, *nodes.split[i], nodes.num_nodes, done));
       HEARTH_ASSIGN_OR_RETURN(
           FinishedArray array,
           WriteSplitPart(context_, part, place_, parts[i].second));
@@ -294,7 +291,7 @@ class GraphImport {
     return result;
   }
 
-  /// Four sets of nodes are held for labels and split, one type at a time.
+  /// Up to four sets of nodes are held for a split, one type at a time.
   absl::Status CheckMemory(const SourceGraph& graph) const {
     int64_t num_nodes = 0;
     for (const SourceNodes& nodes : graph.nodes) {

@@ -25,7 +25,6 @@ absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes);
 struct ImportedLabels {
   FinishedArray array;
   int64_t num_classes = 0;
-  NodeSet labeled;
 };
 
 /// Writes labels as int32: -1, and NaN, mean unlabeled. INVALID_ARGUMENT for
@@ -46,11 +45,10 @@ struct SplitPart {
   bool was_sorted = true;
 };
 
-/// Reads the ids of a part: in range, each once, labeled, and in none of the
-/// `others`. INVALID_ARGUMENT naming the first offending position.
+/// Reads the ids of a part: in range, each once, and in none of the `others`;
+/// they may be unlabeled. INVALID_ARGUMENT naming the first offending position.
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part,
-                                        const NodeSet& labeled,
+                                        ArrayReader& part, int64_t num_nodes,
                                         const std::vector<SplitPart>& others);
 
 /// Writes the part's nodes as ascending int64 to `what`, such as "train".
