@@ -91,7 +91,7 @@ TEST_F(EdgeListLayoutTest, SeparatorsCommentsAndEmptyLines) {
   ASSERT_TRUE(result.ok()) << result.status();
   const NodeTypeEntry& nodes = result->manifest.node_types[0];
   EXPECT_EQ(nodes.num_nodes, 5);
-  EXPECT_EQ(nodes.num_classes, 0);
+  EXPECT_EQ(nodes.label_width, 0);
   for (const ArrayFile* file : {&nodes.features, &nodes.labels, &nodes.train,
                                 &nodes.valid, &nodes.test}) {
     EXPECT_THAT(file->path, IsEmpty());
