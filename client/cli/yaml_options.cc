@@ -1,10 +1,12 @@
 #include "client/cli/yaml_options.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -66,6 +68,41 @@ absl::StatusOr<OptionValues> FromDocument(
   return values;
 }
 
+/// Where the documents of a text begin.
+class DocumentMarks final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    marks_.push_back(mark);
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+  const std::vector<YAML::Mark>& marks() const { return marks_; }
+
+ private:
+  std::vector<YAML::Mark> marks_;
+};
+
+/// The first two documents. YAML::LoadAll would not end for a text that begins
+/// with a comma: it makes empty documents of it until memory is spent.
+std::vector<YAML::Mark> FindDocuments(const std::string& yaml) {
+  std::istringstream text(yaml);
+  YAML::Parser parser(text);
+  DocumentMarks documents;
+  while (documents.marks().size() < 2 && parser.HandleNextDocument(documents)) {
+  }
+  return documents.marks();
+}
+
 }  // namespace
 
 absl::StatusOr<OptionValues> ParseYamlOptions(
@@ -77,12 +114,12 @@ absl::StatusOr<OptionValues> ParseYamlOptions(
   }
   // yaml-cpp throws; nothing of it leaves this function.
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(yaml);
+    const std::vector<YAML::Mark> documents = FindDocuments(yaml);
     if (documents.empty()) return OptionValues();
     if (documents.size() > 1) {
-      return LineError(name, documents[1].Mark(), "a second document");
+      return LineError(name, documents[1], "a second document");
     }
-    return FromDocument(documents[0], name, known);
+    return FromDocument(YAML::Load(yaml), name, known);
   } catch (const YAML::Exception& exception) {
     return LineError(name, exception.mark, exception.msg);
   }

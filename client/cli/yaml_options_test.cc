@@ -68,6 +68,11 @@ TEST(ParseYamlOptions, NamesTheLineOfBrokenYaml) {
               HasSubstr("job.yaml line "));
 }
 
+TEST(ParseYamlOptions, EndsWhereYamlCppGoesOnForever) {
+  EXPECT_THAT(ErrorOf(","), HasSubstr("second document"));
+  EXPECT_THAT(ErrorOf(",epochs: 3\n"), HasSubstr("second document"));
+}
+
 TEST(ParseYamlOptions, RefusesLargeFilesUnparsed) {
   EXPECT_TRUE(Parse(std::string(kMaxYamlBytes, '\n')).ok());
   EXPECT_THAT(ErrorOf(std::string(kMaxYamlBytes + 1, '\n')),
