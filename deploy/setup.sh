@@ -15,7 +15,7 @@ BUILD_PACKAGES=(
   libhwy-dev libprotobuf-dev libspdlog-dev libsqlite3-dev libssl-dev
   libsystemd-dev liburing-dev libyaml-cpp-dev nlohmann-json3-dev
   prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc python3
-  python3-pip
+  python3-pip zlib1g-dev
 )
 DATA_PACKAGES=(python3-numpy wordnet-base)
 TEST_PACKAGES=(

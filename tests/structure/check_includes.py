@@ -33,6 +33,7 @@ SYSTEM_HEADERS = {
     "sqlite3.h": ["//third_party:sqlite"],
     "systemd/": ["//third_party:systemd"],
     "yaml-cpp/": ["//third_party:yaml_cpp"],
+    "zlib.h": ["//third_party:zlib"],
     "liburing": ["//third_party:uring"],
     "torch/": ["@libtorch//:torch_cpu"],
     "ATen/": ["@libtorch//:torch_cpu"],

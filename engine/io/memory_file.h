@@ -1,0 +1,19 @@
+#ifndef HEARTH_ENGINE_IO_MEMORY_FILE_H_
+#define HEARTH_ENGINE_IO_MEMORY_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "engine/io/file_system.h"
+
+namespace hearth::io {
+
+/// A file whose bytes are `contents`, for tests and fuzzers of what reads
+/// foreign formats. Thread-safe, as every ReadableFile.
+std::unique_ptr<ReadableFile> NewMemoryFile(std::string contents,
+                                            std::string path = "memory");
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_MEMORY_FILE_H_
