@@ -128,8 +128,6 @@ class GraphWriter {
                               ImportLabels(context_, *nodes.labels, place_));
       entry.num_classes = labels.num_classes;
       entry.labels = Take(std::move(labels.array));
-    } else {
-      labels.labeled.resize(static_cast<size_t>(nodes.num_nodes));
     }
     const std::array<std::pair<ArrayFile*, const char*>, 3> parts = {
         {{&entry.train, "train"},
@@ -140,7 +138,7 @@ class GraphWriter {
       if (nodes.split[i] == nullptr) continue;
       HEARTH_ASSIGN_OR_RETURN(
           SplitPart part,
-          ReadSplitPart(context_, *nodes.split[i], labels.labeled, done));
+          ReadSplitPart(context_, *nodes.split[i], nodes.num_nodes, done));
       HEARTH_ASSIGN_OR_RETURN(
           FinishedArray array,
           WriteSplitPart(context_, part, place_, parts[i].second));

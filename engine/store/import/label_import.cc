@@ -81,9 +81,8 @@ class LabelReader {
 
 /// What is wrong with `node` as the next member of a part; empty if nothing.
 std::string ProblemWith(int64_t node, const SplitPart& part,
-                        const NodeSet& labeled,
                         const std::vector<SplitPart>& others) {
-  const auto num_nodes = static_cast<int64_t>(labeled.size());
+  const auto num_nodes = static_cast<int64_t>(part.nodes.size());
   if (node < 0 || node >= num_nodes) {
     return absl::StrCat("is ", node, "; node ids are 0 .. ", num_nodes - 1);
   }
@@ -96,9 +95,6 @@ std::string ProblemWith(int64_t node, const SplitPart& part,
       return absl::StrCat("is node ", node, ", which is in ", other.name,
                           ", too");
     }
-  }
-  if (!labeled[bit]) {
-    return absl::StrCat("is node ", node, ", which has no label");
   }
   return "";
 }
@@ -167,12 +163,11 @@ absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
 }
 
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part,
-                                        const NodeSet& labeled,
+                                        ArrayReader& part, int64_t num_nodes,
                                         const std::vector<SplitPart>& others) {
   SplitPart read;
   read.name = BaseName(part.path());
-  read.nodes.resize(labeled.size());
+  read.nodes.resize(static_cast<size_t>(num_nodes));
   const int64_t count = part.header().shape[0];
   int64_t previous = -1;
   std::vector<int64_t> block;
@@ -180,7 +175,7 @@ absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
     block.resize(static_cast<size_t>(std::min(kBlockElements, count - first)));
     HEARTH_RETURN_IF_ERROR(part.ReadInts(first, absl::MakeSpan(block)));
     for (size_t i = 0; i < block.size(); ++i) {
-      const std::string problem = ProblemWith(block[i], read, labeled, others);
+      const std::string problem = ProblemWith(block[i], read, others);
       if (!problem.empty()) {
         return part.ErrorAt(first + static_cast<int64_t>(i), problem);
       }

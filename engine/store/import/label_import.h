@@ -46,11 +46,11 @@ struct SplitPart {
   bool was_sorted = true;
 };
 
-/// Reads the ids of a part: in range, each once, labeled, and in none of the
-/// `others`. INVALID_ARGUMENT naming the first offending position.
+/// Reads the ids of a part: in range, each once, and in none of the `others`.
+/// A node without a label may be there, as it is in datasets of others: it is
+/// kept. INVALID_ARGUMENT naming the first offending position.
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part,
-                                        const NodeSet& labeled,
+                                        ArrayReader& part, int64_t num_nodes,
                                         const std::vector<SplitPart>& others);
 
 /// Writes the part's nodes as ascending int64 to `what`, such as "train".

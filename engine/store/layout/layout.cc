@@ -1,22 +1,36 @@
 #include "engine/store/layout/layout.h"
 
-#include <array>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/layout/diskgnn_layout.h"
+#include "engine/store/layout/ginex_layout.h"
+#include "engine/store/layout/graphbolt_layout.h"
+#include "engine/store/layout/igb_layout.h"
 #include "engine/store/layout/numpy_layout.h"
 
 namespace hearth::store {
 namespace {
 
-constexpr std::array<Layout, 1> kLayouts = {Layout::kNumpy};
+constexpr Layout kLayouts[] = {
+    Layout::kDiskGnn, Layout::kGinex, Layout::kGraphBolt,
+    Layout::kIgb,     Layout::kNumpy,
+};
 
 /// Why `source` looks like `layout`; empty if it does not.
 absl::StatusOr<std::string> Recognize(io::FileSystem& files, Layout layout,
                                       const std::string& source) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return RecognizeDiskGnn(files, source);
+    case Layout::kGinex:
+      return RecognizeGinex(files, source);
+    case Layout::kGraphBolt:
+      return RecognizeGraphBolt(files, source);
+    case Layout::kIgb:
+      return RecognizeIgb(files, source);
     case Layout::kNumpy:
       return RecognizeNumpyFolder(files, source);
   }
@@ -26,6 +40,14 @@ absl::StatusOr<std::string> Recognize(io::FileSystem& files, Layout layout,
 /// What to look for.
 absl::string_view Mark(Layout layout) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return "a folder with features.bin and conf.json";
+    case Layout::kGinex:
+      return "a folder with indptr.dat and indices.dat";
+    case Layout::kGraphBolt:
+      return "a folder with metadata.yaml";
+    case Layout::kIgb:
+      return "a folder with processed/paper";
     case Layout::kNumpy:
       return "a folder with node_feat.npy";
   }
@@ -36,6 +58,14 @@ absl::string_view Mark(Layout layout) {
 
 absl::string_view Name(Layout layout) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return "diskgnn";
+    case Layout::kGinex:
+      return "ginex";
+    case Layout::kGraphBolt:
+      return "graphbolt";
+    case Layout::kIgb:
+      return "igb";
     case Layout::kNumpy:
       return "numpy";
   }
@@ -69,8 +99,17 @@ absl::StatusOr<RecognizedLayout> RecognizeLayout(io::FileSystem& files,
 }
 
 absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
-                                       const std::string& source) {
+                                       const std::string& source,
+                                       const LayoutOptions& options) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return OpenDiskGnn(context, source);
+    case Layout::kGinex:
+      return OpenGinex(context, source);
+    case Layout::kGraphBolt:
+      return OpenGraphBolt(context, source);
+    case Layout::kIgb:
+      return OpenIgb(context, source, options.igb);
     case Layout::kNumpy:
       return OpenNumpyFolder(context, source);
   }

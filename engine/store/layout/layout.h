@@ -8,6 +8,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/import/import_context.h"
 #include "engine/store/import/source_graph.h"
+#include "engine/store/layout/layout_options.h"
 
 /// The ways in which people lay out graphs on disk. A layout knows which files
 /// there are and what they mean; it checks no values and writes no dataset.
@@ -16,7 +17,11 @@
 namespace hearth::store {
 
 enum class Layout {
-  kNumpy,  // A plain folder of .npy arrays.
+  kDiskGnn,    // Files that DiskGNN reads.
+  kGinex,      // Files that Ginex and GNNDrive read.
+  kGraphBolt,  // A GraphBolt OnDiskDataset, raw or preprocessed.
+  kIgb,        // IGB or IGBH: processed/.
+  kNumpy,      // A plain folder of .npy arrays.
 };
 
 /// "numpy": as in `--format` and in messages.
@@ -37,7 +42,8 @@ absl::StatusOr<RecognizedLayout> RecognizeLayout(io::FileSystem& files,
 /// Opens `source`, which is laid out as `layout`. INVALID_ARGUMENT, or
 /// DATA_LOSS for truncated files, naming the file.
 absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
-                                       const std::string& source);
+                                       const std::string& source,
+                                       const LayoutOptions& options);
 
 }  // namespace hearth::store
 
