@@ -29,7 +29,7 @@ class NumpyWriterTest : public testing::Test {
   absl::Status Write(const GenerateOptions& options, const std::string& to,
                      io::FileSystem& files = io::FileSystem::Posix()) {
     ImportContext context(files, 1 << 20, scratch_.Path("work/scratch"),
-                          nullptr, stop_.get_token());
+                          progress_, stop_.get_token());
     absl::StatusOr<SourceGraph> graph = OpenGenerated(context, options);
     if (!graph.ok()) return graph.status();
     return WriteNumpyFolder(context, *graph, to);
@@ -45,6 +45,7 @@ class NumpyWriterTest : public testing::Test {
   }
 
   io::ScratchDirectory scratch_;
+  ImportProgress progress_;
   std::stop_source stop_;
 };
 
@@ -74,7 +75,7 @@ TEST_F(NumpyWriterTest, RefusesWhatIsThere) {
 
 TEST_F(NumpyWriterTest, RefusesAGraphWithoutLabels) {
   ImportContext context(io::FileSystem::Posix(), 1 << 20,
-                        scratch_.Path("work/scratch"), nullptr, {});
+                        scratch_.Path("work/scratch"), progress_, {});
   auto graph = OpenGenerated(context, Options(DType::kFloat32));
   ASSERT_TRUE(graph.ok());
   graph->nodes[0].labels = nullptr;
