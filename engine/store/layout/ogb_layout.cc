@@ -29,9 +29,7 @@ constexpr std::array<absl::string_view, 5> kReadFiles = {
 
 /// "ogbn-products", as OGB names it; the folder may be called otherwise:
 /// ogbn_products or, as it is packed, products.
-absl::StatusOr<std::string> DatasetName(io::FileSystem& files,
-                                        const std::string& source) {
-  HEARTH_ASSIGN_OR_RETURN(const std::string path, files.RealPath(source));
+std::string DatasetName(absl::string_view path) {
   const std::string name = absl::StrReplaceAll(
       path.substr(path.find_last_of('/') + 1), {{"_", "-"}});
   return absl::StartsWith(name, "ogbn-") ? name : absl::StrCat("ogbn-", name);
@@ -98,12 +96,13 @@ absl::StatusOr<SourceGraph> OpenHomogeneous(ImportContext& context,
   HEARTH_ASSIGN_OR_RETURN(SourceNodes nodes, OpenNodes(context, raw));
   HEARTH_ASSIGN_OR_RETURN(SourceEdges edges,
                           OpenEdges(context, raw, nodes.num_nodes));
-  HEARTH_ASSIGN_OR_RETURN(const std::string name,
-                          DatasetName(context.files(), source));
-  if (std::find(kInverted.begin(), kInverted.end(), name) != kInverted.end()) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string path,
+                          context.files().RealPath(source));
+  if (OgbAddsInverseEdges(path)) {
     edges.edges = NewEdgesWithReverse(std::move(edges.edges));
-    graph.transforms.push_back(absl::StrCat(
-        "edge: the inverse of each edge added, as ogb does for ", name));
+    graph.transforms.push_back(
+        absl::StrCat("edge: the inverse of each edge added, as ogb does for ",
+                     DatasetName(path)));
   } else {
     graph.transforms.push_back(
         absl::StrCat("edge: no inverse edges added, which ogb does for ",
@@ -165,6 +164,11 @@ absl::StatusOr<SourceGraph> OpenOgb(ImportContext& context,
       binary ? OpenOgbBinary(context, raw) : OpenHomogeneous(context, source));
   HEARTH_RETURN_IF_ERROR(OpenSplit(context, split, graph.nodes[0]));
   return graph;
+}
+
+bool OgbAddsInverseEdges(absl::string_view path) {
+  return std::find(kInverted.begin(), kInverted.end(), DatasetName(path)) !=
+         kInverted.end();
 }
 
 }  // namespace hearth::store

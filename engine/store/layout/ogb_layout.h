@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "engine/io/file_system.h"
 #include "engine/store/import/import_context.h"
 #include "engine/store/import/source_graph.h"
@@ -30,6 +31,10 @@ absl::StatusOr<std::string> RecognizeOgb(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenOgb(ImportContext& context,
                                     const std::string& source,
                                     const OgbOptions& options);
+
+/// Whether ogb, and so OpenOgb, adds the inverse of each edge to a dataset of
+/// one node type in a folder of that path.
+bool OgbAddsInverseEdges(absl::string_view path);
 
 }  // namespace hearth::store
 

@@ -30,14 +30,15 @@ void Convert(absl::Span<const std::byte> from, std::vector<float>& to,
   }
 }
 
-/// REQUIRES: `type` is no float32.
 void ToFloat32(absl::Span<const std::byte> from, ElementType type,
                std::vector<float>& to) {
   if (type.kind == ElementType::Kind::kBFloat) {
     return Convert<uint16_t>(from, to, BFloat16ToFloat);
   }
-  if (type.item_bytes == 2) return Convert<uint16_t>(from, to, Float16ToDouble);
-  Convert<double>(from, to, [](double value) { return value; });
+  const auto same = [](auto value) { return value; };
+  if (type.item_bytes == 2) return Convert<uint16_t>(from, to, Float16ToFloat);
+  if (type.item_bytes == 4) return Convert<float>(from, to, same);
+  Convert<double>(from, to, same);
 }
 
 /// Calls `visit` with the first position and the count of each block.
@@ -83,20 +84,50 @@ absl::Status ReadIntegerLabels(ArrayReader& labels, int64_t first,
   return absl::OkStatus();
 }
 
+/// To float16.
+absl::Status NarrowFeatures(ImportContext& context, ArrayReader& features,
+                            ByteSink& sink) {
+  std::vector<uint16_t> narrow;
+  const auto write = [&](int64_t first, absl::Span<const float> floats) {
+    narrow.resize(floats.size());
+    for (size_t i = 0; i < floats.size(); ++i) {
+      narrow[i] = FloatToFloat16(floats[i]);
+      if (!std::isinf(Float16ToFloat(narrow[i]))) continue;
+      return features.ErrorAt(
+          first + static_cast<int64_t>(i),
+          absl::StrCat("is ", floats[i], ", which float16 cannot hold"));
+    }
+    return sink.AppendValues<uint16_t>(narrow);
+  };
+  return ForEachFeatureBlock(context, features, write);
+}
+
 }  // namespace
+
+absl::Status ForEachFeatureBlock(
+    ImportContext& context, ArrayReader& features,
+    absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit) {
+  const int64_t columns = features.header().shape[1];
+  std::vector<float> floats;
+  return ForEachRowBlock(context, features, [&](const RowBlock& block) {
+    ToFloat32(block.bytes, features.header().type, floats);
+    return visit(block.first_row * columns, floats);
+  });
+}
 
 absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
                            DType wanted, ByteSink& sink) {
   const ElementType type = features.header().type;
-  const bool convert =
-      wanted != StoredType(features.header()) || type.item_bytes > 4;
-  std::vector<float> converted;
-  return ForEachRowBlock(context, features,
-                         [&](const RowBlock& block) -> absl::Status {
-                           if (!convert) return sink.Append(block.bytes);
-                           ToFloat32(block.bytes, type, converted);
-                           return sink.AppendValues<float>(converted);
-                         });
+  if (wanted == StoredType(features.header()) && type.item_bytes <= 4) {
+    return ForEachRowBlock(context, features, [&](const RowBlock& block) {
+      return sink.Append(block.bytes);
+    });
+  }
+  if (wanted == DType::kFloat16) return NarrowFeatures(context, features, sink);
+  return ForEachFeatureBlock(context, features,
+                             [&](int64_t, absl::Span<const float> floats) {
+                               return sink.AppendValues<float>(floats);
+                             });
 }
 
 absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,

@@ -18,8 +18,15 @@ namespace hearth::store {
 /// Copies of a source's arrays in the element types that layouts ask for, block
 /// by block. All tell the context of their bytes: CANCELLED.
 
-/// Rows of features, row-major. `wanted` is float32, or what they are. A
-/// float64 beyond float32's range becomes infinite.
+/// Calls `visit` with all features as float32, some rows at a time, and with
+/// the position of the first of them, row-major. A float64 beyond float32's
+/// range becomes infinite.
+absl::Status ForEachFeatureBlock(
+    ImportContext& context, ArrayReader& features,
+    absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit);
+
+/// Rows of features, row-major. `wanted` is float32, float16, or what they
+/// are. To float16 they are rounded; INVALID_ARGUMENT for one beyond its range.
 absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
                            DType wanted, ByteSink& sink);
 

@@ -1,10 +1,8 @@
 #include "engine/store/layout_writer/csc_writers.h"
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +13,7 @@
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/source_edges.h"
 #include "engine/store/layout_writer/source_parts.h"
+#include "engine/store/layout_writer/torch_split_output.h"
 #include "engine/store/layout_writer/torch_writer.h"
 #include "nlohmann/json.hpp"
 
@@ -23,7 +22,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<const char*, 3> kSplitNames = {"train", "valid", "test"};
+constexpr char kSplitFile[] = "split_idx.pth";
 
 absl::Status WriteRaw(LayoutFolder& folder, const std::string& path,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
@@ -31,27 +30,6 @@ absl::Status WriteRaw(LayoutFolder& folder, const std::string& path,
                           folder.NewSink(path));
   HEARTH_RETURN_IF_ERROR(write(*sink));
   return sink->Finish();
-}
-
-TensorOutput IntegerTensor(ImportContext& context, std::string name,
-                           DType dtype, ArrayReader& integers) {
-  return {std::move(name),
-          dtype,
-          {integers.header().NumElements()},
-          [&context, dtype, &integers](ByteSink& sink) {
-            return WriteIntegers(context, integers, dtype, sink);
-          }};
-}
-
-/// split_idx.pth: a dict of int64 tensors.
-absl::Status WriteSplit(ImportContext& context, SourceNodes& nodes,
-                        LayoutFolder& folder) {
-  std::vector<TensorOutput> parts;
-  for (size_t i = 0; i < kSplitNames.size(); ++i) {
-    parts.push_back(
-        IntegerTensor(context, kSplitNames[i], DType::kInt64, *nodes.split[i]));
-  }
-  return WriteTorchDict(folder, "split_idx.pth", parts);
 }
 
 absl::Status WriteGinexConf(LayoutFolder& folder, const SourceNodes& nodes,
@@ -110,7 +88,7 @@ absl::Status WriteGinex(ImportContext& context, SourceGraph& graph,
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_classes,
                           CountClasses(context, *nodes.labels));
   HEARTH_RETURN_IF_ERROR(WriteGinexConf(*folder, nodes, edges, num_classes));
-  HEARTH_RETURN_IF_ERROR(WriteSplit(context, nodes, *folder));
+  HEARTH_RETURN_IF_ERROR(WriteTorchSplit(context, nodes, *folder, kSplitFile));
   HEARTH_RETURN_IF_ERROR(WriteRaw(*folder, "labels.dat", [&](ByteSink& sink) {
     return WriteLabels(context, *nodes.labels, DType::kFloat32, sink);
   }));
@@ -138,7 +116,7 @@ absl::Status WriteDiskGnn(ImportContext& context, SourceGraph& graph,
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_classes,
                           CountClasses(context, *nodes.labels));
   HEARTH_RETURN_IF_ERROR(WriteDiskGnnConf(*folder, nodes, num_classes));
-  HEARTH_RETURN_IF_ERROR(WriteSplit(context, nodes, *folder));
+  HEARTH_RETURN_IF_ERROR(WriteTorchSplit(context, nodes, *folder, kSplitFile));
   const TensorOutput labels = {
       "labels", DType::kFloat32, {nodes.num_nodes}, [&](ByteSink& sink) {
         return WriteLabels(context, *nodes.labels, DType::kFloat32, sink);

@@ -16,7 +16,8 @@ absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
                            bool compressed, const std::string& destination) {
   NeededParts needed;
   needed.features = false;
-  needed.labels_and_split = false;
+  needed.labels = false;
+  needed.split = false;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "edge-list", needed));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
                           LayoutFolder::Create(context.files(), destination));

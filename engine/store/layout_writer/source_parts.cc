@@ -31,11 +31,25 @@ absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
 
 }  // namespace
 
+absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
+                            const NeededParts& needed) {
+  const auto missing = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph has no ", what, "; the layout ", layout, " needs them"));
+  };
+  if (needed.features && nodes.features == nullptr) return missing("features");
+  if (needed.labels && nodes.labels == nullptr) return missing("labels");
+  for (size_t i = 0; needed.split && i < kPartNames.size(); ++i) {
+    if (nodes.split[i] == nullptr) return missing(kPartNames[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
                         const NeededParts& needed) {
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
   HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
-  if (needed.labels_and_split) {
+  if (needed.labels) {
     HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, layout));
   }
   if (!needed.one_type) return absl::OkStatus();
@@ -44,18 +58,7 @@ absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
         "the graph has ", graph.nodes.size(), " node and ", graph.edges.size(),
         " edge types; the layout ", layout, " has one of each"));
   }
-  const SourceNodes& nodes = graph.nodes[0];
-  const auto missing = [&](absl::string_view what) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the graph has no ", what, "; the layout ", layout, " needs them"));
-  };
-  if (needed.features && nodes.features == nullptr) return missing("features");
-  if (!needed.labels_and_split) return absl::OkStatus();
-  if (nodes.labels == nullptr) return missing("labels");
-  for (size_t i = 0; i < kPartNames.size(); ++i) {
-    if (nodes.split[i] == nullptr) return missing(kPartNames[i]);
-  }
-  return absl::OkStatus();
+  return CheckNodeParts(graph.nodes[0], layout, needed);
 }
 
 }  // namespace hearth::store

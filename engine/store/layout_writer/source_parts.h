@@ -12,13 +12,18 @@ namespace hearth::store {
 struct NeededParts {
   bool one_type = true;
   bool features = true;
-  bool labels_and_split = true;
+  bool labels = true;
+  bool split = true;
 };
 
 /// INVALID_ARGUMENT, naming the layout and what the graph lacks; and as
 /// CheckTypes and CheckHeaders.
 absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
                         const NeededParts& needed = {});
+
+/// That one type's nodes have them.
+absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
+                            const NeededParts& needed = {});
 
 }  // namespace hearth::store
 

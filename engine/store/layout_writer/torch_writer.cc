@@ -153,6 +153,19 @@ absl::Status WriteTorchDict(LayoutFolder& folder, const std::string& path,
   return WriteArchive(folder, path, pickle.Finish(), tensors);
 }
 
+absl::Status WriteTorchCounts(
+    LayoutFolder& folder, const std::string& path,
+    absl::Span<const std::pair<std::string, int64_t>> counts) {
+  Pickle pickle;
+  pickle.Op("}(");
+  for (const auto& [name, count] : counts) {
+    pickle.Text(name);
+    pickle.Integer(count);
+  }
+  pickle.Op("u");
+  return WriteArchive(folder, path, pickle.Finish(), {});
+}
+
 absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
                                 absl::Span<const TensorOutput> tensors) {
   std::vector<TensorOutput> all = {

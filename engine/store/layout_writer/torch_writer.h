@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -34,6 +35,11 @@ absl::Status WriteTorchTensor(LayoutFolder& folder, const std::string& path,
 /// A dict of tensors by their names.
 absl::Status WriteTorchDict(LayoutFolder& folder, const std::string& path,
                             absl::Span<const TensorOutput> tensors);
+
+/// A dict of numbers by their names.
+absl::Status WriteTorchCounts(
+    LayoutFolder& folder, const std::string& path,
+    absl::Span<const std::pair<std::string, int64_t>> counts);
 
 /// GraphBolt's FusedCSCSamplingGraph of a homogeneous graph: the tensors are
 /// "indptr" and "indices". To be loaded where dgl.graphbolt is.

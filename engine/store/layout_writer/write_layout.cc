@@ -9,8 +9,11 @@
 #include "engine/store/layout_writer/csc_writers.h"
 #include "engine/store/layout_writer/edge_list_writer.h"
 #include "engine/store/layout_writer/graphbolt_writer.h"
+#include "engine/store/layout_writer/igb_writer.h"
 #include "engine/store/layout_writer/layout_bytes.h"
+#include "engine/store/layout_writer/mag240m_writer.h"
 #include "engine/store/layout_writer/numpy_writer.h"
+#include "engine/store/layout_writer/ogb_writer.h"
 
 namespace hearth::store {
 namespace {
@@ -61,12 +64,13 @@ absl::Status WriteAs(Layout layout, ImportContext& context, SourceGraph& graph,
     case Layout::kNumpy:
       return WriteNumpyFolder(context, graph, destination);
     case Layout::kIgb:
+      return WriteIgb(context, graph, destination);
     case Layout::kMag240m:
+      return WriteMag240m(context, graph, destination);
     case Layout::kOgb:
-      break;
+      return WriteOgb(context, graph, destination);
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("the layout ", Name(layout), " cannot be written"));
+  return absl::InternalError("unknown layout");
 }
 
 }  // namespace

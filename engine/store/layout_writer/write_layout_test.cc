@@ -202,12 +202,13 @@ std::string CaseName(
 
 INSTANTIATE_TEST_SUITE_P(
     Layouts, RoundTripTest,
-    testing::Combine(testing::Values(Kept{Layout::kNumpy},
-                                     Kept{Layout::kEdgeList, false},
-                                     Kept{Layout::kGraphBolt},
-                                     Kept{Layout::kGinex},
-                                     Kept{Layout::kDiskGnn}),
-                     testing::Bool()),
+    testing::Combine(
+        testing::Values(Kept{Layout::kNumpy}, Kept{Layout::kEdgeList, false},
+                        Kept{Layout::kGraphBolt}, Kept{Layout::kGinex},
+                        Kept{Layout::kDiskGnn}, Kept{Layout::kOgb},
+                        Kept{Layout::kMag240m, true, true, 0x1p-11},
+                        Kept{Layout::kIgb, true, false}),
+        testing::Bool()),
     CaseName);
 
 TEST_F(WriteLayoutTest, ChoosesTheLayout) {
@@ -221,7 +222,8 @@ TEST_F(WriteLayoutTest, ChoosesTheLayout) {
 
 TEST_F(WriteLayoutTest, NamesTheLayoutThatCannotHoldTheGraph) {
   for (const Layout layout :
-       {Layout::kNumpy, Layout::kEdgeList, Layout::kGinex, Layout::kDiskGnn}) {
+       {Layout::kNumpy, Layout::kEdgeList, Layout::kGinex, Layout::kDiskGnn,
+        Layout::kOgb, Layout::kMag240m, Layout::kIgb}) {
     const absl::Status status = Write(layout, OpenTwoTypes, "out");
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()),
