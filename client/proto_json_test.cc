@@ -25,7 +25,7 @@ TEST(ToJson, WritesFieldsThatAreZeroOrEmpty) {
   const ordered_json json = ToJson(v1::NodeType());
   EXPECT_EQ(json["num_nodes"], 0);
   EXPECT_EQ(json["name"], "");
-  EXPECT_EQ(json.size(), 9);
+  EXPECT_EQ(json.size(), 11);
 }
 
 TEST(ToJson, UnsetOptionalsAndMessagesAreNull) {
@@ -80,7 +80,7 @@ TEST(JobToJson, ReportIsThatOfTheKind) {
   EXPECT_EQ(json["state"], "SUCCEEDED");
   EXPECT_EQ(json["report"]["loss_digest"], "ab12");
   EXPECT_EQ(json["report"]["epochs"][0]["batches"], 7);
-  EXPECT_TRUE(json["report"]["test_accuracy"].is_null());
+  EXPECT_TRUE(json["report"]["test_metric"].is_null());
   EXPECT_TRUE(json["error"].is_null());
 }
 

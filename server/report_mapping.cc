@@ -2,7 +2,9 @@
 
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/dtype.h"
+#include "engine/store/label_kind.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
 
 namespace hearth::server {
 namespace {
@@ -48,6 +50,18 @@ uint64_t FeatureDim(const store::NodeTypeEntry& nodes) {
              : static_cast<uint64_t>(nodes.features.shape[1]);
 }
 
+v1::LabelKind ToProto(store::LabelKind kind) {
+  switch (kind) {
+    case store::LabelKind::kClasses:
+      return v1::CLASSES;
+    case store::LabelKind::kMultiLabel:
+      return v1::MULTI_LABEL;
+    case store::LabelKind::kTargets:
+      return v1::TARGETS;
+  }
+  return v1::LABEL_KIND_UNSPECIFIED;
+}
+
 v1::NodeType ToProto(const store::NodeTypeEntry& nodes) {
   v1::NodeType proto;
   proto.set_name(nodes.name);
@@ -57,7 +71,8 @@ v1::NodeType ToProto(const store::NodeTypeEntry& nodes) {
     proto.set_feature_dtype(store::Name(nodes.features.dtype));
     if (nodes.features.in_place) proto.set_feature_path(nodes.features.path);
   }
-  proto.set_num_classes(static_cast<uint64_t>(nodes.num_classes));
+  if (nodes.label_width > 0) proto.set_label_kind(ToProto(nodes.label_kind));
+  proto.set_label_width(static_cast<uint64_t>(nodes.label_width));
   proto.set_num_train(Rows(nodes.train));
   proto.set_num_valid(Rows(nodes.valid));
   proto.set_num_test(Rows(nodes.test));
@@ -79,8 +94,9 @@ v1::EpochReport ToProto(const job::EpochReport& report) {
   v1::EpochReport proto;
   proto.set_epoch(report.epoch);
   proto.set_loss(report.loss);
-  if (report.valid_accuracy.has_value()) {
-    proto.set_valid_accuracy(*report.valid_accuracy);
+  proto.set_metric(train::Name(report.metric));
+  if (report.valid_metric.has_value()) {
+    proto.set_valid_metric(*report.valid_metric);
   }
   SetPass(report.training, proto);
   SetPass(report.validation, *proto.mutable_validation());
@@ -92,9 +108,9 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   for (const job::EpochReport& epoch : report.epochs) {
     *proto.add_epochs() = ToProto(epoch);
   }
-  if (report.test_accuracy.has_value()) {
-    proto.set_test_accuracy(*report.test_accuracy);
-  }
+  proto.set_metric(train::Name(report.metric));
+  if (report.test_metric.has_value())
+    proto.set_test_metric(*report.test_metric);
   SetPass(report.test, *proto.mutable_test());
   proto.set_peak_memory_bytes(report.peak_memory_bytes);
   proto.set_loss_digest(report.loss_digest);
@@ -134,7 +150,9 @@ v1::ImportReport ToImportReport(const store::Manifest& manifest,
     proto.set_num_nodes(proto.num_nodes() +
                         static_cast<uint64_t>(nodes.num_nodes));
     proto.set_feature_dim(FeatureDim(nodes));
-    proto.set_num_classes(static_cast<uint64_t>(nodes.num_classes));
+    if (nodes.label_width == 0) continue;
+    proto.set_label_kind(ToProto(nodes.label_kind));
+    proto.set_label_width(static_cast<uint64_t>(nodes.label_width));
   }
   for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
     proto.set_num_edges(proto.num_edges() +

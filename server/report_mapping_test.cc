@@ -28,13 +28,15 @@ TEST(ReportMappingTest, EveryFigureOfAnEpoch) {
   job::EpochReport epoch;
   epoch.epoch = 3;
   epoch.loss = 0.25;
-  epoch.valid_accuracy = 0.75;
+  epoch.metric = train::Metric::kMicroF1;
+  epoch.valid_metric = 0.75;
   epoch.training = Pass(100);
   epoch.validation = Pass(200);
   const v1::EpochReport proto = ToProto(epoch);
   EXPECT_EQ(proto.epoch(), 3u);
   EXPECT_EQ(proto.loss(), 0.25);
-  EXPECT_EQ(proto.valid_accuracy(), 0.75);
+  EXPECT_EQ(proto.metric(), "micro_f1");
+  EXPECT_EQ(proto.valid_metric(), 0.75);
   EXPECT_EQ(proto.seconds(), 100.5);
   EXPECT_EQ(proto.batches(), 101u);
   EXPECT_EQ(proto.rows_needed(), 102u);
@@ -54,18 +56,19 @@ TEST(ReportMappingTest, EveryFigureOfAnEpoch) {
 
 TEST(ReportMappingTest, WhatIsUnknownIsAbsent) {
   const v1::EpochReport epoch = ToProto(job::EpochReport());
-  EXPECT_FALSE(epoch.has_valid_accuracy());
+  EXPECT_FALSE(epoch.has_valid_metric());
   EXPECT_FALSE(epoch.has_bytes_read());
   EXPECT_FALSE(epoch.has_read_ops());
   EXPECT_FALSE(epoch.has_io_wait_seconds());
-  EXPECT_FALSE(ToProto(job::TrainReport()).has_test_accuracy());
+  EXPECT_FALSE(ToProto(job::TrainReport()).has_test_metric());
   EXPECT_FALSE(ToProto(job::Progress()).has_loss());
 }
 
 TEST(ReportMappingTest, EveryFieldOfATrainReport) {
   job::TrainReport report;
   report.epochs.resize(2);
-  report.test_accuracy = 0.5;
+  report.metric = train::Metric::kMeanSquaredError;
+  report.test_metric = 0.5;
   report.test = Pass(10);
   report.peak_memory_bytes = 7;
   report.loss_digest = "ab";
@@ -74,7 +77,8 @@ TEST(ReportMappingTest, EveryFieldOfATrainReport) {
   report.resumes = 1;
   const v1::TrainReport proto = ToProto(report);
   EXPECT_EQ(proto.epochs_size(), 2);
-  EXPECT_EQ(proto.test_accuracy(), 0.5);
+  EXPECT_EQ(proto.metric(), "mse");
+  EXPECT_EQ(proto.test_metric(), 0.5);
   EXPECT_EQ(proto.test().batches(), 11u);
   EXPECT_EQ(proto.peak_memory_bytes(), 7u);
   EXPECT_EQ(proto.loss_digest(), "ab");
@@ -114,7 +118,8 @@ store::Manifest ExampleManifest() {
   nodes.features.dtype = store::DType::kFloat16;
   nodes.features.shape = {10, 4};
   nodes.features.crc_block_bytes = 4096;
-  nodes.num_classes = 3;
+  nodes.label_kind = store::LabelKind::kMultiLabel;
+  nodes.label_width = 3;
   nodes.train.shape = {6};
   nodes.valid.shape = {2};
   nodes.test.shape = {1};
@@ -137,7 +142,8 @@ TEST(ReportMappingTest, EveryFieldOfADataset) {
   EXPECT_EQ(nodes.feature_dim(), 4u);
   EXPECT_EQ(nodes.feature_dtype(), "float16");
   EXPECT_EQ(nodes.feature_path(), "/data/node_feat.npy");
-  EXPECT_EQ(nodes.num_classes(), 3u);
+  EXPECT_EQ(nodes.label_kind(), v1::MULTI_LABEL);
+  EXPECT_EQ(nodes.label_width(), 3u);
   EXPECT_EQ(nodes.num_train(), 6u);
   EXPECT_EQ(nodes.num_valid(), 2u);
   EXPECT_EQ(nodes.num_test(), 1u);
@@ -159,7 +165,8 @@ TEST(ReportMappingTest, EveryFieldOfAnImportReport) {
   EXPECT_EQ(proto.num_nodes(), 10u);
   EXPECT_EQ(proto.num_edges(), 30u);
   EXPECT_EQ(proto.feature_dim(), 4u);
-  EXPECT_EQ(proto.num_classes(), 3u);
+  EXPECT_EQ(proto.label_kind(), v1::MULTI_LABEL);
+  EXPECT_EQ(proto.label_width(), 3u);
   EXPECT_EQ(proto.bytes_written(), 77u);
   EXPECT_EQ(proto.seconds(), 1.5);
 }

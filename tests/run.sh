@@ -19,6 +19,11 @@ cd "$HEARTH_ROOT"
 passed=0
 failed=0
 python=$HEARTH_CACHE/venv/bin/python
+# The published Planetoid files; tests that need them say so where they are not.
+planetoid=$HEARTH_ROOT/../shared/data/planetoid
+if [[ -d $planetoid ]]; then
+  export HEARTH_PLANETOID_RAW=${HEARTH_PLANETOID_RAW:-$planetoid}
+fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 

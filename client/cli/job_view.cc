@@ -7,6 +7,7 @@
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/job_words.h"
+#include "client/cli/label_words.h"
 #include "client/cli/layout_words.h"
 #include "client/cli/table.h"
 #include "client/cli/train_options.h"
@@ -52,7 +53,7 @@ std::string Decimal(double value, int digits) {
 void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
   Table table({{"epoch", kRight},
                {"loss", kRight},
-               {"valid accuracy", kRight},
+               {absl::StrCat("valid ", MetricWords(report.metric())), kRight},
                {"seconds", kRight},
                {"batches", kRight},
                {"rows", kRight},
@@ -62,8 +63,9 @@ void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
   for (const v1::EpochReport& epoch : report.epochs()) {
     table.AddRow(
         {absl::StrCat(epoch.epoch()), Decimal(epoch.loss(), 4),
-         epoch.has_valid_accuracy() ? Decimal(epoch.valid_accuracy(), 3)
-                                    : kUnknown,
+         epoch.has_valid_metric()
+             ? FormatMetric(report.metric(), epoch.valid_metric())
+             : kUnknown,
          Decimal(epoch.seconds(), 1), FormatCount(epoch.batches()),
          FormatCount(epoch.rows_needed()), FormatByteSize(epoch.bytes_needed()),
          epoch.has_bytes_read() ? FormatByteSize(epoch.bytes_read()) : kUnknown,
@@ -100,8 +102,9 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     }
     out << "\n";
   }
-  if (report.has_test_accuracy()) {
-    out << "test accuracy: " << Decimal(report.test_accuracy(), 3) << "\n";
+  if (report.has_test_metric()) {
+    out << "test " << MetricWords(report.metric()) << ": "
+        << FormatMetric(report.metric(), report.test_metric()) << "\n";
   }
   if (report.peak_memory_bytes() > 0) {
     out << "peak memory: " << FormatByteSize(report.peak_memory_bytes())
@@ -141,7 +144,7 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
         << FormatCount(import.num_nodes()) << " nodes, "
         << FormatCount(import.num_edges()) << " edges, "
         << FormatCount(import.feature_dim()) << " features, "
-        << FormatCount(import.num_classes()) << " classes; "
+        << LabelWords(import.label_kind(), import.label_width()) << "; "
         << FormatByteSize(import.bytes_written()) << " written in "
         << Decimal(import.seconds(), 1) << " s\n";
   }

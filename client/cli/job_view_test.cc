@@ -25,14 +25,15 @@ v1::Job TrainedJob() {
   spec->mutable_data()->mutable_neighbor()->add_fanouts(10);
   spec->add_trains()->mutable_sage()->set_hidden(64);
   v1::TrainReport* report = job.mutable_report()->mutable_train();
-  report->set_test_accuracy(0.8612);
+  report->set_metric("accuracy");
+  report->set_test_metric(0.8612);
   report->set_loss_digest("abcd");
   report->set_model_path("/data/models/train-7");
   report->set_peak_memory_bytes(3 << 20);
   v1::EpochReport* epoch = report->add_epochs();
   epoch->set_epoch(1);
   epoch->set_loss(2.12345);
-  epoch->set_valid_accuracy(0.5531);
+  epoch->set_valid_metric(0.5531);
   epoch->set_batches(69);
   epoch->set_rows_needed(1234567);
   epoch->set_bytes_needed(5 << 20);
@@ -56,13 +57,26 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
   EXPECT_THAT(text, HasSubstr("1,234,567       5.0 MiB"));
 }
 
+TEST(PrintOutcome, NamesTheMetric) {
+  v1::Job job = TrainedJob();
+  v1::TrainReport& report = *job.mutable_report()->mutable_train();
+  report.set_metric("micro_f1");
+  EXPECT_THAT(Outcome(job), HasSubstr("test micro-F1: 0.861\n"));
+  EXPECT_THAT(Outcome(job), HasSubstr("valid micro-F1"));
+  report.set_metric("mse");
+  report.set_test_metric(0.000123456);
+  EXPECT_THAT(Outcome(job),
+              HasSubstr("test mean squared error: 0.000123456\n"));
+  EXPECT_THAT(Outcome(job), HasSubstr("valid mean squared error"));
+}
+
 TEST(PrintOutcome, WhatIsNotKnownIsADashOrAbsent) {
   v1::Job job = TrainedJob();
-  job.mutable_report()->mutable_train()->clear_test_accuracy();
+  job.mutable_report()->mutable_train()->clear_test_metric();
   job.mutable_report()
       ->mutable_train()
       ->mutable_epochs(0)
-      ->clear_valid_accuracy();
+      ->clear_valid_metric();
   const std::string text = Outcome(job);
   EXPECT_THAT(text, Not(HasSubstr("test accuracy")));
   EXPECT_THAT(text, HasSubstr("1  2.1235               -"));
@@ -91,7 +105,8 @@ TEST(PrintOutcome, TellsWhatWasImported) {
   report->set_num_nodes(117659);
   report->set_num_edges(367578);
   report->set_feature_dim(1024);
-  report->set_num_classes(45);
+  report->set_label_kind(v1::CLASSES);
+  report->set_label_width(45);
   report->set_bytes_written(2048);
   report->set_seconds(2.34);
   EXPECT_EQ(Outcome(job),

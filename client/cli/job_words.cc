@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/escape.h"
+#include "client/cli/label_words.h"
 
 namespace hearth::cli {
 
@@ -30,9 +31,9 @@ std::string ErrorText(const v1::JobError& error) {
 std::string EpochLine(const v1::EpochReport& epoch) {
   std::string line =
       absl::StrFormat("epoch %d: loss %.4f", epoch.epoch(), epoch.loss());
-  if (epoch.has_valid_accuracy()) {
-    absl::StrAppendFormat(&line, ", valid accuracy %.3f",
-                          epoch.valid_accuracy());
+  if (epoch.has_valid_metric()) {
+    absl::StrAppend(&line, ", valid ", MetricWords(epoch.metric()), " ",
+                    FormatMetric(epoch.metric(), epoch.valid_metric()));
   }
   absl::StrAppendFormat(&line, ", %.1f s", epoch.seconds());
   return line;

@@ -35,7 +35,8 @@ v1::JobEvent Epoch() {
   v1::JobEvent event;
   event.mutable_epoch()->set_epoch(1);
   event.mutable_epoch()->set_loss(1.25);
-  event.mutable_epoch()->set_valid_accuracy(0.5);
+  event.mutable_epoch()->set_metric("accuracy");
+  event.mutable_epoch()->set_valid_metric(0.5);
   event.mutable_epoch()->set_seconds(4.2);
   return event;
 }

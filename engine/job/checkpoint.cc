@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/train/metric.h"
 
 namespace hearth::job {
 namespace {
@@ -22,7 +23,7 @@ constexpr char kStatePrefix[] = "state.";
 constexpr char kBestPrefix[] = "best.";
 constexpr char kLosses[] = "losses";
 constexpr char kProgress[] = "progress";
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 
 template <typename T>
 json ToJson(const std::optional<T>& value) {
@@ -86,16 +87,26 @@ strategy::PassReport PassFromJson(const json& value) {
 json ToJson(const EpochReport& epoch) {
   return {{"epoch", epoch.epoch},
           {"loss", epoch.loss},
-          {"valid_accuracy", ToJson(epoch.valid_accuracy)},
+          {"metric", train::Name(epoch.metric)},
+          {"valid_metric", ToJson(epoch.valid_metric)},
           {"training", ToJson(epoch.training)},
           {"validation", ToJson(epoch.validation)}};
+}
+
+train::Metric MetricFromJson(const json& value) {
+  for (const train::Metric metric :
+       {train::Metric::kMicroF1, train::Metric::kMeanSquaredError}) {
+    if (value == train::Name(metric)) return metric;
+  }
+  return train::Metric::kAccuracy;
 }
 
 EpochReport EpochFromJson(const json& value) {
   EpochReport epoch;
   value.at("epoch").get_to(epoch.epoch);
   value.at("loss").get_to(epoch.loss);
-  epoch.valid_accuracy = OptionalFromJson<double>(value.at("valid_accuracy"));
+  epoch.metric = MetricFromJson(value.at("metric"));
+  epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
   epoch.training = PassFromJson(value.at("training"));
   epoch.validation = PassFromJson(value.at("validation"));
   return epoch;
@@ -114,7 +125,7 @@ std::string ProgressText(const Checkpoint& checkpoint) {
                          {"epoch_training", ToJson(checkpoint.epoch_training)},
                          {"epochs", std::move(epochs)},
                          {"best_epoch", checkpoint.best_epoch},
-                         {"best_accuracy", checkpoint.best_accuracy},
+                         {"best_metric", ToJson(checkpoint.best_metric)},
                          {"peak_memory_bytes", checkpoint.peak_memory_bytes},
                          {"resumes", checkpoint.resumes}};
   return progress.dump();
@@ -130,7 +141,7 @@ void ReadProgress(const json& progress, Checkpoint& checkpoint) {
     checkpoint.epochs.push_back(EpochFromJson(epoch));
   }
   progress.at("best_epoch").get_to(checkpoint.best_epoch);
-  progress.at("best_accuracy").get_to(checkpoint.best_accuracy);
+  checkpoint.best_metric = OptionalFromJson<double>(progress.at("best_metric"));
   progress.at("peak_memory_bytes").get_to(checkpoint.peak_memory_bytes);
   progress.at("resumes").get_to(checkpoint.resumes);
 }

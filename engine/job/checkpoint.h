@@ -29,9 +29,10 @@ struct Checkpoint {
   strategy::PassReport epoch_training;
   /// The finished epochs.
   std::vector<EpochReport> epochs;
-  /// Early stopping: the best epoch, from 1 (0 = none), and its accuracy.
+  /// Early stopping: the best epoch, from 1 (0 = none), and its validation
+  /// metric.
   uint32_t best_epoch = 0;
-  double best_accuracy = -1;
+  std::optional<double> best_metric;
   /// Model and optimizer now; and at the best epoch, if early stopping keeps
   /// it.
   store::TensorMap state;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "engine/io/file_system.h"
+#include "engine/train/metric.h"
 #include "gtest/gtest.h"
 
 namespace hearth::job {
@@ -44,7 +45,8 @@ Checkpoint MakeCheckpoint() {
   EpochReport first;
   first.epoch = 1;
   first.loss = 0.7;
-  first.valid_accuracy = 0.5;
+  first.metric = train::Metric::kMicroF1;
+  first.valid_metric = 0.5;
   first.training = MakePass(2);
   first.validation = MakePass(3);
   EpochReport second;
@@ -52,7 +54,7 @@ Checkpoint MakeCheckpoint() {
   second.loss = 0.6;
   checkpoint.epochs = {first, second};
   checkpoint.best_epoch = 1;
-  checkpoint.best_accuracy = 0.5;
+  checkpoint.best_metric = 0.5;
   checkpoint.state["model.w"] =
       MakeTensor({std::byte{1}, std::byte{2}, std::byte{3}, std::byte{4}});
   checkpoint.best_state["model.w"] =
@@ -106,12 +108,14 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   EXPECT_EQ(back.epoch_seeds, written.epoch_seeds);
   ExpectEqual(back.epoch_training, written.epoch_training);
   ASSERT_EQ(back.epochs.size(), 2u);
-  EXPECT_EQ(back.epochs[0].valid_accuracy, 0.5);
-  EXPECT_EQ(back.epochs[1].valid_accuracy, std::nullopt);
+  EXPECT_EQ(back.epochs[0].metric, train::Metric::kMicroF1);
+  EXPECT_EQ(back.epochs[0].valid_metric, 0.5);
+  EXPECT_EQ(back.epochs[1].metric, train::Metric::kAccuracy);
+  EXPECT_EQ(back.epochs[1].valid_metric, std::nullopt);
   ExpectEqual(back.epochs[0].training, written.epochs[0].training);
   ExpectEqual(back.epochs[0].validation, written.epochs[0].validation);
   EXPECT_EQ(back.best_epoch, written.best_epoch);
-  EXPECT_EQ(back.best_accuracy, written.best_accuracy);
+  EXPECT_EQ(back.best_metric, written.best_metric);
   EXPECT_EQ(back.state.at("model.w").data, written.state.at("model.w").data);
   EXPECT_EQ(back.best_state.at("model.w").data,
             written.best_state.at("model.w").data);
@@ -127,7 +131,7 @@ TEST_F(CheckpointTest, NoneIsNoError) {
 
 TEST_F(CheckpointTest, AnotherFilesMetadataIsRefused) {
   store::SafeTensors foreign;
-  foreign.metadata["progress"] = "{\"version\": 1}";
+  foreign.metadata["progress"] = "{\"version\": 2}";
   ASSERT_TRUE(store::WriteSafeTensors(
                   files_, directory_ + "/checkpoint.safetensors", foreign)
                   .ok());
@@ -135,6 +139,16 @@ TEST_F(CheckpointTest, AnotherFilesMetadataIsRefused) {
   EXPECT_EQ(read.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(read.status().message().find("checkpoint.safetensors"),
             absl::string_view::npos);
+}
+
+TEST_F(CheckpointTest, AnotherVersionIsNotDamage) {
+  store::SafeTensors older;
+  older.metadata["progress"] = "{\"version\": 1}";
+  ASSERT_TRUE(store::WriteSafeTensors(
+                  files_, directory_ + "/checkpoint.safetensors", older)
+                  .ok());
+  EXPECT_EQ(ReadCheckpoint(files_, directory_).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
 
 namespace hearth::job {
 
@@ -16,8 +17,9 @@ struct EpochReport {
   uint32_t epoch = 0;
   /// Mean training loss, weighted by the batches' seeds.
   double loss = 0;
-  /// Absent without validation nodes.
-  std::optional<double> valid_accuracy;
+  train::Metric metric = train::Metric::kAccuracy;
+  /// Its value on the validation nodes; absent without any.
+  std::optional<double> valid_metric;
   strategy::PassReport training;
   strategy::PassReport validation;
 };
@@ -25,8 +27,9 @@ struct EpochReport {
 /// What a train job did.
 struct TrainReport {
   std::vector<EpochReport> epochs;
-  /// Absent until the end, or without test nodes.
-  std::optional<double> test_accuracy;
+  train::Metric metric = train::Metric::kAccuracy;
+  /// Its value on the test nodes; absent until the end, or without any.
+  std::optional<double> test_metric;
   strategy::PassReport test;
   /// Highest sampled RssAnon + RssShmem of the process while the job ran.
   uint64_t peak_memory_bytes = 0;

@@ -20,10 +20,13 @@
 #include "engine/base/status_macros.h"
 #include "engine/job/checkpoint.h"
 #include "engine/job/export_model.h"
+#include "engine/job/labeled_split.h"
 #include "engine/job/memory_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
+#include "engine/store/labels.h"
 #include "engine/strategy/new_strategy.h"
+#include "engine/train/metric.h"
 
 namespace hearth::job {
 namespace {
@@ -38,13 +41,6 @@ std::string LossDigest(const std::vector<float>& losses) {
       reinterpret_cast<const std::byte*>(losses.data()),
       losses.size() * sizeof(float)));
   return digest.HexDigest();
-}
-
-// Nodes that have a label: only those are validated and tested on.
-std::vector<store::NodeId> Labeled(std::vector<store::NodeId> nodes,
-                                   absl::Span<const int32_t> labels) {
-  std::erase_if(nodes, [&](store::NodeId node) { return labels[node] < 0; });
-  return nodes;
 }
 
 class TrainRun {
@@ -88,40 +84,47 @@ class TrainRun {
     HEARTH_ASSIGN_OR_RETURN(
         dataset_,
         store::Dataset::Open(environment_.files, options_.data.dataset_path));
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<int32_t> labels,
-                            dataset_->LoadLabels());
-    HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset_->LoadSplit());
-    num_train_ = static_cast<int64_t>(split.train.size());
-    train_order_ = sample::NewShuffledOrder(std::move(split.train),
-                                            options_.data.data_seed);
-    SetEvaluationOrders(std::move(split), labels);
+    HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset_));
+    HEARTH_RETURN_IF_ERROR(SetOrders());
     HEARTH_ASSIGN_OR_RETURN(
         strategy_,
         strategy::NewStrategy(options_.data.strategy, options_.pipeline,
                               *dataset_, environment_.clock));
     const store::NodeTypeEntry& nodes = dataset_->manifest().node_types[0];
+    metric_ = train::MetricFor(nodes.label_kind);
     HEARTH_ASSIGN_OR_RETURN(
         step_, environment_.new_train_step(
                    options_.train, {.feature_dim = nodes.features.shape[1],
-                                    .num_classes = nodes.num_classes,
+                                    .label_kind = nodes.label_kind,
+                                    .label_width = nodes.label_width,
                                     .num_layers = static_cast<int64_t>(
                                         options_.data.fanouts.size())}));
     return absl::OkStatus();
   }
 
-  // A job without a model measures the data path of training alone.
-  void SetEvaluationOrders(store::Split split,
-                           absl::Span<const int32_t> labels) {
+  // The nodes of each pass: those of the split that have labels.
+  absl::Status SetOrders() {
+    HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset_->LoadSplit());
+    // A job without a model measures the data path of training alone.
     if (std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
       split.valid.clear();
       split.test.clear();
     }
-    split.valid = Labeled(std::move(split.valid), labels);
-    split.test = Labeled(std::move(split.test), labels);
+    HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset_->LoadLabels());
+    HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
+                            WithoutUnlabeled(std::move(split), labels));
+    for (const std::string& warning : labeled.warnings) {
+      observer_.OnLog(Severity::kWarning, warning);
+    }
+    split = std::move(labeled.nodes);
+    num_train_ = static_cast<int64_t>(split.train.size());
+    train_order_ = sample::NewShuffledOrder(std::move(split.train),
+                                            options_.data.data_seed);
     num_valid_ = static_cast<int64_t>(split.valid.size());
     num_test_ = static_cast<int64_t>(split.test.size());
     valid_order_ = sample::NewSequentialOrder(std::move(split.valid));
     test_order_ = sample::NewSequentialOrder(std::move(split.test));
+    return absl::OkStatus();
   }
 
   absl::Status Resume() {
@@ -163,20 +166,22 @@ class TrainRun {
     report.loss = state_.epoch_loss_sum /
                   static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
     report.training = state_.epoch_training;
+    report.metric = metric_;
     if (num_valid_ > 0) {
-      HEARTH_ASSIGN_OR_RETURN(report.valid_accuracy,
+      HEARTH_ASSIGN_OR_RETURN(report.valid_metric,
                               Evaluate("validating", *valid_order_, num_valid_,
                                        kValidationKey, report.validation));
     }
-    metrics_.OnEpoch(report.valid_accuracy.value_or(-1));
+    metrics_.OnEpoch(report);
     HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
     observer_.OnEpoch(report);
     if (StoppedEarly()) {
       observer_.OnLog(
           Severity::kInfo,
-          absl::StrFormat("no better validation accuracy for %d epochs: "
+          absl::StrFormat("no better %s of validation for %d epochs: "
                           "keeping epoch %d",
-                          options_.patience, state_.best_epoch));
+                          train::Name(metric_), options_.patience,
+                          state_.best_epoch));
     }
     return absl::OkStatus();
   }
@@ -262,13 +267,19 @@ class TrainRun {
     state_.epoch_loss_sum = 0;
     state_.epoch_seeds = 0;
     state_.epoch_training = {};
-    if (options_.patience > 0 && report.valid_accuracy.has_value() &&
-        *report.valid_accuracy > state_.best_accuracy) {
-      state_.best_accuracy = *report.valid_accuracy;
+    if (options_.patience > 0 && IsBest(report.valid_metric)) {
+      state_.best_metric = report.valid_metric;
       state_.best_epoch = report.epoch;
       HEARTH_ASSIGN_OR_RETURN(state_.best_state, step_->Save());
     }
     return WriteState();
+  }
+
+  // Whether no epoch before had a better value.
+  bool IsBest(std::optional<double> value) const {
+    if (!value.has_value() || std::isnan(*value)) return false;
+    return !state_.best_metric.has_value() ||
+           train::IsBetter(metric_, *value, *state_.best_metric);
   }
 
   absl::Status WriteState() {
@@ -281,7 +292,7 @@ class TrainRun {
                                   const sample::SeedOrder& order,
                                   int64_t num_seeds, uint64_t key,
                                   strategy::PassReport& report) {
-    int64_t correct = 0;
+    train::Tally tally;
     int64_t done = 0;
     const int64_t total =
         strategy::NumBatches(num_seeds, options_.data.batch_size);
@@ -290,13 +301,13 @@ class TrainRun {
         [&](const train::BatchView& batch) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
                                   step_->Evaluate(batch));
-          correct += result.num_correct;
+          tally.Add(result.tally);
           CountRows(batch);
           ReportProgress(phase, ++done, total, std::nullopt);
           return absl::OkStatus();
         },
         report));
-    return static_cast<double>(correct) / static_cast<double>(num_seeds);
+    return tally.Value(metric_);
   }
 
   strategy::Pass MakePass(const sample::SeedOrder& order,
@@ -366,6 +377,7 @@ class TrainRun {
 
   absl::StatusOr<TrainReport> Finish() {
     TrainReport report;
+    report.metric = metric_;
     report.kept_epoch = static_cast<uint32_t>(state_.epoch);
     if (!state_.best_state.empty()) {
       HEARTH_RETURN_IF_ERROR(step_->Load(state_.best_state));
@@ -373,7 +385,7 @@ class TrainRun {
     }
     if (num_test_ > 0) {
       HEARTH_ASSIGN_OR_RETURN(
-          report.test_accuracy,
+          report.test_metric,
           Evaluate("testing", *test_order_, num_test_, kTestKey, report.test));
     }
     if (!std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
@@ -400,6 +412,7 @@ class TrainRun {
   std::unique_ptr<sample::SeedOrder> train_order_;
   std::unique_ptr<sample::SeedOrder> valid_order_;
   std::unique_ptr<sample::SeedOrder> test_order_;
+  train::Metric metric_ = train::Metric::kAccuracy;
   int64_t num_train_ = 0;
   int64_t num_valid_ = 0;
   int64_t num_test_ = 0;

@@ -30,7 +30,7 @@ struct TrainJobOptions {
   train::TrainOptions train;
   /// Threads of the pipeline's stages; change no result.
   strategy::PipelineOptions pipeline;
-  /// Epochs without a better validation accuracy before stopping; 0 = never.
+  /// Epochs without a better validation metric before stopping; 0 = never.
   int64_t patience = 0;
   /// Batches between checkpoints; 0 = only at the end of each epoch.
   int64_t checkpoint_every = 0;

@@ -10,12 +10,15 @@
 #include <vector>
 
 #include "engine/base/clock.h"
+#include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "engine/job/census.h"
 #include "engine/job/observer.h"
 #include "engine/job/train_metrics.h"
 #include "engine/metrics/registry.h"
+#include "engine/store/manifest.h"
 #include "engine/store/safetensors.h"
+#include "engine/train/metric.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 #include "tests/fixtures/planted_graph.h"
@@ -42,7 +45,6 @@ class LinearStep final : public train::TrainStep {
     const float noise = 0.001f * static_cast<float>(position.batch + 1) /
                         static_cast<float>(position.epoch + 1);
     return train::BatchResult{.loss = error * error + noise,
-                              .num_correct = 0,
                               .num_seeds = batch.sample.num_seeds};
   }
 
@@ -53,9 +55,10 @@ class LinearStep final : public train::TrainStep {
     const auto seeds = batch.sample.num_seeds;
     return train::BatchResult{
         .loss = error,
-        .num_correct = static_cast<int64_t>(std::max(0.0f, 1 - error) *
-                                            static_cast<float>(seeds)),
-        .num_seeds = seeds};
+        .num_seeds = seeds,
+        .tally = {.num_predictions = seeds,
+                  .num_correct = static_cast<int64_t>(
+                      std::max(0.0f, 1 - error) * static_cast<float>(seeds))}};
   }
 
   absl::StatusOr<store::TensorMap> Save() override {
@@ -102,6 +105,41 @@ class LinearStep final : public train::TrainStep {
   std::vector<float> weights_;
 };
 
+// Predicts best in the second epoch, by any metric.
+class Worsening final : public train::TrainStep {
+ public:
+  explicit Worsening(const train::ModelShape& shape) : inner_(shape) {}
+  absl::StatusOr<train::BatchResult> Train(
+      const train::BatchView& batch,
+      const train::StepPosition& position) override {
+    epoch_ = position.epoch;
+    return inner_.Train(batch, position);
+  }
+  absl::StatusOr<train::BatchResult> Evaluate(
+      const train::BatchView& batch) override {
+    const int64_t seeds = batch.sample.num_seeds;
+    const int64_t right = epoch_ == 1 ? seeds : seeds / 2;
+    return train::BatchResult{
+        .num_seeds = seeds,
+        .tally = {.num_predictions = seeds,
+                  .num_correct = right,
+                  .true_positives = right,
+                  .false_negatives = seeds - right,
+                  .squared_error = static_cast<double>(seeds - right)}};
+  }
+  absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
+  absl::Status Load(const store::TensorMap& state) override {
+    return inner_.Load(state);
+  }
+  absl::StatusOr<store::SafeTensors> Export() override {
+    return inner_.Export();
+  }
+
+ private:
+  LinearStep inner_;
+  uint64_t epoch_ = 0;
+};
+
 // Records what a job tells, and can act on a training batch.
 class RecordingObserver final : public Observer {
  public:
@@ -111,8 +149,8 @@ class RecordingObserver final : public Observer {
     if (progress.phase == "validating" && act_in_validation) act();
   }
   void OnEpoch(const EpochReport& epoch) override { epochs.push_back(epoch); }
-  void OnLog(Severity, const std::string& text) override {
-    log.push_back(text);
+  void OnLog(Severity severity, const std::string& text) override {
+    if (severity == Severity::kWarning) warnings.push_back(text);
   }
 
   int running = 0;
@@ -121,7 +159,7 @@ class RecordingObserver final : public Observer {
   bool act_in_validation = false;
   std::function<void()> act;
   std::vector<EpochReport> epochs;
-  std::vector<std::string> log;
+  std::vector<std::string> warnings;
 };
 
 class TrainJobTest : public ::testing::Test {
@@ -131,9 +169,28 @@ class TrainJobTest : public ::testing::Test {
             ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_);
-    const auto path = testing::ImportPlantedGraph({}, root_);
+    Import({});
+  }
+
+  // Replaces the dataset.
+  void Import(const hearth::testing::PlantedGraph& graph) {
+    std::filesystem::remove_all(root_ + "/source");
+    std::filesystem::remove_all(root_ + "/dataset");
+    const auto path = hearth::testing::ImportPlantedGraph(graph, root_);
     ASSERT_TRUE(path.ok()) << path.status();
     dataset_ = *path;
+  }
+
+  void EditManifest(const std::function<void(store::Manifest&)>& edit) {
+    io::FileSystem& files = io::FileSystem::Posix();
+    const std::string path = dataset_ + "/manifest.json";
+    auto manifest =
+        store::ParseManifest(*io::ReadWholeFile(files, path, 1 << 20), path);
+    ASSERT_TRUE(manifest.ok()) << manifest.status();
+    edit(*manifest);
+    ASSERT_TRUE(io::WriteFileAtomically(files, path,
+                                        store::SerializeManifest(*manifest))
+                    .ok());
   }
 
   TrainJobOptions Options(const std::string& directory) const {
@@ -162,9 +219,12 @@ class TrainJobTest : public ::testing::Test {
   Census census_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RecordingObserver observer_;
-  TrainStepFactory new_train_step_ = [](const train::TrainOptions&,
-                                        const train::ModelShape& shape)
+  // Of the last model made.
+  train::ModelShape shape_;
+  TrainStepFactory new_train_step_ = [this](const train::TrainOptions&,
+                                            const train::ModelShape& shape)
       -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    shape_ = shape;
     return std::make_unique<LinearStep>(shape);
   };
 };
@@ -184,7 +244,7 @@ TEST_F(TrainJobTest, ReportsEveryEpochAndTheTest) {
   EXPECT_EQ(report->resumes, 0u);
   EXPECT_GT(report->peak_memory_bytes, 0u);
   EXPECT_EQ(report->loss_digest.size(), 64u);
-  EXPECT_TRUE(report->test_accuracy.has_value());
+  EXPECT_TRUE(report->test_metric.has_value());
   EXPECT_TRUE(
       std::filesystem::exists(report->model_path + "/model.safetensors"));
 }
@@ -217,7 +277,7 @@ TEST_F(TrainJobTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
     const auto report = Run(options);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
-    EXPECT_EQ(report->test_accuracy, undisturbed->test_accuracy);
+    EXPECT_EQ(report->test_metric, undisturbed->test_metric);
     EXPECT_EQ(report->resumes, 1u);
     EXPECT_EQ(observer_.training_batches, 24 - batch);
     ASSERT_EQ(report->epochs.size(), 4u);
@@ -278,35 +338,6 @@ TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
 }
 
 TEST_F(TrainJobTest, PatienceKeepsTheBestEpoch) {
-  // Accuracy falls from the second epoch on.
-  class Worsening final : public train::TrainStep {
-   public:
-    explicit Worsening(const train::ModelShape& shape) : inner_(shape) {}
-    absl::StatusOr<train::BatchResult> Train(
-        const train::BatchView& batch,
-        const train::StepPosition& position) override {
-      epoch_ = position.epoch;
-      return inner_.Train(batch, position);
-    }
-    absl::StatusOr<train::BatchResult> Evaluate(
-        const train::BatchView& batch) override {
-      const int64_t seeds = batch.sample.num_seeds;
-      const bool best = epoch_ == 1;
-      return train::BatchResult{.num_correct = best ? seeds : seeds / 2,
-                                .num_seeds = seeds};
-    }
-    absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
-    absl::Status Load(const store::TensorMap& state) override {
-      return inner_.Load(state);
-    }
-    absl::StatusOr<store::SafeTensors> Export() override {
-      return inner_.Export();
-    }
-
-   private:
-    LinearStep inner_;
-    uint64_t epoch_ = 0;
-  };
   new_train_step_ = [](const train::TrainOptions&,
                        const train::ModelShape& shape)
       -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
@@ -319,6 +350,7 @@ TEST_F(TrainJobTest, PatienceKeepsTheBestEpoch) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->epochs.size(), 5u);
   EXPECT_EQ(report->kept_epoch, 2u);
+  EXPECT_EQ(report->metric, train::Metric::kAccuracy);
 }
 
 TEST_F(TrainJobTest, DivergenceFailsTheJob) {
@@ -354,6 +386,29 @@ TEST_F(TrainJobTest, DivergenceFailsTheJob) {
   EXPECT_NE(report.status().message().find("epoch 1, batch 2"),
             absl::string_view::npos)
       << report.status();
+}
+
+TEST_F(TrainJobTest, DatasetsThatCannotBeTrainedOnSayWhy) {
+  const auto expect_refused = [&](absl::StatusCode code,
+                                  const std::string& what) {
+    const auto report = Run(Options("refused"));
+    EXPECT_EQ(report.status().code(), code) << report.status();
+    EXPECT_NE(report.status().message().find(what), absl::string_view::npos)
+        << report.status();
+    EXPECT_EQ(observer_.running, 0);
+  };
+  EditManifest([](store::Manifest& manifest) {
+    manifest.node_types.emplace_back();
+    manifest.node_types[1].name = "author";
+    manifest.node_types[1].num_nodes = 1;
+  });
+  expect_refused(absl::StatusCode::kUnimplemented, "node, author");
+  EditManifest([](store::Manifest& manifest) {
+    manifest.node_types.pop_back();
+    manifest.node_types[0].labels = {};
+    manifest.node_types[0].label_width = 0;
+  });
+  expect_refused(absl::StatusCode::kFailedPrecondition, "has no labels");
 }
 
 TEST_F(TrainJobTest, BytesReadAreKnownOnlyAlone) {

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/train/metric.h"
 
 namespace hearth::job {
 namespace {
@@ -35,9 +36,6 @@ class TrainMetricsImpl final : public TrainMetrics {
                                   "Training epochs done.", labels_);
     loss_ = registry.NewGauge("hearth_train_loss",
                               "Loss of the last training batch.", labels_);
-    accuracy_ = registry.NewGauge(
-        "hearth_train_valid_accuracy",
-        "Accuracy on the validation nodes after the last epoch.", labels_);
     rows_ = registry.NewCounter("hearth_feature_rows_needed_total",
                                 "Feature rows that batches needed.", labels_);
     bytes_ =
@@ -50,9 +48,19 @@ class TrainMetricsImpl final : public TrainMetrics {
     loss_->Set(loss);
   }
 
-  void OnEpoch(double valid_accuracy) override {
+  void OnEpoch(const EpochReport& epoch) override {
     epochs_->Add(1);
-    if (valid_accuracy >= 0) accuracy_->Set(valid_accuracy);
+    if (!epoch.valid_metric.has_value()) return;
+    absl::MutexLock lock(&mutex_);
+    if (metric_ == nullptr) {
+      // What is measured is known only now.
+      Labels labels = labels_;
+      labels["metric"] = train::Name(epoch.metric);
+      metric_ = registry_.NewGauge(
+          "hearth_train_valid_metric",
+          "Metric on the validation nodes after the last epoch.", labels);
+    }
+    metric_->Set(*epoch.valid_metric);
   }
 
   void OnStages(const std::vector<pipeline::StageStats>& stages,
@@ -108,10 +116,10 @@ class TrainMetricsImpl final : public TrainMetrics {
   std::unique_ptr<Counter> batches_;
   std::unique_ptr<Counter> epochs_;
   std::unique_ptr<Gauge> loss_;
-  std::unique_ptr<Gauge> accuracy_;
   std::unique_ptr<Counter> rows_;
   std::unique_ptr<Counter> bytes_;
   absl::Mutex mutex_;
+  std::unique_ptr<Gauge> metric_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, StageSeries> stages_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "engine/job/report.h"
 #include "engine/metrics/registry.h"
 #include "engine/pipeline/pipeline.h"
 
@@ -20,8 +21,8 @@ class TrainMetrics {
   /// A training batch is done.
   virtual void OnBatch(double loss) = 0;
 
-  /// An epoch is done, with its accuracy (negative: none).
-  virtual void OnEpoch(double valid_accuracy) = 0;
+  /// An epoch is done, its validation included.
+  virtual void OnEpoch(const EpochReport& epoch) = 0;
 
   /// The stages' times so far in this pass; differences to the last call of
   /// the same pass are added. `new_pass` starts from zero.

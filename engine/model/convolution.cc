@@ -175,22 +175,22 @@ struct MakeConvolution {
 
   Result operator()(const train::SageOptions& sage) const {
     return std::make_unique<SageConvolution>(
-        Width{in, last ? num_classes : sage.hidden}, initializer);
+        Width{in, last ? label_width : sage.hidden}, initializer);
   }
   Result operator()(const train::GcnOptions& gcn) const {
     return std::make_unique<GcnConvolution>(
-        Width{in, last ? num_classes : gcn.hidden}, initializer);
+        Width{in, last ? label_width : gcn.hidden}, initializer);
   }
   Result operator()(const train::GatOptions& gat) const {
     return std::make_unique<GatConvolution>(
-        Width{in, last ? num_classes : gat.hidden / gat.heads}, gat.heads,
+        Width{in, last ? label_width : gat.hidden / gat.heads}, gat.heads,
         last ? Heads::kAveraged : Heads::kConcatenated, initializer);
   }
   Result operator()(const train::NoModelOptions&) const { return nullptr; }
 
   int64_t in;
   bool last;
-  int64_t num_classes;
+  int64_t label_width;
   Initializer initializer;
 };
 
@@ -210,7 +210,7 @@ std::vector<std::unique_ptr<Convolution>> NewConvolutions(
   int64_t in = shape.feature_dim;
   for (int64_t layer = 0; layer < shape.num_layers; ++layer) {
     layers.push_back(std::visit(
-        MakeConvolution{in, layer == shape.num_layers - 1, shape.num_classes,
+        MakeConvolution{in, layer == shape.num_layers - 1, shape.label_width,
                         Initializer(options.model_seed, layer)},
         options.model));
     in = std::visit(HiddenWidth{}, options.model);

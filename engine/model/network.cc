@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/model/graph_functions.h"
+#include "engine/store/label_kind.h"
 
 namespace hearth::model {
 namespace {
@@ -30,6 +31,19 @@ struct DescribeModel {
   }
   Kind operator()(const train::NoModelOptions&) const { return {"none", 0, 0}; }
 };
+
+// What config.json says of the task.
+const char* Task(store::LabelKind kind) {
+  switch (kind) {
+    case store::LabelKind::kClasses:
+      return "classification";
+    case store::LabelKind::kMultiLabel:
+      return "multi_label_classification";
+    case store::LabelKind::kTargets:
+      return "regression";
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -71,10 +85,11 @@ std::string ModelConfig(const train::TrainOptions& options,
                         const train::ModelShape& shape) {
   const Kind kind = std::visit(DescribeModel{}, options.model);
   return nlohmann::ordered_json{{"format", "hearth-model-1"},
+                                {"task", Task(shape.label_kind)},
                                 {"model", kind.name},
                                 {"in_channels", shape.feature_dim},
                                 {"hidden_channels", kind.hidden},
-                                {"out_channels", shape.num_classes},
+                                {"out_channels", shape.label_width},
                                 {"num_layers", shape.num_layers},
                                 {"heads", kind.heads},
                                 {"dropout", options.dropout}}

@@ -20,9 +20,9 @@ class Network {
   /// REQUIRES: `options` and `shape` are valid and there is a model.
   Network(const train::TrainOptions& options, const train::ModelShape& shape);
 
-  /// Scores of the seeds, [num_seeds, num_classes], before the softmax. Drops
-  /// activations if a position is given. The batch must outlive the result's
-  /// gradient. REQUIRES: batch.Validate.
+  /// Scores of the seeds, [num_seeds, label_width], before softmax or logistic
+  /// function. Drops activations if a position is given. The batch must outlive
+  /// the result's gradient. REQUIRES: batch.Validate.
   at::Tensor Forward(const train::BatchView& batch,
                      const std::optional<train::StepPosition>& position) const;
 

@@ -23,12 +23,12 @@ SyntheticBatch SmallBatch() {
   return MakeBatch({.nodes = {6, 11, 19},
                     .max_neighbors = 4,
                     .feature_dim = kFeatureDim,
-                    .num_classes = kClasses,
+                    .label_width = kClasses,
                     .seed = 3});
 }
 
 train::ModelShape SmallShape() {
-  return {.feature_dim = kFeatureDim, .num_classes = kClasses, .num_layers = 2};
+  return {.feature_dim = kFeatureDim, .label_width = kClasses, .num_layers = 2};
 }
 
 train::TrainOptions Options(const train::ModelOptions& model) {
@@ -211,7 +211,7 @@ double Bound(const Network& network, const std::string& name) {
 
 TEST(NetworkTest, InitialWeightsHaveTheDistributionsOfPyG) {
   const train::ModelShape shape{
-      .feature_dim = 400, .num_classes = 100, .num_layers = 1};
+      .feature_dim = 400, .label_width = 100, .num_layers = 1};
   const Network sage(Options(train::SageOptions{}), shape);
   EXPECT_NEAR(Bound(sage, "convs.0.lin_l.weight"), 1 / std::sqrt(400.0), 1e-4);
   EXPECT_NEAR(Bound(sage, "convs.0.lin_r.weight"), 1 / std::sqrt(400.0), 1e-4);

@@ -1,12 +1,9 @@
 #include "engine/model/new_train_step.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/version.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <variant>
@@ -15,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/model/network.h"
+#include "engine/model/objective.h"
 #include "engine/model/optimizer.h"
 #include "engine/model/torch_boundary.h"
 #include "engine/model/torch_environment.h"
@@ -26,30 +24,10 @@ namespace {
 constexpr char kModelPrefix[] = "model.";
 constexpr char kOptimizerPrefix[] = "optimizer.";
 
-at::Tensor Classes(absl::Span<const int32_t> labels) {
-  at::Tensor classes =
-      at::empty({static_cast<int64_t>(labels.size())}, at::kLong);
-  std::copy(labels.begin(), labels.end(), classes.mutable_data_ptr<int64_t>());
-  return classes;
-}
-
 // Being a step's first member, runs when all its tensors are freed.
 struct MemoryRelease {
   ~MemoryRelease() { ReleaseTorchMemory(); }
 };
-
-// Rows of `scores` whose highest column, the first of equals, is the label.
-int64_t CountCorrect(const at::Tensor& scores,
-                     absl::Span<const int32_t> labels) {
-  const auto* row = scores.const_data_ptr<float>();
-  const int64_t columns = scores.size(1);
-  int64_t correct = 0;
-  for (const int32_t label : labels) {
-    correct += std::max_element(row, row + columns) - row == label;
-    row += columns;
-  }
-  return correct;
-}
 
 class TorchStep final : public train::TrainStep {
  public:
@@ -71,8 +49,7 @@ class TorchStep final : public train::TrainStep {
     train::BatchResult result;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       const at::Tensor scores = network_.Forward(batch, position);
-      const at::Tensor loss =
-          at::cross_entropy_loss(scores, Classes(batch.labels));
+      const at::Tensor loss = Loss(scores, batch.labels);
       result = Result(batch, scores, loss);
       optimizer_->Step(torch::autograd::grad({loss}, parameters_));
       return absl::OkStatus();
@@ -87,8 +64,7 @@ class TorchStep final : public train::TrainStep {
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       const at::NoGradGuard no_gradients;
       const at::Tensor scores = network_.Forward(batch, std::nullopt);
-      result = Result(batch, scores,
-                      at::cross_entropy_loss(scores, Classes(batch.labels)));
+      result = Result(batch, scores, Loss(scores, batch.labels));
       return absl::OkStatus();
     }));
     return result;
@@ -132,8 +108,8 @@ class TorchStep final : public train::TrainStep {
                                    const at::Tensor& scores,
                                    const at::Tensor& loss) {
     return {.loss = loss.item<float>(),
-            .num_correct = CountCorrect(scores, batch.labels),
-            .num_seeds = batch.sample.num_seeds};
+            .num_seeds = batch.sample.num_seeds,
+            .tally = Judge(scores, batch.labels)};
   }
 
   // DATA_LOSS naming a tensor that this model does not have. REQUIRES: those

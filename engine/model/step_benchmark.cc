@@ -20,7 +20,7 @@ constexpr int64_t kClasses = 45;
 const SyntheticShape kShape = {.nodes = {1024, 5000, 20000, 60000},
                                .max_neighbors = 8,
                                .feature_dim = kFeatureDim,
-                               .num_classes = kClasses,
+                               .label_width = kClasses,
                                .seed = 1};
 
 void RunStep(benchmark::State& state, const train::ModelOptions& model,
@@ -32,7 +32,7 @@ void RunStep(benchmark::State& state, const train::ModelOptions& model,
   options.train_threads = static_cast<int>(state.range(0));
   auto step = NewTrainStep(
       options,
-      {.feature_dim = kFeatureDim, .num_classes = kClasses, .num_layers = 3});
+      {.feature_dim = kFeatureDim, .label_width = kClasses, .num_layers = 3});
   if (!step.ok()) {
     state.SkipWithError(std::string(step.status().message()).c_str());
     return;

@@ -1,6 +1,6 @@
 #include "engine/model/synthetic_batch.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "engine/base/random.h"
 
@@ -27,13 +27,49 @@ sample::Block MakeBlock(int64_t sources, int64_t destinations,
   return block;
 }
 
+store::Labels MakeLabels(const SyntheticShape& shape, RandomStream& random) {
+  const int64_t rows = shape.nodes.front();
+  const int64_t width = shape.label_width;
+  std::vector<int32_t> classes;
+  std::vector<float> targets;
+  const int64_t row_bytes = store::MultiLabelRowBytes(width);
+  std::vector<uint8_t> bits(static_cast<size_t>(rows * row_bytes));
+  for (int64_t row = 0; row < rows; ++row) {
+    switch (shape.label_kind) {
+      case store::LabelKind::kClasses:
+        classes.push_back(static_cast<int32_t>(random.Below(width)));
+        break;
+      case store::LabelKind::kMultiLabel:
+        for (int64_t bit = 0; bit <= width; ++bit) {
+          const bool set = bit == width || random.Below(3) == 0;
+          bits[static_cast<size_t>(row * row_bytes + bit / 8)] |=
+              static_cast<uint8_t>(set << (bit % 8));
+        }
+        break;
+      case store::LabelKind::kTargets:
+        for (int64_t i = 0; i < width; ++i) {
+          targets.push_back(2 * random.UniformFloat() - 1);
+        }
+    }
+  }
+  switch (shape.label_kind) {
+    case store::LabelKind::kClasses:
+      return store::Labels::Classes(std::move(classes), width);
+    case store::LabelKind::kMultiLabel:
+      return store::Labels::MultiLabel(std::move(bits), rows, width);
+    case store::LabelKind::kTargets:
+      return store::Labels::Targets(std::move(targets), rows, width);
+  }
+  return {};
+}
+
 }  // namespace
 
 train::BatchView SyntheticBatch::View() const {
   return {.sample = sample,
           .inputs = inputs.get(),
           .feature_dim = feature_dim,
-          .labels = labels};
+          .labels = labels.view()};
 }
 
 SyntheticBatch MakeBatch(const SyntheticShape& shape) {
@@ -58,10 +94,7 @@ SyntheticBatch MakeBatch(const SyntheticShape& shape) {
   for (int64_t i = 0; i < count; ++i) {
     batch.inputs[i] = 2 * random.UniformFloat() - 1;
   }
-  for (int64_t seed = 0; seed < batch.sample.num_seeds; ++seed) {
-    batch.labels.push_back(
-        static_cast<int32_t>(random.Below(shape.num_classes)));
-  }
+  batch.labels = MakeLabels(shape, random);
   return batch;
 }
 

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "engine/sample/mini_batch.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::model {
@@ -19,7 +21,8 @@ struct SyntheticShape {
   /// A destination has 0 to this many sampled neighbors.
   int64_t max_neighbors = 3;
   int64_t feature_dim = 0;
-  int64_t num_classes = 0;
+  store::LabelKind label_kind = store::LabelKind::kClasses;
+  int64_t label_width = 0;
   uint64_t seed = 0;
 };
 
@@ -29,7 +32,7 @@ struct SyntheticBatch {
   sample::MiniBatch sample;
   std::unique_ptr<float[], decltype(&free)> inputs{nullptr, &free};
   int64_t feature_dim = 0;
-  std::vector<int32_t> labels;
+  store::Labels labels;
 
   train::BatchView View() const;
 };

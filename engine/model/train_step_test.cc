@@ -8,7 +8,10 @@
 #include "absl/strings/match.h"
 #include "engine/model/new_train_step.h"
 #include "engine/model/synthetic_batch.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
+#include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -23,17 +26,22 @@ constexpr int64_t kClasses = 6;
 constexpr int64_t kLayers = 3;
 
 // Big enough for several threads to share each operation.
-SyntheticBatch Batch(uint64_t seed) {
+SyntheticBatch Batch(uint64_t seed,
+                     store::LabelKind kind = store::LabelKind::kClasses) {
   return MakeBatch({.nodes = {100, 500, 1500, 4000},
                     .max_neighbors = 8,
                     .feature_dim = kFeatureDim,
-                    .num_classes = kClasses,
+                    .label_kind = kind,
+                    .label_width = kClasses,
                     .seed = seed});
 }
 
-std::unique_ptr<train::TrainStep> NewStep(const train::TrainOptions& options) {
+std::unique_ptr<train::TrainStep> NewStep(
+    const train::TrainOptions& options,
+    store::LabelKind kind = store::LabelKind::kClasses) {
   auto step = NewTrainStep(options, {.feature_dim = kFeatureDim,
-                                     .num_classes = kClasses,
+                                     .label_kind = kind,
+                                     .label_width = kClasses,
                                      .num_layers = kLayers});
   EXPECT_TRUE(step.ok()) << step.status();
   return *std::move(step);
@@ -55,10 +63,12 @@ std::vector<train::ModelOptions> AllModels() {
 
 // The losses of batches first .. first + count - 1.
 std::vector<float> Losses(train::TrainStep& step, uint64_t first,
-                          uint64_t count) {
+                          uint64_t count,
+                          store::LabelKind kind = store::LabelKind::kClasses) {
   std::vector<float> losses;
   for (uint64_t i = first; i < first + count; ++i) {
-    const auto result = step.Train(Batch(i).View(), {.epoch = 0, .batch = i});
+    const auto result =
+        step.Train(Batch(i, kind).View(), {.epoch = 0, .batch = i});
     EXPECT_TRUE(result.ok()) << result.status();
     if (result.ok()) losses.push_back(result->loss);
   }
@@ -121,11 +131,13 @@ TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
   SyntheticBatch batch = MakeBatch({.nodes = {100, 150, 200, 250},
                                     .max_neighbors = 2,
                                     .feature_dim = kFeatureDim,
-                                    .num_classes = kClasses,
+                                    .label_width = kClasses,
                                     .seed = 1});
-  for (size_t seed = 0; seed < batch.labels.size(); ++seed) {
-    batch.labels[seed] = batch.inputs[seed * kFeatureDim] > 0;
+  std::vector<int32_t> classes;
+  for (size_t seed = 0; seed < 100; ++seed) {
+    classes.push_back(batch.inputs[seed * kFeatureDim] > 0);
   }
+  batch.labels = store::Labels::Classes(std::move(classes), kClasses);
   for (const train::ModelOptions& model : AllModels()) {
     train::TrainOptions options = Options(model);
     options.optimizer = train::AdamOptions{.learning_rate = 0.01};
@@ -136,9 +148,82 @@ TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
     const auto result = step->Evaluate(batch.View());
     ASSERT_TRUE(result.ok());
     EXPECT_LT(result->loss, 0.2);
-    EXPECT_GE(result->num_correct, 95);
+    EXPECT_GE(result->tally.num_correct, 95);
     EXPECT_EQ(result->num_seeds, 100);
   }
+}
+
+// Labels and targets that features tell, as many as there are classes.
+SyntheticBatch TellingBatch(store::LabelKind kind) {
+  SyntheticBatch batch = MakeBatch({.nodes = {100, 150, 200, 250},
+                                    .max_neighbors = 2,
+                                    .feature_dim = kFeatureDim,
+                                    .label_kind = kind,
+                                    .label_width = kClasses,
+                                    .seed = 1});
+  std::vector<float> targets;
+  std::vector<uint8_t> bits(100);
+  for (size_t i = 0; i < 100 * kClasses; ++i) {
+    const size_t row = i / kClasses;
+    const size_t column = i % kClasses;
+    const float value = batch.inputs[row * kFeatureDim + column];
+    targets.push_back(value / 2);
+    bits[row] |= static_cast<uint8_t>((value > 0) << column);
+    bits[row] |= 1 << kClasses;
+  }
+  batch.labels = kind == store::LabelKind::kTargets
+                     ? store::Labels::Targets(targets, 100, kClasses)
+                     : store::Labels::MultiLabel(bits, 100, kClasses);
+  return batch;
+}
+
+TEST(TrainStepTest, LearnsLabelsAndTargetsThatFeaturesTell) {
+  for (const auto kind :
+       {store::LabelKind::kMultiLabel, store::LabelKind::kTargets}) {
+    const SyntheticBatch batch = TellingBatch(kind);
+    train::TrainOptions options = Options(train::SageOptions{.hidden = 64});
+    options.dropout = 0;
+    options.optimizer = train::AdamOptions{.learning_rate = 0.01};
+    const auto step = NewStep(options, kind);
+    for (uint64_t i = 0; i < 150; ++i) {
+      ASSERT_TRUE(step->Train(batch.View(), {.epoch = i, .batch = 0}).ok());
+    }
+    const auto result = step->Evaluate(batch.View());
+    ASSERT_TRUE(result.ok());
+    const double value = result->tally.Value(train::MetricFor(kind));
+    if (kind == store::LabelKind::kTargets) {
+      EXPECT_LT(value, 0.01);
+      EXPECT_FLOAT_EQ(static_cast<float>(value), result->loss);
+    } else {
+      EXPECT_GT(value, 0.95);
+    }
+  }
+}
+
+TEST(TrainStepTest, ThreadsChangeNoBitWithAnyKindOfLabels) {
+  for (const auto kind :
+       {store::LabelKind::kMultiLabel, store::LabelKind::kTargets}) {
+    std::vector<std::vector<float>> losses;
+    for (const int threads : {1, 2, 5}) {
+      const auto step =
+          NewStep(Options(train::GcnOptions{.hidden = 32}, threads), kind);
+      losses.push_back(Losses(*step, 0, 4, kind));
+    }
+    EXPECT_EQ(losses[1], losses[0]);
+    EXPECT_EQ(losses[2], losses[0]);
+  }
+}
+
+TEST(TrainStepTest, ConfigTellsTheTask) {
+  const auto task = [](store::LabelKind kind) {
+    const auto exported =
+        NewStep(Options(train::GcnOptions{.hidden = 8}), kind)->Export();
+    const auto config = nlohmann::json::parse(exported->metadata.at("config"));
+    EXPECT_EQ(config["out_channels"], kClasses);
+    return config["task"].get<std::string>();
+  };
+  EXPECT_EQ(task(store::LabelKind::kMultiLabel), "multi_label_classification");
+  EXPECT_EQ(task(store::LabelKind::kTargets), "regression");
 }
 
 TEST(TrainStepTest, EvaluationChangesNothing) {
@@ -147,7 +232,7 @@ TEST(TrainStepTest, EvaluationChangesNothing) {
   const auto second = step->Evaluate(Batch(1).View());
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->loss, second->loss);
-  EXPECT_EQ(first->num_correct, second->num_correct);
+  EXPECT_EQ(first->tally.num_correct, second->tally.num_correct);
 }
 
 TEST(TrainStepTest, ExportsPyGsNamesAndShapes) {
@@ -164,6 +249,7 @@ TEST(TrainStepTest, ExportsPyGsNamesAndShapes) {
   EXPECT_THAT(tensors.at("convs.2.bias").shape, ElementsAre(6));
   const auto config = nlohmann::json::parse(exported->metadata.at("config"));
   EXPECT_EQ(config, (nlohmann::json{{"format", "hearth-model-1"},
+                                    {"task", "classification"},
                                     {"model", "gat"},
                                     {"in_channels", 40},
                                     {"hidden_channels", 8},
@@ -202,16 +288,18 @@ TEST(TrainStepTest, LoadNamesTheTensorAtFault) {
 TEST(TrainStepTest, RefusesBatchesAndOptionsThatDoNotFit) {
   const auto step = NewStep(Options(train::SageOptions{.hidden = 8}));
   SyntheticBatch batch = Batch(1);
-  batch.labels[3] = kClasses;
+  const store::Labels labels = batch.labels;
+  batch.labels =
+      store::Labels::Classes(std::vector<int32_t>(100, kClasses), kClasses);
   EXPECT_EQ(step->Train(batch.View(), {}).status().code(),
             absl::StatusCode::kInvalidArgument);
-  batch.labels[3] = 0;
+  batch.labels = labels;
   batch.sample.blocks.pop_back();
   EXPECT_EQ(step->Evaluate(batch.View()).status().code(),
             absl::StatusCode::kInvalidArgument);
   train::TrainOptions bad = Options(train::SageOptions{.hidden = 0});
   EXPECT_EQ(
-      NewTrainStep(bad, {.feature_dim = 1, .num_classes = 1, .num_layers = 1})
+      NewTrainStep(bad, {.feature_dim = 1, .label_width = 1, .num_layers = 1})
           .status()
           .code(),
       absl::StatusCode::kInvalidArgument);

@@ -91,9 +91,8 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      Residency residency) const override {
-    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
-    const EdgeTypeEntry& entry = manifest_.edge_types[0];
+      Residency residency, size_t edge_type) const override {
+    const EdgeTypeEntry& entry = manifest_.edge_types[edge_type];
     HEARTH_ASSIGN_OR_RETURN(LoadedArray indptr,
                             LoadArray(files_, path_, entry.indptr, residency));
     HEARTH_ASSIGN_OR_RETURN(LoadedArray indices,
@@ -103,25 +102,42 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
-      Residency residency) const override {
-    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
-    const ArrayFile& entry = manifest_.node_types[0].features;
-    if (entry.path.empty()) return Lacks("features");
+      Residency residency, size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
+    const ArrayFile& entry = type.features;
+    if (entry.path.empty()) return Lacks(type, "features");
     HEARTH_ASSIGN_OR_RETURN(LoadedArray array,
                             LoadArray(files_, path_, entry, residency));
     return std::make_unique<ArrayFeatures>(std::move(array), entry);
   }
 
-  absl::StatusOr<std::vector<int32_t>> LoadLabels() const override {
-    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
-    const ArrayFile& entry = manifest_.node_types[0].labels;
-    if (entry.path.empty()) return Lacks("labels");
-    return LoadValues<int32_t>(entry);
+  absl::StatusOr<Labels> LoadLabels(size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
+    if (type.labels.path.empty()) return Lacks(type, "labels");
+    switch (type.label_kind) {
+      case LabelKind::kClasses: {
+        HEARTH_ASSIGN_OR_RETURN(std::vector<int32_t> classes,
+                                LoadValues<int32_t>(type.labels));
+        return Labels::Classes(std::move(classes), type.label_width);
+      }
+      case LabelKind::kMultiLabel: {
+        HEARTH_ASSIGN_OR_RETURN(std::vector<uint8_t> bits,
+                                LoadValues<uint8_t>(type.labels));
+        return Labels::MultiLabel(std::move(bits), type.num_nodes,
+                                  type.label_width);
+      }
+      case LabelKind::kTargets: {
+        HEARTH_ASSIGN_OR_RETURN(std::vector<float> targets,
+                                LoadValues<float>(type.labels));
+        return Labels::Targets(std::move(targets), type.num_nodes,
+                               type.label_width);
+      }
+    }
+    return absl::InternalError("labels of no kind");
   }
 
-  absl::StatusOr<Split> LoadSplit() const override {
-    HEARTH_RETURN_IF_ERROR(CheckHomogeneous());
-    const NodeTypeEntry& type = manifest_.node_types[0];
+  absl::StatusOr<Split> LoadSplit(size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
     Split split;
     HEARTH_ASSIGN_OR_RETURN(split.train, LoadValues<NodeId>(type.train));
     HEARTH_ASSIGN_OR_RETURN(split.valid, LoadValues<NodeId>(type.valid));
@@ -130,22 +146,12 @@ class FolderDataset final : public Dataset {
   }
 
  private:
-  absl::Status CheckHomogeneous() const {
-    if (manifest_.node_types.size() == 1 && manifest_.edge_types.size() == 1) {
-      return absl::OkStatus();
-    }
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": has ", manifest_.node_types.size(),
-                     " node types and ", manifest_.edge_types.size(),
-                     " edge types; a graph with one of each is needed"));
+  absl::Status Lacks(const NodeTypeEntry& type, absl::string_view what) const {
+    return absl::FailedPreconditionError(absl::StrCat(
+        path_, ": nodes of type \"", type.name, "\" have no ", what));
   }
 
-  absl::Status Lacks(absl::string_view what) const {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": the dataset has no ", what));
-  }
-
-  /// All values of a one-dimensional array; none if it is absent.
+  /// All values of an array, row by row; none if it is absent.
   template <typename T>
   absl::StatusOr<std::vector<T>> LoadValues(const ArrayFile& entry) const {
     if (entry.path.empty()) return std::vector<T>();
@@ -161,7 +167,40 @@ class FolderDataset final : public Dataset {
   const Manifest manifest_;
 };
 
+absl::Status CheckHomogeneous(const Dataset& dataset) {
+  const Manifest& manifest = dataset.manifest();
+  if (manifest.node_types.size() == 1 && manifest.edge_types.size() == 1) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(dataset.path(), ": has ", manifest.node_types.size(),
+                   " node types and ", manifest.edge_types.size(),
+                   " edge types; a graph with one of each is needed"));
+}
+
 }  // namespace
+
+absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
+    Residency residency) const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return LoadTopology(residency, 0);
+}
+
+absl::StatusOr<std::unique_ptr<LoadedFeatures>> Dataset::LoadFeatures(
+    Residency residency) const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return LoadFeatures(residency, 0);
+}
+
+absl::StatusOr<Labels> Dataset::LoadLabels() const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return LoadLabels(0);
+}
+
+absl::StatusOr<Split> Dataset::LoadSplit() const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return LoadSplit(0);
+}
 
 absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(io::FileSystem& files,
                                                        std::string path) {

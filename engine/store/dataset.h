@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 #include "engine/store/dtype.h"
+#include "engine/store/labels.h"
 #include "engine/store/manifest.h"
 #include "engine/store/residency.h"
 #include "engine/store/topology.h"
@@ -64,21 +65,31 @@ class Dataset {
   /// Repeats Open's check of the files; cheap, done before each epoch.
   virtual absl::Status CheckUnchanged() const = 0;
 
-  /// The topology of a homogeneous graph (its only edge type). Reading into
-  /// memory verifies the checksums.
+  /// The topology of the edge type at `edge_type` of the manifest's. Reading
+  /// into memory verifies the checksums. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      Residency residency) const = 0;
+      Residency residency, size_t edge_type) const = 0;
 
-  /// The features of the only node type; FAILED_PRECONDITION if it has none.
-  /// Reading into memory verifies the checksums.
+  /// The features of the node type at `node_type` of the manifest's;
+  /// FAILED_PRECONDITION if it has none. Reading into memory verifies the
+  /// checksums. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
-      Residency residency) const = 0;
+      Residency residency, size_t node_type) const = 0;
 
-  /// [num_nodes] classes, -1 = unlabeled. Checksums verified.
-  virtual absl::StatusOr<std::vector<int32_t>> LoadLabels() const = 0;
+  /// Likewise, its labels. Checksums verified.
+  virtual absl::StatusOr<Labels> LoadLabels(size_t node_type) const = 0;
 
-  /// Checksums verified.
-  virtual absl::StatusOr<Split> LoadSplit() const = 0;
+  /// Likewise, its split, empty where it has none. Checksums verified.
+  virtual absl::StatusOr<Split> LoadSplit(size_t node_type) const = 0;
+
+  /// The same of a homogeneous graph, which has one node type and one edge
+  /// type; FAILED_PRECONDITION for others.
+  absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
+      Residency residency) const;
+  absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
+      Residency residency) const;
+  absl::StatusOr<Labels> LoadLabels() const;
+  absl::StatusOr<Split> LoadSplit() const;
 };
 
 }  // namespace hearth::store

@@ -1,5 +1,6 @@
 #include "engine/store/dataset.h"
 
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -10,7 +11,11 @@
 #include "absl/time/time.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
+#include "engine/store/array_writer.h"
+#include "engine/store/dtype.h"
+#include "engine/store/labels.h"
 #include "engine/store/layout/import_dataset.h"
+#include "engine/store/manifest.h"
 #include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -127,9 +132,115 @@ TEST_F(DatasetTest, IsLoadedByManyThreadsAtOnce) {
       EXPECT_EQ(
           std::memcmp((*features)->rows(), Values().data(), kRows * kDim * 4),
           0);
-      EXPECT_EQ(dataset->LoadLabels()->size(), size_t{kRows});
+      EXPECT_EQ(dataset->LoadLabels()->num_nodes(), kRows);
     });
   }
+}
+
+// ---- Types and kinds of labels
+
+class TypedDatasetTest : public DatasetTest {
+ protected:
+  void SetUp() override {
+    DatasetTest::SetUp();
+    Import();
+    manifest_ = Open()->manifest();
+  }
+
+  /// A type of three nodes with labels, and nothing else.
+  template <typename T>
+  void AddType(const std::string& name, LabelKind kind, int64_t width,
+               DType dtype, std::vector<int64_t> shape,
+               const std::vector<T>& values) {
+    NodeTypeEntry type;
+    type.name = name;
+    type.num_nodes = 3;
+    type.label_kind = kind;
+    type.label_width = width;
+    auto writer = *ArrayWriter::Create(
+        files_,
+        {.folder = folder_.Destination(), .dataset = "test", .prefix = name},
+        "labels", dtype, std::move(shape), kStreamLayout);
+    ASSERT_TRUE(writer->AppendValues<T>(absl::MakeConstSpan(values)).ok());
+    type.labels = writer->Finish()->file;
+    manifest_.node_types.push_back(type);
+  }
+
+  void AddEdgesOfAllTypes() {
+    EdgeTypeEntry edges = manifest_.edge_types[0];
+    edges.name = "again";
+    manifest_.edge_types.push_back(edges);
+    ASSERT_TRUE(io::WriteFileAtomically(files_, File("manifest.json"),
+                                        SerializeManifest(manifest_))
+                    .ok());
+  }
+
+  Manifest manifest_;
+};
+
+TEST_F(TypedDatasetTest, LoadsEveryTypeByItsNumber) {
+  AddType<uint8_t>("tagged", LabelKind::kMultiLabel, 9, DType::kUint8, {3, 2},
+                   {0xFF, 3, 0, 0, 1, 2});
+  AddType<float>("measured", LabelKind::kTargets, 2, DType::kFloat32, {3, 2},
+                 {1, 2, NAN, NAN, 5, 6});
+  AddEdgesOfAllTypes();
+  const auto dataset = Open();
+  EXPECT_EQ(dataset->LoadLabels(0)->kind(), LabelKind::kClasses);
+  EXPECT_EQ(dataset->LoadLabels(0)->num_nodes(), kRows);
+  const Labels tagged = *dataset->LoadLabels(1);
+  EXPECT_EQ(tagged.kind(), LabelKind::kMultiLabel);
+  EXPECT_EQ(tagged.width(), 9);
+  EXPECT_EQ(tagged.num_nodes(), 3);
+  EXPECT_FALSE(tagged.IsLabeled(1));
+  EXPECT_TRUE(HasBit(tagged.view().BitRow(2), 0));
+  const Labels measured = *dataset->LoadLabels(2);
+  EXPECT_EQ(measured.kind(), LabelKind::kTargets);
+  EXPECT_EQ(measured.view().TargetRow(2)[1], 6);
+  EXPECT_FALSE(measured.IsLabeled(1));
+  EXPECT_EQ((*dataset->LoadFeatures(Residency::kMemory, 0))->dim(), kDim);
+  EXPECT_EQ((*dataset->LoadTopology(Residency::kMapped, 1))->view().num_edges(),
+            7);
+  EXPECT_FALSE(dataset->LoadSplit(0)->train.empty());
+  EXPECT_TRUE(dataset->LoadSplit(1)->train.empty());
+}
+
+TEST_F(TypedDatasetTest, ATypeWithoutFeaturesOrLabelsIsNamed) {
+  NodeTypeEntry bare;
+  bare.name = "bare";
+  bare.num_nodes = 1;
+  manifest_.node_types.push_back(bare);
+  AddEdgesOfAllTypes();
+  const auto dataset = Open();
+  for (const absl::Status& status :
+       {dataset->LoadFeatures(Residency::kMapped, 1).status(),
+        dataset->LoadLabels(1).status()}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\"bare\" have no"));
+  }
+}
+
+TEST_F(TypedDatasetTest, OneTypeIsAskedForOfSeveral) {
+  AddEdgesOfAllTypes();
+  const auto dataset = Open();
+  for (const absl::Status& status :
+       {dataset->LoadTopology(Residency::kMapped).status(),
+        dataset->LoadFeatures(Residency::kMapped).status(),
+        dataset->LoadLabels().status(), dataset->LoadSplit().status()}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("1 node types and 2 edge types"));
+  }
+}
+
+TEST_F(TypedDatasetTest, DamagedLabelsOfAnyTypeAreDataLoss) {
+  AddType<uint8_t>("tagged", LabelKind::kMultiLabel, 9, DType::kUint8, {3, 2},
+                   {0xFF, 3, 0, 0, 1, 2});
+  AddEdgesOfAllTypes();
+  const auto dataset = Open();
+  Damage(File("tagged.labels.npy"), manifest_.node_types[1].labels.data_offset);
+  const absl::Status status = dataset->LoadLabels(1).status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tagged.labels.npy"));
 }
 
 // ---- Opening

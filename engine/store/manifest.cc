@@ -35,9 +35,14 @@ void AddArray(ordered_json& object, const char* key, const ArrayFile& file) {
 }
 
 ordered_json ToJson(const NodeTypeEntry& type) {
-  ordered_json object = {{"name", type.name},
-                         {"num_nodes", type.num_nodes},
-                         {"num_classes", type.num_classes}};
+  ordered_json object = {{"name", type.name}, {"num_nodes", type.num_nodes}};
+  // Classes as version 1.0 wrote them: equal contents keep their fingerprint.
+  if (type.label_kind == LabelKind::kClasses) {
+    object["num_classes"] = type.label_width;
+  } else {
+    object["label_kind"] = Name(type.label_kind);
+    object["label_width"] = type.label_width;
+  }
   AddArray(object, "features", type.features);
   AddArray(object, "labels", type.labels);
   AddArray(object, "train", type.train);
@@ -63,12 +68,23 @@ ordered_json ToJsonArray(const std::vector<Entry>& entries) {
   return array;
 }
 
+/// What a program must know to read the dataset.
+ordered_json RequiredFeatures(const Manifest& manifest) {
+  ordered_json features = ordered_json::array();
+  for (const NodeTypeEntry& type : manifest.node_types) {
+    if (type.label_kind == LabelKind::kClasses) continue;
+    features.push_back(kLabelKindsFeature);
+    break;
+  }
+  return features;
+}
+
 ordered_json ToJson(const Manifest& manifest) {
   return {{"format", kManifestFormat},
           {"version",
            {{"major", Manifest::kMajorVersion},
             {"minor", Manifest::kMinorVersion}}},
-          {"required_features", ordered_json::array()},
+          {"required_features", RequiredFeatures(manifest)},
           {"name", manifest.name},
           {"fingerprint", manifest.fingerprint},
           {"created_unix_seconds", manifest.created_unix_seconds},

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/store/dtype.h"
+#include "engine/store/label_kind.h"
 
 namespace hearth::store {
 
@@ -43,8 +44,11 @@ struct NodeTypeEntry {
   std::string name;
   int64_t num_nodes = 0;
   ArrayFile features;
+  /// As labels.h describes for `label_kind`.
   ArrayFile labels;
-  int64_t num_classes = 0;
+  LabelKind label_kind = LabelKind::kClasses;
+  /// Classes, labels a node may have, or targets; 0 without labels.
+  int64_t label_width = 0;
   ArrayFile train;
   ArrayFile valid;
   ArrayFile test;
@@ -64,7 +68,7 @@ struct EdgeTypeEntry {
 struct Manifest {
   /// A newer major version is refused; a newer minor one is read.
   static constexpr int kMajorVersion = 1;
-  static constexpr int kMinorVersion = 0;
+  static constexpr int kMinorVersion = 1;
   static constexpr char kFileName[] = "manifest.json";
 
   std::string name;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/labels.h"
 #include "engine/store/manifest.h"
 #include "engine/store/manifest_text.h"
 #include "engine/store/shape.h"
@@ -21,7 +22,7 @@ namespace {
 // Far above any machine; sums and products below stay within 64 bits.
 constexpr int64_t kMaxNodes = int64_t{1} << 48;
 constexpr int64_t kMaxEdges = int64_t{1} << 52;
-constexpr int64_t kMaxClasses = INT32_MAX;
+constexpr int64_t kMaxLabelWidth = INT32_MAX;
 constexpr uint64_t kMaxFileBytes = uint64_t{1} << 60;
 constexpr uint64_t kMaxDataOffset = 2 << 20;
 constexpr uint32_t kMinCrcBlockBytes = 512;
@@ -110,13 +111,49 @@ void CheckSplitPart(const ArrayFile& file, int64_t num_nodes,
           fields, key, "is not an int64 array of at most num_nodes ids");
 }
 
+/// Version 1.0 knew classes alone, and classes are written that way still.
+void ParseLabels(JsonFields& fields, NodeTypeEntry& type) {
+  const char* width = "num_classes";
+  if (fields.Has("label_kind")) {
+    width = "label_width";
+    const absl::StatusOr<LabelKind> kind =
+        ParseLabelKind(fields.String("label_kind"));
+    if (kind.ok()) {
+      type.label_kind = *kind;
+    } else {
+      fields.Fail("label_kind", kind.status().message());
+    }
+  }
+  type.label_width = fields.Int(width, 0, kMaxLabelWidth);
+  type.labels = ParseArray(fields, "labels");
+  Require(type.labels.path.empty() == (type.label_width == 0), fields, width,
+          "does not go with labels");
+}
+
+void CheckLabels(const NodeTypeEntry& type, JsonFields& fields) {
+  DType dtype = DType::kInt32;
+  std::vector<int64_t> shape = {type.num_nodes};
+  if (type.label_kind == LabelKind::kMultiLabel) {
+    dtype = DType::kUint8;
+    shape.push_back(MultiLabelRowBytes(type.label_width));
+  } else if (type.label_kind == LabelKind::kTargets) {
+    dtype = DType::kFloat32;
+    shape.push_back(type.label_width);
+  }
+  Require(type.labels.dtype == dtype && !type.labels.in_place &&
+              type.labels.shape == shape,
+          fields, "labels",
+          absl::StrCat("is not an array of ", Name(dtype), " ",
+                       FormatShape(shape), ", as ", Name(type.label_kind),
+                       " of ", type.num_nodes, " nodes are"));
+}
+
 NodeTypeEntry ParseNodeType(JsonFields& fields) {
   NodeTypeEntry type;
   type.name = fields.String("name");
   type.num_nodes = fields.Int("num_nodes", 1, kMaxNodes);
-  type.num_classes = fields.Int("num_classes", 0, kMaxClasses);
+  ParseLabels(fields, type);
   type.features = ParseArray(fields, "features");
-  type.labels = ParseArray(fields, "labels");
   type.train = ParseArray(fields, "train");
   type.valid = ParseArray(fields, "valid");
   type.test = ParseArray(fields, "test");
@@ -126,13 +163,7 @@ NodeTypeEntry ParseNodeType(JsonFields& fields) {
                 shape[0] == type.num_nodes && shape[1] > 0,
             fields, "features", "is not a float array of num_nodes rows");
   }
-  if (!type.labels.path.empty()) {
-    Require(type.labels.dtype == DType::kInt32 && !type.labels.in_place &&
-                type.labels.shape == std::vector<int64_t>{type.num_nodes},
-            fields, "labels", "is not an int32 array of num_nodes classes");
-  }
-  Require(type.labels.path.empty() == (type.num_classes == 0), fields,
-          "num_classes", "does not go with labels");
+  if (!type.labels.path.empty()) CheckLabels(type, fields);
   CheckSplitPart(type.train, type.num_nodes, fields, "train");
   CheckSplitPart(type.valid, type.num_nodes, fields, "valid");
   CheckSplitPart(type.test, type.num_nodes, fields, "test");
@@ -224,9 +255,10 @@ absl::Status CheckVersion(JsonFields& fields) {
         absl::StrCat("has format version ", major,
                      "; this program reads up to ", Manifest::kMajorVersion));
   }
-  if (!required.empty()) {
+  for (const std::string& feature : required) {
+    if (feature == kLabelKindsFeature) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("needs \"", absl::CEscape(required[0]),
+        absl::StrCat("needs \"", absl::CEscape(feature),
                      "\", which this program does not know"));
   }
   return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "engine/base/crc32c.h"
+#include "engine/store/label_kind.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -46,7 +47,7 @@ Manifest Example() {
   NodeTypeEntry node;
   node.name = "paper";
   node.num_nodes = 2000;
-  node.num_classes = 3;
+  node.label_width = 3;
   node.features = Array("f.npy", DType::kBFloat16, {2000, 16});
   node.features.path = "/data/f.npy";
   node.features.in_place = true;
@@ -70,6 +71,18 @@ Manifest Example() {
   manifest.node_types = {node, author};
   manifest.edge_types = {edge};
   manifest.transforms = {"one", "two"};
+  return manifest;
+}
+
+/// The example with labels of another kind, 9 a node.
+Manifest WithLabels(LabelKind kind) {
+  Manifest manifest = Example();
+  NodeTypeEntry& node = manifest.node_types[0];
+  node.label_kind = kind;
+  node.label_width = 9;
+  node.labels = kind == LabelKind::kMultiLabel
+                    ? Array("l.npy", DType::kUint8, {2000, 2})
+                    : Array("l.npy", DType::kFloat32, {2000, 9});
   return manifest;
 }
 
@@ -150,6 +163,33 @@ TEST(ManifestTest, AnUnknownRequiredFeatureIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("compression"));
 }
 
+TEST(ManifestTest, ReadsBackEveryKindOfLabels) {
+  for (const LabelKind kind : {LabelKind::kMultiLabel, LabelKind::kTargets}) {
+    const std::string text = SerializeManifest(WithLabels(kind));
+    const auto parsed = ParseManifest(text, "m");
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    EXPECT_EQ(parsed->node_types[0].label_kind, kind);
+    EXPECT_EQ(parsed->node_types[0].label_width, 9);
+    EXPECT_EQ(SerializeManifest(*parsed), text);
+    // A program of version 1.0 must not take it for damaged.
+    EXPECT_EQ(json::parse(text)["required_features"], json({"label_kinds"}));
+  }
+  const json classes = json::parse(SerializeManifest(Example()));
+  EXPECT_EQ(classes["required_features"], json::array());
+}
+
+TEST(ManifestTest, ReadsWhatVersion10Wrote) {
+  json body = json::parse(SerializeManifest(Example()));
+  body.erase("crc32c");
+  body["version"]["minor"] = 0;
+  EXPECT_FALSE(body["node_types"][0].contains("label_kind"));
+  EXPECT_EQ(body["node_types"][0]["num_classes"], 3);
+  const auto parsed = ParseManifest(Sealed(body), "m");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(parsed->node_types[0].label_kind, LabelKind::kClasses);
+  EXPECT_EQ(parsed->node_types[0].label_width, 3);
+}
+
 TEST(ManifestTest, CountsTheBytesInItsFolder) {
   Manifest manifest = Example();
   manifest.node_types[0].features.in_place = false;
@@ -178,6 +218,11 @@ TEST(FingerprintTest, IsOfTheContentsAlone) {
   Manifest larger = manifest;
   larger.node_types[0].num_nodes = 5;
   EXPECT_NE(Fingerprint(larger, {"a", "b"}), fingerprint);
+  Manifest more_labels = WithLabels(LabelKind::kMultiLabel);
+  const std::string of_labels = Fingerprint(more_labels, {"a", "b"});
+  EXPECT_NE(of_labels, fingerprint);
+  more_labels.node_types[0].label_width = 8;
+  EXPECT_NE(Fingerprint(more_labels, {"a", "b"}), of_labels);
 }
 
 // ---- Contents that are wrong although the checksum is right
@@ -272,6 +317,56 @@ INSTANTIATE_TEST_SUITE_P(
               },
               "train is not an int64 array"}));
 
+/// Labels of `kind` in place of classes, `key` of them spoiled.
+Wrong KindOfLabels(LabelKind kind, const char* key, json value,
+                   const char* problem) {
+  return {[=](json& body) {
+            json other = json::parse(SerializeManifest(WithLabels(kind)));
+            body["node_types"][0] = other["node_types"][0];
+            body["node_types"][0][key] = value;
+          },
+          problem};
+}
+
+Wrong LabelArray(LabelKind kind, const ArrayFile& array, const char* problem) {
+  return {[=](json& body) {
+            Manifest manifest = WithLabels(kind);
+            manifest.node_types[0].labels = array;
+            body = json::parse(SerializeManifest(manifest));
+            body.erase("crc32c");
+          },
+          problem};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Labels, WrongManifestTest,
+    testing::Values(
+        KindOfLabels(LabelKind::kTargets, "label_kind", "ranks",
+                     "label_kind \"ranks\" is not a kind of labels"),
+        KindOfLabels(LabelKind::kTargets, "label_kind", 1, "label_kind"),
+        KindOfLabels(LabelKind::kTargets, "label_kind", "classes",
+                     "is not an array of int32 (2000,), as classes"),
+        KindOfLabels(LabelKind::kTargets, "label_kind", "multi_label",
+                     "is not an array of uint8 (2000, 2), as multi_label"),
+        KindOfLabels(LabelKind::kMultiLabel, "label_kind", "targets",
+                     "is not an array of float32 (2000, 9), as targets"),
+        KindOfLabels(LabelKind::kMultiLabel, "label_width", 16,
+                     "is not an array of uint8 (2000, 3)"),
+        KindOfLabels(LabelKind::kMultiLabel, "label_width", 0,
+                     "label_width does not go with labels"),
+        KindOfLabels(LabelKind::kTargets, "label_width", int64_t{1} << 31,
+                     "label_width"),
+        LabelArray(LabelKind::kTargets, Array("l.npy", DType::kFloat32, {2000}),
+                   "is not an array of float32 (2000, 9)"),
+        LabelArray(LabelKind::kTargets,
+                   Array("l.npy", DType::kFloat32, {1999, 9}),
+                   "is not an array of float32 (2000, 9)"),
+        LabelArray(LabelKind::kMultiLabel,
+                   Array("l.npy", DType::kUint8, {4000}),
+                   "is not an array of uint8 (2000, 2)"),
+        LabelArray(LabelKind::kMultiLabel, ArrayFile(),
+                   "label_width does not go with labels")));
+
 INSTANTIATE_TEST_SUITE_P(
     Arrays, WrongManifestTest,
     testing::Values(
@@ -306,7 +401,8 @@ INSTANTIATE_TEST_SUITE_P(
         Labels("path", "a/../../b", "labels.path"),
         Labels("path", "./a", "labels.path"),
         Labels("path", "a/", "labels.path"), Labels("path", "", "labels.path"),
-        Labels("dtype", "float32", "is not an int32 array of num_nodes"),
+        Labels("dtype", "float32",
+               "is not an array of int32 (2000,), as classes"),
         Wrong{[](json& body) {
                 json& labels = body["node_types"][0]["labels"];
                 labels["data_offset"] = 100;
@@ -318,7 +414,7 @@ INSTANTIATE_TEST_SUITE_P(
                 labels["in_place"] = true;
                 labels["path"] = "/etc/passwd";
               },
-              "is not an int32 array"}));
+              "is not an array of int32"}));
 
 }  // namespace
 }  // namespace hearth::store

@@ -8,6 +8,10 @@ namespace hearth::store {
 /// Value of "format".
 inline constexpr char kManifestFormat[] = "hearth-dataset";
 
+/// Required feature of a dataset with other labels than classes, for programs
+/// of version 1.0, which know no others.
+inline constexpr char kLabelKindsFeature[] = "label_kinds";
+
 /// The file's end: the CRC32C of all bytes before it. The whole is JSON.
 inline constexpr char kManifestTrailerFormat[] =
     ",\n  \"crc32c\": \"%08x\"\n}\n";

@@ -1,4 +1,5 @@
 #include "absl/strings/str_cat.h"
+#include "engine/store/label_kind.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::train {
@@ -34,8 +35,9 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
   status.Update(Expect("blocks in the batch",
                        static_cast<int64_t>(sample.blocks.size()),
                        shape.num_layers));
-  status.Update(Expect("labels in the batch",
-                       static_cast<int64_t>(labels.size()), sample.num_seeds));
+  status.Update(
+      Expect("labels in the batch", labels.num_rows, sample.num_seeds));
+  status.Update(Expect("width of the labels", labels.width, shape.label_width));
   status.Update(Expect("in-degrees in the batch",
                        static_cast<int64_t>(sample.in_degrees.size()),
                        static_cast<int64_t>(sample.input_nodes.size())));
@@ -43,13 +45,14 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
   if (sample.num_seeds == 0) {
     return absl::InvalidArgumentError("the batch has no seeds");
   }
-  for (const int32_t label : labels) {
-    if (label < 0 || label >= shape.num_classes) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "label ", label, " is not one of ", shape.num_classes, " classes"));
-    }
+  if (labels.kind != shape.label_kind) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "labels are ", store::Name(labels.kind), ", but the model expects ",
+        store::Name(shape.label_kind)));
   }
-  return ValidateBlocks(sample);
+  status.Update(labels.ValidateLabeled());
+  status.Update(ValidateBlocks(sample));
+  return status;
 }
 
 }  // namespace hearth::train

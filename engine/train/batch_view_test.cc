@@ -1,15 +1,15 @@
+#include <cmath>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 
 namespace hearth::train {
 namespace {
-
-constexpr ModelShape kShape = {
-    .feature_dim = 2, .num_classes = 3, .num_layers = 2};
 
 // Two seeds, two layers, four input nodes.
 class BatchViewTest : public ::testing::Test {
@@ -33,8 +33,8 @@ class BatchViewTest : public ::testing::Test {
     return BatchView{.sample = batch_,
                      .inputs = inputs_,
                      .feature_dim = feature_dim_,
-                     .labels = labels_}
-        .Validate(kShape);
+                     .labels = labels_.view()}
+        .Validate(shape_);
   }
 
   void ExpectRefused(const std::string& text) const {
@@ -45,7 +45,8 @@ class BatchViewTest : public ::testing::Test {
   sample::MiniBatch batch_;
   float inputs_[8] = {};
   int64_t feature_dim_ = 2;
-  std::vector<int32_t> labels_ = {0, 2};
+  ModelShape shape_ = {.feature_dim = 2, .label_width = 3, .num_layers = 2};
+  store::Labels labels_ = store::Labels::Classes({0, 2}, 3);
 };
 
 TEST_F(BatchViewTest, FittingBatchIsValid) { EXPECT_TRUE(Validate().ok()); }
@@ -61,15 +62,32 @@ TEST_F(BatchViewTest, OneBlockPerLayer) {
 }
 
 TEST_F(BatchViewTest, OneLabelPerSeed) {
-  labels_.pop_back();
-  ExpectRefused("labels in the batch: 1");
+  labels_ = store::Labels::Classes({0}, 3);
+  ExpectRefused("labels in the batch: 1, but the model expects 2");
 }
 
 TEST_F(BatchViewTest, LabelsAreClasses) {
-  labels_[1] = 3;
+  labels_ = store::Labels::Classes({0, 3}, 3);
   ExpectRefused("label 3 is not one of 3 classes");
-  labels_[1] = -1;
+  labels_ = store::Labels::Classes({0, -1}, 3);
   ExpectRefused("label -1");
+}
+
+TEST_F(BatchViewTest, LabelsAreOfTheModelsKindAndWidth) {
+  shape_.label_kind = store::LabelKind::kMultiLabel;
+  ExpectRefused("labels are classes, but the model expects multi_label");
+  labels_ = store::Labels::MultiLabel({0b1000, 0b1101}, 2, 3);
+  EXPECT_TRUE(Validate().ok()) << Validate();
+  labels_ = store::Labels::MultiLabel({0b1000, 0b101}, 2, 3);
+  ExpectRefused("row 1 is not the labels of a labeled node");
+  labels_ = store::Labels::MultiLabel({0b10000, 0b11000}, 2, 4);
+  ExpectRefused("width of the labels: 4, but the model expects 3");
+
+  shape_.label_kind = store::LabelKind::kTargets;
+  labels_ = store::Labels::Targets({0, 1, 2, -3, 4, 5}, 2, 3);
+  EXPECT_TRUE(Validate().ok()) << Validate();
+  labels_ = store::Labels::Targets({0, 1, 2, NAN, NAN, NAN}, 2, 3);
+  ExpectRefused("target 0 of row 1 is nan");
 }
 
 TEST_F(BatchViewTest, DegreesOfAllInputs) {
@@ -87,13 +105,13 @@ TEST_F(BatchViewTest, BlocksMustFollowEachOther) {
 
 TEST_F(BatchViewTest, LastBlockEndsInTheSeeds) {
   batch_.num_seeds = 1;
-  labels_ = {0};
+  labels_ = store::Labels::Classes({0}, 3);
   ExpectRefused("destinations of the last block: 2");
 }
 
 TEST_F(BatchViewTest, SomeSeeds) {
   batch_.num_seeds = 0;
-  labels_.clear();
+  labels_ = store::Labels::Classes({}, 3);
   ExpectRefused("no seeds");
 }
 

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "engine/store/label_kind.h"
 
 /// What model to train and how: plain options, so that jobs and servers can
 /// speak of models without torch.
@@ -71,7 +72,10 @@ struct TrainOptions {
 /// What the data imposes on a model.
 struct ModelShape {
   int64_t feature_dim = 0;
-  int64_t num_classes = 0;
+  /// Decides the loss and the metric.
+  store::LabelKind label_kind = store::LabelKind::kClasses;
+  /// Columns of the output: classes, labels or targets.
+  int64_t label_width = 0;
   int64_t num_layers = 0;
 
   /// INVALID_ARGUMENT naming the figure at fault.

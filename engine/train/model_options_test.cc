@@ -80,13 +80,13 @@ TEST(TrainOptionsTest, AtLeastOneThread) {
 }
 
 TEST(ModelShapeTest, FiguresMustBePositive) {
-  ModelShape shape{.feature_dim = 1, .num_classes = 1, .num_layers = 1};
+  ModelShape shape{.feature_dim = 1, .label_width = 1, .num_layers = 1};
   EXPECT_TRUE(shape.Validate().ok());
   shape.num_layers = 0;
   EXPECT_EQ(shape.Validate().message(),
             "num_layers is 0; it must be from 1 to 64");
-  shape.num_classes = 0;
-  EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "num_classes is 0"));
+  shape.label_width = 0;
+  EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "label_width is 0"));
   shape.feature_dim = 0;
   EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "feature_dim is 0"));
 }

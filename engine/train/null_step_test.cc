@@ -17,7 +17,7 @@ TEST(NullStepTest, CountsSeedsAndLosesNothing) {
   for (const auto& result : {step->Train(view, {}), step->Evaluate(view)}) {
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->loss, 0);
-    EXPECT_EQ(result->num_correct, 0);
+    EXPECT_EQ(result->tally.num_predictions, 0);
     EXPECT_EQ(result->num_seeds, 3);
   }
 }

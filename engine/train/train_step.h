@@ -5,9 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
+#include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 
 /// The interface between data and models. Knows no torch.
@@ -21,8 +22,8 @@ struct BatchView {
   /// aligned.
   const float* inputs = nullptr;
   int64_t feature_dim = 0;
-  /// [sample.num_seeds] classes of the seeds, none of them -1.
-  absl::Span<const int32_t> labels;
+  /// One row for each of sample.num_seeds seeds, all of them labeled.
+  store::LabelsView labels;
 
   /// INVALID_ARGUMENT saying what does not fit a model of this shape. Looks at
   /// sizes and labels; the blocks' positions are taken to be right.
@@ -39,11 +40,13 @@ struct StepPosition {
 
 /// What a step or an evaluation of one batch gave.
 struct BatchResult {
-  /// Mean loss over the seeds.
+  /// Mean loss over the seeds, and over their labels or targets: cross-entropy
+  /// of the softmax, or of the logistic function for each label, or squared
+  /// error.
   float loss = 0;
-  /// Seeds whose predicted class is their label.
-  int64_t num_correct = 0;
   int64_t num_seeds = 0;
+  /// What the metric for the labels' kind is computed from.
+  Tally tally = {};
 };
 
 /// One model being trained. Single-owner: used by one thread at a time, always

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 MODELS = ("sage", "gcn", "gat")
+TASKS = ("classification", "multi_label_classification", "regression")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +31,13 @@ class ModelConfig:
     num_layers: int
     heads: int = 1  # of gat; the others ignore it
     dropout: float = 0.0
+    task: str = "classification"  # changes the loss alone
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise ValueError(f"model {self.model!r} is none of {', '.join(MODELS)}")
+        if self.task not in TASKS:
+            raise ValueError(f"task {self.task!r} is none of {', '.join(TASKS)}")
         if self.num_layers < 1:
             raise ValueError(f"num_layers is {self.num_layers}, and must be at least 1")
         if self.model == "gat" and (self.heads < 1 or self.hidden_channels % self.heads):

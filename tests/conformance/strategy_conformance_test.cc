@@ -15,6 +15,7 @@
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
+#include "engine/store/labels.h"
 #include "engine/strategy/new_strategy.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
@@ -54,7 +55,11 @@ std::string Fingerprint(const train::BatchView& batch) {
   }
   Append(digest, batch.inputs,
          nodes.size() * static_cast<size_t>(batch.feature_dim));
-  Append(digest, batch.labels.data(), batch.labels.size());
+  const store::LabelsView& labels = batch.labels;
+  EXPECT_TRUE(labels.ValidateLabeled().ok());
+  Append(digest, labels.classes.data(), labels.classes.size());
+  Append(digest, labels.bits.data(), labels.bits.size());
+  Append(digest, labels.targets.data(), labels.targets.size());
   return digest.HexDigest();
 }
 

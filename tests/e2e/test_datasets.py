@@ -17,7 +17,8 @@ def test_import_reports_what_it_read(daemon, graph, graph_folder):
     assert job["report"]["num_nodes"] == len(graph.node_label)
     assert job["report"]["num_edges"] == graph.edge_index.shape[1]
     assert job["report"]["feature_dim"] == graph.node_feat.shape[1]
-    assert job["report"]["num_classes"] == 4
+    assert job["report"]["label_kind"] == "CLASSES"
+    assert job["report"]["label_width"] == 4
     assert job["report"]["bytes_written"] >= graph.node_feat.nbytes
 
 

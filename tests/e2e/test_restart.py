@@ -45,9 +45,9 @@ def outcome(daemon, watching, job):
 
 def assert_same_training(report, undisturbed):
     assert report["loss_digest"] == undisturbed["loss_digest"]
-    assert report["test_accuracy"] == undisturbed["test_accuracy"]
+    assert report["test_metric"] == undisturbed["test_metric"]
     for epoch, expected in zip(report["epochs"], undisturbed["epochs"], strict=True):
-        for figure in ("epoch", "loss", "valid_accuracy", "batches", "rows_needed"):
+        for figure in ("epoch", "loss", "valid_metric", "batches", "rows_needed"):
             assert epoch[figure] == expected[figure], figure
 
 

@@ -27,10 +27,11 @@ def test_the_report_is_whole(daemon, graph, quick_job):
     report = quick_job["report"]
     assert re.fullmatch("[0-9a-f]{64}", report["loss_digest"])
     assert report["peak_memory_bytes"] > 0
-    assert report["test_accuracy"] > 0.5  # Chance is 0.25.
+    assert report["metric"] == "accuracy"
+    assert report["test_metric"] > 0.5  # Chance is 0.25.
     assert [epoch["epoch"] for epoch in report["epochs"]] == [1, 2, 3]
     for epoch in report["epochs"]:
-        assert set(COUNTERS) | {"loss", "valid_accuracy", "validation"} <= set(epoch)
+        assert set(COUNTERS) | {"loss", "valid_metric", "validation"} <= set(epoch)
         assert set(COUNTERS) <= set(epoch["validation"])
         assert epoch["batches"] == -(-len(graph.train_idx) // 64)
         assert epoch["validation"]["batches"] == -(-len(graph.valid_idx) // 64)
@@ -88,7 +89,7 @@ def test_models_repeat(daemon, model):
     first = daemon.json(*QUICK, "--model", model)["report"]
     second = daemon.json(*QUICK, "--model", model, "--samplers", "2")["report"]
     assert first["loss_digest"] == second["loss_digest"]
-    assert first["test_accuracy"] == second["test_accuracy"] > 0.5
+    assert first["test_metric"] == second["test_metric"] > 0.5
 
 
 @pytest.mark.parametrize("optimizer", [("adamw", "--weight-decay", "0.1"),
@@ -109,12 +110,12 @@ def test_no_model_reads_the_same_batches(daemon, quick_job):
     report = daemon.json(*QUICK, "--model", "none")["report"]
     assert ([epoch["rows_needed"] for epoch in report["epochs"]]
             == [epoch["rows_needed"] for epoch in quick_job["report"]["epochs"]])
-    assert report["test_accuracy"] is None
+    assert report["test_metric"] is None
 
 
 def test_patience_keeps_the_best_epoch(daemon):
     report = daemon.json(*QUICK, "--epochs", "30", "--lr", "0.05", "--patience", "2")["report"]
-    accuracies = [epoch["valid_accuracy"] for epoch in report["epochs"]]
+    accuracies = [epoch["valid_metric"] for epoch in report["epochs"]]
     assert len(accuracies) < 30
     assert report["kept_epoch"] == 1 + accuracies.index(max(accuracies))
 

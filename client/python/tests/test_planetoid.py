@@ -95,7 +95,7 @@ class PlanetoidTest(unittest.TestCase):
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
             status = planetoid.main(["--raw", str(self.raw), "--name", "tiny",
-                                     "--out", str(self.output), *more])
+                                     "--output", str(self.output), *more])
         return status, text.getvalue()
 
     def convert(self, *more):
@@ -362,7 +362,7 @@ class PygTest(PlanetoidTest):
             with contextlib.redirect_stdout(io.StringIO()), \
                     contextlib.redirect_stderr(io.StringIO()):
                 data = self.dataset_class(root, name, transform=transform)[0]
-                status = planetoid.main(["--raw", str(raw), "--name", name, "--out", str(output),
+                status = planetoid.main(["--raw", str(raw), "--name", name, "--output", str(output),
                                          *more])
             self.assertEqual(status, 0)
             ours = {path.stem: np.load(path) for path in output.glob("*.npy")}

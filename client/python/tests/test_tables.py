@@ -54,7 +54,7 @@ class TablesTest(unittest.TestCase):
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
             try:
-                status = tables.main(["--out", str(self.output), *map(str, arguments)])
+                status = tables.main(["--output", str(self.output), *map(str, arguments)])
             except SystemExit as stop:
                 status = stop.code
         return status, text.getvalue()
@@ -209,7 +209,7 @@ class NumpyFolderTest(TablesTest):
         self.assertEqual(arrays["edge_index"].shape, (2, 0))
 
     def test_as_a_command(self):
-        command = [sys.executable, "-m", "hearth.datasets.tables", "--out", str(self.output),
+        command = [sys.executable, "-m", "hearth.datasets.tables", "--output", str(self.output),
                    "--nodes", f"paper={self.parquet('nodes', NODES)}",
                    "--edges", f"paper:cites:paper={self.parquet('edges', EDGES)}"]
         result = subprocess.run(command, cwd=Path(__file__).resolve().parents[1], text=True,

@@ -126,7 +126,7 @@ class GraphWriter {
     if (nodes.labels != nullptr) {
       HEARTH_ASSIGN_OR_RETURN(labels,
                               ImportLabels(context_, *nodes.labels, place_));
-      entry.num_classes = labels.num_classes;
+      entry.label_width = labels.num_classes;
       entry.labels = Take(std::move(labels.array));
     } else {
       labels.labeled.resize(static_cast<size_t>(nodes.num_nodes));

@@ -101,7 +101,8 @@ class NumpyLayoutTest : public testing::Test {
       EXPECT_EQ((*features)->dim(), NumpyFolder::kDim);
       EXPECT_EQ(Rows<float>(**features), NumpyFolder::Features());
     }
-    EXPECT_THAT(*dataset.LoadLabels(), ElementsAre(0, 1, 2, 0, 1, -1));
+    EXPECT_THAT(dataset.LoadLabels()->view().classes,
+                ElementsAre(0, 1, 2, 0, 1, -1));
     const Split split = *dataset.LoadSplit();
     EXPECT_THAT(split.train, ElementsAre(0, 4));
     EXPECT_THAT(split.valid, ElementsAre(2));
@@ -127,7 +128,7 @@ TEST_F(NumpyLayoutTest, TheUsualFolder) {
   EXPECT_EQ(manifest.name, "test");
   ASSERT_EQ(manifest.node_types.size(), 1u);
   EXPECT_EQ(manifest.node_types[0].num_nodes, 6);
-  EXPECT_EQ(manifest.node_types[0].num_classes, 3);
+  EXPECT_EQ(manifest.node_types[0].label_width, 3);
   EXPECT_EQ(manifest.node_types[0].features.data_offset, 4096u);
   ASSERT_EQ(manifest.edge_types.size(), 1u);
   EXPECT_EQ(manifest.edge_types[0].num_edges, 7);

@@ -135,14 +135,20 @@ absl::StatusOr<PickleValue*> CallNumpyType(PickleArena& arena,
                           Need<std::string>(*given[0], "a type's code"));
   static constexpr struct {
     absl::string_view code;
-    NpyType type;
+    ElementType type;
   } kTypes[] = {
-      {"b1", {NpyType::Kind::kBool, 1}},  {"i1", {NpyType::Kind::kInt, 1}},
-      {"i2", {NpyType::Kind::kInt, 2}},   {"i4", {NpyType::Kind::kInt, 4}},
-      {"i8", {NpyType::Kind::kInt, 8}},   {"u1", {NpyType::Kind::kUint, 1}},
-      {"u2", {NpyType::Kind::kUint, 2}},  {"u4", {NpyType::Kind::kUint, 4}},
-      {"u8", {NpyType::Kind::kUint, 8}},  {"f2", {NpyType::Kind::kFloat, 2}},
-      {"f4", {NpyType::Kind::kFloat, 4}}, {"f8", {NpyType::Kind::kFloat, 8}},
+      {"b1", {ElementType::Kind::kBool, 1}},
+      {"i1", {ElementType::Kind::kInt, 1}},
+      {"i2", {ElementType::Kind::kInt, 2}},
+      {"i4", {ElementType::Kind::kInt, 4}},
+      {"i8", {ElementType::Kind::kInt, 8}},
+      {"u1", {ElementType::Kind::kUint, 1}},
+      {"u2", {ElementType::Kind::kUint, 2}},
+      {"u4", {ElementType::Kind::kUint, 4}},
+      {"u8", {ElementType::Kind::kUint, 8}},
+      {"f2", {ElementType::Kind::kFloat, 2}},
+      {"f4", {ElementType::Kind::kFloat, 4}},
+      {"f8", {ElementType::Kind::kFloat, 8}},
   };
   for (const auto& known : kTypes) {
     if (*code == known.code) return arena.New(NumpyType{known.type});
@@ -160,7 +166,7 @@ absl::StatusOr<PickleValue*> CallReconstruct(PickleArena& arena,
                           Need<PickleGlobal>(*given[0], "numpy.ndarray"));
   if (type->name != "numpy.ndarray") return Refused("gets another class");
   NumpyArray array;
-  array.type = {NpyType::Kind::kUint, 1};
+  array.type = {ElementType::Kind::kUint, 1};
   array.shape = {0};
   return arena.New(std::move(array));
 }

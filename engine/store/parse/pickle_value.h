@@ -72,7 +72,7 @@ struct TorchTensor {
 
 /// An array in the pickle itself; a numpy scalar has no dimensions.
 struct NumpyArray {
-  NpyType type;
+  ElementType type;
   std::vector<int64_t> shape;
   bool fortran_order = false;
   /// Little-endian; as many bytes as shape and type say.
@@ -81,7 +81,7 @@ struct NumpyArray {
 
 /// A dtype of numpy.
 struct NumpyType {
-  NpyType type;
+  ElementType type;
 };
 
 /// A class or function of the allow-list that was not called: "torch.Size".

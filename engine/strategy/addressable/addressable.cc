@@ -13,6 +13,7 @@
 #include "engine/cache/aligned_buffer.h"
 #include "engine/cache/assemble.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/labels.h"
 
 namespace hearth::strategy {
 namespace {
@@ -49,14 +50,14 @@ class BatchItem final : public pipeline::Item {
   int64_t batch() const { return batch_; }
   sample::MiniBatch& sample() { return sample_; }
   cache::AlignedBuffer& inputs() { return inputs_; }
-  std::vector<int32_t>& labels() { return labels_; }
+  store::Labels& labels() { return labels_; }
 
  private:
   const int64_t batch_;
   BufferPool& buffers_;
   sample::MiniBatch sample_;
   cache::AlignedBuffer inputs_;
-  std::vector<int32_t> labels_;
+  store::Labels labels_;
 };
 
 class AddressableStrategy final : public Strategy {
@@ -147,9 +148,7 @@ class AddressableStrategy final : public Strategy {
         sampler.Sample({.epoch_key = pass.epoch_key,
                         .batch = static_cast<uint64_t>(item.batch())},
                        batch_seeds);
-    for (const store::NodeId seed : batch_seeds) {
-      item.labels().push_back(labels_[seed]);
-    }
+    item.labels() = labels_.Gather(batch_seeds);
   }
 
   absl::Status Assemble(BatchItem& item) const {
@@ -168,7 +167,7 @@ class AddressableStrategy final : public Strategy {
         {.sample = item.sample(),
          .inputs = reinterpret_cast<const float*>(item.inputs().data()),
          .feature_dim = features_->dim(),
-         .labels = item.labels()}));
+         .labels = item.labels().view()}));
     ++report.batches;
     report.rows_needed += rows;
     report.bytes_needed += rows * features_->row_bytes();
@@ -178,7 +177,7 @@ class AddressableStrategy final : public Strategy {
   const store::Residency residency_;
   const PipelineOptions options_;
   const Clock& clock_;
-  std::vector<int32_t> labels_;
+  store::Labels labels_;
   std::unique_ptr<store::LoadedTopology> topology_;
   std::unique_ptr<store::LoadedFeatures> features_;
   BufferPool buffers_;

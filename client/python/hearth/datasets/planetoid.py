@@ -1,6 +1,6 @@
 """Converts a dataset of Planetoid (Cora, Citeseer, PubMed) into a plain numpy folder.
 
-    python3 -m hearth.datasets.planetoid --raw DIR --name cora --out FOLDER [--normalize-features]
+    python3 -m hearth.datasets.planetoid --raw DIR --name cora --output FOLDER [--normalize-features]
 
 DIR holds `ind.NAME.{x,tx,allx,y,ty,ally,graph,test.index}` as Yang et al. (2016)
 published them. The arrays are those that PyG's `Planetoid` makes of them:
@@ -203,12 +203,12 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
     )
     parser.add_argument("--raw", type=Path, required=True, help="folder with ind.NAME.x and so on")
     parser.add_argument("--name", required=True, help="cora, citeseer or pubmed")
-    parser.add_argument("--out", type=Path, required=True, help="folder to make")
+    parser.add_argument("--output", type=Path, required=True, help="folder to make")
     parser.add_argument("--normalize-features", action="store_true",
                         help="divide each row by its sum, as PyG's NormalizeFeatures does")
     options = parser.parse_args(arguments)
     try:
-        counts = convert(options.raw, options.name, options.out, options.normalize_features)
+        counts = convert(options.raw, options.name, options.output, options.normalize_features)
     except (ConversionError, OSError) as error:
         print(f"planetoid: error: {error}", file=sys.stderr)
         return 1

@@ -1,6 +1,6 @@
 """Converts Parquet and CSV tables of nodes and edges into a folder that Hearth imports.
 
-    python3 -m hearth.datasets.tables --out FOLDER \\
+    python3 -m hearth.datasets.tables --output FOLDER \\
         --nodes paper=papers.parquet --nodes author=authors.csv \\
         --edges author:writes:paper=writes.csv --edges paper:cites:paper=cites.parquet
 
@@ -160,7 +160,7 @@ def parse_arguments(arguments: Optional[Sequence[str]]) -> tuple[Tables, Path]:
         prog="python3 -m hearth.datasets.tables",
         description="Convert Parquet and CSV tables into a folder that Hearth imports.")
     add = parser.add_argument
-    add("--out", type=Path, required=True, help="folder to make")
+    add("--output", type=Path, required=True, help="folder to make")
     add("--nodes", action="append", default=[], metavar="TYPE=FILE", help="a table of nodes")
     add("--edges", action="append", default=[], metavar="SRC:REL:DST=FILE", help="one of edges")
     add("--id", action="append", default=[], metavar="TYPE=COLUMN", help="default: id")
@@ -175,7 +175,7 @@ def parse_arguments(arguments: Optional[Sequence[str]]) -> tuple[Tables, Path]:
         help="source and destination; default: src,dst")
     options = parser.parse_args(arguments)
     try:
-        return _tables(options), options.out
+        return _tables(options), options.output
     except ValueError as error:
         parser.error(str(error))
 

@@ -1,0 +1,42 @@
+#include "client/cli/label_words.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/escape.h"
+#include "client/cli/figures.h"
+
+namespace hearth::cli {
+namespace {
+
+std::string Counted(uint64_t count, const char* one, const char* many) {
+  return absl::StrCat(FormatCount(count), " ", count == 1 ? one : many);
+}
+
+}  // namespace
+
+std::string LabelWords(v1::LabelKind kind, uint64_t width) {
+  if (width == 0) return "no labels";
+  switch (kind) {
+    case v1::CLASSES:
+      return Counted(width, "class", "classes");
+    case v1::TARGETS:
+      return Counted(width, "target", "targets");
+    default:
+      return Counted(width, "label", "labels");
+  }
+}
+
+std::string MetricWords(const std::string& metric) {
+  if (metric == "micro_f1") return "micro-F1";
+  if (metric == "mse") return "mean squared error";
+  return EscapeControl(metric);
+}
+
+std::string FormatMetric(const std::string& metric, double value) {
+  if (metric == "accuracy" || metric == "micro_f1") {
+    return absl::StrFormat("%.3f", value);
+  }
+  return absl::StrFormat("%.6g", value);
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,135 @@
+#include "engine/job/labeled_split.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/store/manifest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::job {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+// A dataset that is a manifest and nothing else.
+class ManifestOnly final : public store::Dataset {
+ public:
+  explicit ManifestOnly(store::Manifest manifest)
+      : manifest_(std::move(manifest)) {}
+  const store::Manifest& manifest() const override { return manifest_; }
+  const std::string& path() const override { return manifest_.name; }
+  absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
+  absl::StatusOr<std::unique_ptr<store::LoadedTopology>> LoadTopology(
+      store::Residency, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<std::unique_ptr<store::LoadedFeatures>> LoadFeatures(
+      store::Residency, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::Labels> LoadLabels(size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::Split> LoadSplit(size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+
+ private:
+  const store::Manifest manifest_;
+};
+
+store::Manifest Whole() {
+  store::Manifest manifest;
+  manifest.name = "graph";
+  manifest.node_types.resize(1);
+  manifest.node_types[0].name = "paper";
+  manifest.node_types[0].features.path = "f";
+  manifest.node_types[0].labels.path = "l";
+  manifest.node_types[0].train.path = "t";
+  manifest.edge_types.resize(1);
+  manifest.edge_types[0].name = "cites";
+  return manifest;
+}
+
+void ExpectLacks(const store::Manifest& manifest, const std::string& what) {
+  const absl::Status status = CheckTrainable(ManifestOnly(manifest));
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("dataset graph has no " + what));
+}
+
+TEST(CheckTrainableTest, ValidationAndTestMayBeMissing) {
+  EXPECT_TRUE(CheckTrainable(ManifestOnly(Whole())).ok());
+}
+
+TEST(CheckTrainableTest, SaysWhatIsLacking) {
+  store::Manifest manifest = Whole();
+  manifest.node_types[0].train.path.clear();
+  ExpectLacks(manifest, "training nodes");
+  manifest.node_types[0].labels.path.clear();
+  ExpectLacks(manifest, "labels");
+  manifest.node_types[0].features.path.clear();
+  ExpectLacks(manifest, "features");
+  manifest = Whole();
+  manifest.edge_types.clear();
+  ExpectLacks(manifest, "edges");
+}
+
+TEST(CheckTrainableTest, NamesTheTypesThereAreTooManyOf) {
+  store::Manifest manifest = Whole();
+  manifest.node_types.resize(2);
+  manifest.node_types[1].name = "author";
+  absl::Status status = CheckTrainable(ManifestOnly(manifest));
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("node types paper, author and edge types cites;"));
+  manifest = Whole();
+  manifest.edge_types.resize(2);
+  manifest.edge_types[1].name = "writes";
+  status = CheckTrainable(ManifestOnly(manifest));
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("edge types cites, writes;"));
+}
+
+TEST(WithoutUnlabeledTest, LabeledNodesStayInTheirOrder) {
+  const auto labels = store::Labels::Classes({0, -1, 1, 0, -1, 2}, 3);
+  const auto split =
+      WithoutUnlabeled({.train = {0, 1, 2}, .valid = {3}, .test = {4}}, labels);
+  ASSERT_TRUE(split.ok()) << split.status();
+  EXPECT_THAT(split->nodes.train, ElementsAre(0, 2));
+  EXPECT_THAT(split->nodes.valid, ElementsAre(3));
+  EXPECT_THAT(split->nodes.test, IsEmpty());
+  EXPECT_THAT(split->warnings,
+              ElementsAre("1 of 3 training nodes have no label: left out",
+                          "1 of 1 test nodes have no label: left out"));
+}
+
+TEST(WithoutUnlabeledTest, KnowsEveryKindOfLabels) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  // Node 0 has none of the labels, node 1 is unlabeled.
+  for (const auto& labels :
+       {store::Labels::MultiLabel({4, 0}, 2, 2),
+        store::Labels::Targets({0, 0, kNaN, kNaN}, 2, 2)}) {
+    const auto split =
+        WithoutUnlabeled({.train = {0}, .valid = {1}, .test = {}}, labels);
+    ASSERT_TRUE(split.ok()) << split.status();
+    EXPECT_THAT(split->nodes.train, ElementsAre(0));
+    EXPECT_THAT(split->nodes.valid, IsEmpty());
+  }
+}
+
+TEST(WithoutUnlabeledTest, SomeTrainingNodeMustRemain) {
+  const auto labels = store::Labels::Classes({-1, 1}, 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      WithoutUnlabeled({.train = {0}, .valid = {1}, .test = {}}, labels)
+          .status()));
+}
+
+}  // namespace
+}  // namespace hearth::job

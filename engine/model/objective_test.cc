@@ -1,0 +1,171 @@
+#include "engine/model/objective.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <vector>
+
+#include "engine/base/random.h"
+#include "engine/model/thread_count.h"
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+using store::LabelKind;
+using store::Labels;
+
+// Labels of `kind`, and the same as LibTorch's losses want them.
+struct Example {
+  at::Tensor scores;
+  Labels labels;
+  at::Tensor expected;
+};
+
+Example MakeExample(LabelKind kind, int64_t rows, int64_t width) {
+  RandomStream random(static_cast<uint64_t>(rows * 1000 + width),
+                      RandomPurpose::kGenerator);
+  Example example;
+  example.scores = at::empty({rows, width});
+  example.expected = at::empty({rows, width});
+  std::vector<float> targets;
+  std::vector<uint8_t> bits(
+      static_cast<size_t>(rows * store::MultiLabelRowBytes(width)));
+  const auto set = [&](int64_t row, int64_t bit) {
+    bits[static_cast<size_t>(row * store::MultiLabelRowBytes(width) +
+                             bit / 8)] |= static_cast<uint8_t>(1 << (bit % 8));
+  };
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < width; ++column) {
+      example.scores[row][column] = 20 * random.UniformFloat() - 10;
+      float target = 6 * random.UniformFloat() - 3;
+      if (kind == LabelKind::kMultiLabel) {
+        target = target > 0 ? 1 : 0;
+        if (target > 0) set(row, column);
+      }
+      targets.push_back(target);
+      example.expected[row][column] = target;
+    }
+    set(row, width);
+  }
+  example.labels = kind == LabelKind::kMultiLabel
+                       ? Labels::MultiLabel(bits, rows, width)
+                       : Labels::Targets(targets, rows, width);
+  return example;
+}
+
+class MeanLossTest : public ::testing::TestWithParam<LabelKind> {
+ protected:
+  static at::Tensor Reference(const at::Tensor& scores,
+                              const at::Tensor& labels) {
+    return GetParam() == LabelKind::kMultiLabel
+               ? at::binary_cross_entropy_with_logits(scores, labels)
+               : at::mse_loss(scores, labels);
+  }
+};
+
+TEST_P(MeanLossTest, AgreesWithTorchsAutograd) {
+  for (const int64_t rows : {1, 31, 200}) {
+    for (const int64_t width : {1, 7, 8, 9, 40}) {
+      const Example example = MakeExample(GetParam(), rows, width);
+      const at::Tensor ours = example.scores.clone().requires_grad_();
+      const at::Tensor theirs = example.scores.to(at::kDouble).requires_grad_();
+      const at::Tensor loss = Loss(ours, example.labels.view());
+      const at::Tensor expected =
+          Reference(theirs, example.expected.to(at::kDouble));
+      (loss * 3).backward();
+      (expected * 3).backward();
+      EXPECT_EQ(loss.dim(), 0);
+      EXPECT_TRUE(at::allclose(loss.to(at::kDouble), expected, 1e-5, 1e-7))
+          << rows << " x " << width << ": " << loss << expected;
+      EXPECT_TRUE(
+          at::allclose(ours.grad().to(at::kDouble), theirs.grad(), 1e-4, 1e-8))
+          << rows << " x " << width;
+    }
+  }
+}
+
+TEST_P(MeanLossTest, ThreadsChangeNoBit) {
+  const Example example = MakeExample(GetParam(), 1000, 17);
+  at::Tensor first_loss;
+  at::Tensor first_gradient;
+  for (const int threads : {1, 2, 3, 5}) {
+    const ThreadCount scope(threads);
+    const at::Tensor scores = example.scores.clone().requires_grad_();
+    const at::Tensor loss = Loss(scores, example.labels.view());
+    loss.backward();
+    if (threads == 1) {
+      first_loss = loss;
+      first_gradient = scores.grad();
+    }
+    EXPECT_TRUE(at::equal(loss, first_loss)) << threads;
+    EXPECT_TRUE(at::equal(scores.grad(), first_gradient)) << threads;
+  }
+}
+
+TEST_P(MeanLossTest, NaNComesThrough) {
+  Example example = MakeExample(GetParam(), 3, 4);
+  example.scores[1][2] = std::nan("");
+  EXPECT_TRUE(
+      std::isnan(Loss(example.scores, example.labels.view()).item<float>()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, MeanLossTest,
+                         ::testing::Values(LabelKind::kMultiLabel,
+                                           LabelKind::kTargets),
+                         [](const auto& info) {
+                           return store::Name(info.param);
+                         });
+
+TEST(LossTest, LogisticLossOverflowsForNoScore) {
+  const at::Tensor scores = at::tensor({1e30f, -1e30f, 1000.0f, -1000.0f})
+                                .view({2, 2})
+                                .requires_grad_();
+  // Row 0 is right in both, row 1 wrong in both.
+  const Labels labels = Labels::MultiLabel({0b101, 0b110}, 2, 2);
+  const at::Tensor loss = Loss(scores, labels.view());
+  EXPECT_FLOAT_EQ(loss.item<float>(), 500);
+  loss.backward();
+  EXPECT_TRUE(at::equal(scores.grad(),
+                        at::tensor({0.0f, 0.0f, 0.25f, -0.25f}).view({2, 2})));
+}
+
+TEST(LossTest, ClassesAreTorchsOwn) {
+  const at::Tensor scores = MakeExample(LabelKind::kTargets, 5, 3).scores;
+  const Labels labels = Labels::Classes({0, 1, 2, 1, 0}, 3);
+  EXPECT_TRUE(at::equal(
+      Loss(scores, labels.view()),
+      at::cross_entropy_loss(scores, at::tensor({0, 1, 2, 1, 0}, at::kLong))));
+}
+
+TEST(JudgeTest, CountsClassesByTheirFirstHighestScore) {
+  const at::Tensor scores =
+      at::tensor({1.0f, 2.0f, 3.0f, 3.0f, 0.0f, -1.0f}).view({3, 2});
+  const train::Tally tally =
+      Judge(scores, Labels::Classes({1, 0, 1}, 2).view());
+  EXPECT_EQ(tally.num_predictions, 3);
+  EXPECT_EQ(tally.num_correct, 2);
+}
+
+TEST(JudgeTest, CountsPairsOfNodeAndLabel) {
+  const at::Tensor scores =
+      at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
+  // Node 0 has labels 0 and 2, node 1 has label 0; 0 predicts nothing.
+  const train::Tally tally =
+      Judge(scores, Labels::MultiLabel({0b1101, 0b1001}, 2, 3).view());
+  EXPECT_EQ(tally.true_positives, 2);
+  EXPECT_EQ(tally.false_positives, 1);
+  EXPECT_EQ(tally.false_negatives, 1);
+  EXPECT_EQ(tally.Value(train::Metric::kMicroF1), 4.0 / 6);
+}
+
+TEST(JudgeTest, SumsSquaredErrors) {
+  const at::Tensor scores = at::tensor({1.0f, 2.0f, 3.0f, 4.0f}).view({2, 2});
+  const train::Tally tally =
+      Judge(scores, Labels::Targets({0, 2, 5, 4.5}, 2, 2).view());
+  EXPECT_EQ(tally.num_predictions, 4);
+  EXPECT_EQ(tally.squared_error, 1 + 4 + 0.25);
+}
+
+}  // namespace
+}  // namespace hearth::model

@@ -1,0 +1,96 @@
+#ifndef HEARTH_ENGINE_STORE_LABELS_H_
+#define HEARTH_ENGINE_STORE_LABELS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/topology.h"
+
+/// Labels of nodes, one row a node, in memory as on disk. With a width of W:
+///
+/// * kClasses: int32 [rows], one of W classes; -1 where unlabeled.
+/// * kMultiLabel: uint8 [rows, MultiLabelRowBytes(W)], a row of bits from the
+///   least significant one of the first byte on, as by
+///   numpy.packbits(bitorder="little"). Bit c < W tells whether the node has
+///   label c; bit W is set where the node is labeled, so that a node with none
+///   of the labels differs from an unlabeled one, which is all zero. Further
+///   bits are zero.
+/// * kTargets: float32 [rows, W]; all NaN where unlabeled.
+
+namespace hearth::store {
+
+/// Bytes of a row of W labels and the bit that tells whether they are known.
+constexpr int64_t MultiLabelRowBytes(int64_t width) { return width / 8 + 1; }
+
+/// Whether bit `index` of a row is set.
+inline bool HasBit(const uint8_t* row, int64_t index) {
+  return ((row[index / 8] >> (index % 8)) & 1) != 0;
+}
+
+/// Rows of labels that someone else holds. Thread-safe.
+struct LabelsView {
+  LabelKind kind = LabelKind::kClasses;
+  int64_t num_rows = 0;
+  /// Classes, labels or targets.
+  int64_t width = 0;
+  /// The one that `kind` names is set.
+  absl::Span<const int32_t> classes;
+  absl::Span<const uint8_t> bits;
+  absl::Span<const float> targets;
+
+  /// One row of a kMultiLabel.
+  const uint8_t* BitRow(int64_t row) const {
+    return bits.data() + row * MultiLabelRowBytes(width);
+  }
+  /// One row of a kTargets, [width].
+  const float* TargetRow(int64_t row) const {
+    return targets.data() + row * width;
+  }
+
+  bool IsLabeled(int64_t row) const;
+
+  /// INVALID_ARGUMENT unless the arrays have the sizes that `num_rows` and
+  /// `width` say, and every row is labeled: a class below `width`, no bit
+  /// beyond the one that says so, targets that are finite.
+  absl::Status ValidateLabeled() const;
+};
+
+/// Rows of labels. A value; thread-compatible.
+class Labels {
+ public:
+  /// No rows.
+  Labels() = default;
+
+  /// REQUIRES: arrays of the sizes above.
+  static Labels Classes(std::vector<int32_t> classes, int64_t num_classes);
+  static Labels MultiLabel(std::vector<uint8_t> bits, int64_t num_rows,
+                           int64_t width);
+  static Labels Targets(std::vector<float> targets, int64_t num_rows,
+                        int64_t width);
+
+  LabelKind kind() const { return kind_; }
+  int64_t num_nodes() const { return num_rows_; }
+  int64_t width() const { return width_; }
+  bool IsLabeled(NodeId node) const { return view().IsLabeled(node); }
+
+  /// Valid until this is changed or destroyed.
+  LabelsView view() const;
+
+  /// The rows of `nodes`, in their order. REQUIRES: nodes of these.
+  Labels Gather(absl::Span<const NodeId> nodes) const;
+
+ private:
+  LabelKind kind_ = LabelKind::kClasses;
+  int64_t num_rows_ = 0;
+  int64_t width_ = 0;
+  std::vector<int32_t> classes_;
+  std::vector<uint8_t> bits_;
+  std::vector<float> targets_;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_LABELS_H_

@@ -1,0 +1,133 @@
+#include "engine/store/labels.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+void ExpectRefused(const Labels& labels, const std::string& problem) {
+  const absl::Status status = labels.view().ValidateLabeled();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(status.message(), problem)) << status;
+}
+
+TEST(LabelKindTest, NamesReadBack) {
+  for (const LabelKind kind :
+       {LabelKind::kClasses, LabelKind::kMultiLabel, LabelKind::kTargets}) {
+    EXPECT_EQ(*ParseLabelKind(Name(kind)), kind);
+  }
+  EXPECT_EQ(Name(LabelKind::kMultiLabel), "multi_label");
+  for (const char* name : {"", "Classes", "multi-label", "target"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseLabelKind(name).status()));
+  }
+}
+
+TEST(MultiLabelRowBytesTest, HasRoomForTheBitThatSaysLabeled) {
+  EXPECT_EQ(MultiLabelRowBytes(1), 1);
+  EXPECT_EQ(MultiLabelRowBytes(7), 1);
+  EXPECT_EQ(MultiLabelRowBytes(8), 2);
+  EXPECT_EQ(MultiLabelRowBytes(15), 2);
+  EXPECT_EQ(MultiLabelRowBytes(16), 3);
+  EXPECT_EQ(MultiLabelRowBytes(121), 16);
+}
+
+TEST(HasBitTest, CountsFromTheLeastSignificantOne) {
+  const uint8_t row[] = {0b00000010, 0b10000001};
+  EXPECT_FALSE(HasBit(row, 0));
+  EXPECT_TRUE(HasBit(row, 1));
+  EXPECT_TRUE(HasBit(row, 8));
+  EXPECT_FALSE(HasBit(row, 9));
+  EXPECT_TRUE(HasBit(row, 15));
+}
+
+TEST(LabelsTest, ClassesBelowZeroAreUnlabeled) {
+  const Labels labels = Labels::Classes({2, -1, 0}, 3);
+  EXPECT_EQ(labels.kind(), LabelKind::kClasses);
+  EXPECT_EQ(labels.num_nodes(), 3);
+  EXPECT_EQ(labels.width(), 3);
+  EXPECT_TRUE(labels.IsLabeled(0));
+  EXPECT_FALSE(labels.IsLabeled(1));
+  EXPECT_TRUE(labels.IsLabeled(2));
+}
+
+TEST(LabelsTest, NoneOfTheLabelsIsNotUnlabeled) {
+  // Width 8: the bit that says labeled is the first of the second byte.
+  const Labels labels = Labels::MultiLabel({0xFF, 1, 0, 0, 0, 1}, 3, 8);
+  EXPECT_TRUE(labels.IsLabeled(0));
+  EXPECT_FALSE(labels.IsLabeled(1));
+  EXPECT_TRUE(labels.IsLabeled(2));
+}
+
+TEST(LabelsTest, TargetsOfNaNAreUnlabeled) {
+  const Labels labels = Labels::Targets({0, 1, kNaN, kNaN}, 2, 2);
+  EXPECT_TRUE(labels.IsLabeled(0));
+  EXPECT_FALSE(labels.IsLabeled(1));
+}
+
+TEST(LabelsTest, GathersRowsInTheOrderAsked) {
+  const Labels classes = Labels::Classes({5, 6, 7}, 8).Gather({2, 0, 2});
+  EXPECT_THAT(classes.view().classes, ElementsAre(7, 5, 7));
+  EXPECT_EQ(classes.width(), 8);
+
+  const Labels bits =
+      Labels::MultiLabel({1, 2, 3, 4, 5, 6}, 3, 12).Gather({2, 1});
+  EXPECT_THAT(bits.view().bits, ElementsAre(5, 6, 3, 4));
+  EXPECT_EQ(bits.num_nodes(), 2);
+  EXPECT_EQ(bits.kind(), LabelKind::kMultiLabel);
+
+  const Labels targets =
+      Labels::Targets({1, 2, 3, 4, 5, 6}, 2, 3).Gather({1, 1});
+  EXPECT_THAT(targets.view().targets, ElementsAre(4, 5, 6, 4, 5, 6));
+  EXPECT_EQ(targets.view().TargetRow(1)[2], 6);
+
+  EXPECT_THAT(Labels::Classes({1}, 2).Gather({}).view().classes, IsEmpty());
+}
+
+TEST(ValidateLabeledTest, LabeledRowsAreValid) {
+  EXPECT_TRUE(Labels::Classes({0, 2}, 3).view().ValidateLabeled().ok());
+  for (const int64_t width : {1, 6, 7}) {
+    const auto bit = static_cast<uint8_t>(1 << width);
+    const auto all = static_cast<uint8_t>(2 * bit - 1);
+    EXPECT_TRUE(
+        Labels::MultiLabel({bit, all}, 2, width).view().ValidateLabeled().ok())
+        << width;
+  }
+  EXPECT_TRUE(
+      Labels::MultiLabel({0xFF, 1}, 1, 8).view().ValidateLabeled().ok());
+  EXPECT_TRUE(Labels::Targets({-1, 1e30f}, 1, 2).view().ValidateLabeled().ok());
+}
+
+TEST(ValidateLabeledTest, RefusesWhatIsNoLabel) {
+  ExpectRefused(Labels::Classes({0, 3}, 3), "label 3 is not one of 3 classes");
+  ExpectRefused(Labels::Classes({-1}, 3), "label -1");
+  ExpectRefused(Labels::MultiLabel({4, 0}, 2, 2), "row 1 is not the labels");
+  ExpectRefused(Labels::MultiLabel({3}, 1, 2), "row 0");
+  ExpectRefused(Labels::MultiLabel({8 | 4}, 1, 2), "bit 2 is not its last");
+  ExpectRefused(Labels::MultiLabel({0xFF, 0}, 1, 8), "row 0");
+  ExpectRefused(Labels::Targets({1, 2, kNaN, kNaN}, 2, 2),
+                "target 0 of row 1 is nan");
+  ExpectRefused(
+      Labels::Targets({1, std::numeric_limits<float>::infinity()}, 1, 2),
+      "target 1 of row 0 is inf");
+}
+
+TEST(ValidateLabeledTest, RefusesSizesThatDoNotFit) {
+  LabelsView view = Labels::Classes({0, 1}, 2).view();
+  view.classes = {};
+  EXPECT_TRUE(absl::IsInvalidArgument(view.ValidateLabeled()));
+  ExpectRefused(Labels::MultiLabel({8, 8}, 1, 3), "2 values for 1 rows of 1");
+  ExpectRefused(Labels::Targets({8, 8}, 1, 3), "2 values for 1 rows of 3");
+}
+
+}  // namespace
+}  // namespace hearth::store
