@@ -193,6 +193,19 @@ std::optional<store::Layout> ToLayout(v1::Layout layout) {
   }
 }
 
+std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind) {
+  switch (kind) {
+    case v1::CLASSES:
+      return store::LabelKind::kClasses;
+    case v1::MULTI_LABEL:
+      return store::LabelKind::kMultiLabel;
+    case v1::TARGETS:
+      return store::LabelKind::kTargets;
+    default:
+      return std::nullopt;
+  }
+}
+
 store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
                                      const std::string& destination) {
   store::ImportOptions options;
@@ -201,6 +214,7 @@ store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
   options.destination = destination;
   options.in_place = spec.in_place();
   options.memory_limit_bytes = spec.memory_limit_bytes();
+  options.label_kind = ToLabelKind(spec.labels());
   options.edges.add_reverse = spec.edges().add_reverse();
   options.edges.remove_duplicates = spec.edges().remove_duplicates();
   options.edges.self_loops = ToSelfLoops(spec.edges().self_loops());
@@ -230,7 +244,7 @@ store::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec) {
   } else {
     options.graph =
         store::CommunityGraph{.inside = spec.communities().inside(),
-                                .exponent = spec.communities().exponent()};
+                              .exponent = spec.communities().exponent()};
   }
   options.num_nodes = static_cast<int64_t>(spec.num_nodes());
   options.num_edges = static_cast<int64_t>(spec.num_edges());

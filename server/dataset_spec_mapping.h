@@ -7,6 +7,7 @@
 
 #include "engine/store/generate/generate_options.h"
 #include "engine/store/import/import_graph.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/layout/layout.h"
 #include "engine/store/layout/layout_options.h"
 #include "hearth/v1/spec.pb.h"
@@ -34,6 +35,9 @@ void CheckPath(const char* field, const std::string& path,
 
 /// Nothing where the layout is to be recognized, or chosen.
 std::optional<store::Layout> ToLayout(v1::Layout layout);
+
+/// Nothing where the kind is to be told from the array.
+std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
 
 /// The engine's options for a validated spec. `destination` is the dataset's
 /// folder.

@@ -105,7 +105,7 @@ void AddExport(CLI::App& dataset, Action* chosen) {
                    absl::StrCat("How it is laid out: ", LayoutList(),
                                 "; default numpy, or graphbolt for several "
                                 "types"))
-      ->transform(CLI::Transformer(LayoutWords()));
+      ->transform(CLI::CheckedTransformer(LayoutWords()));
   write->add_flag("--detach", arguments->detach, "Do not wait for the end");
   write->callback([=] {
     *chosen = [=](Session& session) { return Export(*arguments, session); };

@@ -141,7 +141,7 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen) {
       ->add_option("--layout", arguments->layout,
                    absl::StrCat("With --to: how it is laid out: ", LayoutList(),
                                 "; default numpy"))
-      ->transform(CLI::Transformer(LayoutWords()))
+      ->transform(CLI::CheckedTransformer(LayoutWords()))
       ->needs(to);
   generate->add_option("--memory-limit", arguments->memory_limit,
                        "Memory for buffers, such as 4GiB; default 1GiB");

@@ -5,6 +5,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/job_run.h"
+#include "client/cli/label_words.h"
 #include "client/cli/layout_words.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
@@ -68,7 +69,7 @@ void AddSourceOptions(CLI::App& import, ImportArguments& arguments) {
   import
       .add_option("--format", arguments.layout,
                   "How the source is laid out: auto, " + LayoutList())
-      ->transform(CLI::Transformer(LayoutWords()))
+      ->transform(CLI::CheckedTransformer(LayoutWords()))
       ->default_str("auto");
   import.add_flag_callback(
       "--in-place", [&arguments] { arguments.spec.set_in_place(true);
@@ -83,18 +84,13 @@ void AddContentOptions(CLI::App& import, ImportArguments& arguments) {
   import
       .add_option("--labels", arguments.labels,
                   "What labels are: auto, classes, multi-label, targets")
-      ->transform(CLI::Transformer(std::map<std::string, v1::LabelKind>{
-          {"auto", v1::LABEL_KIND_UNSPECIFIED},
-          {"classes", v1::CLASSES},
-          {"multi-label", v1::MULTI_LABEL},
-          { "targets",
-            v1::TARGETS }}))
+      ->transform(CLI::CheckedTransformer(LabelKindWords()))
       ->default_str("auto");
   import
       .add_option("--non-finite", arguments.non_finite,
                   "What to do with features that are NaN or infinite: refuse, "
                   "keep, zero")
-      ->transform(CLI::Transformer(std::map<std::string, v1::NonFinite>{
+      ->transform(CLI::CheckedTransformer(std::map<std::string, v1::NonFinite>{
           {"refuse", v1::NON_FINITE_UNSPECIFIED},
           {"keep", v1::KEEP_NON_FINITE},
           { "zero",
@@ -113,7 +109,7 @@ void AddEdgeOptions(CLI::App& import, ImportArguments& arguments) {
   import
       .add_option("--self-loops", arguments.self_loops,
                   "Edges from a node to itself: keep, remove, add")
-      ->transform(CLI::Transformer(std::map<std::string, v1::SelfLoops>{
+      ->transform(CLI::CheckedTransformer(std::map<std::string, v1::SelfLoops>{
           {"keep", v1::SELF_LOOPS_UNSPECIFIED},
           {"remove", v1::REMOVE_SELF_LOOPS},
           { "add",
