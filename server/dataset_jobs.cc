@@ -126,8 +126,12 @@ absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
   const double start = parts.clock.SteadySeconds();
   HEARTH_ASSIGN_OR_RETURN(
       const store::VerifyResult result,
-      store::VerifyDataset(parts.files, *dataset, ProgressTo(observer),
-                           std::move(stop)));
+      store::VerifyDataset(
+          parts.files, *dataset,
+          [progress = ProgressTo(observer)](uint64_t done, uint64_t total) {
+            progress("verifying", done, total);
+          },
+          std::move(stop)));
   v1::JobReport report;
   v1::VerifyReport& verify = *report.mutable_verify();
   verify.set_files(static_cast<uint64_t>(result.files));

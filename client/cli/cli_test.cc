@@ -194,6 +194,17 @@ TEST_F(CliTest, ImportMakesTheSourceAbsolute) {
   EXPECT_EQ(Submitted().import().name(), "cora");
   EXPECT_EQ(Submitted().import().path(), "/home/you/cora");
   EXPECT_TRUE(Submitted().import().in_place());
+  EXPECT_EQ(Submitted().import().labels(), v1::LABEL_KIND_UNSPECIFIED);
+}
+
+TEST_F(CliTest, ImportTakesTheKindOfLabels) {
+  EXPECT_EQ(Run({"dataset", "import", "x", "--source", "d", "--labels",
+                 "multi-label"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().import().labels(), v1::MULTI_LABEL);
+  EXPECT_EQ(
+      Run({"dataset", "import", "x", "--source", "d", "--labels", "ranks"}),
+      kExitUsage);
 }
 
 TEST_F(CliTest, ImportTakesEveryOption) {

@@ -178,6 +178,7 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     table->AddRow({"dataset", spec.import().name()});
     table->AddRow({"format", LayoutWord(spec.import().layout())});
     table->AddRow({"source", spec.import().path()});
+    table->AddRow({"labels", LabelKindWord(spec.import().labels())});
     table->AddRow({"in-place", spec.import().in_place() ? "yes" : "no"});
   } else if (spec.has_export_()) {
     table->AddRow({"job", spec.export_().job_id()});

@@ -182,6 +182,16 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> FaultyFileSystem::OpenForRead(
   });
 }
 
+absl::StatusOr<std::unique_ptr<ReadableFile>> FaultyFileSystem::OpenForScan(
+    const std::string& path) {
+  using Result = absl::StatusOr<std::unique_ptr<ReadableFile>>;
+  return Perform(Arrive(Operation::kOpenForRead, path), path, [&]() -> Result {
+    Result base = base_.OpenForScan(path);
+    if (!base.ok()) return base.status();
+    return std::make_unique<FaultyReadableFile>(*this, *std::move(base));
+  });
+}
+
 absl::StatusOr<std::unique_ptr<WritableFile>> FaultyFileSystem::Create(
     const std::string& path) {
   using Result = absl::StatusOr<std::unique_ptr<WritableFile>>;

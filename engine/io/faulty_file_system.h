@@ -88,6 +88,9 @@ class FaultyFileSystem final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(
       const std::string& path) override;
+  /// Counts as kOpenForRead.
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
+      const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(

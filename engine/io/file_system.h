@@ -88,6 +88,12 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForRead(
       const std::string& path) = 0;
 
+  /// The same for a file that is read once, from one end to the other: past
+  /// the page cache where the file system and the alignment of offset and
+  /// memory to 4 KiB allow it, and else without leaving what was read in it.
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
+      const std::string& path) = 0;
+
   /// Creates a file, or empties the one there is.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) = 0;

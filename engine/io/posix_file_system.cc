@@ -112,6 +112,63 @@ class PosixReadableFile final : public ReadableFile {
   const std::string path_;
 };
 
+/// Reads past the page cache by a second descriptor with O_DIRECT. What is not
+/// aligned is read through the cache and dropped from it.
+class PosixScannedFile final : public ReadableFile {
+ public:
+  /// `direct` may be closed: where the file system has no such access.
+  PosixScannedFile(Descriptor fd, Descriptor direct, std::string path)
+      : fd_(std::move(fd)),
+        direct_(std::move(direct)),
+        path_(std::move(path)) {}
+
+  absl::Status Read(uint64_t offset, absl::Span<std::byte> out) override {
+    const auto read = [this](uint64_t at, absl::Span<std::byte> part) {
+      return ReadOnce(at, part);
+    };
+    return ReadFully(read, WaitBeforeRetry, path_, offset, out);
+  }
+
+  absl::StatusOr<FileInfo> Info() override {
+    return StatDescriptor(fd_.get(), path_);
+  }
+
+  const std::string& path() const override { return path_; }
+
+ private:
+  // What any disk of today can be asked for.
+  static constexpr uint64_t kDirectBytes = 4096;
+  static constexpr uint64_t kDropBytes = 4 << 20;
+
+  ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) const {
+    const bool aligned =
+        offset % kDirectBytes == 0 &&
+        reinterpret_cast<uintptr_t>(out.data()) % kDirectBytes == 0;
+    if (direct_.get() >= 0 && aligned && out.size() >= kDirectBytes) {
+      const size_t whole = out.size() - out.size() % kDirectBytes;
+      const ssize_t count =
+          ::pread(direct_.get(), out.data(), whole, static_cast<off_t>(offset));
+      // A disk that wants larger units is read through the cache.
+      if (count >= 0 || errno != EINVAL) return count;
+    }
+    const ssize_t count =
+        ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
+    if (count > 0) {
+      // What the cache holds in one piece is dropped as one piece, once all of
+      // it was read: so go back by the largest there are. It is only a hint.
+      const uint64_t begin = offset - std::min(offset, kDropBytes);
+      ::posix_fadvise(fd_.get(), static_cast<off_t>(begin),
+                      static_cast<off_t>(offset - begin) + count,
+                      POSIX_FADV_DONTNEED);
+    }
+    return count;
+  }
+
+  const Descriptor fd_;
+  const Descriptor direct_;
+  const std::string path_;
+};
+
 class PosixWritableFile final : public WritableFile {
  public:
   PosixWritableFile(Descriptor fd, std::string path)
@@ -205,6 +262,17 @@ class PosixFileSystem final : public FileSystem {
       const std::string& path) override {
     HEARTH_ASSIGN_OR_RETURN(auto opened, OpenRegularFile(path));
     return std::make_unique<PosixReadableFile>(std::move(opened.first), path);
+  }
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
+      const std::string& path) override {
+    HEARTH_ASSIGN_OR_RETURN(auto opened, OpenRegularFile(path));
+    ::posix_fadvise(opened.first.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
+    absl::StatusOr<Descriptor> direct =
+        OpenDescriptor(path, O_RDONLY | O_NONBLOCK | O_DIRECT);
+    return std::make_unique<PosixScannedFile>(
+        std::move(opened.first),
+        direct.ok() ? *std::move(direct) : Descriptor(-1), path);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(

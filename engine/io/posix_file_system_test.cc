@@ -1,7 +1,10 @@
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -102,6 +105,59 @@ TEST_F(PosixFileSystemTest, ReadingBeyondTheEndIsDataLoss) {
   const absl::Status status = (*file)->Read(2, absl::MakeSpan(out));
   EXPECT_TRUE(absl::IsDataLoss(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("f: ends at byte 4"));
+}
+
+TEST_F(PosixFileSystemTest, AScanGivesTheSameBytesAlignedOrNot) {
+  std::string text(3 * 4096 + 777, '\0');
+  for (size_t i = 0; i < text.size(); ++i) {
+    text[i] = static_cast<char>(i * 2654435761u >> 11);
+  }
+  WriteFile(scratch_.Path("f"), text);
+  auto file = files_.OpenForScan(scratch_.Path("f"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ((*file)->Info()->size_bytes, text.size());
+  alignas(4096) static std::byte memory[4 * 4096];
+  for (const uint64_t offset : {0, 1, 4096, 4097, 8192, 13000}) {
+    for (const size_t shift : {0, 8}) {
+      const auto out = absl::MakeSpan(memory).subspan(
+          shift, std::min(text.size() - offset, sizeof(memory) - shift));
+      const absl::Status status = (*file)->Read(offset, out);
+      ASSERT_TRUE(status.ok()) << status;
+      EXPECT_EQ(std::memcmp(out.data(), text.data() + offset, out.size()), 0)
+          << offset << " " << shift;
+    }
+  }
+  const absl::Status status = (*file)->Read(4096, absl::MakeSpan(memory));
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("ends at byte 13065"));
+}
+
+TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
+  const std::string path = scratch_.Path("f");
+  auto written = files_.Create(path);
+  ASSERT_TRUE((*written)->Append(Bytes(std::string(1 << 20, 'x'))).ok());
+  ASSERT_TRUE((*written)->Sync().ok());  // Only clean pages can be dropped.
+  const auto file = files_.OpenForScan(path);
+  std::vector<std::byte> block(64 << 10);
+  for (uint64_t at = 0; at < 1 << 20; at += block.size()) {
+    ASSERT_TRUE((*file)->Read(at, absl::MakeSpan(block)).ok());
+  }
+  const auto mapped = files_.Map(path, AccessPattern::kRandom);
+  ASSERT_TRUE(mapped.ok()) << mapped.status();
+  std::vector<unsigned char> resident((1 << 20) / 4096);
+  ASSERT_EQ(::mincore(const_cast<std::byte*>((*mapped)->data().data()), 1 << 20,
+                      resident.data()),
+            0);
+  EXPECT_LT(std::count_if(resident.begin(), resident.end(),
+                          [](unsigned char page) { return (page & 1) != 0; }),
+            16);
+}
+
+TEST_F(PosixFileSystemTest, OnlyRegularFilesAreScanned) {
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(files_.OpenForScan(scratch_.path()).status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(files_.OpenForScan(scratch_.Path("none")).status()));
 }
 
 TEST_F(PosixFileSystemTest, InfoTellsSizeAndTime) {

@@ -16,15 +16,19 @@
 #include "engine/job/observer.h"
 #include "engine/job/train_metrics.h"
 #include "engine/metrics/registry.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 #include "engine/store/safetensors.h"
 #include "engine/train/metric.h"
 #include "engine/train/train_step.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::job {
 namespace {
+
+using ::testing::ElementsAre;
 
 // A model small enough to reason about: one weight per feature, moved towards
 // predicting 1 from the mean seed row; its loss depends on the inputs, the
@@ -337,20 +341,25 @@ TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
   }
 }
 
+// Lower errors are better, higher shares are.
 TEST_F(TrainJobTest, PatienceKeepsTheBestEpoch) {
   new_train_step_ = [](const train::TrainOptions&,
                        const train::ModelShape& shape)
       -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
     return std::make_unique<Worsening>(shape);
   };
-  TrainJobOptions options = Options("a");
-  options.data.epochs = 50;
-  options.patience = 3;
-  const auto report = Run(options);
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->epochs.size(), 5u);
-  EXPECT_EQ(report->kept_epoch, 2u);
-  EXPECT_EQ(report->metric, train::Metric::kAccuracy);
+  for (const auto kind :
+       {store::LabelKind::kClasses, store::LabelKind::kMultiLabel,
+        store::LabelKind::kTargets}) {
+    Import({.label_kind = kind});
+    TrainJobOptions options = Options(store::Name(kind));
+    options.data.epochs = 50;
+    options.patience = 3;
+    const auto report = Run(options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->epochs.size(), 5u) << store::Name(kind);
+    EXPECT_EQ(report->kept_epoch, 2u) << store::Name(kind);
+  }
 }
 
 TEST_F(TrainJobTest, DivergenceFailsTheJob) {
@@ -409,6 +418,39 @@ TEST_F(TrainJobTest, DatasetsThatCannotBeTrainedOnSayWhy) {
     manifest.node_types[0].label_width = 0;
   });
   expect_refused(absl::StatusCode::kFailedPrecondition, "has no labels");
+}
+
+TEST_F(TrainJobTest, UnlabeledNodesAreLeftOut) {
+  const auto all = Run(Options("all"));
+  ASSERT_TRUE(all.ok()) << all.status();
+  Import({.unlabeled = 100});
+  observer_ = {};
+  const auto some = Run(Options("some"));
+  ASSERT_TRUE(some.ok()) << some.status();
+  // Of nodes 0 to 99 each part has its share.
+  EXPECT_THAT(observer_.warnings,
+              ElementsAre("60 of 360 training nodes have no label: left out",
+                          "20 of 120 validation nodes have no label: left out",
+                          "20 of 120 test nodes have no label: left out"));
+  EXPECT_EQ(some->epochs[0].training.batches, 5);
+  EXPECT_NE(some->loss_digest, all->loss_digest);
+  Import({.unlabeled = 599});
+  EXPECT_EQ(Run(Options("few")).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(TrainJobTest, EachKindOfLabelsHasItsMetric) {
+  for (const auto kind :
+       {store::LabelKind::kClasses, store::LabelKind::kMultiLabel,
+        store::LabelKind::kTargets}) {
+    Import({.label_kind = kind});
+    const auto report = Run(Options(store::Name(kind)));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->metric, train::MetricFor(kind));
+    EXPECT_EQ(report->epochs[0].metric, train::MetricFor(kind));
+    EXPECT_EQ(shape_.label_kind, kind);
+    EXPECT_EQ(shape_.label_width, 4);
+  }
 }
 
 TEST_F(TrainJobTest, BytesReadAreKnownOnlyAlone) {

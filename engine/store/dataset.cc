@@ -11,9 +11,6 @@
 namespace hearth::store {
 namespace {
 
-// A manifest has about 4 KiB for each node or edge type.
-constexpr uint64_t kMaxManifestBytes = 16 << 20;
-
 class ArrayTopology final : public LoadedTopology {
  public:
   static absl::StatusOr<std::unique_ptr<LoadedTopology>> Make(
@@ -76,16 +73,8 @@ class FolderDataset final : public Dataset {
   const std::string& path() const override { return path_; }
 
   absl::Status CheckUnchanged() const override {
-    for (const NodeTypeEntry& type : manifest_.node_types) {
-      for (const ArrayFile* file : {&type.features, &type.labels, &type.train,
-                                    &type.valid, &type.test}) {
-        if (file->path.empty()) continue;
-        HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, *file));
-      }
-    }
-    for (const EdgeTypeEntry& type : manifest_.edge_types) {
-      HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, type.indptr));
-      HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, type.indices));
+    for (const ArrayFile* file : manifest_.Arrays()) {
+      HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, *file));
     }
     return absl::OkStatus();
   }
@@ -207,7 +196,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(io::FileSystem& files,
   const std::string manifest_path = io::JoinPath(path, Manifest::kFileName);
   HEARTH_ASSIGN_OR_RETURN(
       const std::string text,
-      io::ReadWholeFile(files, manifest_path, kMaxManifestBytes));
+      io::ReadWholeFile(files, manifest_path, Manifest::kMaxFileBytes));
   HEARTH_ASSIGN_OR_RETURN(Manifest manifest,
                           ParseManifest(text, manifest_path));
   auto dataset = std::make_unique<FolderDataset>(files, std::move(path),

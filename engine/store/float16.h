@@ -30,6 +30,36 @@ inline float BFloat16ToFloat(uint16_t bits) {
   return value;
 }
 
+/// The bits of the nearest binary16, ties to even; infinity beyond the largest.
+inline uint16_t FloatToFloat16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000);
+  bits &= 0x7FFFFFFF;
+  if (bits > 0x7F800000) return sign | 0x7E00;   // NaN.
+  if (bits >= 0x477FF000) return sign | 0x7C00;  // 65,520: rounds to infinity.
+  if (bits < 0x38800000) {                       // 2^-14: subnormal.
+    // In 0.5 + |value| the bits of a subnormal are the lowest of the mantissa.
+    float magnitude;
+    std::memcpy(&magnitude, &bits, sizeof(magnitude));
+    magnitude += 0.5f;
+    std::memcpy(&bits, &magnitude, sizeof(bits));
+    return static_cast<uint16_t>(sign | (bits - 0x3F000000));
+  }
+  const uint32_t odd = bits >> 13 & 1;
+  bits += 0xFFF + odd - (uint32_t{127 - 15} << 23);
+  return static_cast<uint16_t>(sign | bits >> 13);
+}
+
+/// The bits of the nearest bfloat16, ties to even.
+inline uint16_t FloatToBFloat16(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  // What is cut off could make an infinity of a NaN.
+  if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_FLOAT16_H_

@@ -46,5 +46,50 @@ TEST(Float16Test, InfinitiesAndNans) {
   }
 }
 
+// What is stored is what was meant, for every value there is.
+TEST(Float16Test, EveryBitPatternComesBack) {
+  for (uint32_t bits = 0; bits <= 0xFFFF; ++bits) {
+    const auto half = static_cast<uint16_t>(bits);
+    const double value = Float16ToDouble(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(
+          Float16ToDouble(FloatToFloat16(static_cast<float>(value)))));
+    } else {
+      ASSERT_EQ(FloatToFloat16(static_cast<float>(value)), half);
+    }
+    const float wide = BFloat16ToFloat(half);
+    if (std::isnan(wide)) {
+      EXPECT_TRUE(std::isnan(BFloat16ToFloat(FloatToBFloat16(wide))));
+    } else {
+      ASSERT_EQ(FloatToBFloat16(wide), half);
+    }
+  }
+}
+
+TEST(Float16Test, RoundsToTheNearestAndTiesToEven) {
+  // Between each two neighbors: their middle, and what is next to it.
+  for (uint16_t bits = 0; bits < 0x7BFF; ++bits) {
+    const auto low = static_cast<float>(Float16ToDouble(bits));
+    const auto high = static_cast<float>(Float16ToDouble(bits + 1));
+    const float middle = (low + high) / 2;
+    const auto above = static_cast<uint16_t>(bits + 1);
+    ASSERT_EQ(FloatToFloat16(std::nextafter(middle, low)), bits);
+    ASSERT_EQ(FloatToFloat16(std::nextafter(middle, high)), above);
+    ASSERT_EQ(FloatToFloat16(middle), bits % 2 == 0 ? bits : above);
+    ASSERT_EQ(FloatToFloat16(-middle), 0x8000 | (bits % 2 == 0 ? bits : above));
+  }
+  EXPECT_EQ(FloatToBFloat16(FromBits(0x3F808000)), 0x3F80);
+  EXPECT_EQ(FloatToBFloat16(FromBits(0x3F818000)), 0x3F82);
+  EXPECT_EQ(FloatToBFloat16(FromBits(0x3F808001)), 0x3F81);
+}
+
+TEST(Float16Test, WhatIsTooLargeIsInfinite) {
+  EXPECT_EQ(FloatToFloat16(65519.0f), 0x7BFF);
+  EXPECT_EQ(FloatToFloat16(65520.0f), 0x7C00);
+  EXPECT_EQ(FloatToFloat16(-1e30f), 0xFC00);
+  EXPECT_EQ(FloatToFloat16(INFINITY), 0x7C00);
+  EXPECT_EQ(FloatToBFloat16(FromBits(0x7F7FFFFF)), 0x7F80);
+}
+
 }  // namespace
 }  // namespace hearth::store

@@ -115,14 +115,21 @@ void ForEachArray(AnyManifest& manifest, Visit visit) {
 
 }  // namespace
 
+std::vector<const ArrayFile*> Manifest::Arrays() const {
+  std::vector<const ArrayFile*> arrays;
+  ForEachArray(*this, [&](const ArrayFile& file) {
+    if (!file.path.empty()) arrays.push_back(&file);
+  });
+  return arrays;
+}
+
 uint64_t Manifest::SizeBytes() const {
   uint64_t size = 0;
-  ForEachArray(*this, [&](const ArrayFile& file) {
-    if (file.path.empty()) return;
-    const uint64_t data_bytes = file.file_size_bytes - file.data_offset;
-    size += NumBlocks(data_bytes, file.crc_block_bytes) * sizeof(uint32_t);
-    if (!file.in_place) size += file.file_size_bytes;
-  });
+  for (const ArrayFile* file : Arrays()) {
+    const uint64_t data_bytes = file->file_size_bytes - file->data_offset;
+    size += NumBlocks(data_bytes, file->crc_block_bytes) * sizeof(uint32_t);
+    if (!file->in_place) size += file->file_size_bytes;
+  }
   return size;
 }
 

@@ -70,6 +70,8 @@ struct Manifest {
   static constexpr int kMajorVersion = 1;
   static constexpr int kMinorVersion = 1;
   static constexpr char kFileName[] = "manifest.json";
+  /// Longer files are refused: there are about 4 KiB for each type.
+  static constexpr uint64_t kMaxFileBytes = 16 << 20;
 
   std::string name;
   /// 16 hexadecimal digits of a hash over the node and edge types and all
@@ -82,6 +84,9 @@ struct Manifest {
   std::vector<EdgeTypeEntry> edge_types;
   /// What the importer did to the source, in order, in words.
   std::vector<std::string> transforms;
+
+  /// All arrays there are, in the order of the types.
+  std::vector<const ArrayFile*> Arrays() const;
 
   /// Bytes of all files in the folder.
   uint64_t SizeBytes() const;

@@ -9,12 +9,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
 #include "engine/io/file_system.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/new_strategy.h"
 #include "engine/strategy/strategy.h"
@@ -123,6 +125,46 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
     ASSERT_EQ(expected.size(), 8u);  // 360 training nodes in batches of 50.
     EXPECT_EQ(Fingerprints(*strategy, MakePass(key)), expected);
   }
+}
+
+TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {
+  for (const auto kind :
+       {store::LabelKind::kMultiLabel, store::LabelKind::kTargets}) {
+    const auto path = hearth::testing::ImportPlantedGraph(
+        {.label_kind = kind}, ::testing::TempDir() + "conformance_" +
+                                  CaseName({GetParam(), 0}) +
+                                  store::Name(kind));
+    ASSERT_TRUE(path.ok()) << path.status();
+    const auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
+    const auto make = [&](const Case& parameters) {
+      return *NewStrategy(parameters.strategy, parameters.pipeline, *dataset,
+                          Clock::Real());
+    };
+    const auto expected =
+        Fingerprints(*make({MemoryOptions{}, {}}), MakePass(0));
+    ASSERT_EQ(expected.size(), 8u);
+    EXPECT_EQ(Fingerprints(*make(GetParam()), MakePass(0)), expected);
+    EXPECT_NE(expected, Fingerprints(*Make(GetParam()), MakePass(0)));
+  }
+}
+
+// A batch's labels are those of its seeds.
+TEST_P(StrategyConformanceTest, LabelsAreThoseOfTheSeeds) {
+  const auto strategy = Make(GetParam());
+  const store::Labels labels = *dataset_->LoadLabels();
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](const train::BatchView& batch) {
+        const auto seeds =
+            absl::MakeConstSpan(batch.sample.input_nodes)
+                .subspan(0, static_cast<size_t>(batch.sample.num_seeds));
+        EXPECT_EQ(batch.labels.classes, labels.Gather(seeds).view().classes);
+        EXPECT_EQ(batch.labels.width, 4);
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_TRUE(status.ok()) << status;
 }
 
 TEST_P(StrategyConformanceTest, EpochKeysGiveDifferentBatches) {

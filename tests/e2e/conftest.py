@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -58,3 +59,17 @@ def daemon(graph_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
     shared.import_graph("planted", graph_folder)
     yield shared
     shared.close()
+
+
+@pytest.fixture
+def pyg_logits(graph):
+    """What PyTorch Geometric computes with an exported model, over all neighbors."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+    sys.path.append(str(Path(__file__).parents[1] / "accuracy"))
+    from pyg_load import load_and_compare
+
+    def compute(folder, nodes):
+        return load_and_compare(folder, {"edge_index": graph.edge_index,
+                                         "node_feat": graph.node_feat, "nodes": nodes}).logits
+    return compute

@@ -203,9 +203,6 @@ def _split(file: str) -> Iterator[Case]:
     yield Case(f"{file}-as-mask", named, replaced(file, np.ones(NUM_NODES, bool)))
     yield Case(f"{file}-in-two-dimensions", named, replaced(file, nodes[None]))
     yield Case(f"{file}-overlaps", "_idx.npy", replaced(file, np.append(nodes, other[0])))
-    unlabeled = GRAPH.node_label.copy()
-    unlabeled[nodes[2]] = -1
-    yield Case(f"{file}-without-label", named, replaced("node_label", unlabeled))
 
 
 def cases() -> list[Case]:

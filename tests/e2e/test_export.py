@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,20 +35,6 @@ def test_only_models_are_exported(daemon, tmp_path):
     for job in ("train-999", imported):
         assert job in daemon.hearth("export", job, "--to", str(tmp_path / "x"), code=1).err
     assert not (tmp_path / "x").exists()
-
-
-@pytest.fixture
-def pyg_logits(graph):
-    """What PyTorch Geometric computes with an exported model, over all neighbors."""
-    pytest.importorskip("torch", reason="torch is not installed")
-    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
-    sys.path.append(str(Path(__file__).parents[1] / "accuracy"))
-    from pyg_load import load_and_compare
-
-    def compute(folder, nodes):
-        return load_and_compare(folder, {"edge_index": graph.edge_index,
-                                         "node_feat": graph.node_feat, "nodes": nodes}).logits
-    return compute
 
 
 def cross_entropy(logits, labels) -> float:

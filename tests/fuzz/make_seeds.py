@@ -94,7 +94,7 @@ def seeds():
         "zip": [zipped(members, zipfile.ZIP_DEFLATED),
                 zipped(members, zipfile.ZIP_STORED),
                 zipped({}, zipfile.ZIP_STORED)] +
-               [p.read_bytes() for p in TESTDATA.glob("graphbolt*.pt")],
+               [p.read_bytes() for p in TESTDATA.glob("*.npz")],
         "pickle": list(pickles()),
         "torch": [p.read_bytes() for p in sorted(TESTDATA.glob("*.pt*"))],
         "delimited": [b"\x0a" + text, b"\x02" + text.replace(b",", b" "),

@@ -20,6 +20,7 @@
 #include "engine/store/import/csc_copy.h"
 #include "engine/store/import/feature_import.h"
 #include "engine/store/import/label_import.h"
+#include "engine/store/import/split_import.h"
 
 // Protocol:
 // 1. Remove a leftover `destination`.tmp.
@@ -116,20 +117,22 @@ class GraphWriter {
   }
 
   absl::Status WriteLabelsAndSplit(SourceNodes& nodes, NodeTypeEntry& entry) {
-    uint64_t elements = nodes.labels == nullptr ? 0 : nodes.num_nodes;
+    uint64_t elements = 0;
+    if (nodes.labels != nullptr) {
+      elements = static_cast<uint64_t>(nodes.labels->header().NumElements());
+    }
     for (const auto& part : nodes.split) {
       if (part == nullptr) continue;
       elements += static_cast<uint64_t>(part->header().shape[0]);
     }
     context_.Begin("labels", elements * sizeof(int64_t));
-    ImportedLabels labels;
     if (nodes.labels != nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(labels,
-                              ImportLabels(context_, *nodes.labels, place_));
-      entry.label_width = labels.num_classes;
+      HEARTH_ASSIGN_OR_RETURN(
+          ImportedLabels labels,
+          ImportLabels(context_, *nodes.labels, nodes.label_kind, place_));
+      entry.label_kind = labels.kind;
+      entry.label_width = labels.width;
       entry.labels = Take(std::move(labels.array));
-    } else {
-      labels.labeled.resize(static_cast<size_t>(nodes.num_nodes));
     }
     const std::array<std::pair<ArrayFile*, const char*>, 3> parts = {
         {{&entry.train, "train"},
@@ -140,7 +143,7 @@ class GraphWriter {
       if (nodes.split[i] == nullptr) continue;
       HEARTH_ASSIGN_OR_RETURN(
           SplitPart part,
-          ReadSplitPart(context_, *nodes.split[i], labels.labeled, done));
+          ReadSplitPart(context_, *nodes.split[i], nodes.num_nodes, done));
       HEARTH_ASSIGN_OR_RETURN(
           FinishedArray array,
           WriteSplitPart(context_, part, place_, parts[i].second));
@@ -279,6 +282,9 @@ class GraphImport {
   absl::StatusOr<ImportResult> Import(OpenSource open) {
     HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, open(context_));
     HEARTH_RETURN_IF_ERROR(graph.CheckTypes(options_.source));
+    for (SourceNodes& nodes : graph.nodes) {
+      if (options_.label_kind) nodes.label_kind = options_.label_kind;
+    }
     HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(options_.in_place));
     HEARTH_RETURN_IF_ERROR(CheckMemory(graph));
     HEARTH_RETURN_IF_ERROR(context_.CheckSpace(
@@ -294,13 +300,13 @@ class GraphImport {
     return result;
   }
 
-  /// Four sets of nodes are held for labels and split, one type at a time.
+  /// Three sets of nodes are held for a split, one type at a time.
   absl::Status CheckMemory(const SourceGraph& graph) const {
     int64_t num_nodes = 0;
     for (const SourceNodes& nodes : graph.nodes) {
       num_nodes = std::max(num_nodes, nodes.num_nodes);
     }
-    const uint64_t needed = static_cast<uint64_t>(num_nodes) / 2;
+    const uint64_t needed = static_cast<uint64_t>(num_nodes) / 8 * 3;
     const uint64_t available = options_.memory_limit_bytes / 2;
     if (needed <= available) return absl::OkStatus();
     return absl::ResourceExhaustedError(absl::StrCat(

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STORE_IMPORT_IMPORT_GRAPH_H_
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/import/import_context.h"
 #include "engine/store/import/source_graph.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 
 namespace hearth::store {
@@ -24,6 +26,9 @@ struct ImportOptions {
   std::string destination;
   /// Registers features where they lie instead of copying them.
   bool in_place = false;
+  /// What the labels are, where there are any; nullopt = as the layout says,
+  /// or told from their shape.
+  std::optional<LabelKind> label_kind = std::nullopt;
   /// Upper bound for the import's own buffers; at least 1 MiB. More makes
   /// sorting the edges of a graph that does not fit quicker.
   uint64_t memory_limit_bytes = 1 << 30;

@@ -2,62 +2,55 @@
 #define HEARTH_ENGINE_STORE_IMPORT_LABEL_IMPORT_H_
 
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/import/import_context.h"
+#include "engine/store/label_kind.h"
 
 namespace hearth::store {
 
-/// A set of nodes, one bit each.
-using NodeSet = std::vector<bool>;
-
-/// More are taken for a mistake.
+/// More classes, labels or targets are taken for a mistake.
 inline constexpr int64_t kMaxClasses = 10'000'000;
+inline constexpr int64_t kMaxLabelColumns = 1 << 20;
 
-/// That `labels` is an integer or float array of shape (N,) or (N, 1).
-absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes);
+/// What an array holds: `wanted`, or told from its shape: classes in one
+/// column, multi-label in several.
+LabelKind KindOfLabels(const ArrayHeader& header,
+                       std::optional<LabelKind> wanted);
+
+/// That `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
+/// others.
+absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
+                              std::optional<LabelKind> wanted);
+
+/// Bytes of the array that ImportLabels writes. REQUIRES: CheckLabelHeader.
+uint64_t ImportedLabelBytes(const ArrayHeader& header,
+                            std::optional<LabelKind> wanted);
 
 struct ImportedLabels {
   FinishedArray array;
-  int64_t num_classes = 0;
-  NodeSet labeled;
+  LabelKind kind = LabelKind::kClasses;
+  int64_t width = 0;
 };
 
-/// Writes labels as int32: -1, and NaN, mean unlabeled. INVALID_ARGUMENT for
-/// anything else that is not a whole number in 0 .. kMaxClasses - 1, and if
-/// there is no label at all. REQUIRES: CheckLabelHeader.
+/// Writes labels in the format of labels.h. INVALID_ARGUMENT, naming the first
+/// offending element, for what is no label, and if there is none at all:
+///
+/// * kClasses are whole numbers in 0 .. kMaxClasses - 1; -1 and NaN mean
+///   unlabeled;
+/// * of kMultiLabel every element is 0 or 1; a row of NaN is unlabeled;
+/// * kTargets are finite as float32; a row of NaN is unlabeled.
+///
+/// REQUIRES: CheckLabelHeader.
 absl::StatusOr<ImportedLabels> ImportLabels(ImportContext& context,
                                             ArrayReader& labels,
+                                            std::optional<LabelKind> wanted,
                                             const ArrayPlace& place);
-
-/// That `part` is an integer array of shape (K,), 0 < K <= num_nodes.
-absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes);
-
-/// One part of a split, read before.
-struct SplitPart {
-  /// "train_idx.npy".
-  std::string name;
-  NodeSet nodes;
-  bool was_sorted = true;
-};
-
-/// Reads the ids of a part: in range, each once, labeled, and in none of the
-/// `others`. INVALID_ARGUMENT naming the first offending position.
-absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part,
-                                        const NodeSet& labeled,
-                                        const std::vector<SplitPart>& others);
-
-/// Writes the part's nodes as ascending int64 to `what`, such as "train".
-absl::StatusOr<FinishedArray> WriteSplitPart(ImportContext& context,
-                                             const SplitPart& part,
-                                             const ArrayPlace& place,
-                                             absl::string_view what);
 
 }  // namespace hearth::store
 

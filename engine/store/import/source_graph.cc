@@ -12,6 +12,7 @@
 #include "engine/store/import/csc_copy.h"
 #include "engine/store/import/feature_import.h"
 #include "engine/store/import/label_import.h"
+#include "engine/store/import/split_import.h"
 
 namespace hearth::store {
 namespace {
@@ -29,7 +30,8 @@ absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {
     }
   }
   if (nodes.labels != nullptr) {
-    HEARTH_RETURN_IF_ERROR(CheckLabelHeader(*nodes.labels, nodes.num_nodes));
+    HEARTH_RETURN_IF_ERROR(
+        CheckLabelHeader(*nodes.labels, nodes.num_nodes, nodes.label_kind));
   }
   for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;
@@ -49,9 +51,9 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
     if (in_place) bytes -= feature_bytes;
   }
   if (nodes.labels != nullptr) {
-    bytes +=
-        StoredBytes(static_cast<uint64_t>(nodes.num_nodes) * sizeof(int32_t),
-                    kStreamLayout);
+    bytes += StoredBytes(
+        ImportedLabelBytes(nodes.labels->header(), nodes.label_kind),
+        kStreamLayout);
   }
   for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;

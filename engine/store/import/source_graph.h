@@ -4,12 +4,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/store/array_reader.h"
 #include "engine/store/import/edge_source.h"
+#include "engine/store/label_kind.h"
 
 namespace hearth::store {
 
@@ -20,8 +22,10 @@ struct SourceNodes {
   int64_t num_nodes = 0;
   /// [num_nodes, dim] floats.
   std::unique_ptr<ArrayReader> features;
-  /// [num_nodes] or [num_nodes, 1]; see label_import.h.
+  /// [num_nodes] or [num_nodes, columns]; see label_import.h.
   std::unique_ptr<ArrayReader> labels;
+  /// What they are; nullopt = told from their shape.
+  std::optional<LabelKind> label_kind = std::nullopt;
   /// [number of nodes in the part] ids: train, valid, test.
   std::array<std::unique_ptr<ArrayReader>, 3> split;
 };

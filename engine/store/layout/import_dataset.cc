@@ -9,11 +9,12 @@ namespace hearth::store {
 namespace {
 
 absl::StatusOr<SourceGraph> OpenRecognized(ImportContext& context,
-                                           const std::string& source) {
+                                           const std::string& source,
+                                           const LayoutOptions& options) {
   HEARTH_ASSIGN_OR_RETURN(const RecognizedLayout found,
                           RecognizeLayout(context.files(), source));
   HEARTH_ASSIGN_OR_RETURN(SourceGraph graph,
-                          OpenLayout(context, found.layout, source));
+                          OpenLayout(context, found.layout, source, options));
   graph.transforms.insert(
       graph.transforms.begin(),
       absl::StrCat("taken for ", Name(found.layout), ": ", found.reason));
@@ -23,13 +24,15 @@ absl::StatusOr<SourceGraph> OpenRecognized(ImportContext& context,
 }  // namespace
 
 absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
-                                           std::optional<Layout> layout,
+                                           const LayoutChoice& choice,
                                            const ImportOptions& options,
                                            const ImportProgress& progress,
                                            std::stop_token stop) {
   const auto open = [&](ImportContext& context) {
-    return layout.has_value() ? OpenLayout(context, *layout, options.source)
-                              : OpenRecognized(context, options.source);
+    return choice.layout.has_value()
+               ? OpenLayout(context, *choice.layout, options.source,
+                            choice.options)
+               : OpenRecognized(context, options.source, choice.options);
   };
   return ImportGraph(files, options, open, progress, std::move(stop));
 }

@@ -3,19 +3,36 @@
 
 #include <optional>
 #include <stop_token>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 #include "engine/store/import/import_graph.h"
 #include "engine/store/layout/layout.h"
+#include "engine/store/layout/layout_options.h"
 
 namespace hearth::store {
 
-/// Imports the graph at options.source, laid out as `layout`, or as it looks
-/// like; then the manifest's first transform says what it was taken for. See
+/// How the source is laid out, and what there is to say about that.
+struct LayoutChoice {
+  // A layout alone is a choice.
+  LayoutChoice(  // NOLINT(google-explicit-constructor)
+      std::optional<Layout> chosen, LayoutOptions with = {})
+      : layout(chosen), options(std::move(with)) {}
+  LayoutChoice(Layout chosen,  // NOLINT(google-explicit-constructor)
+               LayoutOptions with = {})
+      : layout(chosen), options(std::move(with)) {}
+
+  /// As the source looks like, if it is not told.
+  std::optional<Layout> layout;
+  LayoutOptions options;
+};
+
+/// Imports the graph at options.source, laid out as chosen. If the layout was
+/// recognized, the manifest's first transform says what it was taken for. See
 /// ImportGraph and OpenLayout for errors.
 absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
-                                           std::optional<Layout> layout,
+                                           const LayoutChoice& choice,
                                            const ImportOptions& options,
                                            const ImportProgress& progress,
                                            std::stop_token stop);

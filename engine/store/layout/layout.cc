@@ -1,24 +1,40 @@
 #include "engine/store/layout/layout.h"
 
-#include <array>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/layout/edge_list_layout.h"
+#include "engine/store/layout/mag240m_layout.h"
 #include "engine/store/layout/numpy_layout.h"
+#include "engine/store/layout/ogb_layout.h"
 
 namespace hearth::store {
 namespace {
 
-constexpr std::array<Layout, 1> kLayouts = {Layout::kNumpy};
+constexpr Layout kLayouts[] = {
+    Layout::kEdgeList,
+    Layout::kMag240m,
+    Layout::kNumpy,
+    Layout::kOgb,
+};
+
+/// Whether the layout is a file's, not a folder's.
+bool IsFile(Layout layout) { return layout == Layout::kEdgeList; }
 
 /// Why `source` looks like `layout`; empty if it does not.
 absl::StatusOr<std::string> Recognize(io::FileSystem& files, Layout layout,
                                       const std::string& source) {
   switch (layout) {
+    case Layout::kEdgeList:
+      return RecognizeEdgeList(files, source);
+    case Layout::kMag240m:
+      return RecognizeMag240m(files, source);
     case Layout::kNumpy:
       return RecognizeNumpyFolder(files, source);
+    case Layout::kOgb:
+      return RecognizeOgb(files, source);
   }
   return absl::InternalError("unknown layout");
 }
@@ -26,8 +42,14 @@ absl::StatusOr<std::string> Recognize(io::FileSystem& files, Layout layout,
 /// What to look for.
 absl::string_view Mark(Layout layout) {
   switch (layout) {
+    case Layout::kEdgeList:
+      return "a text file, plain or gzip, of two ids a line";
+    case Layout::kMag240m:
+      return "a folder with meta.pt and processed/paper";
     case Layout::kNumpy:
       return "a folder with node_feat.npy";
+    case Layout::kOgb:
+      return "a folder with raw and split";
   }
   return "";
 }
@@ -36,16 +58,25 @@ absl::string_view Mark(Layout layout) {
 
 absl::string_view Name(Layout layout) {
   switch (layout) {
+    case Layout::kEdgeList:
+      return "edge-list";
+    case Layout::kMag240m:
+      return "mag240m";
     case Layout::kNumpy:
       return "numpy";
+    case Layout::kOgb:
+      return "ogb";
   }
   return "";
 }
 
 absl::StatusOr<RecognizedLayout> RecognizeLayout(io::FileSystem& files,
                                                  const std::string& source) {
+  const absl::StatusOr<io::FileInfo> info = files.Stat(source);
+  const bool is_file = info.ok() && !info->is_directory;
   std::vector<RecognizedLayout> found;
   for (const Layout layout : kLayouts) {
+    if (IsFile(layout) != is_file) continue;
     HEARTH_ASSIGN_OR_RETURN(std::string reason,
                             Recognize(files, layout, source));
     if (!reason.empty()) found.push_back({layout, std::move(reason)});
@@ -69,10 +100,17 @@ absl::StatusOr<RecognizedLayout> RecognizeLayout(io::FileSystem& files,
 }
 
 absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
-                                       const std::string& source) {
+                                       const std::string& source,
+                                       const LayoutOptions& options) {
   switch (layout) {
+    case Layout::kEdgeList:
+      return OpenEdgeList(context, source, options.edge_list);
+    case Layout::kMag240m:
+      return OpenMag240m(context, source);
     case Layout::kNumpy:
       return OpenNumpyFolder(context, source);
+    case Layout::kOgb:
+      return OpenOgb(context, source, options.ogb);
   }
   return absl::InternalError("unknown layout");
 }

@@ -8,6 +8,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/import/import_context.h"
 #include "engine/store/import/source_graph.h"
+#include "engine/store/layout/layout_options.h"
 
 /// The ways in which people lay out graphs on disk. A layout knows which files
 /// there are and what they mean; it checks no values and writes no dataset.
@@ -16,7 +17,10 @@
 namespace hearth::store {
 
 enum class Layout {
-  kNumpy,  // A plain folder of .npy arrays.
+  kEdgeList,  // A text file of edges.
+  kMag240m,   // OGB-LSC's MAG240M.
+  kNumpy,     // A plain folder of .npy arrays.
+  kOgb,       // OGB's node property prediction.
 };
 
 /// "numpy": as in `--format` and in messages.
@@ -37,7 +41,8 @@ absl::StatusOr<RecognizedLayout> RecognizeLayout(io::FileSystem& files,
 /// Opens `source`, which is laid out as `layout`. INVALID_ARGUMENT, or
 /// DATA_LOSS for truncated files, naming the file.
 absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
-                                       const std::string& source);
+                                       const std::string& source,
+                                       const LayoutOptions& options = {});
 
 }  // namespace hearth::store
 

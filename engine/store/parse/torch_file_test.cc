@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 
 // Files in testdata/ were written by torch, numpy and DGL; how, is in
-// make_torch_files.py.
+// make_files.py.
 
 namespace hearth::store {
 namespace {

@@ -1,9 +1,13 @@
 #include "engine/store/parse/zip_archive.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -114,6 +118,30 @@ TEST(ZipArchiveTest, MembersAreFiles) {
   }
 }
 
+TEST(ZipArchiveTest, AMemberMayBeReadByManyThreads) {
+  const std::string words = Words(100'000);
+  for (const bool deflate : {false, true}) {
+    const auto archive =
+        Open(BuildZip({{.name = "x", .contents = words, .deflate = deflate}}));
+    ASSERT_TRUE(archive.ok());
+    const auto file = (*archive)->OpenMember("x");
+    ASSERT_TRUE(file.ok());
+    std::vector<std::thread> readers;
+    std::atomic<int> right = 0;
+    for (size_t reader = 0; reader < 4; ++reader) {
+      readers.emplace_back([&, reader] {
+        for (size_t offset = reader * 1000; offset + 50'000 < words.size();
+             offset += 50'000) {
+          right += Read(**file, offset, 50'000).value_or("") ==
+                   words.substr(offset, 50'000);
+        }
+      });
+    }
+    for (std::thread& reader : readers) reader.join();
+    EXPECT_EQ(right, static_cast<int>(4 * (words.size() / 50'000)));
+  }
+}
+
 TEST(ZipArchiveTest, StoredMembersLieInTheArchive) {
   const std::string bytes = BuildZip(
       {{.name = "a", .contents = "1"}, {.name = "b", .contents = "23"}});
@@ -138,6 +166,27 @@ TEST(ZipArchiveTest, AMemberMayBeAnNpyFile) {
     EXPECT_EQ(header->shape, (std::vector<int64_t>{1000, 2}));
     EXPECT_EQ(Read(**file, header->data_offset, 8000).value(),
               std::string(8000, 'x'));
+  }
+}
+
+TEST(ZipArchiveTest, ReadsWhatNumpyWrote) {
+  auto npz = io::FileSystem::Posix().OpenForRead(
+      "engine/store/parse/testdata/arrays.npz");
+  ASSERT_TRUE(npz.ok()) << npz.status();
+  const auto archive = ZipArchive::Open(*std::move(npz));
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  ASSERT_EQ((*archive)->members().size(), 2u);
+  const auto file = (*archive)->OpenMember("edge_index.npy");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto header = ReadNpyHeader(**file);
+  ASSERT_TRUE(header.ok()) << header.status();
+  EXPECT_EQ(header->shape, (std::vector<int64_t>{2, 1000}));
+  const auto data = Read(**file, header->data_offset, 16'000);
+  ASSERT_TRUE(data.ok()) << data.status();
+  for (int64_t i = 0; i < 2000; ++i) {
+    int64_t value;
+    std::memcpy(&value, data->data() + 8 * i, sizeof(value));
+    ASSERT_EQ(value, i);
   }
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the .pt files beside it: `make_torch_files.py` with torch 2.11 and
-numpy 2.4; `make_torch_files.py graphbolt` with torch 2.1.2, numpy 1.26 and
+"""Writes the files beside it: `make_files.py` with torch 2.11 and
+numpy 2.4; `make_files.py graphbolt` with torch 2.1.2, numpy 1.26 and
 dgl 2.1.0.
 """
 
@@ -63,6 +63,9 @@ def main():
     torch.save(values(), FOLDER / "values_protocol5.pt", pickle_protocol=5)
     torch.save(values(), FOLDER / "values_old.pth",
                _use_new_zipfile_serialization=False)
+    np.savez_compressed(FOLDER / "arrays.npz",
+                        edge_index=np.arange(2000).reshape(2, 1000),
+                        node_feat=np.ones((3, 4), np.float16))
     torch.save({"path": pathlib.PurePosixPath("/tmp")},
                FOLDER / "foreign_class.pt")
 

@@ -1,0 +1,17 @@
+#ifndef HEARTH_ENGINE_STORE_IMPORT_EDGE_ADAPTORS_H_
+#define HEARTH_ENGINE_STORE_IMPORT_EDGE_ADAPTORS_H_
+
+#include <memory>
+
+#include "engine/store/import/edge_source.h"
+
+namespace hearth::store {
+
+/// Each edge, and right after it the same edge reversed: edges 2i and 2i + 1
+/// stand for edge i. REQUIRES: both ends are nodes of one type.
+std::unique_ptr<EdgeSource> NewEdgesWithReverse(
+    std::unique_ptr<EdgeSource> edges);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_IMPORT_EDGE_ADAPTORS_H_
