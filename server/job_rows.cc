@@ -50,7 +50,7 @@ constexpr char kSelectJob[] =
 /// "train", "export-dataset": the kind's name in the contract.
 std::string KindOf(const v1::JobSpec& spec) {
   const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
-      spec, *spec.GetDescriptor()->oneof_decl(0));
+      spec, spec.GetDescriptor()->oneof_decl(0));
   if (kind == nullptr) return "job";
   return absl::StrReplaceAll(kind->name(), {{"_", "-"}});
 }

@@ -17,7 +17,7 @@ std::string StateWord(v1::JobState state) {
 
 std::string KindWord(const v1::JobSpec& spec) {
   const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
-      spec, *spec.GetDescriptor()->oneof_decl(0));
+      spec, spec.GetDescriptor()->oneof_decl(0));
   if (kind == nullptr) return "unknown";
   return absl::StrReplaceAll(kind->name(), {{"_", "-"}});
 }
