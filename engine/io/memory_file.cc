@@ -52,6 +52,10 @@ class MemoryFileSystem final : public FileSystem {
       const std::string& path) override {
     return NewMemoryFile(contents_, path);
   }
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
+      const std::string& path) override {
+    return OpenForRead(path);
+  }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) override {
     return Unimplemented();

@@ -9,8 +9,9 @@
 
 namespace hearth::io {
 
-/// A file whose bytes are `contents`, for tests and fuzzers of what reads
-/// foreign formats. Thread-safe, as every ReadableFile.
+/// A file whose bytes are `contents`: for arrays that lie within something else
+/// that was read, and for tests and fuzzers of what reads foreign formats.
+/// Thread-safe, as every ReadableFile.
 std::unique_ptr<ReadableFile> NewMemoryFile(std::string contents,
                                             std::string path = "memory");
 

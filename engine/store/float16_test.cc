@@ -29,6 +29,19 @@ TEST(Float16Test, EveryFiniteBitPattern) {
   }
 }
 
+TEST(Float16Test, AsFloatsTheyAreTheSame) {
+  for (uint32_t bits = 0; bits <= 0xFFFF; ++bits) {
+    const float value = Float16ToFloat(static_cast<uint16_t>(bits));
+    const double expected = Float16ToDouble(static_cast<uint16_t>(bits));
+    if (std::isnan(expected)) {
+      ASSERT_TRUE(std::isnan(value)) << bits;
+      continue;
+    }
+    ASSERT_EQ(value, expected) << bits;
+    ASSERT_EQ(std::signbit(value), std::signbit(expected)) << bits;
+  }
+}
+
 TEST(Float16Test, KnownValues) {
   EXPECT_EQ(Float16ToDouble(0x3C00), 1.0);
   EXPECT_EQ(Float16ToDouble(0xC000), -2.0);

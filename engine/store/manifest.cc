@@ -1,13 +1,9 @@
 #include "engine/store/manifest.h"
 
-#include <cstddef>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "engine/base/crc32c.h"
 #include "engine/base/sha256.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/manifest_text.h"
+#include "engine/store/sealed_json.h"
 #include "nlohmann/json.hpp"
 
 namespace hearth::store {
@@ -150,12 +146,7 @@ std::string Fingerprint(const Manifest& manifest,
 }
 
 std::string SerializeManifest(const Manifest& manifest) {
-  std::string text = Dump(ToJson(manifest));
-  text.resize(text.size() - 2);  // The closing "\n}" comes after the checksum.
-  const uint32_t crc = Crc32c(absl::MakeConstSpan(
-      reinterpret_cast<const std::byte*>(text.data()), text.size()));
-  absl::StrAppend(&text, absl::StrFormat(kManifestTrailerFormat, crc));
-  return text;
+  return SealJson(ToJson(manifest));
 }
 
 }  // namespace hearth::store

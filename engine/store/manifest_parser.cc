@@ -1,17 +1,15 @@
 #include <algorithm>
-#include <cstddef>
 #include <set>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
 #include "engine/store/manifest_text.h"
+#include "engine/store/sealed_json.h"
 #include "engine/store/shape.h"
 #include "engine/store/strict_json.h"
 #include "nlohmann/json.hpp"
@@ -264,18 +262,8 @@ absl::Status CheckVersion(JsonFields& fields) {
   return absl::OkStatus();
 }
 
-bool HasValidTrailer(absl::string_view text) {
-  const size_t size = absl::StrFormat(kManifestTrailerFormat, 0u).size();
-  if (text.size() < size) return false;
-  const absl::string_view body = text.substr(0, text.size() - size);
-  const uint32_t crc = Crc32c(absl::MakeConstSpan(
-      reinterpret_cast<const std::byte*>(body.data()), body.size()));
-  return text.substr(body.size()) ==
-         absl::StrFormat(kManifestTrailerFormat, crc);
-}
-
 absl::StatusOr<Manifest> ParseVerified(absl::string_view text) {
-  HEARTH_ASSIGN_OR_RETURN(const nlohmann::json json, ParseStrictJson(text));
+  HEARTH_ASSIGN_OR_RETURN(const nlohmann::json json, OpenSealedJson(text));
   JsonFields fields(json, "manifest");
   HEARTH_RETURN_IF_ERROR(CheckVersion(fields));
   Manifest manifest = ParseFields(fields);
@@ -287,10 +275,6 @@ absl::StatusOr<Manifest> ParseVerified(absl::string_view text) {
 
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text,
                                        const std::string& path) {
-  if (!HasValidTrailer(text)) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": is damaged (its checksum does not match)"));
-  }
   absl::StatusOr<Manifest> manifest = ParseVerified(text);
   if (manifest.ok()) return manifest;
   const absl::StatusCode code = absl::IsInvalidArgument(manifest.status())

@@ -12,10 +12,6 @@ inline constexpr char kManifestFormat[] = "hearth-dataset";
 /// of version 1.0, which know no others.
 inline constexpr char kLabelKindsFeature[] = "label_kinds";
 
-/// The file's end: the CRC32C of all bytes before it. The whole is JSON.
-inline constexpr char kManifestTrailerFormat[] =
-    ",\n  \"crc32c\": \"%08x\"\n}\n";
-
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_MANIFEST_TEXT_H_

@@ -125,6 +125,14 @@ uint64_t JsonFields::Uint(const char* key, uint64_t max) {
   return 0;
 }
 
+double JsonFields::Double(const char* key) {
+  const json* field = Find(key);
+  if (field == nullptr) return 0;
+  if (field->is_number()) return field->get<double>();
+  Fail(key, "is not a number");
+  return 0;
+}
+
 bool JsonFields::Bool(const char* key) {
   const json* field = Find(key);
   if (field == nullptr) return false;

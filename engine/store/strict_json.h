@@ -31,6 +31,8 @@ class JsonFields {
 
   int64_t Int(const char* key, int64_t min, int64_t max);
   uint64_t Uint(const char* key, uint64_t max);
+  /// Any number. (JSON has none that is not finite.)
+  double Double(const char* key);
   bool Bool(const char* key);
   std::string String(const char* key);
   std::vector<int64_t> NonNegativeInts(const char* key);

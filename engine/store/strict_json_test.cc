@@ -121,6 +121,20 @@ TEST_F(JsonFieldsTest, ListsHaveOneType) {
   }
 }
 
+TEST(JsonDoublesTest, AnyNumberIsOne) {
+  const nlohmann::json json = *ParseStrictJson(
+      R"({"half": -0.5, "whole": 3, "text": "1.5", "nothing": null})");
+  JsonFields fields(json, "top");
+  EXPECT_EQ(fields.Double("half"), -0.5);
+  EXPECT_EQ(fields.Double("whole"), 3.0);
+  EXPECT_TRUE(fields.status().ok()) << fields.status();
+  for (const char* key : {"text", "nothing", "absent"}) {
+    JsonFields wrong(json, "top");
+    EXPECT_EQ(wrong.Double(key), 0);
+    EXPECT_FALSE(wrong.status().ok()) << key;
+  }
+}
+
 TEST_F(JsonFieldsTest, ErrorsWithinAreTheWholes) {
   fields_.Objects("list");
   EXPECT_EQ(Message(), "top.list[1] is not a JSON object");

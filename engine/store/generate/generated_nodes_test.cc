@@ -99,11 +99,12 @@ class GeneratedSplitTest : public testing::Test {
  protected:
   absl::StatusOr<std::array<std::unique_ptr<ComputedItems>, 3>> Split(
       const GenerateOptions& options) {
-    ImportContext context(io::FileSystem::Posix(), 1 << 20, "unused", nullptr,
+    ImportContext context(io::FileSystem::Posix(), 1 << 20, "unused", progress_,
                           stop_.get_token());
     return NewGeneratedSplit(context, options);
   }
 
+  ImportProgress progress_;
   std::stop_source stop_;
 };
 

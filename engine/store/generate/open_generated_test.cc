@@ -12,6 +12,7 @@
 #include "engine/io/scratch_directory.h"
 #include "engine/store/dataset.h"
 #include "engine/store/import/import_graph.h"
+#include "engine/store/labels.h"
 #include "engine/store/residency.h"
 #include "engine/store/topology.h"
 #include "gmock/gmock.h"
@@ -73,7 +74,7 @@ TEST_F(OpenGeneratedTest, BecomesADataset) {
     EXPECT_EQ(manifest.edge_types[0].num_edges, 400'000);
     const NodeTypeEntry& nodes = manifest.node_types[0];
     EXPECT_EQ(nodes.num_nodes, 20'000);
-    EXPECT_EQ(nodes.num_classes, 16);
+    EXPECT_EQ(nodes.label_width, 16);
     EXPECT_EQ(nodes.features.dtype, dtype);
     EXPECT_EQ(nodes.features.shape, (std::vector<int64_t>{20'000, 64}));
     const auto split = (*dataset)->LoadSplit();
@@ -134,7 +135,8 @@ class Learner {
     dataset_ = Dataset::Open(files, folder).value();
     features_ = dataset_->LoadFeatures(Residency::kMemory).value();
     topology_ = dataset_->LoadTopology(Residency::kMemory).value();
-    labels_ = dataset_->LoadLabels().value();
+    const Labels labels = dataset_->LoadLabels().value();
+    labels_.assign(labels.view().classes.begin(), labels.view().classes.end());
     split_ = dataset_->LoadSplit().value();
     dim_ = static_cast<size_t>(features_->dim());
   }

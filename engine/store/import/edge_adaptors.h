@@ -3,6 +3,8 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
+#include "engine/store/array_reader.h"
 #include "engine/store/import/edge_source.h"
 
 namespace hearth::store {
@@ -11,6 +13,15 @@ namespace hearth::store {
 /// stand for edge i. REQUIRES: both ends are nodes of one type.
 std::unique_ptr<EdgeSource> NewEdgesWithReverse(
     std::unique_ptr<EdgeSource> edges);
+
+/// The edges of a topology in CSC, destination after destination, to be read
+/// from the first to the last, each time. INVALID_ARGUMENT, here or when they
+/// are read, if indptr does not begin with 0, descends, or does not end with
+/// the number of edges, and for ids out of range, naming the position.
+/// REQUIRES: CheckCscHeaders.
+absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
+    std::unique_ptr<ArrayReader> indptr, std::unique_ptr<ArrayReader> indices,
+    const EdgeEnds& ends);
 
 }  // namespace hearth::store
 

@@ -16,8 +16,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 #include "engine/store/array_writer.h"
-#include "engine/store/import/csc_builder.h"
-#include "engine/store/import/csc_copy.h"
+#include "engine/store/import/csc_arrays.h"
+#include "engine/store/import/edge_import.h"
 #include "engine/store/import/feature_import.h"
 #include "engine/store/import/label_import.h"
 #include "engine/store/import/split_import.h"
@@ -160,15 +160,11 @@ class GraphWriter {
     entry.source_type = edges.source_type;
     entry.destination_type = edges.destination_type;
     place_ = NewPlace(edges.type);
-    CscArrays arrays;
-    if (edges.edges != nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(arrays,
-                              BuildCsc(context_, *edges.edges, ends, place_));
-      Record(absl::StrCat(edges.type, ": sorted by destination"));
-    } else {
-      HEARTH_ASSIGN_OR_RETURN(arrays, CopyCsc(context_, *edges.indptr,
-                                              *edges.indices, ends, place_));
-    }
+    HEARTH_ASSIGN_OR_RETURN(
+        ImportedEdges imported,
+        ImportEdges(context_, edges, ends, options_.edges, place_));
+    for (std::string& done : imported.transforms) Record(std::move(done));
+    CscArrays& arrays = imported.arrays;
     entry.num_edges = arrays.indices.file.shape[0];
     entry.indptr = Take(std::move(arrays.indptr));
     entry.indices = Take(std::move(arrays.indices));
@@ -286,9 +282,12 @@ class GraphImport {
       if (options_.label_kind) nodes.label_kind = options_.label_kind;
     }
     HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(options_.in_place));
+    HEARTH_RETURN_IF_ERROR(
+        PrepareEdges(graph, options_.edges, options_.source));
     HEARTH_RETURN_IF_ERROR(CheckMemory(graph));
-    HEARTH_RETURN_IF_ERROR(context_.CheckSpace(
-        graph.BytesToImport(options_.in_place), "the import"));
+    uint64_t bytes = graph.BytesToImport(options_.in_place);
+    if (options_.edges.ChangesLists()) bytes += BytesOfTransforms(graph);
+    HEARTH_RETURN_IF_ERROR(context_.CheckSpace(bytes, "the import"));
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
     GraphWriter writer(context_, options_, folder_);
     HEARTH_ASSIGN_OR_RETURN(ImportResult result,
@@ -313,6 +312,14 @@ class GraphImport {
         options_.source, ": checking the split of ", num_nodes, " nodes needs ",
         FormatByteSize(needed), ", the import's memory limit leaves ",
         FormatByteSize(available)));
+  }
+
+  /// Of the sorted edges before their lists change, and of self loops.
+  static uint64_t BytesOfTransforms(const SourceGraph& graph) {
+    int64_t numbers = 0;
+    for (const SourceNodes& nodes : graph.nodes) numbers += 2 * nodes.num_nodes;
+    for (const SourceEdges& edges : graph.edges) numbers += edges.num_edges();
+    return static_cast<uint64_t>(numbers) * sizeof(int64_t);
   }
 
   absl::Status WriteManifest(const std::vector<std::string>& checksums,

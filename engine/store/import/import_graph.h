@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
+#include "engine/store/import/edge_transforms.h"
 #include "engine/store/import/import_context.h"
 #include "engine/store/import/source_graph.h"
 #include "engine/store/label_kind.h"
@@ -29,6 +30,8 @@ struct ImportOptions {
   /// What the labels are, where there are any; nullopt = as the layout says,
   /// or told from their shape.
   std::optional<LabelKind> label_kind = std::nullopt;
+  /// What is done to edges between nodes of one type.
+  EdgeTransforms edges = {};
   /// Upper bound for the import's own buffers; at least 1 MiB. More makes
   /// sorting the edges of a graph that does not fit quicker.
   uint64_t memory_limit_bytes = 1 << 30;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
 #include "engine/base/crc32c.h"
@@ -15,6 +16,7 @@
 #include "engine/store/array_loader.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/inspect/damage_list.h"
+#include "engine/store/inspect/statistics.h"
 #include "engine/store/manifest.h"
 
 // An array is read in chunks of whole blocks by two threads, so that the disk
@@ -199,11 +201,9 @@ class Verification {
     for (const ArrayFile* array : dataset_.manifest().Arrays()) {
       total_ += array->file_size_bytes + ChecksumBytes(*array);
     }
-    absl::Status manifest = CheckManifest();
-    if (absl::IsDataLoss(manifest) || absl::IsUnavailable(manifest)) {
-      manifest = CheckManifest();
-    }
-    HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(manifest));
+    HEARTH_RETURN_IF_ERROR(CheckTwice([this] { return CheckManifest(); }));
+    HEARTH_RETURN_IF_ERROR(CheckTwice(
+        [this] { return LoadStatistics(files_, dataset_.path()).status(); }));
     for (const ArrayFile* array : dataset_.manifest().Arrays()) {
       HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckArray(*array)));
       ++result_.files;
@@ -213,6 +213,15 @@ class Verification {
   }
 
  private:
+  /// Records damage that is there at the second attempt, too.
+  absl::Status CheckTwice(absl::FunctionRef<absl::Status()> check) {
+    absl::Status status = check();
+    if (absl::IsDataLoss(status) || absl::IsUnavailable(status)) {
+      status = check();
+    }
+    return damage_.AddIfDamage(status);
+  }
+
   absl::Status CheckManifest() {
     const std::string path = io::JoinPath(dataset_.path(), Manifest::kFileName);
     HEARTH_ASSIGN_OR_RETURN(

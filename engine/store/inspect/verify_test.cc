@@ -12,6 +12,7 @@
 #include "engine/store/dataset.h"
 #include "engine/store/inspect/flipping_file_system.h"
 #include "engine/store/inspect/small_graphs.h"
+#include "engine/store/inspect/statistics.h"
 #include "engine/store/layout/import_dataset.h"
 #include "engine/store/manifest.h"
 #include "engine/store/numpy_folder.h"
@@ -155,6 +156,23 @@ TEST_F(VerifyTest, FindsEveryFlippedByteOfFeaturesInPlace) {
     ASSERT_THAT(std::string(status.message()),
                 HasSubstr(byte < 128 ? "node_feat.npy: the header"
                                      : "node_feat.npy: block 0 (bytes 128 "));
+  }
+}
+
+TEST_F(VerifyTest, FindsEveryFlippedByteOfStatistics) {
+  Import();
+  const std::string path = File(DatasetStatistics::kFileName);
+  const std::string text = SerializeStatistics({});
+  ASSERT_TRUE(io::WriteFileAtomically(posix_, path, text).ok());
+  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  EXPECT_TRUE(VerifyDataset(posix_, *dataset, nullptr, {}).ok());
+  FlippingFileSystem files;
+  for (uint64_t byte = 0; byte < text.size(); ++byte) {
+    files.Flip(path, byte);
+    const absl::Status status =
+        VerifyDataset(files, *dataset, nullptr, {}).status();
+    ASSERT_TRUE(absl::IsDataLoss(status)) << byte << status;
+    ASSERT_THAT(std::string(status.message()), HasSubstr(path));
   }
 }
 

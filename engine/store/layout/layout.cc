@@ -5,7 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/layout/diskgnn_layout.h"
 #include "engine/store/layout/edge_list_layout.h"
+#include "engine/store/layout/ginex_layout.h"
+#include "engine/store/layout/graphbolt_layout.h"
+#include "engine/store/layout/igb_layout.h"
 #include "engine/store/layout/mag240m_layout.h"
 #include "engine/store/layout/numpy_layout.h"
 #include "engine/store/layout/ogb_layout.h"
@@ -14,10 +18,8 @@ namespace hearth::store {
 namespace {
 
 constexpr Layout kLayouts[] = {
-    Layout::kEdgeList,
-    Layout::kMag240m,
-    Layout::kNumpy,
-    Layout::kOgb,
+    Layout::kDiskGnn, Layout::kEdgeList, Layout::kGinex, Layout::kGraphBolt,
+    Layout::kIgb,     Layout::kMag240m,  Layout::kNumpy, Layout::kOgb,
 };
 
 /// Whether the layout is a file's, not a folder's.
@@ -27,8 +29,16 @@ bool IsFile(Layout layout) { return layout == Layout::kEdgeList; }
 absl::StatusOr<std::string> Recognize(io::FileSystem& files, Layout layout,
                                       const std::string& source) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return RecognizeDiskGnn(files, source);
     case Layout::kEdgeList:
       return RecognizeEdgeList(files, source);
+    case Layout::kGinex:
+      return RecognizeGinex(files, source);
+    case Layout::kGraphBolt:
+      return RecognizeGraphBolt(files, source);
+    case Layout::kIgb:
+      return RecognizeIgb(files, source);
     case Layout::kMag240m:
       return RecognizeMag240m(files, source);
     case Layout::kNumpy:
@@ -42,8 +52,16 @@ absl::StatusOr<std::string> Recognize(io::FileSystem& files, Layout layout,
 /// What to look for.
 absl::string_view Mark(Layout layout) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return "a folder with features.bin and conf.json";
     case Layout::kEdgeList:
       return "a text file, plain or gzip, of two ids a line";
+    case Layout::kGinex:
+      return "a folder with indptr.dat and indices.dat";
+    case Layout::kGraphBolt:
+      return "a folder with metadata.yaml";
+    case Layout::kIgb:
+      return "a folder with processed/paper";
     case Layout::kMag240m:
       return "a folder with meta.pt and processed/paper";
     case Layout::kNumpy:
@@ -58,8 +76,16 @@ absl::string_view Mark(Layout layout) {
 
 absl::string_view Name(Layout layout) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return "diskgnn";
     case Layout::kEdgeList:
       return "edge-list";
+    case Layout::kGinex:
+      return "ginex";
+    case Layout::kGraphBolt:
+      return "graphbolt";
+    case Layout::kIgb:
+      return "igb";
     case Layout::kMag240m:
       return "mag240m";
     case Layout::kNumpy:
@@ -103,8 +129,16 @@ absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
                                        const std::string& source,
                                        const LayoutOptions& options) {
   switch (layout) {
+    case Layout::kDiskGnn:
+      return OpenDiskGnn(context, source);
     case Layout::kEdgeList:
       return OpenEdgeList(context, source, options.edge_list);
+    case Layout::kGinex:
+      return OpenGinex(context, source);
+    case Layout::kGraphBolt:
+      return OpenGraphBolt(context, source);
+    case Layout::kIgb:
+      return OpenIgb(context, source, options.igb);
     case Layout::kMag240m:
       return OpenMag240m(context, source);
     case Layout::kNumpy:

@@ -17,10 +17,14 @@
 namespace hearth::store {
 
 enum class Layout {
-  kEdgeList,  // A text file of edges.
-  kMag240m,   // OGB-LSC's MAG240M.
-  kNumpy,     // A plain folder of .npy arrays.
-  kOgb,       // OGB's node property prediction.
+  kDiskGnn,    // Files that DiskGNN reads.
+  kEdgeList,   // A text file of edges.
+  kGinex,      // Files that Ginex and GNNDrive read.
+  kGraphBolt,  // A GraphBolt OnDiskDataset, raw or preprocessed.
+  kIgb,        // IGB or IGBH: processed/.
+  kMag240m,    // OGB-LSC's MAG240M.
+  kNumpy,      // A plain folder of .npy arrays.
+  kOgb,        // OGB's node property prediction.
 };
 
 /// "numpy": as in `--format` and in messages.

@@ -292,6 +292,14 @@ INSTANTIATE_TEST_SUITE_P(
         LabelFile{"<f8", "(6,)", Raw<double>({0, 1, 2, 0, 1, NAN})},
         LabelFile{"<f8", "(6,)", Raw<double>({0, 1, 2, 0, 1, -1})}));
 
+TEST_F(NumpyLayoutTest, NodesWithoutALabelStayInTheSplit) {
+  folder_.Write(
+      "train_idx.npy",
+      {.descr = "<i8", .shape = "(2,)", .data = Raw<int64_t>({5, 0})});
+  const auto split = *ImportAndOpen()->LoadSplit();
+  EXPECT_THAT(split.train, ElementsAre(0, 5));
+}
+
 TEST_F(NumpyLayoutTest, ReadsEveryVersionOfTheFormat) {
   for (const char version : {2, 3}) {
     folder_.Write("node_feat.npy", {.shape = "(6L, 3L)",

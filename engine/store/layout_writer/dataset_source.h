@@ -1,0 +1,19 @@
+#ifndef HEARTH_ENGINE_STORE_LAYOUT_WRITER_DATASET_SOURCE_H_
+#define HEARTH_ENGINE_STORE_LAYOUT_WRITER_DATASET_SOURCE_H_
+
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dataset.h"
+#include "engine/store/import/source_graph.h"
+
+namespace hearth::store {
+
+/// A dataset's own arrays as a source, of all its types, to be written in
+/// another layout. What is read is not compared with the checksums: verify the
+/// dataset first. FAILED_PRECONDITION if a file has changed since the import.
+absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
+                                                const Dataset& dataset);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_LAYOUT_WRITER_DATASET_SOURCE_H_

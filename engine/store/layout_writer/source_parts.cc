@@ -1,0 +1,41 @@
+#include "engine/store/layout_writer/source_parts.h"
+
+#include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr std::array<absl::string_view, 3> kPartNames = {
+    "training nodes", "validation nodes", "test nodes"};
+
+}  // namespace
+
+absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
+                        const NeededParts& needed) {
+  HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
+  HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
+  if (!needed.one_type) return absl::OkStatus();
+  if (graph.nodes.size() != 1 || graph.edges.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph has ", graph.nodes.size(), " node and ", graph.edges.size(),
+        " edge types; the layout ", layout, " has one of each"));
+  }
+  const SourceNodes& nodes = graph.nodes[0];
+  const auto missing = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph has no ", what, "; the layout ", layout, " needs them"));
+  };
+  if (needed.features && nodes.features == nullptr) return missing("features");
+  if (!needed.labels_and_split) return absl::OkStatus();
+  if (nodes.labels == nullptr) return missing("labels");
+  for (size_t i = 0; i < kPartNames.size(); ++i) {
+    if (nodes.split[i] == nullptr) return missing(kPartNames[i]);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::store

@@ -1,0 +1,24 @@
+#ifndef HEARTH_ENGINE_STORE_LAYOUT_WRITER_SOURCE_PARTS_H_
+#define HEARTH_ENGINE_STORE_LAYOUT_WRITER_SOURCE_PARTS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "engine/store/import/source_graph.h"
+
+namespace hearth::store {
+
+/// What a layout cannot do without.
+struct NeededParts {
+  bool one_type = true;
+  bool features = true;
+  bool labels_and_split = true;
+};
+
+/// INVALID_ARGUMENT, naming the layout and what the graph lacks; and as
+/// CheckTypes and CheckHeaders.
+absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
+                        const NeededParts& needed = {});
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_STORE_LAYOUT_WRITER_SOURCE_PARTS_H_
