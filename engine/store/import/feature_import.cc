@@ -11,13 +11,13 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/block_checksums.h"
-#include "engine/store/import/row_blocks.h"
 #include "engine/store/shape.h"
 
 namespace hearth::store {
 namespace {
 
 constexpr char kFeatures[] = "features";
+constexpr ElementType kUint16{ElementType::Kind::kUint, 2};
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
 absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
@@ -27,13 +27,20 @@ absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
                                      ", ", index % columns, "] ", problem));
 }
 
-absl::Status CheckFinite(const ArrayReader& features, const RowBlock& block) {
+/// INVALID_ARGUMENT if values are NaN or infinite that must not be.
+absl::Status CheckFinite(const ArrayReader& features,
+                         const FeatureChoices& choices, const RowBlock& block) {
+  if (choices.non_finite != NonFinite::kRefuse) return absl::OkStatus();
   const int64_t bad = FindNonFinite(block.bytes, features.header().type);
   if (bad < 0) return absl::OkStatus();
   return ErrorInBlock(features, block, bad, "is NaN or infinite");
 }
 
-/// Narrows a block of float64.
+absl::Status Observe(const FeatureChoices& choices, const RowBlock& stored) {
+  return choices.observer ? choices.observer(stored) : absl::OkStatus();
+}
+
+/// Narrows a block of float64. What is not finite stays so.
 absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
                     std::vector<float>& narrowed) {
   narrowed.resize(block.bytes.size() / sizeof(double));
@@ -41,7 +48,7 @@ absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
     double value;
     std::memcpy(&value, block.bytes.data() + i * sizeof(value), sizeof(value));
     narrowed[i] = static_cast<float>(value);
-    if (!std::isfinite(narrowed[i])) {
+    if (std::isfinite(value) && !std::isfinite(narrowed[i])) {
       return ErrorInBlock(
           features, block, static_cast<int64_t>(i),
           absl::StrCat("is ", value, ", more than a float32 can hold"));
@@ -56,15 +63,44 @@ void BeginFeatures(ImportContext& context, const ArrayReader& features) {
                                                   header.type.item_bytes));
 }
 
+/// Makes of the source's blocks what is stored of them.
+class StoredRows {
+ public:
+  StoredRows(const ArrayReader& features, const FeatureChoices& choices)
+      : features_(features), choices_(choices) {}
+
+  /// Valid until the next call, or as long as `block`.
+  absl::StatusOr<RowBlock> Of(RowBlock block) {
+    const ElementType type = features_.header().type;
+    HEARTH_RETURN_IF_ERROR(CheckFinite(features_, choices_, block));
+    if (choices_.non_finite == NonFinite::kZero &&
+        FindNonFinite(block.bytes, type) >= 0) {
+      zeroed_.assign(block.bytes.begin(), block.bytes.end());
+      num_zeroed_ += ZeroNonFinite(absl::MakeSpan(zeroed_), type);
+      block.bytes = zeroed_;
+    }
+    if (type.item_bytes > 4) {
+      HEARTH_RETURN_IF_ERROR(Narrow(features_, block, narrowed_));
+      block.bytes = {reinterpret_cast<const std::byte*>(narrowed_.data()),
+                     narrowed_.size() * sizeof(float)};
+    }
+    return block;
+  }
+
+  uint64_t num_zeroed() const { return num_zeroed_; }
+
+ private:
+  const ArrayReader& features_;
+  const FeatureChoices& choices_;
+  std::vector<std::byte> zeroed_;
+  std::vector<float> narrowed_;
+  uint64_t num_zeroed_ = 0;
+};
+
 }  // namespace
 
-absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
+absl::Status CheckFeatureShape(const ArrayReader& features) {
   const ArrayHeader& header = features.header();
-  if (!header.type.IsFloat()) {
-    return features.Error(
-        absl::StrCat("has ", Name(header.type),
-                     " elements; float32, float16 or float64 is needed"));
-  }
   if (header.shape.size() != 2) {
     return features.Error(
         absl::StrCat("has shape ", FormatShape(header.shape),
@@ -74,9 +110,24 @@ absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
     return features.Error(
         absl::StrCat("is empty: it has shape ", FormatShape(header.shape)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
+  const ArrayHeader& header = features.header();
+  if (!header.type.IsFloat()) {
+    return features.Error(
+        absl::StrCat("has ", Name(header.type),
+                     " elements; float32, float16 or float64 is needed",
+                     header.type == kUint16
+                         ? " (if they are bfloat16, say so with --bfloat16)"
+                         : ""));
+  }
+  HEARTH_RETURN_IF_ERROR(CheckFeatureShape(features));
   if (in_place && header.type.item_bytes > 4) {
     return features.Error(
-        "has float64 elements; only float32 and float16 can be used in place");
+        "has float64 elements; only float32, float16 and bfloat16 can be used "
+        "in place");
   }
   if (in_place && !features.has_own_file()) {
     return features.Error(
@@ -94,28 +145,30 @@ DType StoredType(const ArrayHeader& features) {
   return features.type.item_bytes == 2 ? DType::kFloat16 : DType::kFloat32;
 }
 
-absl::StatusOr<FinishedArray> CopyFeatures(ImportContext& context,
-                                           ArrayReader& features,
-                                           const ArrayPlace& place) {
+absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
+                                              ArrayReader& features,
+                                              const FeatureChoices& choices,
+                                              const ArrayPlace& place) {
   const ArrayHeader& header = features.header();
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ArrayWriter> writer,
       ArrayWriter::Create(context.files(), place, kFeatures, StoredType(header),
                           header.shape, kRandomAccessLayout));
   BeginFeatures(context, features);
-  std::vector<float> narrowed;
+  StoredRows stored(features, choices);
   const auto copy_block = [&](const RowBlock& block) -> absl::Status {
-    HEARTH_RETURN_IF_ERROR(CheckFinite(features, block));
-    if (header.type.item_bytes <= 4) return writer->Append(block.bytes);
-    HEARTH_RETURN_IF_ERROR(Narrow(features, block, narrowed));
-    return writer->AppendValues(absl::MakeConstSpan(narrowed));
+    HEARTH_ASSIGN_OR_RETURN(const RowBlock rows, stored.Of(block));
+    HEARTH_RETURN_IF_ERROR(writer->Append(rows.bytes));
+    return Observe(choices, rows);
   };
   HEARTH_RETURN_IF_ERROR(ForEachRowBlock(context, features, copy_block));
-  return writer->Finish();
+  HEARTH_ASSIGN_OR_RETURN(FinishedArray array, writer->Finish());
+  return ImportedFeatures{std::move(array), stored.num_zeroed()};
 }
 
 absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
                                                ArrayReader& features,
+                                               const FeatureChoices& choices,
                                                const std::string& real_path,
                                                const ArrayPlace& place) {
   const ArrayHeader& header = features.header();
@@ -142,8 +195,9 @@ absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
   BeginFeatures(context, features);
   HEARTH_RETURN_IF_ERROR(ForEachRowBlock(
       context, features, [&](const RowBlock& block) -> absl::Status {
-        HEARTH_RETURN_IF_ERROR(CheckFinite(features, block));
-        return checksums->Append(block.bytes);
+        HEARTH_RETURN_IF_ERROR(CheckFinite(features, choices, block));
+        HEARTH_RETURN_IF_ERROR(checksums->Append(block.bytes));
+        return Observe(choices, block);
       }));
   HEARTH_RETURN_IF_ERROR(features.CheckUnchanged());
   HEARTH_ASSIGN_OR_RETURN(const BlockChecksumWriter::Summary summary,

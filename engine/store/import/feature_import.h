@@ -1,6 +1,8 @@
 #ifndef HEARTH_ENGINE_STORE_IMPORT_FEATURE_IMPORT_H_
 #define HEARTH_ENGINE_STORE_IMPORT_FEATURE_IMPORT_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,8 +11,13 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 #include "engine/store/import/import_context.h"
+#include "engine/store/import/non_finite.h"
+#include "engine/store/import/row_blocks.h"
 
 namespace hearth::store {
+
+/// That `features` has shape (N, D), neither of them 0.
+absl::Status CheckFeatureShape(const ArrayReader& features);
 
 /// That `features` is a float array of shape (N, D), neither of them 0; and,
 /// to be registered `in_place`, of 2 or 4 bytes each, in C order, in a file of
@@ -20,18 +27,36 @@ absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
 /// What features are stored as: float64 becomes float32.
 DType StoredType(const ArrayHeader& features);
 
+/// Called with all rows, block after block, as they are stored.
+using RowObserver = std::function<absl::Status(const RowBlock& rows)>;
+
+struct FeatureChoices {
+  NonFinite non_finite = NonFinite::kRefuse;
+  /// May be empty.
+  RowObserver observer = nullptr;
+};
+
+struct ImportedFeatures {
+  FinishedArray array;
+  /// Values that were NaN or infinite and are 0.
+  uint64_t num_zeroed = 0;
+};
+
 /// Writes features row by row, whatever their order in the source.
-/// INVALID_ARGUMENT naming the first NaN, infinity, or value that a float32
-/// cannot hold; RESOURCE_EXHAUSTED if a row does not fit the memory limit.
-/// REQUIRES: CheckFeatureHeader.
-absl::StatusOr<FinishedArray> CopyFeatures(ImportContext& context,
-                                           ArrayReader& features,
-                                           const ArrayPlace& place);
+/// INVALID_ARGUMENT naming the first NaN or infinity, if they are refused, or
+/// the first value that a float32 cannot hold; RESOURCE_EXHAUSTED if a row does
+/// not fit the memory limit. REQUIRES: CheckFeatureHeader.
+absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
+                                              ArrayReader& features,
+                                              const FeatureChoices& choices,
+                                              const ArrayPlace& place);
 
 /// Checks features as CopyFeatures does, and writes their checksums alone: the
 /// array stays at `real_path`. FAILED_PRECONDITION if it changes meanwhile.
+/// REQUIRES: no value is to become 0.
 absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
                                                ArrayReader& features,
+                                               const FeatureChoices& choices,
                                                const std::string& real_path,
                                                const ArrayPlace& place);
 

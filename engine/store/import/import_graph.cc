@@ -15,6 +15,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "engine/store/array_header.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/import/csc_arrays.h"
 #include "engine/store/import/edge_import.h"
@@ -76,6 +77,20 @@ bool HasSameTexts(const Manifest& one, const Manifest& other) {
          std::equal(one.edge_types.begin(), one.edge_types.end(),
                     other.edge_types.begin(), other.edge_types.end(),
                     same_edges);
+}
+
+/// Features that are uint16.
+void TakeFeaturesAsBFloat16(SourceGraph& graph) {
+  for (SourceNodes& nodes : graph.nodes) {
+    if (nodes.features == nullptr ||
+        nodes.features->header().type !=
+            ElementType{ElementType::Kind::kUint, 2}) {
+      continue;
+    }
+    nodes.features->TakeAsBFloat16();
+    graph.transforms.push_back(absl::StrCat(BaseName(nodes.features->path()),
+                                            ": uint16 taken as bfloat16"));
+  }
 }
 
 /// Writes the arrays of a graph and collects their entries.
@@ -176,19 +191,24 @@ class GraphWriter {
     if (nodes.features == nullptr) return absl::OkStatus();
     ArrayReader& features = *nodes.features;
     const std::string name = BaseName(features.path());
+    const FeatureChoices choices{.non_finite = options_.non_finite};
     if (options_.in_place) {
       HEARTH_ASSIGN_OR_RETURN(const std::string path,
                               context_.files().RealPath(features.path()));
       HEARTH_ASSIGN_OR_RETURN(
           FinishedArray array,
-          RegisterFeatures(context_, features, path, place_));
+          RegisterFeatures(context_, features, choices, path, place_));
       entry.features = Take(std::move(array));
       Record(absl::StrCat(name, ": used in place"));
       return absl::OkStatus();
     }
-    HEARTH_ASSIGN_OR_RETURN(FinishedArray array,
-                            CopyFeatures(context_, features, place_));
-    entry.features = Take(std::move(array));
+    HEARTH_ASSIGN_OR_RETURN(ImportedFeatures imported,
+                            CopyFeatures(context_, features, choices, place_));
+    entry.features = Take(std::move(imported.array));
+    if (imported.num_zeroed > 0) {
+      Record(absl::StrCat(imported.num_zeroed, " values of ", name,
+                          " that were NaN or infinite became 0"));
+    }
     if (features.header().fortran_order) {
       Record(absl::StrCat(name, ": Fortran order to C order"));
     }
@@ -245,6 +265,11 @@ class GraphImport {
       return absl::InvalidArgumentError(
           "an import needs a name and a destination");
     }
+    if (options_.in_place && options_.non_finite == NonFinite::kZero) {
+      return absl::InvalidArgumentError(
+          "values of features that are used in place cannot become 0: copy "
+          "them, or keep what is NaN or infinite");
+    }
     if (options_.memory_limit_bytes < kMinMemoryBytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("an import needs a memory limit of at least ",
@@ -281,6 +306,7 @@ class GraphImport {
     for (SourceNodes& nodes : graph.nodes) {
       if (options_.label_kind) nodes.label_kind = options_.label_kind;
     }
+    if (options_.bfloat16_features) TakeFeaturesAsBFloat16(graph);
     HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(options_.in_place));
     HEARTH_RETURN_IF_ERROR(
         PrepareEdges(graph, options_.edges, options_.source));

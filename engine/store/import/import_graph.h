@@ -11,6 +11,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/import/edge_transforms.h"
 #include "engine/store/import/import_context.h"
+#include "engine/store/import/non_finite.h"
 #include "engine/store/import/source_graph.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
@@ -27,6 +28,11 @@ struct ImportOptions {
   std::string destination;
   /// Registers features where they lie instead of copying them.
   bool in_place = false;
+  /// What is done with feature values that are NaN or infinite. What is used in
+  /// place cannot become 0.
+  NonFinite non_finite = NonFinite::kRefuse;
+  /// Takes uint16 features as bfloat16, for which numpy has no type.
+  bool bfloat16_features = false;
   /// What the labels are, where there are any; nullopt = as the layout says,
   /// or told from their shape.
   std::optional<LabelKind> label_kind = std::nullopt;

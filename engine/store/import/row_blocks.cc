@@ -92,6 +92,19 @@ int64_t FindAllOnesExponent(absl::Span<const std::byte> elements,
   return static_cast<int64_t>(first);
 }
 
+template <typename Bits>
+uint64_t ZeroAllOnesExponent(absl::Span<std::byte> elements, Bits exponent) {
+  uint64_t zeroed = 0;
+  for (size_t at = 0; at < elements.size(); at += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, elements.data() + at, sizeof(Bits));
+    if ((bits & exponent) != exponent) continue;
+    std::memset(elements.data() + at, 0, sizeof(Bits));
+    ++zeroed;
+  }
+  return zeroed;
+}
+
 }  // namespace
 
 absl::Status ForEachRowBlock(
@@ -133,6 +146,20 @@ int64_t FindNonFinite(absl::Span<const std::byte> elements, ElementType type) {
       return FindAllOnesExponent<uint32_t>(elements, 0x7F800000);
     default:
       return FindAllOnesExponent<uint64_t>(elements, 0x7FF0000000000000);
+  }
+}
+
+uint64_t ZeroNonFinite(absl::Span<std::byte> elements, ElementType type) {
+  if (type.kind == ElementType::Kind::kBFloat) {
+    return ZeroAllOnesExponent<uint16_t>(elements, 0x7F80);
+  }
+  switch (type.item_bytes) {
+    case 2:
+      return ZeroAllOnesExponent<uint16_t>(elements, 0x7C00);
+    case 4:
+      return ZeroAllOnesExponent<uint32_t>(elements, 0x7F800000);
+    default:
+      return ZeroAllOnesExponent<uint64_t>(elements, 0x7FF0000000000000);
   }
 }
 

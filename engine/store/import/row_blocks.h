@@ -31,6 +31,10 @@ absl::Status ForEachRowBlock(
 /// REQUIRES: type.IsFloat().
 int64_t FindNonFinite(absl::Span<const std::byte> elements, ElementType type);
 
+/// Sets elements that are NaN or infinite to 0; returns how many there were.
+/// REQUIRES: type.IsFloat().
+uint64_t ZeroNonFinite(absl::Span<std::byte> elements, ElementType type);
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_IMPORT_ROW_BLOCKS_H_

@@ -95,7 +95,7 @@ class IgbFolder {
     SourceNodes nodes;
     nodes.type = type;
     HEARTH_ASSIGN_OR_RETURN(nodes.features, OpenFeatures(files_, path));
-    HEARTH_RETURN_IF_ERROR(CheckFeatureHeader(*nodes.features, false));
+    HEARTH_RETURN_IF_ERROR(CheckFeatureShape(*nodes.features));
     nodes.num_nodes = nodes.features->header().shape[0];
     if (type == kPaper) {
       HEARTH_RETURN_IF_ERROR(

@@ -27,7 +27,7 @@ absl::StatusOr<SourceNodes> OpenNodes(io::FileSystem& files,
   };
   SourceNodes nodes;
   HEARTH_ASSIGN_OR_RETURN(nodes.features, open(kFeaturesFile));
-  HEARTH_RETURN_IF_ERROR(CheckFeatureHeader(*nodes.features, false));
+  HEARTH_RETURN_IF_ERROR(CheckFeatureShape(*nodes.features));
   nodes.num_nodes = nodes.features->header().shape[0];
   HEARTH_ASSIGN_OR_RETURN(nodes.labels, open(kLabelsFile));
   for (size_t i = 0; i < kSplitFiles.size(); ++i) {
