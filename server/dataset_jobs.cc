@@ -1,6 +1,7 @@
 #include "server/dataset_jobs.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/functional/function_ref.h"
@@ -35,7 +36,7 @@ void Tell(io::FileSystem& files, const store::Manifest& manifest,
   for (const std::string& transform : manifest.transforms) {
     observer.OnLog(job::Severity::kInfo, transform);
   }
-  const absl::StatusOr<std::optional<store::GraphStatistics>> statistics =
+  const absl::StatusOr<std::optional<store::DatasetStatistics>> statistics =
       store::LoadStatistics(files, folder);
   if (!statistics.ok() || !statistics->has_value()) return;
   for (const std::string& warning : (*statistics)->warnings) {
