@@ -9,12 +9,11 @@ namespace hearth::store {
 
 ImportContext::ImportContext(io::FileSystem& files, uint64_t memory_limit_bytes,
                              std::string scratch_folder,
-                             const ImportProgress& progress,
-                             std::stop_token stop)
+                             ImportProgress progress, std::stop_token stop)
     : files_(files),
       memory_limit_bytes_(memory_limit_bytes),
       scratch_folder_(std::move(scratch_folder)),
-      progress_(progress),
+      progress_(std::move(progress)),
       stop_(std::move(stop)) {}
 
 absl::StatusOr<std::string> ImportContext::NewScratchPath(
@@ -48,7 +47,7 @@ void ImportContext::Begin(std::string phase, uint64_t total) {
 absl::Status ImportContext::Advance(uint64_t bytes) {
   done_ += bytes;
   if (stop_.stop_requested()) {
-    return absl::CancelledError("the import was cancelled");
+    return absl::CancelledError("cancelled on request");
   }
   if (progress_) progress_(phase_, done_, total_);
   return absl::OkStatus();

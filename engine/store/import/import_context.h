@@ -20,15 +20,15 @@ namespace hearth::store {
 using ImportProgress =
     std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>;
 
-/// What every step of an import needs: files, how much memory its buffers may
-/// take, a place for scratch files, and whom to tell how far it is.
+/// What every step of an import or export needs: files, how much memory its
+/// buffers may take, a place for scratch files, and whom to tell how far it is.
 /// Single-owner.
 class ImportContext {
  public:
-  /// All references must outlive this. `progress` may be empty.
+  /// `files` must outlive this. `progress` may be empty.
   /// `scratch_folder` is made when it is first needed; its parent may be, too.
   ImportContext(io::FileSystem& files, uint64_t memory_limit_bytes,
-                std::string scratch_folder, const ImportProgress& progress,
+                std::string scratch_folder, ImportProgress progress,
                 std::stop_token stop);
 
   io::FileSystem& files() { return files_; }
@@ -53,7 +53,7 @@ class ImportContext {
   io::FileSystem& files_;
   const uint64_t memory_limit_bytes_;
   const std::string scratch_folder_;
-  const ImportProgress& progress_;
+  const ImportProgress progress_;
   const std::stop_token stop_;
   int num_scratch_files_ = 0;
   std::string phase_;

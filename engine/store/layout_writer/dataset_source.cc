@@ -60,6 +60,7 @@ absl::StatusOr<SourceNodes> OpenNodes(const ArrayOpener& opener,
   SourceNodes nodes;
   nodes.type = entry.name;
   nodes.num_nodes = entry.num_nodes;
+  if (!entry.labels.path.empty()) nodes.label_kind = entry.label_kind;
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.features, nodes.features));
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.labels, nodes.labels));
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.train, nodes.split[0]));

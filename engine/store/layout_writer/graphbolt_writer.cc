@@ -80,6 +80,7 @@ class GraphBoltWriter {
     HEARTH_RETURN_IF_ERROR(WriteGraph());
     context_.Begin("features", 0);
     HEARTH_RETURN_IF_ERROR(WriteFeatureData());
+    HEARTH_RETURN_IF_ERROR(WriteAllLabels());
     const Json metadata = {{"graph", graph_entry_},
                            {"feature_data", feature_data_},
                            {"tasks", Json::array({task_})}};
@@ -166,6 +167,24 @@ class GraphBoltWriter {
                              {"format", torch ? "torch" : "numpy"},
                              {"in_memory", false},
                              {"path", path}}));
+    }
+    return absl::OkStatus();
+  }
+
+  /// As a feature: the sets of a task have labels of their nodes alone.
+  absl::Status WriteAllLabels() {
+    for (SourceNodes& nodes : graph_.nodes) {
+      if (nodes.labels == nullptr) continue;
+      const std::string path =
+          absl::StrCat(PathOf("data", nodes.type, "label"), ".npy");
+      HEARTH_RETURN_IF_ERROR(
+          WriteLabelNpy(context_, folder_, *nodes.labels,
+                        {path, DType::kInt64, {nodes.num_nodes}}));
+      feature_data_.push_back(Typed(nodes.type, {{"domain", "node"},
+                                                 {"name", "label"},
+                                                 {"format", "numpy"},
+                                                 {"in_memory", true},
+                                                 {"path", path}}));
     }
     return absl::OkStatus();
   }

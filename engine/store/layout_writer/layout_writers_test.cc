@@ -256,7 +256,10 @@ TEST_F(LayoutWritersTest, DatasetOfSeveralTypesBecomesAHeterograph) {
   EXPECT_EQ(metadata["graph"]["edges"][0]["type"], "author:writes:paper");
   EXPECT_EQ(metadata["graph"]["edges"][0]["path"],
             "edges/author_writes_paper.npy");
-  EXPECT_EQ(metadata["feature_data"].size(), 1u);
+  ASSERT_EQ(metadata["feature_data"].size(), 2u);
+  EXPECT_EQ(metadata["feature_data"][0]["name"], "feat");
+  EXPECT_EQ(metadata["feature_data"][1]["name"], "label");
+  EXPECT_EQ(metadata["feature_data"][1]["type"], "paper");
   EXPECT_EQ(metadata["tasks"][0]["train_set"][0]["type"], "paper");
   const std::vector<int64_t> ends =
       ReadNpy("bolt/edges/author_writes_paper.npy");

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/import/label_import.h"
+#include "engine/store/label_kind.h"
 
 namespace hearth::store {
 namespace {
@@ -12,12 +14,30 @@ namespace {
 constexpr std::array<absl::string_view, 3> kPartNames = {
     "training nodes", "validation nodes", "test nodes"};
 
+/// Layouts have a class a node; other labels would be taken for classes.
+absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
+                                   absl::string_view layout) {
+  for (const SourceNodes& nodes : graph.nodes) {
+    if (nodes.labels == nullptr) continue;
+    const LabelKind kind =
+        KindOfLabels(nodes.labels->header(), nodes.label_kind);
+    if (kind == LabelKind::kClasses) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the labels of \"", nodes.type, "\" are ", Name(kind),
+                     "; the layout ", layout, " has classes alone"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
                         const NeededParts& needed) {
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
   HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
+  if (needed.labels_and_split) {
+    HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, layout));
+  }
   if (!needed.one_type) return absl::OkStatus();
   if (graph.nodes.size() != 1 || graph.edges.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -7,7 +7,8 @@
 
 namespace hearth::store {
 
-/// What a layout cannot do without.
+/// What a layout cannot do without. Where labels are written they must be
+/// classes.
 struct NeededParts {
   bool one_type = true;
   bool features = true;
