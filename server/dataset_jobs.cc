@@ -12,6 +12,7 @@
 #include "engine/store/inspect/statistics.h"
 #include "engine/store/inspect/verify.h"
 #include "engine/store/layout/import_dataset.h"
+#include "engine/store/layout_writer/dataset_source.h"
 #include "engine/store/layout_writer/write_layout.h"
 #include "server/dataset_spec_mapping.h"
 #include "server/import_source.h"
