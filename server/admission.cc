@@ -14,8 +14,22 @@ namespace {
 constexpr size_t kMaxRequestIdLength = 128;
 
 bool UsesDataset(const v1::JobSpec& spec, const std::string& name) {
-  return (spec.has_train() && spec.train().data().dataset() == name) ||
-         (spec.has_import() && spec.import().name() == name);
+  switch (spec.kind_case()) {
+    case v1::JobSpec::kTrain:
+      return spec.train().data().dataset() == name;
+    case v1::JobSpec::kImport:
+      return spec.import().name() == name;
+    case v1::JobSpec::kGenerate:
+      return spec.generate().name() == name;
+    case v1::JobSpec::kVerify:
+      return spec.verify().dataset() == name;
+    case v1::JobSpec::kExportDataset:
+      return spec.export_dataset().dataset() == name;
+    case v1::JobSpec::kExport:
+    case v1::JobSpec::KIND_NOT_SET:
+      break;
+  }
+  return false;
 }
 
 }  // namespace
@@ -68,7 +82,19 @@ absl::Status Admission::CheckOpen() const {
 absl::Status Admission::CheckPossible(const v1::JobSpec& spec) {
   switch (spec.kind_case()) {
     case v1::JobSpec::kImport:
-      return CheckImport(spec.import());
+      HEARTH_RETURN_IF_ERROR(CheckNewDataset(spec.import().name()));
+      return CheckImportSource(spec.import().path(), import_roots_);
+    case v1::JobSpec::kGenerate:
+      if (spec.generate().name().empty()) {
+        return CheckNewPath(spec.generate().destination());
+      }
+      return CheckNewDataset(spec.generate().name());
+    case v1::JobSpec::kVerify:
+      return parts_.datasets.Get(spec.verify().dataset()).status();
+    case v1::JobSpec::kExportDataset:
+      HEARTH_RETURN_IF_ERROR(
+          parts_.datasets.Get(spec.export_dataset().dataset()).status());
+      return CheckNewPath(spec.export_dataset().destination());
     case v1::JobSpec::kTrain:
       return parts_.datasets.Get(spec.train().data().dataset()).status();
     case v1::JobSpec::kExport:
@@ -79,8 +105,12 @@ absl::Status Admission::CheckPossible(const v1::JobSpec& spec) {
   return absl::InternalError("a job without a kind has passed validation");
 }
 
-absl::Status Admission::CheckImport(const v1::ImportSpec& spec) {
-  const std::string& name = spec.name();
+absl::Status Admission::CheckNewPath(const std::string& path) const {
+  if (!parts_.files.Stat(path).ok()) return absl::OkStatus();
+  return absl::AlreadyExistsError(absl::StrCat(path, " exists already"));
+}
+
+absl::Status Admission::CheckNewDataset(const std::string& name) const {
   if (parts_.files.Stat(parts_.data_dir.DatasetPath(name)).ok()) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name,
@@ -93,9 +123,9 @@ absl::Status Admission::CheckImport(const v1::ImportSpec& spec) {
                           }));
   if (!other.empty()) {
     return absl::AlreadyExistsError(
-        absl::StrCat("dataset \"", name, "\" is being imported by ", other));
+        absl::StrCat("dataset \"", name, "\" is being made by ", other));
   }
-  return CheckImportSource(spec.path(), import_roots_);
+  return absl::OkStatus();
 }
 
 absl::Status Admission::CheckExport(const v1::ExportSpec& spec) {
@@ -109,11 +139,7 @@ absl::Status Admission::CheckExport(const v1::ExportSpec& spec) {
     return absl::FailedPreconditionError(
         absl::StrCat(job.id(), " trained no model"));
   }
-  if (parts_.files.Stat(spec.destination()).ok()) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(spec.destination(), " exists already"));
-  }
-  return absl::OkStatus();
+  return CheckNewPath(spec.destination());
 }
 
 absl::Status Admission::DeleteJob(const std::string& id) {

@@ -58,8 +58,11 @@ class Admission {
   absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckPossible(const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckImport(const v1::ImportSpec& spec)
+  // ALREADY_EXISTS if there is a dataset, or a job that makes one, of the name.
+  absl::Status CheckNewDataset(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ALREADY_EXISTS if there is something.
+  absl::Status CheckNewPath(const std::string& path) const;
   absl::Status CheckExport(const v1::ExportSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The id of an unended job for which `uses` holds; empty = none.

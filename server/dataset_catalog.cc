@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "engine/store/inspect/statistics.h"
 #include "engine/store/manifest.h"
 #include "server/names.h"
 #include "server/report_mapping.h"
@@ -76,6 +78,16 @@ absl::StatusOr<v1::Dataset> DatasetCatalog::Get(const std::string& name) const {
   v1::Dataset dataset = ToDataset(manifest);
   // The folder's name is what everybody calls it.
   dataset.set_name(name);
+  return dataset;
+}
+
+absl::StatusOr<v1::Dataset> DatasetCatalog::GetWithStatistics(
+    const std::string& name) const {
+  HEARTH_ASSIGN_OR_RETURN(v1::Dataset dataset, Get(name));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::optional<store::DatasetStatistics> statistics,
+      store::LoadStatistics(files_, data_dir_.DatasetPath(name)));
+  if (statistics.has_value()) AddStatistics(*statistics, dataset);
   return dataset;
 }
 

@@ -31,6 +31,9 @@ class DatasetCatalog {
   /// damaged manifest.
   absl::StatusOr<v1::Dataset> Get(const std::string& name) const;
 
+  /// The same with what the import counted, where it did.
+  absl::StatusOr<v1::Dataset> GetWithStatistics(const std::string& name) const;
+
   /// Removes a dataset's folder: at once for everybody else, and if it is
   /// interrupted the rest goes at the next start. NOT_FOUND as Get.
   absl::Status Delete(const std::string& name) const;

@@ -28,7 +28,8 @@ class DatasetsService final : public v1::Datasets::Service {
   grpc::Status GetDataset(grpc::ServerContext*,
                           const v1::GetDatasetRequest* request,
                           v1::Dataset* response) override {
-    absl::StatusOr<v1::Dataset> dataset = datasets_.Get(request->name());
+    absl::StatusOr<v1::Dataset> dataset =
+        datasets_.GetWithStatistics(request->name());
     if (!dataset.ok()) return ToGrpcStatus(dataset.status());
     response->Swap(&*dataset);
     return grpc::Status::OK;

@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "engine/base/status_macros.h"
 #include "server/job_state.h"
@@ -46,18 +47,12 @@ constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
     "end_ns, last_sequence FROM jobs ";
 
+/// "train", "export-dataset": the kind's name in the contract.
 std::string KindOf(const v1::JobSpec& spec) {
-  switch (spec.kind_case()) {
-    case v1::JobSpec::kImport:
-      return "import";
-    case v1::JobSpec::kTrain:
-      return "train";
-    case v1::JobSpec::kExport:
-      return "export";
-    case v1::JobSpec::KIND_NOT_SET:
-      break;
-  }
-  return "job";
+  const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
+      spec, spec.GetDescriptor()->oneof_decl(0));
+  if (kind == nullptr) return "job";
+  return absl::StrReplaceAll(kind->name(), {{"_", "-"}});
 }
 
 std::string MakeId(const std::string& kind, int64_t number) {

@@ -8,10 +8,8 @@
 #include "engine/io/atomic_file.h"
 #include "engine/job/export_model.h"
 #include "engine/job/train_metrics.h"
-#include "engine/store/dataset.h"
-#include "engine/store/layout/import_dataset.h"
 #include "engine/strategy/strategy.h"
-#include "server/import_source.h"
+#include "server/dataset_jobs.h"
 #include "server/job_observer.h"
 #include "server/report_mapping.h"
 #include "server/spec_mapping.h"
@@ -33,7 +31,17 @@ class EngineJobRunner final : public JobRunner {
     JobObserver observer(events, parts_.environment.clock);
     switch (job.spec().kind_case()) {
       case v1::JobSpec::kImport:
-        return Import(job, observer, std::move(stop));
+        return RunImport(DatasetParts(), job.spec().import(), import_roots_,
+                         observer, std::move(stop));
+      case v1::JobSpec::kGenerate:
+        return RunGenerate(DatasetParts(), job.spec().generate(), observer,
+                           std::move(stop));
+      case v1::JobSpec::kVerify:
+        return RunVerify(DatasetParts(), job.spec().verify(), observer,
+                         std::move(stop));
+      case v1::JobSpec::kExportDataset:
+        return RunExportDataset(DatasetParts(), job.spec().export_dataset(),
+                                observer, std::move(stop));
       case v1::JobSpec::kTrain:
         return Train(job, observer, std::move(stop));
       case v1::JobSpec::kExport:
@@ -48,45 +56,8 @@ class EngineJobRunner final : public JobRunner {
  private:
   io::FileSystem& files() const { return parts_.environment.files; }
 
-  absl::StatusOr<v1::JobReport> Import(const v1::Job& job,
-                                       job::Observer& observer,
-                                       std::stop_token stop) {
-    const v1::ImportSpec& spec = job.spec().import();
-    const std::string destination = parts_.data_dir.DatasetPath(spec.name());
-    v1::JobReport report;
-    // No other job may make a dataset of this name, so what is there is what
-    // this job made before it was interrupted.
-    if (files().Stat(destination).ok()) {
-      HEARTH_ASSIGN_OR_RETURN(const auto dataset,
-                              store::Dataset::Open(files(), destination));
-      observer.OnRunning();
-      *report.mutable_import() = ToImportReport(
-          dataset->manifest(), dataset->manifest().SizeBytes(), 0);
-      return report;
-    }
-    HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots_));
-    observer.OnRunning();
-    const Clock& clock = parts_.environment.clock;
-    const double start = clock.SteadySeconds();
-    HEARTH_ASSIGN_OR_RETURN(const store::ImportResult result,
-                            store::ImportDataset(
-                                files(), ToLayout(spec.layout()),
-                                ToImportOptions(spec, destination),
-                                [&observer](absl::string_view phase,
-                                            uint64_t done, uint64_t total) {
-                                  job::Progress progress;
-                                  progress.phase = std::string(phase);
-                                  progress.done = done;
-                                  progress.total = total;
-                                  observer.OnProgress(progress);
-                                },
-                                std::move(stop)));
-    for (const std::string& transform : result.manifest.transforms) {
-      observer.OnLog(job::Severity::kInfo, transform);
-    }
-    *report.mutable_import() = ToImportReport(
-        result.manifest, result.bytes_written, clock.SteadySeconds() - start);
-    return report;
+  DatasetJobParts DatasetParts() const {
+    return {files(), parts_.environment.clock, parts_.data_dir};
   }
 
   absl::StatusOr<v1::JobReport> Train(const v1::Job& job,

@@ -23,7 +23,7 @@ struct JobRunnerParts {
   RetiredSeries& retired_series;
 };
 
-/// Runs import, train and export jobs with the engine. A job that was
+/// Runs jobs of every kind with the engine. A job that was
 /// interrupted after its result had appeared, but before that was noted,
 /// succeeds when it is run again.
 std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,

@@ -88,6 +88,45 @@ v1::EdgeType ToProto(const store::EdgeTypeEntry& edges) {
   return proto;
 }
 
+v1::FeatureStatistics ToProto(const store::FeatureStatistics& features) {
+  v1::FeatureStatistics proto;
+  proto.set_min(features.min);
+  proto.set_max(features.max);
+  proto.set_mean(features.mean);
+  proto.set_standard_deviation(features.standard_deviation);
+  proto.set_num_non_finite(features.num_non_finite);
+  proto.set_num_zeros(features.num_zeros);
+  proto.mutable_constant_columns()->Add(features.constant_columns.begin(),
+                                        features.constant_columns.end());
+  proto.set_num_zero_rows(features.num_zero_rows);
+  return proto;
+}
+
+v1::NodeStatistics ToProto(const store::NodeStatistics& nodes) {
+  v1::NodeStatistics proto;
+  proto.set_num_isolated(nodes.num_isolated.value_or(0));
+  proto.set_num_unlabeled(nodes.num_unlabeled);
+  proto.mutable_class_counts()->Add(nodes.class_counts.begin(),
+                                    nodes.class_counts.end());
+  if (nodes.features.has_value()) {
+    *proto.mutable_features() = ToProto(*nodes.features);
+  }
+  return proto;
+}
+
+v1::EdgeStatistics ToProto(const store::EdgeStatistics& edges) {
+  v1::EdgeStatistics proto;
+  proto.set_mean_in_degree(edges.mean_in_degree);
+  proto.set_median_in_degree(edges.median_in_degree);
+  proto.set_percentile_99_in_degree(edges.percentile_99_in_degree);
+  proto.set_max_in_degree(edges.max_in_degree);
+  proto.set_num_without_in_edges(edges.num_without_in_edges);
+  proto.set_num_without_out_edges(edges.num_without_out_edges.value_or(0));
+  proto.set_num_self_loops(edges.num_self_loops);
+  if (edges.homophily.has_value()) proto.set_homophily(*edges.homophily);
+  return proto;
+}
+
 }  // namespace
 
 v1::EpochReport ToProto(const job::EpochReport& report) {
@@ -175,7 +214,31 @@ v1::Dataset ToDataset(const store::Manifest& manifest) {
   }
   proto.mutable_create_time()->set_seconds(manifest.created_unix_seconds);
   proto.set_size_bytes(manifest.SizeBytes());
+  proto.mutable_transforms()->Add(manifest.transforms.begin(),
+                                  manifest.transforms.end());
   return proto;
+}
+
+void AddStatistics(const store::DatasetStatistics& statistics,
+                   v1::Dataset& dataset) {
+  for (v1::NodeType& nodes : *dataset.mutable_node_types()) {
+    for (const store::NodeStatistics& known : statistics.nodes) {
+      if (known.type == nodes.name()) {
+        *nodes.mutable_statistics() = ToProto(known);
+      }
+    }
+  }
+  for (v1::EdgeType& edges : *dataset.mutable_edge_types()) {
+    for (const store::EdgeStatistics& known : statistics.edges) {
+      if (known.type == edges.name()) {
+        *edges.mutable_statistics() = ToProto(known);
+      }
+    }
+  }
+  dataset.mutable_warnings()->Add(statistics.warnings.begin(),
+                                  statistics.warnings.end());
+  dataset.mutable_warnings()->Add(statistics.notes.begin(),
+                                  statistics.notes.end());
 }
 
 }  // namespace hearth::server

@@ -5,6 +5,7 @@
 
 #include "engine/job/observer.h"
 #include "engine/job/report.h"
+#include "engine/store/inspect/statistics.h"
 #include "engine/store/manifest.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
@@ -25,6 +26,11 @@ v1::ImportReport ToImportReport(const store::Manifest& manifest,
 
 /// The dataset that a manifest describes.
 v1::Dataset ToDataset(const store::Manifest& manifest);
+
+/// Adds statistics and warnings to the types of a dataset, by name. What could
+/// not be counted is 0, and a warning says so.
+void AddStatistics(const store::DatasetStatistics& statistics,
+                   v1::Dataset& dataset);
 
 }  // namespace hearth::server
 

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
+#include "server/dataset_spec_mapping.h"
 #include "server/field_violations.h"
 #include "server/names.h"
 
@@ -32,16 +33,27 @@ class SpecChecker {
   absl::Status Check(v1::JobSpec& spec) {
     switch (spec.kind_case()) {
       case v1::JobSpec::kImport:
-        CheckImport(*spec.mutable_import());
+        CheckImport(*spec.mutable_import(), violations_);
         break;
       case v1::JobSpec::kTrain:
         CheckTrainJob(*spec.mutable_train());
         break;
       case v1::JobSpec::kExport:
-        CheckExport(*spec.mutable_export_());
+        CheckExport(spec.export_());
+        break;
+      case v1::JobSpec::kVerify:
+        CheckVerify(spec.verify(), violations_);
+        break;
+      case v1::JobSpec::kGenerate:
+        CheckGenerate(*spec.mutable_generate(), violations_);
+        break;
+      case v1::JobSpec::kExportDataset:
+        CheckExportDataset(spec.export_dataset(), violations_);
         break;
       case v1::JobSpec::KIND_NOT_SET:
-        violations_.Add("spec.kind", "must be one of import, train, export");
+        violations_.Add("spec.kind",
+                        "must be one of import, train, export, verify, "
+                        "generate, export_dataset");
     }
     // What is not there yet is told apart from what is wrong.
     return unimplemented_.empty()
@@ -50,51 +62,11 @@ class SpecChecker {
   }
 
  private:
-  void CheckImport(v1::ImportSpec& spec) {
-    if (!IsValidName(spec.name())) {
-      violations_.Add("import.name",
-                      "must be 1 to 128 letters, digits, '.', '_' or '-', "
-                      "starting with a letter or digit, and not end in .tmp");
-    }
-    CheckPath("import.path", spec.path());
-    if (!v1::Layout_IsValid(spec.layout())) {
-      violations_.Add("import.layout",
-                      absl::StrCat("is ", static_cast<int>(spec.layout()),
-                                   ", which this hearthd does not know"));
-    }
-    if (!v1::LabelKind_IsValid(spec.labels())) {
-      violations_.Add("import.labels",
-                      absl::StrCat("is ", static_cast<int>(spec.labels()),
-                                   ", which this hearthd does not know"));
-    }
-    if (spec.memory_limit_bytes() == 0) {
-      spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
-    }
-    if (spec.memory_limit_bytes() < SpecLimits::kMinImportMemoryBytes) {
-      violations_.Add(
-          "import.memory_limit_bytes",
-          absl::StrCat("must be at least ", SpecLimits::kMinImportMemoryBytes,
-                       ", not ", spec.memory_limit_bytes()));
-    }
-  }
-
-  void CheckExport(v1::ExportSpec& spec) {
+  void CheckExport(const v1::ExportSpec& spec) {
     if (spec.job_id().empty()) {
       violations_.Add("export.job_id", "must be the id of a train job");
     }
-    CheckPath("export.destination", spec.destination());
-  }
-
-  void CheckPath(const char* field, const std::string& path) {
-    if (path.empty() || path[0] != '/' ||
-        path.find('\0') != std::string::npos) {
-      violations_.Add(field,
-                      "must be an absolute path on the daemon's machine");
-    } else if (path.size() > SpecLimits::kMaxPathLength) {
-      violations_.Add(
-          field, absl::StrCat("must be at most ", SpecLimits::kMaxPathLength,
-                              " bytes long"));
-    }
+    CheckPath("export.destination", spec.destination(), violations_);
   }
 
   void CheckTrainJob(v1::TrainJobSpec& spec) {
@@ -340,40 +312,6 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
   options.directory = directory;
-  return options;
-}
-
-std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind) {
-  switch (kind) {
-    case v1::CLASSES:
-      return store::LabelKind::kClasses;
-    case v1::MULTI_LABEL:
-      return store::LabelKind::kMultiLabel;
-    case v1::TARGETS:
-      return store::LabelKind::kTargets;
-    default:
-      return std::nullopt;
-  }
-}
-
-std::optional<store::Layout> ToLayout(v1::Layout layout) {
-  switch (layout) {
-    case v1::NUMPY:
-      return store::Layout::kNumpy;
-    default:
-      return std::nullopt;
-  }
-}
-
-store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
-                                     const std::string& destination) {
-  store::ImportOptions options;
-  options.source = spec.path();
-  options.name = spec.name();
-  options.destination = destination;
-  options.in_place = spec.in_place();
-  options.label_kind = ToLabelKind(spec.labels());
-  options.memory_limit_bytes = spec.memory_limit_bytes();
   return options;
 }
 

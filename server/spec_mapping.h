@@ -2,18 +2,15 @@
 #define HEARTH_SERVER_SPEC_MAPPING_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "engine/job/train_job.h"
-#include "engine/store/import/import_graph.h"
-#include "engine/store/label_kind.h"
-#include "engine/store/layout/layout.h"
 #include "hearth/v1/spec.pb.h"
 
-/// The one place where the contract's job specs meet the engine's options.
-/// The other way, reports, is report_mapping.h.
+/// Where the contract's job specs meet the engine's options; those of jobs on
+/// datasets in dataset_spec_mapping.h. The other way, reports, is
+/// report_mapping.h.
 
 namespace hearth::server {
 
@@ -26,8 +23,6 @@ struct SpecLimits {
   static constexpr uint32_t kMaxHidden = 65'536;
   static constexpr uint32_t kMaxHeads = 1'024;
   static constexpr uint32_t kMaxStageThreads = 64;
-  static constexpr size_t kMaxPathLength = 4'096;
-  static constexpr uint64_t kMinImportMemoryBytes = 1 << 20;
 
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;
@@ -45,16 +40,6 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec);
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory);
-
-/// See ToTrainJobOptions. `destination` is the dataset's folder.
-store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
-                                     const std::string& destination);
-
-/// Nothing where the kind is to be told from the array.
-std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
-
-/// Nothing where the layout is to be recognized.
-std::optional<store::Layout> ToLayout(v1::Layout layout);
 
 }  // namespace hearth::server
 

@@ -332,26 +332,5 @@ TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
             "memory");
 }
 
-TEST(SpecMappingTest, ImportOptions) {
-  const v1::JobSpec spec =
-      Fill("import { name: 'x' path: '/src' in_place: true }");
-  const store::ImportOptions options =
-      ToImportOptions(spec.import(), "/d/datasets/x");
-  EXPECT_EQ(options.name, "x");
-  EXPECT_EQ(options.source, "/src");
-  EXPECT_EQ(options.destination, "/d/datasets/x");
-  EXPECT_TRUE(options.in_place);
-  EXPECT_EQ(options.memory_limit_bytes, uint64_t{1} << 30);
-  EXPECT_EQ(options.label_kind, std::nullopt);
-  EXPECT_EQ(ToLabelKind(v1::CLASSES), store::LabelKind::kClasses);
-  EXPECT_EQ(ToLabelKind(v1::MULTI_LABEL), store::LabelKind::kMultiLabel);
-  v1::ImportSpec targets = spec.import();
-  targets.set_labels(v1::TARGETS);
-  EXPECT_EQ(ToImportOptions(targets, "/d").label_kind,
-            store::LabelKind::kTargets);
-  EXPECT_EQ(ToLayout(spec.import().layout()), std::nullopt);
-  EXPECT_EQ(ToLayout(v1::NUMPY), store::Layout::kNumpy);
-}
-
 }  // namespace
 }  // namespace hearth::server

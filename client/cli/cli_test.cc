@@ -207,6 +207,91 @@ TEST_F(CliTest, ImportTakesTheKindOfLabels) {
       kExitUsage);
 }
 
+TEST_F(CliTest, ImportTakesEveryOption) {
+  EXPECT_EQ(Run({"dataset",
+                 "import",
+                 "x",
+                 "--source",
+                 "/d",
+                 "--format",
+                 "igb",
+                 "--memory-limit",
+                 "4GiB",
+                 "--non-finite",
+                 "zero",
+                 "--bfloat16",
+                 "--undirected",
+                 "--dedup",
+                 "--self-loops",
+                 "remove",
+                 "--relabel",
+                 "--split",
+                 "time",
+                 "--igb-classes",
+                 "2983",
+                 "--split-seed",
+                 "0"}),
+            kExitDone);
+  const v1::ImportSpec import = Submitted().import();
+  EXPECT_EQ(import.layout(), v1::IGB);
+  EXPECT_EQ(import.memory_limit_bytes(), uint64_t{4} << 30);
+  EXPECT_EQ(import.non_finite(), v1::ZERO_NON_FINITE);
+  EXPECT_TRUE(import.bfloat16_features());
+  EXPECT_TRUE(import.edges().add_reverse());
+  EXPECT_TRUE(import.edges().remove_duplicates());
+  EXPECT_EQ(import.edges().self_loops(), v1::REMOVE_SELF_LOOPS);
+  EXPECT_TRUE(import.edge_list().relabel());
+  EXPECT_EQ(import.ogb().split(), "time");
+  EXPECT_EQ(import.igb().num_classes(), 2983u);
+  EXPECT_TRUE(import.igb().has_split_seed());
+}
+
+TEST_F(CliTest, GenerateTakesEveryOption) {
+  EXPECT_EQ(Run({"dataset", "generate", "--to",    "out",        "--layout",
+                 "ogb",     "--graph",  "rmat",    "--rmat",     "0.5,0.2,0.2",
+                 "--nodes", "1000",     "--edges", "9000000000", "--undirected",
+                 "--dim",   "7",        "--dtype", "float16",    "--classes",
+                 "3",       "--train",  "0.2",     "--valid",    "0.3",
+                 "--test",  "0.4",      "--seed",  "9"}),
+            kExitDone);
+  const v1::GenerateSpec generate = Submitted().generate();
+  EXPECT_EQ(generate.destination(), "/home/me/out");
+  EXPECT_EQ(generate.layout(), v1::OGB);
+  EXPECT_EQ(generate.rmat().a(), 0.5);
+  EXPECT_EQ(generate.rmat().c(), 0.2);
+  EXPECT_EQ(generate.num_edges(), 9000000000u);
+  EXPECT_TRUE(generate.undirected());
+  EXPECT_EQ(generate.feature_dim(), 7u);
+  EXPECT_EQ(generate.feature_dtype(), "float16");
+  EXPECT_EQ(generate.num_classes(), 3u);
+  EXPECT_EQ(generate.test_share(), 0.4);
+  EXPECT_EQ(generate.seed(), 9u);
+}
+
+TEST_F(CliTest, GenerateMakesADatasetOrAFolder) {
+  EXPECT_EQ(Run({"dataset", "generate", "g", "--nodes", "10", "--edges", "20"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().generate().name(), "g");
+  EXPECT_TRUE(Submitted().generate().has_communities());
+  EXPECT_EQ(Run({"dataset", "generate", "g", "--to", "d", "--nodes", "10",
+                 "--edges", "20"}),
+            kExitUsage);
+  EXPECT_EQ(Run({"dataset", "generate", "g", "--layout", "ogb", "--nodes", "10",
+                 "--edges", "20"}),
+            kExitUsage);
+}
+
+TEST_F(CliTest, VerifyAndExportOfDatasetsAreJobs) {
+  EXPECT_EQ(Run({"dataset", "verify", "cora"}), kExitDone);
+  EXPECT_EQ(Submitted().verify().dataset(), "cora");
+  EXPECT_EQ(Run({"dataset", "export", "cora", "--to", "out", "--layout",
+                 "graphbolt"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().export_dataset().dataset(), "cora");
+  EXPECT_EQ(Submitted().export_dataset().destination(), "/home/me/out");
+  EXPECT_EQ(Submitted().export_dataset().layout(), v1::GRAPHBOLT);
+}
+
 TEST_F(CliTest, ExportMakesTheDestinationAbsolute) {
   EXPECT_EQ(Run({"export", "train-3", "--to", "models/a"}), kExitDone);
   EXPECT_EQ(Submitted().export_().job_id(), "train-3");

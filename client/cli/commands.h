@@ -10,8 +10,14 @@ namespace hearth::cli {
 // Each adds commands to `app`. Parsing sets `chosen` to what the command line
 // asks for; nothing is done before the action is called.
 
-/// dataset import | list | show | delete
+/// dataset import | generate | list | show | verify | export | delete
 void AddDatasetCommands(CLI::App& app, Action* chosen);
+
+/// dataset import: for AddDatasetCommands.
+void AddImportCommand(CLI::App& dataset, Action* chosen);
+
+/// dataset generate: for AddDatasetCommands.
+void AddGenerateCommand(CLI::App& dataset, Action* chosen);
 
 /// train
 void AddTrainCommand(CLI::App& app, Action* chosen);

@@ -25,7 +25,7 @@ std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
   if (environment.err_is_terminal) {
     return NewLiveProgress(
         environment.err,
-        job.spec().has_import() ? ProgressUnit::kBytes : ProgressUnit::kBatches,
+        job.spec().has_train() ? ProgressUnit::kBatches : ProgressUnit::kBytes,
         environment.columns);
   }
   if (session.output == Output::kJson) return NewNoProgress();

@@ -21,9 +21,23 @@ constexpr Table::Align kRight = Table::Align::kRight;
 
 // What a job works on, in a word.
 std::string SubjectOf(const v1::JobSpec& spec) {
-  if (spec.has_import()) return spec.import().name();
-  if (spec.has_train()) return spec.train().data().dataset();
-  if (spec.has_export_()) return spec.export_().job_id();
+  switch (spec.kind_case()) {
+    case v1::JobSpec::kImport:
+      return spec.import().name();
+    case v1::JobSpec::kTrain:
+      return spec.train().data().dataset();
+    case v1::JobSpec::kExport:
+      return spec.export_().job_id();
+    case v1::JobSpec::kVerify:
+      return spec.verify().dataset();
+    case v1::JobSpec::kGenerate:
+      return spec.generate().name().empty() ? spec.generate().destination()
+                                            : spec.generate().name();
+    case v1::JobSpec::kExportDataset:
+      return spec.export_dataset().dataset();
+    case v1::JobSpec::KIND_NOT_SET:
+      break;
+  }
   return kUnknown;
 }
 
@@ -116,15 +130,42 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
   if (report.has_export_()) {
     out << "exported to " << EscapeControl(report.export_().path()) << "\n";
   }
+  if (report.has_verify()) {
+    const v1::VerifyReport& verify = report.verify();
+    out << "no damage: " << FormatCount(verify.files()) << " arrays, "
+        << FormatCount(verify.blocks()) << " blocks, "
+        << FormatByteSize(verify.bytes()) << " in "
+        << Decimal(verify.seconds(), 1) << " s\n";
+  }
   if (report.has_import()) {
     const v1::ImportReport& import = report.import();
-    out << "imported " << EscapeControl(job.spec().import().name()) << ": "
+    out << (job.spec().has_generate() ? "generated " : "imported ")
+        << EscapeControl(SubjectOf(job.spec())) << ": "
         << FormatCount(import.num_nodes()) << " nodes, "
         << FormatCount(import.num_edges()) << " edges, "
         << FormatCount(import.feature_dim()) << " features, "
         << LabelWords(import.label_kind(), import.label_width()) << "; "
         << FormatByteSize(import.bytes_written()) << " written in "
         << Decimal(import.seconds(), 1) << " s\n";
+  }
+}
+
+void AddDatasetSpec(const v1::JobSpec& spec, Table* table) {
+  if (spec.has_generate()) {
+    const v1::GenerateSpec& generate = spec.generate();
+    table->AddRow({"to", SubjectOf(spec)});
+    table->AddRow({"graph", generate.has_rmat() ? "rmat" : "communities"});
+    table->AddRow({"nodes", FormatCount(generate.num_nodes())});
+    table->AddRow({"edges", FormatCount(generate.num_edges())});
+    table->AddRow({"features", absl::StrCat(generate.feature_dim(), " ",
+                                            generate.feature_dtype())});
+    table->AddRow({"classes", FormatCount(generate.num_classes())});
+    table->AddRow({"seed", absl::StrCat(generate.seed())});
+  } else if (spec.has_verify()) {
+    table->AddRow({"dataset", spec.verify().dataset()});
+  } else if (spec.has_export_dataset()) {
+    table->AddRow({"dataset", spec.export_dataset().dataset()});
+    table->AddRow({"to", spec.export_dataset().destination()});
   }
 }
 
@@ -142,6 +183,8 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
   } else if (spec.has_export_()) {
     table->AddRow({"job", spec.export_().job_id()});
     table->AddRow({"to", spec.export_().destination()});
+  } else {
+    AddDatasetSpec(spec, table);
   }
 }
 

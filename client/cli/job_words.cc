@@ -4,6 +4,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/escape.h"
 #include "client/cli/label_words.h"
 
@@ -15,17 +16,10 @@ std::string StateWord(v1::JobState state) {
 }
 
 std::string KindWord(const v1::JobSpec& spec) {
-  switch (spec.kind_case()) {
-    case v1::JobSpec::kImport:
-      return "import";
-    case v1::JobSpec::kTrain:
-      return "train";
-    case v1::JobSpec::kExport:
-      return "export";
-    case v1::JobSpec::KIND_NOT_SET:
-      break;
-  }
-  return "unknown";
+  const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
+      spec, spec.GetDescriptor()->oneof_decl(0));
+  if (kind == nullptr) return "unknown";
+  return absl::StrReplaceAll(kind->name(), {{"_", "-"}});
 }
 
 std::string ErrorText(const v1::JobError& error) {

@@ -11,7 +11,7 @@ namespace hearth::cli {
 /// "queued", "running", ...
 std::string StateWord(v1::JobState state);
 
-/// "train", "import", "export".
+/// "train", "import", "export-dataset": as job ids begin.
 std::string KindWord(const v1::JobSpec& spec);
 
 /// "INVALID_ARGUMENT: node_label.npy: ...", escaped.

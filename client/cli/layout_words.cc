@@ -1,13 +1,32 @@
 #include "client/cli/layout_words.h"
 
+#include <vector>
+
+#include "absl/strings/str_join.h"
+
 namespace hearth::cli {
 
 const std::map<std::string, v1::Layout>& LayoutWords() {
   static const auto* words = new std::map<std::string, v1::Layout>{
       {"auto", v1::LAYOUT_UNSPECIFIED},
+      {"diskgnn", v1::DISKGNN},
+      {"edge-list", v1::EDGE_LIST},
+      {"ginex", v1::GINEX},
+      {"graphbolt", v1::GRAPHBOLT},
+      {"igb", v1::IGB},
+      {"mag240m", v1::MAG240M},
       {"numpy", v1::NUMPY},
+      {"ogb", v1::OGB},
   };
   return *words;
+}
+
+std::string LayoutList() {
+  std::vector<std::string> words;
+  for (const auto& [word, layout] : LayoutWords()) {
+    if (layout != v1::LAYOUT_UNSPECIFIED) words.push_back(word);
+  }
+  return absl::StrJoin(words, ", ");
 }
 
 std::string LayoutWord(v1::Layout layout) {
