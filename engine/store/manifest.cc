@@ -44,6 +44,8 @@ ordered_json ToJson(const NodeTypeEntry& type) {
   AddArray(object, "train", type.train);
   AddArray(object, "valid", type.valid);
   AddArray(object, "test", type.test);
+  AddArray(object, "ids", type.ids);
+  AddArray(object, "id_text", type.id_text);
   return object;
 }
 
@@ -98,8 +100,8 @@ std::string Dump(const ordered_json& value) {
 template <typename AnyManifest, typename Visit>
 void ForEachArray(AnyManifest& manifest, Visit visit) {
   for (auto& type : manifest.node_types) {
-    for (auto* file :
-         {&type.features, &type.labels, &type.train, &type.valid, &type.test}) {
+    for (auto* file : {&type.features, &type.labels, &type.train, &type.valid,
+                       &type.test, &type.ids, &type.id_text}) {
       visit(*file);
     }
   }
@@ -139,8 +141,11 @@ std::string Fingerprint(const Manifest& manifest,
     if (file.in_place) file.path = "in place";
     file.modified_ns = 0;
   });
+  ordered_json json = ToJson(contents);
+  // A later version that writes the same keeps its fingerprint.
+  json["version"]["minor"] = kFingerprintMinorVersion;
   Sha256 digest;
-  digest.Update(Dump(ToJson(contents)));
+  digest.Update(Dump(json));
   for (const std::string& checksum : checksums) digest.Update(checksum);
   return digest.HexDigest().substr(0, 16);
 }

@@ -52,6 +52,10 @@ struct NodeTypeEntry {
   ArrayFile train;
   ArrayFile valid;
   ArrayFile test;
+  /// What the source called the nodes, where that is not their numbers: int64
+  /// [N], or else text, uint8 [bytes]: N ids with "\n" between them.
+  ArrayFile ids;
+  ArrayFile id_text;
 };
 
 /// Edges of one type, in CSC.
@@ -68,7 +72,7 @@ struct EdgeTypeEntry {
 struct Manifest {
   /// A newer major version is refused; a newer minor one is read.
   static constexpr int kMajorVersion = 1;
-  static constexpr int kMinorVersion = 1;
+  static constexpr int kMinorVersion = 2;
   static constexpr char kFileName[] = "manifest.json";
   /// Longer files are refused: there are about 4 KiB for each type.
   static constexpr uint64_t kMaxFileBytes = 16 << 20;

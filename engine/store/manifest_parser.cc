@@ -146,6 +146,22 @@ void CheckLabels(const NodeTypeEntry& type, JsonFields& fields) {
                        " of ", type.num_nodes, " nodes are"));
 }
 
+void CheckIds(const NodeTypeEntry& type, JsonFields& fields) {
+  const ArrayFile& ids = type.ids;
+  if (!ids.path.empty()) {
+    Require(ids.dtype == DType::kInt64 && !ids.in_place &&
+                ids.shape == std::vector<int64_t>{type.num_nodes},
+            fields, "ids", "is not an int64 array of num_nodes ids");
+  }
+  const ArrayFile& text = type.id_text;
+  if (text.path.empty()) return;
+  // Every id has a byte, and every one but the last a line feed.
+  Require(text.dtype == DType::kUint8 && !text.in_place &&
+              text.shape.size() == 1 && text.shape[0] >= 2 * type.num_nodes - 1,
+          fields, "id_text", "is not a uint8 array of num_nodes ids");
+  Require(ids.path.empty(), fields, "id_text", "does not go with ids");
+}
+
 NodeTypeEntry ParseNodeType(JsonFields& fields) {
   NodeTypeEntry type;
   type.name = fields.String("name");
@@ -155,6 +171,8 @@ NodeTypeEntry ParseNodeType(JsonFields& fields) {
   type.train = ParseArray(fields, "train");
   type.valid = ParseArray(fields, "valid");
   type.test = ParseArray(fields, "test");
+  type.ids = ParseArray(fields, "ids");
+  type.id_text = ParseArray(fields, "id_text");
   if (!type.features.path.empty()) {
     const std::vector<int64_t>& shape = type.features.shape;
     Require(IsFloat(type.features.dtype) && shape.size() == 2 &&
@@ -165,6 +183,7 @@ NodeTypeEntry ParseNodeType(JsonFields& fields) {
   CheckSplitPart(type.train, type.num_nodes, fields, "train");
   CheckSplitPart(type.valid, type.num_nodes, fields, "valid");
   CheckSplitPart(type.test, type.num_nodes, fields, "test");
+  CheckIds(type, fields);
   return type;
 }
 

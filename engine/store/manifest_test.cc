@@ -86,6 +86,14 @@ Manifest WithLabels(LabelKind kind) {
   return manifest;
 }
 
+/// The example with ids of its papers and names of its authors.
+Manifest WithIds() {
+  Manifest manifest = Example();
+  manifest.node_types[0].ids = Array("ids.npy", DType::kInt64, {2000});
+  manifest.node_types[1].id_text = Array("text.npy", DType::kUint8, {5});
+  return manifest;
+}
+
 /// `body` with a checksum that is right.
 std::string Sealed(const json& body) {
   std::string text = body.dump(2);
@@ -178,6 +186,20 @@ TEST(ManifestTest, ReadsBackEveryKindOfLabels) {
   EXPECT_EQ(classes["required_features"], json::array());
 }
 
+TEST(ManifestTest, ReadsBackIds) {
+  const std::string text = SerializeManifest(WithIds());
+  const auto parsed = ParseManifest(text, "m");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  EXPECT_EQ(SerializeManifest(*parsed), text);
+  EXPECT_EQ(parsed->node_types[0].ids.path, "ids.npy");
+  EXPECT_EQ(parsed->node_types[1].id_text.path, "text.npy");
+  EXPECT_EQ(parsed->Arrays().size(), Example().Arrays().size() + 2);
+  EXPECT_EQ(parsed->SizeBytes(),
+            Example().SizeBytes() + 128 + 16'000 + 4 * 4 + 128 + 5 + 4);
+  // A program of version 1.1 passes over them.
+  EXPECT_EQ(json::parse(text)["required_features"], json::array());
+}
+
 TEST(ManifestTest, ReadsWhatVersion10Wrote) {
   json body = json::parse(SerializeManifest(Example()));
   body.erase("crc32c");
@@ -223,6 +245,11 @@ TEST(FingerprintTest, IsOfTheContentsAlone) {
   EXPECT_NE(of_labels, fingerprint);
   more_labels.node_types[0].label_width = 8;
   EXPECT_NE(Fingerprint(more_labels, {"a", "b"}), of_labels);
+  EXPECT_NE(Fingerprint(WithIds(), {"a", "b"}), fingerprint);
+}
+
+TEST(FingerprintTest, StaysWhatItWasInVersion11) {
+  EXPECT_EQ(Fingerprint(Example(), {"a", "b"}), "378297adc9b8b807");
 }
 
 // ---- Contents that are wrong although the checksum is right
@@ -366,6 +393,43 @@ INSTANTIATE_TEST_SUITE_P(
                    "is not an array of uint8 (2000, 2)"),
         LabelArray(LabelKind::kMultiLabel, ArrayFile(),
                    "label_width does not go with labels")));
+
+/// `array` as the ids of the papers, or as their text.
+Wrong IdArray(ArrayFile NodeTypeEntry::*member, const ArrayFile& array,
+              const char* problem) {
+  return {[=](json& body) {
+            Manifest manifest = WithIds();
+            manifest.node_types[0].ids = ArrayFile();
+            manifest.node_types[0].*member = array;
+            body = json::parse(SerializeManifest(manifest));
+            body.erase("crc32c");
+          },
+          problem};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ids, WrongManifestTest,
+    testing::Values(
+        IdArray(&NodeTypeEntry::ids, Array("i", DType::kInt64, {1999}),
+                "ids is not an int64 array of num_nodes ids"),
+        IdArray(&NodeTypeEntry::ids, Array("i", DType::kInt32, {2000}),
+                "ids is not an int64 array"),
+        IdArray(&NodeTypeEntry::ids, Array("i", DType::kInt64, {2000, 1}),
+                "ids is not an int64 array"),
+        IdArray(&NodeTypeEntry::id_text, Array("i", DType::kUint8, {3998}),
+                "id_text is not a uint8 array of num_nodes ids"),
+        IdArray(&NodeTypeEntry::id_text, Array("i", DType::kInt64, {3999}),
+                "id_text is not a uint8 array"),
+        IdArray(&NodeTypeEntry::id_text, Array("i", DType::kUint8, {2000, 2}),
+                "id_text is not a uint8 array"),
+        Wrong{[](json& body) {
+                Manifest manifest = WithIds();
+                manifest.node_types[0].id_text =
+                    Array("i", DType::kUint8, {3999});
+                body = json::parse(SerializeManifest(manifest));
+                body.erase("crc32c");
+              },
+              "id_text does not go with ids"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Arrays, WrongManifestTest,

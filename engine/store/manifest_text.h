@@ -12,6 +12,11 @@ inline constexpr char kManifestFormat[] = "hearth-dataset";
 /// of version 1.0, which know no others.
 inline constexpr char kLabelKindsFeature[] = "label_kinds";
 
+/// The minor version that fingerprints have counted with ever since. 1.2 added
+/// the ids of nodes, which programs of version 1.1 need not know: they pass
+/// over them.
+inline constexpr int kFingerprintMinorVersion = 1;
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_MANIFEST_TEXT_H_

@@ -20,6 +20,7 @@
 #include "engine/store/import/csc_arrays.h"
 #include "engine/store/import/edge_import.h"
 #include "engine/store/import/feature_import.h"
+#include "engine/store/import/id_import.h"
 #include "engine/store/import/label_import.h"
 #include "engine/store/import/split_import.h"
 
@@ -109,6 +110,7 @@ class GraphWriter {
       entry.num_nodes = nodes.num_nodes;
       place_ = NewPlace(nodes.type);
       HEARTH_RETURN_IF_ERROR(WriteLabelsAndSplit(nodes, entry));
+      HEARTH_RETURN_IF_ERROR(WriteIds(nodes, entry));
       places_.push_back(place_);
       manifest.node_types.push_back(std::move(entry));
     }
@@ -165,6 +167,21 @@ class GraphWriter {
       *parts[i].first = Take(std::move(array));
       if (!part.was_sorted) Record(absl::StrCat(part.name, ": sorted"));
       done.push_back(std::move(part));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteIds(SourceNodes& nodes, NodeTypeEntry& entry) {
+    if (nodes.ids != nullptr) {
+      HEARTH_ASSIGN_OR_RETURN(FinishedArray array,
+                              CopyIds(context_, *nodes.ids, place_));
+      entry.ids = Take(std::move(array));
+    }
+    if (nodes.id_text != nullptr) {
+      HEARTH_ASSIGN_OR_RETURN(
+          FinishedArray array,
+          CopyIdText(context_, *nodes.id_text, nodes.num_nodes, place_));
+      entry.id_text = Take(std::move(array));
     }
     return absl::OkStatus();
   }

@@ -11,6 +11,7 @@
 #include "engine/store/import/csc_arrays.h"
 #include "engine/store/import/csc_copy.h"
 #include "engine/store/import/feature_import.h"
+#include "engine/store/import/id_import.h"
 #include "engine/store/import/label_import.h"
 #include "engine/store/import/split_import.h"
 
@@ -37,6 +38,12 @@ absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {
     if (part == nullptr) continue;
     HEARTH_RETURN_IF_ERROR(CheckSplitHeader(*part, nodes.num_nodes));
   }
+  if (nodes.ids != nullptr) {
+    HEARTH_RETURN_IF_ERROR(CheckIdHeader(*nodes.ids, nodes.num_nodes));
+  }
+  if (nodes.id_text != nullptr) {
+    HEARTH_RETURN_IF_ERROR(CheckIdTextHeader(*nodes.id_text));
+  }
   return absl::OkStatus();
 }
 
@@ -59,6 +66,13 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
     if (part == nullptr) continue;
     bytes += StoredBytes(
         static_cast<uint64_t>(part->header().shape[0]) * sizeof(int64_t),
+        kStreamLayout);
+  }
+  for (const ArrayReader* ids : {nodes.ids.get(), nodes.id_text.get()}) {
+    if (ids == nullptr) continue;
+    const ArrayHeader& header = ids->header();
+    bytes += StoredBytes(
+        static_cast<uint64_t>(header.NumElements() * header.type.item_bytes),
         kStreamLayout);
   }
   return bytes;

@@ -28,6 +28,10 @@ struct SourceNodes {
   std::optional<LabelKind> label_kind = std::nullopt;
   /// [number of nodes in the part] ids: train, valid, test.
   std::array<std::unique_ptr<ArrayReader>, 3> split;
+  /// [num_nodes] int64: what the source calls the nodes; or else text, uint8
+  /// [bytes]: the ids with "\n" between them.
+  std::unique_ptr<ArrayReader> ids;
+  std::unique_ptr<ArrayReader> id_text;
 };
 
 /// Edges of one type: either a list, or compressed by destination.

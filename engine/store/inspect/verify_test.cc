@@ -14,6 +14,8 @@
 #include "engine/store/inspect/small_graphs.h"
 #include "engine/store/inspect/statistics.h"
 #include "engine/store/layout/import_dataset.h"
+#include "engine/store/layout/layout.h"
+#include "engine/store/layout/layout_options.h"
 #include "engine/store/manifest.h"
 #include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
@@ -139,6 +141,24 @@ TEST_F(VerifyTest, FindsEveryFlippedByteOfAHeterogeneousGraph) {
       ImportTwoTypes(posix_, folder_.path(), folder_.Destination());
   ASSERT_TRUE(result.ok()) << result.status();
   ExpectEveryByteCounts(folder_.Destination());
+}
+
+TEST_F(VerifyTest, FindsEveryFlippedByteOfIds) {
+  for (const std::string text : {"-5 70\n9 70\n", "a b\ncd b\n"}) {
+    ASSERT_TRUE(posix_.RemoveTree(folder_.Destination()).ok());
+    ImportOptions options;
+    options.source = folder_.Path("edges.txt");
+    options.name = "test";
+    options.destination = folder_.Destination();
+    ASSERT_TRUE(io::WriteFileAtomically(posix_, options.source, text).ok());
+    LayoutOptions layout_options;
+    layout_options.edge_list.relabel = true;
+    const auto result = ImportDataset(
+        posix_, {Layout::kEdgeList, layout_options}, options, nullptr, {});
+    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_EQ(result->manifest.Arrays().size(), 3u);
+    ExpectEveryByteCounts(folder_.Destination());
+  }
 }
 
 TEST_F(VerifyTest, FindsEveryFlippedByteOfFeaturesInPlace) {

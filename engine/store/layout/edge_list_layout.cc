@@ -2,17 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/import/edge_spool.h"
+#include "engine/store/layout/id_table.h"
+#include "engine/store/layout/node_numbering.h"
 #include "engine/store/layout/text_arrays.h"
 #include "engine/store/parse/delimited.h"
 #include "engine/store/parse/gzip_file.h"
@@ -124,6 +130,84 @@ absl::StatusOr<SourceGraph> OpenNumbered(ImportContext& context,
   return graph;
 }
 
+absl::Status CheckId(const TextLines& line, absl::string_view id) {
+  if (id.size() > kMaxIdBytes) {
+    return line.Error(absl::StrCat("has an id of ", id.size(),
+                                   " bytes; at most ", kMaxIdBytes,
+                                   " are allowed"));
+  }
+  if (IsPrintable(id)) return absl::OkStatus();
+  return line.Error(absl::StrCat("has id \"", absl::CHexEscape(id),
+                                 "\"; ids are text without blanks"));
+}
+
+/// An id that is written as numbers are, without needless signs and zeros.
+std::optional<int64_t> ParseNumber(absl::string_view id) {
+  int64_t number = 0;
+  const char* const end = id.data() + id.size();
+  const auto result = std::from_chars(id.data(), end, number);
+  if (result.ec != std::errc() || result.ptr != end ||
+      absl::AlphaNum(number).Piece() != id) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+/// Reads edges whose ids may be anything. `text_found`: where kNumbers is
+/// tried, whether it ended at an id that is no number.
+absl::StatusOr<NumberedEdges> NumberNodes(ImportContext& context,
+                                          const std::string& source,
+                                          NodeNumbering::IdKind kind,
+                                          bool& text_found) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<NodeNumbering> numbering,
+                          NodeNumbering::Create(context, kind, source));
+  std::vector<absl::string_view> ids;
+  HEARTH_RETURN_IF_ERROR(
+      ForEachEdgeLine(context, source, [&](const TextLines& line) {
+        SplitFields(line.line(), SeparatorOf(line.line()), ids);
+        if (ids.size() != 2) {
+          return line.Error(
+              absl::StrCat("has ", ids.size(), " fields; 2 are needed"));
+        }
+        for (const absl::string_view id : ids) {
+          HEARTH_RETURN_IF_ERROR(CheckId(line, id));
+        }
+        if (kind == NodeNumbering::IdKind::kText) {
+          return numbering->Add(ids[0], ids[1]);
+        }
+        const std::optional<int64_t> from = ParseNumber(ids[0]);
+        const std::optional<int64_t> to = ParseNumber(ids[1]);
+        text_found = !from.has_value() || !to.has_value();
+        if (text_found) return line.Error("has an id that is no number");
+        return numbering->Add(*from, *to);
+      }));
+  return numbering->Finish();
+}
+
+absl::StatusOr<SourceGraph> OpenRelabeled(ImportContext& context,
+                                          const std::string& source) {
+  bool text_found = false;
+  absl::StatusOr<NumberedEdges> numbered =
+      NumberNodes(context, source, NodeNumbering::IdKind::kNumbers, text_found);
+  const bool is_text = text_found;
+  if (is_text) {
+    numbered =
+        NumberNodes(context, source, NodeNumbering::IdKind::kText, text_found);
+  }
+  HEARTH_RETURN_IF_ERROR(numbered.status());
+  HEARTH_RETURN_IF_ERROR(
+      CheckDensity(source, numbered->num_nodes, numbered->edges->num_edges()));
+  SourceGraph graph;
+  SourceNodes& nodes = graph.nodes.emplace_back();
+  nodes.num_nodes = numbered->num_nodes;
+  (is_text ? nodes.id_text : nodes.ids) = std::move(numbered->ids);
+  graph.edges.emplace_back().edges = std::move(numbered->edges);
+  graph.transforms.push_back(
+      absl::StrCat("ids numbered in ascending order: ", nodes.num_nodes,
+                   nodes.num_nodes == 1 ? " node" : " nodes"));
+  return graph;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
@@ -153,11 +237,8 @@ absl::StatusOr<SourceGraph> OpenEdgeList(ImportContext& context,
   }
   HEARTH_RETURN_IF_ERROR(info.status());
   HEARTH_RETURN_IF_ERROR(CheckSpace(context, source));
-  if (options.relabel) {
-    return absl::UnimplementedError(
-        absl::StrCat(source, ": ids cannot be relabeled yet"));
-  }
-  return OpenNumbered(context, source);
+  return options.relabel ? OpenRelabeled(context, source)
+                         : OpenNumbered(context, source);
 }
 
 }  // namespace hearth::store

@@ -22,7 +22,9 @@ absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
 /// Reads the whole file. INVALID_ARGUMENT naming file and line, DATA_LOSS for a
 /// truncated gzip file, RESOURCE_EXHAUSTED where disk or memory do not suffice.
 /// Without relabel, ids are the nodes' numbers, and INVALID_ARGUMENT says so if
-/// most of them would be unused.
+/// most of them would be unused. With it, ids are numbers (int64, without "+"
+/// and leading zeros) if all of them are, or else text of up to 1 KiB without
+/// blanks and commas, ordered by its bytes.
 absl::StatusOr<SourceGraph> OpenEdgeList(ImportContext& context,
                                          const std::string& source,
                                          const EdgeListOptions& options);
