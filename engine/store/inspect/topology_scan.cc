@@ -31,8 +31,9 @@ uint64_t CountZeros(const std::vector<bool>& bits) {
   return static_cast<uint64_t>(std::count(bits.begin(), bits.end(), false));
 }
 
-/// Hands out the neighbors of one node after the other.
-class NeighborStream {
+}  // namespace
+
+class TopologyScan::NeighborStream {
  public:
   NeighborStream(ImportContext& context, ArrayReader& indices,
                  int64_t block_elements)
@@ -47,6 +48,8 @@ class NeighborStream {
     at_ += taken;
     return neighbors;
   }
+
+  const std::string& path() const { return indices_.path(); }
 
  private:
   absl::Status ReadBlock() {
@@ -72,8 +75,6 @@ class NeighborStream {
   std::vector<int64_t> block_;
   size_t at_ = 0;
 };
-
-}  // namespace
 
 struct TopologyScan::Counts {
   /// Edges into `destination`; false if one does not come from a node.
@@ -218,6 +219,20 @@ absl::StatusOr<EdgeStatistics> TopologyScan::Scan(const EdgeTypeEntry& edges) {
   return statistics;
 }
 
+absl::Status TopologyScan::AddList(int64_t destination, int64_t degree,
+                                   NeighborStream& neighbors, Counts& counts) {
+  while (degree > 0) {
+    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const int64_t> sources,
+                            neighbors.Take(degree));
+    if (!counts.Add(destination, sources)) {
+      return absl::DataLossError(
+          absl::StrCat(neighbors.path(), ": has ids that no node has"));
+    }
+    degree -= static_cast<int64_t>(sources.size());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TopologyScan::ScanLists(const EdgeTypeEntry& edges,
                                      Counts& counts) {
   HEARTH_ASSIGN_OR_RETURN(
@@ -247,15 +262,8 @@ absl::Status TopologyScan::ScanLists(const EdgeTypeEntry& edges,
       if (degree > 0 && counts.is_destination != nullptr) {
         (*counts.is_destination)[static_cast<size_t>(destination)] = true;
       }
-      while (begin < offsets[i]) {
-        HEARTH_ASSIGN_OR_RETURN(const absl::Span<const int64_t> sources,
-                                neighbors.Take(offsets[i] - begin));
-        if (!counts.Add(destination, sources)) {
-          return absl::DataLossError(
-              absl::StrCat(indices->path(), ": has ids that no node has"));
-        }
-        begin += static_cast<int64_t>(sources.size());
-      }
+      HEARTH_RETURN_IF_ERROR(AddList(destination, degree, neighbors, counts));
+      begin = offsets[i];
     }
     HEARTH_RETURN_IF_ERROR(context_.Advance(offsets.size() * sizeof(int64_t)));
   }
@@ -281,7 +289,7 @@ absl::StatusOr<std::optional<uint64_t>> TopologyScan::NumTrainOnlySources(
       IdStream ids,
       IdStream::Open(context_.files(), io::JoinPath(folder_, train.path)));
   uint64_t count = 0;
-  for (; !ids.AtEnd();) {
+  while (!ids.AtEnd()) {
     const auto id = static_cast<size_t>(ids.id());
     if (id >= ends.is_source.size()) {
       return absl::DataLossError(

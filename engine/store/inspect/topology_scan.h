@@ -52,6 +52,8 @@ class TopologyScan {
 
   /// What is counted of one edge type.
   struct Counts;
+  /// Hands out the neighbors of one node after the other.
+  class NeighborStream;
 
   size_t FindNodes(const std::string& type) const;
   /// Whether homophily is defined, and whether it is counted.
@@ -59,6 +61,9 @@ class TopologyScan {
   bool FitsLabels(const EdgeTypeEntry& edges) const;
   absl::StatusOr<std::vector<int32_t>> ReadClasses(const NodeTypeEntry& nodes);
   absl::Status ScanLists(const EdgeTypeEntry& edges, Counts& counts);
+  /// Counts one node's neighbors.
+  static absl::Status AddList(int64_t destination, int64_t degree,
+                              NeighborStream& neighbors, Counts& counts);
   int64_t BlockElements() const;
 
   ImportContext& context_;
