@@ -15,8 +15,8 @@
 namespace hearth::store {
 
 /// Called now and then with what is being done ("checking", "edges",
-/// "features") and the bytes done and in all of that phase; a total of 0 is
-/// unknown.
+/// "features", "counting") and the bytes done and in all of that phase; a total
+/// of 0 is unknown.
 using ImportProgress =
     std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>;
 

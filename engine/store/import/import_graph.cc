@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <set>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -15,14 +13,17 @@
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
-#include "engine/store/array_header.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/import/csc_arrays.h"
 #include "engine/store/import/edge_import.h"
 #include "engine/store/import/feature_import.h"
+#include "engine/store/import/file_prefixes.h"
 #include "engine/store/import/id_import.h"
 #include "engine/store/import/label_import.h"
 #include "engine/store/import/split_import.h"
+#include "engine/store/inspect/graph_scan.h"
+#include "engine/store/inspect/labeled_feature_scan.h"
+#include "engine/store/inspect/statistics.h"
 
 // Protocol:
 // 1. Remove a leftover `destination`.tmp.
@@ -32,7 +33,8 @@
 // 3. Check that memory limit and disk suffice for all of it.
 // 4. Write labels, split, topology, features there, each file synced. Small
 //    arrays first: their mistakes show before the long work.
-// 5. Remove the scratch folder. Write and sync the manifest; sync the folder.
+// 5. Remove the scratch folder. Read labels and topology once more for the
+//    statistics; write and sync these, then the manifest; sync the folder.
 // 6. Rename the folder to `destination`; sync its parent.
 // An error removes the folder again. A kill leaves the leftover of step 1.
 
@@ -44,23 +46,6 @@ constexpr char kScratchFolder[] = "scratch";
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
-}
-
-/// What the names of a type's files begin with: its name, with what no file
-/// name should have replaced; made unique among `taken`.
-std::string FilePrefix(const std::string& type, std::set<std::string>& taken) {
-  std::string prefix = type;
-  for (char& c : prefix) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-') {
-      c = '_';
-    }
-  }
-  prefix.resize(std::min<size_t>(prefix.size(), 100));
-  std::string unique = prefix;
-  for (int i = 2; !taken.insert(unique).second; ++i) {
-    unique = absl::StrCat(prefix, "-", i);
-  }
-  return unique;
 }
 
 /// Whether all that may be any text is the same in both.
@@ -78,20 +63,6 @@ bool HasSameTexts(const Manifest& one, const Manifest& other) {
          std::equal(one.edge_types.begin(), one.edge_types.end(),
                     other.edge_types.begin(), other.edge_types.end(),
                     same_edges);
-}
-
-/// Features that are uint16.
-void TakeFeaturesAsBFloat16(SourceGraph& graph) {
-  for (SourceNodes& nodes : graph.nodes) {
-    if (nodes.features == nullptr ||
-        nodes.features->header().type !=
-            ElementType{ElementType::Kind::kUint, 2}) {
-      continue;
-    }
-    nodes.features->TakeAsBFloat16();
-    graph.transforms.push_back(absl::StrCat(BaseName(nodes.features->path()),
-                                            ": uint16 taken as bfloat16"));
-  }
 }
 
 /// Writes the arrays of a graph and collects their entries.
@@ -128,9 +99,15 @@ class GraphWriter {
   /// Digests of the checksum files, in the order of writing.
   const std::vector<std::string>& checksums() const { return checksums_; }
 
+  /// What passed by of the features of each node type; null without any.
+  const std::vector<std::unique_ptr<LabeledFeatureScan>>& feature_scans()
+      const {
+    return feature_scans_;
+  }
+
  private:
   ArrayPlace NewPlace(const std::string& type) {
-    return {folder_, options_.name, FilePrefix(type, prefixes_)};
+    return {folder_, options_.name, prefixes_.New(type)};
   }
 
   absl::Status WriteLabelsAndSplit(SourceNodes& nodes, NodeTypeEntry& entry) {
@@ -205,10 +182,18 @@ class GraphWriter {
   }
 
   absl::Status WriteFeatures(SourceNodes& nodes, NodeTypeEntry& entry) {
+    feature_scans_.emplace_back();
     if (nodes.features == nullptr) return absl::OkStatus();
     ArrayReader& features = *nodes.features;
     const std::string name = BaseName(features.path());
-    const FeatureChoices choices{.non_finite = options_.non_finite};
+    HEARTH_ASSIGN_OR_RETURN(
+        feature_scans_.back(),
+        LabeledFeatureScan::Create(context_.files(), folder_, entry,
+                                   features.header()));
+    const FeatureChoices choices{options_.non_finite,
+                                 [this](const RowBlock& rows) {
+                                   return feature_scans_.back()->Add(rows);
+                                 }};
     if (options_.in_place) {
       HEARTH_ASSIGN_OR_RETURN(const std::string path,
                               context_.files().RealPath(features.path()));
@@ -248,11 +233,12 @@ class GraphWriter {
   ImportContext& context_;
   const ImportOptions& options_;
   const std::string folder_;
-  std::set<std::string> prefixes_;
+  FilePrefixes prefixes_;
   ArrayPlace place_;
   /// Of each node type.
   std::vector<ArrayPlace> places_;
   std::vector<std::string> checksums_;
+  std::vector<std::unique_ptr<LabeledFeatureScan>> feature_scans_;
   ImportResult result_;
 };
 
@@ -323,7 +309,7 @@ class GraphImport {
     for (SourceNodes& nodes : graph.nodes) {
       if (options_.label_kind) nodes.label_kind = options_.label_kind;
     }
-    if (options_.bfloat16_features) TakeFeaturesAsBFloat16(graph);
+    if (options_.bfloat16_features) graph.TakeFeaturesAsBFloat16();
     HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(options_.in_place));
     HEARTH_RETURN_IF_ERROR(
         PrepareEdges(graph, options_.edges, options_.source));
@@ -336,6 +322,7 @@ class GraphImport {
     HEARTH_ASSIGN_OR_RETURN(ImportResult result,
                             writer.Write(std::move(graph)));
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(scratch_folder_));
+    HEARTH_RETURN_IF_ERROR(WriteStatistics(writer, result));
     HEARTH_RETURN_IF_ERROR(WriteManifest(writer.checksums(), result));
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
     HEARTH_RETURN_IF_ERROR(Publish());
@@ -365,6 +352,17 @@ class GraphImport {
     return static_cast<uint64_t>(numbers) * sizeof(int64_t);
   }
 
+  absl::Status WriteStatistics(const GraphWriter& writer,
+                               ImportResult& result) {
+    HEARTH_ASSIGN_OR_RETURN(
+        const DatasetStatistics statistics,
+        ScanGraph(context_, folder_, result.manifest, writer.feature_scans()));
+    const std::string text = SerializeStatistics(statistics);
+    result.bytes_written += text.size();
+    return io::WriteFileAtomically(
+        files_, io::JoinPath(folder_, DatasetStatistics::kFileName), text);
+  }
+
   absl::Status WriteManifest(const std::vector<std::string>& checksums,
                              ImportResult& result) {
     Manifest& manifest = result.manifest;
@@ -382,7 +380,7 @@ class GraphImport {
           ": the names of dataset and types, and the paths of features used "
           "in place, must be UTF-8"));
     }
-    result.bytes_written = manifest.SizeBytes() + text.size();
+    result.bytes_written += manifest.SizeBytes() + text.size();
     return io::WriteFileAtomically(files_, path, text);
   }
 

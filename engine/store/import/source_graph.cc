@@ -6,6 +6,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/array_header.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 #include "engine/store/import/csc_arrays.h"
@@ -142,6 +143,20 @@ absl::Status SourceGraph::CheckTypes(const std::string& source) const {
   if (!nodes.empty() && !edges.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(source, ": has no ", nodes.empty() ? "nodes" : "edges"));
+}
+
+void SourceGraph::TakeFeaturesAsBFloat16() {
+  for (SourceNodes& some : nodes) {
+    if (some.features == nullptr ||
+        some.features->header().type !=
+            ElementType{ElementType::Kind::kUint, 2}) {
+      continue;
+    }
+    some.features->TakeAsBFloat16();
+    const std::string& path = some.features->path();
+    transforms.push_back(absl::StrCat(path.substr(path.find_last_of('/') + 1),
+                                      ": uint16 taken as bfloat16"));
+  }
 }
 
 absl::Status SourceGraph::CheckHeaders(bool in_place) const {

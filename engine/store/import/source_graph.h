@@ -70,6 +70,9 @@ struct SourceGraph {
   /// and for a graph without nodes or edge types; `source` is for messages.
   absl::Status CheckTypes(const std::string& source) const;
 
+  /// Takes features that are uint16 as bfloat16, and says so in `transforms`.
+  void TakeFeaturesAsBFloat16();
+
   /// INVALID_ARGUMENT or DATA_LOSS, naming the file, for headers that do not
   /// fit each other. REQUIRES: CheckTypes.
   absl::Status CheckHeaders(bool in_place) const;

@@ -419,8 +419,8 @@ TEST_F(NumpyLayoutTest, ProgressGrowsToTheTotalOfEachPhase) {
     entry->second.first = done;
   };
   ASSERT_TRUE(Import({.memory_limit_bytes = 1 << 20}).ok());
-  EXPECT_THAT(
-      order, ElementsAre("labels", "checking", "sorting", "edges", "features"));
+  EXPECT_THAT(order, ElementsAre("labels", "checking", "sorting", "edges",
+                                 "features", "counting"));
   for (const auto& [phase, bytes] : last) {
     EXPECT_EQ(bytes.first, bytes.second) << phase;
   }
@@ -429,7 +429,7 @@ TEST_F(NumpyLayoutTest, ProgressGrowsToTheTotalOfEachPhase) {
 TEST_F(NumpyLayoutTest, CancelledInAnyPhaseLeavesNothing) {
   WriteLargeGraph(folder_, 70'000, 400'000);
   for (const char* wanted :
-       {"labels", "checking", "sorting", "edges", "features"}) {
+       {"labels", "checking", "sorting", "edges", "features", "counting"}) {
     stop_ = std::stop_source();
     progress_ = [&](absl::string_view phase, uint64_t, uint64_t) {
       if (phase == wanted) stop_.request_stop();
