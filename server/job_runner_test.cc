@@ -48,6 +48,7 @@ class JobRunnerTest : public ::testing::Test {
     job.set_id("import-1");
     job.mutable_spec()->mutable_import()->set_name("graph");
     job.mutable_spec()->mutable_import()->set_path(root_ + "/source");
+    job.mutable_spec()->mutable_import()->set_memory_limit_bytes(1 << 20);
     return job;
   }
 
