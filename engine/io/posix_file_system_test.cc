@@ -132,6 +132,18 @@ TEST_F(PosixFileSystemTest, AScanGivesTheSameBytesAlignedOrNot) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("ends at byte 13065"));
 }
 
+// Pages of the first MiB of `path` that are in the page cache.
+int64_t ResidentPages(FileSystem& files, const std::string& path) {
+  const auto mapped = files.Map(path, AccessPattern::kRandom);
+  EXPECT_TRUE(mapped.ok()) << mapped.status();
+  std::vector<unsigned char> resident((1 << 20) / 4096);
+  EXPECT_EQ(::mincore(const_cast<std::byte*>((*mapped)->data().data()), 1 << 20,
+                      resident.data()),
+            0);
+  return std::count_if(resident.begin(), resident.end(),
+                       [](unsigned char page) { return (page & 1) != 0; });
+}
+
 TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
   const std::string path = scratch_.Path("f");
   auto written = files_.Create(path);
@@ -139,18 +151,15 @@ TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
   ASSERT_TRUE((*written)->Sync().ok());  // Only clean pages can be dropped.
   const auto file = files_.OpenForScan(path);
   std::vector<std::byte> block(64 << 10);
-  for (uint64_t at = 0; at < 1 << 20; at += block.size()) {
-    ASSERT_TRUE((*file)->Read(at, absl::MakeSpan(block)).ok());
+  // Dropping is a hint, which a busy kernel may pass over at times.
+  int64_t resident = 256;
+  for (int scan = 0; scan < 50 && resident >= 16; ++scan) {
+    for (uint64_t at = 0; at < 1 << 20; at += block.size()) {
+      ASSERT_TRUE((*file)->Read(at, absl::MakeSpan(block)).ok());
+    }
+    resident = ResidentPages(files_, path);
   }
-  const auto mapped = files_.Map(path, AccessPattern::kRandom);
-  ASSERT_TRUE(mapped.ok()) << mapped.status();
-  std::vector<unsigned char> resident((1 << 20) / 4096);
-  ASSERT_EQ(::mincore(const_cast<std::byte*>((*mapped)->data().data()), 1 << 20,
-                      resident.data()),
-            0);
-  EXPECT_LT(std::count_if(resident.begin(), resident.end(),
-                          [](unsigned char page) { return (page & 1) != 0; }),
-            16);
+  EXPECT_LT(resident, 16);
 }
 
 TEST_F(PosixFileSystemTest, OnlyRegularFilesAreScanned) {
