@@ -35,6 +35,19 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
   if (pass.io_wait_seconds.has_value()) {
     message.set_io_wait_seconds(*pass.io_wait_seconds);
   }
+  if (pass.rows_read.has_value()) {
+    message.set_rows_read(static_cast<uint64_t>(*pass.rows_read));
+  }
+  for (const strategy::LevelHits& hits : pass.hits) {
+    v1::LevelHits& level = *message.add_hits();
+    level.set_level(hits.level);
+    level.set_rows(static_cast<uint64_t>(hits.rows));
+  }
+  for (const strategy::PhaseSeconds& phase : pass.phases) {
+    v1::PhaseSeconds& seconds = *message.add_phases();
+    seconds.set_name(phase.name);
+    seconds.set_seconds(phase.seconds);
+  }
   for (const pipeline::StageStats& stage : pass.stages) {
     *message.add_stages() = ToProto(stage);
   }

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
 #include "server/dataset_spec_mapping.h"
 #include "server/field_violations.h"
 #include "server/names.h"
+#include "server/strategy_mapping.h"
 
 namespace hearth::server {
 namespace {
@@ -22,6 +22,7 @@ constexpr int kDefaultLayers = 3;
 constexpr uint32_t kDefaultHidden = 256;
 constexpr uint32_t kDefaultHeads = 4;
 constexpr uint32_t kDefaultTrainThreads = 2;
+constexpr uint32_t kDefaultIoDepth = 64;
 constexpr double kDefaultLearningRate = 0.003;
 constexpr double kDefaultAdamWDecay = 0.01;
 
@@ -74,6 +75,9 @@ class SpecChecker {
     v1::PipelineSpec& pipeline = *spec.mutable_pipeline();
     pipeline.set_samplers(OrDefault(pipeline.samplers(), 1));
     pipeline.set_extractors(OrDefault(pipeline.extractors(), 1));
+    pipeline.set_io_depth(OrDefault(pipeline.io_depth(), kDefaultIoDepth));
+    AtMost("train.pipeline.io_depth", pipeline.io_depth(),
+           SpecLimits::kMaxIoDepth);
     AtMost("train.pipeline.samplers", spec.pipeline().samplers(),
            SpecLimits::kMaxStageThreads);
     AtMost("train.pipeline.extractors", spec.pipeline().extractors(),
@@ -101,9 +105,7 @@ class SpecChecker {
     AtMost("train.data.distinct_epochs", data.distinct_epochs(),
            SpecLimits::kMaxEpochs);
     CheckFanouts(*data.mutable_neighbor());
-    if (data.strategy_case() == v1::DataSpec::STRATEGY_NOT_SET) {
-      violations_.Add("train.data.strategy", "must be one of memory, mmap");
-    }
+    CheckStrategy(data, violations_);
   }
 
   void CheckFanouts(v1::NeighborSampler& sampler) {
@@ -271,17 +273,6 @@ train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
                             .weight_decay = train.adam().weight_decay()};
 }
 
-strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data) {
-  switch (data.strategy_case()) {
-    case v1::DataSpec::kMmap:
-      return strategy::MmapOptions{};
-    case v1::DataSpec::kMemory:
-    case v1::DataSpec::STRATEGY_NOT_SET:
-      break;
-  }
-  return strategy::MemoryOptions{};
-}
-
 }  // namespace
 
 absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec) {
@@ -301,7 +292,7 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.data.epochs = data.epochs();
   options.data.distinct_epochs = data.distinct_epochs();
   options.data.data_seed = data.data_seed();
-  options.data.strategy = ToStrategyOptions(data);
+  options.data.strategy = ToStrategyOptions(data, spec.pipeline());
   options.train.model = ToModelOptions(train);
   options.train.optimizer = ToOptimizerOptions(train);
   options.train.dropout = train.dropout();

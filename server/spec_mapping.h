@@ -23,6 +23,7 @@ struct SpecLimits {
   static constexpr uint32_t kMaxHidden = 65'536;
   static constexpr uint32_t kMaxHeads = 1'024;
   static constexpr uint32_t kMaxStageThreads = 64;
+  static constexpr uint32_t kMaxIoDepth = 4'096;
 
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;

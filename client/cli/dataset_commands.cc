@@ -3,12 +3,12 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/dataset_view.h"
 #include "client/cli/escape.h"
 #include "client/cli/job_run.h"
 #include "client/cli/layout_words.h"
+#include "client/cli/one_of.h"
 #include "client/proto_json.h"
 #include "engine/base/status_macros.h"
 
@@ -101,11 +101,11 @@ void AddExport(CLI::App& dataset, Action* chosen) {
                    "Folder to make; must not exist yet")
       ->required();
   write
-      ->add_option("--layout", arguments->layout,
-                   absl::StrCat("How it is laid out: ", LayoutList(),
-                                "; default numpy, or graphbolt for several "
-                                "types"))
-      ->transform(CLI::CheckedTransformer(LayoutWords()));
+      ->add_option(
+          "--layout", arguments->layout,
+          "How it is laid out; default numpy, or graphbolt for several "
+          "types")
+      ->transform(OneOf(LayoutWords()));
   write->add_flag("--detach", arguments->detach, "Do not wait for the end");
   write->callback([=] {
     *chosen = [=](Session& session) { return Export(*arguments, session); };

@@ -2,10 +2,10 @@
 #include <memory>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_run.h"
 #include "client/cli/layout_words.h"
+#include "client/cli/one_of.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
@@ -139,9 +139,8 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen) {
   name->excludes(to);
   generate
       ->add_option("--layout", arguments->layout,
-                   absl::StrCat("With --to: how it is laid out: ", LayoutList(),
-                                "; default numpy"))
-      ->transform(CLI::CheckedTransformer(LayoutWords()))
+                   "With --to: how it is laid out; default numpy")
+      ->transform(OneOf(LayoutWords()))
       ->needs(to);
   generate->add_option("--memory-limit", arguments->memory_limit,
                        "Memory for buffers, such as 4GiB; default 1GiB");

@@ -7,6 +7,7 @@
 #include "client/cli/job_run.h"
 #include "client/cli/label_words.h"
 #include "client/cli/layout_words.h"
+#include "client/cli/one_of.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
@@ -32,102 +33,95 @@ struct ImportArguments {
 
 absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
   v1::JobSpec spec;
-  v1::ImportSpec& import = *spec.mutable_import();
-  import = arguments.spec;
-  import.set_path(AbsolutePath(arguments.source, session));
-  import.set_layout(arguments.layout);
-  import.set_labels(arguments.labels);
-  import.set_non_finite(arguments.non_finite);
+  v1::ImportSpec& wanted = *spec.mutable_import();
+  wanted = arguments.spec;
+  wanted.set_path(AbsolutePath(arguments.source, session));
+  wanted.set_layout(arguments.layout);
+  wanted.set_labels(arguments.labels);
+  wanted.set_non_finite(arguments.non_finite);
   if (!arguments.memory_limit.empty()) {
     HEARTH_ASSIGN_OR_RETURN(const int64_t bytes,
                             ParseByteSize(arguments.memory_limit));
-    import.set_memory_limit_bytes(static_cast<uint64_t>(bytes));
+    wanted.set_memory_limit_bytes(static_cast<uint64_t>(bytes));
   }
-  import.mutable_edges()->set_add_reverse(arguments.undirected);
-  import.mutable_edges()->set_remove_duplicates(arguments.dedup);
-  import.mutable_edges()->set_self_loops(arguments.self_loops);
-  if (arguments.relabel) import.mutable_edge_list()->set_relabel(true);
+  wanted.mutable_edges()->set_add_reverse(arguments.undirected);
+  wanted.mutable_edges()->set_remove_duplicates(arguments.dedup);
+  wanted.mutable_edges()->set_self_loops(arguments.self_loops);
+  if (arguments.relabel) wanted.mutable_edge_list()->set_relabel(true);
   if (!arguments.split.empty())
-    import.mutable_ogb()->set_split(arguments.split);
+    wanted.mutable_ogb()->set_split(arguments.split);
   if (arguments.igb_classes != 0) {
-    import.mutable_igb()->set_num_classes(arguments.igb_classes);
+    wanted.mutable_igb()->set_num_classes(arguments.igb_classes);
   }
   if (!arguments.split_seed.empty()) {
-    import.mutable_igb()->set_split_seed(std::stoull(arguments.split_seed));
+    wanted.mutable_igb()->set_split_seed(std::stoull(arguments.split_seed));
   }
   return RunJob(session, spec, arguments.detach);
 }
 
-void AddSourceOptions(CLI::App& import, ImportArguments& arguments) {
-  import
+void AddSourceOptions(CLI::App& command, ImportArguments& arguments) {
+  command
       .add_option("NAME", *arguments.spec.mutable_name(), "The dataset's name")
       ->required();
-  import
+  command
       .add_option("--source", arguments.source,
                   "The folder or file on the daemon's machine")
       ->required();
-  import
-      .add_option("--format", arguments.layout,
-                  "How the source is laid out: auto, " + LayoutList())
-      ->transform(CLI::CheckedTransformer(LayoutWords()))
+  command
+      .add_option("--format", arguments.layout, "How the source is laid out")
+      ->transform(OneOf(LayoutWords()))
       ->default_str("auto");
-  import.add_flag_callback(
-      "--in-place", [&arguments] { arguments.spec.set_in_place(true);
-},
+  command.add_flag_callback(
+      "--in-place", [&arguments] { arguments.spec.set_in_place(true); },
       "Use features where they lie instead of copying them");
-import.add_option("--memory-limit", arguments.memory_limit,
-                  "Memory for the import's buffers, such as 4GiB; default "
-                  "1GiB");
-}  // namespace
-
-void AddContentOptions(CLI::App& import, ImportArguments& arguments) {
-  import
-      .add_option("--labels", arguments.labels,
-                  "What labels are: auto, classes, multi-label, targets")
-      ->transform(CLI::CheckedTransformer(LabelKindWords()))
-      ->default_str("auto");
-  import
-      .add_option("--non-finite", arguments.non_finite,
-                  "What to do with features that are NaN or infinite: refuse, "
-                  "keep, zero")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, v1::NonFinite>{
-          {"refuse", v1::NON_FINITE_UNSPECIFIED},
-          {"keep", v1::KEEP_NON_FINITE},
-          { "zero",
-            v1::ZERO_NON_FINITE }}))
-      ->default_str("refuse");
-  import.add_flag_callback(
-      "--bfloat16", [&arguments] { arguments.spec.set_bfloat16_features(true);
-},
-      "Take uint16 features as bfloat16");
-}  // namespace hearth::cli
-
-void AddEdgeOptions(CLI::App& import, ImportArguments& arguments) {
-  import.add_flag("--undirected", arguments.undirected,
-                  "Add the reverse of each edge");
-  import.add_flag("--dedup", arguments.dedup, "Keep one of equal edges");
-  import
-      .add_option("--self-loops", arguments.self_loops,
-                  "Edges from a node to itself: keep, remove, add")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, v1::SelfLoops>{
-          {"keep", v1::SELF_LOOPS_UNSPECIFIED},
-          {"remove", v1::REMOVE_SELF_LOOPS},
-          { "add",
-            v1::ADD_SELF_LOOPS }}))
-      ->default_str("keep");
-  import.add_flag("--relabel", arguments.relabel,
-                  "Of an edge list: number the nodes in the order of their "
-                  "ids, which may be any text, and keep the map");
+  command.add_option("--memory-limit", arguments.memory_limit,
+                     "Memory for the import's buffers, such as 4GiB; default "
+                     "1GiB");
 }
 
-void AddLayoutOptions(CLI::App& import, ImportArguments& arguments) {
-  import.add_option("--split", arguments.split,
-                    "Of an OGB dataset: which split, where there are several");
-  import
+void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
+  command.add_option("--labels", arguments.labels, "What labels are")
+      ->transform(OneOf(LabelKindWords()))
+      ->default_str("auto");
+  command
+      .add_option("--non-finite", arguments.non_finite,
+                  "What to do with features that are NaN or infinite")
+      ->transform(OneOf(std::map<std::string, v1::NonFinite>{
+          {"refuse", v1::NON_FINITE_UNSPECIFIED},
+          {"keep", v1::KEEP_NON_FINITE},
+          {"zero", v1::ZERO_NON_FINITE}}))
+      ->default_str("refuse");
+  command.add_flag_callback(
+      "--bfloat16",
+      [&arguments] { arguments.spec.set_bfloat16_features(true); },
+      "Take uint16 features as bfloat16");
+}
+
+void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
+  command.add_flag("--undirected", arguments.undirected,
+                   "Add the reverse of each edge");
+  command.add_flag("--dedup", arguments.dedup, "Keep one of equal edges");
+  command
+      .add_option("--self-loops", arguments.self_loops,
+                  "Edges from a node to itself")
+      ->transform(OneOf(std::map<std::string, v1::SelfLoops>{
+          {"keep", v1::SELF_LOOPS_UNSPECIFIED},
+          {"remove", v1::REMOVE_SELF_LOOPS},
+          {"add", v1::ADD_SELF_LOOPS}}))
+      ->default_str("keep");
+  command.add_flag("--relabel", arguments.relabel,
+                   "Of an edge list: number the nodes in the order of their "
+                   "ids, which may be any text, and keep the map");
+}
+
+void AddLayoutOptions(CLI::App& command, ImportArguments& arguments) {
+  command.add_option("--split", arguments.split,
+                     "Of an OGB dataset: which split, where there are several");
+  command
       .add_option("--igb-classes", arguments.igb_classes,
                   "Of an IGB dataset: 19 or 2983; default 19")
       ->check(CLI::IsMember({19, 2983}));
-  import
+  command
       .add_option("--split-seed", arguments.split_seed,
                   "Of an IGB dataset: split at random, by this seed")
       ->check(CLI::TypeValidator<uint64_t>());
@@ -136,18 +130,18 @@ void AddLayoutOptions(CLI::App& import, ImportArguments& arguments) {
 }  // namespace
 
 void AddImportCommand(CLI::App& dataset, Action* chosen) {
-  CLI::App* import = dataset.add_subcommand(
+  CLI::App* command = dataset.add_subcommand(
       "import", "Bring a graph from the daemon's machine into the daemon");
   const auto arguments = std::make_shared<ImportArguments>();
-  AddSourceOptions(*import, *arguments);
-  AddContentOptions(*import, *arguments);
-  AddEdgeOptions(*import, *arguments);
-  AddLayoutOptions(*import, *arguments);
-  import->add_flag("--detach", arguments->detach, "Do not wait for the end");
-  import->callback([=] {
-    *chosen = [=](Session& session) { return Import(*arguments, session);
-};
-});
+  AddSourceOptions(*command, *arguments);
+  AddContentOptions(*command, *arguments);
+  AddEdgeOptions(*command, *arguments);
+  AddLayoutOptions(*command, *arguments);
+  command->add_flag("--detach", arguments->detach, "Do not wait for the end");
+  command->callback([=] {
+    *chosen = [=](Session& session) { return Import(*arguments, session); };
+  }  // namespace hearth::cli
+  );
 }
 
 }  // namespace hearth::cli

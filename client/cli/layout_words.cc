@@ -1,9 +1,5 @@
 #include "client/cli/layout_words.h"
 
-#include <vector>
-
-#include "absl/strings/str_join.h"
-
 namespace hearth::cli {
 
 const std::map<std::string, v1::Layout>& LayoutWords() {
@@ -19,14 +15,6 @@ const std::map<std::string, v1::Layout>& LayoutWords() {
       {"ogb", v1::OGB},
   };
   return *words;
-}
-
-std::string LayoutList() {
-  std::vector<std::string> words;
-  for (const auto& [word, layout] : LayoutWords()) {
-    if (layout != v1::LAYOUT_UNSPECIFIED) words.push_back(word);
-  }
-  return absl::StrJoin(words, ", ");
 }
 
 std::string LayoutWord(v1::Layout layout) {

@@ -11,9 +11,6 @@ namespace hearth::cli {
 /// The words of `--format`; "auto" is LAYOUT_UNSPECIFIED.
 const std::map<std::string, v1::Layout>& LayoutWords();
 
-/// "diskgnn, edge-list, ...": all words but "auto".
-std::string LayoutList();
-
 /// The inverse of LayoutWords; a number for a layout that this client does not
 /// know.
 std::string LayoutWord(v1::Layout layout);

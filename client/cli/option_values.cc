@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/figures.h"
+#include "engine/base/byte_size.h"
 
 namespace hearth::cli {
 
@@ -35,6 +37,11 @@ std::optional<uint64_t> OptionReader::Whole(const std::string& name,
   Fail(value->second,
        absl::StrCat("is not a whole number from ", low, " to ", high));
   return std::nullopt;
+}
+
+uint32_t OptionReader::PositiveOrDefault(const std::string& name) {
+  return static_cast<uint32_t>(
+      Whole(name, 1, std::numeric_limits<uint32_t>::max()).value_or(0));
 }
 
 std::optional<double> OptionReader::Number(const std::string& name, double low,
@@ -67,6 +74,19 @@ std::optional<std::vector<int32_t>> OptionReader::Fanouts(
     fanouts.push_back(fanout);
   }
   return fanouts;
+}
+
+std::optional<uint64_t> OptionReader::Bytes(const std::string& name) {
+  const auto value = values_.find(name);
+  if (value == values_.end()) return std::nullopt;
+  const absl::StatusOr<int64_t> bytes = ParseByteSize(value->second.text);
+  if (bytes.ok()) return static_cast<uint64_t>(*bytes);
+  Fail(value->second, "is not a size such as 512MiB or 4GB");
+  return std::nullopt;
+}
+
+bool OptionReader::Flag(const std::string& name) {
+  return Choice(name, {"true", "false"}, "false") == "true";
 }
 
 std::string OptionReader::Choice(const std::string& name,

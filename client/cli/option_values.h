@@ -34,11 +34,18 @@ class OptionReader {
   /// A whole number from `low` to `high`.
   std::optional<uint64_t> Whole(const std::string& name, uint64_t low,
                                 uint64_t high);
+  /// A whole number from 1 up that fits into 32 bits; 0, which leaves the value
+  /// to the daemon, where absent.
+  uint32_t PositiveOrDefault(const std::string& name);
   /// A finite number that is at least `low`, or above it if `above`.
   std::optional<double> Number(const std::string& name, double low,
                                bool above = false);
   /// "10,10,-1": whole numbers that fit into 32 bits, -1 or more but not 0.
   std::optional<std::vector<int32_t>> Fanouts(const std::string& name);
+  /// Bytes: "512MiB", "4GB".
+  std::optional<uint64_t> Bytes(const std::string& name);
+  /// "true" or "false"; false where absent.
+  bool Flag(const std::string& name);
   /// One of `choices`; `fallback` where absent.
   std::string Choice(const std::string& name,
                      const std::vector<std::string>& choices,

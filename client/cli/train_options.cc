@@ -1,21 +1,18 @@
 #include "client/cli/train_options.h"
 
 #include <limits>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/figures.h"
+#include "client/cli/strategy_options.h"
 
 namespace hearth::cli {
 namespace {
 
 constexpr uint64_t kMax32 = std::numeric_limits<uint32_t>::max();
 constexpr uint64_t kMax64 = std::numeric_limits<uint64_t>::max();
-
-// A whole number of at least 1, or 0: the daemon's default.
-uint32_t PositiveOrDefault(OptionReader& options, const std::string& name) {
-  return static_cast<uint32_t>(options.Whole(name, 1, kMax32).value_or(0));
-}
 
 uint64_t Seed(OptionReader& options, const std::string& name) {
   const uint64_t both = options.Whole("seed", 0, kMax64).value_or(0);
@@ -28,15 +25,11 @@ void ReadData(OptionReader& options, v1::DataSpec* data) {
   v1::NeighborSampler* sampler = data->mutable_neighbor();
   if (fanouts)
     sampler->mutable_fanouts()->Assign(fanouts->begin(), fanouts->end());
-  data->set_batch_size(PositiveOrDefault(options, "batch-size"));
-  data->set_epochs(PositiveOrDefault(options, "epochs"));
-  data->set_distinct_epochs(PositiveOrDefault(options, "distinct-epochs"));
+  data->set_batch_size(options.PositiveOrDefault("batch-size"));
+  data->set_epochs(options.PositiveOrDefault("epochs"));
+  data->set_distinct_epochs(options.PositiveOrDefault("distinct-epochs"));
   data->set_data_seed(Seed(options, "data-seed"));
-  if (options.Choice("strategy", {"memory", "mmap"}, "memory") == "mmap") {
-    data->mutable_mmap();
-  } else {
-    data->mutable_memory();
-  }
+  ReadStrategy(options, data);
 }
 
 void ReadModel(OptionReader& options, v1::TrainSpec* train) {
@@ -48,12 +41,12 @@ void ReadModel(OptionReader& options, v1::TrainSpec* train) {
     return;
   }
   if (model != "gat") options.Refuse("heads", "applies to model gat only");
-  const uint32_t hidden = PositiveOrDefault(options, "hidden");
+  const uint32_t hidden = options.PositiveOrDefault("hidden");
   if (model == "sage") train->mutable_sage()->set_hidden(hidden);
   if (model == "gcn") train->mutable_gcn()->set_hidden(hidden);
   if (model == "gat") {
     train->mutable_gat()->set_hidden(hidden);
-    train->mutable_gat()->set_heads(PositiveOrDefault(options, "heads"));
+    train->mutable_gat()->set_heads(options.PositiveOrDefault("heads"));
   }
 }
 
@@ -122,7 +115,26 @@ void AddModel(const v1::TrainSpec& train, NamedValues* out) {
 const std::vector<TrainOption>& TrainOptions() {
   static const auto& options = *new std::vector<TrainOption>{
       {"dataset", "name of an imported dataset (required)"},
-      {"strategy", "how features reach the trainer: memory (default), mmap"},
+      {"strategy",
+       "how features reach the trainer: memory (default), mmap, gnndrive, "
+       "ginex"},
+      {"cpu-cache",
+       "memory for rows kept between batches, such as 4GiB (default 1GiB)"},
+      {"staging",
+       "memory for the rows of batches in flight, for gnndrive (default auto)"},
+      {"reorder",
+       "true: train batches as they become ready, for gnndrive (default "
+       "false)"},
+      {"buffered-reads",
+       "true: read through the page cache, for gnndrive (default false)"},
+      {"sample-queue",
+       "batches that wait for extraction, for gnndrive (default 6)"},
+      {"train-queue",
+       "batches that wait for training, for gnndrive (default 4)"},
+      {"superbatch", "batches sampled ahead, for ginex (default auto)"},
+      {"neighbor-cache",
+       "memory for neighbor lists while sampling ahead, for ginex (default "
+       "auto: as cpu-cache)"},
       {"model",
        "sage (default), gcn, gat, none (reads batches, trains nothing)"},
       {"fanouts",
@@ -143,6 +155,7 @@ const std::vector<TrainOption>& TrainOptions() {
       {"model-seed", "seeds the initial weights and the dropout"},
       {"samplers", "threads that sample (default 1)"},
       {"extractors", "threads that assemble features (default 1)"},
+      {"io-depth", "reads in flight of each reading thread (default 64)"},
       {"train-threads",
        "threads inside one operation of the model (default 2)"},
       {"patience",
@@ -177,10 +190,11 @@ absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
   train->set_model_seed(Seed(options, "model-seed"));
   train->set_patience(
       static_cast<uint32_t>(options.Whole("patience", 0, kMax32).value_or(0)));
-  train->set_train_threads(PositiveOrDefault(options, "train-threads"));
-  spec.mutable_pipeline()->set_samplers(PositiveOrDefault(options, "samplers"));
+  train->set_train_threads(options.PositiveOrDefault("train-threads"));
+  spec.mutable_pipeline()->set_samplers(options.PositiveOrDefault("samplers"));
   spec.mutable_pipeline()->set_extractors(
-      PositiveOrDefault(options, "extractors"));
+      options.PositiveOrDefault("extractors"));
+  spec.mutable_pipeline()->set_io_depth(options.PositiveOrDefault("io-depth"));
   spec.set_checkpoint_every(static_cast<uint32_t>(
       options.Whole("checkpoint-every", 0, kMax32).value_or(0)));
   if (!options.status().ok()) return options.status();
@@ -191,7 +205,7 @@ NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
   NamedValues out;
   const v1::DataSpec& data = spec.data();
   out.emplace_back("dataset", data.dataset());
-  out.emplace_back("strategy", data.has_mmap() ? "mmap" : "memory");
+  for (auto& option : OptionsOfStrategy(data)) out.push_back(std::move(option));
   out.emplace_back("fanouts", absl::StrJoin(data.neighbor().fanouts(), ","));
   Add("batch-size", data.batch_size(), &out);
   Add("epochs", data.epochs(), &out);
@@ -207,6 +221,9 @@ NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
   }
   Add("samplers", spec.pipeline().samplers(), &out);
   Add("extractors", spec.pipeline().extractors(), &out);
+  if (data.has_gnndrive() || data.has_ginex()) {
+    Add("io-depth", spec.pipeline().io_depth(), &out);
+  }
   Add("checkpoint-every", spec.checkpoint_every(), &out);
   return out;
 }

@@ -65,6 +65,63 @@ TEST(TrainJobFromOptions, MapsTheRunOptions) {
   EXPECT_EQ(spec.trains(0).dropout(), 0.2);
 }
 
+TEST(TrainJobFromOptions, MapsTheOptionsOfGnndrive) {
+  const v1::TrainJobSpec spec = SpecOf({{"strategy", "gnndrive"},
+                                        {"cpu-cache", "512MiB"},
+                                        {"staging", "1GB"},
+                                        {"reorder", "true"},
+                                        {"buffered-reads", "true"},
+                                        {"sample-queue", "8"},
+                                        {"train-queue", "3"},
+                                        {"io-depth", "32"}});
+  EXPECT_EQ(spec.data().budgets().cpu_cache_bytes(), 512u << 20);
+  EXPECT_EQ(spec.data().budgets().staging_bytes(), 1000000000u);
+  EXPECT_TRUE(spec.data().gnndrive().reorder());
+  EXPECT_TRUE(spec.data().gnndrive().buffered_reads());
+  EXPECT_EQ(spec.data().gnndrive().sample_queue(), 8u);
+  EXPECT_EQ(spec.data().gnndrive().train_queue(), 3u);
+  EXPECT_EQ(spec.pipeline().io_depth(), 32u);
+}
+
+TEST(TrainJobFromOptions, MapsTheOptionsOfGinex) {
+  const v1::DataSpec data = SpecOf({{"strategy", "ginex"},
+                                    {"cpu-cache", "0"},
+                                    {"superbatch", "50"},
+                                    {"neighbor-cache", "64MiB"}})
+                                .data();
+  EXPECT_TRUE(data.budgets().has_cpu_cache_bytes());
+  EXPECT_EQ(data.budgets().cpu_cache_bytes(), 0u);
+  EXPECT_EQ(data.ginex().superbatch(), 50u);
+  EXPECT_EQ(data.ginex().neighbor_cache_bytes(), 64u << 20);
+}
+
+TEST(TrainJobFromOptions, AutoAndAbsentBudgetsAreTheDaemonsToSet) {
+  const v1::DataSpec gnndrive =
+      SpecOf({{"strategy", "gnndrive"}, {"staging", "auto"}}).data();
+  EXPECT_FALSE(gnndrive.budgets().has_cpu_cache_bytes());
+  EXPECT_EQ(gnndrive.budgets().staging_bytes(), 0u);
+  const v1::DataSpec ginex = SpecOf({{"strategy", "ginex"},
+                                     {"superbatch", "auto"},
+                                     {"neighbor-cache", "auto"}})
+                                 .data();
+  EXPECT_EQ(ginex.ginex().superbatch(), 0u);
+  EXPECT_EQ(ginex.ginex().neighbor_cache_bytes(), 0u);
+}
+
+TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
+  EXPECT_THAT(ErrorOf({{"cpu-cache", "1GiB"}}), HasSubstr("--cpu-cache"));
+  EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"reorder", "true"}}),
+              HasSubstr("gnndrive only"));
+  EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"superbatch", "4"}}),
+              HasSubstr("ginex only"));
+  EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"cpu-cache", "much"}}),
+              HasSubstr("is not a size"));
+  EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"reorder", "yes"}}),
+              HasSubstr("true, false"));
+  EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"superbatch", "0"}}),
+              HasSubstr("whole number from 1"));
+}
+
 TEST(TrainJobFromOptions, LeavesDefaultsToTheDaemon) {
   const v1::TrainJobSpec spec = SpecOf({});
   EXPECT_TRUE(spec.data().has_memory());

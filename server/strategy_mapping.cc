@@ -1,0 +1,111 @@
+#include "server/strategy_mapping.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr uint64_t kDefaultCpuCacheBytes = uint64_t{1} << 30;
+constexpr uint64_t kMaxBudgetBytes = uint64_t{1} << 50;
+constexpr uint32_t kDefaultSampleQueue = 6;
+constexpr uint32_t kDefaultTrainQueue = 4;
+constexpr uint32_t kMaxQueue = 1024;
+constexpr uint32_t kMaxSuperbatch = 1 << 20;
+
+void AtMost(const char* field, uint64_t value, uint64_t bound,
+            FieldViolations& violations) {
+  if (value <= bound) return;
+  violations.Add(field,
+                 absl::StrCat("must be at most ", bound, ", not ", value));
+}
+
+void CheckBudgets(v1::Budgets& budgets, FieldViolations& violations) {
+  if (!budgets.has_cpu_cache_bytes()) {
+    budgets.set_cpu_cache_bytes(kDefaultCpuCacheBytes);
+  }
+  AtMost("train.data.budgets.cpu_cache_bytes", budgets.cpu_cache_bytes(),
+         kMaxBudgetBytes, violations);
+  AtMost("train.data.budgets.staging_bytes", budgets.staging_bytes(),
+         kMaxBudgetBytes, violations);
+}
+
+void CheckGnndrive(v1::GnndriveStrategy& gnndrive,
+                   FieldViolations& violations) {
+  if (gnndrive.sample_queue() == 0) {
+    gnndrive.set_sample_queue(kDefaultSampleQueue);
+  }
+  if (gnndrive.train_queue() == 0) gnndrive.set_train_queue(kDefaultTrainQueue);
+  AtMost("train.data.gnndrive.sample_queue", gnndrive.sample_queue(), kMaxQueue,
+         violations);
+  AtMost("train.data.gnndrive.train_queue", gnndrive.train_queue(), kMaxQueue,
+         violations);
+}
+
+void CheckGinex(const v1::DataSpec& data, FieldViolations& violations) {
+  AtMost("train.data.ginex.superbatch", data.ginex().superbatch(),
+         kMaxSuperbatch, violations);
+  AtMost("train.data.ginex.neighbor_cache_bytes",
+         data.ginex().neighbor_cache_bytes(), kMaxBudgetBytes, violations);
+  if (data.budgets().staging_bytes() != 0) {
+    violations.Add("train.data.budgets.staging_bytes",
+                   "must be 0: strategy ginex reserves no rows");
+  }
+}
+
+}  // namespace
+
+void CheckStrategy(v1::DataSpec& data, FieldViolations& violations) {
+  switch (data.strategy_case()) {
+    case v1::DataSpec::STRATEGY_NOT_SET:
+      violations.Add("train.data.strategy",
+                     "must be one of memory, mmap, gnndrive, ginex");
+      break;
+    case v1::DataSpec::kMemory:
+    case v1::DataSpec::kMmap:
+      if (data.has_budgets()) {
+        violations.Add("train.data.budgets",
+                       "must be absent: strategies memory and mmap have none");
+      }
+      break;
+    case v1::DataSpec::kGnndrive:
+      CheckBudgets(*data.mutable_budgets(), violations);
+      CheckGnndrive(*data.mutable_gnndrive(), violations);
+      break;
+    case v1::DataSpec::kGinex:
+      CheckBudgets(*data.mutable_budgets(), violations);
+      CheckGinex(data, violations);
+      break;
+  }
+}
+
+strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
+                                            const v1::PipelineSpec& pipeline) {
+  const int io_depth = static_cast<int>(pipeline.io_depth());
+  switch (data.strategy_case()) {
+    case v1::DataSpec::kMmap:
+      return strategy::MmapOptions{};
+    case v1::DataSpec::kGnndrive:
+      return strategy::GnndriveOptions{
+          .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
+          .staging_bytes = data.budgets().staging_bytes(),
+          .reorder = data.gnndrive().reorder(),
+          .buffered_reads = data.gnndrive().buffered_reads(),
+          .sample_queue = static_cast<int>(data.gnndrive().sample_queue()),
+          .train_queue = static_cast<int>(data.gnndrive().train_queue()),
+          .io_depth = io_depth};
+    case v1::DataSpec::kGinex:
+      return strategy::GinexOptions{
+          .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
+          .neighbor_cache_bytes = data.ginex().neighbor_cache_bytes(),
+          .superbatch = data.ginex().superbatch(),
+          .io_depth = io_depth};
+    case v1::DataSpec::kMemory:
+    case v1::DataSpec::STRATEGY_NOT_SET:
+      break;
+  }
+  return strategy::MemoryOptions{};
+}
+
+}  // namespace hearth::server

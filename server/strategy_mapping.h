@@ -1,0 +1,20 @@
+#ifndef HEARTH_SERVER_STRATEGY_MAPPING_H_
+#define HEARTH_SERVER_STRATEGY_MAPPING_H_
+
+#include "engine/strategy/strategy.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/field_violations.h"
+
+namespace hearth::server {
+
+/// Fills in the defaults of the strategy of `data` and of its budgets, and
+/// notes what is out of bounds.
+void CheckStrategy(v1::DataSpec& data, FieldViolations& violations);
+
+/// The engine's options for a spec that was checked.
+strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
+                                            const v1::PipelineSpec& pipeline);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STRATEGY_MAPPING_H_
