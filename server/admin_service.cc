@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "engine/base/process_memory.h"
@@ -16,13 +18,8 @@ namespace {
 
 class AdminService final : public v1::Admin::Service {
  public:
-  AdminService(DaemonFacts facts, io::FileSystem& files, Admission& admission,
-               const DatasetCatalog& datasets, JobStore& store)
-      : facts_(std::move(facts)),
-        files_(files),
-        admission_(admission),
-        datasets_(datasets),
-        store_(store) {}
+  AdminService(DaemonFacts facts, AdminParts parts)
+      : facts_(std::move(facts)), parts_(parts) {}
 
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                          v1::Status* response) override {
@@ -32,7 +29,7 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status SetDraining(grpc::ServerContext*,
                            const v1::SetDrainingRequest* request,
                            v1::Status* response) override {
-    admission_.SetDraining(request->draining());
+    parts_.admission.SetDraining(request->draining());
     return ToGrpcStatus(Describe(*response));
   }
 
@@ -44,39 +41,35 @@ class AdminService final : public v1::Admin::Service {
         absl::ToUnixSeconds(facts_.start_time));
     status.set_data_dir(facts_.data_dir);
     status.set_metrics_address(facts_.metrics_address);
-    status.set_draining(admission_.draining());
+    status.set_draining(parts_.admission.draining());
     status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
     status.set_memory_bytes(ReadProcessMemory().total_bytes());
     status.add_devices("cpu");
     using Counts = std::map<v1::JobState, int64_t>;
-    HEARTH_ASSIGN_OR_RETURN(const Counts counts, store_.CountByState());
+    HEARTH_ASSIGN_OR_RETURN(const Counts counts, parts_.store.CountByState());
     status.set_jobs_queued(static_cast<uint32_t>(counts.at(v1::QUEUED)));
     status.set_jobs_running(static_cast<uint32_t>(counts.at(v1::PREPARING) +
                                                   counts.at(v1::RUNNING)));
-    HEARTH_ASSIGN_OR_RETURN(const int datasets, datasets_.Count());
+    HEARTH_ASSIGN_OR_RETURN(const int datasets, parts_.datasets.Count());
     status.set_datasets(static_cast<uint32_t>(datasets));
     HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
-                            files_.FreeBytes(facts_.data_dir));
+                            parts_.files.FreeBytes(facts_.data_dir));
     status.set_disk_free_bytes(free);
+    status.set_read_queues(std::string(parts_.read_queues.kind()));
+    status.set_reads_in_flight(
+        static_cast<uint64_t>(parts_.read_queues.statistics().in_flight));
     return absl::OkStatus();
   }
 
   const DaemonFacts facts_;
-  io::FileSystem& files_;
-  Admission& admission_;
-  const DatasetCatalog& datasets_;
-  JobStore& store_;
+  const AdminParts parts_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
-                                               io::FileSystem& files,
-                                               Admission& admission,
-                                               const DatasetCatalog& datasets,
-                                               JobStore& store) {
-  return std::make_unique<AdminService>(std::move(facts), files, admission,
-                                        datasets, store);
+                                               AdminParts parts) {
+  return std::make_unique<AdminService>(std::move(facts), parts);
 }
 
 }  // namespace hearth::server

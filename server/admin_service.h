@@ -8,6 +8,7 @@
 
 #include "absl/time/time.h"
 #include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
 #include "server/admission.h"
 #include "server/dataset_catalog.h"
 #include "server/job_store.h"
@@ -23,12 +24,18 @@ struct DaemonFacts {
   absl::Time start_time;
 };
 
-/// hearth.v1.Admin over the parts below, which must outlive the gRPC server.
+/// What the service looks at; all must outlive the gRPC server.
+struct AdminParts {
+  io::FileSystem& files;
+  const io::ReadQueues& read_queues;
+  Admission& admission;
+  const DatasetCatalog& datasets;
+  JobStore& store;
+};
+
+/// hearth.v1.Admin.
 std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
-                                               io::FileSystem& files,
-                                               Admission& admission,
-                                               const DatasetCatalog& datasets,
-                                               JobStore& store);
+                                               AdminParts parts);
 
 }  // namespace hearth::server
 

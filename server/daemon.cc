@@ -71,10 +71,16 @@ void PrepareGrpc() {
 
 class DaemonImpl final : public Daemon {
  public:
-  DaemonImpl(const Config& config, ModelSource models)
+  DaemonImpl(const Config& config, ModelSource models,
+             std::unique_ptr<io::ReadQueues> read_queues)
       : config_(config),
         torch_version_(std::move(models.torch_version)),
-        environment_{files_, clock_, census_, std::move(models.new_train_step)},
+        read_queues_(std::move(read_queues)),
+        environment_{.files = files_,
+                     .read_queues = *read_queues_,
+                     .clock = clock_,
+                     .census = census_,
+                     .new_train_step = std::move(models.new_train_step)},
         start_time_(clock_.Now()),
         registry_(metrics::NewRegistry()),
         retired_series_(*registry_, clock_) {}
@@ -167,6 +173,7 @@ class DaemonImpl final : public Daemon {
   absl::Status ServeMetrics() {
     daemon_metrics_ = NewDaemonMetrics(*registry_, *store_, files_, *data_dir_,
                                        torch_version_);
+    read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
     HEARTH_RETURN_IF_ERROR(registry_->Serve(config_.metrics_listen));
     metrics_address_ = WithPort(config_.metrics_listen, registry_->port());
@@ -183,7 +190,11 @@ class DaemonImpl final : public Daemon {
                          .metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
                          .start_time = start_time_},
-                        files_, *admission_, *datasets_, *store_));
+                        {.files = files_,
+                         .read_queues = *read_queues_,
+                         .admission = *admission_,
+                         .datasets = *datasets_,
+                         .store = *store_}));
     grpc::ServerBuilder builder;
     // Two daemons must not share a port.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -218,6 +229,8 @@ class DaemonImpl final : public Daemon {
   io::FileSystem& files_ = io::FileSystem::Posix();
   const Clock& clock_ = Clock::Real();
   job::Census census_;
+  // Warm from one job to the next.
+  const std::unique_ptr<io::ReadQueues> read_queues_;
   const job::JobEnvironment environment_;
   const absl::Time start_time_;
   std::string grpc_address_;
@@ -229,6 +242,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<JobStore> store_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;
+  std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
@@ -241,7 +255,10 @@ class DaemonImpl final : public Daemon {
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
                                                       ModelSource models) {
-  auto daemon = std::make_unique<DaemonImpl>(config, std::move(models));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadQueues> read_queues,
+                          io::ReadQueues::Create());
+  auto daemon = std::make_unique<DaemonImpl>(config, std::move(models),
+                                             std::move(read_queues));
   HEARTH_RETURN_IF_ERROR(daemon->Run());
   return daemon;
 }

@@ -80,9 +80,11 @@ class JobRunnerTest : public ::testing::Test {
 
   const std::string root_ = ::testing::TempDir() + "/job_runner_test";
   io::FileSystem& files_ = io::FileSystem::Posix();
+  const std::unique_ptr<io::ReadQueues> read_queues_ =
+      *io::ReadQueues::Create();
   job::Census census_;
   const job::JobEnvironment environment_{
-      files_, Clock::Real(), census_,
+      files_, *read_queues_, Clock::Real(), census_,
       [](const auto&, const auto&) { return train::NewNullStep(); }};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RetiredSeries retired_{*registry_, Clock::Real()};

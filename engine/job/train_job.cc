@@ -199,13 +199,11 @@ class TrainRun {
     pass.first_batch = state_.next_batch;
     const strategy::PassReport before = state_.epoch_training;
     const ReadStart start = StartReading();
-    bool first = true;
     strategy::PassReport part;
     const absl::Status status = RunPass(
         pass,
         [&](const train::BatchView& batch) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(TrainBatch(batch, num_batches));
-          metrics_.OnStages(part.stages, std::exchange(first, false));
           if (!CheckpointIsDue(num_batches)) return absl::OkStatus();
           strategy::PassReport so_far = WithBatch(part, batch);
           AddBytesRead(start, so_far);
@@ -247,7 +245,6 @@ class TrainRun {
     state_.epoch_seeds += result.num_seeds;
     ++state_.next_batch;
     metrics_.OnBatch(result.loss);
-    CountRows(batch);
     ReportProgress("training", state_.next_batch, num_batches, result.loss);
     return absl::OkStatus();
   }
@@ -302,7 +299,6 @@ class TrainRun {
           HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
                                   step_->Evaluate(batch));
           tally.Add(result.tally);
-          CountRows(batch);
           ReportProgress(phase, ++done, total, std::nullopt);
           return absl::OkStatus();
         },
@@ -344,14 +340,18 @@ class TrainRun {
                        const strategy::Strategy::Consumer& consumer,
                        strategy::PassReport& report) {
     const ReadStart start = StartReading();
-    const absl::Status status = strategy_->Run(pass, consumer, stop_, report);
+    bool is_first = true;
+    const absl::Status status = strategy_->Run(
+        pass,
+        [&](const train::BatchView& batch) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(consumer(batch));
+          metrics_.OnPass(report, std::exchange(is_first, false));
+          return absl::OkStatus();
+        },
+        stop_, report);
     AddBytesRead(start, report);
+    metrics_.OnPass(report, is_first);
     return status;
-  }
-
-  void CountRows(const train::BatchView& batch) {
-    const auto rows = static_cast<int64_t>(batch.sample.input_nodes.size());
-    metrics_.OnRows(rows, rows * RowBytes());
   }
 
   int64_t RowBytes() const {

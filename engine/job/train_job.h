@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
 #include "engine/job/census.h"
 #include "engine/job/observer.h"
 #include "engine/job/report.h"
@@ -26,6 +27,8 @@ using TrainStepFactory =
 /// What a job needs of its surroundings; all must outlive it.
 struct JobEnvironment {
   io::FileSystem& files;
+  /// Kept warm between jobs.
+  io::ReadQueues& read_queues;
   const Clock& clock;
   Census& census;
   TrainStepFactory new_train_step;

@@ -1,11 +1,14 @@
 #include "engine/job/train_metrics.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/pipeline/pipeline.h"
 #include "engine/train/metric.h"
 
 namespace hearth::job {
@@ -25,6 +28,12 @@ struct StageSeries {
   pipeline::StageStats last;
 };
 
+// One level of the cache.
+struct LevelSeries {
+  std::unique_ptr<Counter> hits;
+  std::unique_ptr<Counter> misses;
+};
+
 class TrainMetricsImpl final : public TrainMetrics {
  public:
   TrainMetricsImpl(Registry& registry, const std::string& job,
@@ -41,6 +50,16 @@ class TrainMetricsImpl final : public TrainMetrics {
     bytes_ =
         registry.NewCounter("hearth_feature_needed_bytes_total",
                             "Bytes of features that batches needed.", labels_);
+    bytes_read_ = registry.NewCounter("hearth_feature_read_bytes_total",
+                                      "Bytes read from storage for batches.",
+                                      labels_);
+    read_ops_ = registry.NewCounter("hearth_feature_read_operations_total",
+                                    "Reads from storage for batches.", labels_);
+    io_wait_ = registry.NewCounter(
+        "hearth_io_wait_seconds_total",
+        "Seconds in which threads had nothing left to do but to wait for "
+        "reads.",
+        labels_);
   }
 
   void OnBatch(double loss) override {
@@ -63,30 +82,76 @@ class TrainMetricsImpl final : public TrainMetrics {
     metric_->Set(*epoch.valid_metric);
   }
 
-  void OnStages(const std::vector<pipeline::StageStats>& stages,
-                bool new_pass) override {
+  void OnPass(const strategy::PassReport& pass, bool new_pass) override {
     absl::MutexLock lock(&mutex_);
-    for (const pipeline::StageStats& now : stages) {
-      StageSeries& series = Series(now.name);
-      if (new_pass) series.last = {};
-      AddGrowth(*series.busy, now.busy_seconds, series.last.busy_seconds);
-      AddGrowth(*series.starved, now.starved_seconds,
-                series.last.starved_seconds);
-      AddGrowth(*series.blocked, now.blocked_seconds,
-                series.last.blocked_seconds);
-      series.queue->Set(static_cast<double>(now.queue_length));
-      series.last = now;
+    if (new_pass) last_ = {};
+    rows_->Add(Growth(pass.rows_needed, last_.rows_needed));
+    bytes_->Add(Growth(pass.bytes_needed, last_.bytes_needed));
+    bytes_read_->Add(Growth(pass.bytes_read, last_.bytes_read));
+    read_ops_->Add(Growth(pass.read_ops, last_.read_ops));
+    io_wait_->Add(Growth(pass.io_wait_seconds, last_.io_wait_seconds));
+    AddLevels(pass);
+    for (const pipeline::StageStats& stage : pass.stages) {
+      AddStage(stage, new_pass);
     }
-  }
-
-  void OnRows(int64_t rows, int64_t bytes) override {
-    rows_->Add(static_cast<double>(rows));
-    bytes_->Add(static_cast<double>(bytes));
+    last_ = pass;
   }
 
  private:
-  static void AddGrowth(Counter& counter, double now, double last) {
-    counter.Add(std::max(0.0, now - last));
+  template <typename Number>
+  static double Growth(Number now, Number last) {
+    return std::max(0.0, static_cast<double>(now) - static_cast<double>(last));
+  }
+
+  template <typename Number>
+  static double Growth(std::optional<Number> now, std::optional<Number> last) {
+    return Growth(now.value_or(0), last.value_or(0));
+  }
+
+  // Rows found and not found at each level, from the first one asked.
+  void AddLevels(const strategy::PassReport& pass)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    int64_t misses = pass.rows_needed;
+    int64_t last_misses = last_.rows_needed;
+    for (size_t i = 0; i < pass.hits.size(); ++i) {
+      const int64_t hits = pass.hits[i].rows;
+      const int64_t last_hits = i < last_.hits.size() ? last_.hits[i].rows : 0;
+      misses -= hits;
+      last_misses -= last_hits;
+      LevelSeries& series = Level(pass.hits[i].level);
+      series.hits->Add(Growth(hits, last_hits));
+      series.misses->Add(Growth(misses, last_misses));
+    }
+  }
+
+  LevelSeries& Level(const std::string& level)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto [found, is_new] = levels_.try_emplace(level);
+    if (is_new) {
+      Labels labels = labels_;
+      labels["level"] = level;
+      found->second.hits = registry_.NewCounter(
+          "hearth_cache_hits_total",
+          "Rows that a level of the cache held.", labels);
+      found->second.misses = registry_.NewCounter(
+          "hearth_cache_misses_total",
+          "Rows that a level of the cache was asked for and did not hold.",
+          labels);
+    }
+    return found->second;
+  }
+
+  void AddStage(const pipeline::StageStats& now, bool new_pass)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    StageSeries& series = Series(now.name);
+    if (new_pass) series.last = {};
+    series.busy->Add(Growth(now.busy_seconds, series.last.busy_seconds));
+    series.starved->Add(
+        Growth(now.starved_seconds, series.last.starved_seconds));
+    series.blocked->Add(
+        Growth(now.blocked_seconds, series.last.blocked_seconds));
+    series.queue->Set(static_cast<double>(now.queue_length));
+    series.last = now;
   }
 
   StageSeries& Series(const std::string& stage)
@@ -118,7 +183,13 @@ class TrainMetricsImpl final : public TrainMetrics {
   std::unique_ptr<Gauge> loss_;
   std::unique_ptr<Counter> rows_;
   std::unique_ptr<Counter> bytes_;
+  std::unique_ptr<Counter> bytes_read_;
+  std::unique_ptr<Counter> read_ops_;
+  std::unique_ptr<Counter> io_wait_;
   absl::Mutex mutex_;
+  // The pass as of the last call.
+  strategy::PassReport last_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, LevelSeries> levels_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Gauge> metric_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, StageSeries> stages_ ABSL_GUARDED_BY(mutex_);
 };

@@ -1,13 +1,12 @@
 #ifndef HEARTH_ENGINE_JOB_TRAIN_METRICS_H_
 #define HEARTH_ENGINE_JOB_TRAIN_METRICS_H_
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "engine/job/report.h"
 #include "engine/metrics/registry.h"
-#include "engine/pipeline/pipeline.h"
+#include "engine/strategy/strategy.h"
 
 namespace hearth::job {
 
@@ -24,13 +23,9 @@ class TrainMetrics {
   /// An epoch is done, its validation included.
   virtual void OnEpoch(const EpochReport& epoch) = 0;
 
-  /// The stages' times so far in this pass; differences to the last call of
-  /// the same pass are added. `new_pass` starts from zero.
-  virtual void OnStages(const std::vector<pipeline::StageStats>& stages,
-                        bool new_pass) = 0;
-
-  /// Feature rows and bytes that batches needed.
-  virtual void OnRows(int64_t rows, int64_t bytes) = 0;
+  /// A pass's figures so far: what they have grown by since the last call for
+  /// the same pass is added. `new_pass` starts from zero.
+  virtual void OnPass(const strategy::PassReport& pass, bool new_pass) = 0;
 };
 
 /// `registry` must outlive the result.

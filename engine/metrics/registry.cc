@@ -118,6 +118,9 @@ class HistogramHandle final : public Histogram {
   explicit HistogramHandle(std::unique_ptr<Share> share)
       : share_(std::move(share)) {}
   void Observe(double value) override { share_->metric().Observe(value); }
+  void ObserveCounts(const std::vector<double>& counts, double sum) override {
+    share_->metric().ObserveMultiple(counts, sum);
+  }
 
  private:
   const std::unique_ptr<Share> share_;

@@ -34,6 +34,10 @@ class Histogram {
  public:
   virtual ~Histogram() = default;
   virtual void Observe(double value) = 0;
+  /// Adds observations that were counted elsewhere: counts[i] in bucket i, the
+  /// last above all bounds, of values that sum up to `sum`. REQUIRES: one count
+  /// more than bounds, none negative.
+  virtual void ObserveCounts(const std::vector<double>& counts, double sum) = 0;
 };
 
 /// A function called before each collection, as long as this exists: destroying
