@@ -26,7 +26,7 @@ struct MemoryOptions {};
 /// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
 struct MmapOptions {};
 
-/// GNNDrive (Jiang et al., 2024): asynchronous extraction into a buffer of rows.
+/// GNNDrive (Jiang et al., 2024): asynchronous extraction into row slots.
 struct GnndriveOptions {
   /// Rows kept beyond the reserved ones: the standby list (section 4.2).
   uint64_t cpu_cache_bytes = 0;
