@@ -27,6 +27,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
+#include "engine/io/read_metrics.h"
+#include "engine/io/read_queues.h"
 #include "engine/job/census.h"
 #include "engine/metrics/registry.h"
 #include "server/admin_service.h"

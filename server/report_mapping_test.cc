@@ -16,6 +16,9 @@ strategy::PassReport Pass(int64_t base) {
   pass.bytes_read = base + 4;
   pass.read_ops = base + 5;
   pass.io_wait_seconds = static_cast<double>(base) + 6;
+  pass.rows_read = base + 7;
+  pass.hits = {{.level = "cpu_cache", .rows = base + 8}};
+  pass.phases = {{.name = "inspect", .seconds = 9.5}};
   pass.stages.push_back({.name = "sample",
                          .threads = 2,
                          .busy_seconds = 1,
@@ -46,6 +49,14 @@ TEST(ReportMappingTest, EveryFigureOfAnEpoch) {
   EXPECT_EQ(proto.io_wait_seconds(), 106);
   EXPECT_EQ(proto.validation().batches(), 201u);
   EXPECT_EQ(proto.validation().bytes_read(), 204u);
+  EXPECT_EQ(proto.rows_read(), 107u);
+  ASSERT_EQ(proto.hits_size(), 1);
+  EXPECT_EQ(proto.hits(0).level(), "cpu_cache");
+  EXPECT_EQ(proto.hits(0).rows(), 108u);
+  ASSERT_EQ(proto.phases_size(), 1);
+  EXPECT_EQ(proto.phases(0).name(), "inspect");
+  EXPECT_EQ(proto.phases(0).seconds(), 9.5);
+  EXPECT_EQ(proto.validation().hits(0).rows(), 208u);
   ASSERT_EQ(proto.stages_size(), 1);
   EXPECT_EQ(proto.stages(0).name(), "sample");
   EXPECT_EQ(proto.stages(0).threads(), 2u);
@@ -60,6 +71,7 @@ TEST(ReportMappingTest, WhatIsUnknownIsAbsent) {
   EXPECT_FALSE(epoch.has_bytes_read());
   EXPECT_FALSE(epoch.has_read_ops());
   EXPECT_FALSE(epoch.has_io_wait_seconds());
+  EXPECT_FALSE(epoch.has_rows_read());
   EXPECT_FALSE(ToProto(job::TrainReport()).has_test_metric());
   EXPECT_FALSE(ToProto(job::Progress()).has_loss());
 }

@@ -56,7 +56,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         adam { learning_rate: 0.003 }
         train_threads: 2
       }
-      pipeline { samplers: 1 extractors: 1 }
+      pipeline { samplers: 1 extractors: 1 io_depth: 64 }
     })pb");
   const v1::JobSpec spec = Fill(Train("", "sage {}"));
   EXPECT_TRUE(

@@ -50,6 +50,16 @@ std::string Decimal(double value, int digits) {
   return absl::StrFormat("%.*f", digits, value);
 }
 
+// Share of the rows that a cache held.
+std::string HitRatio(const v1::EpochReport& epoch) {
+  if (epoch.hits().empty() || epoch.rows_needed() == 0) return kUnknown;
+  uint64_t hits = 0;
+  for (const v1::LevelHits& level : epoch.hits()) hits += level.rows();
+  return absl::StrFormat("%.1f%%",
+                         100.0 * static_cast<double>(hits) /
+                             static_cast<double>(epoch.rows_needed()));
+}
+
 void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
   Table table({{"epoch", kRight},
                {"loss", kRight},
@@ -57,6 +67,7 @@ void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
                {"seconds", kRight},
                {"batches", kRight},
                {"rows", kRight},
+               {"hits", kRight},
                {"bytes needed", kRight},
                {"bytes read", kRight},
                {"I/O wait", kRight}});
@@ -67,7 +78,8 @@ void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
              ? FormatMetric(report.metric(), epoch.valid_metric())
              : kUnknown,
          Decimal(epoch.seconds(), 1), FormatCount(epoch.batches()),
-         FormatCount(epoch.rows_needed()), FormatByteSize(epoch.bytes_needed()),
+         FormatCount(epoch.rows_needed()), HitRatio(epoch),
+         FormatByteSize(epoch.bytes_needed()),
          epoch.has_bytes_read() ? FormatByteSize(epoch.bytes_read()) : kUnknown,
          epoch.has_io_wait_seconds()
              ? absl::StrCat(Decimal(epoch.io_wait_seconds(), 1), " s")
@@ -99,6 +111,10 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     if (last.stages_size() > 0) {
       out << "\nepoch " << last.epoch() << " by stage\n";
       PrintStages(last, out);
+    }
+    for (const v1::PhaseSeconds& phase : last.phases()) {
+      out << "  " << EscapeControl(phase.name()) << ": "
+          << Decimal(phase.seconds(), 1) << " s\n";
     }
     out << "\n";
   }

@@ -37,6 +37,12 @@ v1::Job TrainedJob() {
   epoch->set_batches(69);
   epoch->set_rows_needed(1234567);
   epoch->set_bytes_needed(5 << 20);
+  v1::LevelHits* hits = epoch->add_hits();
+  hits->set_level("cpu_cache");
+  hits->set_rows(308642);
+  v1::PhaseSeconds* phase = epoch->add_phases();
+  phase->set_name("inspect");
+  phase->set_seconds(1.25);
   epoch->add_stages()->set_name("sample");
   return job;
 }
@@ -52,9 +58,10 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
   EXPECT_THAT(text, HasSubstr("test accuracy: 0.861\n"));
   EXPECT_THAT(text, HasSubstr("loss digest: abcd\n"));
   EXPECT_THAT(text, HasSubstr("model: /data/models/train-7\n"));
+  EXPECT_THAT(text, HasSubstr("inspect: 1.2 s\n"));
   EXPECT_THAT(text, HasSubstr("peak memory: 3.0 MiB\n"));
   EXPECT_THAT(text, HasSubstr("1  2.1235           0.553"));
-  EXPECT_THAT(text, HasSubstr("1,234,567       5.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("1,234,567  25.0%       5.0 MiB"));
 }
 
 TEST(PrintOutcome, NamesTheMetric) {

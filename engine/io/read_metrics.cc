@@ -71,8 +71,8 @@ class ReadMetricsImpl final : public ReadMetrics {
     in_flight_->Set(static_cast<double>(now.in_flight));
     std::vector<double> counts;
     for (size_t i = 0; i < now.latency_counts.size(); ++i) {
-      counts.push_back(static_cast<double>(now.latency_counts[i] -
-                                           last_.latency_counts[i]));
+      counts.push_back(
+          static_cast<double>(now.latency_counts[i] - last_.latency_counts[i]));
     }
     latency_->ObserveCounts(counts,
                             now.latency_seconds - last_.latency_seconds);

@@ -47,14 +47,14 @@ TEST_F(ReadMetricsTest, CountsReadsAndBytes) {
   const std::string once = registry_->Text();
   EXPECT_THAT(once, HasSubstr("hearth_read_operations_total{queue=\"threads\","
                               "result=\"ok\"} 2"));
-  EXPECT_THAT(once, HasSubstr("hearth_read_bytes_total{queue=\"threads\"} 128"));
+  EXPECT_THAT(once,
+              HasSubstr("hearth_read_bytes_total{queue=\"threads\"} 128"));
   EXPECT_THAT(once, HasSubstr("hearth_read_latency_seconds_count{"
                               "queue=\"threads\"} 2"));
   EXPECT_THAT(once, HasSubstr("hearth_reads_in_flight{queue=\"threads\"} 0"));
   Read(256);  // Only what is new is added.
-  EXPECT_THAT(registry_->Text(),
-              HasSubstr("hearth_read_latency_seconds_count{"
-                        "queue=\"threads\"} 3"));
+  EXPECT_THAT(registry_->Text(), HasSubstr("hearth_read_latency_seconds_count{"
+                                           "queue=\"threads\"} 3"));
 }
 
 TEST_F(ReadMetricsTest, CountsFailures) {

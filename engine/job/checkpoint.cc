@@ -23,7 +23,7 @@ constexpr char kStatePrefix[] = "state.";
 constexpr char kBestPrefix[] = "best.";
 constexpr char kLosses[] = "losses";
 constexpr char kProgress[] = "progress";
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 
 template <typename T>
 json ToJson(const std::optional<T>& value) {
@@ -59,6 +59,14 @@ pipeline::StageStats StageFromJson(const json& value) {
 json ToJson(const strategy::PassReport& pass) {
   json stages = json::array();
   for (const auto& stage : pass.stages) stages.push_back(ToJson(stage));
+  json hits = json::array();
+  for (const strategy::LevelHits& level : pass.hits) {
+    hits.push_back({{"level", level.level}, {"rows", level.rows}});
+  }
+  json phases = json::array();
+  for (const strategy::PhaseSeconds& phase : pass.phases) {
+    phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
+  }
   return {{"seconds", pass.seconds},
           {"batches", pass.batches},
           {"rows_needed", pass.rows_needed},
@@ -66,6 +74,9 @@ json ToJson(const strategy::PassReport& pass) {
           {"bytes_read", ToJson(pass.bytes_read)},
           {"read_ops", ToJson(pass.read_ops)},
           {"io_wait_seconds", ToJson(pass.io_wait_seconds)},
+          {"rows_read", ToJson(pass.rows_read)},
+          {"hits", std::move(hits)},
+          {"phases", std::move(phases)},
           {"stages", std::move(stages)}};
 }
 
@@ -78,6 +89,15 @@ strategy::PassReport PassFromJson(const json& value) {
   pass.bytes_read = OptionalFromJson<int64_t>(value.at("bytes_read"));
   pass.read_ops = OptionalFromJson<int64_t>(value.at("read_ops"));
   pass.io_wait_seconds = OptionalFromJson<double>(value.at("io_wait_seconds"));
+  pass.rows_read = OptionalFromJson<int64_t>(value.at("rows_read"));
+  for (const json& level : value.at("hits")) {
+    pass.hits.push_back({.level = level.at("level").get<std::string>(),
+                         .rows = level.at("rows").get<int64_t>()});
+  }
+  for (const json& phase : value.at("phases")) {
+    pass.phases.push_back({.name = phase.at("name").get<std::string>(),
+                           .seconds = phase.at("seconds").get<double>()});
+  }
   for (const json& stage : value.at("stages")) {
     pass.stages.push_back(StageFromJson(stage));
   }

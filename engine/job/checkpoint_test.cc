@@ -24,6 +24,9 @@ strategy::PassReport MakePass(double seconds) {
   pass.rows_needed = 1000;
   pass.bytes_needed = 80000;
   pass.read_ops = 17;
+  pass.rows_read = 400;
+  pass.hits = {{.level = "cpu_cache", .rows = 600}};
+  pass.phases = {{.name = "inspect", .seconds = 0.5}};
   pass.stages = {{.name = "sample",
                   .threads = 2,
                   .busy_seconds = 0.1,
@@ -83,6 +86,17 @@ void ExpectEqual(const strategy::PassReport& a, const strategy::PassReport& b) {
   EXPECT_EQ(a.bytes_read, b.bytes_read);
   EXPECT_EQ(a.read_ops, b.read_ops);
   EXPECT_EQ(a.io_wait_seconds, b.io_wait_seconds);
+  EXPECT_EQ(a.rows_read, b.rows_read);
+  ASSERT_EQ(a.hits.size(), b.hits.size());
+  for (size_t i = 0; i < a.hits.size(); ++i) {
+    EXPECT_EQ(a.hits[i].level, b.hits[i].level);
+    EXPECT_EQ(a.hits[i].rows, b.hits[i].rows);
+  }
+  ASSERT_EQ(a.phases.size(), b.phases.size());
+  for (size_t i = 0; i < a.phases.size(); ++i) {
+    EXPECT_EQ(a.phases[i].name, b.phases[i].name);
+    EXPECT_EQ(a.phases[i].seconds, b.phases[i].seconds);
+  }
   ASSERT_EQ(a.stages.size(), b.stages.size());
   for (size_t i = 0; i < a.stages.size(); ++i) {
     EXPECT_EQ(a.stages[i].name, b.stages[i].name);
@@ -131,7 +145,7 @@ TEST_F(CheckpointTest, NoneIsNoError) {
 
 TEST_F(CheckpointTest, AnotherFilesMetadataIsRefused) {
   store::SafeTensors foreign;
-  foreign.metadata["progress"] = "{\"version\": 2}";
+  foreign.metadata["progress"] = "{\"version\": 3}";
   ASSERT_TRUE(store::WriteSafeTensors(
                   files_, directory_ + "/checkpoint.safetensors", foreign)
                   .ok());

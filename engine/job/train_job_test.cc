@@ -211,6 +211,7 @@ class TrainJobTest : public ::testing::Test {
                                   std::stop_token stop = {}) {
     const auto metrics = NewTrainMetrics(*registry_, "train-1", "memory");
     const JobEnvironment environment = {.files = io::FileSystem::Posix(),
+                                        .read_queues = *read_queues_,
                                         .clock = Clock::Real(),
                                         .census = census_,
                                         .new_train_step = new_train_step_};
@@ -220,6 +221,8 @@ class TrainJobTest : public ::testing::Test {
 
   std::string root_;
   std::string dataset_;
+  const std::unique_ptr<io::ReadQueues> read_queues_ =
+      *io::ReadQueues::Create();
   Census census_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RecordingObserver observer_;

@@ -50,9 +50,9 @@ class TrainMetricsImpl final : public TrainMetrics {
     bytes_ =
         registry.NewCounter("hearth_feature_needed_bytes_total",
                             "Bytes of features that batches needed.", labels_);
-    bytes_read_ = registry.NewCounter("hearth_feature_read_bytes_total",
-                                      "Bytes read from storage for batches.",
-                                      labels_);
+    bytes_read_ =
+        registry.NewCounter("hearth_feature_read_bytes_total",
+                            "Bytes read from storage for batches.", labels_);
     read_ops_ = registry.NewCounter("hearth_feature_read_operations_total",
                                     "Reads from storage for batches.", labels_);
     io_wait_ = registry.NewCounter(
@@ -130,9 +130,9 @@ class TrainMetricsImpl final : public TrainMetrics {
     if (is_new) {
       Labels labels = labels_;
       labels["level"] = level;
-      found->second.hits = registry_.NewCounter(
-          "hearth_cache_hits_total",
-          "Rows that a level of the cache held.", labels);
+      found->second.hits =
+          registry_.NewCounter("hearth_cache_hits_total",
+                               "Rows that a level of the cache held.", labels);
       found->second.misses = registry_.NewCounter(
           "hearth_cache_misses_total",
           "Rows that a level of the cache was asked for and did not hold.",
