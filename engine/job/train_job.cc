@@ -88,8 +88,11 @@ class TrainRun {
     HEARTH_RETURN_IF_ERROR(SetOrders());
     HEARTH_ASSIGN_OR_RETURN(
         strategy_,
-        strategy::NewStrategy(options_.data.strategy, options_.pipeline,
-                              *dataset_, environment_.clock));
+        strategy::NewStrategy(
+            options_.data.strategy, options_.pipeline, *dataset_,
+            {.read_queues = environment_.read_queues,
+             .clock = environment_.clock,
+             .scratch_folder = io::JoinPath(options_.directory, "scratch")}));
     const store::NodeTypeEntry& nodes = dataset_->manifest().node_types[0];
     metric_ = train::MetricFor(nodes.label_kind);
     HEARTH_ASSIGN_OR_RETURN(
@@ -205,7 +208,7 @@ class TrainRun {
         [&](const train::BatchView& batch) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(TrainBatch(batch, num_batches));
           if (!CheckpointIsDue(num_batches)) return absl::OkStatus();
-          strategy::PassReport so_far = WithBatch(part, batch);
+          strategy::PassReport so_far = part;
           AddBytesRead(start, so_far);
           state_.epoch_training = before;
           strategy::Accumulate(so_far, state_.epoch_training);
@@ -215,16 +218,6 @@ class TrainRun {
     state_.epoch_training = before;
     strategy::Accumulate(part, state_.epoch_training);
     return status;
-  }
-
-  // The figures of a pass up to the batch before, with those of `batch`.
-  strategy::PassReport WithBatch(strategy::PassReport report,
-                                 const train::BatchView& batch) const {
-    const auto rows = static_cast<int64_t>(batch.sample.input_nodes.size());
-    ++report.batches;
-    report.rows_needed += rows;
-    report.bytes_needed += rows * RowBytes();
-    return report;
   }
 
   absl::Status TrainBatch(const train::BatchView& batch, int64_t num_batches) {
@@ -352,12 +345,6 @@ class TrainRun {
     AddBytesRead(start, report);
     metrics_.OnPass(report, is_first);
     return status;
-  }
-
-  int64_t RowBytes() const {
-    const store::ArrayFile& features =
-        dataset_->manifest().node_types[0].features;
-    return features.shape[1] * store::SizeOf(features.dtype);
   }
 
   void ReportProgress(const char* phase, int64_t done, int64_t total,

@@ -58,9 +58,10 @@ struct GinexOptions {
 };
 
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
-using StrategyOptions = std::variant<MemoryOptions, MmapOptions>;
+using StrategyOptions =
+    std::variant<MemoryOptions, MmapOptions, GnndriveOptions>;
 
-/// "memory", "mmap".
+/// "memory", "mmap", "gnndrive".
 std::string Name(const StrategyOptions& options);
 
 /// Threads of the pipeline's stages.
@@ -139,7 +140,7 @@ class Strategy {
   /// Delivers all batches of `pass`. Returns the consumer's or the first
   /// stage's error; CANCELLED when `stop` was requested. `report` is set, as
   /// far as the pass went, in any case; each call of the consumer finds in it
-  /// the pass so far, up to the batch before.
+  /// the pass so far, its batch included.
   virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
                            std::stop_token stop, PassReport& report) = 0;
 };
