@@ -1,0 +1,51 @@
+#ifndef HEARTH_ENGINE_IO_BLOCK_DEVICE_H_
+#define HEARTH_ENGINE_IO_BLOCK_DEVICE_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+
+namespace hearth::io {
+
+struct BlockDeviceOptions {
+  /// Through the page cache, though the file system could do without. For
+  /// comparisons, and for files that are read again and fit in memory.
+  bool buffered = false;
+};
+
+/// A regular file opened for random reads past the page cache; reads are made
+/// through a ReadQueue. Opened by FileSystem::OpenBlockDevice. Thread-safe.
+/// Closes when destroyed: after the last read of it is done.
+class BlockDevice {
+ public:
+  virtual ~BlockDevice() = default;
+
+  /// The file's size when it was opened.
+  virtual uint64_t size_bytes() const = 0;
+
+  /// What offset, length and memory of every read are a multiple of: a power
+  /// of two; 1 if not direct.
+  virtual uint32_t alignment() const = 0;
+
+  /// Whether reads go past the page cache.
+  virtual bool direct() const = 0;
+
+  /// Its path, for messages.
+  virtual const std::string& path() const = 0;
+
+  /// The descriptor for queues that read by it; -1 if reads must go through
+  /// ReadOnce: where the bytes are in memory, or faults are injected.
+  virtual int descriptor() const = 0;
+
+  /// One attempt, as pread: the bytes read, which may be fewer than asked, 0 at
+  /// the end of the file, or a negative errno. Blocks. For queues alone.
+  virtual ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) = 0;
+};
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_BLOCK_DEVICE_H_

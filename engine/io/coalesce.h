@@ -1,0 +1,86 @@
+#ifndef HEARTH_ENGINE_IO_COALESCE_H_
+#define HEARTH_ENGINE_IO_COALESCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/io/row_order.h"
+
+namespace hearth::io {
+
+/// Rows of one size, one after the other in a file.
+struct RowLayout {
+  /// Where row 0 begins; any alignment.
+  uint64_t first_offset = 0;
+  uint32_t row_bytes = 0;
+  int64_t num_rows = 0;
+
+  uint64_t RowOffset(int64_t row) const {
+    return first_offset + static_cast<uint64_t>(row) * row_bytes;
+  }
+};
+
+/// What reads cost: a request costs as much time as `request_bytes` bytes, so
+/// that a gap of fewer is cheaper read than skipped.
+struct ReadCost {
+  /// The default fits a disk of 100,000 reads/s and 1.5 GB/s.
+  uint64_t request_bytes = 16 << 10;
+  /// No read is longer, unless one row alone takes more.
+  uint64_t max_request_bytes = 128 << 10;
+
+  /// A disk that makes `requests_per_second` small reads, or reads
+  /// `bytes_per_second` in large ones, at the depth it is used with.
+  static ReadCost FromRates(double requests_per_second,
+                            double bytes_per_second);
+};
+
+/// One aligned read of rows [first_row, first_row + num_rows) of a plan.
+struct PlannedRead {
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  size_t first_row = 0;
+  size_t num_rows = 0;
+};
+
+/// Reads that cover a set of rows. Reused, it allocates nothing in the long
+/// run.
+struct ReadPlan {
+  /// All rows asked for, duplicates too, in the order of the file.
+  std::vector<RowAt> rows;
+  /// In the order of the file. No byte is read twice, except that the page
+  /// which two neighboring rows share is read with both where one read of both
+  /// would be longer than max_request_bytes.
+  std::vector<PlannedRead> reads;
+  /// Bytes of the distinct rows; bytes read. The difference is waste.
+  uint64_t payload_bytes = 0;
+  uint64_t read_bytes = 0;
+
+  uint64_t waste_bytes() const { return read_bytes - payload_bytes; }
+
+  /// Memory of the planning, kept for the next plan.
+  struct Scratch {
+    std::vector<RowAt> order;
+    std::vector<size_t> cut_before;
+    std::vector<int64_t> cost;
+    std::vector<size_t> candidates;
+  } scratch;
+};
+
+/// Replaces `plan` by the cheapest one: rows on one page are read together, and
+/// neighbors with the gap between them where that costs less than another
+/// request. `rows` come in any order. Every read begins and ends on a multiple
+/// of `alignment` (a power of two) and holds its rows whole. Linear in the
+/// number of rows. A pure function. INVALID_ARGUMENT for a row that the layout
+/// does not have, or rows without bytes.
+absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
+                      uint32_t alignment, const ReadCost& cost, ReadPlan& plan);
+
+/// The longest read of one row.
+uint64_t LongestRowRead(const RowLayout& layout, uint32_t alignment);
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_COALESCE_H_

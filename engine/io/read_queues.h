@@ -1,0 +1,71 @@
+#ifndef HEARTH_ENGINE_IO_READ_QUEUES_H_
+#define HEARTH_ENGINE_IO_READ_QUEUES_H_
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/base/clock.h"
+#include "engine/io/read_queue.h"
+#include "engine/io/read_statistics.h"
+
+namespace hearth::io {
+
+/// What queues are made of.
+enum class ReadQueueKind {
+  kAutomatic,  // io_uring, or threads where the kernel forbids it.
+  kIoUring,
+  kThreads,
+};
+
+struct ReadQueuesOptions {
+  ReadQueueKind kind = ReadQueueKind::kAutomatic;
+  /// Times reads and waits; outlives the queues.
+  const Clock* clock = &Clock::Real();
+};
+
+/// The deepest queue there is.
+inline constexpr size_t kMaxReadDepth = 4096;
+
+/// The daemon's queues, kept warm from one job to the next. Thread-safe. Must
+/// outlive all queues taken.
+class ReadQueues {
+ public:
+  /// Gives the queue back.
+  struct GiveBack {
+    ReadQueues* owner = nullptr;
+    void operator()(ReadQueue* queue) const;
+  };
+  using Handle = std::unique_ptr<ReadQueue, GiveBack>;
+
+  /// UNIMPLEMENTED or PERMISSION_DENIED if io_uring is asked for and cannot be
+  /// had.
+  static absl::StatusOr<std::unique_ptr<ReadQueues>> Create(
+      const ReadQueuesOptions& options = {});
+
+  virtual ~ReadQueues() = default;
+
+  /// A queue of `depth`, warm if there is one, with nothing in flight and
+  /// nothing registered. Who takes it waits for all it submitted and ends its
+  /// registrations before giving it back. INVALID_ARGUMENT for a depth of 0 or
+  /// above kMaxReadDepth; RESOURCE_EXHAUSTED if the system has no memory or
+  /// descriptors for another.
+  virtual absl::StatusOr<Handle> Take(size_t depth) = 0;
+
+  /// "io_uring" or "threads".
+  virtual absl::string_view kind() const = 0;
+
+  /// Of all queues taken so far.
+  virtual ReadStatistics statistics() const = 0;
+
+ private:
+  virtual void Return(std::unique_ptr<ReadQueue> queue) = 0;
+};
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_READ_QUEUES_H_

@@ -1,0 +1,77 @@
+#ifndef HEARTH_ENGINE_IO_ROW_READER_H_
+#define HEARTH_ENGINE_IO_ROW_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/io/block_device.h"
+#include "engine/io/coalesce.h"
+#include "engine/io/read_queue.h"
+
+namespace hearth::io {
+
+struct RowReaderOptions {
+  /// Memory for reads in flight; at least RowReader::MinStagingBytes. With
+  /// less than the queue's depth times the longest read, reads are shorter;
+  /// with less than depth times one row's, fewer are in flight.
+  uint64_t staging_bytes = 8 << 20;
+  ReadCost cost;
+};
+
+/// What reading rows took; Read adds to it.
+struct ReadTally {
+  /// Rows delivered, duplicates too, and the bytes of the distinct ones.
+  int64_t rows = 0;
+  int64_t payload_bytes = 0;
+  /// What was asked of the disk for them. Counts failed reads, too.
+  int64_t bytes_read = 0;
+  int64_t requests = 0;
+  /// In which nothing was left to do but to wait for the disk.
+  double wait_seconds = 0;
+};
+
+/// Reads rows of one file through one queue, keeping the queue as full as its
+/// depth and the staging memory allow. Single-owner, with its queue.
+class RowReader {
+ public:
+  /// Called once for each position of the list of rows, in any order; the row
+  /// stays only during the call.
+  using Arrived =
+      absl::FunctionRef<void(size_t position, const std::byte* row)>;
+
+  /// `device` and `queue` outlive the reader, which registers its memory with
+  /// the queue. INVALID_ARGUMENT for rows without bytes or too little staging
+  /// memory (naming what is needed), DATA_LOSS if the file ends before the
+  /// last row, RESOURCE_EXHAUSTED if there is no memory.
+  static absl::StatusOr<std::unique_ptr<RowReader>> Create(
+      BlockDevice& device, const RowLayout& layout, ReadQueue& queue,
+      const RowReaderOptions& options);
+
+  /// The least staging memory that works: one row's longest read.
+  static uint64_t MinStagingBytes(const BlockDevice& device,
+                                  const RowLayout& layout);
+
+  virtual ~RowReader() = default;
+
+  /// Reads `rows`, in any order, duplicates once, and calls `arrived` for each
+  /// as its read completes. Rows may have arrived before an error, which is:
+  /// INVALID_ARGUMENT for a row that the file does not have (before anything is
+  /// read), CANCELLED after a stop, or the first failed read's status. Whatever
+  /// it returns, nothing is in flight any more. REQUIRES: nothing of another
+  /// reader is in flight in the queue.
+  virtual absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
+                            std::stop_token stop, ReadTally& tally) = 0;
+
+  /// What the kernel registered of file and staging memory.
+  virtual Registration registration() const = 0;
+};
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_ROW_READER_H_

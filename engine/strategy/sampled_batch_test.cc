@@ -1,0 +1,59 @@
+#include "engine/strategy/sampled_batch.h"
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "gtest/gtest.h"
+
+namespace hearth::strategy {
+namespace {
+
+TEST(SampledBatchTest, HoldsABufferOnlyOnceItIsAssembled) {
+  BufferPool pool;
+  { ASSERT_TRUE(pool.Take().buffer().Resize(64).ok()); }
+  SampledBatch waiting(1);
+  EXPECT_EQ(waiting.number(), 1);
+  SampledBatch assembled(0);
+  assembled.sample().input_nodes = {3, 4};
+  const absl::StatusOr<float*> inputs = assembled.TakeInputs(8, pool);
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_EQ(pool.Take().buffer().data(), nullptr) << "there was one only";
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(*inputs) % 64, 0u);
+}
+
+TEST(SampledBatchTest, ShowsTheTrainerWhatWasFilledIn) {
+  BufferPool pool;
+  SampledBatch batch(5);
+  batch.sample().input_nodes = {3, 4, 7};
+  batch.sample().num_seeds = 2;
+  batch.labels() = store::Labels::Classes({1, 0}, 2);
+  float* const inputs = *batch.TakeInputs(2, pool);
+  inputs[5] = 6;
+  const train::BatchView view = batch.view();
+  EXPECT_EQ(&view.sample, &batch.sample());
+  EXPECT_EQ(view.inputs, inputs);
+  EXPECT_EQ(view.feature_dim, 2);
+  EXPECT_EQ(view.labels.num_rows, 2);
+  EXPECT_EQ(batch.num_rows(), 3);
+}
+
+TEST(SampledBatchTest, GivesTheBufferBackWhenDestroyed) {
+  BufferPool pool;
+  auto batch = std::make_unique<SampledBatch>(0);
+  batch->sample().input_nodes = {1};
+  const float* const inputs = *batch->TakeInputs(16, pool);
+  batch.reset();
+  EXPECT_EQ(static_cast<const void*>(pool.Take().buffer().data()), inputs);
+}
+
+TEST(SampledBatchTest, RefusesRowsThatFitNoMemory) {
+  BufferPool pool;
+  SampledBatch batch(0);
+  batch.sample().input_nodes = {1, 2};
+  EXPECT_TRUE(absl::IsResourceExhausted(
+      batch.TakeInputs(int64_t{1} << 53, pool).status()));
+}
+
+}  // namespace
+}  // namespace hearth::strategy
