@@ -12,6 +12,8 @@
 #include "absl/types/span.h"
 #include "engine/base/random.h"
 #include "engine/base/sha256.h"
+#include "engine/sample/addressable_sampler.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
@@ -90,9 +92,9 @@ std::string Digest(const MiniBatch& batch) {
 MiniBatch SampleOnce(const store::Topology& topology,
                      std::vector<int32_t> fanouts, const BatchKey& key,
                      const std::vector<NodeId>& seeds) {
-  return NewNeighborSampler(topology,
-                            {.fanouts = std::move(fanouts), .data_seed = 11})
-      ->Sample(key, seeds);
+  return *NewNeighborSampler(topology,
+                             {.fanouts = std::move(fanouts), .data_seed = 11})
+              ->Sample(key, seeds);
 }
 
 // What Sample promises, in the plainest code: draws of Floyd's algorithm, a
@@ -170,7 +172,7 @@ TEST_P(NeighborSamplerFanoutsTest, IsTheReference) {
     const std::vector<NodeId> seeds =
         EveryThird(begin, begin + 1000 / static_cast<int64_t>(1 + batch));
     const BatchKey key{.epoch_key = 2, .batch = batch};
-    const MiniBatch sampled = sampler->Sample(key, seeds);
+    const MiniBatch sampled = *sampler->Sample(key, seeds);
     EXPECT_EQ(sampled.key.epoch_key, 2u);
     EXPECT_EQ(sampled.key.batch, batch);
     EXPECT_EQ(sampled.num_seeds, static_cast<int64_t>(seeds.size()));
@@ -241,8 +243,8 @@ TEST(NeighborSamplerTest, WhichThreadSamplesChangesNothing) {
   const Graph graph = RandomGraph(2000);
   const store::Topology topology = graph.topology();
   const auto sample = [&](NeighborSampler& sampler, int batch) {
-    return Digest(sampler.Sample({.epoch_key = 1, .batch = uint64_t(batch)},
-                                 EveryThird(batch * 50, batch * 50 + 300)));
+    return Digest(*sampler.Sample({.epoch_key = 1, .batch = uint64_t(batch)},
+                                  EveryThird(batch * 50, batch * 50 + 300)));
   };
   const NeighborSamplerOptions options{.fanouts = {10, 5}, .data_seed = 3};
   std::vector<std::string> serial;
@@ -271,8 +273,8 @@ TEST(NeighborSamplerTest, EveryPartOfTheKeyCounts) {
   const std::vector<NodeId> seeds = EveryThird(0, 300);
   const auto sample = [&](uint64_t data_seed, const BatchKey& key) {
     return Digest(
-        NewNeighborSampler(topology, {.fanouts = {5}, .data_seed = data_seed})
-            ->Sample(key, seeds));
+        *NewNeighborSampler(topology, {.fanouts = {5}, .data_seed = data_seed})
+             ->Sample(key, seeds));
   };
   const std::set<std::string> digests = {
       sample(1, {.epoch_key = 0, .batch = 0}),
@@ -301,9 +303,9 @@ TEST(NeighborSamplerTest, EveryNeighborIsDrawnEquallyOften) {
   std::vector<double> counts(kDegree + 1);
   for (uint64_t batch = 0; batch < kBatches; ++batch) {
     const NodeId seed = 0;
-    for (const NodeId node :
-         sampler->Sample({.epoch_key = 0, .batch = batch}, {&seed, 1})
-             .input_nodes) {
+    const MiniBatch sampled =
+        *sampler->Sample({.epoch_key = 0, .batch = batch}, {&seed, 1});
+    for (const NodeId node : sampled.input_nodes) {
       ++counts[node];
     }
   }
