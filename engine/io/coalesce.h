@@ -45,6 +45,9 @@ struct PlannedRead {
   size_t num_rows = 0;
 };
 
+/// The most memory that a plan takes for each row asked for.
+inline constexpr uint64_t kPlanBytesPerRow = 128;
+
 /// Reads that cover a set of rows. Reused, it allocates nothing in the long
 /// run.
 struct ReadPlan {
@@ -63,9 +66,10 @@ struct ReadPlan {
   /// Memory of the planning, kept for the next plan.
   struct Scratch {
     std::vector<RowAt> order;
-    std::vector<size_t> cut_before;
+    std::vector<size_t> firsts;
     std::vector<int64_t> cost;
-    std::vector<size_t> candidates;
+    std::vector<size_t> cut;
+    std::vector<size_t> window;
   } scratch;
 };
 
@@ -78,7 +82,7 @@ struct ReadPlan {
 absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
                       uint32_t alignment, const ReadCost& cost, ReadPlan& plan);
 
-/// The longest read of one row.
+/// What the longest read of one row can take, wherever the row lies.
 uint64_t LongestRowRead(const RowLayout& layout, uint32_t alignment);
 
 }  // namespace hearth::io

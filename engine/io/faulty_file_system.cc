@@ -1,6 +1,7 @@
 #include "engine/io/faulty_file_system.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -58,6 +59,32 @@ class FaultyFileSystem::FaultyReadableFile final : public ReadableFile {
  private:
   FaultyFileSystem& owner_;
   const std::unique_ptr<ReadableFile> base_;
+};
+
+class FaultyFileSystem::FaultyBlockDevice final : public BlockDevice {
+ public:
+  FaultyBlockDevice(FaultyFileSystem& owner, std::unique_ptr<BlockDevice> base)
+      : owner_(owner), base_(std::move(base)) {}
+
+  uint64_t size_bytes() const override { return base_->size_bytes(); }
+  uint32_t alignment() const override { return base_->alignment(); }
+  bool direct() const override { return base_->direct(); }
+  const std::string& path() const override { return base_->path(); }
+  // So that every read comes through here.
+  int descriptor() const override { return -1; }
+
+  ssize_t ReadOnce(uint64_t offset, absl::Span<std::byte> out) override {
+    const std::optional<Fault> fault = owner_.Arrive(Operation::kRead, path());
+    if (!fault.has_value()) return base_->ReadOnce(offset, out);
+    if (fault->effect != Effect::kCorruptRead) return -EIO;
+    const ssize_t count = base_->ReadOnce(offset, out);
+    if (count > 0) out[count / 2] ^= std::byte{0x10};
+    return count;
+  }
+
+ private:
+  FaultyFileSystem& owner_;
+  const std::unique_ptr<BlockDevice> base_;
 };
 
 class FaultyFileSystem::FaultyWritableFile final : public WritableFile {
@@ -189,6 +216,16 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> FaultyFileSystem::OpenForScan(
     Result base = base_.OpenForScan(path);
     if (!base.ok()) return base.status();
     return std::make_unique<FaultyReadableFile>(*this, *std::move(base));
+  });
+}
+
+absl::StatusOr<std::unique_ptr<BlockDevice>> FaultyFileSystem::OpenBlockDevice(
+    const std::string& path, const BlockDeviceOptions& options) {
+  using Result = absl::StatusOr<std::unique_ptr<BlockDevice>>;
+  return Perform(Arrive(Operation::kOpenForRead, path), path, [&]() -> Result {
+    Result base = base_.OpenBlockDevice(path, options);
+    if (!base.ok()) return base.status();
+    return std::make_unique<FaultyBlockDevice>(*this, *std::move(base));
   });
 }
 

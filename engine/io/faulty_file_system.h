@@ -91,6 +91,10 @@ class FaultyFileSystem final : public FileSystem {
   /// Counts as kOpenForRead.
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
       const std::string& path) override;
+  /// Counts as kOpenForRead; each attempt to read as kRead, which fails with
+  /// EIO, whatever the fault's status, and so is made again.
+  absl::StatusOr<std::unique_ptr<BlockDevice>> OpenBlockDevice(
+      const std::string& path, const BlockDeviceOptions& options) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(
@@ -106,6 +110,7 @@ class FaultyFileSystem final : public FileSystem {
   absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
 
  private:
+  class FaultyBlockDevice;
   class FaultyReadableFile;
   class FaultyWritableFile;
 

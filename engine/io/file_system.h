@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "engine/io/block_device.h"
 
 /// The seam through which all files of the engine are reached, so that tests
 /// can make any call fail (see faulty_file_system.h). Errors name the path, and
@@ -93,6 +94,11 @@ class FileSystem {
   /// memory to 4 KiB allow it, and else without leaving what was read in it.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
       const std::string& path) = 0;
+
+  /// Opens a regular file for random reads through a ReadQueue: past the page
+  /// cache where the file system can.
+  virtual absl::StatusOr<std::unique_ptr<BlockDevice>> OpenBlockDevice(
+      const std::string& path, const BlockDeviceOptions& options) = 0;
 
   /// Creates a file, or empties the one there is.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/io/memory_device.h"
 
 namespace hearth::io {
 namespace {
@@ -55,6 +56,10 @@ class MemoryFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenForScan(
       const std::string& path) override {
     return OpenForRead(path);
+  }
+  absl::StatusOr<std::unique_ptr<BlockDevice>> OpenBlockDevice(
+      const std::string& path, const BlockDeviceOptions& options) override {
+    return NewMemoryDevice(contents_, options.buffered ? 1 : 512, path);
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) override {

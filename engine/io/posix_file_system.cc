@@ -18,7 +18,9 @@
 #include "absl/time/clock.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/descriptor.h"
 #include "engine/io/file_system.h"
+#include "engine/io/posix_block_device.h"
 #include "engine/io/transfer.h"
 
 // Durability: a file's contents by fdatasync, which includes its size; names by
@@ -27,34 +29,7 @@
 namespace hearth::io {
 namespace {
 
-void WaitBeforeRetry(int retry) {
-  absl::SleepFor(absl::Milliseconds(int64_t{1} << (2 * retry)));
-}
-
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(other.Release()) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
-absl::StatusOr<Descriptor> OpenDescriptor(const std::string& path, int flags) {
-  int fd;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, 0644);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return ErrnoStatus(errno, path, "opening");
-  return Descriptor(fd);
-}
+void WaitBeforeRetry(int retry) { absl::SleepFor(RetryDelay(retry)); }
 
 struct CloseDirectory {
   void operator()(DIR* stream) const { ::closedir(stream); }
@@ -273,6 +248,11 @@ class PosixFileSystem final : public FileSystem {
     return std::make_unique<PosixScannedFile>(
         std::move(opened.first),
         direct.ok() ? *std::move(direct) : Descriptor(-1), path);
+  }
+
+  absl::StatusOr<std::unique_ptr<BlockDevice>> OpenBlockDevice(
+      const std::string& path, const BlockDeviceOptions& options) override {
+    return OpenPosixBlockDevice(path, options);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(

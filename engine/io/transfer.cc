@@ -7,6 +7,10 @@
 
 namespace hearth::io {
 
+absl::Duration RetryDelay(int retry) {
+  return absl::Milliseconds(int64_t{1} << (2 * retry));
+}
+
 absl::Status ReadFully(ReadCall read, BackOff back_off, const std::string& path,
                        uint64_t offset, absl::Span<std::byte> out) {
   int retries = 0;

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 
 /// Whole transfers out of system calls that may do a part of what they are
@@ -29,6 +30,9 @@ using BackOff = absl::FunctionRef<void(int retry)>;
 
 /// Repetitions of a read that failed with EIO, before it counts as failed.
 inline constexpr int kMaxReadRetries = 3;
+
+/// How long to wait before the `retry`th repetition: 4, 16, 64 ms.
+absl::Duration RetryDelay(int retry);
 
 /// Fills `out` from `offset`: continues after short reads and EINTR, repeats
 /// after EIO. DATA_LOSS naming the offset at which the file ended; otherwise

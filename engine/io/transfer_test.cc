@@ -89,6 +89,11 @@ TEST(ReadFullyTest, RepeatsAfterEioThreeTimes) {
   EXPECT_EQ(result.retries, (std::vector<int>{1, 2, 3}));
 }
 
+TEST(RetryDelayTest, GrowsFourfold) {
+  EXPECT_EQ(RetryDelay(1), absl::Milliseconds(4));
+  EXPECT_EQ(RetryDelay(kMaxReadRetries), absl::Milliseconds(64));
+}
+
 TEST(ReadFullyTest, GivesUpAtTheFourthEioNamingPathAndOffset) {
   ScriptedFile file("0123456789", {4, -EIO, -EIO, -EIO, -EIO});
   const ReadResult result = Read(file, 2, 8);

@@ -49,6 +49,19 @@ class OrderedQueue {
     return true;
   }
 
+  /// Blocks until there is a place, then gives the item the next number: items
+  /// leave in the order in which they come. False as above. REQUIRES: all items
+  /// are pushed this way; item not null.
+  bool PushNext(std::unique_ptr<T> item) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    while (!closed_ && size_ == Capacity()) changed_.Wait(&mutex_);
+    if (closed_) return false;
+    slots_[(next_ + size_) % Capacity()] = std::move(item);
+    ++size_;
+    changed_.SignalAll();
+    return true;
+  }
+
   /// Blocks until the next item in order is there and takes it. Null at the
   /// end of the items and once closed.
   Numbered Pop() ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -56,6 +56,28 @@ TEST(OrderedQueueTest, ALaterItemWaitsUntilItsPlaceIsFree) {
   producer.join();
 }
 
+TEST(OrderedQueueTest, PushNextGivesOutInOrderOfArrival) {
+  Queue queue(2, 3);
+  EXPECT_TRUE(queue.PushNext(Item(7)));
+  EXPECT_TRUE(queue.PushNext(Item(5)));
+  std::thread producer([&] { EXPECT_TRUE(queue.PushNext(Item(6))); });
+  for (const int value : {7, 5, 6}) {
+    const Queue::Numbered taken = queue.Pop();
+    ASSERT_NE(taken.item, nullptr);
+    EXPECT_EQ(*taken.item, value);
+  }
+  producer.join();
+  EXPECT_EQ(queue.Pop().item, nullptr) << "three there were";
+}
+
+TEST(OrderedQueueTest, CloseRefusesPushNext) {
+  Queue queue(1, 3);
+  EXPECT_TRUE(queue.PushNext(Item(1)));
+  std::thread producer([&] { EXPECT_FALSE(queue.PushNext(Item(2))); });
+  queue.Close();
+  producer.join();
+}
+
 TEST(OrderedQueueTest, CloseWakesProducersAndConsumers) {
   Queue queue(1, 10);
   Queue empty(1, 10);

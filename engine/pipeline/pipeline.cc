@@ -45,8 +45,8 @@ using Sink = std::function<absl::Status(Item& item)>;
 class ThreadedPipeline final : public Pipeline {
  public:
   ThreadedPipeline(std::vector<Stage> stages, std::string sink_name,
-                   const Clock& clock)
-      : stages_(std::move(stages)) {
+                   const Clock& clock, Order order)
+      : order_(order), stages_(std::move(stages)) {
     stages_.push_back({.name = std::move(sink_name), .work = nullptr});
     for (const Stage& stage : stages_) {
       meters_.push_back(std::make_unique<StageMeter>(stage.width, clock));
@@ -150,9 +150,14 @@ class ThreadedPipeline final : public Pipeline {
       meter.CountItem();
       if (out == nullptr) continue;
       meter.Switch(thread, Activity::kBlocked);
-      if (!out->Push(taken.number, std::move(taken.item))) break;
+      if (!Push(*out, std::move(taken))) break;
     }
     meter.Switch(thread, Activity::kAbsent);
+  }
+
+  bool Push(Queue& out, Queue::Numbered done) const {
+    if (order_ == Order::kAsDone) return out.PushNext(std::move(done.item));
+    return out.Push(done.number, std::move(done.item));
   }
 
   Queue::Numbered MakeNext(const Source& source) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -166,10 +171,15 @@ class ThreadedPipeline final : public Pipeline {
   }
 
   void Stop(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    if (!status_.ok()) return;
-    status_ = std::move(status);
-    for (const std::unique_ptr<Queue>& queue : queues_) queue->Close();
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!status_.ok()) return;
+      status_ = std::move(status);
+      for (const std::unique_ptr<Queue>& queue : queues_) queue->Close();
+    }
+    for (const Stage& stage : stages_) {
+      if (stage.interrupt) stage.interrupt();
+    }
   }
 
   absl::Status CloseDown() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -179,6 +189,7 @@ class ThreadedPipeline final : public Pipeline {
     return status_;
   }
 
+  const Order order_;
   // The caller's, and the sink last. Not changed once threads run.
   std::vector<Stage> stages_;
   std::vector<std::unique_ptr<StageMeter>> meters_;
@@ -193,10 +204,10 @@ class ThreadedPipeline final : public Pipeline {
 }  // namespace
 
 std::unique_ptr<Pipeline> NewPipeline(std::vector<Stage> stages,
-                                      std::string sink_name,
-                                      const Clock& clock) {
+                                      std::string sink_name, const Clock& clock,
+                                      Order order) {
   return std::make_unique<ThreadedPipeline>(std::move(stages),
-                                            std::move(sink_name), clock);
+                                            std::move(sink_name), clock, order);
 }
 
 }  // namespace hearth::pipeline

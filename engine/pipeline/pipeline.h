@@ -29,6 +29,18 @@ struct Stage {
   int queue_capacity = 2;
   /// Called from the stage's threads, for different items at the same time.
   std::function<absl::Status(int thread, Item& item)> work;
+  /// Called once, from any thread, when an error or a stop ends the run early:
+  /// makes work that waits for something outside of the pipeline, or for what
+  /// other items hold, return soon. May be absent.
+  std::function<void()> interrupt = nullptr;
+};
+
+/// In which order items leave the stages and reach the sink.
+enum class Order {
+  /// In order of their number, whatever the widths.
+  kByNumber,
+  /// As they are done, so that a slow one holds up no other.
+  kAsDone,
 };
 
 /// Where a stage's time went, summed over its threads, and what waits behind
@@ -44,12 +56,12 @@ struct StageStats {
   int64_t queue_length = 0;
 };
 
-/// Runs items 0 .. n-1 through stages joined by bounded queues and hands them,
-/// in order, to a sink on the calling thread. Generic: knows no graph.
+/// Runs items 0 .. n-1 through stages joined by bounded queues and hands them
+/// to a sink on the calling thread. Generic: knows no graph.
 ///
-/// Items enter and leave every stage's queue in order of their number,
-/// whatever the widths, so the sink sees the same sequence with 1 and with 4
-/// threads. The first stage makes items by `make(number)`.
+/// With Order::kByNumber items enter and leave every stage's queue in order of
+/// their number, whatever the widths, so the sink sees the same sequence with 1
+/// and with 4 threads. The first stage makes items by `make(number)`.
 ///
 /// The first error of a stage or the sink stops everything and is returned; a
 /// requested stop returns CANCELLED. Either way all threads have ended and all
@@ -72,8 +84,8 @@ class Pipeline {
 
 /// `stages` must not be empty. `clock` must outlive the pipeline.
 std::unique_ptr<Pipeline> NewPipeline(std::vector<Stage> stages,
-                                      std::string sink_name,
-                                      const Clock& clock);
+                                      std::string sink_name, const Clock& clock,
+                                      Order order = Order::kByNumber);
 
 }  // namespace hearth::pipeline
 

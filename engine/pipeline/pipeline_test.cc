@@ -1,5 +1,6 @@
 #include "engine/pipeline/pipeline.h"
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <stop_token>
@@ -11,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "engine/base/clock.h"
 #include "engine/pipeline/observed_clock.h"
 #include "gtest/gtest.h"
@@ -200,6 +202,96 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PipelineShapeTest,
                                                "_capacity",
                                                std::get<1>(info.param));
                          });
+
+// An item that waits for a later one would lock a pipeline by number.
+TEST(PipelineTest, AsDoneASlowItemHoldsUpNoOther) {
+  constexpr int64_t kItems = 30;
+  std::atomic<int> alive = 0;
+  absl::Notification others_done;
+  const auto pipeline =
+      NewPipeline({{.name = "stage",
+                    .width = 2,
+                    .queue_capacity = 1,
+                    .work =
+                        [&](int, Item& item) {
+                          if (static_cast<TracedItem&>(item).number == 0) {
+                            others_done.WaitForNotification();
+                          }
+                          return absl::OkStatus();
+                        }},
+                   {.name = "next",
+                    .width = 3,
+                    .queue_capacity = 2,
+                    .work = [](int, Item&) { return absl::OkStatus(); }}},
+                  "sink", Clock::Real(), Order::kAsDone);
+  std::vector<int64_t> delivered;
+  const absl::Status status = pipeline->Run(
+      kItems,
+      [&](int64_t number) {
+        return std::make_unique<TracedItem>(number, alive);
+      },
+      [&](Item& item) {
+        delivered.push_back(static_cast<TracedItem&>(item).number);
+        if (delivered.size() == kItems - 1) others_done.Notify();
+        return absl::OkStatus();
+      },
+      {});
+  EXPECT_TRUE(status.ok()) << status;
+  ASSERT_EQ(delivered.size(), static_cast<size_t>(kItems));
+  EXPECT_EQ(delivered.back(), 0);
+  std::sort(delivered.begin(), delivered.end());
+  for (int64_t i = 0; i < kItems; ++i) EXPECT_EQ(delivered[i], i);
+  EXPECT_EQ(alive, 0);
+}
+
+// Item 1 waits for what only the interrupt brings.
+absl::Status RunWithWaitingItem(const std::function<absl::Status()>& sink,
+                                std::stop_token stop, int& interrupts) {
+  std::atomic<int> alive = 0;
+  absl::Notification interrupted;
+  const auto pipeline =
+      NewPipeline({{.name = "stage",
+                    .width = 2,
+                    .work =
+                        [&](int, Item& item) {
+                          if (static_cast<TracedItem&>(item).number == 1) {
+                            interrupted.WaitForNotification();
+                          }
+                          return absl::OkStatus();
+                        },
+                    .interrupt =
+                        [&] {
+                          ++interrupts;
+                          interrupted.Notify();
+                        }}},
+                  "sink", Clock::Real());
+  return pipeline->Run(
+      3,
+      [&](int64_t number) {
+        return std::make_unique<TracedItem>(number, alive);
+      },
+      [&](Item&) { return sink(); }, std::move(stop));
+}
+
+TEST(PipelineTest, AnErrorInterruptsWorkThatWaits) {
+  int interrupts = 0;
+  EXPECT_EQ(RunWithWaitingItem([] { return absl::AbortedError("x"); }, {},
+                               interrupts),
+            absl::AbortedError("x"));
+  EXPECT_EQ(interrupts, 1);
+}
+
+TEST(PipelineTest, AStopInterruptsWorkThatWaits) {
+  int interrupts = 0;
+  std::stop_source stop;
+  EXPECT_TRUE(absl::IsCancelled(RunWithWaitingItem(
+      [&] {
+        stop.request_stop();
+        return absl::OkStatus();
+      },
+      stop.get_token(), interrupts)));
+  EXPECT_EQ(interrupts, 1);
+}
 
 TEST(PipelineTest, AStopRequestedBeforeTheRunDeliversNothing) {
   std::stop_source source;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
 
 namespace hearth::store {
@@ -23,6 +24,8 @@ class FlippingFileSystem final : public io::FileSystem {
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenForScan(
       const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<io::BlockDevice>> OpenBlockDevice(
+      const std::string& path, const io::BlockDeviceOptions& options) override;
   absl::StatusOr<std::unique_ptr<io::WritableFile>> Create(
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<io::MappedFile>> Map(

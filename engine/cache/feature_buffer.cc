@@ -1,0 +1,153 @@
+#include "engine/cache/feature_buffer.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <utility>
+
+// The protocol of one batch, in the order of Algorithm 1:
+//
+//  1. Claim takes a reference to each row (the alias list), a standby slot for
+//     each that is not there, and notes those that others load (wait list).
+//  2. What is missing is read and, row by row as it arrives, copied into its
+//     slot without the lock (no one else touches a slot that is being loaded)
+//     and published under it.
+//  3. If no slot stood by, AwaitSlot and 1 again. What was claimed before has
+//     been loaded by then, so nobody who holds references waits for this batch.
+//  4. AwaitRows waits for the wait list.
+//  5. The rows are used, and the references given back.
+//
+// Each transition of the table wakes those whom it concerns: Publish and Fail
+// say whether somebody awaits the row, Release whether the standby list was
+// empty, which is when claimers wait.
+
+namespace hearth::cache {
+namespace {
+
+// Transitions under one hold of the lock: enough to make its cost small, few
+// enough that others get their turn.
+constexpr size_t kChunk = 256;
+// How far ahead of its claim a node is asked for.
+constexpr size_t kNodesAhead = 8;
+
+absl::Status Stopped() { return absl::CancelledError("stopped on request"); }
+
+}  // namespace
+
+FeatureBuffer::FeatureBuffer(SlotArena arena)
+    : arena_(std::move(arena)), table_(arena_.num_slots()) {}
+
+int64_t FeatureBuffer::num_standby() const {
+  absl::MutexLock lock(&mutex_);
+  return table_.num_standby();
+}
+
+FeatureBuffer::Pins::Pins(Pins&& other) noexcept { *this = std::move(other); }
+
+FeatureBuffer::Pins& FeatureBuffer::Pins::operator=(Pins&& other) noexcept {
+  std::swap(buffer_, other.buffer_);
+  std::swap(slots_, other.slots_);
+  std::swap(missing_, other.missing_);
+  std::swap(awaited_, other.awaited_);
+  std::swap(num_missed_, other.num_missed_);
+  return *this;
+}
+
+FeatureBuffer::Pins::~Pins() { Release(); }
+
+bool FeatureBuffer::Pins::Claim(absl::Span<const store::NodeId> nodes) {
+  assert(missing_.empty() && slots_.size() <= nodes.size());
+  slots_.reserve(nodes.size());
+  while (slots_.size() < nodes.size()) {
+    const size_t end = std::min(slots_.size() + kChunk, nodes.size());
+    absl::MutexLock lock(&buffer_->mutex_);
+    SlotTable& table = buffer_->table_;
+    for (size_t i = slots_.size(); i < end; ++i) {
+      table.Prefetch(nodes[std::min(i + kNodesAhead, nodes.size() - 1)]);
+      const SlotTable::Claimed claimed = table.Claim(nodes[i]);
+      if (claimed.outcome == SlotTable::Outcome::kNoSlot) return false;
+      slots_.push_back(claimed.slot);
+      if (claimed.outcome == SlotTable::Outcome::kMustLoad) {
+        missing_.push_back(static_cast<int64_t>(i));
+        ++num_missed_;
+      } else if (claimed.outcome == SlotTable::Outcome::kLoading) {
+        awaited_.push_back(claimed.slot);
+      }
+    }
+  }
+  return true;
+}
+
+void FeatureBuffer::Pins::Load(size_t index, const std::byte* row) {
+  const int64_t slot = slots_[missing_[index]];
+  std::memcpy(buffer_->arena_.row(slot), row, buffer_->arena_.row_bytes());
+  absl::MutexLock lock(&buffer_->mutex_);
+  if (buffer_->table_.Publish(slot)) buffer_->loaded_.SignalAll();
+}
+
+void FeatureBuffer::Pins::FinishLoading() { missing_.clear(); }
+
+void FeatureBuffer::Pins::FailLoading(const absl::Status& error) {
+  if (missing_.empty()) return;
+  absl::MutexLock lock(&buffer_->mutex_);
+  SlotTable& table = buffer_->table_;
+  bool awaited = false;
+  for (const int64_t position : missing_) {
+    const int64_t slot = slots_[position];
+    if (table.state(slot) != SlotTable::State::kLoading) continue;
+    awaited = table.Fail(slot, error) || awaited;
+  }
+  missing_.clear();
+  if (awaited) buffer_->loaded_.SignalAll();
+}
+
+absl::Status FeatureBuffer::Pins::AwaitSlot(std::stop_token stop) {
+  // Destroyed after the lock, which the callback takes.
+  const std::stop_callback on_stop(stop, [this] {
+    absl::MutexLock lock(&buffer_->mutex_);
+    buffer_->released_.SignalAll();
+  });
+  absl::MutexLock lock(&buffer_->mutex_);
+  while (buffer_->table_.num_standby() == 0) {
+    if (stop.stop_requested()) return Stopped();
+    buffer_->released_.Wait(&buffer_->mutex_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FeatureBuffer::Pins::AwaitRows(std::stop_token stop) {
+  if (awaited_.empty()) return absl::OkStatus();
+  const std::stop_callback on_stop(stop, [this] {
+    absl::MutexLock lock(&buffer_->mutex_);
+    buffer_->loaded_.SignalAll();
+  });
+  absl::MutexLock lock(&buffer_->mutex_);
+  SlotTable& table = buffer_->table_;
+  for (const int64_t slot : awaited_) {
+    while (table.Await(slot)) {
+      if (stop.stop_requested()) return Stopped();
+      buffer_->loaded_.Wait(&buffer_->mutex_);
+    }
+    if (table.state(slot) == SlotTable::State::kFailed) {
+      return table.error(slot);
+    }
+  }
+  awaited_.clear();
+  return absl::OkStatus();
+}
+
+void FeatureBuffer::Pins::Release() {
+  FailLoading(absl::CancelledError("its loading was given up"));
+  for (size_t begin = 0; begin < slots_.size(); begin += kChunk) {
+    absl::MutexLock lock(&buffer_->mutex_);
+    bool standby = false;
+    for (const int64_t slot : slots().subspan(begin, kChunk)) {
+      standby = buffer_->table_.Release(slot) || standby;
+    }
+    if (standby) buffer_->released_.SignalAll();
+  }
+  slots_.clear();
+  awaited_.clear();
+}
+
+}  // namespace hearth::cache

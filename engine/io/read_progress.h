@@ -1,0 +1,67 @@
+#ifndef HEARTH_ENGINE_IO_READ_PROGRESS_H_
+#define HEARTH_ENGINE_IO_READ_PROGRESS_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/io/read_queue.h"
+
+namespace hearth::io {
+
+/// How far one read has come, and what to do next: what all queues make of the
+/// outcomes of their attempts. Does no I/O itself. Single-owner.
+///
+///   kRead  -- some bytes, EINTR --> kRead, at the next aligned offset
+///   kRead  -- EIO, EAGAIN -------> kRetry (after a delay) or kDone (the 4th)
+///   kRead  -- all bytes, error --> kDone
+class ReadProgress {
+ public:
+  enum class Next { kRead, kRetry, kDone };
+
+  ReadProgress() = default;
+  explicit ReadProgress(const ReadRequest& request)
+      : request_(request), offset_(request.offset) {}
+
+  /// What the next attempt reads.
+  BlockDevice& device() const { return *request_.device; }
+  uint64_t offset() const { return offset_; }
+  absl::Span<std::byte> out() const;
+
+  /// An attempt's outcome: bytes read, or a negative errno.
+  Next Advance(ssize_t outcome);
+
+  /// Ends the read with `error`, which names no file yet.
+  void Fail(const absl::Status& error);
+
+  /// Which repetition comes next, 1 .. kMaxReadRetries, for RetryDelay.
+  int retry() const { return retry_; }
+
+  uint64_t tag() const { return request_.tag; }
+
+  /// Once done: the result, and the bytes that the file had for it.
+  const absl::Status& status() const { return status_; }
+  uint64_t bytes() const { return End() - request_.offset; }
+
+ private:
+  /// The end of the request or of the file.
+  uint64_t End() const;
+  Next Advanced(uint64_t count);
+  Next Retry(int error);
+
+  ReadRequest request_;
+  uint64_t offset_ = 0;
+  int retry_ = 0;
+  absl::Status status_;
+};
+
+/// INVALID_ARGUMENT for what ReadQueue::Submit refuses: an empty or unaligned
+/// request, or more than `free`.
+absl::Status CheckRequests(absl::Span<const ReadRequest> requests, size_t free);
+
+}  // namespace hearth::io
+
+#endif  // HEARTH_ENGINE_IO_READ_PROGRESS_H_

@@ -1,0 +1,205 @@
+#include "engine/io/row_reader.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/clock.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/aligned_memory.h"
+
+// The staging memory is cut into equal slots, one for each read in flight; no
+// planned read is longer than a slot. A read's tag is the number of its slot.
+// The loop: fill free slots with the next reads and submit them at once; wait
+// until any have come back; hand their rows out; their slots are free.
+
+namespace hearth::io {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+
+/// How the staging memory is cut.
+struct Slots {
+  size_t count = 0;
+  uint64_t bytes = 0;
+};
+
+Slots CutStaging(const BlockDevice& device, const RowLayout& layout,
+                 size_t depth, const RowReaderOptions& options) {
+  const uint64_t least = RowReader::MinStagingBytes(device, layout);
+  const uint64_t most = std::max(options.cost.max_request_bytes, least);
+  Slots slots;
+  slots.count = std::min<uint64_t>(depth, options.staging_bytes / least);
+  slots.bytes = std::min(most, options.staging_bytes / slots.count);
+  slots.bytes -= slots.bytes % device.alignment();
+  return slots;
+}
+
+class QueuedRowReader final : public RowReader {
+ public:
+  QueuedRowReader(BlockDevice& device, const RowLayout& layout,
+                  ReadQueue& queue, Slots slots, ReadCost cost,
+                  AlignedMemory memory, absl::Span<std::byte> staging)
+      : device_(device),
+        layout_(layout),
+        queue_(queue),
+        slot_bytes_(slots.bytes),
+        cost_(cost),
+        memory_(std::move(memory)),
+        staging_(staging),
+        read_of_slot_(slots.count),
+        registration_(queue.Register(device, staging)) {
+    cost_.max_request_bytes = slots.bytes;
+    for (size_t i = slots.count; i > 0; --i) free_.push_back(i - 1);
+    requests_.reserve(slots.count);
+    results_.reserve(slots.count);
+  }
+
+  ~QueuedRowReader() override { queue_.Unregister(device_, staging_); }
+
+  absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
+                    std::stop_token stop, ReadTally& tally) override;
+
+  Registration registration() const override { return registration_; }
+
+ private:
+  absl::Span<std::byte> Slot(size_t number) {
+    return staging_.subspan(number * slot_bytes_, slot_bytes_);
+  }
+
+  absl::Status SubmitMore(ReadTally& tally);
+  absl::Status WaitForSome(ReadTally& tally);
+  void HandOut(size_t slot, Arrived arrived, ReadTally& tally);
+
+  BlockDevice& device_;
+  const RowLayout layout_;
+  ReadQueue& queue_;
+  const uint64_t slot_bytes_;
+  ReadCost cost_;
+  AlignedMemory memory_;
+  const absl::Span<std::byte> staging_;
+  // Index in the plan of the read that is in a slot.
+  std::vector<size_t> read_of_slot_;
+  std::vector<size_t> free_;
+  ReadPlan plan_;
+  size_t next_read_ = 0;
+  std::vector<ReadRequest> requests_;
+  std::vector<ReadResult> results_;
+  const Registration registration_;
+};
+
+absl::Status QueuedRowReader::Read(absl::Span<const int64_t> rows,
+                                   Arrived arrived, std::stop_token stop,
+                                   ReadTally& tally) {
+  absl::Status status =
+      Annotate(Coalesce(rows, layout_, device_.alignment(), cost_, plan_),
+               device_.path());
+  next_read_ = 0;
+  while (true) {
+    if (status.ok() && stop.stop_requested()) {
+      status = absl::CancelledError(
+          absl::StrCat(device_.path(), ": reading was stopped"));
+    }
+    if (status.ok()) status = SubmitMore(tally);
+    if (queue_.in_flight() == 0) return status;
+    HEARTH_RETURN_IF_ERROR(WaitForSome(tally));
+    for (const ReadResult& result : results_) {
+      if (status.ok()) status = result.status;
+      if (status.ok()) HandOut(result.tag, arrived, tally);
+      free_.push_back(result.tag);
+    }
+  }
+}
+
+absl::Status QueuedRowReader::SubmitMore(ReadTally& tally) {
+  requests_.clear();
+  for (; !free_.empty() && next_read_ < plan_.reads.size(); ++next_read_) {
+    const PlannedRead& read = plan_.reads[next_read_];
+    const size_t slot = free_.back();
+    free_.pop_back();
+    read_of_slot_[slot] = next_read_;
+    requests_.push_back({.device = &device_,
+                         .offset = read.offset,
+                         .out = Slot(slot).first(read.length),
+                         .tag = slot});
+    tally.bytes_read += static_cast<int64_t>(read.length);
+  }
+  if (requests_.empty()) return absl::OkStatus();
+  tally.requests += static_cast<int64_t>(requests_.size());
+  return queue_.Submit(requests_);
+}
+
+absl::Status QueuedRowReader::WaitForSome(ReadTally& tally) {
+  const Clock& clock = Clock::Real();
+  const double began = clock.SteadySeconds();
+  const absl::Status status = queue_.Wait(1, results_);
+  tally.wait_seconds += clock.SteadySeconds() - began;
+  return status;
+}
+
+void QueuedRowReader::HandOut(size_t slot, Arrived arrived, ReadTally& tally) {
+  const PlannedRead& read = plan_.reads[read_of_slot_[slot]];
+  const std::byte* bytes = Slot(slot).data();
+  int64_t last = -1;
+  int64_t distinct = 0;
+  for (size_t i = 0; i < read.num_rows; ++i) {
+    const RowAt& at = plan_.rows[read.first_row + i];
+    arrived(at.position, bytes + (layout_.RowOffset(at.row) - read.offset));
+    if (at.row != last) ++distinct;
+    last = at.row;
+  }
+  tally.rows += static_cast<int64_t>(read.num_rows);
+  tally.payload_bytes += distinct * layout_.row_bytes;
+}
+
+absl::Status CheckLayout(const BlockDevice& device, const RowLayout& layout) {
+  if (layout.row_bytes == 0 || layout.num_rows < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(device.path(), ": ", layout.num_rows, " rows of ",
+                     layout.row_bytes, " bytes make no sense"));
+  }
+  const uint64_t size = device.size_bytes();
+  const uint64_t rows = static_cast<uint64_t>(layout.num_rows);
+  if (rows > 0 && (layout.first_offset > size ||
+                   rows > (size - layout.first_offset) / layout.row_bytes)) {
+    return absl::DataLossError(
+        absl::StrCat(device.path(), ": ends at byte ", size, "; ", rows,
+                     " rows of ", layout.row_bytes, " bytes from byte ",
+                     layout.first_offset, " do not fit"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+uint64_t RowReader::MinStagingBytes(const BlockDevice& device,
+                                    const RowLayout& layout) {
+  return LongestRowRead(layout, device.alignment());
+}
+
+absl::StatusOr<std::unique_ptr<RowReader>> RowReader::Create(
+    BlockDevice& device, const RowLayout& layout, ReadQueue& queue,
+    const RowReaderOptions& options) {
+  HEARTH_RETURN_IF_ERROR(CheckLayout(device, layout));
+  const uint64_t least = MinStagingBytes(device, layout);
+  if (options.staging_bytes < least) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        device.path(), ": rows of ", layout.row_bytes, " bytes need ", least,
+        " bytes of staging memory; ", options.staging_bytes, " were given"));
+  }
+  const Slots slots = CutStaging(device, layout, queue.depth(), options);
+  const uint64_t needed = slots.count * slots.bytes;
+  // Memory comes in pages; a device may want larger units.
+  const uint64_t unit = std::max<uint64_t>(device.alignment(), kPageBytes);
+  HEARTH_ASSIGN_OR_RETURN(
+      AlignedMemory memory,
+      AlignedMemory::Allocate(needed + (unit - kPageBytes)));
+  const auto address = reinterpret_cast<uintptr_t>(memory.bytes().data());
+  const auto staging = memory.bytes().subspan(-address % unit, needed);
+  return std::make_unique<QueuedRowReader>(
+      device, layout, queue, slots, options.cost, std::move(memory), staging);
+}
+
+}  // namespace hearth::io
