@@ -38,6 +38,13 @@ void Accumulate(const PassReport& part, PassReport& whole) {
   AddIfKnown(part.bytes_read, whole.bytes_read);
   AddIfKnown(part.read_ops, whole.read_ops);
   AddIfKnown(part.io_wait_seconds, whole.io_wait_seconds);
+  AddIfKnown(part.rows_read, whole.rows_read);
+  for (size_t i = 0; i < whole.hits.size() && i < part.hits.size(); ++i) {
+    whole.hits[i].rows += part.hits[i].rows;
+  }
+  for (size_t i = 0; i < whole.phases.size() && i < part.phases.size(); ++i) {
+    whole.phases[i].seconds += part.phases[i].seconds;
+  }
   for (size_t i = 0; i < whole.stages.size() && i < part.stages.size(); ++i) {
     whole.stages[i].busy_seconds += part.stages[i].busy_seconds;
     whole.stages[i].starved_seconds += part.stages[i].starved_seconds;

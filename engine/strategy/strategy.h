@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/base/clock.h"
+#include "engine/io/read_queues.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
@@ -23,6 +25,37 @@ struct MemoryOptions {};
 /// Features and topology mapped from the dataset's files; the page cache
 /// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
 struct MmapOptions {};
+
+/// GNNDrive (Jiang et al., 2024): asynchronous extraction into row slots.
+struct GnndriveOptions {
+  /// Rows kept beyond the reserved ones: the standby list (section 4.2).
+  uint64_t cpu_cache_bytes = 0;
+  /// Rows reserved for the batches in flight; 0 = those of the largest batch,
+  /// found by a dry run of sampling, for each extractor. With less, fewer
+  /// extractors run.
+  uint64_t staging_bytes = 0;
+  /// Batches are delivered as they become ready.
+  bool reorder = false;
+  /// Reads go through the page cache (section 4.4).
+  bool buffered_reads = false;
+  /// Batches that may wait for extraction, and for the trainer.
+  int sample_queue = 6;
+  int train_queue = 4;
+  /// Reads that each extractor keeps in flight.
+  int io_depth = 64;
+};
+
+/// Ginex (Park et al., 2022): an optimal cache for each superbatch.
+struct GinexOptions {
+  /// Rows kept; while a superbatch is sampled, neighbor lists instead.
+  uint64_t cpu_cache_bytes = 0;
+  /// Neighbor lists kept; 0 = cpu_cache_bytes.
+  uint64_t neighbor_cache_bytes = 0;
+  /// Batches in a superbatch; 0 = by profile (section 3.5).
+  int64_t superbatch = 0;
+  /// Reads that each reading thread keeps in flight.
+  int io_depth = 64;
+};
 
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
 using StrategyOptions = std::variant<MemoryOptions, MmapOptions>;
@@ -51,6 +84,27 @@ struct Pass {
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size);
 
+/// What strategies share with the daemon; all outlives them.
+struct StrategyResources {
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  /// Folder for files that go with the strategy; it may not be there yet.
+  std::string scratch_folder;
+};
+
+/// Rows that one level of the cache held.
+struct LevelHits {
+  /// "cpu_cache".
+  std::string level;
+  int64_t rows = 0;
+};
+
+/// Wall time of one of a strategy's own phases.
+struct PhaseSeconds {
+  std::string name;
+  double seconds = 0;
+};
+
 /// What a pass cost. Optional figures are absent where they cannot be known.
 struct PassReport {
   double seconds = 0;
@@ -60,6 +114,12 @@ struct PassReport {
   std::optional<int64_t> bytes_read;
   std::optional<int64_t> read_ops;
   std::optional<double> io_wait_seconds;
+  /// Rows read from storage; with `hits`, rows_needed in all.
+  std::optional<int64_t> rows_read;
+  /// By level, from the first one asked; empty without a cache.
+  std::vector<LevelHits> hits;
+  /// In a fixed order; they may overlap.
+  std::vector<PhaseSeconds> phases;
   std::vector<pipeline::StageStats> stages;
 };
 
