@@ -13,6 +13,7 @@
 #include "engine/base/random.h"
 #include "engine/base/sha256.h"
 #include "engine/sample/addressable_sampler.h"
+#include "engine/sample/example_graph.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
@@ -21,41 +22,6 @@ namespace hearth::sample {
 namespace {
 
 using store::NodeId;
-
-// A graph and the arrays behind it.
-struct Graph {
-  std::vector<int64_t> indptr = {0};
-  std::vector<int32_t> indices;
-  std::vector<int64_t> wide_indices;
-
-  void AddRow(const std::vector<int32_t>& sources) {
-    indices.insert(indices.end(), sources.begin(), sources.end());
-    wide_indices.insert(wide_indices.end(), sources.begin(), sources.end());
-    indptr.push_back(static_cast<int64_t>(indices.size()));
-  }
-
-  store::Topology topology() const {
-    return {indptr, absl::Span<const int32_t>(indices)};
-  }
-  store::Topology wide_topology() const {
-    return {indptr, absl::Span<const int64_t>(wide_indices)};
-  }
-};
-
-// Isolated nodes, short rows, one row in seventeen a hub, repeated edges.
-Graph RandomGraph(int64_t num_nodes) {
-  Graph graph;
-  RandomStream random(5, RandomPurpose::kGenerator);
-  for (int64_t node = 0; node < num_nodes; ++node) {
-    const uint64_t degree = node % 17 == 0 ? 150 : random.Below(25);
-    std::vector<int32_t> sources(degree);
-    for (int32_t& source : sources) {
-      source = static_cast<int32_t>(random.Below(num_nodes));
-    }
-    graph.AddRow(sources);
-  }
-  return graph;
-}
 
 // Row 0 has the sources 1 .. degree; all others are isolated.
 Graph Star(int32_t degree) {
@@ -141,19 +107,6 @@ MiniBatch ReferenceSample(const Graph& graph,
     batch.in_degrees.push_back(graph.indptr[node + 1] - graph.indptr[node]);
   }
   return batch;
-}
-
-void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
-  EXPECT_EQ(expected.input_nodes, actual.input_nodes);
-  EXPECT_EQ(expected.in_degrees, actual.in_degrees);
-  ASSERT_EQ(expected.blocks.size(), actual.blocks.size());
-  for (size_t i = 0; i < expected.blocks.size(); ++i) {
-    const Block& block = expected.blocks[i];
-    EXPECT_EQ(block.num_sources, actual.blocks[i].num_sources);
-    EXPECT_EQ(block.num_destinations, actual.blocks[i].num_destinations);
-    EXPECT_EQ(block.indptr, actual.blocks[i].indptr);
-    EXPECT_EQ(block.indices, actual.blocks[i].indices);
-  }
 }
 
 class NeighborSamplerFanoutsTest
