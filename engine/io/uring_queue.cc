@@ -1,0 +1,296 @@
+#include "engine/io/uring_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/read_progress.h"
+#include "engine/io/transfer.h"
+
+// The protocol:
+//  1. A read takes a free slot, whose number is its tag in the ring, and an
+//     entry is prepared for its first attempt.
+//  2. Submit enters the kernel once for all its entries. What the kernel does
+//     not take (EAGAIN, EINTR) stays prepared; Wait goes on with it.
+//  3. Wait reaps. A completion either ends its read, or prepares the next
+//     entry of the same slot: the rest of a short read, or a timeout after
+//     which the attempt is made again.
+//  4. So a slot has one entry at most in the ring, which has room for as many:
+//     no completion is ever without room.
+//  5. If the kernel takes no entries and has none to wait for, the entries are
+//     offered again after the delays of a failed read. Then they are withdrawn,
+//     and their reads fail.
+
+namespace hearth::io {
+namespace {
+
+/// Whether a refusal by the kernel (a negative errno) may be over soon.
+bool MayPass(int error) {
+  return error == -EINTR || error == -EAGAIN || error == -EBUSY ||
+         error == -ENOMEM;
+}
+
+class UringQueue final : public ReadQueue {
+ public:
+  UringQueue(std::unique_ptr<Ring> ring, size_t depth, ReadCounters& counters,
+             const Clock& clock)
+      : ring_(std::move(ring)),
+        counters_(counters),
+        clock_(clock),
+        slots_(depth) {
+    for (size_t i = depth; i > 0; --i) free_.push_back(i - 1);
+    completions_.reserve(depth);
+    finished_.reserve(depth);
+  }
+
+  ~UringQueue() override {
+    std::vector<ReadResult> results;
+    Wait(in_flight(), results).IgnoreError();
+  }
+
+  size_t depth() const override { return slots_.size(); }
+  size_t in_flight() const override { return slots_.size() - free_.size(); }
+
+  absl::Status Submit(absl::Span<const ReadRequest> requests) override;
+  absl::Status Wait(size_t at_least, std::vector<ReadResult>& results) override;
+  Registration Register(BlockDevice& device,
+                        absl::Span<std::byte> memory) override;
+  void Unregister(BlockDevice& device, absl::Span<std::byte> memory) override;
+
+ private:
+  struct Slot {
+    ReadProgress progress;
+    /// Numbers of the registered file and memory, or -1.
+    int file = -1;
+    int memory = -1;
+    double submitted_seconds = 0;
+    /// What is in the ring is a timeout, not an attempt.
+    bool delaying = false;
+  };
+
+  struct Registered {
+    const BlockDevice* device;
+    absl::Span<std::byte> memory;
+    int file_number;
+    int memory_number;
+  };
+
+  void Start(const ReadRequest& request, double now);
+  void FindRegistered(const ReadRequest& request, Slot& slot) const;
+  void ReadNow(ReadProgress& progress);
+  void PrepareAttempt(size_t number);
+  void Reap();
+  void Completed(const RingCompletion& completion);
+  absl::Status Enter(size_t wait_for);
+  absl::Status BearRefusal(int error);
+  void FailPrepared(int error);
+  void Deliver(std::vector<ReadResult>& results);
+
+  const std::unique_ptr<Ring> ring_;
+  ReadCounters& counters_;
+  const Clock& clock_;
+  std::vector<Slot> slots_;
+  std::vector<size_t> free_;
+  // Slots whose reads have ended, not yet delivered.
+  std::vector<size_t> finished_;
+  std::vector<RingCompletion> completions_;
+  std::vector<Registered> registered_;
+  // Times in a row that the kernel took nothing and had nothing.
+  int refusals_ = 0;
+};
+
+absl::Status UringQueue::Submit(absl::Span<const ReadRequest> requests) {
+  HEARTH_RETURN_IF_ERROR(CheckRequests(requests, free_.size()));
+  counters_.Submitted(requests.size());
+  const double now = clock_.SteadySeconds();
+  for (const ReadRequest& request : requests) Start(request, now);
+  if (ring_->prepared() == 0) return absl::OkStatus();
+  const int error = ring_->Enter(0);
+  if (error == 0 || MayPass(error)) return absl::OkStatus();
+  return ErrnoStatus(-error, "io_uring", "submitting reads");
+}
+
+void UringQueue::Start(const ReadRequest& request, double now) {
+  const size_t number = free_.back();
+  free_.pop_back();
+  Slot& slot = slots_[number];
+  slot = {.progress = ReadProgress(request), .submitted_seconds = now};
+  if (request.device->descriptor() < 0) {
+    ReadNow(slot.progress);
+    finished_.push_back(number);
+    return;
+  }
+  FindRegistered(request, slot);
+  PrepareAttempt(number);
+}
+
+void UringQueue::FindRegistered(const ReadRequest& request, Slot& slot) const {
+  const std::byte* begin = request.out.data();
+  const std::byte* end = begin + request.out.size();
+  for (const Registered& known : registered_) {
+    if (known.device == request.device && known.file_number >= 0) {
+      slot.file = known.file_number;
+    }
+    if (known.memory_number >= 0 && begin >= known.memory.data() &&
+        end <= known.memory.data() + known.memory.size()) {
+      slot.memory = known.memory_number;
+    }
+  }
+}
+
+void UringQueue::ReadNow(ReadProgress& progress) {
+  while (true) {
+    const ssize_t outcome =
+        progress.device().ReadOnce(progress.offset(), progress.out());
+    const ReadProgress::Next next = progress.Advance(outcome);
+    if (next == ReadProgress::Next::kDone) return;
+    if (next == ReadProgress::Next::kRetry) {
+      counters_.Retried();
+      absl::SleepFor(RetryDelay(progress.retry()));
+    }
+  }
+}
+
+void UringQueue::PrepareAttempt(size_t number) {
+  Slot& slot = slots_[number];
+  slot.delaying = false;
+  ring_->PrepareRead({.tag = number,
+                      .descriptor = slot.progress.device().descriptor(),
+                      .file = slot.file,
+                      .memory = slot.memory,
+                      .offset = slot.progress.offset(),
+                      .out = slot.progress.out()});
+}
+
+absl::Status UringQueue::Wait(size_t at_least,
+                              std::vector<ReadResult>& results) {
+  results.clear();
+  const size_t wanted = std::min(at_least, in_flight());
+  Reap();
+  while (finished_.size() < wanted || ring_->prepared() > 0) {
+    HEARTH_RETURN_IF_ERROR(Enter(wanted - std::min(wanted, finished_.size())));
+    Reap();
+  }
+  Deliver(results);
+  if (ring_->overflows() == 0) return absl::OkStatus();
+  return absl::InternalError("io_uring: completions were lost");
+}
+
+void UringQueue::Reap() {
+  completions_.clear();
+  ring_->Reap(completions_);
+  for (const RingCompletion& completion : completions_) Completed(completion);
+}
+
+void UringQueue::Completed(const RingCompletion& completion) {
+  const size_t number = completion.tag;
+  Slot& slot = slots_[number];
+  const ReadProgress::Next next =
+      slot.delaying ? ReadProgress::Next::kRead
+                    : slot.progress.Advance(completion.result);
+  switch (next) {
+    case ReadProgress::Next::kDone:
+      finished_.push_back(number);
+      break;
+    case ReadProgress::Next::kRead:
+      PrepareAttempt(number);
+      break;
+    case ReadProgress::Next::kRetry:
+      counters_.Retried();
+      slot.delaying = true;
+      ring_->PrepareTimeout(number, RetryDelay(slot.progress.retry()));
+      break;
+  }
+}
+
+absl::Status UringQueue::Enter(size_t wait_for) {
+  const double began = clock_.SteadySeconds();
+  const int error = ring_->Enter(wait_for);
+  if (wait_for > 0) counters_.Waited(clock_.SteadySeconds() - began);
+  if (error == 0) refusals_ = 0;
+  if (error == 0 || error == -EINTR) return absl::OkStatus();
+  if (MayPass(error)) return BearRefusal(error);
+  return ErrnoStatus(-error, "io_uring", "waiting for reads");
+}
+
+absl::Status UringQueue::BearRefusal(int error) {
+  const size_t waiting = ring_->prepared() + finished_.size();
+  if (in_flight() > waiting) {
+    // What is in the kernel gives back what it lacks.
+    const int waited = ring_->WaitForOne();
+    if (waited == 0 || waited == -EINTR) return absl::OkStatus();
+    return ErrnoStatus(-waited, "io_uring", "waiting for reads");
+  }
+  if (refusals_ < kMaxReadRetries) {
+    counters_.Retried();
+    absl::SleepFor(RetryDelay(++refusals_));
+  } else {
+    refusals_ = 0;
+    FailPrepared(error);
+  }
+  return absl::OkStatus();
+}
+
+void UringQueue::FailPrepared(int error) {
+  const absl::Status status = absl::ResourceExhaustedError(
+      ErrnoStatus(-error, "io_uring", "submitting").message());
+  std::vector<uint64_t> withdrawn;
+  ring_->Withdraw(withdrawn);
+  for (const uint64_t number : withdrawn) {
+    slots_[number].progress.Fail(status);
+    finished_.push_back(number);
+  }
+}
+
+void UringQueue::Deliver(std::vector<ReadResult>& results) {
+  const double now = clock_.SteadySeconds();
+  for (const size_t number : finished_) {
+    const Slot& slot = slots_[number];
+    const double seconds = now - slot.submitted_seconds;
+    if (slot.progress.status().ok()) {
+      counters_.Succeeded(slot.progress.bytes(), seconds);
+    } else {
+      counters_.Failed(seconds);
+    }
+    results.push_back({slot.progress.tag(), slot.progress.status()});
+    free_.push_back(number);
+  }
+  finished_.clear();
+}
+
+Registration UringQueue::Register(BlockDevice& device,
+                                  absl::Span<std::byte> memory) {
+  Registered added{&device, memory, -1, -1};
+  if (device.descriptor() >= 0) {
+    added.file_number = ring_->RegisterFile(device.descriptor());
+    if (!memory.empty()) added.memory_number = ring_->RegisterMemory(memory);
+  }
+  registered_.push_back(added);
+  return {.file = added.file_number >= 0, .memory = added.memory_number >= 0};
+}
+
+void UringQueue::Unregister(BlockDevice& device, absl::Span<std::byte> memory) {
+  const auto found = std::find_if(
+      registered_.begin(), registered_.end(), [&](const Registered& known) {
+        return known.device == &device && known.memory.data() == memory.data();
+      });
+  if (found == registered_.end()) return;
+  if (found->file_number >= 0) ring_->UnregisterFile(found->file_number);
+  if (found->memory_number >= 0) ring_->UnregisterMemory(found->memory_number);
+  registered_.erase(found);
+}
+
+}  // namespace
+
+std::unique_ptr<ReadQueue> NewUringQueue(std::unique_ptr<Ring> ring,
+                                         size_t depth, ReadCounters& counters,
+                                         const Clock& clock) {
+  return std::make_unique<UringQueue>(std::move(ring), depth, counters, clock);
+}
+
+}  // namespace hearth::io
