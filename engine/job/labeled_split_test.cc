@@ -25,7 +25,11 @@ class ManifestOnly final : public store::Dataset {
   const std::string& path() const override { return manifest_.name; }
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::StatusOr<std::unique_ptr<store::LoadedTopology>> LoadTopology(
-      store::Residency, size_t) const override {
+      store::TopologyResidency, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<store::StoredFeatures> OpenFeatures(
+      const io::BlockDeviceOptions&, size_t) const override {
     return absl::InternalError("not asked for");
   }
   absl::StatusOr<std::unique_ptr<store::LoadedFeatures>> LoadFeatures(

@@ -77,9 +77,7 @@ absl::Status CheckSize(io::FileSystem& files, const std::string& path,
   if (absl::IsNotFound(info.status())) return Changed(path, "it is gone");
   HEARTH_RETURN_IF_ERROR(info.status());
   if (!info->is_regular) return Changed(path, "it is no regular file");
-  if (info->size_bytes == size_bytes) return absl::OkStatus();
-  return Changed(path, absl::StrCat("it has ", info->size_bytes,
-                                    " bytes instead of ", size_bytes));
+  return CheckArraySize(path, info->size_bytes, size_bytes);
 }
 
 absl::Status CheckForeignFile(io::FileSystem& files, const ArrayFile& array) {
@@ -125,12 +123,16 @@ absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
   const std::string path = ArrayPath(folder, array);
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::MappedFile> mapped,
                           files.Map(path, io::AccessPattern::kRandom));
-  if (mapped->data().size() != array.file_size_bytes) {
-    return Changed(path,
-                   absl::StrCat("it has ", mapped->data().size(),
-                                " bytes instead of ", array.file_size_bytes));
-  }
+  HEARTH_RETURN_IF_ERROR(
+      CheckArraySize(path, mapped->data().size(), array.file_size_bytes));
   return LoadedArray(std::move(mapped), array.data_offset);
+}
+
+absl::Status CheckArraySize(const std::string& path, uint64_t size_bytes,
+                            uint64_t imported_bytes) {
+  if (size_bytes == imported_bytes) return absl::OkStatus();
+  return Changed(path, absl::StrCat("it has ", size_bytes, " bytes instead of ",
+                                    imported_bytes));
 }
 
 absl::Status CheckArrayUnchanged(io::FileSystem& files,

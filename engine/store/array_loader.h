@@ -50,6 +50,11 @@ absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
                                       const ArrayFile& array,
                                       Residency residency);
 
+/// FAILED_PRECONDITION, naming the file, if it no longer has the size that it
+/// had at import.
+absl::Status CheckArraySize(const std::string& path, uint64_t size_bytes,
+                            uint64_t imported_bytes);
+
 /// That the array's file, and its checksum file, are those of the import, as
 /// far as their sizes tell; where registered in place, by modification time
 /// and header, too. FAILED_PRECONDITION naming the file otherwise.

@@ -80,12 +80,14 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      Residency residency, size_t edge_type) const override {
+      TopologyResidency residency, size_t edge_type) const override {
     const EdgeTypeEntry& entry = manifest_.edge_types[edge_type];
-    HEARTH_ASSIGN_OR_RETURN(LoadedArray indptr,
-                            LoadArray(files_, path_, entry.indptr, residency));
-    HEARTH_ASSIGN_OR_RETURN(LoadedArray indices,
-                            LoadArray(files_, path_, entry.indices, residency));
+    HEARTH_ASSIGN_OR_RETURN(
+        LoadedArray indptr,
+        LoadArray(files_, path_, entry.indptr, residency.indptr));
+    HEARTH_ASSIGN_OR_RETURN(
+        LoadedArray indices,
+        LoadArray(files_, path_, entry.indices, residency.indices));
     return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
                                path_);
   }
@@ -98,6 +100,31 @@ class FolderDataset final : public Dataset {
     HEARTH_ASSIGN_OR_RETURN(LoadedArray array,
                             LoadArray(files_, path_, entry, residency));
     return std::make_unique<ArrayFeatures>(std::move(array), entry);
+  }
+
+  absl::StatusOr<StoredFeatures> OpenFeatures(
+      const io::BlockDeviceOptions& options, size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
+    const ArrayFile& entry = type.features;
+    if (entry.path.empty()) return Lacks(type, "features");
+    StoredFeatures features;
+    features.dim = entry.shape[1];
+    features.dtype = entry.dtype;
+    const int64_t row_bytes = features.dim * SizeOf(features.dtype);
+    const std::string path = ArrayPath(path_, entry);
+    if (row_bytes > UINT32_MAX) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": rows of ", row_bytes,
+                       " bytes are longer than can be read row by row"));
+    }
+    features.layout = {.first_offset = entry.data_offset,
+                       .row_bytes = static_cast<uint32_t>(row_bytes),
+                       .num_rows = entry.shape[0]};
+    HEARTH_ASSIGN_OR_RETURN(features.device,
+                            files_.OpenBlockDevice(path, options));
+    HEARTH_RETURN_IF_ERROR(CheckArraySize(path, features.device->size_bytes(),
+                                          entry.file_size_bytes));
+    return features;
   }
 
   absl::StatusOr<Labels> LoadLabels(size_t node_type) const override {
@@ -170,7 +197,7 @@ absl::Status CheckHomogeneous(const Dataset& dataset) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
-    Residency residency) const {
+    TopologyResidency residency) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
   return LoadTopology(residency, 0);
 }
@@ -179,6 +206,12 @@ absl::StatusOr<std::unique_ptr<LoadedFeatures>> Dataset::LoadFeatures(
     Residency residency) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
   return LoadFeatures(residency, 0);
+}
+
+absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
+    const io::BlockDeviceOptions& options) const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return OpenFeatures(options, 0);
 }
 
 absl::StatusOr<Labels> Dataset::LoadLabels() const {

@@ -8,6 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/io/block_device.h"
+#include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
 #include "engine/store/dtype.h"
 #include "engine/store/labels.h"
@@ -35,6 +37,14 @@ class LoadedFeatures {
   virtual int64_t dim() const = 0;
   virtual DType dtype() const = 0;
   int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
+};
+
+/// One feature matrix as it lies in its file, to be read row by row. Movable.
+struct StoredFeatures {
+  std::unique_ptr<io::BlockDevice> device;
+  io::RowLayout layout;
+  int64_t dim = 0;
+  DType dtype = DType::kFloat32;
 };
 
 /// The nodes of each part of a split, ascending (the import sorts them).
@@ -68,13 +78,18 @@ class Dataset {
   /// The topology of the edge type at `edge_type` of the manifest's. Reading
   /// into memory verifies the checksums. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      Residency residency, size_t edge_type) const = 0;
+      TopologyResidency residency, size_t edge_type) const = 0;
 
   /// The features of the node type at `node_type` of the manifest's;
   /// FAILED_PRECONDITION if it has none. Reading into memory verifies the
   /// checksums. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency, size_t node_type) const = 0;
+
+  /// Likewise, opened for reading rows. Nothing is read or verified.
+  /// FAILED_PRECONDITION if the file has another size than at import.
+  virtual absl::StatusOr<StoredFeatures> OpenFeatures(
+      const io::BlockDeviceOptions& options, size_t node_type) const = 0;
 
   /// Likewise, its labels. Checksums verified.
   virtual absl::StatusOr<Labels> LoadLabels(size_t node_type) const = 0;
@@ -85,9 +100,11 @@ class Dataset {
   /// The same of a homogeneous graph, which has one node type and one edge
   /// type; FAILED_PRECONDITION for others.
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      Residency residency) const;
+      TopologyResidency residency) const;
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency) const;
+  absl::StatusOr<StoredFeatures> OpenFeatures(
+      const io::BlockDeviceOptions& options) const;
   absl::StatusOr<Labels> LoadLabels() const;
   absl::StatusOr<Split> LoadSplit() const;
 };

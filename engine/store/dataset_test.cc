@@ -99,6 +99,48 @@ TEST_F(DatasetTest, FeaturesAreTheSameInMemoryAndMapped) {
   }
 }
 
+TEST_F(DatasetTest, RowsAreReadOneByOneFromWhereTheyLie) {
+  for (const bool in_place : {false, true}) {
+    Import(in_place);
+    const auto features = Open()->OpenFeatures({.buffered = true});
+    ASSERT_TRUE(features.ok()) << features.status();
+    EXPECT_EQ(features->dim, kDim);
+    EXPECT_EQ(features->dtype, DType::kFloat32);
+    EXPECT_EQ(features->layout.num_rows, kRows);
+    EXPECT_EQ(features->layout.row_bytes, kDim * 4);
+    std::vector<float> row(kDim);
+    const absl::Span<std::byte> out(reinterpret_cast<std::byte*>(row.data()),
+                                    kDim * 4);
+    ASSERT_EQ(features->device->ReadOnce(features->layout.RowOffset(699), out),
+              kDim * 4);
+    EXPECT_EQ(std::memcmp(row.data(), &Values()[699 * kDim], kDim * 4), 0);
+    ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
+  }
+}
+
+TEST_F(DatasetTest, IndptrMayBeInMemoryAndIndicesMapped) {
+  Import();
+  const auto dataset = Open();
+  const auto topology =
+      dataset->LoadTopology({Residency::kMemory, Residency::kMapped});
+  ASSERT_TRUE(topology.ok()) << topology.status();
+  EXPECT_EQ((*topology)->view().InDegree(2), 4);
+  std::vector<std::string> mapped;
+  for (const auto& call : files_.calls()) {
+    if (call.operation == io::Operation::kMap) mapped.push_back(call.path);
+  }
+  EXPECT_EQ(mapped, std::vector<std::string>{File("edge.indices.npy")});
+}
+
+TEST_F(DatasetTest, OpeningFeaturesTellsThatTheFileHasChanged) {
+  Import();
+  const auto dataset = Open();
+  auto file = *files_.Create(File("node.features.npy"));
+  const absl::Status status = dataset->OpenFeatures({}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("node.features.npy"));
+}
+
 TEST_F(DatasetTest, RowsInMemoryAreAligned) {
   Import();
   const auto features = *Open()->LoadFeatures(Residency::kMemory);
@@ -213,6 +255,7 @@ TEST_F(TypedDatasetTest, ATypeWithoutFeaturesOrLabelsIsNamed) {
   const auto dataset = Open();
   for (const absl::Status& status :
        {dataset->LoadFeatures(Residency::kMapped, 1).status(),
+        dataset->OpenFeatures({}, 1).status(),
         dataset->LoadLabels(1).status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("\"bare\" have no"));
@@ -225,7 +268,8 @@ TEST_F(TypedDatasetTest, OneTypeIsAskedForOfSeveral) {
   for (const absl::Status& status :
        {dataset->LoadTopology(Residency::kMapped).status(),
         dataset->LoadFeatures(Residency::kMapped).status(),
-        dataset->LoadLabels().status(), dataset->LoadSplit().status()}) {
+        dataset->OpenFeatures({}).status(), dataset->LoadLabels().status(),
+        dataset->LoadSplit().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("1 node types and 2 edge types"));

@@ -9,6 +9,19 @@ enum class Residency {
   kMapped,  // Mapped from its file; the page cache decides.
 };
 
+/// Where those of a topology stand. In memory, the indptr (8 bytes a node) is
+/// never waited for, while the far larger indices may stay mapped.
+struct TopologyResidency {
+  /// Both in the same place. Implicit, as the usual case.
+  TopologyResidency(Residency both)  // NOLINT(google-explicit-constructor)
+      : indptr(both), indices(both) {}
+  TopologyResidency(Residency indptr, Residency indices)
+      : indptr(indptr), indices(indices) {}
+
+  Residency indptr;
+  Residency indices;
+};
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_RESIDENCY_H_
