@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/ginex/ginex_data.h"
@@ -21,17 +22,16 @@ namespace {
 class GinexStrategy final : public Strategy {
  public:
   GinexStrategy(const GinexOptions& options, const PipelineOptions& pipeline,
-                const StrategyResources& resources, io::FileSystem& files,
-                GinexData data)
+                const StrategyResources& resources, GinexData data)
       : options_(options),
         pipeline_(pipeline),
         read_queues_(resources.read_queues),
         clock_(resources.clock),
-        files_(files),
+        files_(resources.files),
         folder_(resources.scratch_folder),
         data_(std::move(data)),
         neighbors_(
-            files, data_.topology, io::JoinPath(folder_, "neighbor_cache"),
+            files_, data_.topology, io::JoinPath(folder_, "neighbor_cache"),
             options.neighbor_cache_bytes == 0 ? options.cpu_cache_bytes
                                               : options.neighbor_cache_bytes) {}
 
@@ -86,11 +86,10 @@ absl::Status Validate(const GinexOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const StrategyResources& resources,
-    io::FileSystem& files) {
+    const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_RETURN_IF_ERROR(Validate(options));
-  HEARTH_ASSIGN_OR_RETURN(GinexData data, GinexData::Open(files, dataset));
-  return std::make_unique<GinexStrategy>(options, pipeline, resources, files,
+  HEARTH_ASSIGN_OR_RETURN(GinexData data, GinexData::Open(dataset));
+  return std::make_unique<GinexStrategy>(options, pipeline, resources,
                                          std::move(data));
 }
 

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/strategy.h"
 
@@ -14,12 +13,10 @@ namespace hearth::strategy {
 /// so that the feature cache can be the optimal one. See README.md.
 ///
 /// INVALID_ARGUMENT for a negative superbatch or a bad depth; otherwise see
-/// NewStrategy for lifetimes and errors. Scratch files are reached through
-/// `files`, which outlives the strategy.
+/// NewStrategy for lifetimes and errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const StrategyResources& resources,
-    io::FileSystem& files);
+    const store::Dataset& dataset, const StrategyResources& resources);
 
 }  // namespace hearth::strategy
 

@@ -1,15 +1,9 @@
 #ifndef HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
 #define HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
 
-#include <memory>
-
 #include "absl/status/statusor.h"
 #include "engine/cache/direct_cache.h"
-#include "engine/io/block_device.h"
-#include "engine/io/coalesce.h"
-#include "engine/io/file_system.h"
 #include "engine/sample/neighbor_cache.h"
-#include "engine/store/array_loader.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 
@@ -20,20 +14,16 @@ namespace hearth::strategy {
 struct GinexData {
   /// FAILED_PRECONDITION for a dataset that lacks features or labels, has
   /// several node or edge types, or has changed since the import.
-  static absl::StatusOr<GinexData> Open(io::FileSystem& files,
-                                        const store::Dataset& dataset);
+  static absl::StatusOr<GinexData> Open(const store::Dataset& dataset);
 
   cache::RowFormat row_format() const {
     return {.dim = features.dim, .dtype = features.dtype};
   }
 
   store::Labels labels;
-  store::LoadedArray indptr;
-  /// Views indptr.
+  store::StoredTopology stored;
+  /// Views `stored`.
   sample::StoredTopology topology;
-  std::unique_ptr<io::BlockDevice> indices;
-  /// Of the indices: rows of one index each.
-  io::RowLayout indices_layout;
   store::StoredFeatures features;
 };
 

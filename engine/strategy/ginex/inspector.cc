@@ -38,7 +38,8 @@ class Inspector::Sampler {
     HEARTH_ASSIGN_OR_RETURN(
         QueuedReader reader,
         QueuedReader::Open(context.read_queues, context.io_depth,
-                           *context.data.indices, context.data.indices_layout));
+                           *context.data.stored.indices,
+                           context.data.stored.layout));
     std::unique_ptr<Sampler> made(new Sampler(std::move(reader)));
     made->sampler_ =
         sample::NewStoredNeighborSampler({.topology = context.data.topology,
