@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 
-#include "engine/store/dtype.h"
 #include "kernels/gather.h"
 
 namespace hearth::cache {
@@ -23,16 +22,23 @@ kernels::ElementType ToElementType(store::DType dtype) {
 
 }  // namespace
 
+void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
+                  float* out) {
+  const kernels::FeatureRows source{
+      .data = rows.data, .type = ToElementType(rows.dtype), .dim = rows.dim};
+  kernels::GatherRows(source, indices.data(),
+                      static_cast<int64_t>(indices.size()), out);
+}
+
 void AssembleRows(const store::LoadedFeatures& features,
                   absl::Span<const store::NodeId> nodes, float* out) {
   assert(std::all_of(nodes.begin(), nodes.end(), [&](store::NodeId node) {
     return 0 <= node && node < features.num_rows();
   }));
-  const kernels::FeatureRows rows{.data = features.rows(),
-                                  .type = ToElementType(features.dtype()),
-                                  .dim = features.dim()};
-  kernels::GatherRows(rows, nodes.data(), static_cast<int64_t>(nodes.size()),
-                      out);
+  AssembleRows(StoredRows{.data = features.rows(),
+                          .dtype = features.dtype(),
+                          .dim = features.dim()},
+               nodes, out);
 }
 
 }  // namespace hearth::cache

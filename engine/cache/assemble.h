@@ -1,11 +1,28 @@
 #ifndef HEARTH_ENGINE_CACHE_ASSEMBLE_H_
 #define HEARTH_ENGINE_CACHE_ASSEMBLE_H_
 
+#include <cstddef>
+#include <cstdint>
+
 #include "absl/types/span.h"
 #include "engine/store/dataset.h"
+#include "engine/store/dtype.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {
+
+/// Rows as they are stored, one after the other: the slots of an arena, say.
+struct StoredRows {
+  const std::byte* data = nullptr;
+  store::DType dtype = store::DType::kFloat32;
+  int64_t dim = 0;
+};
+
+/// Brings rows together: out[i] = row indices[i], widened to float32. `out` is
+/// [indices.size(), rows.dim], row-major. Indices are not checked; the type
+/// must be a floating-point one. Thread-safe.
+void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
+                  float* out);
 
 /// Brings the feature rows of `nodes` together: out[i] = row nodes[i], widened
 /// to float32. `out` is [nodes.size(), features.dim()], row-major. The matrix

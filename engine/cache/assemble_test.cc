@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/cache/slot_arena.h"
 #include "engine/store/dataset.h"
 #include "engine/store/dtype.h"
 #include "gtest/gtest.h"
@@ -79,6 +80,21 @@ TEST(AssembleRowsTest, RowsMayBeginAnywhere) {
     EXPECT_EQ(Assemble({store::DType::kFloat16, 3, kFloat16, offset}, {0, 1}),
               kValues);
   }
+}
+
+TEST(AssembleRowsTest, FromSlots) {
+  auto arena = *SlotArena::Make(4, 4);
+  for (int64_t slot = 0; slot < 4; ++slot) {
+    const std::vector<uint16_t> halves = {static_cast<uint16_t>(kFloat16[slot]),
+                                          0x3C00};
+    std::memcpy(arena.row(slot), halves.data(), 4);
+  }
+  std::vector<float> out(6);
+  AssembleRows(
+      StoredRows{
+          .data = arena.rows(), .dtype = store::DType::kFloat16, .dim = 2},
+      {3, 0, 3}, out.data());
+  EXPECT_EQ(out, (std::vector<float>{-0.5, 1, 1, 1, -0.5, 1}));
 }
 
 TEST(AssembleRowsTest, OfNoNodes) {

@@ -3,26 +3,31 @@
 #include <variant>
 
 #include "engine/strategy/addressable/addressable.h"
+#include "engine/strategy/gnndrive/gnndrive.h"
 
 namespace hearth::strategy {
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const Clock& clock) {
+    const store::Dataset& dataset, const StrategyResources& resources) {
   struct Visitor {
     const PipelineOptions& pipeline;
     const store::Dataset& dataset;
-    const Clock& clock;
+    const StrategyResources& resources;
     absl::StatusOr<std::unique_ptr<Strategy>> operator()(const MemoryOptions&) {
       return NewAddressableStrategy(store::Residency::kMemory, pipeline,
-                                    dataset, clock);
+                                    dataset, resources.clock);
     }
     absl::StatusOr<std::unique_ptr<Strategy>> operator()(const MmapOptions&) {
       return NewAddressableStrategy(store::Residency::kMapped, pipeline,
-                                    dataset, clock);
+                                    dataset, resources.clock);
+    }
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
+        const GnndriveOptions& options) {
+      return NewGnndriveStrategy(options, pipeline, dataset, resources);
     }
   };
-  return std::visit(Visitor{pipeline, dataset, clock}, options);
+  return std::visit(Visitor{pipeline, dataset, resources}, options);
 }
 
 }  // namespace hearth::strategy

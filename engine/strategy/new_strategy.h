@@ -4,18 +4,18 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/base/clock.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
-/// Loads or maps what the strategy needs of `dataset`, which must outlive it,
-/// as must `clock`. RESOURCE_EXHAUSTED, with the numbers, if `memory` would
-/// need more than this machine has available.
+/// Loads, maps or opens what the strategy needs of `dataset`, which must
+/// outlive it, as must what `resources` refers to. RESOURCE_EXHAUSTED, with the
+/// numbers, if `memory` would need more than this machine has available;
+/// INVALID_ARGUMENT for options out of range.
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const Clock& clock);
+    const store::Dataset& dataset, const StrategyResources& resources);
 
 }  // namespace hearth::strategy
 

@@ -18,6 +18,7 @@ std::string Name(const StrategyOptions& options) {
   struct Visitor {
     std::string operator()(const MemoryOptions&) { return "memory"; }
     std::string operator()(const MmapOptions&) { return "mmap"; }
+    std::string operator()(const GnndriveOptions&) { return "gnndrive"; }
   };
   return std::visit(Visitor{}, options);
 }

@@ -59,9 +59,10 @@ struct GinexOptions {
 };
 
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
-using StrategyOptions = std::variant<MemoryOptions, MmapOptions>;
+using StrategyOptions =
+    std::variant<MemoryOptions, MmapOptions, GnndriveOptions>;
 
-/// "memory", "mmap".
+/// "memory", "mmap", "gnndrive".
 std::string Name(const StrategyOptions& options);
 
 /// Threads of the pipeline's stages.

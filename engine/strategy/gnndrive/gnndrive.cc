@@ -1,0 +1,294 @@
+#include "engine/strategy/gnndrive/gnndrive.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/process.h"
+#include "engine/base/status_macros.h"
+#include "engine/cache/assemble.h"
+#include "engine/cache/claim_turns.h"
+#include "engine/cache/feature_buffer.h"
+#include "engine/cache/slot_arena.h"
+#include "engine/cache/slot_table.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/batch_delivery.h"
+#include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/gnndrive/extractor.h"
+#include "engine/strategy/gnndrive/slot_plan.h"
+#include "engine/strategy/largest_batch.h"
+#include "engine/strategy/sample_stage.h"
+
+// A pass:
+//
+//  1. The first pass over a set of seeds is measured by sampling it (Mb), and
+//     the feature buffer made anew if it does not suffice. Otherwise it stays
+//     as it is, with all rows in it, from pass to pass.
+//  2. Samplers fill the extracting queue.
+//  3. Extractors take batches from it and bring their rows into the feature
+//     buffer (extractor.h), claiming them in turns. A batch in the training
+//     queue is an alias list: its rows stay in the buffer.
+//  4. One thread assembles: copies the batch's rows from their slots into the
+//     matrix that the trainer takes, and gives the references back at once. It
+//     is the paper's releaser. So slots are held by batches from extraction to
+//     assembly and never wait for the trainer's step, which is what makes the
+//     reserve of Ne x Mb suffice for Ne extractors that are all busy.
+//  5. The trainer takes it, on the caller's thread.
+//
+// An error anywhere, or a stop, requests the stop token of the pass, which ends
+// every wait for slots, rows, turns and reads.
+
+namespace hearth::strategy {
+namespace {
+
+constexpr char kLevel[] = "cpu_cache";
+
+class GnndriveStrategy final : public Strategy {
+ public:
+  GnndriveStrategy(const GnndriveOptions& options,
+                   const PipelineOptions& pipeline,
+                   const StrategyResources& resources)
+      : options_(options),
+        pipeline_options_(pipeline),
+        resources_(resources),
+        extractors_(pipeline.extractors) {}
+
+  absl::Status Open(const store::Dataset& dataset) {
+    HEARTH_ASSIGN_OR_RETURN(labels_, dataset.LoadLabels());
+    HEARTH_ASSIGN_OR_RETURN(
+        topology_, dataset.LoadTopology(
+                       {store::Residency::kMemory, store::Residency::kMapped}));
+    HEARTH_ASSIGN_OR_RETURN(
+        features_, dataset.OpenFeatures({.buffered = options_.buffered_reads}));
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const Pass& pass, const Consumer& consumer,
+                   std::stop_token stop, PassReport& report) override {
+    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    report = {};
+    HEARTH_RETURN_IF_ERROR(PrepareBuffer(pass, seeds, stop));
+    report.hits = {{kLevel, 0}};
+    report.rows_read = 0;
+    report.bytes_read = 0;
+    report.read_ops = 0;
+    report.io_wait_seconds = 0;
+    Extraction extraction(options_.reorder
+                              ? cache::ClaimTurns::Order::kAny
+                              : cache::ClaimTurns::Order::kByNumber,
+                          pass.first_batch);
+    HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
+    const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
+        {SampleStage(pass, seeds, Source(),
+                     {.threads = pipeline_options_.samplers,
+                      .queue_capacity = options_.sample_queue}),
+         ExtractStage(extraction), AssembleStage()},
+        "train", resources_.clock,
+        options_.reorder ? pipeline::Order::kAsDone
+                         : pipeline::Order::kByNumber);
+    return Deliver(*pipeline, MakeDelivery(pass, seeds), consumer,
+                   std::move(stop), report);
+  }
+
+ private:
+  using PassKey = std::tuple<const sample::SeedOrder*, size_t,
+                             std::vector<int32_t>, int64_t>;
+
+  // What the extractors of one pass share.
+  struct Extraction {
+    Extraction(cache::ClaimTurns::Order order, int64_t first_batch)
+        : turns(order, first_batch) {}
+
+    cache::ClaimTurns turns;
+    std::stop_source stop;
+    std::vector<std::unique_ptr<Extractor>> extractors;
+  };
+
+  SampleSource Source() const { return {topology_->view(), labels_}; }
+
+  // Step 1.
+  absl::Status PrepareBuffer(const Pass& pass,
+                             const std::vector<store::NodeId>& seeds,
+                             const std::stop_token& stop) {
+    // A pass over the same seeds with another epoch key has batches of about
+    // the same size, so one measurement serves all epochs.
+    PassKey key{pass.order, seeds.size(), pass.sampler.fanouts,
+                pass.batch_size};
+    if (!measured_.insert(std::move(key)).second) return absl::OkStatus();
+    auto prepared = Plan(pass, seeds, stop);
+    absl::Status status = prepared.status();
+    if (status.ok()) status = ResizeBuffer(*prepared);
+    // The buffer may be gone.
+    if (!status.ok()) measured_.clear();
+    return status;
+  }
+
+  absl::StatusOr<SlotPlan> Plan(const Pass& pass,
+                                const std::vector<store::NodeId>& seeds,
+                                const std::stop_token& stop) const {
+    HEARTH_ASSIGN_OR_RETURN(
+        const BatchBound batches,
+        MeasureBatches(
+            pass, seeds, Source(),
+            {.clock = resources_.clock, .threads = pipeline_options_.samplers},
+            stop));
+    return PlanSlots({.cpu_cache_bytes = options_.cpu_cache_bytes,
+                      .staging_bytes = options_.staging_bytes,
+                      .row_bytes = features_.layout.row_bytes,
+                      .num_rows = features_.layout.num_rows,
+                      .extractors = pipeline_options_.extractors},
+                     batches);
+  }
+
+  absl::Status ResizeBuffer(const SlotPlan& plan) {
+    // With a staging that is given, larger batches mean fewer extractors.
+    extractors_ = std::min(extractors_, plan.extractors);
+    if (buffer_ != nullptr && plan.num_slots() <= buffer_->num_slots()) {
+      return absl::OkStatus();
+    }
+    const int64_t slots = plan.num_slots();
+    buffer_.reset();  // Both at once would exceed the budget.
+    HEARTH_RETURN_IF_ERROR(CheckMemory(slots));
+    HEARTH_ASSIGN_OR_RETURN(
+        cache::SlotArena arena,
+        cache::SlotArena::Make(slots, features_.layout.row_bytes));
+    buffer_ = std::make_unique<cache::FeatureBuffer>(std::move(arena));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckMemory(int64_t slots) const {
+    const uint64_t needed =
+        static_cast<uint64_t>(slots) * features_.layout.row_bytes +
+        cache::SlotTable::MemoryBytes(slots);
+    const uint64_t available = AvailableMemoryBytes();
+    if (slots <= cache::SlotTable::kMaxSlots &&
+        (available == 0 || needed <= available)) {
+      return absl::OkStatus();
+    }
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the feature buffer needs ", slots, " slots of ",
+        features_.layout.row_bytes, " bytes, ", FormatByteSize(needed),
+        " in all, but ", FormatByteSize(available),
+        " are available; fewer extractors, a smaller --cpu-cache or smaller "
+        "batches need less"));
+  }
+
+  absl::Status StartExtractors(Extraction& extraction) {
+    for (int i = 0; i < extractors_; ++i) {
+      HEARTH_ASSIGN_OR_RETURN(
+          std::unique_ptr<Extractor> extractor,
+          Extractor::Create(features_, resources_.read_queues,
+                            static_cast<size_t>(options_.io_depth)));
+      extraction.extractors.push_back(std::move(extractor));
+    }
+    return absl::OkStatus();
+  }
+
+  // Step 3.
+  pipeline::Stage ExtractStage(Extraction& extraction) {
+    return {.name = "extract",
+            .width = extractors_,
+            .queue_capacity = options_.train_queue,
+            .work =
+                [this, &extraction](int thread, pipeline::Item& item) {
+                  return extraction.extractors[thread]->Extract(
+                      *buffer_, extraction.turns, extraction.stop.get_token(),
+                      static_cast<GnndriveBatch&>(item));
+                },
+            .interrupt = [&extraction] { extraction.stop.request_stop(); }};
+  }
+
+  // Step 4.
+  pipeline::Stage AssembleStage() {
+    return {.name = "assemble",
+            .width = 1,
+            // Assembled batches are big: one waits while one is trained.
+            .queue_capacity = 1,
+            .work = [this](int thread, pipeline::Item& item) {
+              return Assemble(static_cast<GnndriveBatch&>(item));
+            }};
+  }
+
+  absl::Status Assemble(GnndriveBatch& batch) {
+    HEARTH_ASSIGN_OR_RETURN(float* const inputs,
+                            batch.TakeInputs(features_.dim, buffers_));
+    cache::AssembleRows(cache::StoredRows{.data = buffer_->arena().rows(),
+                                          .dtype = features_.dtype,
+                                          .dim = features_.dim},
+                        batch.pins().slots(), inputs);
+    batch.pins().Release();
+    return absl::OkStatus();
+  }
+
+  Delivery MakeDelivery(const Pass& pass,
+                        const std::vector<store::NodeId>& seeds) const {
+    return {.clock = resources_.clock,
+            .first_batch = pass.first_batch,
+            .num_batches = NumBatches(static_cast<int64_t>(seeds.size()),
+                                      pass.batch_size) -
+                           pass.first_batch,
+            .row_bytes = features_.layout.row_bytes,
+            .make =
+                [](int64_t number) {
+                  return std::make_unique<GnndriveBatch>(number);
+                },
+            .count = Count};
+  }
+
+  static void Count(const SampledBatch& sampled, PassReport& report) {
+    const auto& batch = static_cast<const GnndriveBatch&>(sampled);
+    const io::ReadTally& tally = batch.tally();
+    report.hits[0].rows += batch.num_rows() - batch.pins().num_missed();
+    *report.rows_read += tally.rows;
+    *report.bytes_read += tally.bytes_read;
+    *report.read_ops += tally.requests;
+    *report.io_wait_seconds += tally.wait_seconds;
+  }
+
+  const GnndriveOptions options_;
+  const PipelineOptions pipeline_options_;
+  const StrategyResources resources_;
+  store::Labels labels_;
+  std::unique_ptr<store::LoadedTopology> topology_;
+  store::StoredFeatures features_;
+  std::set<PassKey> measured_;
+  // As many as asked for, or as the smallest plan so far serves.
+  int extractors_;
+  std::unique_ptr<cache::FeatureBuffer> buffer_;
+  BufferPool buffers_;
+};
+
+absl::Status Validate(const GnndriveOptions& options,
+                      const PipelineOptions& pipeline) {
+  for (const auto& [name, value] :
+       {std::pair{"samplers", pipeline.samplers},
+        {"extractors", pipeline.extractors},
+        {"the extracting queue", options.sample_queue},
+        {"the training queue", options.train_queue},
+        {"--io-depth", options.io_depth}}) {
+    if (value >= 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("gnndrive: ", name, " must be at least 1, is ", value));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
+    const GnndriveOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
+  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline));
+  auto strategy =
+      std::make_unique<GnndriveStrategy>(options, pipeline, resources);
+  HEARTH_RETURN_IF_ERROR(strategy->Open(dataset));
+  return strategy;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,56 @@
+#include "engine/strategy/gnndrive/slot_plan.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/byte_size.h"
+
+namespace hearth::strategy {
+namespace {
+
+// Rows that fit, as far as there are any.
+int64_t SlotsIn(uint64_t bytes, const SlotBudget& budget) {
+  return static_cast<int64_t>(
+      std::min<uint64_t>(bytes / static_cast<uint64_t>(budget.row_bytes),
+                         static_cast<uint64_t>(budget.num_rows)));
+}
+
+absl::Status TooSmall(const SlotBudget& budget, int64_t slots,
+                      int64_t largest) {
+  const uint64_t needed =
+      static_cast<uint64_t>(largest) * static_cast<uint64_t>(budget.row_bytes);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "--staging of ", FormatByteSize(budget.staging_bytes), " holds ", slots,
+      " rows of ", budget.row_bytes, " bytes, but a batch has up to ", largest,
+      " input nodes: at least ", needed, " bytes (", FormatByteSize(needed),
+      ") are needed, or smaller batches"));
+}
+
+}  // namespace
+
+absl::StatusOr<SlotPlan> PlanSlots(const SlotBudget& budget,
+                                   const BatchBound& batches) {
+  SlotPlan plan;
+  plan.extractors = budget.extractors;
+  if (budget.staging_bytes == 0) {
+    // Batches share rows, so that more slots than rows serve nobody.
+    plan.reserved_slots =
+        std::min(budget.num_rows, batches.WithMargin() * budget.extractors);
+  } else {
+    plan.reserved_slots = SlotsIn(budget.staging_bytes, budget);
+    if (plan.reserved_slots < batches.largest) {
+      return TooSmall(budget, plan.reserved_slots, batches.largest);
+    }
+    if (plan.reserved_slots < budget.num_rows) {
+      const int64_t served =
+          plan.reserved_slots / std::max<int64_t>(batches.largest, 1);
+      plan.extractors =
+          static_cast<int>(std::clamp<int64_t>(served, 1, budget.extractors));
+    }
+  }
+  plan.cache_slots = std::min(SlotsIn(budget.cpu_cache_bytes, budget),
+                              budget.num_rows - plan.reserved_slots);
+  return plan;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,100 @@
+#include "engine/strategy/largest_batch.h"
+
+#include <memory>
+#include <numeric>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/labels.h"
+#include "gtest/gtest.h"
+
+namespace hearth::strategy {
+namespace {
+
+TEST(FanoutBoundTest, EachLayerAddsTheNeighborsOfAllNodesSoFar) {
+  EXPECT_EQ(FanoutBound({}, 7, 100), 7);
+  EXPECT_EQ(FanoutBound({2}, 7, 100), 21);
+  EXPECT_EQ(FanoutBound({2, 3}, 7, 100), 84);
+  EXPECT_EQ(FanoutBound({0, 2}, 7, 100), 21);
+}
+
+TEST(FanoutBoundTest, IsNeverAboveTheNodesThereAre) {
+  EXPECT_EQ(FanoutBound({2, 3}, 9, 100), 100);
+  EXPECT_EQ(FanoutBound({-1}, 1, 100), 100);
+  EXPECT_EQ(FanoutBound({}, 200, 100), 100);
+  EXPECT_EQ(FanoutBound({INT32_MAX, INT32_MAX}, 1 << 20, int64_t{1} << 47),
+            int64_t{1} << 47);
+}
+
+TEST(BatchBoundTest, TheMarginEndsAtTheBound) {
+  EXPECT_EQ((BatchBound{80, 1000}).WithMargin(), 90);
+  EXPECT_EQ((BatchBound{80, 85}).WithMargin(), 85);
+}
+
+// Node v has in-neighbors 0 .. v - 1.
+class MeasureBatchesTest : public ::testing::Test {
+ protected:
+  MeasureBatchesTest() {
+    indptr_.push_back(0);
+    for (int32_t node = 0; node < kNodes; ++node) {
+      for (int32_t neighbor = 0; neighbor < node; ++neighbor) {
+        indices_.push_back(neighbor);
+      }
+      indptr_.push_back(static_cast<int64_t>(indices_.size()));
+    }
+    topology_ = {.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)};
+    std::iota(seeds_.begin(), seeds_.end(), 0);
+    labels_ = store::Labels::Classes(std::vector<int32_t>(kNodes), 2);
+  }
+
+  absl::StatusOr<BatchBound> Measure(int64_t batch_size, const DryRun& run,
+                                     std::stop_token stop = {}) {
+    Pass pass;
+    pass.sampler = {.fanouts = {-1}};
+    pass.batch_size = batch_size;
+    return MeasureBatches(pass, seeds_, {topology_, labels_}, run, stop);
+  }
+
+  static constexpr int32_t kNodes = 50;
+  std::vector<int64_t> indptr_;
+  std::vector<int32_t> indices_;
+  store::Topology topology_;
+  std::vector<store::NodeId> seeds_ = std::vector<store::NodeId>(kNodes);
+  store::Labels labels_;
+};
+
+TEST_F(MeasureBatchesTest, FindsTheLargestOfAll) {
+  for (const int threads : {1, 3}) {
+    const auto bound = Measure(1, {.clock = Clock::Real(), .threads = threads});
+    ASSERT_TRUE(bound.ok()) << bound.status();
+    EXPECT_EQ(bound->largest, kNodes) << "the last node and all before it";
+    EXPECT_EQ(bound->bound, kNodes);
+  }
+}
+
+TEST_F(MeasureBatchesTest, SpreadsFewSamplesOverThePass) {
+  // Batches 0, 12, 25 and 37 of 50.
+  const auto bound = Measure(1, {.clock = Clock::Real(), .most_batches = 4});
+  ASSERT_TRUE(bound.ok());
+  EXPECT_EQ(bound->largest, 38);
+}
+
+TEST_F(MeasureBatchesTest, OfNoSeeds) {
+  seeds_.clear();
+  const auto bound = Measure(10, {.clock = Clock::Real()});
+  ASSERT_TRUE(bound.ok());
+  EXPECT_EQ(bound->largest, 0);
+}
+
+TEST_F(MeasureBatchesTest, StopsWhenAsked) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(
+      Measure(1, {.clock = Clock::Real()}, stop.get_token()).status()));
+}
+
+}  // namespace
+}  // namespace hearth::strategy
