@@ -60,9 +60,9 @@ struct GinexOptions {
 
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
 using StrategyOptions =
-    std::variant<MemoryOptions, MmapOptions, GnndriveOptions>;
+    std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions>;
 
-/// "memory", "mmap", "gnndrive".
+/// "memory", "mmap", "gnndrive", "ginex".
 std::string Name(const StrategyOptions& options);
 
 /// Threads of the pipeline's stages.
