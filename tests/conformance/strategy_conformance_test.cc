@@ -2,17 +2,18 @@
 // the widths of its pipeline; and every strategy keeps the contract of
 // strategy::Strategy when a pass fails or is stopped.
 
-#include <cstring>
+#include <algorithm>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
-#include "engine/base/sha256.h"
 #include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -22,6 +23,7 @@
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
+#include "tests/conformance/batch_fingerprint.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
@@ -33,36 +35,16 @@ struct Case {
 };
 
 std::string CaseName(const ::testing::TestParamInfo<Case>& info) {
-  return Name(info.param.strategy) + "_" +
+  return std::to_string(info.index) + "_" + Name(info.param.strategy) + "_" +
          std::to_string(info.param.pipeline.samplers) + "_" +
          std::to_string(info.param.pipeline.extractors);
 }
 
-template <typename T>
-void Append(Sha256& digest, const T* data, size_t count) {
-  digest.Update(absl::Span<const std::byte>(
-      reinterpret_cast<const std::byte*>(data), count * sizeof(T)));
-}
-
-// Everything of a batch that a trainer can see.
-std::string Fingerprint(const train::BatchView& batch) {
-  Sha256 digest;
-  const auto& nodes = batch.sample.input_nodes;
-  Append(digest, nodes.data(), nodes.size());
-  Append(digest, batch.sample.in_degrees.data(),
-         batch.sample.in_degrees.size());
-  for (const sample::Block& block : batch.sample.blocks) {
-    Append(digest, block.indptr.data(), block.indptr.size());
-    Append(digest, block.indices.data(), block.indices.size());
-  }
-  Append(digest, batch.inputs,
-         nodes.size() * static_cast<size_t>(batch.feature_dim));
-  const store::LabelsView& labels = batch.labels;
-  EXPECT_TRUE(labels.ValidateLabeled().ok());
-  Append(digest, labels.classes.data(), labels.classes.size());
-  Append(digest, labels.bits.data(), labels.bits.size());
-  Append(digest, labels.targets.data(), labels.targets.size());
-  return digest.HexDigest();
+StrategyResources Resources() {
+  static io::ReadQueues& queues = *io::ReadQueues::Create()->release();
+  return {.read_queues = queues,
+          .clock = Clock::Real(),
+          .scratch_folder = ::testing::TempDir() + "scratch"};
 }
 
 class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
@@ -79,9 +61,17 @@ class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
     order_ = sample::NewShuffledOrder(split->train, 3).release();
   }
 
+  // A folder for the running case.
+  static std::string Folder(const std::string& name) {
+    std::string test =
+        ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::replace(test.begin(), test.end(), '/', '_');
+    return ::testing::TempDir() + "conformance_" + test + "_" + name;
+  }
+
   static std::unique_ptr<Strategy> Make(const Case& parameters) {
     auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
-                                *dataset_, Clock::Real());
+                                *dataset_, Resources());
     EXPECT_TRUE(strategy.ok()) << strategy.status();
     return *std::move(strategy);
   }
@@ -101,7 +91,7 @@ class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
     const absl::Status status = strategy.Run(
         pass,
         [&](const train::BatchView& batch) {
-          result.push_back(Fingerprint(batch));
+          result.push_back(hearth::testing::Fingerprint(batch));
           return absl::OkStatus();
         },
         std::stop_token(), report);
@@ -131,20 +121,40 @@ TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {
   for (const auto kind :
        {store::LabelKind::kMultiLabel, store::LabelKind::kTargets}) {
     const auto path = hearth::testing::ImportPlantedGraph(
-        {.label_kind = kind}, ::testing::TempDir() + "conformance_" +
-                                  CaseName({GetParam(), 0}) +
-                                  store::Name(kind));
+        {.label_kind = kind}, Folder(store::Name(kind)));
     ASSERT_TRUE(path.ok()) << path.status();
     const auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
     const auto make = [&](const Case& parameters) {
       return *NewStrategy(parameters.strategy, parameters.pipeline, *dataset,
-                          Clock::Real());
+                          Resources());
     };
     const auto expected =
         Fingerprints(*make({MemoryOptions{}, {}}), MakePass(0));
     ASSERT_EQ(expected.size(), 8u);
     EXPECT_EQ(Fingerprints(*make(GetParam()), MakePass(0)), expected);
     EXPECT_NE(expected, Fingerprints(*Make(GetParam()), MakePass(0)));
+  }
+}
+
+TEST_P(StrategyConformanceTest, DeliversFeaturesOfEveryTypeAndAlignment) {
+  for (const bool half : {false, true}) {
+    for (const bool in_place : {false, true}) {
+      // 37 elements: rows lie across sectors and at odd addresses.
+      const auto path = hearth::testing::ImportPlantedGraph(
+          {.feature_dim = 37, .half_features = half, .in_place = in_place},
+          Folder(absl::StrCat(half, in_place)));
+      ASSERT_TRUE(path.ok()) << path.status();
+      const auto dataset =
+          *store::Dataset::Open(io::FileSystem::Posix(), *path);
+      ASSERT_EQ(dataset->manifest().node_types[0].features.in_place, in_place);
+      const auto deliver = [&](const Case& parameters) {
+        return Fingerprints(
+            **NewStrategy(parameters.strategy, parameters.pipeline, *dataset,
+                          Resources()),
+            MakePass(0));
+      };
+      EXPECT_EQ(deliver(GetParam()), deliver({MemoryOptions{}, {}}));
+    }
   }
 }
 
@@ -196,6 +206,14 @@ TEST_P(StrategyConformanceTest, CountsRowsAndBytesNeeded) {
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(report.rows_needed, rows);
   EXPECT_EQ(report.bytes_needed, rows * 20 * 4);
+  if (report.rows_read.has_value()) {
+    int64_t hits = 0;
+    for (const LevelHits& level : report.hits) hits += level.rows;
+    EXPECT_EQ(hits + *report.rows_read, rows);
+    EXPECT_GE(*report.bytes_read, *report.rows_read * 20 * 4);
+    EXPECT_GT(*report.read_ops, 0);
+    EXPECT_GE(*report.io_wait_seconds, 0);
+  }
   ASSERT_GE(report.stages.size(), 2u);
   for (const auto& stage : report.stages) {
     EXPECT_EQ(stage.items, report.batches) << stage.name;
@@ -232,11 +250,25 @@ TEST_P(StrategyConformanceTest, StopsWhenAsked) {
   EXPECT_EQ(report.batches, 1);
 }
 
+// Staging for little more than one batch of the largest rows there are, so
+// that there is one extractor; short queues.
+constexpr GnndriveOptions kSmallGnndrive = {.staging_bytes = 500 * 37 * 4,
+                                            .sample_queue = 1,
+                                            .train_queue = 1,
+                                            .io_depth = 1};
+// All rows stay.
+constexpr GnndriveOptions kLargeGnndrive = {.cpu_cache_bytes = 1 << 20,
+                                            .buffered_reads = true};
+
 INSTANTIATE_TEST_SUITE_P(All, StrategyConformanceTest,
                          ::testing::Values(Case{MemoryOptions{}, {}},
                                            Case{MemoryOptions{}, {4, 3}},
                                            Case{MmapOptions{}, {}},
-                                           Case{MmapOptions{}, {4, 3}}),
+                                           Case{MmapOptions{}, {4, 3}},
+                                           Case{GnndriveOptions{}, {}},
+                                           Case{GnndriveOptions{}, {4, 3}},
+                                           Case{kSmallGnndrive, {4, 3}},
+                                           Case{kLargeGnndrive, {2, 4}}),
                          CaseName);
 
 }  // namespace

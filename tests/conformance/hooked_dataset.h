@@ -1,0 +1,58 @@
+#ifndef HEARTH_TESTS_CONFORMANCE_HOOKED_DATASET_H_
+#define HEARTH_TESTS_CONFORMANCE_HOOKED_DATASET_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "engine/io/block_device.h"
+#include "engine/store/dataset.h"
+
+namespace hearth::testing {
+
+/// A dataset whose feature reads a test has in its hand: each attempt to read
+/// calls a hook first, which may block, ask for a stop, or fail it. Thread-safe
+/// if the hook is.
+class HookedDataset final : public store::Dataset {
+ public:
+  /// `attempt` counts from 0 since the last SetHook. 0 lets the read through,
+  /// a negative errno fails it.
+  using Hook = std::function<int(int64_t attempt)>;
+
+  /// `base` must outlive it.
+  explicit HookedDataset(const store::Dataset& base);
+
+  /// REQUIRES: no read is going on.
+  void SetHook(Hook hook);
+
+  /// Attempts since the last SetHook.
+  int64_t attempts() const { return state_->attempts; }
+
+  const store::Manifest& manifest() const override;
+  const std::string& path() const override;
+  absl::Status CheckUnchanged() const override;
+  absl::StatusOr<std::unique_ptr<store::LoadedTopology>> LoadTopology(
+      store::TopologyResidency residency, size_t edge_type) const override;
+  absl::StatusOr<std::unique_ptr<store::LoadedFeatures>> LoadFeatures(
+      store::Residency residency, size_t node_type) const override;
+  absl::StatusOr<store::StoredFeatures> OpenFeatures(
+      const io::BlockDeviceOptions& options, size_t node_type) const override;
+  absl::StatusOr<store::Labels> LoadLabels(size_t node_type) const override;
+  absl::StatusOr<store::Split> LoadSplit(size_t node_type) const override;
+
+ private:
+  struct State {
+    Hook hook;
+    std::atomic<int64_t> attempts = 0;
+  };
+  class Device;
+
+  const store::Dataset& base_;
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace hearth::testing
+
+#endif  // HEARTH_TESTS_CONFORMANCE_HOOKED_DATASET_H_
