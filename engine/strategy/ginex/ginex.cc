@@ -69,7 +69,13 @@ class GinexStrategy final : public Strategy {
   BufferPool admitted_;
 };
 
-absl::Status Validate(const GinexOptions& options) {
+absl::Status Validate(const GinexOptions& options,
+                      const PipelineOptions& pipeline) {
+  if (pipeline.samplers < 1 || pipeline.extractors < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        pipeline.samplers, " samplers and ", pipeline.extractors,
+        " extractors; at least one of each is needed"));
+  }
   if (options.superbatch < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "superbatch: ", options.superbatch, " batches; 0 or more are needed"));
@@ -87,7 +93,7 @@ absl::Status Validate(const GinexOptions& options) {
 absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
-  HEARTH_RETURN_IF_ERROR(Validate(options));
+  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline));
   HEARTH_ASSIGN_OR_RETURN(GinexData data, GinexData::Open(dataset));
   return std::make_unique<GinexStrategy>(options, pipeline, resources,
                                          std::move(data));
