@@ -28,17 +28,19 @@ uint64_t ReadProgress::End() const {
 ReadProgress::Next ReadProgress::Advance(ssize_t outcome) {
   if (outcome > 0) return Advanced(static_cast<uint64_t>(outcome));
   const auto error = static_cast<int>(-outcome);
+  if (error == 0) return EndAt(offset_);
   if (error == EINTR) return Next::kRead;
   if (error == EIO || error == EAGAIN) return Retry(error);
-  if (error == 0) {
-    const uint64_t end = request_.offset + request_.out.size();
-    status_ = absl::DataLossError(
-        absl::StrCat(device().path(), ": ends at byte ", offset_, "; bytes ",
-                     request_.offset, " to ", end, " were asked for"));
-  } else {
-    status_ = ErrnoStatus(error, device().path(),
-                          absl::StrCat("reading at byte ", offset_));
-  }
+  status_ = ErrnoStatus(error, device().path(),
+                        absl::StrCat("reading at byte ", offset_));
+  return Next::kDone;
+}
+
+ReadProgress::Next ReadProgress::EndAt(uint64_t offset) {
+  const uint64_t end = request_.offset + request_.out.size();
+  status_ = absl::DataLossError(
+      absl::StrCat(device().path(), ": ends at byte ", offset, "; bytes ",
+                   request_.offset, " to ", end, " were asked for"));
   return Next::kDone;
 }
 
@@ -46,8 +48,8 @@ ReadProgress::Next ReadProgress::Advanced(uint64_t count) {
   if (offset_ + count >= End()) return Next::kDone;
   const uint64_t page = uint64_t{request_.device->alignment()} - 1;
   const uint64_t next = (offset_ + count) & ~page;
-  // Less than a page tells nothing about the next attempt.
-  if (next == offset_) return Retry(EIO);
+  // Within a page a direct read ends for one reason only.
+  if (next == offset_) return EndAt(offset_ + count);
   offset_ = next;
   retry_ = 0;
   return Next::kRead;

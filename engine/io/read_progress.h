@@ -51,6 +51,7 @@ class ReadProgress {
   uint64_t End() const;
   Next Advanced(uint64_t count);
   Next Retry(int error);
+  Next EndAt(uint64_t offset);
 
   ReadRequest request_;
   uint64_t offset_ = 0;

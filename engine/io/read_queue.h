@@ -22,8 +22,9 @@ struct ReadRequest {
   uint64_t tag = 0;
 };
 
-/// How one read ended. OK: all bytes that lie in the file have arrived; bytes
-/// of `out` past its end are as they were. DATA_LOSS: the file ends where it
+/// How one read ended. OK: all bytes that lie in the file have arrived; what
+/// `out` holds past its end is unspecified (disks write whole sectors).
+/// DATA_LOSS: the file ends where it
 /// did not when it was opened, or before `offset`. UNAVAILABLE: EIO.
 /// Everything names path and offset.
 struct ReadResult {

@@ -21,7 +21,7 @@ struct RowReaderOptions {
   /// less than the queue's depth times the longest read, reads are shorter;
   /// with less than depth times one row's, fewer are in flight.
   uint64_t staging_bytes = 8 << 20;
-  ReadCost cost;
+  ReadCost cost = {};
 };
 
 /// What reading rows took; Read adds to it.

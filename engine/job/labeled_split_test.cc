@@ -28,6 +28,10 @@ class ManifestOnly final : public store::Dataset {
       store::TopologyResidency, size_t) const override {
     return absl::InternalError("not asked for");
   }
+  absl::StatusOr<store::StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
   absl::StatusOr<store::StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions&, size_t) const override {
     return absl::InternalError("not asked for");

@@ -2,9 +2,9 @@
 #define HEARTH_ENGINE_SAMPLE_NEIGHBOR_SAMPLER_H_
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
@@ -30,13 +30,10 @@ class NeighborSampler {
   virtual ~NeighborSampler() = default;
 
   /// The mini-batch of `seeds`, which must be distinct nodes of the graph.
-  virtual MiniBatch Sample(const BatchKey& key,
-                           absl::Span<const store::NodeId> seeds) = 0;
+  /// Fails only where neighbors must be read from a file.
+  virtual absl::StatusOr<MiniBatch> Sample(
+      const BatchKey& key, absl::Span<const store::NodeId> seeds) = 0;
 };
-
-/// The arrays that `topology` views must outlive the sampler.
-std::unique_ptr<NeighborSampler> NewNeighborSampler(
-    const store::Topology& topology, NeighborSamplerOptions options);
 
 }  // namespace hearth::sample
 

@@ -7,7 +7,8 @@
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
-#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/addressable_sampler.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
@@ -47,7 +48,7 @@ void BM_Sample(benchmark::State& state) {
                       kNodes);
     }
     const MiniBatch batch =
-        sampler->Sample({.epoch_key = 0, .batch = number++}, seeds);
+        *sampler->Sample({.epoch_key = 0, .batch = number++}, seeds);
     for (const Block& block : batch.blocks) edges += block.indptr.back();
   }
   state.SetItemsProcessed(edges);

@@ -11,6 +11,11 @@
 namespace hearth::store {
 namespace {
 
+absl::Status DoesNotSpan(const std::string& path, const EdgeTypeEntry& entry) {
+  return absl::DataLossError(absl::StrCat(path, ": indptr does not span the ",
+                                          entry.num_edges, " edges"));
+}
+
 class ArrayTopology final : public LoadedTopology {
  public:
   static absl::StatusOr<std::unique_ptr<LoadedTopology>> Make(
@@ -27,8 +32,7 @@ class ArrayTopology final : public LoadedTopology {
     }
     // A mapping is not verified; at least its frame is.
     if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
-      return absl::DataLossError(absl::StrCat(
-          path, ": indptr does not span the ", entry.num_edges, " edges"));
+      return DoesNotSpan(path, entry);
     }
     return topology;
   }
@@ -90,6 +94,29 @@ class FolderDataset final : public Dataset {
         LoadArray(files_, path_, entry.indices, residency.indices));
     return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
                                path_);
+  }
+
+  absl::StatusOr<StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions& options, size_t edge_type) const override {
+    const EdgeTypeEntry& entry = manifest_.edge_types[edge_type];
+    HEARTH_ASSIGN_OR_RETURN(
+        LoadedArray indptr,
+        LoadArray(files_, path_, entry.indptr, Residency::kMemory));
+    const absl::Span<const int64_t> rows = indptr.As<int64_t>();
+    if (rows.front() != 0 || rows.back() != entry.num_edges) {
+      return DoesNotSpan(path_, entry);
+    }
+    const std::string path = ArrayPath(path_, entry.indices);
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::BlockDevice> indices,
+                            files_.OpenBlockDevice(path, options));
+    HEARTH_RETURN_IF_ERROR(CheckArraySize(path, indices->size_bytes(),
+                                          entry.indices.file_size_bytes));
+    return StoredTopology{.indptr = std::move(indptr),
+                          .indices = std::move(indices),
+                          .layout = {.first_offset = entry.indices.data_offset,
+                                     .row_bytes = static_cast<uint32_t>(
+                                         SizeOf(entry.indices.dtype)),
+                                     .num_rows = entry.num_edges}};
   }
 
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
@@ -200,6 +227,12 @@ absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
     TopologyResidency residency) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
   return LoadTopology(residency, 0);
+}
+
+absl::StatusOr<StoredTopology> Dataset::OpenTopology(
+    const io::BlockDeviceOptions& options) const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return OpenTopology(options, 0);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedFeatures>> Dataset::LoadFeatures(

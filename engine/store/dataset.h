@@ -11,6 +11,7 @@
 #include "engine/io/block_device.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
+#include "engine/store/array_loader.h"
 #include "engine/store/dtype.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
@@ -47,6 +48,14 @@ struct StoredFeatures {
   DType dtype = DType::kFloat32;
 };
 
+/// A topology whose indptr is in memory, while its indices lie in their file,
+/// to be read as rows of one index each. Movable.
+struct StoredTopology {
+  LoadedArray indptr;
+  std::unique_ptr<io::BlockDevice> indices;
+  io::RowLayout layout;
+};
+
 /// The nodes of each part of a split, ascending (the import sorts them).
 struct Split {
   std::vector<NodeId> train;
@@ -80,6 +89,12 @@ class Dataset {
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, size_t edge_type) const = 0;
 
+  /// Likewise, with the indices opened for reading: of these, nothing is read
+  /// or verified. FAILED_PRECONDITION if a file has another size than at
+  /// import.
+  virtual absl::StatusOr<StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions& options, size_t edge_type) const = 0;
+
   /// The features of the node type at `node_type` of the manifest's;
   /// FAILED_PRECONDITION if it has none. Reading into memory verifies the
   /// checksums. REQUIRES: there is such a type.
@@ -101,6 +116,8 @@ class Dataset {
   /// type; FAILED_PRECONDITION for others.
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency) const;
+  absl::StatusOr<StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions& options) const;
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency) const;
   absl::StatusOr<StoredFeatures> OpenFeatures(

@@ -132,6 +132,33 @@ TEST_F(DatasetTest, IndptrMayBeInMemoryAndIndicesMapped) {
   EXPECT_EQ(mapped, std::vector<std::string>{File("edge.indices.npy")});
 }
 
+TEST_F(DatasetTest, IndicesAreReadOneByOneFromTheirFile) {
+  Import();
+  const auto dataset = Open();
+  const auto loaded = *dataset->LoadTopology(Residency::kMemory);
+  const auto stored = dataset->OpenTopology({.buffered = true});
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  EXPECT_EQ(stored->indptr.As<int64_t>(), loaded->view().indptr);
+  EXPECT_EQ(stored->layout.num_rows, loaded->view().num_edges());
+  ASSERT_EQ(stored->layout.row_bytes, 4u);
+  std::vector<int32_t> indices(stored->layout.num_rows);
+  const absl::Span<std::byte> out(reinterpret_cast<std::byte*>(indices.data()),
+                                  indices.size() * 4);
+  ASSERT_EQ(stored->indices->ReadOnce(stored->layout.RowOffset(0), out),
+            static_cast<ssize_t>(out.size()));
+  EXPECT_EQ(absl::MakeConstSpan(indices),
+            std::get<absl::Span<const int32_t>>(loaded->view().indices));
+}
+
+TEST_F(DatasetTest, OpeningATopologyTellsThatTheFileHasChanged) {
+  Import();
+  const auto dataset = Open();
+  auto file = *files_.Create(File("edge.indices.npy"));
+  const absl::Status status = dataset->OpenTopology({}).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("edge.indices.npy"));
+}
+
 TEST_F(DatasetTest, OpeningFeaturesTellsThatTheFileHasChanged) {
   Import();
   const auto dataset = Open();
@@ -268,8 +295,8 @@ TEST_F(TypedDatasetTest, OneTypeIsAskedForOfSeveral) {
   for (const absl::Status& status :
        {dataset->LoadTopology(Residency::kMapped).status(),
         dataset->LoadFeatures(Residency::kMapped).status(),
-        dataset->OpenFeatures({}).status(), dataset->LoadLabels().status(),
-        dataset->LoadSplit().status()}) {
+        dataset->OpenFeatures({}).status(), dataset->OpenTopology({}).status(),
+        dataset->LoadLabels().status(), dataset->LoadSplit().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("1 node types and 2 edge types"));

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "engine/strategy/addressable/addressable.h"
+#include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
 
 namespace hearth::strategy {
@@ -25,6 +26,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     absl::StatusOr<std::unique_ptr<Strategy>> operator()(
         const GnndriveOptions& options) {
       return NewGnndriveStrategy(options, pipeline, dataset, resources);
+    }
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
+        const GinexOptions& options) {
+      return NewGinexStrategy(options, pipeline, dataset, resources);
     }
   };
   return std::visit(Visitor{pipeline, dataset, resources}, options);

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/status_macros.h"
+#include "engine/sample/addressable_sampler.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/strategy/sampled_batch.h"
 
@@ -34,10 +36,12 @@ pipeline::Stage SampleStage(const Pass& pass,
             auto& batch = static_cast<SampledBatch&>(item);
             const absl::Span<const store::NodeId> batch_seeds =
                 BatchSeeds(pass, seeds, batch.number());
-            batch.sample() = (*samplers)[thread]->Sample(
-                {.epoch_key = pass.epoch_key,
-                 .batch = static_cast<uint64_t>(batch.number())},
-                batch_seeds);
+            HEARTH_ASSIGN_OR_RETURN(
+                batch.sample(),
+                (*samplers)[thread]->Sample(
+                    {.epoch_key = pass.epoch_key,
+                     .batch = static_cast<uint64_t>(batch.number())},
+                    batch_seeds));
             batch.labels() = labels.Gather(batch_seeds);
             return absl::OkStatus();
           }};

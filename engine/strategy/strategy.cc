@@ -19,6 +19,7 @@ std::string Name(const StrategyOptions& options) {
     std::string operator()(const MemoryOptions&) { return "memory"; }
     std::string operator()(const MmapOptions&) { return "mmap"; }
     std::string operator()(const GnndriveOptions&) { return "gnndrive"; }
+    std::string operator()(const GinexOptions&) { return "ginex"; }
   };
   return std::visit(Visitor{}, options);
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "engine/base/clock.h"
+#include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/neighbor_sampler.h"
@@ -59,9 +60,9 @@ struct GinexOptions {
 
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
 using StrategyOptions =
-    std::variant<MemoryOptions, MmapOptions, GnndriveOptions>;
+    std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions>;
 
-/// "memory", "mmap", "gnndrive".
+/// "memory", "mmap", "gnndrive", "ginex".
 std::string Name(const StrategyOptions& options);
 
 /// Threads of the pipeline's stages.
@@ -91,6 +92,8 @@ struct StrategyResources {
   const Clock& clock;
   /// Folder for files that go with the strategy; it may not be there yet.
   std::string scratch_folder;
+  /// What those files are reached through.
+  io::FileSystem& files = io::FileSystem::Posix();
 };
 
 /// Rows that one level of the cache held.

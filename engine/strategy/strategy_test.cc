@@ -9,6 +9,7 @@ TEST(NameTest, IsTheContracts) {
   EXPECT_EQ(Name(MemoryOptions{}), "memory");
   EXPECT_EQ(Name(MmapOptions{}), "mmap");
   EXPECT_EQ(Name(GnndriveOptions{}), "gnndrive");
+  EXPECT_EQ(Name(GinexOptions{}), "ginex");
 }
 
 TEST(NumBatchesTest, TheLastOneMayBeShort) {

@@ -16,8 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "absl/time/time.h"
-#include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/sample/neighbor_sampler.h"
@@ -30,6 +28,7 @@
 #include "gtest/gtest.h"
 #include "tests/conformance/batch_fingerprint.h"
 #include "tests/conformance/hooked_dataset.h"
+#include "tests/conformance/stopping_clock.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
@@ -40,29 +39,6 @@ using ::testing::HasSubstr;
 // 700 bytes: across sectors, so that batches take several reads.
 constexpr int64_t kRowBytes = 175 * 4;
 constexpr int64_t kNodes = 600;
-
-// A clock on which a stop is requested at the nth look. A pipeline looks
-// whenever one of its threads begins or ends to wait or to work, so stops reach
-// every stage in every state.
-class StoppingClock final : public Clock {
- public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
-  double SteadySeconds() const override {
-    if (looks_++ == stop_at_) stop_->request_stop();
-    return Clock::Real().SteadySeconds();
-  }
-  void StopAt(int64_t look, std::stop_source& stop) {
-    looks_ = 0;
-    stop_at_ = look;
-    stop_ = &stop;
-  }
-  int64_t looks() const { return looks_; }
-
- private:
-  mutable std::atomic<int64_t> looks_ = 0;
-  int64_t stop_at_ = -1;
-  std::stop_source* stop_ = nullptr;
-};
 
 class GnndriveTest : public ::testing::Test {
  protected:
@@ -143,7 +119,7 @@ class GnndriveTest : public ::testing::Test {
   static sample::SeedOrder* valid_;
   const std::unique_ptr<io::ReadQueues> queues_;
   hearth::testing::HookedDataset hooked_;
-  StoppingClock clock_;
+  hearth::testing::StoppingClock clock_;
 };
 
 store::Dataset* GnndriveTest::dataset_ = nullptr;

@@ -68,6 +68,15 @@ absl::StatusOr<store::StoredFeatures> HookedDataset::OpenFeatures(
   return features;
 }
 
+absl::StatusOr<store::StoredTopology> HookedDataset::OpenTopology(
+    const io::BlockDeviceOptions& options, size_t edge_type) const {
+  HEARTH_ASSIGN_OR_RETURN(store::StoredTopology topology,
+                          base_.OpenTopology(options, edge_type));
+  topology.indices =
+      std::make_unique<Device>(std::move(topology.indices), state_);
+  return topology;
+}
+
 absl::StatusOr<store::Labels> HookedDataset::LoadLabels(
     size_t node_type) const {
   return base_.LoadLabels(node_type);

@@ -12,9 +12,9 @@
 
 namespace hearth::testing {
 
-/// A dataset whose feature reads a test has in its hand: each attempt to read
-/// calls a hook first, which may block, ask for a stop, or fail it. Thread-safe
-/// if the hook is.
+/// A dataset whose reads of features and of stored indices a test has in its
+/// hand: each attempt to read calls a hook first, which may block, ask for a
+/// stop, or fail it. Thread-safe if the hook is.
 class HookedDataset final : public store::Dataset {
  public:
   /// `attempt` counts from 0 since the last SetHook. 0 lets the read through,
@@ -39,6 +39,8 @@ class HookedDataset final : public store::Dataset {
       store::Residency residency, size_t node_type) const override;
   absl::StatusOr<store::StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options, size_t node_type) const override;
+  absl::StatusOr<store::StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions& options, size_t edge_type) const override;
   absl::StatusOr<store::Labels> LoadLabels(size_t node_type) const override;
   absl::StatusOr<store::Split> LoadSplit(size_t node_type) const override;
 

@@ -260,16 +260,26 @@ constexpr GnndriveOptions kSmallGnndrive = {.staging_bytes = 500 * 37 * 4,
 constexpr GnndriveOptions kLargeGnndrive = {.cpu_cache_bytes = 1 << 20,
                                             .buffered_reads = true};
 
-INSTANTIATE_TEST_SUITE_P(All, StrategyConformanceTest,
-                         ::testing::Values(Case{MemoryOptions{}, {}},
-                                           Case{MemoryOptions{}, {4, 3}},
-                                           Case{MmapOptions{}, {}},
-                                           Case{MmapOptions{}, {4, 3}},
-                                           Case{GnndriveOptions{}, {}},
-                                           Case{GnndriveOptions{}, {4, 3}},
-                                           Case{kSmallGnndrive, {4, 3}},
-                                           Case{kLargeGnndrive, {2, 4}}),
-                         CaseName);
+// A few rows and lists, with the tables of their caches.
+constexpr GinexOptions kSmallGinex = {
+    .cpu_cache_bytes = 600 * 8 + 4000, .superbatch = 3, .io_depth = 2};
+// Everything stays; the epoch is shorter than a superbatch.
+constexpr GinexOptions kLargeGinex = {.cpu_cache_bytes = 1 << 20,
+                                      .superbatch = 100};
+constexpr GinexOptions kOneByOneGinex = {
+    .cpu_cache_bytes = 20000, .neighbor_cache_bytes = 9000, .superbatch = 1};
+
+INSTANTIATE_TEST_SUITE_P(
+    All, StrategyConformanceTest,
+    ::testing::Values(Case{MemoryOptions{}, {}}, Case{MemoryOptions{}, {4, 3}},
+                      Case{MmapOptions{}, {}}, Case{MmapOptions{}, {4, 3}},
+                      Case{GnndriveOptions{}, {}},
+                      Case{GnndriveOptions{}, {4, 3}},
+                      Case{kSmallGnndrive, {4, 3}},
+                      Case{kLargeGnndrive, {2, 4}}, Case{GinexOptions{}, {}},
+                      Case{GinexOptions{}, {4, 3}}, Case{kSmallGinex, {4, 3}},
+                      Case{kLargeGinex, {2, 4}}, Case{kOneByOneGinex, {1, 1}}),
+    CaseName);
 
 }  // namespace
 }  // namespace hearth::strategy

@@ -1,0 +1,88 @@
+#include "engine/cache/direct_cache.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "engine/base/status_macros.h"
+#include "kernels/gather.h"
+
+namespace hearth::cache {
+namespace {
+
+using store::NodeId;
+
+constexpr uint64_t kTableBytes = sizeof(int64_t);
+
+kernels::FeatureRows RowsAt(const RowFormat& format, const std::byte* data) {
+  kernels::ElementType type = kernels::ElementType::kFloat32;
+  if (format.dtype == store::DType::kFloat16) {
+    type = kernels::ElementType::kFloat16;
+  } else if (format.dtype == store::DType::kBFloat16) {
+    type = kernels::ElementType::kBFloat16;
+  } else {
+    assert(format.dtype == store::DType::kFloat32);
+  }
+  return {.data = data, .type = type, .dim = format.dim};
+}
+
+}  // namespace
+
+void WidenRow(const RowFormat& format, const std::byte* row, float* out) {
+  constexpr int64_t kFirst = 0;
+  kernels::GatherRows(RowsAt(format, row), &kFirst, 1, out);
+}
+
+int64_t DirectCache::Capacity(uint64_t budget_bytes, int64_t num_nodes,
+                              int64_t row_bytes) {
+  const uint64_t table = static_cast<uint64_t>(num_nodes) * kTableBytes;
+  if (budget_bytes <= table) return 0;
+  const uint64_t rows =
+      (budget_bytes - table) / static_cast<uint64_t>(row_bytes);
+  return static_cast<int64_t>(std::min(rows, static_cast<uint64_t>(num_nodes)));
+}
+
+DirectCache::DirectCache(const RowFormat& format, SlotArena arena,
+                         io::AlignedMemory table_memory)
+    : format_(format),
+      arena_(std::move(arena)),
+      table_memory_(std::move(table_memory)),
+      table_(reinterpret_cast<int64_t*>(table_memory_.bytes().data()),
+             table_memory_.bytes().size() / kTableBytes) {
+  std::fill(table_.begin(), table_.end(), kAbsent);
+}
+
+absl::StatusOr<DirectCache> DirectCache::Make(int64_t num_nodes,
+                                              int64_t capacity,
+                                              const RowFormat& format) {
+  HEARTH_ASSIGN_OR_RETURN(SlotArena arena,
+                          SlotArena::Make(capacity, format.row_bytes()));
+  HEARTH_ASSIGN_OR_RETURN(
+      io::AlignedMemory table,
+      io::AlignedMemory::Allocate(
+          capacity == 0 ? 0 : static_cast<uint64_t>(num_nodes) * kTableBytes));
+  return DirectCache(format, std::move(arena), std::move(table));
+}
+
+void DirectCache::Fill(absl::Span<const NodeId> nodes) {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    table_[nodes[i]] = static_cast<int64_t>(i);
+  }
+}
+
+void DirectCache::Replace(absl::Span<const NodeId> in,
+                          absl::Span<const NodeId> out,
+                          std::vector<int64_t>& slots) {
+  slots.resize(in.size());
+  for (size_t i = 0; i < in.size(); ++i) {
+    slots[i] = std::exchange(table_[out[i]], kAbsent);
+    table_[in[i]] = slots[i];
+  }
+}
+
+void DirectCache::Gather(absl::Span<const int64_t> slots, float* out) const {
+  kernels::GatherRows(RowsAt(format_, arena_.rows()), slots.data(),
+                      static_cast<int64_t>(slots.size()), out);
+}
+
+}  // namespace hearth::cache

@@ -1,0 +1,90 @@
+#ifndef HEARTH_ENGINE_CACHE_DIRECT_CACHE_H_
+#define HEARTH_ENGINE_CACHE_DIRECT_CACHE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/cache/slot_arena.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/store/dtype.h"
+#include "engine/store/topology.h"
+
+namespace hearth::cache {
+
+/// What a feature row is.
+struct RowFormat {
+  int64_t dim = 0;
+  store::DType dtype = store::DType::kFloat32;
+
+  int64_t row_bytes() const { return dim * store::SizeOf(dtype); }
+};
+
+/// One row as it is stored, widened to float32. `out` is [dim].
+void WidenRow(const RowFormat& format, const std::byte* row, float* out);
+
+/// Rows in slots, and a table with the slot of every node (Ginex, section 3.3:
+/// address_table and cache array). Others decide which rows are inside; rows
+/// and table change apart, so that one thread may be ahead with the table of
+/// another that moves the rows. The table has one owner, and so has each slot.
+/// Movable.
+class DirectCache {
+ public:
+  /// The slot of a node that is not inside.
+  static constexpr int64_t kAbsent = -1;
+
+  /// How many rows fit into `budget_bytes` together with the table, 8 bytes a
+  /// node; no more than there are nodes.
+  static int64_t Capacity(uint64_t budget_bytes, int64_t num_nodes,
+                          int64_t row_bytes);
+
+  /// Empty. RESOURCE_EXHAUSTED if there is no memory. A cache without slots has
+  /// no table either.
+  static absl::StatusOr<DirectCache> Make(int64_t num_nodes, int64_t capacity,
+                                          const RowFormat& format);
+
+  const RowFormat& format() const { return format_; }
+  int64_t capacity() const { return arena_.num_slots(); }
+
+  int64_t Find(store::NodeId node) const {
+    return table_.empty() ? kAbsent : table_[node];
+  }
+
+  /// Asks the processor for what Find(node) will look at.
+  void Prefetch(store::NodeId node) const {
+    if (!table_.empty()) __builtin_prefetch(&table_[node]);
+  }
+
+  /// Gives node nodes[i] slot i. REQUIRES: none is inside; at most capacity()
+  /// distinct nodes.
+  void Fill(absl::Span<const store::NodeId> nodes);
+
+  /// Gives the slot of out[i] to in[i]; slots[i] says which. REQUIRES: all of
+  /// `out` and none of `in` are inside; equal lengths.
+  void Replace(absl::Span<const store::NodeId> in,
+               absl::Span<const store::NodeId> out,
+               std::vector<int64_t>& slots);
+
+  /// The row_bytes() bytes of a slot.
+  std::byte* row(int64_t slot) { return arena_.row(slot); }
+
+  /// out[i] = the row in slots[i], widened to float32; `out` is [slots.size(),
+  /// dim].
+  void Gather(absl::Span<const int64_t> slots, float* out) const;
+
+ private:
+  DirectCache(const RowFormat& format, SlotArena arena,
+              io::AlignedMemory table_memory);
+
+  RowFormat format_;
+  SlotArena arena_;
+  io::AlignedMemory table_memory_;
+  // [num_nodes], or empty.
+  absl::Span<int64_t> table_;
+};
+
+}  // namespace hearth::cache
+
+#endif  // HEARTH_ENGINE_CACHE_DIRECT_CACHE_H_

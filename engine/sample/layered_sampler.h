@@ -1,0 +1,80 @@
+#ifndef HEARTH_ENGINE_SAMPLE_LAYERED_SAMPLER_H_
+#define HEARTH_ENGINE_SAMPLE_LAYERED_SAMPLER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/node_table.h"
+#include "engine/sample/subset.h"
+#include "engine/store/topology.h"
+
+namespace hearth::sample {
+
+/// What all neighbor samplers have in common: which neighbors of which nodes
+/// are drawn. Wherever the neighbors themselves come from, the batch is the
+/// same. Single-owner.
+class LayeredSampler : public NeighborSampler {
+ public:
+  absl::StatusOr<MiniBatch> Sample(const BatchKey& key,
+                                   absl::Span<const store::NodeId> seeds) final;
+
+ protected:
+  /// `indptr`, as in store::Topology, must outlive the sampler.
+  LayeredSampler(absl::Span<const int64_t> indptr,
+                 NeighborSamplerOptions options);
+
+  /// Fills in the indices of `block`, whose destinations are the input nodes so
+  /// far and whose indptr is set; numbers its sources in the order of its
+  /// edges.
+  virtual absl::Status SampleSources(size_t layer, MiniBatch& batch,
+                                     Block& block) = 0;
+
+  /// Where input node `row` has its first neighbor in the topology's indices.
+  int64_t RowStart(int64_t row) const { return row_starts_[row]; }
+
+  /// Calls `pick(i)`, i ascending, for each drawn neighbor of input node `row`:
+  /// the i-th in the topology's order.
+  template <typename Pick>
+  void DrawNeighbors(size_t layer, const MiniBatch& batch, int64_t row,
+                     Pick pick) {
+    const int64_t degree = batch.in_degrees[row];
+    const int32_t fanout = options_.fanouts[layer];
+    if (fanout < 0 || degree <= fanout) {
+      for (int64_t i = 0; i < degree; ++i) pick(i);
+      return;
+    }
+    for (const int64_t i : DrawSubset(layer, batch, row)) pick(i);
+  }
+
+  /// The position of `node` in `nodes`, to which it is added if new.
+  int32_t Number(store::NodeId node, std::vector<store::NodeId>& nodes) {
+    const auto next = static_cast<int32_t>(nodes.size());
+    const int32_t position = positions_.FindOrAdd(node, next);
+    if (position == next) nodes.push_back(node);
+    return position;
+  }
+
+  /// Asks for what Number(node) will touch.
+  void PrefetchNumber(store::NodeId node) const { positions_.Prefetch(node); }
+
+ private:
+  absl::Span<const int64_t> DrawSubset(size_t layer, const MiniBatch& batch,
+                                       int64_t row);
+  void LookUpNewNodes(MiniBatch& batch);
+
+  const absl::Span<const int64_t> indptr_;
+  const NeighborSamplerOptions options_;
+  NodeTable positions_;
+  SubsetDrawer subset_;
+  // Where each input node's row starts in the topology's indices.
+  std::vector<int64_t> row_starts_;
+};
+
+}  // namespace hearth::sample
+
+#endif  // HEARTH_ENGINE_SAMPLE_LAYERED_SAMPLER_H_

@@ -1,0 +1,184 @@
+#include "engine/sample/stored_sampler.h"
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/block_device.h"
+#include "engine/io/file_system.h"
+#include "engine/io/memory_device.h"
+#include "engine/io/read_queues.h"
+#include "engine/io/row_reader.h"
+#include "engine/io/scratch_directory.h"
+#include "engine/sample/addressable_sampler.h"
+#include "engine/sample/example_graph.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_cache.h"
+#include "engine/store/topology.h"
+#include "gtest/gtest.h"
+
+namespace hearth::sample {
+namespace {
+
+using store::NodeId;
+
+constexpr uint64_t kOffset = 64;
+
+// A graph whose indices are read from a device in memory.
+class Disk {
+ public:
+  Disk(const Graph& graph, bool wide)
+      : queues_(*io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads})),
+        queue_(*queues_->Take(8)) {
+    std::string contents(kOffset, 'h');
+    if (wide) {
+      contents.append(reinterpret_cast<const char*>(graph.wide_indices.data()),
+                      graph.wide_indices.size() * 8);
+    } else {
+      contents.append(reinterpret_cast<const char*>(graph.indices.data()),
+                      graph.indices.size() * 4);
+    }
+    topology_ = {.indptr = graph.indptr,
+                 .indices_path = scratch_.Path("indices"),
+                 .indices_offset = kOffset,
+                 .index_bytes = wide ? 8 : 4};
+    // For building caches.
+    EXPECT_TRUE(io::WriteFileAtomically(io::FileSystem::Posix(),
+                                        topology_.indices_path, contents)
+                    .ok());
+    device_ = io::NewMemoryDevice(std::move(contents), 512);
+    reader_ = *io::RowReader::Create(
+        *device_,
+        {.first_offset = kOffset,
+         .row_bytes = static_cast<uint32_t>(topology_.index_bytes),
+         .num_rows = graph.indptr.back()},
+        *queue_, {.staging_bytes = 64 << 10, .cost = {}});
+  }
+
+  NeighborCache BuildCache(uint64_t bytes) const {
+    return *NeighborCache::Build(io::FileSystem::Posix(), topology_, bytes, {});
+  }
+
+  std::unique_ptr<NeighborSampler> NewSampler(const NeighborCache& cache,
+                                              std::vector<int32_t> fanouts,
+                                              std::stop_token stop = {}) {
+    return NewStoredNeighborSampler(
+        {.topology = topology_,
+         .cache = cache,
+         .reader = *reader_,
+         .tally = tally_,
+         .stop = std::move(stop)},
+        {.fanouts = std::move(fanouts), .data_seed = 11});
+  }
+
+  const io::ReadTally& tally() const { return tally_; }
+
+ private:
+  const io::ScratchDirectory scratch_;
+  const std::unique_ptr<io::ReadQueues> queues_;
+  const io::ReadQueues::Handle queue_;
+  StoredTopology topology_;
+  std::unique_ptr<io::BlockDevice> device_;
+  std::unique_ptr<io::RowReader> reader_;
+  io::ReadTally tally_;
+};
+
+std::vector<NodeId> EveryFifth(int64_t end) {
+  std::vector<NodeId> nodes;
+  for (int64_t node = 0; node < end; node += 5) nodes.push_back(node);
+  return nodes;
+}
+
+struct Case {
+  std::vector<int32_t> fanouts;
+  uint64_t cache_bytes;
+  bool wide;
+};
+
+class StoredSamplerTest : public ::testing::TestWithParam<Case> {};
+
+TEST_P(StoredSamplerTest, GivesTheBatchesOfTheTopologyInMemory) {
+  const Graph graph = RandomGraph(1500);
+  Disk disk(graph, GetParam().wide);
+  const NeighborCache cache = disk.BuildCache(GetParam().cache_bytes);
+  const auto stored = disk.NewSampler(cache, GetParam().fanouts);
+  const auto addressable = NewNeighborSampler(
+      graph.topology(), {.fanouts = GetParam().fanouts, .data_seed = 11});
+  for (uint64_t batch = 0; batch < 4; ++batch) {
+    const BatchKey key = {.epoch_key = 1, .batch = batch};
+    const auto seeds = EveryFifth(1500 / static_cast<int64_t>(batch + 1));
+    const auto sampled = stored->Sample(key, seeds);
+    ASSERT_TRUE(sampled.ok()) << sampled.status();
+    ExpectEqual(*addressable->Sample(key, seeds), *sampled);
+    EXPECT_EQ(sampled->key.batch, batch);
+    EXPECT_EQ(sampled->num_seeds, static_cast<int64_t>(seeds.size()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, StoredSamplerTest,
+    ::testing::Values(Case{{10, 5}, 0, false}, Case{{10, 5}, 30000, false},
+                      Case{{10, 5}, 1 << 20, false},
+                      Case{{3, 4, 5}, 30000, true}, Case{{-1, 4}, 30000, false},
+                      Case{{4, -1}, 0, true}, Case{{100, 2}, 30000, false},
+                      Case{{0}, 0, false}, Case{{}, 0, false}));
+
+TEST(StoredSamplerReadsTest, NothingThatIsCached) {
+  const Graph graph = RandomGraph(1500);
+  Disk disk(graph, false);
+  const NeighborCache all = disk.BuildCache(1 << 20);
+  ASSERT_TRUE(disk.NewSampler(all, {10, 5})->Sample({}, EveryFifth(900)).ok());
+  EXPECT_EQ(disk.tally().requests, 0);
+  const NeighborCache some = disk.BuildCache(30000);
+  const NeighborCache none;
+  ASSERT_TRUE(disk.NewSampler(some, {10, 5})->Sample({}, EveryFifth(900)).ok());
+  const int64_t with_some = disk.tally().rows;
+  ASSERT_TRUE(disk.NewSampler(none, {10, 5})->Sample({}, EveryFifth(900)).ok());
+  EXPECT_GT(with_some, 0);
+  EXPECT_GT(disk.tally().rows - with_some, with_some);
+}
+
+TEST(StoredSamplerReadsTest, ADrawOfAHubReadsItsPagesAlone) {
+  Graph graph;
+  graph.AddRow(std::vector<int32_t>(100'000, 1));
+  graph.AddRow({});
+  Disk disk(graph, false);
+  const NeighborCache none;
+  ASSERT_TRUE(disk.NewSampler(none, {3})->Sample({}, {0}).ok());
+  EXPECT_EQ(disk.tally().rows, 3);
+  EXPECT_LT(disk.tally().bytes_read, 100'000);
+}
+
+TEST(StoredSamplerErrorsTest, ANeighborThatIsNoNodeIsDamage) {
+  for (const int32_t bad : {2, -1}) {
+    Graph graph;
+    graph.AddRow({1, bad});
+    graph.AddRow({});
+    Disk disk(graph, false);
+    const NeighborCache none;
+    const absl::Status status =
+        disk.NewSampler(none, {-1})->Sample({}, {0}).status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_NE(status.message().find("byte 68"), absl::string_view::npos)
+        << status;
+  }
+}
+
+TEST(StoredSamplerErrorsTest, AStopEndsTheBatch) {
+  const Graph graph = RandomGraph(300);
+  Disk disk(graph, false);
+  const NeighborCache none;
+  std::stop_source stop;
+  const auto sampler = disk.NewSampler(none, {5}, stop.get_token());
+  EXPECT_TRUE(sampler->Sample({}, EveryFifth(100)).ok());
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(sampler->Sample({}, EveryFifth(100)).status()));
+}
+
+}  // namespace
+}  // namespace hearth::sample

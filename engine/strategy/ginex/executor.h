@@ -1,0 +1,99 @@
+#ifndef HEARTH_ENGINE_STRATEGY_GINEX_EXECUTOR_H_
+#define HEARTH_ENGINE_STRATEGY_GINEX_EXECUTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/cache/direct_cache.h"
+#include "engine/io/read_queues.h"
+#include "engine/io/row_reader.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/plan/changeset_file.h"
+#include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/ginex/ginex_data.h"
+#include "engine/strategy/ginex/queued_reader.h"
+#include "engine/strategy/ginex/runtime_files.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+class GinexBatch;
+
+/// What the main loop of a pass works with. All of it outlives the executor.
+struct ExecutorContext {
+  const GinexData& data;
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  const Pass& pass;
+  /// All seeds of the pass.
+  absl::Span<const store::NodeId> seeds;
+  RuntimeFiles& files;
+  /// Input rows, and rows on their way into the cache.
+  BufferPool& inputs;
+  BufferPool& admitted;
+  /// Rows that the cache holds.
+  int64_t capacity = 0;
+  /// Threads that load samples, and reads in flight of the one that reads rows.
+  int loaders = 1;
+  int io_depth = 64;
+};
+
+/// Executes one superbatch (Ginex, section 3.1): fills the feature cache, then
+/// brings its batches together in the main loop. Holds the cache: made when the
+/// memory for it is free. Belongs to the thread that runs the pass.
+class Executor {
+ public:
+  /// Reads the rows that the plan (whose records begin at `offsets`) starts
+  /// with; adds what that took to `report`.
+  static absl::StatusOr<std::unique_ptr<Executor>> Make(
+      const ExecutorContext& context, const Superbatch& superbatch,
+      std::vector<uint64_t> offsets, std::stop_token stop, PassReport& report);
+
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  /// Delivers the superbatch. `report` is as Deliver leaves it, with what was
+  /// read and hit for the batches delivered; its phases hold "cache_update"
+  /// alone and its hits "cpu_cache" alone.
+  absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop,
+                   PassReport& report);
+
+ private:
+  Executor(const ExecutorContext& context, const Superbatch& superbatch,
+           cache::DirectCache rows, QueuedReader reader);
+
+  absl::Status Fill(std::stop_token stop, PassReport& report);
+  pipeline::Stage LoadStage();
+  pipeline::Stage ReadStage();
+  pipeline::Stage AssembleStage();
+  absl::Status Load(GinexBatch& batch) const;
+  absl::Status Read(GinexBatch& batch);
+  void Locate(GinexBatch& batch);
+  absl::Status ReadMisses(GinexBatch& batch);
+  void Assemble(GinexBatch& batch);
+
+  const ExecutorContext context_;
+  const Superbatch superbatch_;
+  std::unique_ptr<plan::ChangesetFileReader> plan_;
+  // Its table belongs to the reading stage, its rows to the assembling one.
+  cache::DirectCache rows_;
+  QueuedReader reader_;
+  std::stop_source abandon_;
+  // By slot: whether the row was read to fill the cache and not needed yet.
+  std::vector<bool> unused_;
+  // Of the batch being read: the nodes to read, their positions, and for each
+  // position the index in in_ids of the row that enters the cache, or -1.
+  std::vector<int64_t> misses_;
+  std::vector<int64_t> miss_positions_;
+  std::vector<int32_t> entering_;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_GINEX_EXECUTOR_H_

@@ -1,0 +1,23 @@
+#ifndef HEARTH_ENGINE_STRATEGY_GINEX_GINEX_H_
+#define HEARTH_ENGINE_STRATEGY_GINEX_GINEX_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// Ginex (Park et al., VLDB 2022): samples a superbatch ahead of its execution,
+/// so that the feature cache can be the optimal one. See README.md.
+///
+/// INVALID_ARGUMENT for a negative superbatch or a bad depth; otherwise see
+/// NewStrategy for lifetimes and errors.
+absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
+    const GinexOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_GINEX_GINEX_H_

@@ -1,0 +1,32 @@
+#ifndef HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
+#define HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
+
+#include "absl/status/statusor.h"
+#include "engine/cache/direct_cache.h"
+#include "engine/sample/neighbor_cache.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+
+namespace hearth::strategy {
+
+/// What Ginex opens of a dataset: labels and indptr in memory, indices and
+/// features as files to be read. Movable; thread-safe once opened.
+struct GinexData {
+  /// FAILED_PRECONDITION for a dataset that lacks features or labels, has
+  /// several node or edge types, or has changed since the import.
+  static absl::StatusOr<GinexData> Open(const store::Dataset& dataset);
+
+  cache::RowFormat row_format() const {
+    return {.dim = features.dim, .dtype = features.dtype};
+  }
+
+  store::Labels labels;
+  store::StoredTopology stored;
+  /// Views `stored`.
+  sample::StoredTopology topology;
+  store::StoredFeatures features;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
