@@ -18,7 +18,7 @@ class GraphSize:
     nodes: int = 2_000_000
     edges: int = 32_000_000
     dim: int = 128
-    train_share: float = 0.01  # as papers100M has it
+    train_share: float = 0.005
 
     @property
     def feature_bytes(self) -> int:

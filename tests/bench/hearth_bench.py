@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 import platform
+import signal
 import sys
 import time
 from pathlib import Path
@@ -100,6 +101,8 @@ def _choice(settings: Settings) -> Choice:
 
 def main(arguments: list[str]) -> int:
     settings = parse_settings(arguments)
+    # So that the daemon ends and its cgroup goes, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         outcome = Bench(settings, _choice(settings)).run()
     except (NoRoom, RunFailed, UnknownStrategy) as error:

@@ -7,9 +7,10 @@ import os
 import select
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
-from typing import Any, Optional
+from typing import IO, Any, Optional
 
 from memory_cgroup import MemoryCgroup
 
@@ -75,14 +76,17 @@ class HearthDaemon:
 
     def json(self, *arguments: str) -> Any:
         """What the client prints; RunFailed if it, or the daemon before it, fails."""
-        client = subprocess.Popen(
-            [HEARTH, "--server", self._address, *arguments, "--output", "json"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        # A client waits for its daemon to come back: this one will not.
-        _wait_for_any([client, self._process])
-        if self._process.poll() is not None:
-            client.kill()
-        out, err = client.communicate()
+        with tempfile.TemporaryFile("w+") as out_file, tempfile.TemporaryFile("w+") as err_file:
+            client = subprocess.Popen(
+                [HEARTH, "--server", self._address, *arguments, "--output", "json"],
+                stdout=out_file, stderr=err_file)
+            try:
+                # A client waits for its daemon to come back: this one will not.
+                _wait_for_any([client, self._process])
+            finally:
+                client.kill()  # Does nothing to one that has ended.
+                client.wait()
+            out, err = (_whole(file) for file in (out_file, err_file))
         if self._process.poll() is not None:
             raise RunFailed(f"hearthd {self._end()}")
         if client.returncode != 0:
@@ -118,6 +122,11 @@ class HearthDaemon:
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
         last = self._log_file.read_text(errors="replace").strip().splitlines()[-1:]
         return f"{how}; its log ends: {last[0]}" if last else how
+
+
+def _whole(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
 
 
 def _reason(out: str) -> Optional[str]:

@@ -68,6 +68,12 @@ def own_hierarchy() -> Hierarchy:
                           Path("/proc/self/cgroup").read_text())
 
 
+def _write(control: Path, value: str) -> None:
+    """Fails where the kernel has not made the file."""
+    with open(control, "r+", encoding="ascii") as file:
+        file.write(value)
+
+
 def _candidates(hierarchy: Hierarchy) -> Iterator[Path]:
     folder = hierarchy.own if hierarchy.own.is_dir() else hierarchy.mount
     yield folder
@@ -87,6 +93,12 @@ class MemoryCgroup:
         MemoryCgroup._made += 1
         self._name = f"hearth-bench-{os.getpid()}-{MemoryCgroup._made}"
         self._folder = self._make()
+
+    def __enter__(self) -> MemoryCgroup:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
 
     @property
     def processes_file(self) -> Path:
@@ -132,15 +144,15 @@ class MemoryCgroup:
     def _set_limit(self, folder: Path) -> None:
         if self._hierarchy.version == 1:
             if self.limit_bytes is not None:
-                (folder / "memory.limit_in_bytes").write_text(str(self.limit_bytes))
+                _write(folder / "memory.limit_in_bytes", str(self.limit_bytes))
                 swap = folder / "memory.memsw.limit_in_bytes"
                 if swap.exists():
-                    swap.write_text(str(self.limit_bytes))
+                    _write(swap, str(self.limit_bytes))
             (folder / "cgroup.procs").stat()
             return
         # Absent without the controller, which the parent hands down.
-        (folder / "memory.max").write_text(
-            "max" if self.limit_bytes is None else str(self.limit_bytes))
+        _write(folder / "memory.max",
+               "max" if self.limit_bytes is None else str(self.limit_bytes))
         swap = folder / "memory.swap.max"
         if swap.exists():
-            swap.write_text("0")
+            _write(swap, "0")

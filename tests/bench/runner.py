@@ -48,36 +48,39 @@ class Runner:
     def run(self, task: Task) -> Run:
         """A failure is told in the result, too: the other strategies go on."""
         left = page_cache.evict(self._files)
-        cgroup = MemoryCgroup(task.memory_limit_bytes) if self._use_cgroups else None
-        report: dict[str, Any] = {}
-        failure = None
-        try:
-            report = self._train(task, cgroup)
-        except RunFailed as error:
-            failure = str(error)
-        usage = Usage(peak_bytes=None, out_of_memory_kills=0)
-        if cgroup is not None:
-            usage = cgroup.usage()
-            cgroup.remove()
+        if self._use_cgroups:
+            with MemoryCgroup(task.memory_limit_bytes) as cgroup:
+                report, failure = self._try(task, cgroup)
+                usage = cgroup.usage()
+        else:
+            report, failure = self._try(task, None)
+            usage = Usage(peak_bytes=None, out_of_memory_kills=0)
         if failure and usage["out_of_memory_kills"]:
             failure = f"killed at the memory limit ({failure})"
         return Run(
             strategy=task.strategy.name, model=task.model, cache_share=task.cache_share,
             cache_bytes=task.cache_bytes, round=task.round,
-            memory_limit_bytes=task.memory_limit_bytes if cgroup else None,
+            memory_limit_bytes=task.memory_limit_bytes if self._use_cgroups else None,
             epochs=tuple(map(epoch_of, report.get("epochs", []))),
             loss_digest=report.get("loss_digest", ""),
             peak_memory_bytes=report.get("peak_memory_bytes"),
             cgroup_peak_bytes=usage["peak_bytes"], left_in_page_cache_bytes=left,
             failure=failure)
 
+    def _try(self, task: Task,
+             cgroup: Optional[MemoryCgroup]) -> tuple[dict[str, Any], Optional[str]]:
+        """The report, or an empty one and why."""
+        try:
+            return self._train(task, cgroup), None
+        except RunFailed as error:
+            return {}, str(error)
+
     def _train(self, task: Task, cgroup: Optional[MemoryCgroup]) -> dict[str, Any]:
-        depth = self._settings.io_depth
-        io_depth = ["--io-depth", str(depth)] if depth and task.strategy.cached else []
+        options = {**self._settings.job_options(), "--model": task.model}
+        if self._settings.io_depth and task.strategy.cached:
+            options["--io-depth"] = str(self._settings.io_depth)
         with HearthDaemon(self._data_dir, cgroup) as daemon:
-            job = daemon.json("train", "--dataset", self._settings.size.name,
-                              "--model", task.model, *self._settings.job_options(), *io_depth,
-                              *task.strategy.arguments(task.cache_bytes))
+            job = daemon.json("train", *task.strategy.arguments(options, task.cache_bytes))
             shown = daemon.json("job", "show", job["id"])
             daemon.call("job", "delete", job["id"])
         return shown["report"]

@@ -36,12 +36,12 @@ class Settings:
     disk_seconds: float  # of each measurement by fio
     disk_depths: tuple[int, ...]
 
-    def job_options(self) -> list[str]:
+    def job_options(self) -> dict[str, str]:
         """Of `hearth train`, the same for every strategy."""
-        options = ["--fanouts", self.fanouts, "--batch-size", str(self.batch_size),
-                   "--epochs", str(self.epochs), "--hidden", str(self.hidden), "--seed", "1",
-                   "--samplers", str(self.samplers), "--extractors", str(self.extractors)]
-        return options
+        return {"--dataset": self.size.name, "--fanouts": self.fanouts, "--seed": "1",
+                "--batch-size": str(self.batch_size), "--epochs": str(self.epochs),
+                "--hidden": str(self.hidden), "--samplers": str(self.samplers),
+                "--extractors": str(self.extractors)}
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--edges", type=_at_least_one, help="default 32000000")
     add("--dim", type=_at_least_one, help="float32 columns of the features; default 128")
     add("--scale", type=float, default=1.0, help="multiplies nodes and edges; default 1")
-    add("--train-share", type=float, help="share of training nodes; default 0.01")
+    add("--train-share", type=float, help="share of training nodes; default 0.005")
     add("--work", type=Path, default=default_work,
         help="folder of datasets and results, on the disk to be measured; default %(default)s")
     add("--json", type=Path, help="where to write the figures; default WORK/hearth_bench.json")

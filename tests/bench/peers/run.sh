@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Runs PyG and DGL on the graph of a run of tests/bench/run.sh; no part of the
+# tests. It installs them from PyPI, each in an environment of its own:
+#
+#   pyg  torch 2.11 and PyG 2.8. Its NeighborLoader needs pyg-lib, which has no
+#        wheels on PyPI, or torch-sparse, which has only its source there: that
+#        and torch-scatter are compiled (a quarter of an hour on two cores).
+#   dgl  DGL 2.1.0, the last with wheels for Linux; it wants Python up to 3.12,
+#        torch 2.2.1 and torchdata 0.7.1, and has memory-mapped features only:
+#        no feature store of its own for disks.
+#
+#   tests/bench/peers/run.sh --like HEARTH_BENCH.json [--peers pyg,dgl]
+#     [--repeats N] [--workers N] [--json FILE]
+
+source "$(dirname "${BASH_SOURCE[0]}")/../../../deploy/setup.sh"
+
+environments=$HEARTH_CACHE/peers
+python=/usr/bin/python3
+
+# environment NAME: makes one, unless it was completed before. Called in a
+# condition, where errors do not end the shell: each step hands on its own.
+environment() {
+  local name=$1
+  local bin=$environments/$name/bin
+  if [[ -f $environments/$name/complete ]]; then return; fi
+  say "installing $name in $environments/$name"
+  rm -rf "${environments:?}/$name" &&
+    mkdir -p "$environments" &&
+    "$python" -m venv "$environments/$name" &&
+    "install_$name" "$bin" &&
+    touch "$environments/$name/complete"
+}
+
+install_pyg() {
+  local bin=$1
+  "$bin/pip" install --quiet --no-cache-dir torch==2.11.0 \
+    torch_geometric==2.8.1 numpy==2.4.6 scipy==1.17.1 wheel setuptools ninja &&
+    compile_sparse "$bin" &&
+    "$bin/python" -c 'import torch_sparse, torch_geometric.loader'
+}
+
+# Against the torch that is there, without CUDA.
+compile_sparse() {
+  FORCE_ONLY_CPU=1 FORCE_CUDA=0 "$1/pip" install --quiet --no-cache-dir \
+    --no-build-isolation --no-deps torch-scatter==2.1.2 torch-sparse==0.6.18
+}
+
+install_dgl() {
+  local bin=$1
+  "$bin/pip" install --quiet --no-cache-dir dgl==2.1.0 torch==2.2.1 \
+    torchdata==0.7.1 'numpy<2' pydantic pyyaml pandas setuptools &&
+    "$bin/python" -c 'import dgl.graphbolt'
+}
+
+install_packages "${BENCH_PACKAGES[@]}" g++ python3-dev python3-venv
+peers=
+want=pyg,dgl
+for ((i = 1; i <= $#; i++)); do
+  case ${!i} in
+    --peers=*) want=${!i#*=} ;;
+    --peers)
+      next=$((i + 1))
+      want=${!next:-}
+      ;;
+  esac
+done
+for name in ${want//,/ }; do
+  declare -F "install_$name" >/dev/null || die "no peer $name; there are pyg, dgl"
+  if environment "$name"; then
+    peers+=${peers:+,}$name
+  else
+    printf 'left out: %s could not be installed\n' "$name"
+  fi
+done
+[[ -n $peers ]] || die "none of $want could be installed"
+exec "$python" "$HEARTH_ROOT/tests/bench/peers/peers_bench.py" \
+  --environments "$environments" "$@" --peers "$peers"
