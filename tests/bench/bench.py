@@ -12,8 +12,9 @@ from disk import BlockDevice, block_device_of
 from figures import Run
 from fio import Fio, FioError, Point, Profile, random_block
 from hearth_daemon import HearthDaemon
+from memory_cgroup import why_no_cgroup
 from memory_limit import automatic_limit, features_fit
-from runner import Runner, Task, why_no_cgroup
+from runner import Runner, Task
 from settings import Settings
 from sizes import format_bytes
 from strategies import ALL, MEMORY, Choice, Strategy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from sizes import MIB, format_bytes
 
@@ -45,7 +45,7 @@ class GraphSize:
 class Hearth(Protocol):
     """A client of a running daemon."""
 
-    def json(self, *arguments: str) -> dict: ...
+    def json(self, *arguments: str) -> Any: ...
 
 
 class NoRoom(Exception):

@@ -30,8 +30,8 @@ FORMAT = "hearth-bench-1"
 
 
 def _machine() -> dict[str, Any]:
-    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().split("\n")
-              if line.startswith("model name")]
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {"kernel": platform.release(), "processor": models[0] if models else None,
             "processors": len(os.sched_getaffinity(0)), "memory_bytes": machine_bytes(),
             "load_average": os.getloadavg()[0]}

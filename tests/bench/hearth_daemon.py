@@ -21,8 +21,6 @@ HEARTH = os.environ.get("HEARTH", str(_ROOT / "bazel-bin/client/hearth"))
 _START_SECONDS = 120.0
 _STOP_SECONDS = 120.0
 _POLL_SECONDS = 0.02
-# The shell becomes the daemon, so that all of its memory is the cgroup's.
-_ENTER_CGROUP = 'echo $$ > "$0" && exec "$@"'
 
 
 class RunFailed(Exception):
@@ -36,7 +34,7 @@ def help_of_train() -> str:
     return done.stdout
 
 
-def _wait_for_any(processes: list[subprocess.Popen]) -> None:
+def _wait_for_any(processes: list[subprocess.Popen[bytes]]) -> None:
     """Until one of them has ended."""
     poll = select.poll()
     descriptors = [os.pidfd_open(process.pid) for process in processes]
@@ -59,7 +57,7 @@ class HearthDaemon:
         command = [HEARTHD, "--data-dir", str(data_dir), "--listen", "127.0.0.1:0",
                    "--metrics-listen", "", "--address-file", str(self._address_file)]
         if cgroup is not None:
-            command = ["/bin/sh", "-c", _ENTER_CGROUP, str(cgroup.processes_file), *command]
+            command = cgroup.command(command)
         with open(self._log_file, "wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         try:
@@ -111,7 +109,7 @@ class HearthDaemon:
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             if self._address_file.exists():
-                return json.loads(self._address_file.read_text())["grpc"]
+                return str(json.loads(self._address_file.read_text())["grpc"])
             if self._process.poll() is not None:
                 raise RunFailed(f"hearthd {self._end()} instead of starting")
             time.sleep(_POLL_SECONDS)
@@ -132,6 +130,6 @@ def _whole(file: IO[str]) -> str:
 def _reason(out: str) -> Optional[str]:
     """The error of the job that a client printed."""
     try:
-        return json.loads(out)["error"]["message"]
+        return str(json.loads(out)["error"]["message"])
     except (ValueError, KeyError, TypeError):
         return None

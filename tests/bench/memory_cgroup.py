@@ -13,9 +13,11 @@ import os
 import re
 import time
 from pathlib import Path
-from typing import Iterator, Optional, TypedDict
+from typing import Iterator, Optional, Sequence, TypedDict
 
 _REMOVE_SECONDS = 10.0
+# The shell enters, then becomes the command.
+_ENTER = 'echo $$ > "$0" && exec "$@"'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,9 +102,9 @@ class MemoryCgroup:
     def __exit__(self, *_: object) -> None:
         self.remove()
 
-    @property
-    def processes_file(self) -> Path:
-        return self._folder / "cgroup.procs"
+    def command(self, command: Sequence[str]) -> list[str]:
+        """The same command, started in this cgroup: all its memory is counted."""
+        return ["/bin/sh", "-c", _ENTER, str(self._folder / "cgroup.procs"), *command]
 
     def usage(self) -> Usage:
         first = self._hierarchy.version == 1
@@ -156,3 +158,12 @@ class MemoryCgroup:
         swap = folder / "memory.swap.max"
         if swap.exists():
             _write(swap, "0")
+
+
+def why_no_cgroup() -> Optional[str]:
+    """None where this process can limit the memory of another."""
+    try:
+        MemoryCgroup(None).remove()
+        return None
+    except (NoCgroup, OSError) as error:
+        return str(error)

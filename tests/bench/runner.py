@@ -10,7 +10,7 @@ import dataset
 import page_cache
 from figures import Run, epoch_of
 from hearth_daemon import HearthDaemon, RunFailed
-from memory_cgroup import MemoryCgroup, NoCgroup, Usage
+from memory_cgroup import MemoryCgroup, Usage
 from settings import Settings
 from strategies import Strategy
 
@@ -25,15 +25,6 @@ class Task:
     cache_bytes: int
     round: int
     memory_limit_bytes: Optional[int]  # None = none
-
-
-def why_no_cgroup() -> Optional[str]:
-    """None where this process can limit the memory of another."""
-    try:
-        MemoryCgroup(None).remove()
-        return None
-    except (NoCgroup, OSError) as error:
-        return str(error)
 
 
 class Runner:
@@ -83,4 +74,5 @@ class Runner:
             job = daemon.json("train", *task.strategy.arguments(options, task.cache_bytes))
             shown = daemon.json("job", "show", job["id"])
             daemon.call("job", "delete", job["id"])
-        return shown["report"]
+        report: dict[str, Any] = shown["report"]
+        return report

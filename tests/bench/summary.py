@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from typing import Callable, Iterable, Optional, Sequence
+from typing import Callable, Iterable, Optional, Sequence, TypeVar
 
-from figures import Run
+from figures import Epoch, Run
 from strategies import GINEX, MEMORY, is_mmap
 
 Number = Optional[float]
+Value = TypeVar("Value")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,12 +117,12 @@ class Round:
         }
 
 
-def _row_bytes_of(rows: Optional[int], epoch) -> Number:
+def _row_bytes_of(rows: Optional[int], epoch: Epoch) -> Number:
     row_bytes = ratio(epoch.bytes_needed, epoch.rows_needed)
     return None if rows is None or row_bytes is None else rows * row_bytes
 
 
-def _distinct(values: Iterable) -> list:
+def _distinct(values: Iterable[Value]) -> list[Value]:
     return list(dict.fromkeys(values))
 
 

@@ -21,7 +21,7 @@ def _percent(value: float) -> str:
 
 
 # Heading, field of Summary, how it is written.
-COLUMNS: tuple[tuple[str, str, Callable], ...] = (
+COLUMNS: tuple[tuple[str, str, Callable[..., str]], ...] = (
     ("strategy", "strategy", str),
     ("s/epoch", "epoch_seconds", _number(2)),
     ("first", "first_epoch_seconds", _number(2)),
@@ -40,7 +40,7 @@ COLUMNS: tuple[tuple[str, str, Callable], ...] = (
 )
 
 
-def _cell(summary: Summary, field: str, write: Callable) -> str:
+def _cell(summary: Summary, field: str, write: Callable[..., str]) -> str:
     value = getattr(summary, field)
     return "-" if value is None else write(value)
 

@@ -70,8 +70,7 @@ def cgroup():
 
 
 def in_cgroup(cgroup, program):
-    return subprocess.run(["/bin/sh", "-c", 'echo $$ > "$0" && exec "$@"',
-                           str(cgroup.processes_file), sys.executable, "-c", program],
+    return subprocess.run(cgroup.command([sys.executable, "-c", program]),
                           check=False).returncode
 
 

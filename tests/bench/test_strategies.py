@@ -25,8 +25,8 @@ def names(choice):
 
 def test_flags_with_descriptions_over_several_lines():
     flags = options_of(NEW)
-    assert set(flags) == {"--help", "--dataset", "--extractors", "--strategy", "--reorder", "--mmap-advice",
-                          "--file"}
+    assert set(flags) == {"--help", "--dataset", "--extractors", "--strategy", "--reorder",
+                          "--mmap-advice", "--file"}
     assert flags["--strategy"].endswith("mmap, gnndrive, ginex")
 
 

@@ -26,14 +26,13 @@ import page_cache  # noqa: E402
 from dataset import GraphSize  # noqa: E402
 from figures import Run, epoch_of  # noqa: E402
 from fio import Fio, FioError, random_block  # noqa: E402
-from memory_cgroup import MemoryCgroup, NoCgroup  # noqa: E402
+from memory_cgroup import MemoryCgroup, why_no_cgroup  # noqa: E402
 from sizes import format_bytes  # noqa: E402
 from summary import DiskRate, Summary, summarize  # noqa: E402
 from table import render  # noqa: E402
 
 FORMAT = "hearth-bench-peers-1"
 _HERE = Path(__file__).resolve().parent
-_ENTER_CGROUP = 'echo $$ > "$0" && exec "$@"'
 _DOUBLINGS = 4
 _MESSAGE_BYTES = 400
 
@@ -112,8 +111,7 @@ class Peers:
                 code, message = _execute(command)
                 return _finished(run, report, code, message)
             with MemoryCgroup(limit) as cgroup:
-                code, message = _execute(["/bin/sh", "-c", _ENTER_CGROUP,
-                                          str(cgroup.processes_file), *command])
+                code, message = _execute(cgroup.command(command))
                 usage = cgroup.usage()
             if code and usage["out_of_memory_kills"]:
                 message = f"killed at the memory limit of {format_bytes(limit)}"
@@ -162,20 +160,12 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _why_no_cgroup() -> Optional[str]:
-    try:
-        MemoryCgroup(None).remove()
-        return None
-    except (NoCgroup, OSError) as error:
-        return str(error)
-
-
 def main(arguments: list[str]) -> int:
     options = _arguments(arguments)
     document = json.loads(options.like.read_text())
     peers = Peers(document, options.environments, options.workers)
     settings = list(peers.settings())
-    reason = _why_no_cgroup()
+    reason = why_no_cgroup()
     if reason:
         print(f"note: memory is not limited: {reason}", file=sys.stderr)
         settings = [dataclasses.replace(setting, limit_bytes=None) for setting in settings]

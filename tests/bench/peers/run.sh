@@ -52,11 +52,13 @@ install_dgl() {
     "$bin/python" -c 'import dgl.graphbolt'
 }
 
-install_packages "${BENCH_PACKAGES[@]}" g++ python3-dev python3-venv
 peers=
 want=pyg,dgl
 for ((i = 1; i <= $#; i++)); do
   case ${!i} in
+    -h | --help)
+      exec "$python" "$HEARTH_ROOT/tests/bench/peers/peers_bench.py" --help
+      ;;
     --peers=*) want=${!i#*=} ;;
     --peers)
       next=$((i + 1))
@@ -64,6 +66,7 @@ for ((i = 1; i <= $#; i++)); do
       ;;
   esac
 done
+install_packages "${BENCH_PACKAGES[@]}" g++ python3-dev python3-venv
 for name in ${want//,/ }; do
   declare -F "install_$name" >/dev/null || die "no peer $name; there are pyg, dgl"
   if environment "$name"; then
