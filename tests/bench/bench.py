@@ -10,7 +10,8 @@ from typing import Iterator, Optional
 import dataset
 from disk import BlockDevice, block_device_of
 from figures import Run
-from fio import Fio, FioError, Point, Profile, random_block
+from fio import (PAGE_BYTES, SECTOR_BYTES, DiskRates, Fio, FioError, Profile,
+                 random_block)
 from hearth_daemon import HearthDaemon
 from memory_cgroup import why_no_cgroup
 from memory_limit import automatic_limit, features_fit
@@ -18,9 +19,8 @@ from runner import Runner, Task
 from settings import Settings
 from sizes import format_bytes
 from strategies import ALL, MEMORY, Choice, Strategy
-from summary import DiskRate
 
-_SMALL_BLOCKS = (512, 4096)
+_SMALL_BLOCKS = (SECTOR_BYTES, PAGE_BYTES)
 
 
 def say(text: str) -> None:
@@ -33,7 +33,7 @@ class Outcome:
 
     device: Optional[BlockDevice] = None
     profile: Optional[Profile] = None
-    disk: dict[int, DiskRate] = dataclasses.field(default_factory=dict)
+    disk: dict[int, DiskRates] = dataclasses.field(default_factory=dict)
     runs: list[Run] = dataclasses.field(default_factory=list)
     left_out: dict[str, str] = dataclasses.field(default_factory=dict)
     notes: list[str] = dataclasses.field(default_factory=list)
@@ -98,20 +98,21 @@ class Bench:
         except FioError as error:
             self._note(f"no disk figures: {error}")
 
-    def _row_point(self) -> Optional[Point]:
-        profile = self._outcome.profile
-        return profile.best_random(random_block(self._size.row_bytes)) if profile else None
-
     def _measure_disk_again(self, number: int) -> None:
         """The disk may be shared: what it can do is measured in every round."""
-        point = self._row_point()
-        if point is None:
+        profile = self._outcome.profile
+        if profile is None:
             return
-        again = Fio(dataset.feature_file(self._folder), self._settings.disk_seconds).again(point)
-        self._outcome.disk[number] = DiskRate(again.block_bytes, again.reads_per_second,
-                                              again.bytes_per_second)
-        say(f"round {number}: fio reads {again.reads_per_second:,.0f} blocks of "
-            f"{again.block_bytes} B a second")
+        try:
+            fio = Fio(dataset.feature_file(self._folder), self._settings.disk_seconds)
+            rates = fio.rates(profile, self._size.row_bytes)
+        except FioError as error:
+            self._note(f"no disk figures of round {number}: {error}")
+            return
+        self._outcome.disk[number] = rates
+        for rate in (rates.row, rates.page):
+            say(f"round {number}: fio reads {rate.reads_per_second:,.0f} blocks of "
+                f"{rate.block_bytes} B a second")
 
     def _make_runner(self) -> Runner:
         reason = why_no_cgroup() if self._settings.limit_memory else "--memory-limit none"

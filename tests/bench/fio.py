@@ -16,6 +16,7 @@ from typing import Iterable, Optional
 from sizes import MIB
 
 SECTOR_BYTES = 512
+PAGE_BYTES = 4096
 _SEQUENTIAL_DEPTH = 16
 _ENGINES = ("io_uring", "libaio")
 
@@ -52,6 +53,21 @@ class Profile:
     @property
     def sequential(self) -> Optional[Point]:
         return next((point for point in self.points if point.pattern == "read"), None)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiskRate:
+    """Random reads of one block size in one round."""
+
+    block_bytes: int
+    reads_per_second: float
+    bytes_per_second: float
+
+
+@dataclasses.dataclass(frozen=True)
+class DiskRates:
+    row: DiskRate  # a block that holds a row
+    page: DiskRate  # what a page fault reads
 
 
 def random_block(row_bytes: int) -> int:
@@ -102,8 +118,17 @@ class Fio:
             points += [*of_size, self.random(block_bytes, best.depth, threads=2)]
         return Profile((*points, self.sequential()))
 
-    def again(self, point: Point) -> Point:
-        return self._measure(point.pattern, point.block_bytes, point.depth, point.threads)
+    def rates(self, profile: Profile, row_bytes: int) -> DiskRates:
+        """Measured again, where `profile` says that random reads are fastest."""
+        return DiskRates(*(self._again(profile, block)
+                           for block in (random_block(row_bytes), PAGE_BYTES)))
+
+    def _again(self, profile: Profile, block_bytes: int) -> DiskRate:
+        best = profile.best_random(block_bytes)
+        if best is None:
+            raise FioError(f"no reads of {block_bytes} B were measured")
+        point = self.random(block_bytes, best.depth, best.threads)
+        return DiskRate(block_bytes, point.reads_per_second, point.bytes_per_second)
 
     def _measure(self, pattern: str, block_bytes: int, depth: int, threads: int) -> Point:
         engines = (self._engine,) if self._engine else _ENGINES

@@ -125,5 +125,5 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         batch_size=options.batch_size, fanouts=options.fanouts, hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
         memory_limit=limit, limit_memory=options.memory_limit != "none",
-        disk_seconds=options.disk_seconds or (0.5 if quick else 4.0),
+        disk_seconds=options.disk_seconds or (0.2 if quick else 4.0),
         disk_depths=(64,) if quick else (32, 64, 128, 256))

@@ -7,19 +7,11 @@ import statistics
 from typing import Callable, Iterable, Optional, Sequence, TypeVar
 
 from figures import Epoch, Run
+from fio import DiskRate, DiskRates
 from strategies import GINEX, MEMORY, is_mmap
 
 Number = Optional[float]
 Value = TypeVar("Value")
-
-
-@dataclasses.dataclass(frozen=True)
-class DiskRate:
-    """fio's best random reads of one block size, measured in the same round."""
-
-    block_bytes: int
-    reads_per_second: float
-    bytes_per_second: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +34,8 @@ class Summary:
     # Seconds of fio for a read per needed row, by the epoch's seconds: above 1
     # a cache or merged reads beat reading each row.
     disk_limit_ratio: Number = None
-    # Bytes read a second, by fio's with reads of a row.
+    # Bytes read a second, by fio's with reads of a row, or of a page where the
+    # kernel decides what is read.
     disk_bytes_ratio: Number = None
     # Bytes read, by those of an optimal cache's misses.
     optimal_ratio: Number = None
@@ -71,7 +64,7 @@ def _seconds(run: Run) -> Number:
 class Round:
     """The runs of one round with one model and cache, and what they are compared with."""
 
-    def __init__(self, runs: Iterable[Run], disk: Optional[DiskRate]) -> None:
+    def __init__(self, runs: Iterable[Run], disk: Optional[DiskRates]) -> None:
         self._runs = {run.strategy: run for run in runs if run.failure is None}
         self._disk = disk
 
@@ -96,25 +89,32 @@ class Round:
         seconds = _seconds(run)
         bytes_read = run.median(lambda epoch: epoch.bytes_read)
         rows = run.median(lambda epoch: epoch.rows_needed)
-        disk_rows = self._disk.reads_per_second if self._disk else None
-        disk_bytes = self._disk.bytes_per_second if self._disk else None
-        reads = name != MEMORY
+        read_ops = run.median(lambda epoch: epoch.read_ops)
+        disk = self._disk if name != MEMORY else None
+        row_rate = disk.row.reads_per_second if disk else None
+        byte_rate = _read_alike(disk, read_ops).bytes_per_second if disk else None
+        optimal = self.optimal_bytes() if name != MEMORY else None
         return {
             "epoch_seconds": seconds,
             "first_epoch_seconds": run.epochs[0].seconds if run.epochs else None,
             "rows_per_second": ratio(rows, seconds),
             "bytes_needed": run.median(lambda epoch: epoch.bytes_needed),
             "bytes_read": bytes_read,
-            "read_ops": run.median(lambda epoch: epoch.read_ops),
-            "disk_limit_ratio": ratio(ratio(rows, disk_rows), seconds) if reads else None,
-            "disk_bytes_ratio": ratio(ratio(bytes_read, seconds), disk_bytes) if reads else None,
-            "optimal_ratio": ratio(bytes_read, self.optimal_bytes()) if reads else None,
+            "read_ops": read_ops,
+            "disk_limit_ratio": ratio(ratio(rows, row_rate), seconds),
+            "disk_bytes_ratio": ratio(ratio(bytes_read, seconds), byte_rate),
+            "optimal_ratio": ratio(bytes_read, optimal),
             "trainer_idle": run.median(lambda epoch: epoch.trainer_idle),
             "peak_memory_bytes": run.peak_memory_bytes,
             "cgroup_peak_bytes": run.cgroup_peak_bytes,
             "speed_to_mmap": ratio(self.mmap_seconds(), seconds),
             "tax_to_memory": ratio(seconds, self.memory_seconds()),
         }
+
+
+def _read_alike(disk: DiskRates, read_ops: Number) -> DiskRate:
+    """Operations that are not known are page faults."""
+    return disk.page if read_ops is None else disk.row
 
 
 def _row_bytes_of(rows: Optional[int], epoch: Epoch) -> Number:
@@ -136,7 +136,7 @@ def _summarize_strategy(runs: Sequence[Run], rounds: Sequence[Round]) -> Summary
                    tuple(_distinct(run.failure for run in runs if run.failure)), **medians)
 
 
-def summarize(runs: Sequence[Run], disk: dict[int, DiskRate]) -> list[Summary]:
+def summarize(runs: Sequence[Run], disk: dict[int, DiskRates]) -> list[Summary]:
     """One entry per cache, model and strategy, in the order in which they first ran."""
     summaries = []
     for cache, model in _distinct((run.cache_share, run.model) for run in runs):

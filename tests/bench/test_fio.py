@@ -83,6 +83,16 @@ def test_a_profile_tries_every_depth_then_two_threads():
     assert profile.best_random(512).depth == 128
 
 
+def test_a_round_measures_again_at_the_best_depth():
+    profile = Profile((point(512, 32, 10), point(512, 64, 30), point(4096, 128, 20)))
+    recorded = Recorded()
+    rates = recorded.rates(profile, row_bytes=400)
+    assert [asked[2:] for asked in recorded.asked] == [(512, 64, 1), (4096, 128, 1)]
+    assert (rates.row.reads_per_second, rates.page.reads_per_second) == (64, 128)
+    with pytest.raises(FioError, match="no reads of 1024 B"):
+        recorded.rates(profile, row_bytes=600)
+
+
 def test_another_engine_is_tried_once():
     recorded = Recorded(without=("io_uring",))
     assert recorded.random(512, 32).engine == "libaio"

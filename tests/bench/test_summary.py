@@ -7,7 +7,8 @@ import dataclasses
 import pytest
 
 from figures import Epoch, Run, epoch_of, trainer_idle
-from summary import DiskRate, disagreements, median, ratio, summarize
+from fio import DiskRate, DiskRates
+from summary import disagreements, median, ratio, summarize
 
 ROW = 512
 
@@ -20,6 +21,12 @@ def epoch(seconds, rows=1000, rows_read=None, idle=0.5):
 def run(name, *epochs, number=1, **changed):
     made = Run(name, "sage", 0.1, 100, number, 1 << 20, tuple(epochs), "d", 7000, 9000)
     return dataclasses.replace(made, **changed)
+
+
+def rates(reads):
+    """Of a disk that does half as many reads of pages as of rows."""
+    return DiskRates(DiskRate(ROW, reads, reads * ROW),
+                     DiskRate(4096, reads / 2, reads / 2 * 4096))
 
 
 def by_name(runs, disk=None):
@@ -80,12 +87,19 @@ def test_ratios_are_of_one_round_before_the_median():
 
 
 def test_the_disk_of_the_same_round_is_the_measure():
-    disk = {1: DiskRate(512, 100.0, 51200.0), 2: DiskRate(512, 200.0, 102400.0)}
+    disk = {1: rates(100), 2: rates(200)}
     runs = [run("gnndrive", epoch(20, rows_read=500), number=1),
             run("gnndrive", epoch(10, rows_read=500), number=2)]
     summary = by_name(runs, disk)["gnndrive"]
     assert summary.disk_limit_ratio == 0.5  # 1000 rows take fio 10 s, then 5 s
     assert summary.disk_bytes_ratio == pytest.approx(500 * ROW / 20 / 51200)
+
+
+def test_page_faults_are_held_against_reads_of_pages():
+    faults = dataclasses.replace(epoch(20), bytes_read=500 * 4096)
+    summary = by_name([run("mmap", faults)], {1: rates(100)})["mmap"]
+    assert summary.disk_limit_ratio == 0.5
+    assert summary.disk_bytes_ratio == pytest.approx(500 / 20 / 50)
 
 
 def test_an_optimal_cache_is_that_of_ginex():
@@ -97,7 +111,7 @@ def test_an_optimal_cache_is_that_of_ginex():
 
 
 def test_memory_is_the_measure_of_the_tax_and_reads_nothing():
-    disk = {1: DiskRate(512, 100.0, 51200.0)}
+    disk = {1: rates(100)}
     found = by_name([run("memory", epoch(2, rows_read=0)), run("mmap", epoch(5))], disk)
     assert found["mmap"].tax_to_memory == 2.5
     assert found["memory"].disk_limit_ratio is None

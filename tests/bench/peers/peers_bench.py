@@ -25,10 +25,10 @@ import dataset  # noqa: E402
 import page_cache  # noqa: E402
 from dataset import GraphSize  # noqa: E402
 from figures import Run, epoch_of  # noqa: E402
-from fio import Fio, FioError, random_block  # noqa: E402
+from fio import PAGE_BYTES, DiskRates, Fio, FioError, random_block  # noqa: E402
 from memory_cgroup import MemoryCgroup, why_no_cgroup  # noqa: E402
 from sizes import format_bytes  # noqa: E402
-from summary import DiskRate, Summary, summarize  # noqa: E402
+from summary import Summary, summarize  # noqa: E402
 from table import render  # noqa: E402
 
 FORMAT = "hearth-bench-peers-1"
@@ -68,16 +68,15 @@ class Peers:
         self._size = GraphSize(**self._settings["size"])
         self.folder = dataset.folder_of(Path(self._settings["work"]) / "data", self._size)
 
-    def disk_rate(self) -> Optional[DiskRate]:
+    def disk_rates(self) -> Optional[DiskRates]:
         try:
             fio = Fio(dataset.feature_file(self.folder), self._settings["disk_seconds"])
-            points = [fio.random(random_block(self._size.row_bytes), depth)
-                      for depth in self._settings["disk_depths"]]
+            blocks = (random_block(self._size.row_bytes), PAGE_BYTES)
+            return fio.rates(fio.profile(blocks, self._settings["disk_depths"]),
+                             self._size.row_bytes)
         except FioError as error:
             print(f"no disk figures: {error}", file=sys.stderr)
             return None
-        best = max(points, key=lambda point: point.reads_per_second)
-        return DiskRate(best.block_bytes, best.reads_per_second, best.bytes_per_second)
 
     def settings(self) -> Iterator[Setting]:
         """Memory limits differ between models and caches: one each."""
@@ -171,12 +170,12 @@ def main(arguments: list[str]) -> int:
         settings = [dataclasses.replace(setting, limit_bytes=None) for setting in settings]
     chosen = [Peer(name, advice) for name in options.peers.split(",") if name
               for advice in ("normal", "random")]
-    disk: dict[int, DiskRate] = {}
+    disk: dict[int, DiskRates] = {}
     runs: list[Run] = []
     for number in range(1, options.repeats + 1):
-        rate = peers.disk_rate()
-        if rate is not None:
-            disk[number] = rate
+        rates = peers.disk_rates()
+        if rates is not None:
+            disk[number] = rates
         for setting in settings:
             for peer in chosen:
                 run = peers.run(peer, setting, number)
