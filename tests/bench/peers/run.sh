@@ -3,8 +3,9 @@
 # tests. It installs them from PyPI, each in an environment of its own:
 #
 #   pyg  torch 2.11 and PyG 2.8. Its NeighborLoader needs pyg-lib, which has no
-#        wheels on PyPI, or torch-sparse, which has only its source there: that
-#        and torch-scatter are compiled (a quarter of an hour on two cores).
+#        wheels on PyPI, or torch-sparse, which has only its source there (an
+#        hour's compilation on a small machine). So PyG's NodeLoader, of which
+#        NeighborLoader is a kind, runs with the same sampling in numpy.
 #   dgl  DGL 2.1.0, the last with wheels for Linux; it wants Python up to 3.12,
 #        torch 2.2.1 and torchdata 0.7.1, and has memory-mapped features only:
 #        no feature store of its own for disks.
@@ -34,15 +35,8 @@ environment() {
 install_pyg() {
   local bin=$1
   "$bin/pip" install --quiet --no-cache-dir torch==2.11.0 \
-    torch_geometric==2.8.1 numpy==2.4.6 scipy==1.17.1 wheel setuptools ninja &&
-    compile_sparse "$bin" &&
-    "$bin/python" -c 'import torch_sparse, torch_geometric.loader'
-}
-
-# Against the torch that is there, without CUDA.
-compile_sparse() {
-  FORCE_ONLY_CPU=1 FORCE_CUDA=0 "$1/pip" install --quiet --no-cache-dir \
-    --no-build-isolation --no-deps torch-scatter==2.1.2 torch-sparse==0.6.18
+    torch_geometric==2.8.1 numpy==2.4.6 scipy==1.17.1 &&
+    "$bin/python" -c 'import torch_geometric.loader'
 }
 
 install_dgl() {
@@ -66,7 +60,7 @@ for ((i = 1; i <= $#; i++)); do
       ;;
   esac
 done
-install_packages "${BENCH_PACKAGES[@]}" g++ python3-dev python3-venv
+install_packages "${BENCH_PACKAGES[@]}" python3-venv
 for name in ${want//,/ }; do
   declare -F "install_$name" >/dev/null || die "no peer $name; there are pyg, dgl"
   if environment "$name"; then
