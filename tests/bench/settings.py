@@ -85,7 +85,7 @@ def _parser() -> argparse.ArgumentParser:
         help="default: all that the binary knows")
     add("--repeats", type=_at_least_one, help="rounds; default 3")
     add("--epochs", type=_at_least_one, default=2, help="of each run; default %(default)s")
-    add("--batch-size", type=_at_least_one, default=128, help="default %(default)s")
+    add("--batch-size", type=_at_least_one, help="default 128")
     add("--fanouts", default="10,10", help="default %(default)s")
     add("--hidden", type=_at_least_one, default=128, help="default %(default)s")
     add("--samplers", type=_at_least_one, default=1, help="threads; default %(default)s")
@@ -122,7 +122,7 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         json_path=(options.json or work / "hearth_bench.json").resolve(),
         caches=options.cache, models=options.models, strategies=options.strategies,
         repeats=options.repeats or (1 if quick else 3), epochs=options.epochs,
-        batch_size=options.batch_size, fanouts=options.fanouts, hidden=options.hidden,
+        batch_size=options.batch_size or (16 if quick else 128), fanouts=options.fanouts, hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
         memory_limit=limit, limit_memory=options.memory_limit != "none",
         disk_seconds=options.disk_seconds or (0.2 if quick else 4.0),

@@ -48,7 +48,7 @@ def test_defaults(tmp_path):
         2_000_000, 32_000_000, 128)
     assert settings.caches == (0.1,)
     assert settings.models == ("none", "sage")
-    assert settings.repeats == 3
+    assert (settings.repeats, settings.batch_size) == (3, 128)
     assert settings.json_path == tmp_path / "hearth_bench.json"
     assert settings.limit_memory and settings.memory_limit is None
 
