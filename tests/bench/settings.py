@@ -62,6 +62,18 @@ def _at_least_one(text: str) -> int:
     return int(text)
 
 
+def _above_zero(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise ValueError(f"{text} is not above 0")
+    return float(text)
+
+
+def _share(text: str) -> float:
+    if _above_zero(text) > 1:
+        raise ValueError(f"{text} is above 1")
+    return float(text)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tests/bench/run.sh", description="Measures every strategy against the disk, an "
@@ -72,8 +84,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--nodes", type=_at_least_one, help="default 2000000")
     add("--edges", type=_at_least_one, help="default 32000000")
     add("--dim", type=_at_least_one, help="float32 columns of the features; default 128")
-    add("--scale", type=float, default=1.0, help="multiplies nodes and edges; default 1")
-    add("--train-share", type=float, help="share of training nodes; default 0.005")
+    add("--scale", type=_above_zero, default=1.0, help="multiplies nodes and edges; default 1")
+    add("--train-share", type=_share, help="share of training nodes; default 0.005")
     add("--work", type=Path, default=default_work,
         help="folder of datasets and results, on the disk to be measured; default %(default)s")
     add("--json", type=Path, help="where to write the figures; default WORK/hearth_bench.json")
@@ -94,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory-limit", default="auto", metavar="SIZE",
         help="of each daemon's cgroup: a size, none, or auto (default): what `memory` needs "
         "without its features, a quarter more, and the cache")
-    add("--disk-seconds", type=float, help="of each measurement by fio; default 4")
+    add("--disk-seconds", type=_above_zero, help="of each measurement by fio; default 4")
     return parser
 
 
@@ -122,7 +134,8 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         json_path=(options.json or work / "hearth_bench.json").resolve(),
         caches=options.cache, models=options.models, strategies=options.strategies,
         repeats=options.repeats or (1 if quick else 3), epochs=options.epochs,
-        batch_size=options.batch_size or (16 if quick else 128), fanouts=options.fanouts, hidden=options.hidden,
+        batch_size=options.batch_size or (16 if quick else 128), fanouts=options.fanouts,
+        hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
         memory_limit=limit, limit_memory=options.memory_limit != "none",
         disk_seconds=options.disk_seconds or (0.2 if quick else 4.0),

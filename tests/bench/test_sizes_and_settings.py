@@ -74,7 +74,8 @@ def test_memory_limits(given, limited, limit):
 
 @pytest.mark.parametrize("wrong", [["--memory-limit", "much"], ["--cache", "10"],
                                    ["--models", "none,gin"], ["--models", ""],
-                                   ["--repeats", "0"], ["--unknown"]])
+                                   ["--repeats", "0"], ["--scale", "0"],
+                                   ["--scale", "nan"], ["--train-share", "1.5"], ["--unknown"]])
 def test_a_wrong_command_line_ends_with_usage(wrong, capsys):
     with pytest.raises(SystemExit) as ended:
         parse_settings(wrong)
