@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import memory_cgroup
 import page_cache
 from disk import block_device_of
 from memory_cgroup import Hierarchy, MemoryCgroup, NoCgroup, find_hierarchy
@@ -57,6 +58,39 @@ def test_a_place_where_no_cgroup_can_be_made_says_why(tmp_path):
     with pytest.raises(NoCgroup, match="memory.limit_in_bytes"):
         MemoryCgroup(1 << 20, Hierarchy(1, tmp_path, own))
     assert list(own.iterdir()) == []
+
+
+@pytest.fixture
+def version_2(tmp_path, monkeypatch):
+    """A tree in which only children of its root get a memory controller."""
+    own = tmp_path / "session"
+    own.mkdir()
+    controls = {"memory.max": "max", "memory.swap.max": "max", "memory.peak": "777\n",
+                "memory.events": "low 0\noom 3\noom_kill 2\n", "cgroup.procs": ""}
+
+    def make(path):
+        os.mkdir(path)
+        for name, value in controls.items() if path.parent == tmp_path else ():
+            (path / name).write_text(value)
+
+    monkeypatch.setattr(memory_cgroup.Path, "mkdir", make)
+    return Hierarchy(2, tmp_path, own)
+
+
+def test_version_2_is_limited_below_the_nearest_ancestor_that_can(version_2):
+    made = MemoryCgroup(1 << 20, version_2)
+    (folder,) = [path for path in version_2.mount.iterdir() if path != version_2.own]
+    assert list(version_2.own.iterdir()) == []
+    assert (folder / "memory.max").read_text() == str(1 << 20)
+    assert (folder / "memory.swap.max").read_text().startswith("0")
+    assert made.usage() == {"peak_bytes": 777, "out_of_memory_kills": 2}
+    assert str(folder / "cgroup.procs") in made.command(["true"])
+
+
+def test_version_2_without_a_limit(version_2):
+    MemoryCgroup(None, version_2)
+    (folder,) = [path for path in version_2.mount.iterdir() if path != version_2.own]
+    assert (folder / "memory.max").read_text() == "max"
 
 
 @pytest.fixture
