@@ -118,6 +118,8 @@ class Bench:
         reason = why_no_cgroup() if self._settings.limit_memory else "--memory-limit none"
         if reason:
             self._note(f"memory is not limited: {reason}")
+        # Brings the daemon's binary into the page cache, at no run's charge.
+        HearthDaemon(self._data_dir).close()
         runner = Runner(self._settings, self._data_dir, use_cgroups=reason is None)
         for model in self._settings.models if reason is None else ():
             self._limit_memory(runner, model)
@@ -135,7 +137,6 @@ class Bench:
                 f"{format_bytes(limit)}")
 
     def _peak_of_memory(self, runner: Runner, model: str) -> int:
-        """Also brings the daemon's binary into the page cache, at nobody's charge."""
         if not features_fit(self._size.feature_bytes):
             raise SystemExit("the features do not fit in this machine's memory, so `memory` "
                              "cannot tell what a job needs: say --memory-limit SIZE")
