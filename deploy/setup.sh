@@ -22,6 +22,7 @@ TEST_PACKAGES=(
   clang-14 clang-format-14 curl fio git lld libbenchmark-dev libclang-rt-14-dev
   libgmock-dev libgtest-dev prometheus python3-venv
 )
+BENCH_PACKAGES=(fio python3)
 
 say() { printf '\n==> %s\n' "$*"; }
 

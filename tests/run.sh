@@ -100,7 +100,7 @@ make_venv() {
 }
 
 install_packages "${BUILD_PACKAGES[@]}" "${DATA_PACKAGES[@]}" \
-  "${TEST_PACKAGES[@]}"
+  "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
 check "formatting (clang-format)" format_check
 check "building everything, warnings are errors" hearth_bazel build //...
 check "every include is a declared dependency" include_check
@@ -118,6 +118,7 @@ check "locks are held where they must be (clang's thread-safety analysis)" \
   -//server:hearthd
 check "Python environment for PyG and pytest" make_venv
 pytests "Python client" client/python/tests
+pytests "arithmetic of the benchmarks" tests/bench
 export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
 export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
 hearth_bazel build //server:hearthd //client:hearth

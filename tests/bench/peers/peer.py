@@ -1,0 +1,126 @@
+"""What the scripts of the peers share: Hearth's arrays, and a report like a Hearth job's."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import mmap
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterable, Iterator, Optional
+
+import numpy as np
+
+LEARNING_RATE = 0.003
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """Hearth's own files, opened by numpy; features stay on the disk."""
+
+    indptr: np.ndarray  # int64 [N + 1], of the in-neighbors
+    indices: np.ndarray  # int32 or int64 [E]
+    features: np.ndarray  # [N, dim], mapped
+    labels: np.ndarray  # int64 [N]
+    train: np.ndarray  # int64
+
+    @property
+    def num_classes(self) -> int:
+        return int(self.labels.max()) + 1
+
+    @property
+    def row_bytes(self) -> int:
+        return self.features.shape[1] * self.features.itemsize
+
+
+def open_graph(folder: Path, random_advice: bool) -> Graph:
+    # Mapped copy-on-write, because torch wants writable memory; nothing is written.
+    features = np.load(folder / "node.features.npy", mmap_mode="c")
+    if random_advice:
+        features._mmap.madvise(mmap.MADV_RANDOM)
+    return Graph(np.load(folder / "edge.indptr.npy"), np.load(folder / "edge.indices.npy"),
+                 features, np.load(folder / "node.labels.npy").astype(np.int64),
+                 np.load(folder / "node.train.npy"))
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--dataset", type=Path, required=True, help="a dataset's folder")
+    parser.add_argument("--advice", choices=("normal", "random"), required=True)
+    parser.add_argument("--model", choices=("none", "sage"), required=True)
+    parser.add_argument("--fanouts", required=True)
+    parser.add_argument("--batch-size", type=int, required=True)
+    parser.add_argument("--epochs", type=int, required=True)
+    parser.add_argument("--hidden", type=int, required=True)
+    parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--report", type=Path, required=True)
+    options = parser.parse_args()
+    options.fanouts = [int(part) for part in options.fanouts.split(",")]
+    return options
+
+
+def _processes() -> list[int]:
+    """This one and its children, the loader's workers."""
+    children = []
+    for task in Path("/proc/self/task").iterdir():
+        children += [int(pid) for pid in (task / "children").read_text().split()]
+    return [os.getpid(), *children]
+
+
+def _sum(file: str, names: Iterable[str]) -> int:
+    """Of fields of /proc/PID/FILE over all processes."""
+    total = 0
+    for pid in _processes():
+        text = Path(f"/proc/{pid}/{file}").read_text()
+        total += sum(int(value) for name in names
+                     for value in re.findall(rf"^{name}:\s*(\d+)", text, re.MULTILINE))
+    return total
+
+
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """What the loader gives: rows that were fetched, and what a step needs of them."""
+
+    rows: int
+    content: Any
+
+
+class Reporter:
+    """Runs epochs and writes what a job of Hearth would report."""
+
+    def __init__(self, row_bytes: int) -> None:
+        self._row_bytes = row_bytes
+        self._epochs: list[dict[str, Any]] = []
+        self._peak = 0
+
+    def epoch(self, batches: Iterator[Batch], train: Optional[Callable[[Any], None]]) -> None:
+        start, read = time.perf_counter(), _sum("io", ["read_bytes"])
+        starved = busy = 0.0
+        rows = count = 0
+        while True:
+            before = time.perf_counter()
+            batch = next(batches, None)
+            arrived = time.perf_counter()
+            starved += arrived - before
+            if batch is None:
+                break
+            if train is not None:
+                train(batch.content)
+            busy += time.perf_counter() - arrived
+            rows += batch.rows
+            count += 1
+            self._peak = max(self._peak, 1024 * _sum("status", ["RssAnon", "RssShmem"]))
+        self._epochs.append({
+            "epoch": len(self._epochs) + 1, "seconds": time.perf_counter() - start,
+            "batches": count, "rows_needed": rows, "bytes_needed": rows * self._row_bytes,
+            "bytes_read": _sum("io", ["read_bytes"]) - read, "read_ops": None,
+            "io_wait_seconds": None,
+            "stages": [{"name": "train", "busy_seconds": busy, "starved_seconds": starved,
+                        "blocked_seconds": 0.0}]})
+
+    def write(self, path: Path, versions: dict[str, str]) -> None:
+        path.write_text(json.dumps({"epochs": self._epochs, "peak_memory_bytes": self._peak,
+                                    "versions": versions}))

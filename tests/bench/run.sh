@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Measures every strategy on this machine's disk; see README.md.
+#
+#   tests/bench/run.sh [--quick] [OPTIONS]     --help lists them
+#
+# HEARTHD and HEARTH name binaries to measure instead of this clone's.
+
+source "$(dirname "${BASH_SOURCE[0]}")/../../deploy/setup.sh"
+
+install_packages "${BENCH_PACKAGES[@]}"
+bench=$HEARTH_ROOT/tests/bench/hearth_bench.py
+if [[ -z ${HEARTHD:-} || -z ${HEARTH:-} ]]; then
+  install_packages "${BUILD_PACKAGES[@]}"
+  say "building"
+  hearth_bazel build //server:hearthd //client:hearth \
+    //tests/bench:hearth_bench
+  export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
+  export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
+  bench=$HEARTH_ROOT/bazel-bin/tests/bench/hearth_bench
+fi
+exec "$bench" "$@"

@@ -1,0 +1,95 @@
+"""The strategies that are compared, as options of `hearth train`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Mapping, Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Strategy:
+    name: str
+    strategy: str  # of --strategy
+    options: tuple[tuple[str, str], ...] = ()  # in place of those of all jobs
+    cached: bool = False  # takes --cpu-cache
+    limited: bool = True  # runs under the memory limit
+    ordered: bool = True  # trains batches in the order that the seed gives
+
+    def arguments(self, job: Mapping[str, str], cache_bytes: int) -> list[str]:
+        """Of `hearth train`, with what all jobs are given."""
+        merged = {**job, "--strategy": self.strategy, **dict(self.options)}
+        if self.cached:
+            merged["--cpu-cache"] = str(cache_bytes)
+        return [word for option in merged.items() for word in option]
+
+
+MMAP = "mmap"
+MEMORY = "memory"
+GINEX = "ginex"
+_ADVICE = "--mmap-advice"
+
+ALL = (
+    Strategy(MEMORY, "memory", limited=False),
+    Strategy(MMAP, "mmap"),
+    Strategy("mmap-normal", "mmap", ((_ADVICE, "normal"),)),
+    Strategy("mmap-random", "mmap", ((_ADVICE, "random"),)),
+    # A thread that faults waits: more of them keep more reads in flight.
+    Strategy("mmap-wide", "mmap", (("--extractors", "8"),)),
+    Strategy("gnndrive", "gnndrive", cached=True),
+    Strategy("gnndrive-reorder", "gnndrive", (("--reorder", "true"),), cached=True, ordered=False),
+    Strategy(GINEX, "ginex", cached=True),
+)
+
+
+class UnknownStrategy(Exception):
+    """A name that is none of ALL."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    chosen: tuple[Strategy, ...]
+    left_out: dict[str, str]  # name -> why
+
+
+def options_of(help_text: str) -> dict[str, str]:
+    """Flags of a command, each with its description."""
+    found: dict[str, str] = {}
+    flag = ""
+    for line in help_text.splitlines():
+        start = re.match(r"\s+(?:-\w,)?(--[\w-]+)(.*)", line)
+        if start:
+            flag = start[1]
+            found[flag] = start[2].strip()
+        elif flag and line.startswith("    "):
+            found[flag] += " " + line.strip()
+    return found
+
+
+def choose(help_text: str, names: Sequence[str] = ()) -> Choice:
+    """Those of `names` (or all) that the binary knows."""
+    unknown = set(names) - {strategy.name for strategy in ALL}
+    if unknown:
+        raise UnknownStrategy(f"no strategy {', '.join(sorted(unknown))}; there are "
+                              + ", ".join(strategy.name for strategy in ALL))
+    flags = options_of(help_text)
+    known = set(re.findall(r"[a-z]+", flags.get("--strategy", "")))
+    chosen = []
+    left_out = {}
+    for strategy in ALL:
+        if names and strategy.name not in names:
+            continue
+        missing = [option for option, _ in strategy.options if option not in flags]
+        if strategy.strategy not in known:
+            left_out[strategy.name] = f"the binary has no --strategy {strategy.strategy}"
+        elif missing:
+            left_out[strategy.name] = f"the binary has no {', '.join(missing)}"
+        elif strategy.name == MMAP and not names and _ADVICE in flags:
+            left_out[strategy.name] = "its variants mmap-normal and mmap-random stand for it"
+        else:
+            chosen.append(strategy)
+    return Choice(tuple(chosen), left_out)
+
+
+def is_mmap(name: str) -> bool:
+    return name == MMAP or name.startswith(MMAP + "-")
