@@ -37,16 +37,18 @@ namespace {
 using store::NodeId;
 using ::testing::HasSubstr;
 
-// Rows that it is never worth reading past: what is read is what is needed.
-constexpr int64_t kRowBytes = 32 << 10;
 constexpr int64_t kNodes = 300;
+// Rows that share sectors and reach over them.
+constexpr int64_t kRowBytes = 37 * 4;
+// Rows that it is never worth reading past: what is read is what is needed.
+constexpr int64_t kWideRowBytes = 32 << 10;
 constexpr uint64_t kTable = kNodes * 8;
 // Holds every neighbor list: 12 neighbors a node, at most.
 constexpr uint64_t kAllNeighbors = kTable + kNodes * 12 * 4;
 
 // Room for so many rows.
-uint64_t CacheOf(int64_t rows) {
-  return kTable + static_cast<uint64_t>(rows * kRowBytes);
+uint64_t CacheOf(int64_t rows, int64_t row_bytes = kRowBytes) {
+  return kTable + static_cast<uint64_t>(rows * row_bytes);
 }
 
 struct Outcome {
@@ -58,15 +60,21 @@ struct Outcome {
 
 class GinexTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    const auto path = hearth::testing::ImportPlantedGraph(
-        {.num_nodes = kNodes, .feature_dim = kRowBytes / 4},
-        ::testing::TempDir() + "ginex");
-    ASSERT_TRUE(path.ok()) << path.status();
-    dataset_ = store::Dataset::Open(io::FileSystem::Posix(), *path)->release();
-    const store::Split split = *dataset_->LoadSplit();
-    train_ = sample::NewShuffledOrder(split.train, 3).release();
-    valid_ = sample::NewSequentialOrder(split.valid).release();
+  explicit GinexTest(int64_t row_bytes = kRowBytes)
+      : dataset_(Dataset(row_bytes)) {}
+
+  static const store::Dataset& Dataset(int64_t row_bytes) {
+    static auto& datasets =
+        *new std::map<int64_t, std::unique_ptr<store::Dataset>>();
+    std::unique_ptr<store::Dataset>& dataset = datasets[row_bytes];
+    if (dataset == nullptr) {
+      const auto path = hearth::testing::ImportPlantedGraph(
+          {.num_nodes = kNodes, .feature_dim = row_bytes / 4},
+          absl::StrCat(::testing::TempDir(), "ginex", row_bytes));
+      EXPECT_TRUE(path.ok()) << path.status();
+      dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
+    }
+    return *dataset;
   }
 
   absl::StatusOr<std::unique_ptr<Strategy>> New(
@@ -86,8 +94,8 @@ class GinexTest : public ::testing::Test {
   }
 
   // 12 batches, 180 seeds.
-  static Pass MakePass(uint64_t epoch_key, int64_t first_batch = 0) {
-    return {.order = train_,
+  Pass MakePass(uint64_t epoch_key, int64_t first_batch = 0) const {
+    return {.order = train_.get(),
             .sampler = {.fanouts = {3, 2}, .data_seed = 3},
             .batch_size = 16,
             .epoch_key = epoch_key,
@@ -120,20 +128,24 @@ class GinexTest : public ::testing::Test {
     return *io::FileSystem::Posix().List(scratch_.Path("ginex"));
   }
 
-  static store::Dataset* dataset_;
-  static sample::SeedOrder* train_;
-  static sample::SeedOrder* valid_;
+  const store::Dataset& dataset_;
+  const std::unique_ptr<sample::SeedOrder> train_ =
+      sample::NewShuffledOrder(dataset_.LoadSplit()->train, 3);
+  const std::unique_ptr<sample::SeedOrder> valid_ =
+      sample::NewSequentialOrder(dataset_.LoadSplit()->valid);
   const io::ScratchDirectory scratch_;
   io::FaultyFileSystem faulty_{io::FileSystem::Posix()};
   const std::unique_ptr<io::ReadQueues> queues_ =
       *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
-  hearth::testing::HookedDataset hooked_{*dataset_};
+  hearth::testing::HookedDataset hooked_{dataset_};
   hearth::testing::StoppingClock clock_;
 };
 
-store::Dataset* GinexTest::dataset_ = nullptr;
-sample::SeedOrder* GinexTest::train_ = nullptr;
-sample::SeedOrder* GinexTest::valid_ = nullptr;
+// Of bytes read as they are needed.
+class GinexReadsTest : public GinexTest {
+ protected:
+  GinexReadsTest() : GinexTest(kWideRowBytes) {}
+};
 
 int64_t Hits(const PassReport& report) {
   EXPECT_EQ(report.hits.size(), 1u);
@@ -197,14 +209,14 @@ int64_t OptimalReads(const std::vector<std::vector<NodeId>>& batches,
   return misses;
 }
 
-TEST_F(GinexTest, ReadsWhatTheOptimalCacheMissesAndNotAByteMore) {
+TEST_F(GinexReadsTest, ReadsWhatTheOptimalCacheMissesAndNotAByteMore) {
   const Outcome expected = Expected(MakePass(0));
   ASSERT_EQ(expected.batches.size(), 12u);
   for (const int64_t superbatch : {1, 3, 5, 12, 100}) {
     for (const int64_t rows : {0, 1, 7, 60, 150, 300}) {
       SCOPED_TRACE(absl::StrCat(superbatch, " batches, ", rows, " rows"));
       const auto strategy =
-          Make(GinexOptions{.cpu_cache_bytes = CacheOf(rows),
+          Make(GinexOptions{.cpu_cache_bytes = CacheOf(rows, kWideRowBytes),
                             .neighbor_cache_bytes = kAllNeighbors,
                             .superbatch = superbatch},
                {.samplers = 2, .extractors = 2});
@@ -215,22 +227,23 @@ TEST_F(GinexTest, ReadsWhatTheOptimalCacheMissesAndNotAByteMore) {
           OptimalReads(expected.nodes, static_cast<size_t>(superbatch),
                        static_cast<size_t>(rows));
       EXPECT_EQ(*outcome.report.rows_read, optimal);
-      EXPECT_EQ(*outcome.report.bytes_read, optimal * kRowBytes);
+      EXPECT_EQ(*outcome.report.bytes_read, optimal * kWideRowBytes);
       EXPECT_EQ(Hits(outcome.report), outcome.report.rows_needed - optimal);
     }
   }
 }
 
-TEST_F(GinexTest, ListsThatAreNotCachedAreReadFromDisk) {
+TEST_F(GinexReadsTest, ListsThatAreNotCachedAreReadFromDisk) {
   int64_t least = INT64_MAX;
   for (const uint64_t bytes : {uint64_t{1}, kTable + 5000, kAllNeighbors}) {
-    const auto strategy = Make(GinexOptions{.cpu_cache_bytes = CacheOf(300),
-                                            .neighbor_cache_bytes = bytes,
-                                            .superbatch = 100});
+    const auto strategy =
+        Make(GinexOptions{.cpu_cache_bytes = CacheOf(300, kWideRowBytes),
+                          .neighbor_cache_bytes = bytes,
+                          .superbatch = 100});
     const Outcome outcome = Run(*strategy, MakePass(0));
     ASSERT_TRUE(outcome.status.ok()) << outcome.status;
     const int64_t of_lists =
-        *outcome.report.bytes_read - *outcome.report.rows_read * kRowBytes;
+        *outcome.report.bytes_read - *outcome.report.rows_read * kWideRowBytes;
     EXPECT_LT(of_lists, least) << bytes;
     least = of_lists;
   }
@@ -270,7 +283,7 @@ TEST_F(GinexTest, PassesFollowEachOther) {
     EXPECT_EQ(Run(*strategy, MakePass(key)).batches,
               Expected(MakePass(key)).batches);
     Pass valid = MakePass(key);
-    valid.order = valid_;
+    valid.order = valid_.get();
     valid.sampler.fanouts = {-1};
     EXPECT_EQ(Run(*strategy, valid).batches, Expected(valid).batches);
   }
