@@ -81,13 +81,6 @@ def test_a_larger_cache_reads_less(daemon):
         assert read[0] > read[-1]
 
 
-def test_an_optimal_cache_reads_least(daemon):
-    options = (*QUICK, "--model", "none", "--cpu-cache", "100KiB")
-    ginex = daemon.json(*options, *GINEX, "--superbatch", "1000000")["report"]
-    gnndrive = daemon.json(*options, *GNNDRIVE)["report"]
-    assert ginex["epochs"][0]["rows_read"] < gnndrive["epochs"][0]["rows_read"]
-
-
 def test_reordered_batches_train_as_well(daemon):
     report = daemon.json(*QUICK, *GNNDRIVE, "--reorder", "true", "--samplers", "2",
                          "--extractors", "2")["report"]
