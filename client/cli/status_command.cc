@@ -33,9 +33,9 @@ absl::StatusOr<int> ShowStatus(Session& session) {
   table.AddRow({"datasets", absl::StrCat(status.datasets())});
   table.AddRow({"memory", FormatByteSize(status.memory_bytes())});
   table.AddRow({"disk free", FormatByteSize(status.disk_free_bytes())});
-  table.AddRow({"reads by", absl::StrCat(status.read_queues(), ", ",
-                                         status.reads_in_flight(),
-                                         " in flight")});
+  table.AddRow(
+      {"reads by", absl::StrCat(status.read_queues(), ", ",
+                                status.reads_in_flight(), " in flight")});
   table.AddRow({"devices", absl::StrJoin(status.devices(), ", ")});
   table.Print(session.environment.out);
   return kExitDone;
