@@ -1,11 +1,10 @@
 #include "engine/cache/direct_cache.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "engine/base/status_macros.h"
-#include "kernels/gather.h"
+#include "engine/cache/assemble.h"
 
 namespace hearth::cache {
 namespace {
@@ -14,23 +13,14 @@ using store::NodeId;
 
 constexpr uint64_t kTableBytes = sizeof(int64_t);
 
-kernels::FeatureRows RowsAt(const RowFormat& format, const std::byte* data) {
-  kernels::ElementType type = kernels::ElementType::kFloat32;
-  if (format.dtype == store::DType::kFloat16) {
-    type = kernels::ElementType::kFloat16;
-  } else if (format.dtype == store::DType::kBFloat16) {
-    type = kernels::ElementType::kBFloat16;
-  } else {
-    assert(format.dtype == store::DType::kFloat32);
-  }
-  return {.data = data, .type = type, .dim = format.dim};
+StoredRows RowsAt(const RowFormat& format, const std::byte* data) {
+  return {.data = data, .dtype = format.dtype, .dim = format.dim};
 }
 
 }  // namespace
 
 void WidenRow(const RowFormat& format, const std::byte* row, float* out) {
-  constexpr int64_t kFirst = 0;
-  kernels::GatherRows(RowsAt(format, row), &kFirst, 1, out);
+  AssembleRows(RowsAt(format, row), {0}, out);
 }
 
 int64_t DirectCache::Capacity(uint64_t budget_bytes, int64_t num_nodes,
@@ -81,8 +71,7 @@ void DirectCache::Replace(absl::Span<const NodeId> in,
 }
 
 void DirectCache::Gather(absl::Span<const int64_t> slots, float* out) const {
-  kernels::GatherRows(RowsAt(format_, arena_.rows()), slots.data(),
-                      static_cast<int64_t>(slots.size()), out);
+  AssembleRows(RowsAt(format_, arena_.rows()), slots, out);
 }
 
 }  // namespace hearth::cache

@@ -19,7 +19,8 @@ struct IndicesChunk {
   absl::Span<const std::byte> bytes;
 };
 
-/// An array of `count` integers of `index_bytes` (4 or 8) in a file.
+/// An array of `count` integers of `index_bytes` (4 or 8) in a file, where it
+/// begins at a multiple of them.
 struct IndicesArray {
   std::string path;
   uint64_t offset = 0;

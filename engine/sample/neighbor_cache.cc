@@ -93,10 +93,16 @@ absl::Status CountSources(const StoredTopology& topology,
   return absl::OkStatus();
 }
 
-/// The nodes with in-neighbors, the most worthwhile first.
-absl::StatusOr<std::vector<NodeId>> Rank(io::FileSystem& files,
-                                         const StoredTopology& topology,
-                                         std::stop_token stop) {
+/// A node, and the ratio of its out-degree to its in-degree.
+struct Ranked {
+  double worth;
+  NodeId node;
+};
+
+/// The nodes with in-neighbors, each with its worth.
+absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
+                                          const StoredTopology& topology,
+                                          std::stop_token stop) {
   const auto num_nodes = static_cast<size_t>(topology.num_nodes());
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory memory,
@@ -110,38 +116,73 @@ absl::StatusOr<std::vector<NodeId>> Rank(io::FileSystem& files,
                    ? CountSources<int32_t>(topology, chunk, out_degrees)
                    : CountSources<int64_t>(topology, chunk, out_degrees);
       }));
-  std::vector<NodeId> nodes;
+  std::vector<Ranked> nodes;
+  nodes.reserve(num_nodes);
   for (NodeId node = 0; node < topology.num_nodes(); ++node) {
-    if (InDegree(topology, node) > 0) nodes.push_back(node);
+    const int64_t in_degree = InDegree(topology, node);
+    if (in_degree == 0) continue;
+    nodes.push_back({.worth = static_cast<double>(out_degrees[node]) /
+                              static_cast<double>(in_degree),
+                     .node = node});
   }
-  const auto worth = [&](NodeId node) {
-    return static_cast<double>(out_degrees[node]) /
-           static_cast<double>(InDegree(topology, node));
-  };
-  std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
-    const double worth_a = worth(a);
-    const double worth_b = worth(b);
-    return worth_a != worth_b ? worth_a > worth_b : a < b;
-  });
   return nodes;
 }
 
-/// Of the ranked nodes those whose lists fit into `bytes`, ascending.
+/// The most worthwhile of `ranked` whose lists fit into `bytes`, ascending.
 std::vector<NodeId> Choose(const StoredTopology& topology,
-                           std::vector<NodeId> ranked, uint64_t bytes) {
-  const auto fits = [&](NodeId node) {
-    const uint64_t list = static_cast<uint64_t>(InDegree(topology, node)) *
-                          static_cast<uint64_t>(topology.index_bytes);
-    if (list > bytes) return false;
+                           std::vector<Ranked> ranked, uint64_t bytes) {
+  std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
+    return a.worth != b.worth ? a.worth > b.worth : a.node < b.node;
+  });
+  std::vector<NodeId> chosen;
+  for (const Ranked& candidate : ranked) {
+    const uint64_t list =
+        static_cast<uint64_t>(InDegree(topology, candidate.node)) *
+        static_cast<uint64_t>(topology.index_bytes);
+    if (list > bytes) continue;
     bytes -= list;
-    return true;
-  };
-  ranked.erase(std::remove_if(ranked.begin(), ranked.end(),
-                              [&](NodeId node) { return !fits(node); }),
-               ranked.end());
-  std::sort(ranked.begin(), ranked.end());
-  return ranked;
+    chosen.push_back(candidate.node);
+  }
+  std::sort(chosen.begin(), chosen.end());
+  return chosen;
 }
+
+/// Copies the lists of ascending nodes one behind the other, from a scan of all
+/// lists. A list may reach over several chunks.
+class ListCopier {
+ public:
+  ListCopier(const StoredTopology& topology, const std::vector<NodeId>& nodes,
+             std::byte* out)
+      : topology_(topology),
+        next_(nodes.begin()),
+        end_(nodes.end()),
+        out_(out) {}
+
+  absl::Status Copy(const IndicesChunk& chunk) {
+    const auto index_bytes = static_cast<size_t>(topology_.index_bytes);
+    const int64_t chunk_end = chunk.first + chunk.count;
+    while (next_ != end_ && topology_.indptr[*next_] < chunk_end) {
+      const int64_t list_end = topology_.indptr[*next_ + 1];
+      const int64_t from = std::max(topology_.indptr[*next_], chunk.first);
+      const int64_t to = std::min(list_end, chunk_end);
+      const size_t bytes = static_cast<size_t>(to - from) * index_bytes;
+      std::memcpy(out_,
+                  chunk.bytes.data() +
+                      static_cast<size_t>(from - chunk.first) * index_bytes,
+                  bytes);
+      out_ += bytes;
+      if (list_end > chunk_end) break;
+      ++next_;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const StoredTopology& topology_;
+  std::vector<NodeId>::const_iterator next_;
+  const std::vector<NodeId>::const_iterator end_;
+  std::byte* out_;
+};
 
 }  // namespace
 
@@ -175,8 +216,8 @@ absl::StatusOr<NeighborCache> NeighborCache::Build(
     uint64_t budget_bytes, std::stop_token stop) {
   const auto table_bytes = static_cast<uint64_t>(topology.num_nodes()) * 8;
   if (budget_bytes < table_bytes) return NeighborCache();
-  HEARTH_ASSIGN_OR_RETURN(std::vector<NodeId> ranked,
-                          Rank(files, topology, stop));
+  HEARTH_ASSIGN_OR_RETURN(std::vector<Ranked> ranked,
+                          Weigh(files, topology, stop));
   const std::vector<NodeId> chosen =
       Choose(topology, std::move(ranked), budget_bytes - table_bytes);
   Shape shape = {.num_nodes = topology.num_nodes(),
@@ -193,32 +234,11 @@ absl::StatusOr<NeighborCache> NeighborCache::Build(
     table[node] = place;
     place += InDegree(topology, node);
   }
-  // Chosen lists lie in the file in the order in which they are chosen; one
-  // may reach over several chunks.
-  auto next = chosen.begin();
-  const auto index_bytes = static_cast<size_t>(topology.index_bytes);
-  const auto copy = [&](const IndicesChunk& chunk) {
-    const int64_t end = chunk.first + chunk.count;
-    while (next != chosen.end() && topology.indptr[*next] < end) {
-      const int64_t row = topology.indptr[*next];
-      const int64_t row_end = topology.indptr[*next + 1];
-      const int64_t from = std::max(row, chunk.first);
-      const int64_t to = std::min(row_end, end);
-      std::memcpy(
-          cache.mutable_lists() +
-              static_cast<size_t>(table[*next] + from - row) * index_bytes,
-          chunk.bytes.data() +
-              static_cast<size_t>(from - chunk.first) * index_bytes,
-          static_cast<size_t>(to - from) * index_bytes);
-      if (row_end > end) break;
-      ++next;
-    }
-    return absl::OkStatus();
-  };
-  if (!chosen.empty()) {
-    HEARTH_RETURN_IF_ERROR(
-        ScanIndices(files, IndicesOf(topology), std::move(stop), copy));
-  }
+  if (chosen.empty()) return cache;
+  ListCopier copier(topology, chosen, cache.mutable_lists());
+  HEARTH_RETURN_IF_ERROR(ScanIndices(
+      files, IndicesOf(topology), std::move(stop),
+      [&](const IndicesChunk& chunk) { return copier.Copy(chunk); }));
   return cache;
 }
 

@@ -41,8 +41,9 @@ class NeighborCache {
   /// smaller number, as long as the table (8 bytes a node) and the lists stay
   /// within `budget_bytes`; lists that do not fit are passed over, and a budget
   /// below the table's size holds none. Scans the indices twice, past the page
-  /// cache. Takes 16 bytes a node on top of the budget. DATA_LOSS, naming file
-  /// and offset, for a neighbor that is no node; CANCELLED on a stop.
+  /// cache. Takes 24 bytes a node, besides, while it ranks them. DATA_LOSS,
+  /// naming file and offset, for a neighbor that is no node; CANCELLED on a
+  /// stop.
   static absl::StatusOr<NeighborCache> Build(io::FileSystem& files,
                                              const StoredTopology& topology,
                                              uint64_t budget_bytes,

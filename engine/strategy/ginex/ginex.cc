@@ -72,9 +72,9 @@ class GinexStrategy final : public Strategy {
 absl::Status Validate(const GinexOptions& options,
                       const PipelineOptions& pipeline) {
   if (pipeline.samplers < 1 || pipeline.extractors < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        pipeline.samplers, " samplers and ", pipeline.extractors,
-        " extractors; at least one of each is needed"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(pipeline.samplers, " samplers and ", pipeline.extractors,
+                     " extractors; at least one of each is needed"));
   }
   if (options.superbatch < 0) {
     return absl::InvalidArgumentError(absl::StrCat(

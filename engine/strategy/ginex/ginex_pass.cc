@@ -25,6 +25,8 @@
 namespace hearth::strategy {
 namespace {
 
+// No superbatch is larger, whatever is asked for; few epochs are.
+constexpr int64_t kMaxSuperbatch = 1 << 30;
 // Batches that are sampled to learn how large a superbatch may be.
 constexpr int64_t kProfiledBatches = 8;
 
@@ -108,13 +110,14 @@ Superbatch GinexPass::After(const Superbatch& superbatch) const {
 
 absl::StatusOr<Superbatch> GinexPass::SampleFirst(const std::stop_token& stop) {
   const Superbatch none = {.first = pass_.first_batch, .count = 0};
-  size_ = context_.options.superbatch;
+  size_ = std::min(context_.options.superbatch, kMaxSuperbatch);
   const bool profiled = size_ == 0;
   if (profiled) size_ = kProfiledBatches;
   Superbatch first = After(none);
   HEARTH_RETURN_IF_ERROR(Sample(first, stop));
   if (!profiled) return first;
-  HEARTH_ASSIGN_OR_RETURN(size_, ProfiledSize());
+  HEARTH_ASSIGN_OR_RETURN(const int64_t fitting, ProfiledSize());
+  size_ = std::min(fitting, kMaxSuperbatch);
   // What was sampled to learn this is a part of it.
   const Superbatch rest = {
       .first = first.end(),
