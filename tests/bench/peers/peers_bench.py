@@ -3,9 +3,9 @@
 
     peers_bench.py --like hearth_bench.json --environments DIR [--peers pyg,dgl]
 
-Graph, fan-outs, batch size, epochs, hidden width and memory limits are those of
-the file. A peer that is killed at a limit runs again with twice as much, so that
-the table shows what it took.
+Graph, fan-outs, batch size, epochs and hidden width are those of the file. An
+unlimited epoch tells what each peer itself holds (Python, torch, topology); its
+memory limit is that and as much room for the page cache as Hearth's mmap had.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,12 +29,12 @@ from figures import Run, epoch_of  # noqa: E402
 from fio import PAGE_BYTES, DiskRates, Fio, FioError, random_block  # noqa: E402
 from memory_cgroup import MemoryCgroup, why_no_cgroup  # noqa: E402
 from sizes import format_bytes  # noqa: E402
+from strategies import is_mmap  # noqa: E402
 from summary import Summary, summarize  # noqa: E402
 from table import render  # noqa: E402
 
 FORMAT = "hearth-bench-peers-1"
 _HERE = Path(__file__).resolve().parent
-_DOUBLINGS = 4
 _MESSAGE_BYTES = 400
 
 
@@ -52,9 +53,9 @@ class Setting:
     """One block of the table."""
 
     cache_share: float
-    cache_bytes: int
     model: str
-    limit_bytes: Optional[int]
+    cache_bytes: int
+    page_cache_bytes: Optional[int]  # that mmap had; None = not limited
 
 
 class Peers:
@@ -65,6 +66,7 @@ class Peers:
         self._summaries = document["summaries"]
         self._environments = environments
         self._workers = workers
+        self._own_bytes: dict[tuple[str, str], int] = {}
         self._size = GraphSize(**self._settings["size"])
         self.folder = dataset.folder_of(Path(self._settings["work"]) / "data", self._size)
 
@@ -84,28 +86,34 @@ class Peers:
         for summary in self._summaries:
             limit = summary["memory_limit_bytes"]
             key = (summary["cache_share"], summary["model"])
-            if key in seen or summary["strategy"] == "memory":
+            if key in seen or not is_mmap(summary["strategy"]) or summary["failures"]:
                 continue
             seen.add(key)
-            yield Setting(summary["cache_share"], summary["cache_bytes"], summary["model"], limit)
+            room = None if limit is None else limit - round(summary["peak_memory_bytes"])
+            yield Setting(*key, summary["cache_bytes"], room)
 
     def run(self, peer: Peer, setting: Setting, number: int) -> Run:
-        limit = setting.limit_bytes
-        for _ in range(_DOUBLINGS):
-            run = self._run_within(peer, setting, number, limit)
-            if limit is None or run.failure is None or "killed" not in run.failure:
-                break
-            limit *= 2
-        return run
+        epochs = self._settings["epochs"]
+        if setting.page_cache_bytes is None:
+            return self._run_within(peer, setting, number, epochs, None)
+        key = (peer.name, setting.model)
+        if key not in self._own_bytes:
+            # Also brings its libraries into the page cache, at no run's charge.
+            alone = self._run_within(peer, setting, number, 1, None)
+            if alone.peak_memory_bytes is None:
+                return alone
+            self._own_bytes[key] = alone.peak_memory_bytes
+        limit = self._own_bytes[key] + setting.page_cache_bytes
+        return self._run_within(peer, setting, number, epochs, limit)
 
-    def _run_within(self, peer: Peer, setting: Setting, number: int,
+    def _run_within(self, peer: Peer, setting: Setting, number: int, epochs: int,
                     limit: Optional[int]) -> Run:
         left = page_cache.evict(dataset.array_files(self.folder))
         run = Run(peer.strategy, setting.model, setting.cache_share, setting.cache_bytes, number,
                   limit, left_in_page_cache_bytes=left)
         with tempfile.TemporaryDirectory() as scratch:
             report = Path(scratch) / "report.json"
-            command = self._command(peer, setting, report)
+            command = self._command(peer, setting, epochs, report)
             if limit is None:
                 code, message = _execute(command)
                 return _finished(run, report, code, message)
@@ -117,13 +125,13 @@ class Peers:
             return dataclasses.replace(_finished(run, report, code, message),
                                        cgroup_peak_bytes=usage["peak_bytes"])
 
-    def _command(self, peer: Peer, setting: Setting, report: Path) -> list[str]:
+    def _command(self, peer: Peer, setting: Setting, epochs: int, report: Path) -> list[str]:
         return [str(self._environments / peer.name / "bin/python"),
                 str(_HERE / f"{peer.name}_peer.py"), "--dataset", str(self.folder),
                 "--advice", peer.advice, "--model", setting.model,
                 "--fanouts", self._settings["fanouts"],
                 "--batch-size", str(self._settings["batch_size"]),
-                "--epochs", str(self._settings["epochs"]),
+                "--epochs", str(epochs),
                 "--hidden", str(self._settings["hidden"]),
                 "--workers", str(self._workers), "--report", str(report)]
 
@@ -161,13 +169,15 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     options = _arguments(arguments)
+    # So that a cgroup goes, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     document = json.loads(options.like.read_text())
     peers = Peers(document, options.environments, options.workers)
     settings = list(peers.settings())
     reason = why_no_cgroup()
     if reason:
         print(f"note: memory is not limited: {reason}", file=sys.stderr)
-        settings = [dataclasses.replace(setting, limit_bytes=None) for setting in settings]
+        settings = [dataclasses.replace(setting, page_cache_bytes=None) for setting in settings]
     chosen = [Peer(name, advice) for name in options.peers.split(",") if name
               for advice in ("normal", "random")]
     disk: dict[int, DiskRates] = {}
