@@ -231,7 +231,7 @@ TEST_P(StrategyConformanceTest, ReturnsTheConsumersErrorAndGoesOn) {
       },
       std::stop_token(), report);
   EXPECT_EQ(status, absl::AbortedError("enough"));
-  EXPECT_EQ(report.batches, 2);
+  EXPECT_EQ(report.batches, 3);
   EXPECT_EQ(Fingerprints(*strategy, MakePass(0)).size(), 8u);
 }
 
