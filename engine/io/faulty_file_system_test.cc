@@ -77,6 +77,17 @@ TEST_F(FaultyFileSystemTest, ReadsOfDevicesAreOperations) {
       files_.OpenBlockDevice(scratch_.Path("f"), {}).status()));
 }
 
+TEST_F(FaultyFileSystemTest, UncachedFilesFailAsOthersDo) {
+  const std::string path = scratch_.Path("f");
+  files_.Inject({.only = Operation::kCreate});
+  EXPECT_TRUE(absl::IsUnavailable(files_.CreateUncached(path).status()));
+  const auto file = *files_.CreateUncached(path);
+  files_.Inject({.nth = 2, .effect = Effect::kTearWrite});
+  EXPECT_TRUE(file->Append(Text("abcd")).ok());
+  EXPECT_FALSE(file->Append(Text("efgh")).ok());
+  EXPECT_EQ(SizeOf("f"), 6u);
+}
+
 TEST_F(FaultyFileSystemTest, AFailedOperationDoesNothing) {
   files_.Inject({.only = Operation::kCreateDirectory});
   EXPECT_FALSE(files_.CreateDirectory(scratch_.Path("d")).ok());

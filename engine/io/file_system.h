@@ -104,6 +104,13 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) = 0;
 
+  /// The same for a file that is written once, from one end to the other, and
+  /// not read soon: past the page cache where the file system and the alignment
+  /// of offset and memory to 4 KiB allow it, and else without leaving much in
+  /// it.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
+      const std::string& path) = 0;
+
   virtual absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) = 0;
 

@@ -65,6 +65,10 @@ class MemoryFileSystem final : public FileSystem {
       const std::string& path) override {
     return Unimplemented();
   }
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
+      const std::string& path) override {
+    return Unimplemented();
+  }
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) override {
     return Unimplemented();

@@ -21,6 +21,7 @@
 #include "engine/io/descriptor.h"
 #include "engine/io/file_system.h"
 #include "engine/io/posix_block_device.h"
+#include "engine/io/posix_writable_file.h"
 #include "engine/io/transfer.h"
 
 // Durability: a file's contents by fdatasync, which includes its size; names by
@@ -144,79 +145,6 @@ class PosixScannedFile final : public ReadableFile {
   const std::string path_;
 };
 
-class PosixWritableFile final : public WritableFile {
- public:
-  PosixWritableFile(Descriptor fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)) {}
-
-  absl::Status Append(absl::Span<const std::byte> data) override {
-    return Write(end_, data);
-  }
-
-  absl::Status Write(uint64_t offset,
-                     absl::Span<const std::byte> data) override {
-    HEARTH_RETURN_IF_ERROR(CheckUsable());
-    const auto write = [this](uint64_t at, absl::Span<const std::byte> part) {
-      return ::pwrite(fd_.get(), part.data(), part.size(),
-                      static_cast<off_t>(at));
-    };
-    HEARTH_RETURN_IF_ERROR(WriteFully(write, path_, offset, data));
-    end_ = std::max(end_, offset + data.size());
-    return absl::OkStatus();
-  }
-
-  absl::Status Allocate(uint64_t size_bytes) override {
-    HEARTH_RETURN_IF_ERROR(CheckUsable());
-    if (size_bytes == 0) return absl::OkStatus();
-    int result;
-    do {
-      // The size stays that of what was written: a reader never sees more.
-      result = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE, 0,
-                           static_cast<off_t>(size_bytes));
-    } while (result != 0 && errno == EINTR);
-    // Not every file system can reserve; writing then shows a full disk.
-    if (result == 0 || errno == EOPNOTSUPP) return absl::OkStatus();
-    return ErrnoStatus(errno, path_,
-                       absl::StrCat("reserving ", size_bytes, " bytes"));
-  }
-
-  absl::Status Sync() override {
-    HEARTH_RETURN_IF_ERROR(CheckUsable());
-    if (::fdatasync(fd_.get()) != 0) {
-      sync_failed_ = true;
-      return ErrnoStatus(errno, path_, "syncing");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Close() override {
-    const int fd = fd_.Release();
-    // After close, EINTR included, the descriptor is gone: never again.
-    if (fd >= 0 && ::close(fd) != 0 && errno != EINTR) {
-      return ErrnoStatus(errno, path_, "closing");
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  absl::Status CheckUsable() const {
-    if (fd_.get() < 0) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path_, ": is closed already"));
-    }
-    if (sync_failed_) {
-      return absl::FailedPreconditionError(
-          absl::StrCat(path_, ": must be written anew after a failed sync"));
-    }
-    return absl::OkStatus();
-  }
-
-  Descriptor fd_;
-  const std::string path_;
-  uint64_t end_ = 0;
-  bool sync_failed_ = false;
-};
-
 class PosixMappedFile final : public MappedFile {
  public:
   explicit PosixMappedFile(absl::Span<const std::byte> data) : data_(data) {}
@@ -257,9 +185,12 @@ class PosixFileSystem final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(
       const std::string& path) override {
-    HEARTH_ASSIGN_OR_RETURN(Descriptor fd,
-                            OpenDescriptor(path, O_WRONLY | O_CREAT | O_TRUNC));
-    return std::make_unique<PosixWritableFile>(std::move(fd), path);
+    return CreatePosixFile(path);
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateUncached(
+      const std::string& path) override {
+    return CreateUncachedPosixFile(path);
   }
 
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(

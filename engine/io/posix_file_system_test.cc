@@ -173,6 +173,77 @@ TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
   }
 }
 
+/// Memory for `bytes`, `shift` behind a multiple of 4 KiB, in `memory`.
+absl::Span<std::byte> Place(std::vector<std::byte>& memory, size_t bytes,
+                            size_t shift) {
+  memory.resize(bytes + shift + 4096);
+  const auto page =
+      (reinterpret_cast<uintptr_t>(memory.data()) + 4095) & ~uintptr_t{4095};
+  return {reinterpret_cast<std::byte*>(page) + shift, bytes};
+}
+
+TEST_F(PosixFileSystemTest, WhatIsWrittenUncachedIsTheSameAlignedOrNot) {
+  std::string text(5 * 4096 + 777, '\0');
+  for (size_t i = 0; i < text.size(); ++i) {
+    text[i] = static_cast<char>(i * 2654435761u >> 11);
+  }
+  for (const size_t shift : {0, 8}) {
+    for (const size_t piece : {1000, 4096, 8192, 10000, 30000}) {
+      const std::string path = scratch_.Path("f");
+      WriteFile(path, "what was there before");
+      auto file = files_.CreateUncached(path);
+      ASSERT_TRUE(file.ok()) << file.status();
+      ASSERT_TRUE((*file)->Allocate(text.size()).ok());
+      std::vector<std::byte> memory;
+      for (size_t at = 0; at < text.size(); at += piece) {
+        const size_t size = std::min(piece, text.size() - at);
+        const auto data = Place(memory, size, shift);
+        std::memcpy(data.data(), text.data() + at, size);
+        const absl::Status status = (*file)->Append(data);
+        ASSERT_TRUE(status.ok()) << status;
+      }
+      ASSERT_TRUE((*file)->Sync().ok());
+      ASSERT_TRUE((*file)->Close().ok());
+      EXPECT_TRUE(ReadFile(path) == text) << shift << " " << piece;
+    }
+  }
+}
+
+TEST_F(PosixFileSystemTest, UncachedFilesAreOverwrittenAndClosedAsOthers) {
+  auto file = files_.CreateUncached(scratch_.Path("f"));
+  std::vector<std::byte> memory;
+  const auto page = Place(memory, 4096, 0);
+  std::fill(page.begin(), page.end(), std::byte{'x'});
+  ASSERT_TRUE((*file)->Append(page).ok());
+  ASSERT_TRUE((*file)->Write(1, Bytes("yz")).ok());
+  ASSERT_TRUE((*file)->Append(Bytes("!")).ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE((*file)->Close().ok());
+  EXPECT_EQ(ReadFile(scratch_.Path("f")), "xyz" + std::string(4093, 'x') + "!");
+  EXPECT_TRUE(absl::IsFailedPrecondition((*file)->Append(page)));
+  EXPECT_TRUE(absl::IsFailedPrecondition((*file)->Sync()));
+  EXPECT_TRUE(
+      absl::IsNotFound(files_.CreateUncached(scratch_.Path("no/f")).status()));
+}
+
+TEST_F(PosixFileSystemTest, UncachedWritesLeaveNothingInThePageCache) {
+  for (const size_t shift : {0, 8}) {
+    const std::string path = scratch_.Path("f");
+    // Dropping is a hint, which a busy kernel may pass over at times.
+    int64_t resident = 256;
+    for (int attempt = 0; attempt < 50 && resident >= 16; ++attempt) {
+      auto file = files_.CreateUncached(path);
+      std::vector<std::byte> memory;
+      const auto block = Place(memory, 64 << 10, shift);
+      for (int i = 0; i < 32; ++i) ASSERT_TRUE((*file)->Append(block).ok());
+      // The second MiB may still be there.
+      resident = ResidentPages(files_, path);
+      ASSERT_TRUE((*file)->Sync().ok());
+    }
+    EXPECT_LT(resident, 16) << shift;
+  }
+}
+
 TEST_F(PosixFileSystemTest, OnlyRegularFilesAreScanned) {
   EXPECT_TRUE(
       absl::IsInvalidArgument(files_.OpenForScan(scratch_.path()).status()));

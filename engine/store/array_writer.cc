@@ -59,7 +59,9 @@ absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Create(
   entry.file_id = FileId(place.dataset, name);
   entry.crc_block_bytes = layout.crc_block_bytes;
   entry.crc_path = absl::StrCat(name, kChecksumSuffix);
-  HEARTH_ASSIGN_OR_RETURN(writer->file_, files.Create(writer->path_));
+  HEARTH_ASSIGN_OR_RETURN(writer->file_,
+                          layout.uncached ? files.CreateUncached(writer->path_)
+                                          : files.Create(writer->path_));
   HEARTH_RETURN_IF_ERROR(writer->file_->Allocate(entry.file_size_bytes));
   HEARTH_RETURN_IF_ERROR(writer->file_->Append(header_bytes));
   HEARTH_ASSIGN_OR_RETURN(writer->checksums_,

@@ -23,12 +23,14 @@ struct ArrayLayout {
   /// The data begins at a multiple of this.
   uint64_t alignment = 64;
   uint32_t crc_block_bytes = 64 << 10;
+  /// Written past the page cache: far larger than memory, as a rule.
+  bool uncached = false;
 };
 
 /// For arrays that are read from one end to the other.
-inline constexpr ArrayLayout kStreamLayout{64, 64 << 10};
+inline constexpr ArrayLayout kStreamLayout{64, 64 << 10, false};
 /// For rows that are read here and there, with O_DIRECT.
-inline constexpr ArrayLayout kRandomAccessLayout{4096, 4096};
+inline constexpr ArrayLayout kRandomAccessLayout{4096, 4096, true};
 
 /// Suffix of checksum files.
 inline constexpr char kChecksumSuffix[] = ".crc";
@@ -67,7 +69,8 @@ class ArrayWriter {
       io::FileSystem& files, const ArrayPlace& place, absl::string_view what,
       DType dtype, std::vector<int64_t> shape, const ArrayLayout& layout);
 
-  /// The next elements, little-endian.
+  /// The next elements, little-endian. Uncached arrays want them at a multiple
+  /// of 4 KiB in memory, and as many, but for the last of them.
   absl::Status Append(absl::Span<const std::byte> data);
 
   /// The next elements, of the array's type.

@@ -81,6 +81,37 @@ def pickles():
                     yield archive.read(name)
 
 
+def metadata():
+    """GraphBolt's metadata.yaml, raw, preprocessed, and with aliases."""
+    sets = """tasks:
+- name: nodes
+  num_classes: 4
+  train_set: &set
+  - type: paper
+    data:
+    - {name: seeds, format: numpy, path: set/seeds.npy, in_memory: true}
+    - {name: labels, format: torch, path: set/labels.pt}
+  validation_set: *set
+  test_set: null
+"""
+    features = """feature_data:
+- {domain: node, type: paper, name: feat, format: numpy, path: data/f.npy}
+"""
+    raw = """dataset_name: toy
+graph:
+  nodes:
+  - {num: 30, type: paper}
+  edges:
+  - {type: "paper:cites:paper", format: csv, path: edges/cites.csv}
+"""
+    topology = """graph_topology:
+  type: FusedCSCSamplingGraph
+  path: preprocessed/fused_csc_sampling_graph.pt
+"""
+    return [(raw + features + sets).encode(),
+            (topology + features + sets).encode(), b"a: &a {tasks: [*a]}"]
+
+
 def seeds():
     array = npy("<f4", "(2, 3)", bytes(24))
     text = b"0,1\n1,2\r\n 3 , -4\n"
@@ -100,6 +131,7 @@ def seeds():
         "delimited": [b"\x0a" + text, b"\x02" + text.replace(b",", b" "),
                       b"\x0b1.5,-2e-3,nan\n", b"\x0a" + gzip.compress(text)],
         "manifest": [manifest()],
+        "metadata": metadata(),
         "safetensors": [safetensors()],
         "yaml": [b"batch-size: 1024\nfanout: [10, 10]\ndataset: \"d\"\n",
                  b"epochs: &a 3\nbatch-size: *a\n"],

@@ -21,8 +21,7 @@
 //    buffer per range, to its range's extent of the scratch file, whose place
 //    the counts tell. A stable distribution, as the sort is.
 // 4. Sort range after range from the scratch file, checking its checksum at
-// each
-//    pass; remove the file.
+//    each pass; remove the file.
 // The memory limit is spent on: an eighth each for blocks of edges and for the
 // counts of slices, a quarter each for the buffers of step 3 and for a sort.
 

@@ -1,5 +1,6 @@
 #include "engine/store/import/feature_import.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/block_checksums.h"
+#include "engine/store/import/row_blocks.h"
 #include "engine/store/shape.h"
 
 namespace hearth::store {
@@ -42,13 +44,14 @@ absl::Status Observe(const FeatureChoices& choices, const RowBlock& stored) {
 
 /// Narrows a block of float64. What is not finite stays so.
 absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
-                    std::vector<float>& narrowed) {
-  narrowed.resize(block.bytes.size() / sizeof(double));
-  for (size_t i = 0; i < narrowed.size(); ++i) {
+                    absl::Span<std::byte> narrowed) {
+  const size_t count = block.bytes.size() / sizeof(double);
+  for (size_t i = 0; i < count; ++i) {
     double value;
     std::memcpy(&value, block.bytes.data() + i * sizeof(value), sizeof(value));
-    narrowed[i] = static_cast<float>(value);
-    if (std::isfinite(value) && !std::isfinite(narrowed[i])) {
+    const auto narrow = static_cast<float>(value);
+    std::memcpy(narrowed.data() + i * sizeof(narrow), &narrow, sizeof(narrow));
+    if (std::isfinite(value) && !std::isfinite(narrow)) {
       return ErrorInBlock(
           features, block, static_cast<int64_t>(i),
           absl::StrCat("is ", value, ", more than a float32 can hold"));
@@ -69,22 +72,27 @@ class StoredRows {
   StoredRows(const ArrayReader& features, const FeatureChoices& choices)
       : features_(features), choices_(choices) {}
 
-  /// Valid until the next call, or as long as `block`.
-  absl::StatusOr<RowBlock> Of(RowBlock block) {
+  /// As ConvertRows.
+  absl::StatusOr<uint64_t> Make(const RowBlock& block,
+                                absl::Span<std::byte> to) {
     const ElementType type = features_.header().type;
     HEARTH_RETURN_IF_ERROR(CheckFinite(features_, choices_, block));
-    if (choices_.non_finite == NonFinite::kZero &&
-        FindNonFinite(block.bytes, type) >= 0) {
-      zeroed_.assign(block.bytes.begin(), block.bytes.end());
-      num_zeroed_ += ZeroNonFinite(absl::MakeSpan(zeroed_), type);
-      block.bytes = zeroed_;
-    }
+    RowBlock stored = block;
     if (type.item_bytes > 4) {
-      HEARTH_RETURN_IF_ERROR(Narrow(features_, block, narrowed_));
-      block.bytes = {reinterpret_cast<const std::byte*>(narrowed_.data()),
-                     narrowed_.size() * sizeof(float)};
+      HEARTH_RETURN_IF_ERROR(Narrow(features_, block, to));
+      to = to.first(block.bytes.size() / 2);
+    } else {
+      to = to.first(block.bytes.size());
+      std::memcpy(to.data(), block.bytes.data(), to.size());
     }
-    return block;
+    if (choices_.non_finite == NonFinite::kZero) {
+      const ElementType narrow{type.kind,
+                               std::min<int64_t>(type.item_bytes, 4)};
+      num_zeroed_ += ZeroNonFinite(to, narrow);
+    }
+    stored.bytes = to;
+    HEARTH_RETURN_IF_ERROR(Observe(choices_, stored));
+    return to.size();
   }
 
   uint64_t num_zeroed() const { return num_zeroed_; }
@@ -92,8 +100,6 @@ class StoredRows {
  private:
   const ArrayReader& features_;
   const FeatureChoices& choices_;
-  std::vector<std::byte> zeroed_;
-  std::vector<float> narrowed_;
   uint64_t num_zeroed_ = 0;
 };
 
@@ -156,12 +162,14 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
                           header.shape, kRandomAccessLayout));
   BeginFeatures(context, features);
   StoredRows stored(features, choices);
-  const auto copy_block = [&](const RowBlock& block) -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(const RowBlock rows, stored.Of(block));
-    HEARTH_RETURN_IF_ERROR(writer->Append(rows.bytes));
-    return Observe(choices, rows);
-  };
-  HEARTH_RETURN_IF_ERROR(ForEachRowBlock(context, features, copy_block));
+  const RowConversion conversion{
+      SizeOf(StoredType(header)),
+      [&stored](const RowBlock& rows, absl::Span<std::byte> to) {
+        return stored.Make(rows, to);
+      }};
+  HEARTH_RETURN_IF_ERROR(ForEachConvertedBlock(
+      context, features, conversion,
+      [&](const RowBlock& rows) { return writer->Append(rows.bytes); }));
   HEARTH_ASSIGN_OR_RETURN(FinishedArray array, writer->Finish());
   return ImportedFeatures{std::move(array), stored.num_zeroed()};
 }

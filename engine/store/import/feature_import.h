@@ -12,7 +12,7 @@
 #include "engine/store/dtype.h"
 #include "engine/store/import/import_context.h"
 #include "engine/store/import/non_finite.h"
-#include "engine/store/import/row_blocks.h"
+#include "engine/store/import/row_source.h"
 
 namespace hearth::store {
 
@@ -27,7 +27,8 @@ absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
 /// What features are stored as: float64 becomes float32.
 DType StoredType(const ArrayHeader& features);
 
-/// Called with all rows, block after block, as they are stored.
+/// Called with all rows, block after block, as they are stored; perhaps on
+/// another thread, which has ended before the function returns.
 using RowObserver = std::function<absl::Status(const RowBlock& rows)>;
 
 struct FeatureChoices {
@@ -42,7 +43,8 @@ struct ImportedFeatures {
   uint64_t num_zeroed = 0;
 };
 
-/// Writes features row by row, whatever their order in the source.
+/// Writes features row by row, whatever their order in the source. Reading,
+/// checking and writing go on at the same time, past the page cache.
 /// INVALID_ARGUMENT naming the first NaN or infinity, if they are refused, or
 /// the first value that a float32 cannot hold; RESOURCE_EXHAUSTED if a row does
 /// not fit the memory limit. REQUIRES: CheckFeatureHeader.

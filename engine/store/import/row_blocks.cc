@@ -1,76 +1,133 @@
 #include "engine/store/import/row_blocks.h"
 
-#include <algorithm>
 #include <cstring>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "engine/base/byte_size.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/pipeline/pipeline.h"
+
+// Blocks are read by one thread, converted by another and visited by the
+// caller's: a pipeline, in which at most three blocks hold memory as they are
+// read, and three as they are stored. A block is at most a sixteenth of the
+// memory limit.
 
 namespace hearth::store {
 namespace {
 
-// In C order nothing is gained by more.
-constexpr uint64_t kMaxSequentialBytes = 4 << 20;
+constexpr uint64_t kBlocksInLimit = 16;
+// Of each queue: so that no thread waits for one that is a little late.
+constexpr int kQueueCapacity = 1;
 
-/// Writes the items of a column into a row-major block.
-template <typename Item>
-void Scatter(const std::byte* column, int64_t num_rows, int64_t num_columns,
-             int64_t index, std::byte* block) {
-  for (int64_t row = 0; row < num_rows; ++row) {
-    std::memcpy(block + (row * num_columns + index) * sizeof(Item),
-                column + row * sizeof(Item), sizeof(Item));
-  }
-}
-
-void ScatterColumn(const std::vector<std::byte>& column, int64_t item_bytes,
-                   int64_t num_columns, int64_t index,
-                   std::vector<std::byte>& block) {
-  const int64_t num_rows = static_cast<int64_t>(column.size()) / item_bytes;
-  switch (item_bytes) {
-    case 2:
-      return Scatter<uint16_t>(column.data(), num_rows, num_columns, index,
-                               block.data());
-    case 4:
-      return Scatter<uint32_t>(column.data(), num_rows, num_columns, index,
-                               block.data());
-    default:
-      return Scatter<uint64_t>(column.data(), num_rows, num_columns, index,
-                               block.data());
-  }
-}
-
-/// Reads rows into a row-major block.
-class RowReader {
+/// Memory blocks of one size, used again and again. Thread-safe.
+class BlockMemory {
  public:
-  explicit RowReader(ArrayReader& matrix)
-      : matrix_(matrix),
-        num_rows_(matrix.header().shape[0]),
-        num_columns_(matrix.header().shape[1]),
-        item_bytes_(matrix.header().type.item_bytes) {}
+  explicit BlockMemory(uint64_t size_bytes) : size_bytes_(size_bytes) {}
 
-  absl::Status Read(int64_t first_row, int64_t num_rows,
-                    std::vector<std::byte>& block) {
-    block.resize(static_cast<size_t>(num_rows * num_columns_ * item_bytes_));
-    if (!matrix_.header().fortran_order) {
-      return matrix_.ReadBytes(first_row * num_columns_, absl::MakeSpan(block));
+  absl::StatusOr<io::AlignedMemory> Take() {
+    {
+      const absl::MutexLock lock(&mutex_);
+      if (!free_.empty()) {
+        io::AlignedMemory memory = std::move(free_.back());
+        free_.pop_back();
+        return memory;
+      }
     }
-    column_.resize(static_cast<size_t>(num_rows * item_bytes_));
-    for (int64_t i = 0; i < num_columns_; ++i) {
-      HEARTH_RETURN_IF_ERROR(matrix_.ReadBytes(i * num_rows_ + first_row,
-                                               absl::MakeSpan(column_)));
-      ScatterColumn(column_, item_bytes_, num_columns_, i, block);
-    }
-    return absl::OkStatus();
+    return io::AlignedMemory::Allocate(size_bytes_);
+  }
+
+  void Give(io::AlignedMemory memory) {
+    const absl::MutexLock lock(&mutex_);
+    free_.push_back(std::move(memory));
   }
 
  private:
-  ArrayReader& matrix_;
-  const int64_t num_rows_;
-  const int64_t num_columns_;
-  const int64_t item_bytes_;
-  std::vector<std::byte> column_;
+  const uint64_t size_bytes_;
+  absl::Mutex mutex_;
+  std::vector<io::AlignedMemory> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+/// A block on its way.
+class BlockItem final : public pipeline::Item {
+ public:
+  explicit BlockItem(int64_t number) : number(number) {}
+
+  const int64_t number;
+  /// As it is in the source, then as it is stored.
+  RowBlock rows;
+  /// What it has in the source.
+  uint64_t source_bytes = 0;
+  io::AlignedMemory memory;
+};
+
+class RowPipeline {
+ public:
+  RowPipeline(ImportContext& context, RowSource source)
+      : context_(context),
+        source_(std::move(source)),
+        read_memory_(source_.memory_bytes()),
+        converted_memory_(source_.block_bytes()) {}
+
+  absl::Status Run(const ConvertRows& convert, VisitRows visit) {
+    std::vector<pipeline::Stage> stages;
+    stages.push_back({.name = "read",
+                      .width = 1,
+                      .queue_capacity = kQueueCapacity,
+                      .work = [this](int, pipeline::Item& item) {
+                        return Read(static_cast<BlockItem&>(item));
+                      }});
+    if (convert) {
+      stages.push_back({.name = "convert",
+                        .width = 1,
+                        .queue_capacity = kQueueCapacity,
+                        .work = [&](int, pipeline::Item& item) {
+                          return Convert(convert,
+                                         static_cast<BlockItem&>(item));
+                        }});
+    }
+    BlockMemory& last = convert ? converted_memory_ : read_memory_;
+    return pipeline::NewPipeline(std::move(stages), "visit", Clock::Real())
+        ->Run(
+            source_.num_blocks(),
+            [](int64_t number) { return std::make_unique<BlockItem>(number); },
+            [&](pipeline::Item& item) {
+              auto& block = static_cast<BlockItem&>(item);
+              HEARTH_RETURN_IF_ERROR(visit(block.rows));
+              last.Give(std::move(block.memory));
+              return context_.Advance(block.source_bytes);
+            },
+            {});
+  }
+
+ private:
+  absl::Status Read(BlockItem& block) {
+    HEARTH_ASSIGN_OR_RETURN(block.memory, read_memory_.Take());
+    HEARTH_ASSIGN_OR_RETURN(block.rows,
+                            source_.Read(block.number, block.memory.bytes()));
+    block.source_bytes = block.rows.bytes.size();
+    return absl::OkStatus();
+  }
+
+  absl::Status Convert(const ConvertRows& convert, BlockItem& block) {
+    HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory to, converted_memory_.Take());
+    HEARTH_ASSIGN_OR_RETURN(const uint64_t size,
+                            convert(block.rows, to.bytes()));
+    std::swap(block.memory, to);
+    read_memory_.Give(std::move(to));
+    block.rows.bytes = block.memory.bytes().first(size);
+    return absl::OkStatus();
+  }
+
+  ImportContext& context_;
+  /// Used by the thread that reads.
+  RowSource source_;
+  BlockMemory read_memory_;
+  BlockMemory converted_memory_;
 };
 
 /// An exponent of ones: NaN or infinity.
@@ -107,32 +164,20 @@ uint64_t ZeroAllOnesExponent(absl::Span<std::byte> elements, Bits exponent) {
 
 }  // namespace
 
-absl::Status ForEachRowBlock(
-    ImportContext& context, ArrayReader& matrix,
-    absl::FunctionRef<absl::Status(const RowBlock&)> visit) {
-  const ArrayHeader& header = matrix.header();
-  const int64_t num_rows = header.shape[0];
-  const auto row_bytes =
-      static_cast<uint64_t>(header.shape[1] * header.type.item_bytes);
-  const uint64_t memory = context.memory_limit_bytes() / 8;
-  if (row_bytes > memory) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        matrix.path(), ": a row has ", FormatByteSize(row_bytes),
-        ", the import's memory limit leaves ", FormatByteSize(memory)));
-  }
-  const uint64_t block_bytes =
-      header.fortran_order ? memory : std::min(memory, kMaxSequentialBytes);
-  const int64_t block_rows =
-      std::max<int64_t>(1, static_cast<int64_t>(block_bytes / row_bytes));
-  RowReader reader(matrix);
-  std::vector<std::byte> block;
-  for (int64_t first = 0; first < num_rows; first += block_rows) {
-    const int64_t count = std::min(block_rows, num_rows - first);
-    HEARTH_RETURN_IF_ERROR(reader.Read(first, count, block));
-    HEARTH_RETURN_IF_ERROR(visit({first, count, block}));
-    HEARTH_RETURN_IF_ERROR(context.Advance(block.size()));
-  }
-  return absl::OkStatus();
+absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
+                             VisitRows visit) {
+  return ForEachConvertedBlock(
+      context, matrix, {matrix.header().type.item_bytes, nullptr}, visit);
+}
+
+absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
+                                   const RowConversion& conversion,
+                                   VisitRows visit) {
+  HEARTH_ASSIGN_OR_RETURN(
+      RowSource source,
+      RowSource::Open(context.files(), matrix, conversion.item_bytes,
+                      context.memory_limit_bytes() / kBlocksInLimit));
+  return RowPipeline(context, std::move(source)).Run(conversion.convert, visit);
 }
 
 int64_t FindNonFinite(absl::Span<const std::byte> elements, ElementType type) {

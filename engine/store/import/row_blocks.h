@@ -3,29 +3,45 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
 #include "engine/store/import/import_context.h"
+#include "engine/store/import/row_source.h"
 
 namespace hearth::store {
 
-/// Consecutive rows of a matrix, row-major, as they are stored.
-struct RowBlock {
-  int64_t first_row = 0;
-  int64_t num_rows = 0;
-  absl::Span<const std::byte> bytes;
+/// Called on the caller's thread, with one block after the other.
+using VisitRows = absl::FunctionRef<absl::Status(const RowBlock& rows)>;
+
+/// Makes of rows what is stored of them, in `to`, which is aligned to 4 KiB and
+/// as large as they are; returns how many bytes that took. Called on a thread
+/// of its own, for one block after the other.
+using ConvertRows = std::function<absl::StatusOr<uint64_t>(
+    const RowBlock& rows, absl::Span<std::byte> to)>;
+
+struct RowConversion {
+  /// Of an item of a row as it is stored.
+  int64_t item_bytes = 0;
+  ConvertRows convert;
 };
 
-/// Calls `visit` with all rows of a matrix, block after block. A matrix in
-/// Fortran order is transposed on the way: a block then takes a read for each
-/// column, so its blocks are as large as an eighth of the memory limit.
-/// RESOURCE_EXHAUSTED if a row does not fit that.
-absl::Status ForEachRowBlock(
-    ImportContext& context, ArrayReader& matrix,
-    absl::FunctionRef<absl::Status(const RowBlock&)> visit);
+/// Calls `visit` with all rows of a matrix, block after block, while the next
+/// one is read (see RowSource). RESOURCE_EXHAUSTED if a row does not fit a
+/// sixteenth of the memory limit; all blocks together stay within half of it.
+absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
+                             VisitRows visit);
+
+/// The same with the rows that `conversion` makes. Progress counts bytes of the
+/// source.
+absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
+                                   const RowConversion& conversion,
+                                   VisitRows visit);
 
 /// The first element that is NaN or infinite; -1 if there is none.
 /// REQUIRES: type.IsFloat().

@@ -89,6 +89,11 @@ absl::StatusOr<std::unique_ptr<io::WritableFile>> FlippingFileSystem::Create(
   return base_.Create(path);
 }
 
+absl::StatusOr<std::unique_ptr<io::WritableFile>>
+FlippingFileSystem::CreateUncached(const std::string& path) {
+  return base_.CreateUncached(path);
+}
+
 absl::StatusOr<std::unique_ptr<io::MappedFile>> FlippingFileSystem::Map(
     const std::string& path, io::AccessPattern pattern) {
   return base_.Map(path, pattern);

@@ -28,6 +28,8 @@ class FlippingFileSystem final : public io::FileSystem {
       const std::string& path, const io::BlockDeviceOptions& options) override;
   absl::StatusOr<std::unique_ptr<io::WritableFile>> Create(
       const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<io::WritableFile>> CreateUncached(
+      const std::string& path) override;
   absl::StatusOr<std::unique_ptr<io::MappedFile>> Map(
       const std::string& path, io::AccessPattern pattern) override;
   absl::StatusOr<io::FileInfo> Stat(const std::string& path) override;

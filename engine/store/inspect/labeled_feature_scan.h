@@ -11,7 +11,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
-#include "engine/store/import/row_blocks.h"
+#include "engine/store/import/row_source.h"
 #include "engine/store/inspect/feature_scan.h"
 #include "engine/store/manifest.h"
 
