@@ -85,7 +85,7 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
   const int io_depth = static_cast<int>(pipeline.io_depth());
   switch (data.strategy_case()) {
     case v1::DataSpec::kMmap:
-      return strategy::MmapOptions{};
+      return strategy::MmapOptions{.read_ahead = data.mmap().read_ahead()};
     case v1::DataSpec::kGnndrive:
       return strategy::GnndriveOptions{
           .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),

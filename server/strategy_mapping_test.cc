@@ -79,6 +79,9 @@ TEST(CheckStrategyTest, OneMustBeChosen) {
 TEST(ToStrategyOptionsTest, EveryOptionReachesTheEngine) {
   v1::PipelineSpec pipeline;
   pipeline.set_io_depth(32);
+  const auto mmap = std::get<strategy::MmapOptions>(
+      ToStrategyOptions(Parse("mmap { read_ahead: true }"), pipeline));
+  EXPECT_TRUE(mmap.read_ahead);
   const auto gnndrive = std::get<strategy::GnndriveOptions>(ToStrategyOptions(
       Parse("gnndrive { reorder: true buffered_reads: true sample_queue: 8 "
             "train_queue: 9 } budgets { cpu_cache_bytes: 1 staging_bytes: 2 }"),

@@ -68,13 +68,18 @@ void ReadStrategy(OptionReader& options, v1::DataSpec* data) {
       options.Refuse(option, "applies to strategy ginex only");
     }
   }
+  if (name != "mmap") {
+    options.Refuse("mmap-advice", "applies to strategy mmap only");
+  }
   ReadBudgets(options, data);
   if (gnndrive) {
     ReadGnndrive(options, data);
   } else if (ginex) {
     ReadGinex(options, data);
   } else if (name == "mmap") {
-    data->mutable_mmap();
+    data->mutable_mmap()->set_read_ahead(options.Choice("mmap-advice",
+                                                        {"random", "normal"},
+                                                        "random") == "normal");
   } else {
     data->mutable_memory();
   }
@@ -109,6 +114,8 @@ std::vector<std::pair<std::string, std::string>> OptionsOfStrategy(
       break;
     case v1::DataSpec::kMmap:
       out.emplace_back("strategy", "mmap");
+      out.emplace_back("mmap-advice",
+                       data.mmap().read_ahead() ? "normal" : "random");
       break;
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:

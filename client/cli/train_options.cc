@@ -118,6 +118,9 @@ const std::vector<TrainOption>& TrainOptions() {
       {"strategy",
        "how features reach the trainer: memory (default), mmap, gnndrive, "
        "ginex"},
+      {"mmap-advice",
+       "random (default): the kernel reads single pages; normal: it reads "
+       "ahead; for mmap"},
       {"cpu-cache",
        "memory for rows kept between batches, such as 4GiB (default 1GiB)"},
       {"staging",

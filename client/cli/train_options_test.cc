@@ -110,6 +110,7 @@ TEST(TrainJobFromOptions, AutoAndAbsentBudgetsAreTheDaemonsToSet) {
 
 TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
   EXPECT_THAT(ErrorOf({{"cpu-cache", "1GiB"}}), HasSubstr("--cpu-cache"));
+  EXPECT_THAT(ErrorOf({{"mmap-advice", "normal"}}), HasSubstr("mmap only"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"reorder", "true"}}),
               HasSubstr("gnndrive only"));
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"superbatch", "4"}}),
@@ -232,7 +233,20 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
        {"optimizer", "sgd"},
        {"lr", "0.003"},
        {"momentum", "0.9"},
-       {"strategy", "mmap"}},
+       {"strategy", "mmap"},
+       {"mmap-advice", "normal"}},
+      {{"strategy", "gnndrive"},
+       {"cpu-cache", "123"},
+       {"staging", "456"},
+       {"reorder", "true"},
+       {"sample-queue", "5"},
+       {"train-queue", "3"},
+       {"io-depth", "16"}},
+      {{"strategy", "ginex"},
+       {"cpu-cache", "0"},
+       {"superbatch", "9"},
+       {"neighbor-cache", "77"},
+       {"io-depth", "16"}},
       {{"model", "none"}, {"lr", "1"}},
   };
   for (Flags flags : jobs) {
@@ -263,7 +277,7 @@ TEST(TrainOptions, AllNamesAreKnownOnce) {
   std::vector<std::string> names = TrainOptionNames();
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-  EXPECT_EQ(names.size(), 22);
+  EXPECT_EQ(names.size(), 32);
 }
 
 }  // namespace

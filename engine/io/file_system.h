@@ -77,8 +77,9 @@ class MappedFile {
   virtual absl::Span<const std::byte> data() const = 0;
 };
 
-/// How a mapping will be read.
-enum class AccessPattern { kRandom, kSequential };
+/// How a mapping will be read: what the kernel is advised to expect. kNormal
+/// advises nothing, so that it reads ahead as the disk is set to.
+enum class AccessPattern { kNormal, kRandom, kSequential };
 
 /// Files by path. Thread-safe.
 class FileSystem {

@@ -32,6 +32,18 @@ namespace {
 
 void WaitBeforeRetry(int retry) { absl::SleepFor(RetryDelay(retry)); }
 
+int Advice(AccessPattern pattern) {
+  switch (pattern) {
+    case AccessPattern::kNormal:
+      return MADV_NORMAL;
+    case AccessPattern::kRandom:
+      return MADV_RANDOM;
+    case AccessPattern::kSequential:
+      break;
+  }
+  return MADV_SEQUENTIAL;
+}
+
 struct CloseDirectory {
   void operator()(DIR* stream) const { ::closedir(stream); }
 };
@@ -206,9 +218,7 @@ class PosixFileSystem final : public FileSystem {
     if (address == MAP_FAILED) return ErrnoStatus(errno, path, "mapping");
     auto mapped = std::make_unique<PosixMappedFile>(
         absl::MakeConstSpan(static_cast<const std::byte*>(address), size));
-    const int advice =
-        pattern == AccessPattern::kRandom ? MADV_RANDOM : MADV_SEQUENTIAL;
-    if (::madvise(address, size, advice) != 0) {
+    if (::madvise(address, size, Advice(pattern)) != 0) {
       return ErrnoStatus(errno, path, "advising on the mapping");
     }
     return mapped;

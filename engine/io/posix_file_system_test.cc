@@ -288,12 +288,16 @@ TEST_F(PosixFileSystemTest, WhatIsMissingIsNotFound) {
 
 TEST_F(PosixFileSystemTest, MapsWhatTheFileHolds) {
   WriteFile(scratch_.Path("f"), "mapped");
-  auto mapped = files_.Map(scratch_.Path("f"), AccessPattern::kSequential);
-  ASSERT_TRUE(mapped.ok()) << mapped.status();
-  const auto data = (*mapped)->data();
-  EXPECT_EQ(
-      std::string(reinterpret_cast<const char*>(data.data()), data.size()),
-      "mapped");
+  for (const AccessPattern pattern :
+       {AccessPattern::kNormal, AccessPattern::kRandom,
+        AccessPattern::kSequential}) {
+    auto mapped = files_.Map(scratch_.Path("f"), pattern);
+    ASSERT_TRUE(mapped.ok()) << mapped.status();
+    const auto data = (*mapped)->data();
+    EXPECT_EQ(
+        std::string(reinterpret_cast<const char*>(data.data()), data.size()),
+        "mapped");
+  }
 }
 
 TEST_F(PosixFileSystemTest, MapsEmptyFiles) {

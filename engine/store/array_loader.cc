@@ -121,8 +121,11 @@ absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
     return ReadVerified(files, folder, array);
   }
   const std::string path = ArrayPath(folder, array);
+  const io::AccessPattern pattern = residency == Residency::kMapped
+                                        ? io::AccessPattern::kRandom
+                                        : io::AccessPattern::kNormal;
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::MappedFile> mapped,
-                          files.Map(path, io::AccessPattern::kRandom));
+                          files.Map(path, pattern));
   HEARTH_RETURN_IF_ERROR(
       CheckArraySize(path, mapped->data().size(), array.file_size_bytes));
   return LoadedArray(std::move(mapped), array.data_offset);

@@ -86,7 +86,8 @@ TEST_F(DatasetTest, FeaturesAreTheSameInMemoryAndMapped) {
   for (const bool in_place : {false, true}) {
     Import(in_place);
     const auto dataset = Open();
-    for (const auto residency : {Residency::kMemory, Residency::kMapped}) {
+    for (const auto residency : {Residency::kMemory, Residency::kMapped,
+                                 Residency::kMappedWithReadAhead}) {
       const auto features = dataset->LoadFeatures(residency);
       ASSERT_TRUE(features.ok()) << features.status();
       EXPECT_EQ((*features)->num_rows(), kRows);

@@ -5,8 +5,9 @@ namespace hearth::store {
 
 /// Where an array's bytes stand while it is used.
 enum class Residency {
-  kMemory,  // Read whole into anonymous memory, 64-byte aligned.
-  kMapped,  // Mapped from its file; the page cache decides.
+  kMemory,               // Read whole into anonymous memory, 64-byte aligned.
+  kMapped,               // Mapped from its file; the page cache decides.
+  kMappedWithReadAhead,  // The same; the kernel reads pages ahead.
 };
 
 /// Where those of a topology stand. In memory, the indptr (8 bytes a node) is

@@ -19,9 +19,12 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
       return NewAddressableStrategy(store::Residency::kMemory, pipeline,
                                     dataset, resources.clock);
     }
-    absl::StatusOr<std::unique_ptr<Strategy>> operator()(const MmapOptions&) {
-      return NewAddressableStrategy(store::Residency::kMapped, pipeline,
-                                    dataset, resources.clock);
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
+        const MmapOptions& options) {
+      return NewAddressableStrategy(options.read_ahead
+                                        ? store::Residency::kMappedWithReadAhead
+                                        : store::Residency::kMapped,
+                                    pipeline, dataset, resources.clock);
     }
     absl::StatusOr<std::unique_ptr<Strategy>> operator()(
         const GnndriveOptions& options) {

@@ -25,7 +25,11 @@ struct MemoryOptions {};
 
 /// Features and topology mapped from the dataset's files; the page cache
 /// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
-struct MmapOptions {};
+struct MmapOptions {
+  /// The kernel reads pages ahead, by as much as the disk is set to
+  /// (read_ahead_kb), instead of single ones.
+  bool read_ahead = false;
+};
 
 /// GNNDrive (Jiang et al., 2024): asynchronous extraction into row slots.
 struct GnndriveOptions {

@@ -273,6 +273,7 @@ INSTANTIATE_TEST_SUITE_P(
     All, StrategyConformanceTest,
     ::testing::Values(Case{MemoryOptions{}, {}}, Case{MemoryOptions{}, {4, 3}},
                       Case{MmapOptions{}, {}}, Case{MmapOptions{}, {4, 3}},
+                      Case{MmapOptions{.read_ahead = true}, {}},
                       Case{GnndriveOptions{}, {}},
                       Case{GnndriveOptions{}, {4, 3}},
                       Case{kSmallGnndrive, {4, 3}},

@@ -62,6 +62,7 @@ def test_the_table_ends_with_the_result(daemon, quick_job):
 def test_memory_and_mmap_train_the_same(daemon, quick_job):
     expected = quick_job["report"]["loss_digest"]
     assert digest(daemon, *QUICK, "--strategy", "mmap") == expected
+    assert digest(daemon, *QUICK, "--strategy", "mmap", "--mmap-advice", "normal") == expected
     assert digest(daemon, *QUICK, "--strategy", "memory") == expected
 
 
