@@ -7,16 +7,28 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_reader.h"
+#include "engine/store/array_writer.h"
 #include "engine/store/import/csc_builder.h"
 #include "engine/store/import/csc_copy.h"
 #include "engine/store/import/csc_transform.h"
 #include "engine/store/import/edge_adaptors.h"
+#include "engine/store/verified_file.h"
 
 namespace hearth::store {
 namespace {
 
 bool JoinsOneType(const SourceEdges& edges) {
   return edges.source_type == edges.destination_type;
+}
+
+/// An array that the import wrote to `folder`, checked as it is read: it is on
+/// its way into the dataset, whose checksums would make damage look right.
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenWritten(
+    io::FileSystem& files, const std::string& folder,
+    const FinishedArray& array) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          OpenVerifiedFile(files, folder, array.file));
+  return ArrayReader::ReadNpy(std::move(file));
 }
 
 /// Sorts the edges into a folder of their own first; then their lists change.
@@ -30,14 +42,10 @@ absl::StatusOr<TransformedCsc> BuildAndTransform(
   HEARTH_ASSIGN_OR_RETURN(
       const CscArrays sorted,
       BuildCsc(context, edges, ends, {folder, place.dataset, place.prefix}));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayReader> indptr,
-      ArrayReader::OpenNpy(files,
-                           io::JoinPath(folder, sorted.indptr.file.path)));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayReader> indices,
-      ArrayReader::OpenNpy(files,
-                           io::JoinPath(folder, sorted.indices.file.path)));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indptr,
+                          OpenWritten(files, folder, sorted.indptr));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indices,
+                          OpenWritten(files, folder, sorted.indices));
   HEARTH_ASSIGN_OR_RETURN(
       TransformedCsc transformed,
       TransformCsc(context, *indptr, *indices, transforms, place));

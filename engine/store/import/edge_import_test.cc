@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/random.h"
+#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_reader.h"
 #include "engine/store/import/edge_spool.h"
@@ -91,7 +92,7 @@ class EdgeImportTest : public testing::Test {
     return lists;
   }
 
-  io::FileSystem& files_ = io::FileSystem::Posix();
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
   NumpyFolder folder_;
   ImportProgress progress_;
   std::vector<std::string> done_;
@@ -145,6 +146,32 @@ std::vector<Case> AllCases() {
 
 INSTANTIATE_TEST_SUITE_P(All, EdgeTransformsTest,
                          testing::ValuesIn(AllCases()));
+
+TEST_F(EdgeImportTest, DamageOnTheWayIsNeverTakenIn) {
+  Edges edges;
+  for (int64_t i = 0; i < 2000; ++i) edges.emplace_back(i * 7 % 100, i % 90);
+  const EdgeTransforms transforms = {false, true, SelfLoops::kAdd};
+  const Lists expected = Naive(100, edges, transforms);
+  for (const bool for_good : {false, true}) {
+    int64_t refused = 0, nth = 1;
+    for (bool hit = true; hit; ++nth) {
+      SourceGraph graph = Graph(100, edges);
+      files_.Inject({.nth = nth,
+                     .for_good = for_good,
+                     .effect = io::Effect::kCorruptRead});
+      const absl::Status status = Import(std::move(graph), transforms, kMiB);
+      hit = files_.hits() > 0;
+      files_.Clear();
+      if (status.ok()) {
+        EXPECT_TRUE(Result() == expected) << nth;
+      } else {
+        ++refused;
+        EXPECT_TRUE(hit) << status;
+      }
+    }
+    EXPECT_EQ(for_good, refused == nth - 2) << refused << " of " << nth - 2;
+  }
+}
 
 TEST_F(EdgeImportTest, CountsWhatItDid) {
   const Edges edges = {{0, 1}, {0, 1}, {1, 1}, {1, 1}, {2, 0}, {0, 1}};

@@ -13,16 +13,17 @@
 #include "engine/pipeline/pipeline.h"
 
 // Blocks are read by one thread, converted by another and visited by the
-// caller's: a pipeline, in which at most three blocks hold memory as they are
-// read, and three as they are stored. A block is at most a sixteenth of the
+// caller's: a pipeline, in which at most five blocks hold memory as they are
+// read, and five as they are stored. A block is at most a sixteenth of the
 // memory limit.
 
 namespace hearth::store {
 namespace {
 
 constexpr uint64_t kBlocksInLimit = 16;
-// Of each queue: so that no thread waits for one that is a little late.
-constexpr int kQueueCapacity = 1;
+// Of each queue: so that no thread waits for one that is a little late, as on a
+// machine whose cores are busy.
+constexpr int kQueueCapacity = 3;
 
 /// Memory blocks of one size, used again and again. Thread-safe.
 class BlockMemory {

@@ -33,7 +33,8 @@ struct RowConversion {
 
 /// Calls `visit` with all rows of a matrix, block after block, while the next
 /// one is read (see RowSource). RESOURCE_EXHAUSTED if a row does not fit a
-/// sixteenth of the memory limit; all blocks together stay within half of it.
+/// sixteenth of the memory limit; all blocks together stay within it, and
+/// leave a quarter.
 absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
                              VisitRows visit);
 

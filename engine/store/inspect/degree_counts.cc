@@ -3,7 +3,8 @@
 namespace hearth::store {
 namespace {
 
-constexpr uint64_t kLowDegrees = 1 << 16;
+// Small beside an import's least memory limit.
+constexpr uint64_t kLowDegrees = 1 << 12;
 
 }  // namespace
 

@@ -24,7 +24,7 @@ class DegreeCounts {
  private:
   uint64_t num_nodes_ = 0;
   uint64_t num_edges_ = 0;
-  /// Of degrees below 2^16.
+  /// Of degrees below 2^12.
   std::vector<uint64_t> low_;
   std::map<uint64_t, uint64_t> high_;
 };

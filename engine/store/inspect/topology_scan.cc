@@ -18,6 +18,8 @@ namespace hearth::store {
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 2 << 20;
+// As many as wait for memory at a time.
+constexpr size_t kPrefetched = 16;
 
 uint64_t DataBytes(const ArrayFile& array) {
   return array.file_size_bytes - array.data_offset;
@@ -33,66 +35,47 @@ uint64_t CountZeros(const std::vector<bool>& bits) {
 
 }  // namespace
 
-class TopologyScan::NeighborStream {
- public:
-  NeighborStream(ImportContext& context, ArrayReader& indices,
-                 int64_t block_elements)
-      : context_(context), indices_(indices), block_elements_(block_elements) {}
-
-  /// The next neighbors, at least one and at most `count`.
-  absl::StatusOr<absl::Span<const int64_t>> Take(int64_t count) {
-    if (at_ == block_.size()) HEARTH_RETURN_IF_ERROR(ReadBlock());
-    const auto taken =
-        std::min(static_cast<size_t>(count), block_.size() - at_);
-    const auto neighbors = absl::MakeConstSpan(block_).subspan(at_, taken);
-    at_ += taken;
-    return neighbors;
-  }
-
-  const std::string& path() const { return indices_.path(); }
-
- private:
-  absl::Status ReadBlock() {
-    const ArrayHeader& header = indices_.header();
-    const int64_t left = header.NumElements() - num_read_;
-    if (left <= 0) {
-      return absl::DataLossError(absl::StrCat(
-          indices_.path(), ": has fewer elements than its offsets say"));
-    }
-    block_.resize(static_cast<size_t>(std::min(left, block_elements_)));
-    at_ = 0;
-    HEARTH_RETURN_IF_ERROR(
-        indices_.ReadInts(num_read_, absl::MakeSpan(block_)));
-    num_read_ += static_cast<int64_t>(block_.size());
-    return context_.Advance(block_.size() *
-                            static_cast<uint64_t>(header.type.item_bytes));
-  }
-
-  ImportContext& context_;
-  ArrayReader& indices_;
-  const int64_t block_elements_;
-  int64_t num_read_ = 0;
-  std::vector<int64_t> block_;
-  size_t at_ = 0;
-};
-
 struct TopologyScan::Counts {
-  /// Edges into `destination`; false if one does not come from a node.
-  bool Add(int64_t destination, absl::Span<const int64_t> sources) {
+  /// Sources of edges, in any order; false if one is no node. Sets their
+  /// classes where those are counted.
+  bool AddSources(absl::Span<const int64_t> sources,
+                  std::vector<int32_t>& source_classes) {
+    // Without a branch, for the compiler to make it wide.
+    bool all_nodes = true;
     for (const int64_t source : sources) {
-      if (source < 0 || source >= num_sources) return false;
-      if (!is_source.empty()) is_source[static_cast<size_t>(source)] = true;
-      num_self_loops += source == destination && same_type ? 1 : 0;
+      all_nodes &=
+          static_cast<uint64_t>(source) < static_cast<uint64_t>(num_sources);
+    }
+    if (!all_nodes) return false;
+    if (!is_source.empty()) {
+      for (const int64_t source : sources) {
+        is_source[static_cast<size_t>(source)] = true;
+      }
     }
     if (classes.empty()) return true;
+    source_classes.resize(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const size_t ahead = std::min(i + kPrefetched, sources.size() - 1);
+      __builtin_prefetch(&classes[static_cast<size_t>(sources[ahead])]);
+      source_classes[i] = classes[static_cast<size_t>(sources[i])];
+    }
+    return true;
+  }
+
+  /// Edges into `destination`, whose sources are added already.
+  void AddEdges(int64_t destination, absl::Span<const int64_t> sources,
+                absl::Span<const int32_t> source_classes) {
+    if (same_type) {
+      num_self_loops += static_cast<uint64_t>(
+          std::count(sources.begin(), sources.end(), destination));
+    }
+    if (source_classes.empty()) return;
     const int32_t label = classes[static_cast<size_t>(destination)];
-    if (label < 0) return true;
-    for (const int64_t source : sources) {
-      const int32_t other = classes[static_cast<size_t>(source)];
+    if (label < 0) return;
+    for (const int32_t other : source_classes) {
       num_labeled += other >= 0 ? 1 : 0;
       num_equal += other == label ? 1 : 0;
     }
-    return true;
   }
 
   int64_t num_sources = 0;
@@ -107,6 +90,70 @@ struct TopologyScan::Counts {
   /// Edges between labeled nodes, and those between equal labels.
   uint64_t num_labeled = 0;
   uint64_t num_equal = 0;
+};
+
+/// What is counted of the edges' sources does not depend on where their lists
+/// end, so it is counted of whole blocks: lists are short, and what follows one
+/// of them would wait for memory anew in each.
+class TopologyScan::NeighborStream {
+ public:
+  /// Neighbors, and their classes where homophily is counted.
+  struct Neighbors {
+    absl::Span<const int64_t> ids;
+    absl::Span<const int32_t> classes;
+  };
+
+  NeighborStream(ImportContext& context, ArrayReader& indices,
+                 int64_t block_elements, Counts& counts)
+      : context_(context),
+        indices_(indices),
+        block_elements_(block_elements),
+        counts_(counts) {}
+
+  /// The next neighbors, at least one and at most `count`.
+  absl::StatusOr<Neighbors> Take(int64_t count) {
+    if (at_ == block_.size()) HEARTH_RETURN_IF_ERROR(ReadBlock());
+    const auto taken =
+        std::min(static_cast<size_t>(count), block_.size() - at_);
+    Neighbors neighbors;
+    neighbors.ids = absl::MakeConstSpan(block_).subspan(at_, taken);
+    if (!classes_.empty()) {
+      neighbors.classes = absl::MakeConstSpan(classes_).subspan(at_, taken);
+    }
+    at_ += taken;
+    return neighbors;
+  }
+
+ private:
+  absl::Status ReadBlock() {
+    const ArrayHeader& header = indices_.header();
+    const int64_t left = header.NumElements() - num_read_;
+    if (left <= 0) {
+      return absl::DataLossError(absl::StrCat(
+          indices_.path(), ": has fewer elements than its offsets say"));
+    }
+    block_.resize(static_cast<size_t>(std::min(left, block_elements_)));
+    at_ = 0;
+    HEARTH_RETURN_IF_ERROR(
+        indices_.ReadInts(num_read_, absl::MakeSpan(block_)));
+    num_read_ += static_cast<int64_t>(block_.size());
+    if (!counts_.AddSources(block_, classes_)) {
+      return absl::DataLossError(
+          absl::StrCat(indices_.path(), ": has ids that no node has"));
+    }
+    return context_.Advance(block_.size() *
+                            static_cast<uint64_t>(header.type.item_bytes));
+  }
+
+  ImportContext& context_;
+  ArrayReader& indices_;
+  const int64_t block_elements_;
+  Counts& counts_;
+  int64_t num_read_ = 0;
+  std::vector<int64_t> block_;
+  /// Of the nodes in the block; empty where they are not needed.
+  std::vector<int32_t> classes_;
+  size_t at_ = 0;
 };
 
 TopologyScan::TopologyScan(ImportContext& context, const std::string& folder,
@@ -222,13 +269,10 @@ absl::StatusOr<EdgeStatistics> TopologyScan::Scan(const EdgeTypeEntry& edges) {
 absl::Status TopologyScan::AddList(int64_t destination, int64_t degree,
                                    NeighborStream& neighbors, Counts& counts) {
   while (degree > 0) {
-    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const int64_t> sources,
+    HEARTH_ASSIGN_OR_RETURN(const NeighborStream::Neighbors sources,
                             neighbors.Take(degree));
-    if (!counts.Add(destination, sources)) {
-      return absl::DataLossError(
-          absl::StrCat(neighbors.path(), ": has ids that no node has"));
-    }
-    degree -= static_cast<int64_t>(sources.size());
+    counts.AddEdges(destination, sources.ids, sources.classes);
+    degree -= static_cast<int64_t>(sources.ids.size());
   }
   return absl::OkStatus();
 }
@@ -243,7 +287,7 @@ absl::Status TopologyScan::ScanLists(const EdgeTypeEntry& edges,
       const std::unique_ptr<ArrayReader> indices,
       ArrayReader::OpenNpy(context_.files(),
                            io::JoinPath(folder_, edges.indices.path)));
-  NeighborStream neighbors(context_, *indices, BlockElements());
+  NeighborStream neighbors(context_, *indices, BlockElements(), counts);
   const int64_t num_offsets = indptr->header().NumElements();
   std::vector<int64_t> offsets;
   int64_t begin = 0;

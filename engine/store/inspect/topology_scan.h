@@ -19,7 +19,8 @@ namespace hearth::store {
 /// Counts what is in the stored edges of a dataset, one type after the other,
 /// reading each from one end to the other. What needs memory for each node is
 /// counted if that fits a quarter of the limit: sets of nodes all together, and
-/// labels of one type. Single-owner.
+/// labels of one type. With an eighth for blocks and what is counted of the
+/// labels (see label_scan.h) that stays within the limit. Single-owner.
 class TopologyScan {
  public:
   /// All references must outlive this.

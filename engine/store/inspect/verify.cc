@@ -22,6 +22,8 @@
 // An array is read in chunks of whole blocks by two threads, so that the disk
 // has the next request while a chunk is checked. Each chunk is read with what
 // surrounds it up to multiples of a page: such reads can bypass the page cache.
+// An array of one chunk is read on the caller's thread: a dataset of many types
+// has hundreds of them.
 
 namespace hearth::store {
 namespace {
@@ -51,33 +53,40 @@ absl::Status CheckSize(io::ReadableFile& file, uint64_t size_bytes) {
                                           size_bytes));
 }
 
-/// CRC32C of a file's first bytes.
-absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file,
-                                    uint64_t size_bytes) {
-  HEARTH_ASSIGN_OR_RETURN(
-      io::AlignedMemory memory,
-      io::AlignedMemory::Allocate(std::min(size_bytes, kChunkBytes)));
+/// CRC32C of a file's first bytes, which are read into `scratch` by and by.
+absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t size_bytes,
+                                    absl::Span<std::byte> scratch) {
+  const uint64_t chunk_bytes = scratch.size() - scratch.size() % kPageBytes;
   uint32_t crc = 0;
-  for (uint64_t at = 0; at < size_bytes; at += kChunkBytes) {
-    const auto chunk =
-        memory.bytes().first(std::min(kChunkBytes, size_bytes - at));
+  for (uint64_t at = 0; at < size_bytes; at += chunk_bytes) {
+    const auto chunk = scratch.first(std::min(chunk_bytes, size_bytes - at));
     HEARTH_RETURN_IF_ERROR(file.Read(at, chunk));
     crc = Crc32c(chunk, crc);
   }
   return crc;
 }
 
-/// DATA_LOSS, or why they cannot be read, if a file's first bytes, `what` of
-/// it, do not have that checksum at the second attempt either.
-absl::Status CheckBeginning(io::ReadableFile& file, uint64_t size_bytes,
-                            uint32_t crc32c, absl::string_view what) {
-  absl::StatusOr<uint32_t> crc = ChecksumOf(file, size_bytes);
-  if (!crc.ok() || *crc != crc32c) crc = ChecksumOf(file, size_bytes);
+/// A file's first bytes, what they are of it, and their checksum.
+struct Beginning {
+  uint64_t size_bytes = 0;
+  uint32_t crc32c = 0;
+  absl::string_view what;
+};
+
+/// DATA_LOSS, or why they cannot be read, if they do not have that checksum at
+/// the second attempt either.
+absl::Status CheckBeginning(io::ReadableFile& file, const Beginning& beginning,
+                            absl::Span<std::byte> scratch) {
+  absl::StatusOr<uint32_t> crc =
+      ChecksumOf(file, beginning.size_bytes, scratch);
+  if (!crc.ok() || *crc != beginning.crc32c) {
+    crc = ChecksumOf(file, beginning.size_bytes, scratch);
+  }
   HEARTH_RETURN_IF_ERROR(crc.status());
-  if (*crc == crc32c) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(file.path(), ": ", what,
-                                          " (bytes 0 .. ", size_bytes - 1,
-                                          ") does not match its checksum"));
+  if (*crc == beginning.crc32c) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(file.path(), ": ", beginning.what, " (bytes 0 .. ",
+                   beginning.size_bytes - 1, ") does not match its checksum"));
 }
 
 /// Some consecutive blocks of an array, and what was found of them.
@@ -118,8 +127,10 @@ class ArrayBlocks {
                     DataBytes(array_) - first_block * array_.crc_block_bytes);
   }
 
-  /// Memory that a chunk is read into.
-  static uint64_t ScratchBytes() { return kChunkBytes + 2 * kPageBytes; }
+  /// Memory that a chunk of an array of so many bytes is read into.
+  static uint64_t ScratchBytes(uint64_t data_bytes) {
+    return std::min(kChunkBytes, data_bytes) + 2 * kPageBytes;
+  }
 
   /// Checks all blocks of a chunk.
   absl::Status Check(absl::Span<std::byte> scratch, Chunk& chunk) const {
@@ -193,13 +204,15 @@ class Verification {
         stop_(std::move(stop)) {}
 
   absl::StatusOr<VerifyResult> Run() {
-    for (int i = 0; i < kThreads; ++i) {
-      HEARTH_ASSIGN_OR_RETURN(
-          scratch_.emplace_back(),
-          io::AlignedMemory::Allocate(ArrayBlocks::ScratchBytes()));
-    }
+    uint64_t scratch_bytes = 0;
     for (const ArrayFile* array : dataset_.manifest().Arrays()) {
       total_ += array->file_size_bytes + ChecksumBytes(*array);
+      scratch_bytes =
+          std::max(scratch_bytes, ArrayBlocks::ScratchBytes(DataBytes(*array)));
+    }
+    for (int i = 0; i < kThreads; ++i) {
+      HEARTH_ASSIGN_OR_RETURN(scratch_.emplace_back(),
+                              io::AlignedMemory::Allocate(scratch_bytes));
     }
     HEARTH_RETURN_IF_ERROR(CheckTwice([this] { return CheckManifest(); }));
     HEARTH_RETURN_IF_ERROR(CheckTwice(
@@ -237,21 +250,30 @@ class Verification {
         std::unique_ptr<io::ReadableFile> checksums,
         files_.OpenForRead(io::JoinPath(folder, array.crc_path)));
     HEARTH_RETURN_IF_ERROR(CheckSize(*checksums, ChecksumBytes(array)));
-    HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(
-        CheckBeginning(*checksums, ChecksumBytes(array), array.crc_file_crc32c,
-                       "the whole file")));
+    HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
+        *checksums,
+        {ChecksumBytes(array), array.crc_file_crc32c, "the whole file"},
+        scratch_[0].bytes())));
     HEARTH_RETURN_IF_ERROR(Advance(ChecksumBytes(array)));
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
                             files_.OpenForScan(ArrayPath(folder, array)));
     HEARTH_RETURN_IF_ERROR(CheckSize(*data, array.file_size_bytes));
     HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
-        *data, array.data_offset, array.header_crc32c, "the header")));
+        *data, {array.data_offset, array.header_crc32c, "the header"},
+        scratch_[0].bytes())));
     HEARTH_RETURN_IF_ERROR(Advance(array.data_offset));
     return CheckBlocks(
         ArrayBlocks(array, std::move(data), std::move(checksums)));
   }
 
   absl::Status CheckBlocks(const ArrayBlocks& blocks) {
+    if (blocks.num_chunks() > 1) return CheckChunks(blocks);
+    Chunk chunk = blocks.MakeChunk(0);
+    HEARTH_RETURN_IF_ERROR(blocks.Check(scratch_[0].bytes(), chunk));
+    return Collect(blocks, chunk);
+  }
+
+  absl::Status CheckChunks(const ArrayBlocks& blocks) {
     pipeline::Stage check;
     check.name = "verify";
     check.width = kThreads;
@@ -264,13 +286,16 @@ class Verification {
           blocks.MakeChunk(static_cast<uint64_t>(number)));
     };
     const auto collect = [&](pipeline::Item& item) {
-      Chunk& chunk = static_cast<Chunk&>(item);
-      damage_.Append(std::move(chunk.damage));
-      result_.blocks += chunk.blocks;
-      return Advance(blocks.SizeOfBlocks(chunk.first_block, chunk.blocks));
+      return Collect(blocks, static_cast<Chunk&>(item));
     };
     return pipeline::NewPipeline({std::move(check)}, "collect", Clock::Real())
         ->Run(static_cast<int64_t>(blocks.num_chunks()), make, collect, stop_);
+  }
+
+  absl::Status Collect(const ArrayBlocks& blocks, Chunk& chunk) {
+    damage_.Append(std::move(chunk.damage));
+    result_.blocks += chunk.blocks;
+    return Advance(blocks.SizeOfBlocks(chunk.first_block, chunk.blocks));
   }
 
   absl::Status Advance(uint64_t bytes) {
@@ -286,6 +311,7 @@ class Verification {
   const Dataset& dataset_;
   const VerifyProgress& progress_;
   const std::stop_token stop_;
+  /// Of each thread; the first is the caller's own where there is no other.
   std::vector<io::AlignedMemory> scratch_;
   uint64_t total_ = 0;
   DamageList damage_;

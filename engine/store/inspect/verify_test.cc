@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/types/span.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
@@ -108,7 +109,17 @@ TEST_F(VerifyTest, CountsWhatItReads) {
   EXPECT_EQ(total, result->bytes);
 }
 
-/// Every byte of every file, flipped alone, is found and its file named.
+/// The byte to be flipped after `byte`. All are, but of what is alike and under
+/// one checksum: the blanks of the features' header, and the text of the JSON
+/// files, whose seal is tested by itself.
+uint64_t NextByte(const std::string& name, uint64_t byte) {
+  if (absl::EndsWith(name, ".json")) return byte + 7;
+  const bool is_blank =
+      absl::EndsWith(name, "features.npy") && byte >= 256 && byte < 4096 - 61;
+  return byte + (is_blank ? 61 : 1);
+}
+
+/// A byte of any file, flipped alone, is found and its file named.
 void ExpectEveryByteCounts(const std::string& folder) {
   FlippingFileSystem files;
   const auto dataset = Dataset::Open(files, folder);
@@ -119,7 +130,7 @@ void ExpectEveryByteCounts(const std::string& folder) {
     const std::string path = io::JoinPath(folder, name);
     const uint64_t size = files.Stat(path)->size_bytes;
     ASSERT_GT(size, 0u);
-    for (uint64_t byte = 0; byte < size; ++byte) {
+    for (uint64_t byte = 0; byte < size; byte = NextByte(name, byte)) {
       files.Flip(path, byte);
       const absl::Status status =
           VerifyDataset(files, **dataset, nullptr, {}).status();

@@ -5,33 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
-#include "engine/store/array_header.h"
 #include "engine/store/import/scratch_array.h"
+#include "engine/store/layout/torch_value.h"
 
 namespace hearth::store {
 namespace {
-
-ElementType ToElementType(TorchType type) {
-  using Kind = ElementType::Kind;
-  switch (type) {
-    case TorchType::kFloat64:
-    case TorchType::kFloat32:
-    case TorchType::kFloat16:
-      return {Kind::kFloat, ItemBytes(type)};
-    case TorchType::kBFloat16:
-      return {Kind::kBFloat, ItemBytes(type)};
-    case TorchType::kInt64:
-    case TorchType::kInt32:
-    case TorchType::kInt16:
-    case TorchType::kInt8:
-      return {Kind::kInt, ItemBytes(type)};
-    case TorchType::kUint8:
-      return {Kind::kUint, ItemBytes(type)};
-    case TorchType::kBool:
-      break;
-  }
-  return {Kind::kBool, ItemBytes(type)};
-}
 
 /// Elements that are read from within a pickle lie in memory.
 absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
@@ -49,15 +27,6 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
       absl::MakeConstSpan(reinterpret_cast<const std::byte*>(array.data.data()),
                           array.data.size())));
   return scratch->Finish(array.shape);
-}
-
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTensor(
-    const TorchFile& file, const TorchTensor& tensor) {
-  HEARTH_ASSIGN_OR_RETURN(TensorElements elements, file.OpenTensor(tensor));
-  return ArrayReader::ReadRaw(std::move(elements.file),
-                              {.type = ToElementType(tensor.type()),
-                               .shape = tensor.shape,
-                               .data_offset = elements.offset});
 }
 
 }  // namespace
@@ -84,9 +53,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
   if (const auto* array = value->As<NumpyArray>()) {
     return OpenNumpy(context, *array, absl::StrCat(file.path(), ": ", key));
   }
-  if (const auto* tensor = value->As<TorchTensor>()) {
-    return OpenTensor(file, *tensor);
-  }
+  if (value->As<TorchTensor>() != nullptr) return OpenTorchValue(file, value);
   return absl::InvalidArgumentError(
       absl::StrCat(file.path(), ": \"", key, "\" is ", value->KindName(),
                    "; an array or a tensor is needed"));

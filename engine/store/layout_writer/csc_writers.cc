@@ -10,6 +10,7 @@
 #include "engine/store/import/csc_arrays.h"
 #include "engine/store/import/feature_import.h"
 #include "engine/store/layout_writer/array_output.h"
+#include "engine/store/layout_writer/id_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/source_edges.h"
 #include "engine/store/layout_writer/source_parts.h"
@@ -103,6 +104,7 @@ absl::Status WriteGinex(ImportContext& context, SourceGraph& graph,
   HEARTH_RETURN_IF_ERROR(WriteRaw(*folder, "features.dat", [&](ByteSink& sink) {
     return WriteFeatures(context, *nodes.features, DType::kFloat32, sink);
   }));
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 
@@ -133,6 +135,7 @@ absl::Status WriteDiskGnn(ImportContext& context, SourceGraph& graph,
     return WriteFeatures(context, *nodes.features,
                          StoredType(nodes.features->header()), sink);
   }));
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

@@ -6,10 +6,12 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_loader.h"
 #include "engine/store/array_reader.h"
 #include "engine/store/dtype.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/layout_writer/unpacked_labels.h"
 #include "engine/store/manifest.h"
+#include "engine/store/verified_file.h"
 
 namespace hearth::store {
 namespace {
@@ -40,13 +42,33 @@ class ArrayOpener {
                     std::unique_ptr<ArrayReader>& reader) const {
     if (array.path.empty()) return absl::OkStatus();
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                            files_.OpenForRead(ArrayPath(folder_, array)));
+                            OpenVerifiedFile(files_, folder_, array));
     ArrayHeader header;
     header.type = TypeOf(array.dtype);
     header.shape = array.shape;
     header.data_offset = array.data_offset;
     HEARTH_ASSIGN_OR_RETURN(
         reader, ArrayReader::ReadRaw(std::move(file), std::move(header)));
+    return absl::OkStatus();
+  }
+
+  /// Multi-label rows are bits on disk, which no other layout knows.
+  absl::Status OpenLabels(const NodeTypeEntry& entry,
+                          std::unique_ptr<ArrayReader>& reader) const {
+    const ArrayFile& labels = entry.labels;
+    if (labels.path.empty() || entry.label_kind != LabelKind::kMultiLabel) {
+      return Open(labels, reader);
+    }
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> bits,
+                            OpenVerifiedFile(files_, folder_, labels));
+    ArrayHeader header;
+    header.type = TypeOf(DType::kFloat32);
+    header.shape = {entry.num_nodes, entry.label_width};
+    HEARTH_ASSIGN_OR_RETURN(
+        reader, ArrayReader::ReadRaw(
+                    NewUnpackedLabels(std::move(bits), labels.data_offset,
+                                      entry.num_nodes, entry.label_width),
+                    std::move(header)));
     return absl::OkStatus();
   }
 
@@ -62,10 +84,12 @@ absl::StatusOr<SourceNodes> OpenNodes(const ArrayOpener& opener,
   nodes.num_nodes = entry.num_nodes;
   if (!entry.labels.path.empty()) nodes.label_kind = entry.label_kind;
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.features, nodes.features));
-  HEARTH_RETURN_IF_ERROR(opener.Open(entry.labels, nodes.labels));
+  HEARTH_RETURN_IF_ERROR(opener.OpenLabels(entry, nodes.labels));
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.train, nodes.split[0]));
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.valid, nodes.split[1]));
   HEARTH_RETURN_IF_ERROR(opener.Open(entry.test, nodes.split[2]));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.ids, nodes.ids));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.id_text, nodes.id_text));
   return nodes;
 }
 

@@ -9,8 +9,9 @@
 namespace hearth::store {
 
 /// A dataset's own arrays as a source, of all its types, to be written in
-/// another layout. What is read is not compared with the checksums: verify the
-/// dataset first. FAILED_PRECONDITION if a file has changed since the import.
+/// another layout. Every block that is read is compared with its checksum:
+/// DATA_LOSS, here or from the arrays, where it does not match.
+/// FAILED_PRECONDITION if a file has changed since the import.
 absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
                                                 const Dataset& dataset);
 

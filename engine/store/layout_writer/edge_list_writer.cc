@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/layout_writer/array_output.h"
+#include "engine/store/layout_writer/id_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/source_edges.h"
 #include "engine/store/layout_writer/source_parts.h"
@@ -41,6 +42,7 @@ absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
         return sink->AppendText(lines);
       }));
   HEARTH_RETURN_IF_ERROR(sink->Finish());
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

@@ -15,6 +15,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/store/import/feature_import.h"
 #include "engine/store/layout_writer/array_output.h"
+#include "engine/store/layout_writer/id_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/npy_output.h"
 #include "engine/store/layout_writer/source_edges.h"
@@ -268,6 +269,7 @@ absl::Status WriteGraphBolt(ImportContext& context, SourceGraph& graph,
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
                           LayoutFolder::Create(context.files(), destination));
   HEARTH_RETURN_IF_ERROR(GraphBoltWriter(context, graph, *folder).Write());
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/layout_writer/array_output.h"
+#include "engine/store/layout_writer/id_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/npy_output.h"
 #include "engine/store/layout_writer/source_edges.h"
@@ -77,6 +78,7 @@ absl::Status WriteIgb(ImportContext& context, SourceGraph& graph,
                           LayoutFolder::Create(context.files(), destination));
   HEARTH_RETURN_IF_ERROR(WritePapers(context, graph.nodes[0], *folder));
   HEARTH_RETURN_IF_ERROR(WriteCitations(context, graph.edges[0], *folder));
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

@@ -41,8 +41,10 @@ uint64_t BytesOfFeature(const ArrayReader& features, Layout layout) {
 }
 
 uint64_t BytesOfNodes(const SourceNodes& nodes, Layout layout) {
-  if (layout == Layout::kEdgeList) return 0;
   uint64_t bytes = 0;
+  if (nodes.ids != nullptr) bytes += NumElements(*nodes.ids) * kIdBytes;
+  if (nodes.id_text != nullptr) bytes += NumElements(*nodes.id_text);
+  if (layout == Layout::kEdgeList) return bytes;
   if (nodes.features != nullptr) {
     bytes +=
         NumElements(*nodes.features) * BytesOfFeature(*nodes.features, layout);

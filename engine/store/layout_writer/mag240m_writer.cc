@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/layout_writer/array_output.h"
+#include "engine/store/layout_writer/id_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/npy_output.h"
 #include "engine/store/layout_writer/source_edges.h"
@@ -156,6 +157,7 @@ absl::Status WriteMag240m(ImportContext& context, SourceGraph& graph,
   HEARTH_RETURN_IF_ERROR(WritePapers(context, parts, *folder));
   context.Begin("edges", 0);
   HEARTH_RETURN_IF_ERROR(WriteRelations(context, parts, *folder));
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

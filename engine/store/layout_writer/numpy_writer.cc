@@ -1,9 +1,18 @@
 #include "engine/store/layout_writer/numpy_writer.h"
 
 #include <array>
+#include <cstdint>
 #include <memory>
 
+#include "absl/types/span.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/dtype.h"
+#include "engine/store/import/label_import.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/layout_writer/byte_sink.h"
+#include "engine/store/layout_writer/id_output.h"
+#include "engine/store/layout_writer/label_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/npy_output.h"
 #include "engine/store/layout_writer/source_parts.h"
@@ -13,6 +22,25 @@ namespace {
 
 constexpr std::array<const char*, 3> kSplitFiles = {
     "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
+
+absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
+                         LayoutFolder& folder) {
+  const char* path = "node_label.npy";
+  ArrayReader& labels = *nodes.labels;
+  const LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
+  if (kind == LabelKind::kClasses) {
+    return WriteLabelNpy(context, folder, labels,
+                         {path, DType::kInt64, {nodes.num_nodes}});
+  }
+  const int64_t width = labels.header().NumElements() / nodes.num_nodes;
+  const NpyFile file{path, DType::kFloat32, {nodes.num_nodes, width}};
+  return WriteNpy(folder, file, [&](ByteSink& sink) {
+    return ForEachLabelRowBlock(context, labels, kind,
+                                [&](absl::Span<const float> rows) {
+                                  return sink.AppendValues<float>(rows);
+                                });
+  });
+}
 
 absl::Status WriteEdges(ImportContext& context, SourceEdges& edges,
                         LayoutFolder& folder) {
@@ -28,14 +56,14 @@ absl::Status WriteEdges(ImportContext& context, SourceEdges& edges,
 
 absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
                               const std::string& destination) {
-  HEARTH_RETURN_IF_ERROR(CheckParts(graph, "numpy"));
+  NeededParts needed;
+  needed.any_label_kind = true;
+  HEARTH_RETURN_IF_ERROR(CheckParts(graph, "numpy", needed));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
                           LayoutFolder::Create(context.files(), destination));
   SourceNodes& nodes = graph.nodes[0];
   context.Begin("labels", 0);
-  HEARTH_RETURN_IF_ERROR(
-      WriteLabelNpy(context, *folder, *nodes.labels,
-                    {"node_label.npy", DType::kInt64, {nodes.num_nodes}}));
+  HEARTH_RETURN_IF_ERROR(WriteLabels(context, nodes, *folder));
   for (size_t i = 0; i < kSplitFiles.size(); ++i) {
     HEARTH_RETURN_IF_ERROR(
         WriteIntegerNpy(context, *folder, *nodes.split[i], kSplitFiles[i]));
@@ -45,6 +73,7 @@ absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
   context.Begin("features", 0);
   HEARTH_RETURN_IF_ERROR(
       WriteFeatureNpy(context, *folder, *nodes.features, "node_feat.npy"));
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

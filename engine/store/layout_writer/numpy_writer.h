@@ -11,10 +11,11 @@ namespace hearth::store {
 
 /// Writes a plain numpy folder: node_feat.npy in the features' own type
 /// (bfloat16, which numpy lacks, as uint16), node_label.npy (int64, -1:
-/// none), {train,valid,test}_idx.npy (int64), and edge_index.npy (int64, (2,
-/// E)), or indptr.npy and indices.npy if the edges are so. INVALID_ARGUMENT
-/// for a graph of several types or without one of the arrays; otherwise errors
-/// as LayoutFolder and the source.
+/// none; of multi-label and targets float32 (N, C), a row of NaN: none),
+/// {train,valid,test}_idx.npy (int64), and edge_index.npy (int64, (2, E)), or
+/// indptr.npy and indices.npy if the edges are so. INVALID_ARGUMENT for a graph
+/// of several types or without one of the arrays; otherwise errors as
+/// LayoutFolder and the source.
 absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
                               const std::string& destination);
 

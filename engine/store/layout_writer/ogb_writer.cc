@@ -5,14 +5,20 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/import/label_import.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/layout/ogb_layout.h"
 #include "engine/store/layout_writer/array_output.h"
+#include "engine/store/layout_writer/id_output.h"
+#include "engine/store/layout_writer/label_output.h"
 #include "engine/store/layout_writer/layout_folder.h"
 #include "engine/store/layout_writer/source_edges.h"
 #include "engine/store/layout_writer/source_parts.h"
@@ -59,16 +65,48 @@ absl::Status WriteIds(ImportContext& context, ArrayReader& ids,
   return absl::OkStatus();
 }
 
+void AppendFloat(float value, std::string& text) {
+  std::array<char, 32> digits;
+  const auto [end, error] =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  text.append(digits.data(), end);
+}
+
+/// Whole rows, with commas between their values.
+absl::Status AppendRows(absl::Span<const float> values, size_t columns,
+                        ByteSink& sink) {
+  std::string lines;
+  for (size_t i = 0; i < values.size(); ++i) {
+    AppendFloat(values[i], lines);
+    lines.push_back((i + 1) % columns == 0 ? '\n' : ',');
+  }
+  return sink.AppendText(lines);
+}
+
+absl::Status WriteLabelLines(ImportContext& context, SourceNodes& nodes,
+                             ByteSink& sink) {
+  ArrayReader& labels = *nodes.labels;
+  const LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
+  if (kind == LabelKind::kClasses) {
+    return ForEachLabelBlock(context, labels,
+                             [&](absl::Span<const int64_t> block) {
+                               return AppendLines(block, sink);
+                             });
+  }
+  const auto columns =
+      static_cast<size_t>(labels.header().NumElements() / nodes.num_nodes);
+  return ForEachLabelRowBlock(context, labels, kind,
+                              [&](absl::Span<const float> rows) {
+                                return AppendRows(rows, columns, sink);
+                              });
+}
+
 absl::Status WriteLabelsAndSplit(ImportContext& context, SourceNodes& nodes,
                                  LayoutFolder& folder) {
   context.Begin("labels", 0);
-  HEARTH_RETURN_IF_ERROR(
-      WriteCsv(folder, "raw/node-label", [&](ByteSink& sink) {
-        return ForEachLabelBlock(context, *nodes.labels,
-                                 [&](absl::Span<const int64_t> labels) {
-                                   return AppendLines(labels, sink);
-                                 });
-      }));
+  HEARTH_RETURN_IF_ERROR(WriteCsv(
+      folder, "raw/node-label",
+      [&](ByteSink& sink) { return WriteLabelLines(context, nodes, sink); }));
   for (size_t i = 0; i < kParts.size(); ++i) {
     HEARTH_RETURN_IF_ERROR(WriteCsv(
         folder, absl::StrCat("split/given/", kParts[i]), [&](ByteSink& sink) {
@@ -96,25 +134,12 @@ absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
   return WriteCount(folder, "raw/num-edge-list", edges->num_edges());
 }
 
-void AppendFloat(float value, std::string& text) {
-  std::array<char, 32> digits;
-  const auto [end, error] =
-      std::to_chars(digits.data(), digits.data() + digits.size(), value);
-  text.append(digits.data(), end);
-}
-
 absl::Status WriteFeatureLines(ImportContext& context, ArrayReader& features,
                                ByteSink& sink) {
   const auto columns = static_cast<size_t>(features.header().shape[1]);
-  std::string lines;
   // Blocks are of whole rows.
   const auto write = [&](int64_t, absl::Span<const float> values) {
-    lines.clear();
-    for (size_t i = 0; i < values.size(); ++i) {
-      AppendFloat(values[i], lines);
-      lines.push_back((i + 1) % columns == 0 ? '\n' : ',');
-    }
-    return sink.AppendText(lines);
+    return AppendRows(values, columns, sink);
   };
   return ForEachFeatureBlock(context, features, write);
 }
@@ -122,6 +147,7 @@ absl::Status WriteFeatureLines(ImportContext& context, ArrayReader& features,
 absl::Status Check(const SourceGraph& graph, const std::string& destination) {
   NeededParts needed;
   needed.features = false;
+  needed.any_label_kind = true;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "ogb", needed));
   if (graph.edges[0].num_edges() == 0) {
     return absl::InvalidArgumentError(
@@ -153,6 +179,7 @@ absl::Status WriteOgb(ImportContext& context, SourceGraph& graph,
           return WriteFeatureLines(context, *nodes.features, sink);
         }));
   }
+  HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
 }
 

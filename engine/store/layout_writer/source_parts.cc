@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<absl::string_view, 3> kPartNames = {
     "training nodes", "validation nodes", "test nodes"};
 
-/// Layouts have a class a node; other labels would be taken for classes.
+/// Most layouts have a class a node; other labels would be taken for classes.
 absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
                                    absl::string_view layout) {
   for (const SourceNodes& nodes : graph.nodes) {
@@ -49,7 +49,7 @@ absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
                         const NeededParts& needed) {
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
   HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
-  if (needed.labels) {
+  if (needed.labels && !needed.any_label_kind) {
     HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, layout));
   }
   if (!needed.one_type) return absl::OkStatus();

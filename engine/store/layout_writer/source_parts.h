@@ -7,13 +7,14 @@
 
 namespace hearth::store {
 
-/// What a layout cannot do without. Where labels are written they must be
-/// classes.
+/// What a layout cannot do without.
 struct NeededParts {
   bool one_type = true;
   bool features = true;
   bool labels = true;
   bool split = true;
+  /// Otherwise labels that are written must be classes.
+  bool any_label_kind = false;
 };
 
 /// INVALID_ARGUMENT, naming the layout and what the graph lacks; and as

@@ -25,7 +25,8 @@ struct WriteLayoutOptions {
 };
 
 /// Writes a graph as a folder in a layout; of an edge list, the file edges.txt
-/// in it. What the layouts hold, see the headers of their writers. Scratch
+/// in it. What the layouts hold, see the headers of their writers; ids that the
+/// nodes were relabeled from lie beside, see id_output.h. Scratch
 /// files lie in `destination`.scratch.tmp, which is removed at the end, as it
 /// is if it was left over. INVALID_ARGUMENT, naming the layout, for a graph
 /// that it cannot hold; ALREADY_EXISTS if something is at `destination`;

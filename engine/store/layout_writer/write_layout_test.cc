@@ -16,14 +16,19 @@
 #include "absl/types/span.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
+#include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
+#include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
 #include "engine/store/dataset.h"
 #include "engine/store/generate/open_generated.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/layout/import_dataset.h"
+#include "engine/store/layout/layout.h"
+#include "engine/store/layout/layout_options.h"
 #include "engine/store/layout_writer/dataset_source.h"
 #include "engine/store/layout_writer/source_edges.h"
+#include "engine/store/manifest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -232,18 +237,169 @@ TEST_F(WriteLayoutTest, NamesTheLayoutThatCannotHoldTheGraph) {
   }
 }
 
+/// The graph with other labels: nodes 3, 13, 23 ... have none.
+class ManyLabelsTest : public WriteLayoutTest,
+                       public testing::WithParamInterface<LabelKind> {
+ protected:
+  static constexpr int64_t kWidth = 11;
+
+  ManyLabelsTest() {
+    for (int64_t i = 0; i < kNodes * kWidth; ++i) {
+      const float value = GetParam() == LabelKind::kTargets
+                              ? static_cast<float>(i % 97) / 8 - 3
+                              : static_cast<float>(i % 5 % 2);
+      labels_.push_back(i / kWidth % 10 == 3 ? NAN : value);
+    }
+  }
+
+  absl::StatusOr<SourceGraph> Open(ImportContext& context) {
+    absl::StatusOr<SourceGraph> graph = OpenList(context);
+    if (!graph.ok()) return graph;
+    ArrayHeader header;
+    header.type = {ElementType::Kind::kFloat, 4};
+    header.shape = {kNodes, kWidth};
+    graph->nodes[0].labels =
+        ArrayReader::ReadRaw(
+            io::NewMemoryFile(
+                std::string(reinterpret_cast<const char*>(labels_.data()),
+                            labels_.size() * sizeof(float)),
+                "labels"),
+            header)
+            .value();
+    graph->nodes[0].label_kind = GetParam();
+    return graph;
+  }
+
+  std::vector<float> labels_;
+};
+
+TEST_P(ManyLabelsTest, ComeBackFromLayoutsThatHoldThem) {
+  const auto open = [&](ImportContext& context) { return Open(context); };
+  const auto origin =
+      ImportGraph(files_, Import("made", "origin"), open, nullptr, {});
+  ASSERT_TRUE(origin.ok()) << origin.status();
+  const auto dataset = *Dataset::Open(files_, scratch_.Path("origin"));
+  const auto open_dataset = [&](ImportContext&) {
+    return OpenDatasetAsSource(files_, *dataset);
+  };
+  for (const Layout layout : {Layout::kNumpy, Layout::kOgb}) {
+    for (const bool from_dataset : {false, true}) {
+      const absl::Status status = from_dataset
+                                      ? Write(layout, open_dataset, "out")
+                                      : Write(layout, open, "out");
+      ASSERT_TRUE(status.ok()) << status;
+      ImportOptions options = Import("out", "back");
+      options.label_kind = GetParam();
+      const auto back = ImportDataset(files_, layout, options, nullptr, {});
+      ASSERT_TRUE(back.ok()) << back.status();
+      const NodeTypeEntry& wanted = origin->manifest.node_types[0];
+      const NodeTypeEntry& found = back->manifest.node_types[0];
+      EXPECT_EQ(found.label_width, kWidth);
+      EXPECT_EQ(found.labels.shape, wanted.labels.shape);
+      EXPECT_EQ(found.labels.crc_file_crc32c, wanted.labels.crc_file_crc32c);
+      ASSERT_TRUE(files_.RemoveTree(scratch_.Path("out")).ok());
+      ASSERT_TRUE(files_.RemoveTree(scratch_.Path("back")).ok());
+    }
+  }
+}
+
+TEST_P(ManyLabelsTest, AreRefusedByLayoutsThatDoNotHoldThem) {
+  const auto open = [&](ImportContext& context) { return Open(context); };
+  for (const Layout layout : {Layout::kGinex, Layout::kDiskGnn, Layout::kIgb,
+                              Layout::kMag240m, Layout::kGraphBolt}) {
+    const absl::Status status = Write(layout, open, "out");
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(absl::StrCat("are ", Name(GetParam()),
+                                       "; the layout ", Name(layout))));
+  }
+}
+
+TEST_P(ManyLabelsTest, WhatIsNoLabelIsRefusedByItsPlace) {
+  labels_[5 * kWidth + 2] = INFINITY;
+  const auto open = [&](ImportContext& context) { return Open(context); };
+  for (const Layout layout : {Layout::kNumpy, Layout::kOgb}) {
+    const absl::Status status = Write(layout, open, "out");
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("labels: [5, 2] is inf, no label"));
+    EXPECT_THAT(Entries(), IsEmpty());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ManyLabelsTest,
+                         testing::Values(LabelKind::kMultiLabel,
+                                         LabelKind::kTargets));
+
 TEST_F(WriteLayoutTest, LabelsThatAreNoClassesAreRefused) {
   const auto open = [](ImportContext& context) {
     auto graph = OpenList(context);
     graph->nodes[0].label_kind = LabelKind::kTargets;
     return graph;
   };
-  for (const Layout layout : {Layout::kNumpy, Layout::kGraphBolt}) {
+  for (const Layout layout : {Layout::kIgb, Layout::kGraphBolt}) {
     const absl::Status status = Write(layout, open, "out");
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr("are targets"));
   }
   EXPECT_TRUE(Write(Layout::kEdgeList, open, "out").ok());
+}
+
+TEST_F(WriteLayoutTest, IdsLieBesideTheFilesOfTheLayout) {
+  for (const bool text : {false, true}) {
+    ASSERT_TRUE(io::WriteFileAtomically(files_, scratch_.Path("edges.txt"),
+                                        text ? "b a\nccc a\n" : "-5 70\n9 70\n")
+                    .ok());
+    LayoutOptions relabel;
+    relabel.edge_list.relabel = true;
+    const auto imported =
+        ImportDataset(files_, {Layout::kEdgeList, relabel},
+                      Import("edges.txt", "relabeled"), nullptr, {});
+    ASSERT_TRUE(imported.ok()) << imported.status();
+    const auto dataset = *Dataset::Open(files_, scratch_.Path("relabeled"));
+    const auto open = [&](ImportContext&) {
+      return OpenDatasetAsSource(files_, *dataset);
+    };
+    const absl::Status status = Write(Layout::kEdgeList, open, "out");
+    ASSERT_TRUE(status.ok()) << status;
+    if (text) {
+      EXPECT_EQ(*io::ReadWholeFile(files_, scratch_.Path("out/node.ids.txt"),
+                                   1 << 20),
+                "a\nb\nccc\n");
+    } else {
+      const auto ids =
+          ArrayReader::OpenNpy(files_, scratch_.Path("out/node.ids.npy"));
+      ASSERT_TRUE(ids.ok()) << ids.status();
+      EXPECT_THAT(Integers(ids->get()), testing::ElementsAre(-5, 9, 70));
+    }
+    ASSERT_TRUE(files_.RemoveTree(scratch_.Path("out")).ok());
+    ASSERT_TRUE(files_.RemoveTree(scratch_.Path("relabeled")).ok());
+  }
+}
+
+TEST_F(WriteLayoutTest, DamageInADatasetIsFoundOnTheWayOut) {
+  ASSERT_TRUE(
+      ImportGraph(files_, Import("made", "origin"), OpenList, nullptr, {})
+          .ok());
+  const auto dataset = *Dataset::Open(files_, scratch_.Path("origin"));
+  const auto open = [&](ImportContext&) {
+    return OpenDatasetAsSource(files_, *dataset);
+  };
+  for (const ArrayFile* array : dataset->manifest().Arrays()) {
+    const std::string path = scratch_.Path("origin/" + array->path);
+    const std::string good = *io::ReadWholeFile(files_, path, 1 << 24);
+    std::string damaged = good;
+    damaged[good.size() - 2] ^= 1;
+    ASSERT_TRUE(io::WriteFileAtomically(files_, path, damaged).ok());
+    for (const Layout layout : {Layout::kNumpy, Layout::kGinex}) {
+      const absl::Status status = Write(layout, open, "out");
+      EXPECT_TRUE(absl::IsDataLoss(status)) << array->path << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(path));
+      EXPECT_THAT(Entries(), testing::ElementsAre("origin"));
+    }
+    ASSERT_TRUE(io::WriteFileAtomically(files_, path, good).ok());
+  }
+  EXPECT_TRUE(Write(Layout::kNumpy, open, "out").ok());
 }
 
 TEST_F(WriteLayoutTest, LeavesWhatIsThere) {

@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STORE_LAYOUT_COMPUTED_FILE_H_
-#define HEARTH_ENGINE_STORE_LAYOUT_COMPUTED_FILE_H_
+#ifndef HEARTH_ENGINE_STORE_LAYOUT_IGB_FILES_H_
+#define HEARTH_ENGINE_STORE_LAYOUT_IGB_FILES_H_
 
 #include <cstdint>
 #include <memory>
@@ -9,7 +9,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/layout/id_permutation.h"
 
-/// Files that are not on the disk, or not as they look.
+/// Files of an IGB dataset that are not on the disk, or not as they look.
 
 namespace hearth::store {
 
@@ -28,4 +28,4 @@ std::unique_ptr<io::ReadableFile> NewPaddedFile(
 
 }  // namespace hearth::store
 
-#endif  // HEARTH_ENGINE_STORE_LAYOUT_COMPUTED_FILE_H_
+#endif  // HEARTH_ENGINE_STORE_LAYOUT_IGB_FILES_H_

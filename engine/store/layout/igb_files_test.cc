@@ -1,4 +1,4 @@
-#include "engine/store/layout/computed_file.h"
+#include "engine/store/layout/igb_files.h"
 
 #include <array>
 #include <cstddef>
