@@ -19,7 +19,7 @@ BUILD_PACKAGES=(
 )
 DATA_PACKAGES=(python3-numpy wordnet-base)
 TEST_PACKAGES=(
-  clang-14 clang-format-14 curl git lld libbenchmark-dev libclang-rt-14-dev
+  clang-14 clang-format-14 curl fio git lld libbenchmark-dev libclang-rt-14-dev
   libgmock-dev libgtest-dev prometheus python3-venv
 )
 

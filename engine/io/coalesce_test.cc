@@ -162,6 +162,28 @@ TEST(CoalesceTest, CoversManyRowsExactlyWithOneReusedPlan) {
   }
 }
 
+TEST(CoalesceTest, KeepsWithinTheMemoryThatItTells) {
+  RandomStream random(4, RandomPurpose::kGenerator);
+  for (const int64_t range : {5'000, 200'000, 50'000'000}) {
+    ReadPlan plan;
+    for (const size_t count : {9'000, 10'000}) {
+      Case c{.layout = {128, 512, range}};
+      for (size_t i = 0; i < count; ++i) {
+        c.rows.push_back(static_cast<int64_t>(random.Below(range)));
+      }
+      ASSERT_TRUE(Coalesce(c.rows, c.layout, c.alignment, c.cost, plan).ok());
+    }
+    const ReadPlan::Scratch& scratch = plan.scratch;
+    const size_t bytes =
+        (plan.rows.capacity() + scratch.order.capacity()) * sizeof(RowAt) +
+        plan.reads.capacity() * sizeof(PlannedRead) +
+        (scratch.firsts.capacity() + scratch.cost.capacity() +
+         scratch.cut.capacity() + scratch.window.capacity()) *
+            8;
+    EXPECT_LE(bytes, 10'000 * kPlanBytesPerRow) << range;
+  }
+}
+
 TEST(CoalesceTest, NoRowsTakeNoReads) {
   const ReadPlan plan = Plan({.layout = {0, 512, 0}});
   EXPECT_TRUE(plan.reads.empty());

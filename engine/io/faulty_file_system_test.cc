@@ -1,5 +1,6 @@
 #include "engine/io/faulty_file_system.h"
 
+#include <cerrno>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,28 @@ TEST_F(FaultyFileSystemTest, CountsOnlyWhatItIsToldTo) {
   files_.Inject({.nth = 1, .only = Operation::kList});
   EXPECT_TRUE(files_.Stat(scratch_.path()).ok());
   EXPECT_FALSE(files_.List(scratch_.path()).ok());
+}
+
+TEST_F(FaultyFileSystemTest, ReadsOfDevicesAreOperations) {
+  ASSERT_TRUE(Create("f")->Append(Text("0123456789")).ok());
+  const auto device =
+      files_.OpenBlockDevice(scratch_.Path("f"), {.buffered = true});
+  ASSERT_TRUE(device.ok()) << device.status();
+  EXPECT_EQ((*device)->descriptor(), -1);  // No way around.
+  EXPECT_EQ((*device)->size_bytes(), 10u);
+  std::vector<std::byte> out(4);
+  const auto read = [&] { return (*device)->ReadOnce(3, absl::MakeSpan(out)); };
+  files_.Inject({.nth = 2, .only = Operation::kRead});
+  EXPECT_EQ(read(), 4);
+  EXPECT_EQ(out, Text("3456"));
+  EXPECT_EQ(read(), -EIO);
+  EXPECT_EQ(read(), 4);
+  files_.Inject({.effect = Effect::kCorruptRead});
+  EXPECT_EQ(read(), 4);
+  EXPECT_EQ(out, Text("34%6"));
+  files_.Inject({.only = Operation::kOpenForRead});
+  EXPECT_TRUE(absl::IsUnavailable(
+      files_.OpenBlockDevice(scratch_.Path("f"), {}).status()));
 }
 
 TEST_F(FaultyFileSystemTest, AFailedOperationDoesNothing) {

@@ -61,7 +61,8 @@ TEST_F(PosixBlockDeviceTest, ReadsAnythingThroughThePageCache) {
 }
 
 TEST_F(PosixBlockDeviceTest, FilesInMemoryAreBuffered) {
-  const std::string path = "/dev/shm/hearth_block_device_test";
+  const std::string path =
+      "/dev/shm/hearth_block_device_test." + std::to_string(::getpid());
   struct stat status;
   if (::stat("/dev/shm", &status) != 0 || ::access("/dev/shm", W_OK) != 0) {
     GTEST_SKIP() << "no tmpfs at /dev/shm";

@@ -63,8 +63,9 @@ class RowReader {
   /// as its read completes. Rows may have arrived before an error, which is:
   /// INVALID_ARGUMENT for a row that the file does not have (before anything is
   /// read), CANCELLED after a stop, or the first failed read's status. Whatever
-  /// it returns, nothing is in flight any more. REQUIRES: nothing of another
-  /// reader is in flight in the queue.
+  /// it returns, nothing is in flight any more, unless the queue's Wait itself
+  /// failed: then reader and queue are to be destroyed. REQUIRES: nothing of
+  /// another reader is in flight in the queue.
   virtual absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
                             std::stop_token stop, ReadTally& tally) = 0;
 

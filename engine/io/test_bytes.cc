@@ -1,8 +1,10 @@
 #include "engine/io/test_bytes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "engine/io/file_system.h"
 #include "gtest/gtest.h"
@@ -10,22 +12,29 @@
 namespace hearth::io {
 namespace {
 
-std::byte TestByte(uint64_t offset) {
-  const uint64_t mixed = (offset / 8 + 1) * 0x9e3779b97f4a7c15;
-  return static_cast<std::byte>(mixed >> (8 * (offset % 8)));
-}
+/// The 8 bytes from 8 * `index` on.
+uint64_t TestWord(uint64_t index) { return (index + 1) * 0x9e3779b97f4a7c15; }
 
 }  // namespace
 
 std::string TestBytes(size_t size) {
-  std::string bytes(size, '\0');
-  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(TestByte(i));
-  return bytes;
+  std::vector<uint64_t> words(size / 8 + 1);
+  for (size_t i = 0; i < words.size(); ++i) words[i] = TestWord(i);
+  return std::string(reinterpret_cast<const char*>(words.data()), size);
 }
 
 bool AreTestBytes(uint64_t offset, absl::Span<const std::byte> bytes) {
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] != TestByte(offset + i)) return false;
+  while (!bytes.empty()) {
+    const uint64_t word = TestWord(offset / 8);
+    const size_t skipped = offset % 8;
+    const size_t count = std::min<size_t>(8 - skipped, bytes.size());
+    if (std::memcmp(bytes.data(),
+                    reinterpret_cast<const char*>(&word) + skipped,
+                    count) != 0) {
+      return false;
+    }
+    offset += count;
+    bytes.remove_prefix(count);
   }
   return true;
 }

@@ -44,9 +44,9 @@ class Result(NamedTuple):
         return json.loads(self.out)
 
 
-def run(command: list[str], **options: Any) -> Result:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS,
-                          check=False, **options)
+def run(command: list[str], timeout: float = PATIENCE_SECONDS, **options: Any) -> Result:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False,
+                          **options)
     return Result(done.returncode, done.stdout, done.stderr)
 
 
@@ -112,9 +112,10 @@ class Daemon:
     def command(self, *arguments: str) -> list[str]:
         return [HEARTH, "--server", self.address, *arguments]
 
-    def hearth(self, *arguments: str, code: int = 0) -> Result:
+    def hearth(self, *arguments: str, code: int = 0,
+               patience: float = PATIENCE_SECONDS) -> Result:
         """Runs the client; fails unless it exits with `code`."""
-        result = run(self.command(*arguments))
+        result = run(self.command(*arguments), timeout=patience)
         assert result.code == code, f"hearth {arguments} gave {result}\nhearthd: {self.log}"
         return result
 

@@ -39,11 +39,12 @@ def test_it_is_refused(daemon, tmp_path, case):
     assert_refused(daemon, folder, case.file, *case.flags)
 
 
-def test_sources_that_are_no_folder(daemon, tmp_path):
+def test_sources_that_hold_no_graph(daemon, tmp_path):
     (tmp_path / "file").write_text("")
-    for source, code in ((tmp_path / "nowhere", 1), (tmp_path / "file", 2)):
-        refused = daemon.hearth("dataset", "import", "x", "--source", str(source), code=code)
+    for source, why in ((tmp_path / "nowhere", "No such file"), (tmp_path / "file", "none of")):
+        refused = daemon.hearth("dataset", "import", "x", "--source", str(source), code=1)
         assert str(source) in refused.err
+        assert why in refused.err
         assert names(daemon) == {"planted"}
 
 

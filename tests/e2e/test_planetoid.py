@@ -13,7 +13,7 @@ import pytest
 _ROOT = Path(__file__).parents[2]
 # The public split, two layers, all neighbors, rows of features scaled to a sum of 1.
 _TRAIN = ("train", "--dataset", "cora", "--strategy", "memory", "--model", "sage",
-          "--fanouts", "-1,-1", "--hidden", "64", "--batch-size", "140", "--epochs", "60",
+          "--fanouts", "-1,-1", "--hidden", "64", "--batch-size", "140", "--epochs", "200",
           "--lr", "0.01", "--weight-decay", "0.0005", "--dropout", "0.5")
 
 
@@ -44,4 +44,4 @@ def test_accuracy_is_that_of_the_literature(cora, capsys):
                   for seed in ("1", "2", "3")]
     with capsys.disabled():
         print(f"\ncora: {accuracies}, mean {statistics.mean(accuracies):.3f}")
-    assert 0.79 < statistics.mean(accuracies) < 0.835
+    assert 0.795 < statistics.mean(accuracies) < 0.825

@@ -27,6 +27,7 @@ class ComputedFile : public io::ReadableFile {
                                               size_bytes_, ", not ",
                                               offset + out.size()));
     }
+    if (out.empty()) return absl::OkStatus();
     // The ends may be within items.
     const uint64_t skipped = offset % item_bytes_;
     if (skipped != 0) {

@@ -8,9 +8,9 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/import/label_import.h"
+#include "engine/store/import/scratch_array.h"
 #include "engine/store/import/split_import.h"
 #include "engine/store/label_kind.h"
-#include "engine/store/import/scratch_array.h"
 
 namespace hearth::store {
 namespace {
