@@ -3,21 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::strategy {
-namespace {
-
-absl::Status TooLarge(const GnndriveBatch& batch, int64_t num_slots) {
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "batch ", batch.number(), " has ", batch.num_rows(),
-      " input nodes, but the feature buffer has ", num_slots,
-      " slots: more --staging or --cpu-cache is needed, or smaller batches"));
-}
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<Extractor>> Extractor::Create(
     const store::StoredFeatures& features, io::ReadQueues& queues,
     size_t io_depth) {
@@ -38,32 +26,53 @@ Extractor::Extractor(io::ReadQueues::Handle queue,
                      std::unique_ptr<io::RowReader> reader)
     : queue_(std::move(queue)), reader_(std::move(reader)) {}
 
-absl::Status Extractor::Extract(cache::FeatureBuffer& buffer,
-                                cache::ClaimTurns& turns, std::stop_token stop,
+absl::Status Extractor::Extract(const Surroundings& with,
                                 GnndriveBatch& batch) {
-  if (batch.num_rows() > buffer.num_slots()) {
-    return TooLarge(batch, buffer.num_slots());
-  }
-  cache::FeatureBuffer::Pins& pins = batch.pins();
-  pins = cache::FeatureBuffer::Pins(buffer);
-  const std::vector<store::NodeId>& nodes = batch.sample().input_nodes;
+  const Nodes nodes = batch.sample().input_nodes;
+  batch.pins = cache::FeatureBuffer::Pins(with.buffer);
   {
     HEARTH_ASSIGN_OR_RETURN(const cache::ClaimTurns::Turn turn,
-                            turns.Take(batch.number(), stop));
-    while (!pins.Claim(nodes)) {
-      HEARTH_RETURN_IF_ERROR(LoadMissing(stop, batch));
-      HEARTH_RETURN_IF_ERROR(pins.AwaitSlot(stop));
-    }
+                            with.turns.Take(batch.number(), with.stop));
+    HEARTH_RETURN_IF_ERROR(ClaimAll(with, nodes, batch.pins, batch.tally));
   }
-  HEARTH_RETURN_IF_ERROR(LoadMissing(stop, batch));
-  return pins.AwaitRows(std::move(stop));
+  batch.rows_missed = batch.pins.num_missed();
+  HEARTH_RETURN_IF_ERROR(LoadMissing(with, nodes, batch.pins, batch.tally));
+  return batch.pins.AwaitRows(with.stop);
 }
 
-absl::Status Extractor::LoadMissing(std::stop_token stop,
-                                    GnndriveBatch& batch) {
-  cache::FeatureBuffer::Pins& pins = batch.pins();
+absl::Status Extractor::ExtractInParts(const Surroundings& with,
+                                       GnndriveBatch& batch, UsePart use) {
+  HEARTH_ASSIGN_OR_RETURN(const cache::ClaimTurns::Turn turn,
+                          with.turns.Take(batch.number(), with.stop));
+  const Nodes nodes = batch.sample().input_nodes;
+  const int64_t part = with.buffer.num_slots();
+  for (int64_t first = 0; first < batch.num_rows(); first += part) {
+    const Nodes part_nodes = nodes.subspan(first, part);
+    cache::FeatureBuffer::Pins pins(with.buffer);
+    HEARTH_RETURN_IF_ERROR(ClaimAll(with, part_nodes, pins, batch.tally));
+    batch.rows_missed += pins.num_missed();
+    HEARTH_RETURN_IF_ERROR(LoadMissing(with, part_nodes, pins, batch.tally));
+    HEARTH_RETURN_IF_ERROR(pins.AwaitRows(with.stop));
+    use(first, pins);
+  }
+  return absl::OkStatus();
+}
+
+// What was claimed is loaded before it waits for slots: others may wait for it.
+absl::Status Extractor::ClaimAll(const Surroundings& with, Nodes nodes,
+                                 cache::FeatureBuffer::Pins& pins,
+                                 io::ReadTally& tally) {
+  while (!pins.Claim(nodes)) {
+    HEARTH_RETURN_IF_ERROR(LoadMissing(with, nodes, pins, tally));
+    HEARTH_RETURN_IF_ERROR(pins.AwaitSlot(with.stop));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Extractor::LoadMissing(const Surroundings& with, Nodes nodes,
+                                    cache::FeatureBuffer::Pins& pins,
+                                    io::ReadTally& tally) {
   if (pins.missing().empty()) return absl::OkStatus();
-  const std::vector<store::NodeId>& nodes = batch.sample().input_nodes;
   rows_.clear();
   for (const int64_t position : pins.missing()) {
     rows_.push_back(nodes[position]);
@@ -71,7 +80,7 @@ absl::Status Extractor::LoadMissing(std::stop_token stop,
   absl::Status status = reader_->Read(
       rows_,
       [&pins](size_t index, const std::byte* row) { pins.Load(index, row); },
-      std::move(stop), batch.tally());
+      with.stop, tally);
   if (status.ok()) {
     pins.FinishLoading();
   } else {

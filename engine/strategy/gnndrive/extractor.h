@@ -6,30 +6,29 @@
 #include <stop_token>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/cache/claim_turns.h"
 #include "engine/cache/feature_buffer.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
 #include "engine/store/dataset.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {
 
-/// A batch with its node alias list and what reading its rows took.
-class GnndriveBatch final : public SampledBatch {
- public:
+/// A batch with its node alias list and what extracting its rows took.
+struct GnndriveBatch final : public SampledBatch {
   using SampledBatch::SampledBatch;
 
-  cache::FeatureBuffer::Pins& pins() { return pins_; }
-  const cache::FeatureBuffer::Pins& pins() const { return pins_; }
-  io::ReadTally& tally() { return tally_; }
-  const io::ReadTally& tally() const { return tally_; }
-
- private:
-  cache::FeatureBuffer::Pins pins_;
-  io::ReadTally tally_;
+  cache::FeatureBuffer::Pins pins;
+  io::ReadTally tally;
+  /// Rows that it had to read, since they were not in the buffer and no other
+  /// batch was reading them.
+  int64_t rows_missed = 0;
 };
 
 /// One of GNNDrive's extractors (section 4.2): brings the rows of a batch into
@@ -46,19 +45,41 @@ class Extractor {
       const store::StoredFeatures& features, io::ReadQueues& queues,
       size_t io_depth);
 
+  /// What extraction works with, beside the extractor itself.
+  struct Surroundings {
+    cache::FeatureBuffer& buffer;
+    cache::ClaimTurns& turns;
+    std::stop_token stop;
+  };
+
   /// Algorithm 1 for `batch`, claiming in its turn: when it returns OK, the
-  /// rows of all input nodes are in `buffer`, pinned by the batch.
-  /// RESOURCE_EXHAUSTED if the batch has more rows than the buffer has slots,
-  /// CANCELLED if `stop` is requested, else what reading gave, its own or
-  /// another extractor's of a row that both need.
-  absl::Status Extract(cache::FeatureBuffer& buffer, cache::ClaimTurns& turns,
-                       std::stop_token stop, GnndriveBatch& batch);
+  /// rows of all input nodes are in the buffer, pinned by the batch.
+  /// CANCELLED if a stop is requested, else what reading gave: its own, or
+  /// another extractor's of a row that both need. REQUIRES: the batch has no
+  /// more rows than the buffer has slots.
+  absl::Status Extract(const Surroundings& with, GnndriveBatch& batch);
+
+  /// A part of a batch: `pins` has the rows of input nodes `first` .. .
+  using UsePart =
+      absl::FunctionRef<void(int64_t first, const cache::FeatureBuffer::Pins&)>;
+
+  /// The same for a batch of any size, part by part, each as large as the
+  /// buffer: calls `use` with each in turn. Keeps other batches from claiming
+  /// meanwhile.
+  absl::Status ExtractInParts(const Surroundings& with, GnndriveBatch& batch,
+                              UsePart use);
 
  private:
   Extractor(io::ReadQueues::Handle queue,
             std::unique_ptr<io::RowReader> reader);
 
-  absl::Status LoadMissing(std::stop_token stop, GnndriveBatch& batch);
+  // The nodes of a batch, or of a part of it.
+  using Nodes = absl::Span<const store::NodeId>;
+  absl::Status ClaimAll(const Surroundings& with, Nodes nodes,
+                        cache::FeatureBuffer::Pins& pins, io::ReadTally& tally);
+  absl::Status LoadMissing(const Surroundings& with, Nodes nodes,
+                           cache::FeatureBuffer::Pins& pins,
+                           io::ReadTally& tally);
 
   // Goes after the reader, which uses it.
   const io::ReadQueues::Handle queue_;

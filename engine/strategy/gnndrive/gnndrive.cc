@@ -197,11 +197,28 @@ class GnndriveStrategy final : public Strategy {
             .queue_capacity = options_.train_queue,
             .work =
                 [this, &extraction](int thread, pipeline::Item& item) {
-                  return extraction.extractors[thread]->Extract(
-                      *buffer_, extraction.turns, extraction.stop.get_token(),
-                      static_cast<GnndriveBatch&>(item));
+                  return Extract(extraction, *extraction.extractors[thread],
+                                 static_cast<GnndriveBatch&>(item));
                 },
             .interrupt = [&extraction] { extraction.stop.request_stop(); }};
+  }
+
+  absl::Status Extract(Extraction& extraction, Extractor& extractor,
+                       GnndriveBatch& batch) {
+    const Extractor::Surroundings with{.buffer = *buffer_,
+                                       .turns = extraction.turns,
+                                       .stop = extraction.stop.get_token()};
+    if (batch.num_rows() <= buffer_->num_slots()) {
+      return extractor.Extract(with, batch);
+    }
+    // Larger than any that was measured: assembled here, part by part.
+    HEARTH_ASSIGN_OR_RETURN(float* const inputs,
+                            batch.TakeInputs(features_.dim, buffers_));
+    return extractor.ExtractInParts(
+        with, batch,
+        [&](int64_t first, const cache::FeatureBuffer::Pins& pins) {
+          CopyRows(pins, inputs + first * features_.dim);
+        });
   }
 
   // Step 4.
@@ -216,14 +233,19 @@ class GnndriveStrategy final : public Strategy {
   }
 
   absl::Status Assemble(GnndriveBatch& batch) {
+    if (batch.num_rows() > buffer_->num_slots()) return absl::OkStatus();
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_.dim, buffers_));
+    CopyRows(batch.pins, inputs);
+    batch.pins.Release();
+    return absl::OkStatus();
+  }
+
+  void CopyRows(const cache::FeatureBuffer::Pins& pins, float* out) const {
     cache::AssembleRows(cache::StoredRows{.data = buffer_->arena().rows(),
                                           .dtype = features_.dtype,
                                           .dim = features_.dim},
-                        batch.pins().slots(), inputs);
-    batch.pins().Release();
-    return absl::OkStatus();
+                        pins.slots(), out);
   }
 
   Delivery MakeDelivery(const Pass& pass,
@@ -243,8 +265,8 @@ class GnndriveStrategy final : public Strategy {
 
   static void Count(const SampledBatch& sampled, PassReport& report) {
     const auto& batch = static_cast<const GnndriveBatch&>(sampled);
-    const io::ReadTally& tally = batch.tally();
-    report.hits[0].rows += batch.num_rows() - batch.pins().num_missed();
+    const io::ReadTally& tally = batch.tally;
+    report.hits[0].rows += batch.num_rows() - batch.rows_missed;
     *report.rows_read += tally.rows;
     *report.bytes_read += tally.bytes_read;
     *report.read_ops += tally.requests;

@@ -12,8 +12,8 @@ namespace hearth::strategy {
 /// GNNDrive: Jiang, Jia and Wang, "Reducing Memory Contention and I/O
 /// Congestion for Disk-based GNN Training", ICPP 2024. Stages: sample, extract,
 /// assemble, train; see README.md. See NewStrategy for lifetimes and errors. A
-/// pass is RESOURCE_EXHAUSTED, with the numbers, if the budgets do not hold its
-/// batches, and ends with the reads' error where rows cannot be read.
+/// pass is RESOURCE_EXHAUSTED, with the numbers, if the budgets do not hold a
+/// batch, and ends with the reads' error where rows cannot be read.
 absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
     const GnndriveOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
