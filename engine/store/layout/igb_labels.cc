@@ -13,8 +13,8 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/array_reader.h"
-#include "engine/store/layout/igb_files.h"
 #include "engine/store/layout/id_permutation.h"
+#include "engine/store/layout/igb_files.h"
 #include "engine/store/layout/raw_array.h"
 #include "engine/store/shape.h"
 
