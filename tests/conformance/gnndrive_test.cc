@@ -224,6 +224,19 @@ TEST_F(GnndriveTest, RowsThatAllFitAreReadOnce) {
   EXPECT_EQ(*third.report.rows_read, 0);
 }
 
+// The margin covers small differences between orders of seeds.
+TEST_F(GnndriveTest, RowsStayWhenOtherSeedsHaveBatchesOfTheSameSize) {
+  const auto strategy = Make(GnndriveOptions{});
+  EXPECT_TRUE(Run(*strategy, MakePass(0)).status.ok());
+  const auto other = sample::NewShuffledOrder(dataset_->LoadSplit()->train, 4);
+  Pass pass = MakePass(0, other.get());
+  pass.first_batch = 11;  // The last one alone.
+  const Outcome outcome = Run(*strategy, pass);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.report.batches, 1);
+  EXPECT_GT(Hits(outcome.report), 0) << "rows of the pass before";
+}
+
 TEST_F(GnndriveTest, LargerBatchesOfALaterPassMakeTheBufferGrow) {
   const auto strategy = Make(GnndriveOptions{});
   EXPECT_TRUE(Run(*strategy, MakePass(0)).status.ok());

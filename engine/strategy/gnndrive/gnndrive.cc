@@ -149,7 +149,7 @@ class GnndriveStrategy final : public Strategy {
   absl::Status ResizeBuffer(const SlotPlan& plan) {
     // With a staging that is given, larger batches mean fewer extractors.
     extractors_ = std::min(extractors_, plan.extractors);
-    if (buffer_ != nullptr && plan.num_slots() <= buffer_->num_slots()) {
+    if (buffer_ != nullptr && plan.needed_slots <= buffer_->num_slots()) {
       return absl::OkStatus();
     }
     const int64_t slots = plan.num_slots();

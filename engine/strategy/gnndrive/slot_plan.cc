@@ -50,6 +50,9 @@ absl::StatusOr<SlotPlan> PlanSlots(const SlotBudget& budget,
   }
   plan.cache_slots = std::min(SlotsIn(budget.cpu_cache_bytes, budget),
                               budget.num_rows - plan.reserved_slots);
+  plan.needed_slots =
+      plan.cache_slots +
+      std::min(plan.reserved_slots, batches.largest * budget.extractors);
   return plan;
 }
 

@@ -27,6 +27,9 @@ struct SlotPlan {
   /// Standby slots beyond them.
   int64_t cache_slots = 0;
   int extractors = 1;
+  /// What the batches that were measured need, without a margin: a buffer that
+  /// has so many slots already is not worth losing its rows.
+  int64_t needed_slots = 0;
 
   int64_t num_slots() const { return reserved_slots + cache_slots; }
 };

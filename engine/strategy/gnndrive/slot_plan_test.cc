@@ -24,6 +24,7 @@ TEST(PlanSlotsTest, ByDefaultEachExtractorHasTheLargestBatchAndAMargin) {
   EXPECT_EQ(plan->reserved_slots, 4 * 900);
   EXPECT_EQ(plan->cache_slots, 0);
   EXPECT_EQ(plan->extractors, 4);
+  EXPECT_EQ(plan->needed_slots, 4 * 800);
 }
 
 TEST(PlanSlotsTest, TheCacheComesOnTop) {
@@ -32,6 +33,7 @@ TEST(PlanSlotsTest, TheCacheComesOnTop) {
   const auto plan = PlanSlots(budget, kBatches);
   EXPECT_EQ(plan->cache_slots, 123);
   EXPECT_EQ(plan->num_slots(), 900 + 123);
+  EXPECT_EQ(plan->needed_slots, 800 + 123);
 }
 
 TEST(PlanSlotsTest, ExtractorsShrinkToFitTheStaging) {
@@ -43,6 +45,7 @@ TEST(PlanSlotsTest, ExtractorsShrinkToFitTheStaging) {
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(plan->extractors, extractors) << bytes;
     EXPECT_EQ(plan->reserved_slots, bytes / 100);
+    EXPECT_LE(plan->needed_slots, plan->num_slots());
   }
 }
 
