@@ -61,7 +61,7 @@ class TrainRun {
     observer_.OnRunning();
     LogStart();
     absl::StatusOr<TrainReport> report = TrainAndTest();
-    if (absl::IsCancelled(report.status())) {
+    if (absl::IsCancelled(report.status()) && CanCheckpoint()) {
       HEARTH_RETURN_IF_ERROR(WriteState());
       observer_.OnLog(Severity::kInfo,
                       absl::StrFormat("stopped at epoch %d, batch %d",
@@ -242,9 +242,16 @@ class TrainRun {
     return absl::OkStatus();
   }
 
+  // Batches in another order are no beginning of the epoch to go on from: then
+  // the last epoch's checkpoint stays.
+  bool CanCheckpoint() const {
+    return state_.next_batch == 0 ||
+           strategy::DeliversInOrder(options_.data.strategy);
+  }
+
   bool CheckpointIsDue(int64_t num_batches) const {
     // The epoch's end has a checkpoint of its own.
-    return options_.checkpoint_every > 0 &&
+    return options_.checkpoint_every > 0 && CanCheckpoint() &&
            state_.next_batch % options_.checkpoint_every == 0 &&
            state_.next_batch < num_batches;
   }

@@ -24,6 +24,11 @@ std::string Name(const StrategyOptions& options) {
   return std::visit(Visitor{}, options);
 }
 
+bool DeliversInOrder(const StrategyOptions& options) {
+  const auto* gnndrive = std::get_if<GnndriveOptions>(&options);
+  return gnndrive == nullptr || !gnndrive->reorder;
+}
+
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {
   return (num_seeds + batch_size - 1) / batch_size;
 }

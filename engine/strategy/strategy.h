@@ -69,6 +69,10 @@ using StrategyOptions =
 /// "memory", "mmap", "gnndrive", "ginex".
 std::string Name(const StrategyOptions& options);
 
+/// Whether batches are delivered in the order of their numbers, so that those
+/// of a pass that was stopped are its first ones.
+bool DeliversInOrder(const StrategyOptions& options);
+
 /// Threads of the pipeline's stages.
 struct PipelineOptions {
   int samplers = 1;

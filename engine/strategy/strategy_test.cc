@@ -5,6 +5,13 @@
 namespace hearth::strategy {
 namespace {
 
+TEST(StrategyTest, OnlyReorderingChangesTheOrder) {
+  EXPECT_TRUE(DeliversInOrder(MemoryOptions{}));
+  EXPECT_TRUE(DeliversInOrder(GinexOptions{}));
+  EXPECT_TRUE(DeliversInOrder(GnndriveOptions{}));
+  EXPECT_FALSE(DeliversInOrder(GnndriveOptions{.reorder = true}));
+}
+
 TEST(NameTest, IsTheContracts) {
   EXPECT_EQ(Name(MemoryOptions{}), "memory");
   EXPECT_EQ(Name(MmapOptions{}), "mmap");

@@ -141,3 +141,19 @@ def test_kill_9_goes_on_from_the_checkpoint(start_daemon, graph_folder, strategy
     for epoch in report["epochs"]:
         assert sum(level["rows"] for level in epoch["hits"]) + epoch["rows_read"] \
             == epoch["rows_needed"]
+
+
+def test_reordered_epochs_are_done_again_whole(start_daemon, graph_folder):
+    """Batches of a reordered epoch are no beginning of it: a kill goes back to its start."""
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    watching = daemon.begin(*LONG, "--epochs", "2", *GNNDRIVE, "--reorder", "true",
+                            "--checkpoint-every", "5")
+    job = watching.stderr.readline().strip()
+    daemon.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
+    daemon.kill()
+    daemon.start()
+    watching.communicate()
+    report = daemon.json("job", "show", job)["report"]
+    assert report["resumes"] == 1
+    assert [epoch["batches"] for epoch in report["epochs"]] == [LONG_BATCHES_PER_EPOCH] * 2
