@@ -60,12 +60,12 @@ TEST(ToJson, TimesAreRfc3339WithTheDigitsThereAre) {
 
 TEST(ToJson, OneofsShowTheMemberThatIsSet) {
   v1::DataSpec data;
-  data.mutable_mmap();
+  data.mutable_memory();
   data.mutable_neighbor()->add_fanouts(10);
   data.mutable_neighbor()->add_fanouts(-1);
   const ordered_json json = ToJson(data);
-  EXPECT_EQ(json["mmap"], ordered_json::object());
-  EXPECT_TRUE(json["memory"].is_null());
+  EXPECT_EQ(json["memory"], ordered_json::object());
+  EXPECT_TRUE(json["mmap"].is_null());
   EXPECT_EQ(json["neighbor"]["fanouts"], ordered_json({10, -1}));
 }
 
