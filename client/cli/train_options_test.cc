@@ -187,7 +187,8 @@ TEST(TrainJobFromOptions, DatasetIsRequired) {
 
 TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
   EXPECT_EQ(ErrorOf({{"strategy", "ram"}}),
-            "--strategy: \"ram\" is not one of memory, mmap");
+            "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
+            "ginex");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
             "--model: \"mlp\" is not one of sage, gcn, gat, none");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),
@@ -235,14 +236,18 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
        {"momentum", "0.9"},
        {"strategy", "mmap"},
        {"mmap-advice", "normal"}},
-      {{"strategy", "gnndrive"},
+      {{"model", "none"},
+       {"lr", "1"},
+       {"strategy", "gnndrive"},
        {"cpu-cache", "123"},
        {"staging", "456"},
        {"reorder", "true"},
        {"sample-queue", "5"},
        {"train-queue", "3"},
        {"io-depth", "16"}},
-      {{"strategy", "ginex"},
+      {{"model", "none"},
+       {"lr", "1"},
+       {"strategy", "ginex"},
        {"cpu-cache", "0"},
        {"superbatch", "9"},
        {"neighbor-cache", "77"},
