@@ -201,7 +201,8 @@ TEST_P(NeighborCacheTest, AFailedDumpLeavesNothing) {
 }
 
 TEST_P(NeighborCacheTest, FailedReadsAndStopsEndTheBuild) {
-  const StoredTopology topology = Store(RandomGraph(700));
+  const Graph graph = RandomGraph(700);
+  const StoredTopology topology = Store(graph);
   for (int64_t nth = 1;; ++nth) {
     faulty_.Inject({.nth = nth, .for_good = true});
     const absl::Status status =
