@@ -37,6 +37,13 @@ void FieldViolations::Add(std::string field, std::string description) {
   violations_.emplace_back(std::move(field), std::move(description));
 }
 
+void FieldViolations::CheckAtMost(std::string field, uint64_t value,
+                                  uint64_t bound) {
+  if (value <= bound) return;
+  Add(std::move(field),
+      absl::StrCat("must be at most ", bound, ", not ", value));
+}
+
 absl::Status FieldViolations::ToStatus(absl::StatusCode code) const {
   if (violations_.empty()) return absl::OkStatus();
   absl::Status status(

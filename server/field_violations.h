@@ -1,6 +1,8 @@
 #ifndef HEARTH_SERVER_FIELD_VIOLATIONS_H_
 #define HEARTH_SERVER_FIELD_VIOLATIONS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,9 @@ class FieldViolations {
   /// kMaxViolations are not kept, so that the status fits a reply's headers.
   void Add(std::string field, std::string description);
   static constexpr size_t kMaxViolations = 8;
+
+  /// Adds "must be at most BOUND, not VALUE" if `value` is above `bound`.
+  void CheckAtMost(std::string field, uint64_t value, uint64_t bound);
 
   bool empty() const { return violations_.empty(); }
 

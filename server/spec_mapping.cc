@@ -76,12 +76,14 @@ class SpecChecker {
     pipeline.set_samplers(OrDefault(pipeline.samplers(), 1));
     pipeline.set_extractors(OrDefault(pipeline.extractors(), 1));
     pipeline.set_io_depth(OrDefault(pipeline.io_depth(), kDefaultIoDepth));
-    AtMost("train.pipeline.io_depth", pipeline.io_depth(),
-           SpecLimits::kMaxIoDepth);
-    AtMost("train.pipeline.samplers", spec.pipeline().samplers(),
-           SpecLimits::kMaxStageThreads);
-    AtMost("train.pipeline.extractors", spec.pipeline().extractors(),
-           SpecLimits::kMaxStageThreads);
+    violations_.CheckAtMost("train.pipeline.io_depth", pipeline.io_depth(),
+                            SpecLimits::kMaxIoDepth);
+    violations_.CheckAtMost("train.pipeline.samplers",
+                            spec.pipeline().samplers(),
+                            SpecLimits::kMaxStageThreads);
+    violations_.CheckAtMost("train.pipeline.extractors",
+                            spec.pipeline().extractors(),
+                            SpecLimits::kMaxStageThreads);
     if (spec.trains_size() > 1) {
       unimplemented_.Add("train.trains",
                          "one model per job, for now; submit a job for each");
@@ -99,11 +101,12 @@ class SpecChecker {
     data.set_batch_size(OrDefault(data.batch_size(), kDefaultBatchSize));
     data.set_epochs(OrDefault(data.epochs(), kDefaultEpochs));
     data.set_distinct_epochs(OrDefault(data.distinct_epochs(), data.epochs()));
-    AtMost("train.data.batch_size", data.batch_size(),
-           SpecLimits::kMaxBatchSize);
-    AtMost("train.data.epochs", data.epochs(), SpecLimits::kMaxEpochs);
-    AtMost("train.data.distinct_epochs", data.distinct_epochs(),
-           SpecLimits::kMaxEpochs);
+    violations_.CheckAtMost("train.data.batch_size", data.batch_size(),
+                            SpecLimits::kMaxBatchSize);
+    violations_.CheckAtMost("train.data.epochs", data.epochs(),
+                            SpecLimits::kMaxEpochs);
+    violations_.CheckAtMost("train.data.distinct_epochs",
+                            data.distinct_epochs(), SpecLimits::kMaxEpochs);
     CheckFanouts(*data.mutable_neighbor());
     CheckStrategy(data, violations_);
   }
@@ -133,8 +136,8 @@ class SpecChecker {
     CheckModel(train);
     CheckOptimizer(train);
     InRange("train.trains[0].dropout", train.dropout(), 0, 1);
-    AtMost("train.trains[0].patience", train.patience(),
-           SpecLimits::kMaxEpochs);
+    violations_.CheckAtMost("train.trains[0].patience", train.patience(),
+                            SpecLimits::kMaxEpochs);
     train.set_train_threads(
         OrDefault(train.train_threads(),
                   std::min(kDefaultTrainThreads, limits_.processors)));
@@ -168,13 +171,14 @@ class SpecChecker {
   template <typename Model>
   void CheckHidden(const char* field, Model& model) {
     model.set_hidden(OrDefault(model.hidden(), kDefaultHidden));
-    AtMost(field, model.hidden(), SpecLimits::kMaxHidden);
+    violations_.CheckAtMost(field, model.hidden(), SpecLimits::kMaxHidden);
   }
 
   void CheckGat(v1::GatModel& gat) {
     CheckHidden("train.trains[0].gat.hidden", gat);
     gat.set_heads(OrDefault(gat.heads(), kDefaultHeads));
-    AtMost("train.trains[0].gat.heads", gat.heads(), SpecLimits::kMaxHeads);
+    violations_.CheckAtMost("train.trains[0].gat.heads", gat.heads(),
+                            SpecLimits::kMaxHeads);
     if (gat.hidden() % gat.heads() != 0) {
       violations_.Add("train.trains[0].gat.hidden",
                       absl::StrCat("must be a multiple of heads (", gat.heads(),
@@ -213,12 +217,6 @@ class SpecChecker {
 
   static uint32_t OrDefault(uint32_t value, uint32_t default_value) {
     return value == 0 ? default_value : value;
-  }
-
-  void AtMost(const char* field, uint32_t value, uint32_t bound) {
-    if (value <= bound) return;
-    violations_.Add(field,
-                    absl::StrCat("must be at most ", bound, ", not ", value));
   }
 
   // In [low, high).

@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "absl/strings/str_cat.h"
-
 namespace hearth::server {
 namespace {
 
@@ -14,21 +12,14 @@ constexpr uint32_t kDefaultTrainQueue = 4;
 constexpr uint32_t kMaxQueue = 1024;
 constexpr uint32_t kMaxSuperbatch = 1 << 20;
 
-void AtMost(const char* field, uint64_t value, uint64_t bound,
-            FieldViolations& violations) {
-  if (value <= bound) return;
-  violations.Add(field,
-                 absl::StrCat("must be at most ", bound, ", not ", value));
-}
-
 void CheckBudgets(v1::Budgets& budgets, FieldViolations& violations) {
   if (!budgets.has_cpu_cache_bytes()) {
     budgets.set_cpu_cache_bytes(kDefaultCpuCacheBytes);
   }
-  AtMost("train.data.budgets.cpu_cache_bytes", budgets.cpu_cache_bytes(),
-         kMaxBudgetBytes, violations);
-  AtMost("train.data.budgets.staging_bytes", budgets.staging_bytes(),
-         kMaxBudgetBytes, violations);
+  violations.CheckAtMost("train.data.budgets.cpu_cache_bytes",
+                         budgets.cpu_cache_bytes(), kMaxBudgetBytes);
+  violations.CheckAtMost("train.data.budgets.staging_bytes",
+                         budgets.staging_bytes(), kMaxBudgetBytes);
 }
 
 void CheckGnndrive(v1::GnndriveStrategy& gnndrive,
@@ -37,17 +28,17 @@ void CheckGnndrive(v1::GnndriveStrategy& gnndrive,
     gnndrive.set_sample_queue(kDefaultSampleQueue);
   }
   if (gnndrive.train_queue() == 0) gnndrive.set_train_queue(kDefaultTrainQueue);
-  AtMost("train.data.gnndrive.sample_queue", gnndrive.sample_queue(), kMaxQueue,
-         violations);
-  AtMost("train.data.gnndrive.train_queue", gnndrive.train_queue(), kMaxQueue,
-         violations);
+  violations.CheckAtMost("train.data.gnndrive.sample_queue",
+                         gnndrive.sample_queue(), kMaxQueue);
+  violations.CheckAtMost("train.data.gnndrive.train_queue",
+                         gnndrive.train_queue(), kMaxQueue);
 }
 
 void CheckGinex(const v1::DataSpec& data, FieldViolations& violations) {
-  AtMost("train.data.ginex.superbatch", data.ginex().superbatch(),
-         kMaxSuperbatch, violations);
-  AtMost("train.data.ginex.neighbor_cache_bytes",
-         data.ginex().neighbor_cache_bytes(), kMaxBudgetBytes, violations);
+  violations.CheckAtMost("train.data.ginex.superbatch",
+                         data.ginex().superbatch(), kMaxSuperbatch);
+  violations.CheckAtMost("train.data.ginex.neighbor_cache_bytes",
+                         data.ginex().neighbor_cache_bytes(), kMaxBudgetBytes);
   if (data.budgets().staging_bytes() != 0) {
     violations.Add("train.data.budgets.staging_bytes",
                    "must be 0: strategy ginex reserves no rows");
