@@ -70,6 +70,16 @@ void ReadProgress::Fail(const absl::Status& error) {
       error, absl::StrCat(device().path(), ": reading at byte ", offset_));
 }
 
+ReadResult Deliver(const ReadProgress& progress, double seconds,
+                   ReadCounters& counters) {
+  if (progress.status().ok()) {
+    counters.Succeeded(progress.bytes(), seconds);
+  } else {
+    counters.Failed(seconds);
+  }
+  return {progress.tag(), progress.status()};
+}
+
 absl::Status CheckRequests(absl::Span<const ReadRequest> requests,
                            size_t free) {
   if (requests.size() > free) {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/io/read_queue.h"
+#include "engine/io/read_statistics.h"
 
 namespace hearth::io {
 
@@ -58,6 +59,11 @@ class ReadProgress {
   int retry_ = 0;
   absl::Status status_;
 };
+
+/// The result of a read that is done, counted as delivered `seconds` after its
+/// submission.
+ReadResult Deliver(const ReadProgress& progress, double seconds,
+                   ReadCounters& counters);
 
 /// INVALID_ARGUMENT for what ReadQueue::Submit refuses: an empty or unaligned
 /// request, or more than `free`.

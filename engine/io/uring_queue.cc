@@ -251,13 +251,8 @@ void UringQueue::Deliver(std::vector<ReadResult>& results) {
   const double now = clock_.SteadySeconds();
   for (const size_t number : finished_) {
     const Slot& slot = slots_[number];
-    const double seconds = now - slot.submitted_seconds;
-    if (slot.progress.status().ok()) {
-      counters_.Succeeded(slot.progress.bytes(), seconds);
-    } else {
-      counters_.Failed(seconds);
-    }
-    results.push_back({slot.progress.tag(), slot.progress.status()});
+    results.push_back(
+        io::Deliver(slot.progress, now - slot.submitted_seconds, counters_));
     free_.push_back(number);
   }
   finished_.clear();
