@@ -14,6 +14,7 @@
 #include "engine/model/network.h"
 #include "engine/model/objective.h"
 #include "engine/model/optimizer.h"
+#include "engine/model/step_memory.h"
 #include "engine/model/torch_boundary.h"
 #include "engine/model/torch_environment.h"
 #include "engine/train/null_step.h"
@@ -91,6 +92,10 @@ class TorchStep final : public train::TrainStep {
       CopyIn(kOptimizerPrefix, state, optimizer_->state());
       return absl::OkStatus();
     });
+  }
+
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return StepMemoryBytes(options_, shape_, shape);
   }
 
   absl::StatusOr<store::SafeTensors> Export() override {

@@ -49,6 +49,20 @@ struct ExecutorContext {
 /// memory for it is free. Belongs to the thread that runs the pass.
 class Executor {
  public:
+  /// Batches loaded ahead of the one that is read.
+  static constexpr int kLoadedWaiting = 2;
+  /// Batches with input rows, at most: read, waiting, assembled, waiting, with
+  /// the trainer.
+  static constexpr int kAssembledAtOnce = 5;
+
+  /// What a batch carries beside its sample, for each of its rows: from its
+  /// changeset's file until it is read; and from then on.
+  static constexpr uint64_t kLoadedBytesPerRow = 40;
+  static constexpr uint64_t kReadBytesPerRow = 72;
+
+  /// Rows that are read at once when the cache is filled.
+  static constexpr int64_t kFilledAtOnce = 64 << 10;
+
   /// Reads the rows that the plan (whose records begin at `offsets`) starts
   /// with; adds what that took to `report`.
   static absl::StatusOr<std::unique_ptr<Executor>> Make(
