@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/model/network.h"
 #include "engine/model/objective.h"
@@ -43,9 +44,10 @@ class TorchStep final : public train::TrainStep {
   }
 
   absl::StatusOr<train::BatchResult> Train(
-      const train::BatchView& batch,
+      absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
-    HEARTH_RETURN_IF_ERROR(batch.Validate(shape_));
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    const train::BatchView& batch = shards.front();
     train::BatchResult result;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       const at::Tensor scores = network_.Forward(batch, position);
@@ -58,8 +60,9 @@ class TorchStep final : public train::TrainStep {
   }
 
   absl::StatusOr<train::BatchResult> Evaluate(
-      const train::BatchView& batch) override {
-    HEARTH_RETURN_IF_ERROR(batch.Validate(shape_));
+      absl::Span<const train::BatchView> shards) override {
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    const train::BatchView& batch = shards.front();
     train::BatchResult result;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       const at::NoGradGuard no_gradients;

@@ -13,7 +13,8 @@
 
 namespace hearth::strategy {
 
-/// How many input nodes the batches of a pass have.
+/// How many input nodes the batches of a pass have; of batches in several
+/// shards, each shard.
 struct BatchBound {
   /// Of the largest batch that was sampled.
   int64_t largest = 0;

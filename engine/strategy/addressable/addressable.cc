@@ -43,24 +43,22 @@ class AddressableStrategy final : public Strategy {
     const SampleSource source = {topology_->view(), labels_};
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
         {SampleStage(pass, seeds, source, {.threads = options_.samplers}),
-         AssembleStage()},
+         AssembleStage(pass)},
         "train", clock_);
     const Delivery delivery = {
         .clock = clock_,
-        .first_batch = pass.first_batch,
-        .num_batches =
-            NumBatches(static_cast<int64_t>(seeds.size()), pass.batch_size) -
-            pass.first_batch,
+        .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
+        .shards = pass.shards,
         .row_bytes = features_->row_bytes()};
     return Deliver(*pipeline, delivery, consumer, std::move(stop), report);
   }
 
  private:
-  pipeline::Stage AssembleStage() {
+  pipeline::Stage AssembleStage(const Pass& pass) {
     return {.name = "assemble",
             .width = options_.extractors,
             // Assembled batches are big: one waits while one is trained.
-            .queue_capacity = 1,
+            .queue_capacity = QueueCapacity(pass, 1),
             .work = [this](int thread, pipeline::Item& item) {
               return Assemble(static_cast<SampledBatch&>(item));
             }};

@@ -42,8 +42,7 @@ class GinexStrategy final : public Strategy {
                                     "scratch files of strategy ginex"));
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<RuntimeFiles> runtime_files,
-        RuntimeFiles::Create(files_, io::JoinPath(folder_, "pass"),
-                             pass.epoch_key));
+        RuntimeFiles::Create(files_, io::JoinPath(folder_, "pass"), pass));
     const GinexContext context = {.data = data_,
                                   .neighbors = neighbors_,
                                   .read_queues = read_queues_,

@@ -82,13 +82,13 @@ class GnndriveStrategy final : public Strategy {
     Extraction extraction(options_.reorder
                               ? cache::ClaimTurns::Order::kAny
                               : cache::ClaimTurns::Order::kByNumber,
-                          pass.first_batch);
+                          pass.first_batch * pass.shards);
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
         {SampleStage(pass, seeds, Source(),
                      {.threads = pipeline_options_.samplers,
                       .queue_capacity = options_.sample_queue}),
-         ExtractStage(extraction), AssembleStage()},
+         ExtractStage(pass, extraction), AssembleStage(pass)},
         "train", resources_.clock,
         options_.reorder ? pipeline::Order::kAsDone
                          : pipeline::Order::kByNumber);
@@ -98,7 +98,7 @@ class GnndriveStrategy final : public Strategy {
 
  private:
   using PassKey = std::tuple<const sample::SeedOrder*, size_t,
-                             std::vector<int32_t>, int64_t>;
+                             std::vector<int32_t>, int64_t, int64_t>;
 
   // What the extractors of one pass share.
   struct Extraction {
@@ -118,8 +118,8 @@ class GnndriveStrategy final : public Strategy {
                              const std::stop_token& stop) {
     // A pass over the same seeds with another epoch key has batches of about
     // the same size, so one measurement serves all epochs.
-    PassKey key{pass.order, seeds.size(), pass.sampler.fanouts,
-                pass.batch_size};
+    PassKey key{pass.order, seeds.size(), pass.sampler.fanouts, pass.batch_size,
+                pass.shards};
     if (!measured_.insert(std::move(key)).second) return absl::OkStatus();
     auto prepared = Plan(pass, seeds, stop);
     absl::Status status = prepared.status();
@@ -191,10 +191,10 @@ class GnndriveStrategy final : public Strategy {
   }
 
   // Step 3.
-  pipeline::Stage ExtractStage(Extraction& extraction) {
+  pipeline::Stage ExtractStage(const Pass& pass, Extraction& extraction) {
     return {.name = "extract",
             .width = extractors_,
-            .queue_capacity = options_.train_queue,
+            .queue_capacity = QueueCapacity(pass, options_.train_queue),
             .work =
                 [this, &extraction](int thread, pipeline::Item& item) {
                   return Extract(extraction, *extraction.extractors[thread],
@@ -222,11 +222,11 @@ class GnndriveStrategy final : public Strategy {
   }
 
   // Step 4.
-  pipeline::Stage AssembleStage() {
+  pipeline::Stage AssembleStage(const Pass& pass) {
     return {.name = "assemble",
             .width = 1,
             // Assembled batches are big: one waits while one is trained.
-            .queue_capacity = 1,
+            .queue_capacity = QueueCapacity(pass, 1),
             .work = [this](int thread, pipeline::Item& item) {
               return Assemble(static_cast<GnndriveBatch&>(item));
             }};
@@ -251,10 +251,8 @@ class GnndriveStrategy final : public Strategy {
   Delivery MakeDelivery(const Pass& pass,
                         const std::vector<store::NodeId>& seeds) const {
     return {.clock = resources_.clock,
-            .first_batch = pass.first_batch,
-            .num_batches = NumBatches(static_cast<int64_t>(seeds.size()),
-                                      pass.batch_size) -
-                           pass.first_batch,
+            .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
+            .shards = pass.shards,
             .row_bytes = features_.layout.row_bytes,
             .make =
                 [](int64_t number) {
