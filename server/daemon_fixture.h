@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/span.h"
 #include "engine/train/null_step.h"
 #include "engine/train/train_step.h"
 #include "hearth/v1/admin.grpc.pb.h"
@@ -62,14 +63,14 @@ class GatedStep final : public train::TrainStep {
  public:
   explicit GatedStep(Gate& gate) : gate_(gate) {}
   absl::StatusOr<train::BatchResult> Train(
-      const train::BatchView& batch,
+      absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
     gate_.Pass();
-    return step_->Train(batch, position);
+    return step_->Train(shards, position);
   }
   absl::StatusOr<train::BatchResult> Evaluate(
-      const train::BatchView& batch) override {
-    return step_->Evaluate(batch);
+      absl::Span<const train::BatchView> shards) override {
+    return step_->Evaluate(shards);
   }
   absl::StatusOr<store::TensorMap> Save() override { return step_->Save(); }
   absl::Status Load(const store::TensorMap& state) override {

@@ -36,7 +36,8 @@ ordered_json KeyOf(const MeasuredPasses& of) {
   ordered_json key = {{"dataset", of.dataset.manifest().fingerprint},
                       {"fanouts", any.sampler.fanouts},
                       {"data_seed", any.sampler.data_seed},
-                      {"batch_size", any.batch_size}};
+                      {"batch_size", any.batch_size},
+                      {"shards", any.shards}};
   for (const Pass& pass : of.passes) {
     key["passes"].push_back({{"epoch_key", pass.epoch_key},
                              {"seeds", pass.order->Epoch(0).size()}});
@@ -83,9 +84,10 @@ BatchBound BoundBatches(const MeasuredPasses& of) {
   BatchBound result;
   const store::Manifest& manifest = of.dataset.manifest();
   for (const Pass& pass : of.passes) {
-    const auto seeds = static_cast<int64_t>(pass.order->Epoch(0).size());
+    const auto seeds = std::min(
+        static_cast<int64_t>(pass.order->Epoch(0).size()), pass.batch_size);
     sample::Enlarge(sample::ShapeBound(pass.sampler.fanouts,
-                                       std::min(seeds, pass.batch_size),
+                                       (seeds + pass.shards - 1) / pass.shards,
                                        manifest.node_types[0].num_nodes,
                                        manifest.edge_types[0].num_edges),
                     result.bound);

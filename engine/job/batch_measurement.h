@@ -22,7 +22,8 @@ namespace hearth::job {
 struct MeasuredPasses {
   const store::Dataset& dataset;
   const store::Labels& labels;
-  /// Passes of one job: equal samplers and batch sizes.
+  /// Passes of one job: equal samplers, batch sizes and numbers of shards. What
+  /// is measured are the shards.
   absl::Span<const strategy::Pass> passes;
 };
 

@@ -43,6 +43,7 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
                                {.manifest = dataset.manifest(),
                                 .pipeline = use.options.pipeline,
                                 .batches = batches,
+                                .shards = use.options.data.trainers,
                                 .num_batches = num_batches}));
   // The split's, those in order, and those of the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "engine/base/process.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
@@ -78,6 +79,9 @@ class TrainRun {
   }
 
  private:
+  // Those of one batch.
+  using Shards = absl::Span<const train::BatchView>;
+
   absl::StatusOr<TrainReport> TrainAndTest() {
     while (state_.epoch < options_.data.epochs && !StoppedEarly()) {
       HEARTH_RETURN_IF_ERROR(RunEpoch());
@@ -97,12 +101,14 @@ class TrainRun {
     const store::NodeTypeEntry& nodes = dataset->manifest().node_types[0];
     metric_ = train::MetricFor(nodes.label_kind);
     HEARTH_ASSIGN_OR_RETURN(
-        step_, environment_.new_train_step(
-                   options_.train, {.feature_dim = nodes.features.shape[1],
-                                    .label_kind = nodes.label_kind,
-                                    .label_width = nodes.label_width,
-                                    .num_layers = static_cast<int64_t>(
-                                        options_.data.fanouts.size())}));
+        step_,
+        environment_.new_train_step(
+            options_.train,
+            {.feature_dim = nodes.features.shape[1],
+             .label_kind = nodes.label_kind,
+             .label_width = nodes.label_width,
+             .num_layers = static_cast<int64_t>(options_.data.fanouts.size()),
+             .trainers = options_.data.trainers}));
     const std::vector<strategy::Pass> passes = {
         MakePass(*train_order_, /*epoch_key=*/0),
         MakePass(*valid_order_, kValidationKey),
@@ -221,8 +227,8 @@ class TrainRun {
     strategy::PassReport part;
     const absl::Status status = RunPass(
         pass,
-        [&](const train::BatchView& batch) -> absl::Status {
-          HEARTH_RETURN_IF_ERROR(TrainBatch(batch, num_batches));
+        [&](Shards shards) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(TrainBatch(shards, num_batches));
           if (!CheckpointIsDue(num_batches)) return absl::OkStatus();
           strategy::PassReport so_far = part;
           AddBytesRead(start, so_far);
@@ -236,12 +242,12 @@ class TrainRun {
     return status;
   }
 
-  absl::Status TrainBatch(const train::BatchView& batch, int64_t num_batches) {
+  absl::Status TrainBatch(Shards shards, int64_t num_batches) {
     const train::StepPosition position = {
         .epoch = static_cast<uint64_t>(state_.epoch),
         .batch = static_cast<uint64_t>(state_.next_batch)};
     HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
-                            step_->Train(batch, position));
+                            step_->Train(shards, position));
     if (!std::isfinite(result.loss)) {
       return absl::AbortedError(absl::StrFormat(
           "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
@@ -311,9 +317,9 @@ class TrainRun {
         strategy::NumBatches(num_seeds, options_.data.batch_size);
     HEARTH_RETURN_IF_ERROR(RunPass(
         MakePass(order, key),
-        [&](const train::BatchView& batch) -> absl::Status {
+        [&](Shards shards) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
-                                  step_->Evaluate(batch));
+                                  step_->Evaluate(shards));
           tally.Add(result.tally);
           ReportProgress(phase, ++done, total, std::nullopt);
           return absl::OkStatus();
@@ -328,6 +334,7 @@ class TrainRun {
             .sampler = {.fanouts = options_.data.fanouts,
                         .data_seed = options_.data.data_seed},
             .batch_size = options_.data.batch_size,
+            .shards = options_.data.trainers,
             .epoch_key = epoch_key,
             .batches = lease_.has_value() ? std::optional(lease_->batches())
                                           : std::nullopt};
@@ -361,12 +368,12 @@ class TrainRun {
     bool is_first = true;
     const absl::Status status = lease_->strategy().Run(
         pass,
-        [&](const train::BatchView& batch) -> absl::Status {
+        [&](Shards shards) -> absl::Status {
           if (!first_batch_seconds_.has_value()) {
             first_batch_seconds_ =
                 environment_.clock.SteadySeconds() - start_seconds_;
           }
-          HEARTH_RETURN_IF_ERROR(consumer(batch));
+          HEARTH_RETURN_IF_ERROR(consumer(shards));
           metrics_.OnPass(report, std::exchange(is_first, false));
           return absl::OkStatus();
         },

@@ -25,6 +25,12 @@ absl::Status TrainJobOptions::Validate() const {
     }
   }
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch-size", data.batch_size, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", data.trainers, 1));
+  if (data.trainers > data.batch_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        data.trainers, " trainers need a batch-size of at least as many, not ",
+        data.batch_size));
+  }
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", data.epochs, 1));
   HEARTH_RETURN_IF_ERROR(
       RequireAtLeast("distinct-epochs", data.distinct_epochs, 0));

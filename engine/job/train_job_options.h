@@ -17,6 +17,8 @@ struct DataOptions {
   std::string dataset_path;
   std::vector<int32_t> fanouts = {10, 10, 10};
   int64_t batch_size = 1024;
+  /// Trainers that share each batch, data parallel.
+  int64_t trainers = 1;
   int64_t epochs = 5;
   /// 0 = epochs.
   int64_t distinct_epochs = 0;

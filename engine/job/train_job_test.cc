@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
@@ -40,9 +41,9 @@ class LinearStep final : public train::TrainStep {
       : weights_(static_cast<size_t>(shape.feature_dim), 0.01f) {}
 
   absl::StatusOr<train::BatchResult> Train(
-      const train::BatchView& batch,
+      absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
-    const std::vector<float> mean = MeanRow(batch);
+    const std::vector<float> mean = MeanRow(shards);
     const float error = Predict(mean) - 1;
     for (size_t i = 0; i < weights_.size(); ++i) {
       weights_[i] -= 0.01f * error * mean[i];
@@ -50,14 +51,14 @@ class LinearStep final : public train::TrainStep {
     const float noise = 0.001f * static_cast<float>(position.batch + 1) /
                         static_cast<float>(position.epoch + 1);
     return train::BatchResult{.loss = error * error + noise,
-                              .num_seeds = batch.sample.num_seeds};
+                              .num_seeds = train::NumSeeds(shards)};
   }
 
   // Accuracy: how near the prediction is, so that it changes by epoch.
   absl::StatusOr<train::BatchResult> Evaluate(
-      const train::BatchView& batch) override {
-    const float error = std::abs(Predict(MeanRow(batch)) - 1);
-    const auto seeds = batch.sample.num_seeds;
+      absl::Span<const train::BatchView> shards) override {
+    const float error = std::abs(Predict(MeanRow(shards)) - 1);
+    const auto seeds = train::NumSeeds(shards);
     return train::BatchResult{
         .loss = error,
         .num_seeds = seeds,
@@ -88,14 +89,14 @@ class LinearStep final : public train::TrainStep {
   }
 
  private:
-  std::vector<float> MeanRow(const train::BatchView& batch) const {
+  std::vector<float> MeanRow(absl::Span<const train::BatchView> shards) const {
     std::vector<float> mean(weights_.size(), 0);
-    const int64_t seeds = batch.sample.num_seeds;
-    for (int64_t row = 0; row < seeds; ++row) {
-      for (size_t i = 0; i < mean.size(); ++i) {
-        mean[i] +=
-            batch.inputs[row * batch.feature_dim + static_cast<int64_t>(i)] /
-            static_cast<float>(seeds);
+    const auto seeds = static_cast<float>(train::NumSeeds(shards));
+    for (const train::BatchView& shard : shards) {
+      const float* row = shard.inputs;
+      for (int64_t seed = 0; seed < shard.sample.num_seeds; ++seed) {
+        for (size_t i = 0; i < mean.size(); ++i) mean[i] += row[i] / seeds;
+        row += shard.feature_dim;
       }
     }
     return mean;
@@ -115,14 +116,14 @@ class Worsening final : public train::TrainStep {
  public:
   explicit Worsening(const train::ModelShape& shape) : inner_(shape) {}
   absl::StatusOr<train::BatchResult> Train(
-      const train::BatchView& batch,
+      absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
     epoch_ = position.epoch;
-    return inner_.Train(batch, position);
+    return inner_.Train(shards, position);
   }
   absl::StatusOr<train::BatchResult> Evaluate(
-      const train::BatchView& batch) override {
-    const int64_t seeds = batch.sample.num_seeds;
+      absl::Span<const train::BatchView> shards) override {
+    const int64_t seeds = train::NumSeeds(shards);
     const int64_t right = epoch_ == 1 ? seeds : seeds / 2;
     return train::BatchResult{
         .num_seeds = seeds,
@@ -382,14 +383,14 @@ TEST_F(TrainJobTest, DivergenceFailsTheJob) {
   class Diverging final : public train::TrainStep {
    public:
     absl::StatusOr<train::BatchResult> Train(
-        const train::BatchView& batch,
+        absl::Span<const train::BatchView> shards,
         const train::StepPosition& position) override {
       const float loss = position.batch == 2 ? NAN : 1.0f;
       return train::BatchResult{.loss = loss,
-                                .num_seeds = batch.sample.num_seeds};
+                                .num_seeds = train::NumSeeds(shards)};
     }
     absl::StatusOr<train::BatchResult> Evaluate(
-        const train::BatchView&) override {
+        absl::Span<const train::BatchView>) override {
       return train::BatchResult{};
     }
     absl::StatusOr<store::TensorMap> Save() override {

@@ -155,7 +155,7 @@ DropoutPattern::DropoutPattern(double probability, uint64_t model_seed,
     : threshold_(static_cast<uint32_t>(std::lround(probability * 0x1p32))),
       scale_(static_cast<float>(1 / (1 - probability))) {
   RandomStream stream(model_seed, RandomPurpose::kDropout, position.epoch,
-                      position.batch, layer);
+                      position.batch, position.shard << 32 | layer);
   key_ = {stream(), stream()};
   nonce_ = {stream(), stream()};
 }

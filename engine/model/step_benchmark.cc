@@ -40,8 +40,8 @@ void RunStep(benchmark::State& state, const train::ModelOptions& model,
   uint64_t number = 0;
   for (auto _ : state) {
     const auto result =
-        train ? (*step)->Train(batch->View(), {.epoch = 0, .batch = number++})
-              : (*step)->Evaluate(batch->View());
+        train ? (*step)->Train({batch->View()}, {.epoch = 0, .batch = number++})
+              : (*step)->Evaluate({batch->View()});
     if (!result.ok()) {
       state.SkipWithError(std::string(result.status().message()).c_str());
       return;

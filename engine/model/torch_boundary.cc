@@ -52,9 +52,7 @@ absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function) {
   try {
     SetUpTorch();
     const ThreadCount scope(threads);
-    absl::Status status = function();
-    Pool().Trim();
-    return status;
+    return function();
   } catch (const std::bad_alloc&) {
     Pool().Clear();
     return absl::ResourceExhaustedError("the model ran out of memory");
@@ -65,6 +63,8 @@ absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function) {
   }
 }
 
-void ReleaseTorchMemory() { Pool().Clear(); }
+void EndTorchStep() { Pool().Trim(); }
+
+TorchMemory::~TorchMemory() { Pool().Clear(); }
 
 }  // namespace hearth::model

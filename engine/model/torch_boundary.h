@@ -20,9 +20,15 @@ void SetUpTorch();
 /// it.
 absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function);
 
-/// Gives memory that LibTorch has freed, and that is kept for the next step,
-/// back to the kernel.
-void ReleaseTorchMemory();
+/// Marks the end of a step: gives up memory that LibTorch has freed and that
+/// the last steps did not need again.
+void EndTorchStep();
+
+/// What a model has as its first member: once all its tensors are freed, gives
+/// the memory that is kept for the next step back to the kernel.
+struct TorchMemory {
+  ~TorchMemory();
+};
 
 }  // namespace hearth::model
 

@@ -68,7 +68,7 @@ std::vector<float> Losses(train::TrainStep& step, uint64_t first,
   std::vector<float> losses;
   for (uint64_t i = first; i < first + count; ++i) {
     const auto result =
-        step.Train(Batch(i, kind).View(), {.epoch = 0, .batch = i});
+        step.Train({Batch(i, kind).View()}, {.epoch = 0, .batch = i});
     EXPECT_TRUE(result.ok()) << result.status();
     if (result.ok()) losses.push_back(result->loss);
   }
@@ -143,9 +143,9 @@ TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
     options.optimizer = train::AdamOptions{.learning_rate = 0.01};
     const auto step = NewStep(options);
     for (uint64_t i = 0; i < 150; ++i) {
-      ASSERT_TRUE(step->Train(batch.View(), {.epoch = i, .batch = 0}).ok());
+      ASSERT_TRUE(step->Train({batch.View()}, {.epoch = i, .batch = 0}).ok());
     }
-    const auto result = step->Evaluate(batch.View());
+    const auto result = step->Evaluate({batch.View()});
     ASSERT_TRUE(result.ok());
     EXPECT_LT(result->loss, 0.2);
     EXPECT_GE(result->tally.num_correct, 95);
@@ -186,9 +186,9 @@ TEST(TrainStepTest, LearnsLabelsAndTargetsThatFeaturesTell) {
     options.optimizer = train::AdamOptions{.learning_rate = 0.01};
     const auto step = NewStep(options, kind);
     for (uint64_t i = 0; i < 150; ++i) {
-      ASSERT_TRUE(step->Train(batch.View(), {.epoch = i, .batch = 0}).ok());
+      ASSERT_TRUE(step->Train({batch.View()}, {.epoch = i, .batch = 0}).ok());
     }
-    const auto result = step->Evaluate(batch.View());
+    const auto result = step->Evaluate({batch.View()});
     ASSERT_TRUE(result.ok());
     const double value = result->tally.Value(train::MetricFor(kind));
     if (kind == store::LabelKind::kTargets) {
@@ -228,8 +228,8 @@ TEST(TrainStepTest, ConfigTellsTheTask) {
 
 TEST(TrainStepTest, EvaluationChangesNothing) {
   const auto step = NewStep(Options(train::SageOptions{.hidden = 8}));
-  const auto first = step->Evaluate(Batch(1).View());
-  const auto second = step->Evaluate(Batch(1).View());
+  const auto first = step->Evaluate({Batch(1).View()});
+  const auto second = step->Evaluate({Batch(1).View()});
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(first->loss, second->loss);
   EXPECT_EQ(first->tally.num_correct, second->tally.num_correct);
@@ -291,11 +291,11 @@ TEST(TrainStepTest, RefusesBatchesAndOptionsThatDoNotFit) {
   const store::Labels labels = batch.labels;
   batch.labels =
       store::Labels::Classes(std::vector<int32_t>(100, kClasses), kClasses);
-  EXPECT_EQ(step->Train(batch.View(), {}).status().code(),
+  EXPECT_EQ(step->Train({batch.View()}, {}).status().code(),
             absl::StatusCode::kInvalidArgument);
   batch.labels = labels;
   batch.sample.blocks.pop_back();
-  EXPECT_EQ(step->Evaluate(batch.View()).status().code(),
+  EXPECT_EQ(step->Evaluate({batch.View()}).status().code(),
             absl::StatusCode::kInvalidArgument);
   train::TrainOptions bad = Options(train::SageOptions{.hidden = 0});
   EXPECT_EQ(
@@ -307,7 +307,7 @@ TEST(TrainStepTest, RefusesBatchesAndOptionsThatDoNotFit) {
 
 TEST(TrainStepTest, NoModelOnlyCounts) {
   const auto step = NewStep(Options(train::NoModelOptions{}));
-  const auto result = step->Train(Batch(1).View(), {});
+  const auto result = step->Train({Batch(1).View()}, {});
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result->loss, 0);
   EXPECT_EQ(result->num_seeds, 100);

@@ -13,8 +13,8 @@
 // The protocol:
 //
 //  1. Run makes one OrderedQueue behind each stage and starts the stages'
-//     threads. The sink is a last stage of one thread, the calling one, with
-//     no queue behind it.
+//     threads. The sink is a last stage of one thread, the calling one, that
+//     keeps its items.
 //  2. A thread of the first stage claims the next number and makes its item;
 //     one of another stage takes the next item from the queue before it. So
 //     every number that was claimed is held by one thread or one queue.
@@ -40,7 +40,6 @@ namespace {
 
 using Queue = OrderedQueue<Item>;
 using MakeItem = std::function<std::unique_ptr<Item>(int64_t number)>;
-using Sink = std::function<absl::Status(Item& item)>;
 
 class ThreadedPipeline final : public Pipeline {
  public:
@@ -55,9 +54,6 @@ class ThreadedPipeline final : public Pipeline {
 
   absl::Status Run(int64_t num_items, const MakeItem& make, const Sink& sink,
                    std::stop_token stop) override {
-    stages_.back().work = [&sink](int /*thread*/, Item& item) {
-      return sink(item);
-    };
     const std::vector<Queue*> queues = OpenQueues(num_items);
     {
       const std::stop_callback on_stop(std::move(stop), [this] {
@@ -65,9 +61,7 @@ class ThreadedPipeline final : public Pipeline {
       });
       std::vector<std::thread> threads =
           StartThreads({.num_items = num_items, .make = make}, queues);
-      RunThread(
-          stages_.size() - 1, 0, [&queues] { return queues.back()->Pop(); },
-          nullptr);
+      RunSink(sink, *queues.back());
       for (std::thread& thread : threads) thread.join();
     }
     return CloseDown();
@@ -123,7 +117,7 @@ class ThreadedPipeline final : public Pipeline {
                    : TakeItem([in = queues[i - 1]] { return in->Pop(); });
         for (int thread = 0; thread < stages_[i].width; ++thread) {
           threads.emplace_back([this, i, thread, take, out = queues[i]] {
-            RunThread(i, thread, take, out);
+            RunThread(i, thread, take, *out);
           });
         }
       }
@@ -134,8 +128,8 @@ class ThreadedPipeline final : public Pipeline {
     return threads;
   }
 
-  // Steps 2 and 3 for one thread; `out` is null for the sink.
-  void RunThread(size_t stage, int thread, const TakeItem& take, Queue* out) {
+  // Steps 2 and 3 for one thread of a stage.
+  void RunThread(size_t stage, int thread, const TakeItem& take, Queue& out) {
     StageMeter& meter = *meters_[stage];
     while (true) {
       meter.Switch(thread, stage == 0 ? Activity::kBusy : Activity::kStarved);
@@ -148,11 +142,28 @@ class ThreadedPipeline final : public Pipeline {
         break;
       }
       meter.CountItem();
-      if (out == nullptr) continue;
       meter.Switch(thread, Activity::kBlocked);
-      if (!Push(*out, std::move(taken))) break;
+      if (!Push(out, std::move(taken))) break;
     }
     meter.Switch(thread, Activity::kAbsent);
+  }
+
+  // The same for the sink.
+  void RunSink(const Sink& sink, Queue& in) {
+    StageMeter& meter = *meters_.back();
+    while (true) {
+      meter.Switch(0, Activity::kStarved);
+      Queue::Numbered taken = in.Pop();
+      if (taken.item == nullptr) break;
+      meter.Switch(0, Activity::kBusy);
+      absl::Status status = sink(std::move(taken.item));
+      if (!status.ok()) {
+        Stop(std::move(status));
+        break;
+      }
+      meter.CountItem();
+    }
+    meter.Switch(0, Activity::kAbsent);
   }
 
   bool Push(Queue& out, Queue::Numbered done) const {

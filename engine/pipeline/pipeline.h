@@ -65,17 +65,19 @@ struct StageStats {
 ///
 /// The first error of a stage or the sink stops everything and is returned; a
 /// requested stop returns CANCELLED. Either way all threads have ended and all
-/// items are destroyed when Run returns.
+/// items that the sink did not take are destroyed when Run returns.
 class Pipeline {
  public:
+  /// Takes over an item that has passed all stages.
+  using Sink = std::function<absl::Status(std::unique_ptr<Item> item)>;
+
   virtual ~Pipeline() = default;
 
-  /// Blocks until all items have passed the sink. Call once.
+  /// Blocks until the sink has taken all items. Call once.
   virtual absl::Status Run(
       int64_t num_items,
       const std::function<std::unique_ptr<Item>(int64_t number)>& make,
-      const std::function<absl::Status(Item& item)>& sink,
-      std::stop_token stop) = 0;
+      const Sink& sink, std::stop_token stop) = 0;
 
   /// One entry per stage and a last one, `sink_name`, for the sink. May be
   /// called from any thread at any time.

@@ -83,8 +83,8 @@ Outcome RunScenario(const Scenario& scenario, std::stop_token stop = {}) {
       [&](int64_t number) {
         return std::make_unique<TracedItem>(number, alive);
       },
-      [&](Item& item) {
-        const auto& traced = static_cast<TracedItem&>(item);
+      [&](std::unique_ptr<Item> item) {
+        const auto& traced = static_cast<TracedItem&>(*item);
         EXPECT_EQ(traced.number,
                   static_cast<int64_t>(outcome.delivered.size()));
         EXPECT_EQ(traced.stages, all_stages);
@@ -183,14 +183,15 @@ TEST_P(PipelineShapeTest, NoMoreItemsAreAliveThanThreadsAndQueuesHold) {
       {{.name = "a", .width = width, .queue_capacity = capacity, .work = note},
        {.name = "b", .width = width, .queue_capacity = capacity, .work = note}},
       "sink", Clock::Real());
-  EXPECT_TRUE(pipeline
-                  ->Run(
-                      200,
-                      [&](int64_t number) {
-                        return std::make_unique<TracedItem>(number, alive);
-                      },
-                      [&](Item& item) { return note(0, item); }, {})
-                  .ok());
+  EXPECT_TRUE(
+      pipeline
+          ->Run(
+              200,
+              [&](int64_t number) {
+                return std::make_unique<TracedItem>(number, alive);
+              },
+              [&](std::unique_ptr<Item> item) { return note(0, *item); }, {})
+          .ok());
   EXPECT_LE(most, 2 * (width + capacity) + 1);
 }
 
@@ -230,8 +231,8 @@ TEST(PipelineTest, AsDoneASlowItemHoldsUpNoOther) {
       [&](int64_t number) {
         return std::make_unique<TracedItem>(number, alive);
       },
-      [&](Item& item) {
-        delivered.push_back(static_cast<TracedItem&>(item).number);
+      [&](std::unique_ptr<Item> item) {
+        delivered.push_back(static_cast<TracedItem&>(*item).number);
         if (delivered.size() == kItems - 1) others_done.Notify();
         return absl::OkStatus();
       },
@@ -242,6 +243,37 @@ TEST(PipelineTest, AsDoneASlowItemHoldsUpNoOther) {
   std::sort(delivered.begin(), delivered.end());
   for (int64_t i = 0; i < kItems; ++i) EXPECT_EQ(delivered[i], i);
   EXPECT_EQ(alive, 0);
+}
+
+TEST(PipelineTest, TheSinkKeepsWhatItTook) {
+  for (const bool fails : {false, true}) {
+    std::atomic<int> alive = 0;
+    const auto pipeline =
+        NewPipeline({{.name = "stage",
+                      .work = [](int, Item&) { return absl::OkStatus(); }}},
+                    "sink", Clock::Real());
+    std::vector<std::unique_ptr<Item>> kept;
+    const absl::Status status = pipeline->Run(
+        20,
+        [&](int64_t number) {
+          return std::make_unique<TracedItem>(number, alive);
+        },
+        [&](std::unique_ptr<Item> item) {
+          kept.push_back(std::move(item));
+          return fails && kept.size() == 4 ? absl::AbortedError("enough")
+                                           : absl::OkStatus();
+        },
+        {});
+    EXPECT_EQ(status.ok(), !fails) << status;
+    EXPECT_EQ(kept.size(), fails ? 4u : 20u);
+    EXPECT_EQ(alive, static_cast<int>(kept.size()));
+    for (size_t i = 0; i < kept.size(); ++i) {
+      EXPECT_EQ(static_cast<TracedItem&>(*kept[i]).number,
+                static_cast<int64_t>(i));
+    }
+    kept.clear();
+    EXPECT_EQ(alive, 0);
+  }
 }
 
 // Item 1 waits for what only the interrupt brings.
@@ -270,7 +302,7 @@ absl::Status RunWithWaitingItem(const std::function<absl::Status()>& sink,
       [&](int64_t number) {
         return std::make_unique<TracedItem>(number, alive);
       },
-      [&](Item&) { return sink(); }, std::move(stop));
+      [&](std::unique_ptr<Item>) { return sink(); }, std::move(stop));
 }
 
 TEST(PipelineTest, AnErrorInterruptsWorkThatWaits) {
@@ -375,7 +407,7 @@ class PipelineTimesTest : public ::testing::Test {
                         [&](int64_t number) {
                           return std::make_unique<TracedItem>(number, alive);
                         },
-                        [&](Item&) {
+                        [&](std::unique_ptr<Item>) {
                           sink();
                           return absl::OkStatus();
                         },
@@ -445,8 +477,8 @@ TEST(PipelineLiveStatsTest, TellQueueLengthsWhileRunning) {
       [&](int64_t number) {
         return std::make_unique<TracedItem>(number, alive);
       },
-      [&](Item& item) {
-        if (static_cast<TracedItem&>(item).number > 0) return absl::OkStatus();
+      [&](std::unique_ptr<Item> item) {
+        if (static_cast<TracedItem&>(*item).number > 0) return absl::OkStatus();
         // Items 1 and 2 are inside, item 3 waits for a place.
         clock.AwaitReads(stage_thread, 12);
         longest = pipeline->Stats()[0].queue_length;

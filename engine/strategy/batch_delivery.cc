@@ -1,18 +1,27 @@
 #include "engine/strategy/batch_delivery.h"
 
 #include <utility>
+#include <vector>
+
+#include "engine/train/train_step.h"
 
 namespace hearth::strategy {
 namespace {
 
-absl::Status DeliverBatch(const SampledBatch& batch, const Delivery& delivery,
+using Shards = std::vector<std::unique_ptr<SampledBatch>>;
+
+absl::Status DeliverBatch(const Shards& shards, const Delivery& delivery,
                           const Strategy::Consumer& consumer,
                           PassReport& report) {
+  std::vector<train::BatchView> views;
   ++report.batches;
-  report.rows_needed += batch.num_rows();
-  report.bytes_needed += batch.num_rows() * delivery.row_bytes;
-  if (delivery.count) delivery.count(batch, report);
-  return consumer(batch.view());
+  for (const std::unique_ptr<SampledBatch>& shard : shards) {
+    report.rows_needed += shard->num_rows();
+    report.bytes_needed += shard->num_rows() * delivery.row_bytes;
+    if (delivery.count) delivery.count(*shard, report);
+    views.push_back(shard->view());
+  }
+  return consumer(views);
 }
 
 }  // namespace
@@ -25,17 +34,25 @@ absl::Status Deliver(pipeline::Pipeline& pipeline, const Delivery& delivery,
     report.seconds = delivery.clock.SteadySeconds() - start;
     report.stages = pipeline.Stats();
   };
+  // Those of the batch to be delivered next that are there already.
+  Shards shards;
   const absl::Status status = pipeline.Run(
-      delivery.num_batches,
-      [&](int64_t number) -> std::unique_ptr<pipeline::Item> {
-        const int64_t batch = delivery.first_batch + number;
-        if (delivery.make) return delivery.make(batch);
-        return std::make_unique<SampledBatch>(batch);
+      delivery.range.count,
+      [&](int64_t index) -> std::unique_ptr<pipeline::Item> {
+        const int64_t number = delivery.range.first + index;
+        if (delivery.make) return delivery.make(number);
+        return std::make_unique<SampledBatch>(number);
       },
-      [&](pipeline::Item& item) {
+      [&](std::unique_ptr<pipeline::Item> item) {
+        shards.emplace_back(static_cast<SampledBatch*>(item.release()));
+        if (static_cast<int64_t>(shards.size()) < delivery.shards) {
+          return absl::OkStatus();
+        }
         measure();
-        return DeliverBatch(static_cast<const SampledBatch&>(item), delivery,
-                            consumer, report);
+        const absl::Status consumed =
+            DeliverBatch(shards, delivery, consumer, report);
+        shards.clear();
+        return consumed;
       },
       std::move(stop));
   measure();

@@ -17,26 +17,29 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                           const DryRun& run,
                                           std::stop_token stop) {
   const auto num_seeds = static_cast<int64_t>(seeds.size());
-  const int64_t num_batches = NumBatches(num_seeds, pass.batch_size);
-  const int64_t measured = std::min(num_batches, run.most_batches);
+  const int64_t num_shards =
+      NumBatches(num_seeds, pass.batch_size) * pass.shards;
+  const int64_t measured = std::min(num_shards, run.most_batches);
+  const int64_t most_seeds =
+      (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
   BatchBound result;
-  result.bound = sample::ShapeBound(
-      pass.sampler.fanouts, std::min(num_seeds, pass.batch_size),
-      source.topology.num_nodes(), source.topology.num_edges());
+  result.bound = sample::ShapeBound(pass.sampler.fanouts, most_seeds,
+                                    source.topology.num_nodes(),
+                                    source.topology.num_edges());
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
       run.clock);
   HEARTH_RETURN_IF_ERROR(pipeline->Run(
       measured,
       [&](int64_t number) {
-        // Batches 0, and then one in num_batches / measured.
-        return std::make_unique<SampledBatch>(
-            number * (num_batches / measured) +
-            number * (num_batches % measured) / measured);
+        // Shard 0, and then one in num_shards / measured.
+        return std::make_unique<SampledBatch>(number * (num_shards / measured) +
+                                              number * (num_shards % measured) /
+                                                  measured);
       },
-      [&](pipeline::Item& item) {
+      [&](std::unique_ptr<pipeline::Item> item) {
         sample::Enlarge(
-            sample::ShapeOf(static_cast<SampledBatch&>(item).sample()),
+            sample::ShapeOf(static_cast<SampledBatch&>(*item).sample()),
             result.largest);
         return absl::OkStatus();
       },

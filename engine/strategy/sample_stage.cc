@@ -11,10 +11,32 @@
 
 namespace hearth::strategy {
 
-absl::Span<const store::NodeId> BatchSeeds(
+ShardRange ShardsOf(const Pass& pass, int64_t num_seeds) {
+  return {.first = pass.first_batch * pass.shards,
+          .count = (NumBatches(num_seeds, pass.batch_size) - pass.first_batch) *
+                   pass.shards};
+}
+
+absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number) {
-  return seeds.subspan(static_cast<size_t>(number * pass.batch_size),
-                       static_cast<size_t>(pass.batch_size));
+  const absl::Span<const store::NodeId> batch =
+      seeds.subspan(static_cast<size_t>(number / pass.shards * pass.batch_size),
+                    static_cast<size_t>(pass.batch_size));
+  const auto size = static_cast<int64_t>(batch.size());
+  const int64_t shard = number % pass.shards;
+  const int64_t begin = size * shard / pass.shards;
+  const int64_t end = size * (shard + 1) / pass.shards;
+  return batch.subspan(static_cast<size_t>(begin),
+                       static_cast<size_t>(end - begin));
+}
+
+sample::BatchKey KeyOfShard(const Pass& pass, int64_t number) {
+  return {.epoch_key = pass.epoch_key,
+          .batch = static_cast<uint64_t>(number / pass.shards)};
+}
+
+int QueueCapacity(const Pass& pass, int batches) {
+  return batches * static_cast<int>(pass.shards);
 }
 
 pipeline::Stage SampleStage(const Pass& pass,
@@ -30,19 +52,16 @@ pipeline::Stage SampleStage(const Pass& pass,
   }
   return {.name = "sample",
           .width = width.threads,
-          .queue_capacity = width.queue_capacity,
+          .queue_capacity = QueueCapacity(pass, width.queue_capacity),
           .work = [&pass, seeds, samplers, &labels = source.labels](
                       int thread, pipeline::Item& item) {
             auto& batch = static_cast<SampledBatch&>(item);
-            const absl::Span<const store::NodeId> batch_seeds =
-                BatchSeeds(pass, seeds, batch.number());
+            const absl::Span<const store::NodeId> shard =
+                ShardSeeds(pass, seeds, batch.number());
             HEARTH_ASSIGN_OR_RETURN(
-                batch.sample(),
-                (*samplers)[thread]->Sample(
-                    {.epoch_key = pass.epoch_key,
-                     .batch = static_cast<uint64_t>(batch.number())},
-                    batch_seeds));
-            batch.labels() = labels.Gather(batch_seeds);
+                batch.sample(), (*samplers)[thread]->Sample(
+                                    KeyOfShard(pass, batch.number()), shard));
+            batch.labels() = labels.Gather(shard);
             return absl::OkStatus();
           }};
 }

@@ -5,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/strategy.h"
@@ -25,9 +26,25 @@ struct SampleWidth {
   int queue_capacity = 2;
 };
 
-/// The seeds of batch `number` of a pass over `seeds`.
-absl::Span<const store::NodeId> BatchSeeds(
+/// Shards `first` .. `first + count - 1` of an epoch: shard s of batch b has
+/// the number b * Pass::shards + s.
+struct ShardRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// All shards of the batches of a pass over `num_seeds` seeds.
+ShardRange ShardsOf(const Pass& pass, int64_t num_seeds);
+
+/// The seeds of shard `number` of a pass over `seeds`.
+absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number);
+
+/// What the neighbors in shard `number` are drawn by.
+sample::BatchKey KeyOfShard(const Pass& pass, int64_t number);
+
+/// For a queue where `batches` may wait, whole or as shards: its capacity.
+int QueueCapacity(const Pass& pass, int batches);
 
 /// The stage "sample": fills in the sample and the labels of each SampledBatch.
 /// `seeds` are all those of the pass. All of it must outlive the stage.

@@ -12,11 +12,12 @@
 
 namespace hearth::strategy {
 
-/// A batch on its way through the stages of a strategy, which may derive from
-/// it what else they carry along. Owned by one thread at a time.
+/// A shard of a batch (Pass::shards; the batch itself where there is one) on
+/// its way through the stages of a strategy, which may derive from it what else
+/// they carry along. Owned by one thread at a time.
 class SampledBatch : public pipeline::Item {
  public:
-  /// `number` counts from the start of the epoch, skipped batches included.
+  /// `number` counts shards from the start of the epoch, skipped ones included.
   explicit SampledBatch(int64_t number) : number_(number) {}
 
   int64_t number() const { return number_; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
@@ -97,6 +98,11 @@ struct Pass {
   /// How their neighbors are drawn.
   sample::NeighborSamplerOptions sampler;
   int64_t batch_size = 0;
+  /// Parts in which a batch is sampled and delivered, one for each trainer.
+  /// Its seeds are cut into this many runs of nearly equal length, of which a
+  /// short batch leaves some empty; a shard's samples are keyed by the whole
+  /// batch, so that each node has the neighbors that the batch would give it.
+  int64_t shards = 1;
   uint64_t epoch_key = 0;
   /// Batches before this one are skipped (a resumed epoch).
   int64_t first_batch = 0;
@@ -156,9 +162,12 @@ void Accumulate(const PassReport& part, PassReport& whole);
 /// for one job; holds what it keeps warm between passes. Single-owner.
 class Strategy {
  public:
-  /// Takes each batch in order, on the thread that called Run; the view is
-  /// valid during the call.
-  using Consumer = std::function<absl::Status(const train::BatchView& batch)>;
+  /// Takes each batch in order, as its shards (Pass::shards of them, in order),
+  /// on the thread that called Run; the views are valid during the call. A
+  /// strategy that does not deliver in order (DeliversInOrder) gives as many
+  /// shards at a time, each of them once, of whichever batches.
+  using Consumer =
+      std::function<absl::Status(absl::Span<const train::BatchView> shards)>;
 
   virtual ~Strategy() = default;
 

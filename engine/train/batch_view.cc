@@ -42,9 +42,6 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
                        static_cast<int64_t>(sample.in_degrees.size()),
                        static_cast<int64_t>(sample.input_nodes.size())));
   if (!status.ok()) return status;
-  if (sample.num_seeds == 0) {
-    return absl::InvalidArgumentError("the batch has no seeds");
-  }
   if (labels.kind != shape.label_kind) {
     return absl::InvalidArgumentError(absl::StrCat(
         "labels are ", store::Name(labels.kind), ", but the model expects ",
@@ -53,6 +50,24 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
   status.Update(labels.ValidateLabeled());
   status.Update(ValidateBlocks(sample));
   return status;
+}
+
+absl::Status ValidateBatch(absl::Span<const BatchView> shards,
+                           const ModelShape& shape) {
+  absl::Status status =
+      Expect("shards of the batch", static_cast<int64_t>(shards.size()),
+             shape.trainers);
+  for (const BatchView& shard : shards) status.Update(shard.Validate(shape));
+  if (status.ok() && NumSeeds(shards) == 0) {
+    return absl::InvalidArgumentError("the batch has no seeds");
+  }
+  return status;
+}
+
+int64_t NumSeeds(absl::Span<const BatchView> shards) {
+  int64_t seeds = 0;
+  for (const BatchView& shard : shards) seeds += shard.sample.num_seeds;
+  return seeds;
 }
 
 }  // namespace hearth::train

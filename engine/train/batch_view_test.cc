@@ -1,5 +1,6 @@
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "engine/sample/mini_batch.h"
@@ -109,10 +110,60 @@ TEST_F(BatchViewTest, LastBlockEndsInTheSeeds) {
   ExpectRefused("destinations of the last block: 2");
 }
 
-TEST_F(BatchViewTest, SomeSeeds) {
-  batch_.num_seeds = 0;
-  labels_ = store::Labels::Classes({}, 3);
-  ExpectRefused("no seeds");
+// A batch of shards, some of them empty.
+class ShardsTest : public BatchViewTest {
+ protected:
+  ShardsTest() {
+    empty_.blocks.resize(2);
+    for (sample::Block& block : empty_.blocks) block.indptr = {0};
+  }
+
+  BatchView Full() const {
+    return {.sample = batch_,
+            .inputs = inputs_,
+            .feature_dim = feature_dim_,
+            .labels = labels_.view()};
+  }
+  BatchView Empty() const {
+    return {.sample = empty_,
+            .feature_dim = feature_dim_,
+            .labels = no_labels_.view()};
+  }
+  absl::Status ValidateShards(const std::vector<BatchView>& shards) {
+    shape_.trainers = static_cast<int64_t>(shards.size());
+    return ValidateBatch(shards, shape_);
+  }
+
+  sample::MiniBatch empty_;
+  store::Labels no_labels_ = store::Labels::Classes({}, 3);
+};
+
+TEST_F(ShardsTest, SomeMayBeEmpty) {
+  EXPECT_TRUE(ValidateShards({Full()}).ok());
+  EXPECT_TRUE(ValidateShards({Full(), Full(), Empty()}).ok());
+  EXPECT_TRUE(ValidateShards({Empty(), Full()}).ok());
+  EXPECT_EQ(NumSeeds({Full(), Empty(), Full()}), 4);
+}
+
+TEST_F(ShardsTest, SomeSeeds) {
+  for (const auto& shards : {std::vector<BatchView>{Empty()},
+                             std::vector<BatchView>{Empty(), Empty()}}) {
+    EXPECT_EQ(ValidateShards(shards),
+              absl::InvalidArgumentError("the batch has no seeds"));
+  }
+}
+
+TEST_F(ShardsTest, OneForEachTrainer) {
+  shape_.trainers = 3;
+  EXPECT_EQ(ValidateBatch({Full(), Full()}, shape_),
+            absl::InvalidArgumentError(
+                "shards of the batch: 2, but the model expects 3"));
+}
+
+TEST_F(ShardsTest, EachMustFit) {
+  BatchView other = Full();
+  other.feature_dim = 3;
+  EXPECT_FALSE(ValidateShards({Full(), other}).ok());
 }
 
 }  // namespace

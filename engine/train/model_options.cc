@@ -96,6 +96,7 @@ absl::Status ModelShape::Validate() const {
   absl::Status status = InRange("feature_dim", feature_dim, 1, kMaxWidth);
   status.Update(InRange("label_width", label_width, 1, INT32_MAX));
   status.Update(InRange("num_layers", num_layers, 1, kMaxLayers));
+  status.Update(InRange("trainers", trainers, 1, kMaxTrainers));
   return status;
 }
 

@@ -69,6 +69,9 @@ struct TrainOptions {
   absl::Status Validate() const;
 };
 
+/// As many as there may be on one machine's processors.
+inline constexpr int64_t kMaxTrainers = 16;
+
 /// What the data imposes on a model.
 struct ModelShape {
   int64_t feature_dim = 0;
@@ -77,6 +80,8 @@ struct ModelShape {
   /// Columns of the output: classes, labels or targets.
   int64_t label_width = 0;
   int64_t num_layers = 0;
+  /// Replicas, each of which takes one shard of every batch.
+  int64_t trainers = 1;
 
   /// INVALID_ARGUMENT naming the figure at fault.
   absl::Status Validate() const;

@@ -7,13 +7,14 @@ namespace {
 
 class NullStep final : public TrainStep {
  public:
-  absl::StatusOr<BatchResult> Train(const BatchView& batch,
+  absl::StatusOr<BatchResult> Train(absl::Span<const BatchView> shards,
                                     const StepPosition& position) override {
-    return Evaluate(batch);
+    return Evaluate(shards);
   }
 
-  absl::StatusOr<BatchResult> Evaluate(const BatchView& batch) override {
-    return BatchResult{.num_seeds = batch.sample.num_seeds};
+  absl::StatusOr<BatchResult> Evaluate(
+      absl::Span<const BatchView> shards) override {
+    return BatchResult{.num_seeds = NumSeeds(shards)};
   }
 
   absl::StatusOr<store::TensorMap> Save() override {

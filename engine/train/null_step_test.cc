@@ -14,11 +14,12 @@ TEST(NullStepTest, CountsSeedsAndLosesNothing) {
   const auto step = NewNullStep();
   const BatchView view{
       .sample = batch, .inputs = nullptr, .feature_dim = 1, .labels = {}};
-  for (const auto& result : {step->Train(view, {}), step->Evaluate(view)}) {
+  for (const auto& result :
+       {step->Train({view, view}, {}), step->Evaluate({view, view})}) {
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result->loss, 0);
     EXPECT_EQ(result->tally.num_predictions, 0);
-    EXPECT_EQ(result->num_seeds, 3);
+    EXPECT_EQ(result->num_seeds, 6);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
@@ -16,7 +17,8 @@
 
 namespace hearth::train {
 
-/// A batch as the trainer sees it: borrowed for the length of a call.
+/// A batch, or one shard of it, as the trainer sees it: borrowed for the length
+/// of a call.
 struct BatchView {
   const sample::MiniBatch& sample;
   /// [sample.input_nodes.size(), feature_dim] float32, row-major, 64-byte
@@ -27,9 +29,18 @@ struct BatchView {
   store::LabelsView labels;
 
   /// INVALID_ARGUMENT saying what does not fit a model of this shape. Looks at
-  /// sizes and labels; the blocks' positions are taken to be right.
+  /// sizes and labels; the blocks' positions are taken to be right. A view
+  /// without seeds fits.
   absl::Status Validate(const ModelShape& shape) const;
 };
+
+/// INVALID_ARGUMENT unless there are as many shards as trainers, each fits a
+/// model of this shape, and one at least has seeds.
+absl::Status ValidateBatch(absl::Span<const BatchView> shards,
+                           const ModelShape& shape);
+
+/// Seeds of all shards.
+int64_t NumSeeds(absl::Span<const BatchView> shards);
 
 /// Where training stands: keys the dropout.
 struct StepPosition {
@@ -37,6 +48,8 @@ struct StepPosition {
   uint64_t epoch = 0;
   /// Batch in the epoch, from 0.
   uint64_t batch = 0;
+  /// Shard of the batch, from 0. Set by the step for each of its trainers.
+  uint64_t shard = 0;
 };
 
 /// What a step or an evaluation of one batch gave.
@@ -50,18 +63,22 @@ struct BatchResult {
   Tally tally = {};
 };
 
-/// One model being trained. Single-owner: used by one thread at a time, always
-/// the same between Load and the last call.
+/// One model being trained. A batch comes as its shards, one for each trainer
+/// (ModelShape::trainers), of which some may be empty; what a step computes,
+/// and its result, are those of the whole batch: a mean over all of its seeds.
+/// Single-owner: used by one thread at a time, always the same between Load and
+/// the last call.
 class TrainStep {
  public:
   virtual ~TrainStep() = default;
 
   /// Forward, backward and optimizer step on one batch.
-  virtual absl::StatusOr<BatchResult> Train(const BatchView& batch,
+  virtual absl::StatusOr<BatchResult> Train(absl::Span<const BatchView> shards,
                                             const StepPosition& position) = 0;
 
   /// Forward without dropout; changes nothing.
-  virtual absl::StatusOr<BatchResult> Evaluate(const BatchView& batch) = 0;
+  virtual absl::StatusOr<BatchResult> Evaluate(
+      absl::Span<const BatchView> shards) = 0;
 
   /// Model ("model.*") and optimizer ("optimizer.*") state, by name.
   virtual absl::StatusOr<store::TensorMap> Save() = 0;
@@ -70,8 +87,8 @@ class TrainStep {
   /// names or shapes do not fit.
   virtual absl::Status Load(const store::TensorMap& state) = 0;
 
-  /// What the model, its optimizer and a step on a batch of `shape` hold in
-  /// memory at most, the batch itself apart.
+  /// What the model, its optimizer and a step on a batch whose shards have
+  /// `shape` hold in memory at most, the batch itself apart.
   virtual uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const {
     return 0;
   }

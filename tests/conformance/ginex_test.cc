@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
@@ -107,7 +108,8 @@ class GinexTest : public ::testing::Test {
     Outcome outcome;
     outcome.status = strategy.Run(
         pass,
-        [&](const train::BatchView& batch) {
+        [&](absl::Span<const train::BatchView> shards) {
+          const train::BatchView& batch = shards.front();
           outcome.batches.push_back(hearth::testing::Fingerprint(batch));
           outcome.nodes.push_back(batch.sample.input_nodes);
           return absl::OkStatus();

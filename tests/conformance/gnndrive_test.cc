@@ -15,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/sample/neighbor_sampler.h"
@@ -91,7 +92,8 @@ class GnndriveTest : public ::testing::Test {
     Outcome outcome;
     outcome.status = strategy.Run(
         pass,
-        [&](const train::BatchView& batch) {
+        [&](absl::Span<const train::BatchView> shards) {
+          const train::BatchView& batch = shards.front();
           outcome.batches.push_back(hearth::testing::Fingerprint(batch));
           outcome.largest =
               std::max(outcome.largest,
@@ -296,7 +298,8 @@ TEST_F(GnndriveTest, ReorderedASlowReadHoldsUpNoOtherBatch) {
   PassReport report;
   const absl::Status status = strategy->Run(
       pass,
-      [&](const train::BatchView& batch) {
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
         order.push_back(batch.sample.key.batch);
         if (order.size() == 3) others_trained.Notify();
         return absl::OkStatus();
@@ -440,7 +443,7 @@ TEST_F(GnndriveTest, ATrainerThatFailsWakesExtractorsThatWaitForSlots) {
     PassReport report;
     EXPECT_EQ(strategy->Run(
                   MakePass(0),
-                  [&](const train::BatchView&) {
+                  [&](absl::Span<const train::BatchView>) {
                     return seen++ == failing ? absl::AbortedError("enough")
                                              : absl::OkStatus();
                   },

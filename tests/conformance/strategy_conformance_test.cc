@@ -90,7 +90,8 @@ class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
     PassReport report;
     const absl::Status status = strategy.Run(
         pass,
-        [&](const train::BatchView& batch) {
+        [&](absl::Span<const train::BatchView> shards) {
+          const train::BatchView& batch = shards.front();
           result.push_back(hearth::testing::Fingerprint(batch));
           return absl::OkStatus();
         },
@@ -165,7 +166,8 @@ TEST_P(StrategyConformanceTest, LabelsAreThoseOfTheSeeds) {
   PassReport report;
   const absl::Status status = strategy->Run(
       MakePass(0),
-      [&](const train::BatchView& batch) {
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
         const auto seeds =
             absl::MakeConstSpan(batch.sample.input_nodes)
                 .subspan(0, static_cast<size_t>(batch.sample.num_seeds));
@@ -196,7 +198,8 @@ TEST_P(StrategyConformanceTest, CountsRowsAndBytesNeeded) {
   PassReport report;
   const absl::Status status = strategy->Run(
       MakePass(0),
-      [&](const train::BatchView& batch) {
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
         rows += static_cast<int64_t>(batch.sample.input_nodes.size());
         EXPECT_EQ(report.rows_needed, rows) << "this batch included";
         EXPECT_GE(report.stages.size(), 2u);
@@ -226,7 +229,7 @@ TEST_P(StrategyConformanceTest, ReturnsTheConsumersErrorAndGoesOn) {
   int64_t seen = 0;
   const absl::Status status = strategy->Run(
       MakePass(0),
-      [&](const train::BatchView&) {
+      [&](absl::Span<const train::BatchView>) {
         return ++seen == 3 ? absl::AbortedError("enough") : absl::OkStatus();
       },
       std::stop_token(), report);
@@ -241,7 +244,7 @@ TEST_P(StrategyConformanceTest, StopsWhenAsked) {
   PassReport report;
   const absl::Status status = strategy->Run(
       MakePass(0),
-      [&](const train::BatchView&) {
+      [&](absl::Span<const train::BatchView>) {
         stop.request_stop();
         return absl::OkStatus();
       },

@@ -96,8 +96,8 @@ class RowPipeline {
         ->Run(
             source_.num_blocks(),
             [](int64_t number) { return std::make_unique<BlockItem>(number); },
-            [&](pipeline::Item& item) {
-              auto& block = static_cast<BlockItem&>(item);
+            [&](std::unique_ptr<pipeline::Item> item) {
+              auto& block = static_cast<BlockItem&>(*item);
               HEARTH_RETURN_IF_ERROR(visit(block.rows));
               last.Give(std::move(block.memory));
               return context_.Advance(block.source_bytes);

@@ -285,8 +285,8 @@ class Verification {
       return std::make_unique<Chunk>(
           blocks.MakeChunk(static_cast<uint64_t>(number)));
     };
-    const auto collect = [&](pipeline::Item& item) {
-      return Collect(blocks, static_cast<Chunk&>(item));
+    const auto collect = [&](std::unique_ptr<pipeline::Item> item) {
+      return Collect(blocks, static_cast<Chunk&>(*item));
     };
     return pipeline::NewPipeline({std::move(check)}, "collect", Clock::Real())
         ->Run(static_cast<int64_t>(blocks.num_chunks()), make, collect, stop_);

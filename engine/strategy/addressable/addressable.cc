@@ -44,17 +44,15 @@ class AddressableStrategy final : public Strategy {
     }
     const SampleSource source = {topology_->view(), labels_};
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
-        {SampleStage(
-             pass, seeds, source,
-             {.threads = options_.samplers, .queue_capacity = kSampledWaiting}),
-         AssembleStage()},
+        {SampleStage(pass, seeds, source,
+                     {.threads = options_.samplers,
+                      .queue_capacity = kSampledWaiting}),
+         AssembleStage(pass)},
         "train", clock_);
     const Delivery delivery = {
         .clock = clock_,
-        .first_batch = pass.first_batch,
-        .num_batches =
-            NumBatches(static_cast<int64_t>(seeds.size()), pass.batch_size) -
-            pass.first_batch,
+        .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
+        .shards = pass.shards,
         .row_bytes = features_->row_bytes()};
     return Deliver(*pipeline, delivery, consumer, std::move(stop), report);
   }
@@ -62,10 +60,10 @@ class AddressableStrategy final : public Strategy {
   void Rest() override { buffers_.Clear(); }
 
  private:
-  pipeline::Stage AssembleStage() {
+  pipeline::Stage AssembleStage(const Pass& pass) {
     return {.name = "assemble",
             .width = options_.extractors,
-            .queue_capacity = kAssembledWaiting,
+            .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
             .work = [this](int thread, pipeline::Item& item) {
               return Assemble(static_cast<SampledBatch&>(item));
             }};
@@ -110,10 +108,12 @@ MemoryEstimate EstimateAddressableMemory(store::Residency residency,
                  /*kept=*/true);
   }
   // One is with the trainer.
-  const int assembled = basis.pipeline.extractors + kAssembledWaiting + 1;
+  const int assembled =
+      basis.pipeline.extractors + basis.InShards(kAssembledWaiting + 1);
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
-              .sampled = basis.pipeline.samplers + kSampledWaiting + assembled,
+              .sampled = basis.pipeline.samplers +
+                   basis.InShards(kSampledWaiting) + assembled,
               .assembled = assembled},
              estimate);
   return estimate;

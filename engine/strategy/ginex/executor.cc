@@ -136,8 +136,8 @@ absl::Status Executor::Run(const Strategy::Consumer& consumer,
       {LoadStage(), ReadStage(), AssembleStage()}, "train", context_.clock);
   const Delivery delivery = {
       .clock = context_.clock,
-      .first_batch = superbatch_.first,
-      .num_batches = superbatch_.count,
+      .range = {.first = superbatch_.first, .count = superbatch_.count},
+      .shards = context_.pass.shards,
       .row_bytes = rows_.format().row_bytes(),
       .make =
           [](int64_t number) { return std::make_unique<GinexBatch>(number); },
@@ -151,7 +151,7 @@ absl::Status Executor::Run(const Strategy::Consumer& consumer,
 pipeline::Stage Executor::LoadStage() {
   return {.name = "load",
           .width = context_.loaders,
-          .queue_capacity = kLoadedWaiting,
+          .queue_capacity = QueueCapacity(context_.pass, kLoadedWaiting),
           .work = [this](int /*thread*/, pipeline::Item& item) {
             return Load(static_cast<GinexBatch&>(item));
           }};
@@ -159,7 +159,7 @@ pipeline::Stage Executor::LoadStage() {
 
 pipeline::Stage Executor::ReadStage() {
   return {.name = "read",
-          .queue_capacity = 1,
+          .queue_capacity = QueueCapacity(context_.pass, kAssembledWaiting),
           .work =
               [this](int /*thread*/, pipeline::Item& item) {
                 return Read(static_cast<GinexBatch&>(item));
@@ -170,7 +170,7 @@ pipeline::Stage Executor::ReadStage() {
 pipeline::Stage Executor::AssembleStage() {
   return {.name = "assemble",
           // Assembled batches are big: one waits while one is trained.
-          .queue_capacity = 1,
+          .queue_capacity = QueueCapacity(context_.pass, kAssembledWaiting),
           .work = [this](int /*thread*/, pipeline::Item& item) {
             Assemble(static_cast<GinexBatch&>(item));
             return absl::OkStatus();
@@ -183,7 +183,7 @@ absl::Status Executor::Load(GinexBatch& batch) const {
   HEARTH_ASSIGN_OR_RETURN(
       batch.changeset, plan_->ReadUpdate(batch.number() - superbatch_.first));
   batch.labels() = context_.data.labels.Gather(
-      BatchSeeds(context_.pass, context_.seeds, batch.number()));
+      ShardSeeds(context_.pass, context_.seeds, batch.number()));
   return absl::OkStatus();
 }
 

@@ -51,9 +51,9 @@ class Executor {
  public:
   /// Batches loaded ahead of the one that is read.
   static constexpr int kLoadedWaiting = 2;
-  /// Batches with input rows, at most: read, waiting, assembled, waiting, with
-  /// the trainer.
-  static constexpr int kAssembledAtOnce = 5;
+  /// Batches with input rows that wait between two stages, before and behind
+  /// the assembly.
+  static constexpr int kAssembledWaiting = 1;
 
   /// What a batch carries beside its sample, for each of its rows: from its
   /// changeset's file until it is read; and from then on.

@@ -56,8 +56,7 @@ class GinexStrategy final : public Strategy {
                                     "scratch files of strategy ginex"));
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<RuntimeFiles> runtime_files,
-        RuntimeFiles::Create(files_, io::JoinPath(folder_, "pass"),
-                             pass.epoch_key));
+        RuntimeFiles::Create(files_, io::JoinPath(folder_, "pass"), pass));
     const GinexContext context = {.data = data_,
                                   .neighbors = neighbors_,
                                   .read_queues = read_queues_,
@@ -99,16 +98,16 @@ uint64_t PlanningBytes(const GinexOptions& options, const MemoryBasis& basis) {
           : static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
                                  kPlanBytesPerRow) /
                     std::max<int64_t>(largest.nodes.back(), 1) +
-                kProfiledBatches;
+                kProfiledBatches * basis.shards;
   const int64_t batches =
-      std::min(options.superbatch == 0 ? profiled : options.superbatch,
-               basis.num_batches);
+      std::min(options.superbatch == 0 ? profiled : options.superbatch * basis.shards,
+               basis.num_batches * basis.shards);
   int64_t accesses = batches * rows;
   if (options.superbatch == 0) {
     accesses = std::min(
         accesses, static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
                                        kPlanBytesPerRow) +
-                      kProfiledBatches * rows);
+                      kProfiledBatches * basis.shards * rows);
   }
   return plan::ChangesetMemoryBytes(
       {.num_nodes = basis.nodes().num_nodes,
@@ -178,8 +177,11 @@ MemoryEstimate EstimateGinexMemory(const GinexOptions& options,
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
   const auto rows =
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
-  const int loaded = basis.pipeline.extractors + Executor::kLoadedWaiting;
-  const int assembled = Executor::kAssembledAtOnce;
+  const int loaded =
+      basis.pipeline.extractors + basis.InShards(Executor::kLoadedWaiting);
+  // One is read and one assembled, one is with the trainer.
+  const int assembled =
+      2 + basis.InShards(2 * Executor::kAssembledWaiting + 1);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.edges().indptr.file_size_bytes,
                /*kept=*/true);

@@ -26,7 +26,7 @@ namespace hearth::strategy {
 namespace {
 
 // No superbatch is larger, whatever is asked for; few epochs are.
-constexpr int64_t kMaxSuperbatch = 1 << 30;
+constexpr int64_t kMaxSuperbatch = 1 << 26;
 
 InspectorContext ForInspector(const GinexContext& context, const Pass& pass,
                               const std::vector<store::NodeId>& seeds,
@@ -51,7 +51,7 @@ GinexPass::GinexPass(const GinexContext& context, const Pass& pass,
       report_(report),
       start_(context.clock.SteadySeconds()),
       seeds_(pass.order->Epoch(pass.epoch_key)),
-      end_(NumBatches(static_cast<int64_t>(seeds_.size()), pass.batch_size)),
+      shards_(ShardsOf(pass, static_cast<int64_t>(seeds_.size()))),
       inspector_(ForInspector(context_, pass, seeds_, files)),
       whole_(EmptyReport(context.pipeline)) {
   report_ = whole_;
@@ -87,7 +87,7 @@ absl::Status GinexPass::Run(const Strategy::Consumer& consumer,
 
 absl::Status GinexPass::RunAll(const Strategy::Consumer& consumer,
                                const std::stop_token& stop) {
-  if (pass_.first_batch >= end_) return absl::OkStatus();
+  if (shards_.count <= 0) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(
       Timed(kPrepare, [&] { return context_.neighbors.Prepare(stop); }));
   HEARTH_ASSIGN_OR_RETURN(Superbatch current, SampleFirst(stop));
@@ -103,23 +103,22 @@ absl::Status GinexPass::RunAll(const Strategy::Consumer& consumer,
 // The superbatch that follows; empty at the end of the pass.
 Superbatch GinexPass::After(const Superbatch& superbatch) const {
   return {.first = superbatch.end(),
-          .count = std::min(size_, end_ - superbatch.end())};
+          .count = std::min(size_, End() - superbatch.end())};
 }
 
 absl::StatusOr<Superbatch> GinexPass::SampleFirst(const std::stop_token& stop) {
-  const Superbatch none = {.first = pass_.first_batch, .count = 0};
-  size_ = std::min(context_.options.superbatch, kMaxSuperbatch);
+  const Superbatch none = {.first = shards_.first, .count = 0};
+  size_ = InShards(context_.options.superbatch);
   const bool profiled = size_ == 0;
-  if (profiled) size_ = kProfiledBatches;
+  if (profiled) size_ = InShards(kProfiledBatches);
   Superbatch first = After(none);
   HEARTH_RETURN_IF_ERROR(Sample(first, stop));
   if (!profiled) return first;
-  HEARTH_ASSIGN_OR_RETURN(const int64_t fitting, ProfiledSize());
-  size_ = std::min(fitting, kMaxSuperbatch);
+  HEARTH_ASSIGN_OR_RETURN(size_, ProfiledSize());
   // What was sampled to learn this is a part of it.
-  const Superbatch rest = {
-      .first = first.end(),
-      .count = std::clamp<int64_t>(size_ - first.count, 0, end_ - first.end())};
+  const Superbatch rest = {.first = first.end(),
+                           .count = std::clamp<int64_t>(size_ - first.count, 0,
+                                                        End() - first.end())};
   HEARTH_RETURN_IF_ERROR(Sample(rest, stop));
   first.count += rest.count;
   return first;
@@ -127,9 +126,14 @@ absl::StatusOr<Superbatch> GinexPass::SampleFirst(const std::stop_token& stop) {
 
 absl::StatusOr<int64_t> GinexPass::ProfiledSize() const {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free_bytes, files_.FreeBytes());
-  return SuperbatchSize(
-      inspector_.profile(),
-      LimitsFor(free_bytes, context_.options.cpu_cache_bytes));
+  const int64_t shards =
+      SuperbatchSize(inspector_.profile(),
+                     LimitsFor(free_bytes, context_.options.cpu_cache_bytes));
+  return InShards(std::max<int64_t>(1, shards / pass_.shards));
+}
+
+int64_t GinexPass::InShards(int64_t batches) const {
+  return std::min(batches, kMaxSuperbatch) * pass_.shards;
 }
 
 absl::Status GinexPass::Sample(const Superbatch& superbatch,
@@ -205,10 +209,10 @@ absl::Status GinexPass::Execute(const Superbatch& superbatch,
   PassReport part;
   const double start = context_.clock.SteadySeconds();
   const absl::Status status = executor->Run(
-      [&](const train::BatchView& batch) {
+      [&](absl::Span<const train::BatchView> shards) {
         report_ = With(part);
         AddInspection();
-        return consumer(batch);
+        return consumer(shards);
       },
       stop, part);
   whole_ = With(part);

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/read_queues.h"
 #include "engine/store/topology.h"
@@ -17,6 +18,7 @@
 #include "engine/strategy/ginex/inspector.h"
 #include "engine/strategy/ginex/neighbor_cache_file.h"
 #include "engine/strategy/ginex/runtime_files.h"
+#include "engine/strategy/sample_stage.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -72,6 +74,8 @@ class GinexPass {
                        const Strategy::Consumer& consumer,
                        const std::stop_token& stop);
   int64_t Capacity() const;
+  int64_t InShards(int64_t batches) const;
+  int64_t End() const { return shards_.first + shards_.count; }
   PassReport With(const PassReport& part) const;
   void AddInspection();
 
@@ -89,8 +93,8 @@ class GinexPass {
   PassReport& report_;
   const double start_;
   const std::vector<store::NodeId> seeds_;
-  const int64_t end_;
-  // Batches in a superbatch, once known.
+  const ShardRange shards_;
+  // Shards in a superbatch, once known.
   int64_t size_ = 0;
   Inspector inspector_;
   // Where the records of the current superbatch's plan begin.

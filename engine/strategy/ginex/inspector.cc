@@ -94,7 +94,7 @@ absl::Status Inspector::Sample(
       [&](int64_t number) {
         return std::make_unique<NumberItem>(superbatch.first + number);
       },
-      [&](pipeline::Item&) {
+      [&](std::unique_ptr<pipeline::Item>) {
         if (std::exchange(begun, true)) return absl::OkStatus();
         return beside(abandon.get_token());
       },
@@ -116,11 +116,10 @@ absl::Status Inspector::SampleBatch(sample::NeighborSampler& sampler,
                                     int64_t number) {
   HEARTH_ASSIGN_OR_RETURN(
       const sample::MiniBatch batch,
-      sampler.Sample({.epoch_key = context_.pass.epoch_key,
-                      .batch = static_cast<uint64_t>(number)},
-                     BatchSeeds(context_.pass, context_.seeds, number)));
+      sampler.Sample(KeyOfShard(context_.pass, number),
+                     ShardSeeds(context_.pass, context_.seeds, number)));
   HEARTH_ASSIGN_OR_RETURN(const uint64_t bytes,
-                          context_.files.WriteSample(batch));
+                          context_.files.WriteSample(number, batch));
   const double now = context_.clock.SteadySeconds();
   absl::MutexLock lock(&mutex_);
   ++profile_.batches;

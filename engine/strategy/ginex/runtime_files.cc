@@ -8,6 +8,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/sample/sample_file.h"
 #include "engine/store/topology.h"
+#include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {
 
@@ -20,8 +21,9 @@ class RuntimeFiles::SampleTrace final : public plan::AccessTrace {
 
   absl::StatusOr<absl::Span<const store::NodeId>> Load(int64_t batch) override {
     const int64_t number = superbatch_.first + batch;
-    HEARTH_RETURN_IF_ERROR(sample::ReadSampleNodes(
-        files_.files_, files_.SamplePath(number), files_.Key(number), nodes_));
+    HEARTH_RETURN_IF_ERROR(
+        sample::ReadSampleNodes(files_.files_, files_.SamplePath(number),
+                                KeyOfShard(files_.pass_, number), nodes_));
     return absl::MakeConstSpan(nodes_);
   }
 
@@ -32,15 +34,15 @@ class RuntimeFiles::SampleTrace final : public plan::AccessTrace {
 };
 
 RuntimeFiles::RuntimeFiles(io::FileSystem& files, std::string folder,
-                           uint64_t epoch_key)
-    : files_(files), folder_(std::move(folder)), epoch_key_(epoch_key) {}
+                           const Pass& pass)
+    : files_(files), folder_(std::move(folder)), pass_(pass) {}
 
 absl::StatusOr<std::unique_ptr<RuntimeFiles>> RuntimeFiles::Create(
-    io::FileSystem& files, std::string folder, uint64_t epoch_key) {
+    io::FileSystem& files, std::string folder, const Pass& pass) {
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(folder));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(folder));
   return std::unique_ptr<RuntimeFiles>(
-      new RuntimeFiles(files, std::move(folder), epoch_key));
+      new RuntimeFiles(files, std::move(folder), pass));
 }
 
 RuntimeFiles::~RuntimeFiles() {
@@ -48,24 +50,20 @@ RuntimeFiles::~RuntimeFiles() {
   files_.RemoveTree(folder_).IgnoreError();
 }
 
-std::string RuntimeFiles::SamplePath(int64_t batch) const {
-  return io::JoinPath(folder_, absl::StrCat("sample.", batch));
-}
-
-sample::BatchKey RuntimeFiles::Key(int64_t batch) const {
-  return {.epoch_key = epoch_key_, .batch = static_cast<uint64_t>(batch)};
+std::string RuntimeFiles::SamplePath(int64_t number) const {
+  return io::JoinPath(folder_, absl::StrCat("sample.", number));
 }
 
 absl::StatusOr<uint64_t> RuntimeFiles::WriteSample(
-    const sample::MiniBatch& batch) {
-  return sample::WriteSample(
-      files_, SamplePath(static_cast<int64_t>(batch.key.batch)), batch);
+    int64_t number, const sample::MiniBatch& sample) {
+  return sample::WriteSample(files_, SamplePath(number), sample);
 }
 
-absl::StatusOr<sample::MiniBatch> RuntimeFiles::TakeSample(int64_t batch) {
-  const std::string path = SamplePath(batch);
-  HEARTH_ASSIGN_OR_RETURN(sample::MiniBatch sampled,
-                          sample::ReadSample(files_, path, Key(batch)));
+absl::StatusOr<sample::MiniBatch> RuntimeFiles::TakeSample(int64_t number) {
+  const std::string path = SamplePath(number);
+  HEARTH_ASSIGN_OR_RETURN(
+      sample::MiniBatch sampled,
+      sample::ReadSample(files_, path, KeyOfShard(pass_, number)));
   HEARTH_RETURN_IF_ERROR(files_.RemoveTree(path));
   return sampled;
 }

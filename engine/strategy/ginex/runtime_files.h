@@ -10,11 +10,12 @@
 #include "engine/io/file_system.h"
 #include "engine/plan/access_trace.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
-/// Batches `first` .. `first + count - 1` of an epoch, sampled together (Ginex,
-/// section 3.1).
+/// Whole batches of an epoch, sampled together (Ginex, section 3.1): shards
+/// `first` .. `first + count - 1` (see sample_stage.h).
 struct Superbatch {
   int64_t first = 0;
   int64_t count = 0;
@@ -23,13 +24,13 @@ struct Superbatch {
 };
 
 /// The files of one pass, in a folder that goes with this object: a sample for
-/// each batch, a plan for each superbatch. Thread-safe for different batches.
+/// each shard, a plan for each superbatch. Thread-safe for different shards.
 class RuntimeFiles {
  public:
   /// Creates `folder`, emptied of what an earlier process left there. `files`
-  /// must outlive this.
+  /// and `pass` must outlive this.
   static absl::StatusOr<std::unique_ptr<RuntimeFiles>> Create(
-      io::FileSystem& files, std::string folder, uint64_t epoch_key);
+      io::FileSystem& files, std::string folder, const Pass& pass);
 
   RuntimeFiles(const RuntimeFiles&) = delete;
   RuntimeFiles& operator=(const RuntimeFiles&) = delete;
@@ -42,14 +43,15 @@ class RuntimeFiles {
     return files_.FreeBytes(folder_);
   }
 
-  /// Writes the sample of a batch; its bytes. RESOURCE_EXHAUSTED if the disk is
-  /// full.
-  absl::StatusOr<uint64_t> WriteSample(const sample::MiniBatch& batch);
+  /// Writes the sample of shard `number`; its bytes. RESOURCE_EXHAUSTED if the
+  /// disk is full.
+  absl::StatusOr<uint64_t> WriteSample(int64_t number,
+                                       const sample::MiniBatch& sample);
 
-  /// The sample of `batch`, whose file is gone afterwards.
-  absl::StatusOr<sample::MiniBatch> TakeSample(int64_t batch);
+  /// The sample of shard `number`, whose file is gone afterwards.
+  absl::StatusOr<sample::MiniBatch> TakeSample(int64_t number);
 
-  /// The input nodes of a sampled superbatch, batch by batch. This must outlive
+  /// The input nodes of a sampled superbatch, shard by shard. This must outlive
   /// the trace.
   std::unique_ptr<plan::AccessTrace> NewTrace(const Superbatch& superbatch);
 
@@ -62,14 +64,13 @@ class RuntimeFiles {
  private:
   class SampleTrace;
 
-  RuntimeFiles(io::FileSystem& files, std::string folder, uint64_t epoch_key);
+  RuntimeFiles(io::FileSystem& files, std::string folder, const Pass& pass);
 
-  std::string SamplePath(int64_t batch) const;
-  sample::BatchKey Key(int64_t batch) const;
+  std::string SamplePath(int64_t number) const;
 
   io::FileSystem& files_;
   const std::string folder_;
-  const uint64_t epoch_key_;
+  const Pass& pass_;
 };
 
 }  // namespace hearth::strategy

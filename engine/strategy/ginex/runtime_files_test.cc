@@ -31,11 +31,12 @@ class RuntimeFilesTest : public ::testing::Test {
   }
 
   std::unique_ptr<RuntimeFiles> Create() {
-    auto files = RuntimeFiles::Create(faulty_, folder_, 6);
+    auto files = RuntimeFiles::Create(faulty_, folder_, pass_);
     EXPECT_TRUE(files.ok()) << files.status();
     return *std::move(files);
   }
 
+  const Pass pass_ = {.sampler = {}, .epoch_key = 6};
   const io::ScratchDirectory scratch_;
   const std::string folder_ = scratch_.Path("pass");
   io::FaultyFileSystem faulty_{io::FileSystem::Posix()};
@@ -43,7 +44,7 @@ class RuntimeFilesTest : public ::testing::Test {
 
 TEST_F(RuntimeFilesTest, ASampleIsTakenOnce) {
   const auto files = Create();
-  const auto bytes = files->WriteSample(Batch(8, {5, 1}));
+  const auto bytes = files->WriteSample(8, Batch(8, {5, 1}));
   ASSERT_TRUE(bytes.ok()) << bytes.status();
   EXPECT_GT(*bytes, 0u);
   const auto taken = files->TakeSample(8);
@@ -57,7 +58,9 @@ TEST_F(RuntimeFilesTest, ATraceWalksASuperbatchAsOftenAsOneLikes) {
   const auto files = Create();
   for (const uint64_t number : {4, 5, 6}) {
     ASSERT_TRUE(
-        files->WriteSample(Batch(number, {static_cast<NodeId>(number), 1}))
+        files
+            ->WriteSample(static_cast<int64_t>(number),
+                          Batch(number, {static_cast<NodeId>(number), 1}))
             .ok());
   }
   const auto trace = files->NewTrace({.first = 5, .count = 2});
@@ -99,16 +102,16 @@ TEST_F(RuntimeFilesTest, ErrorsAreReturned) {
   for (const int64_t nth : {1, 2}) {
     faulty_.Inject({.nth = nth});
     EXPECT_TRUE(absl::IsUnavailable(
-        RuntimeFiles::Create(faulty_, folder_, 6).status()));
+        RuntimeFiles::Create(faulty_, folder_, pass_).status()));
   }
   faulty_.Clear();
   const auto files = Create();
-  ASSERT_TRUE(files->WriteSample(Batch(0, {1})).ok());
+  ASSERT_TRUE(files->WriteSample(0, Batch(0, {1})).ok());
   faulty_.Inject({.only = io::Operation::kRemoveTree});
   EXPECT_TRUE(absl::IsUnavailable(files->TakeSample(0).status()));
   faulty_.LimitSpace(10);
   EXPECT_TRUE(
-      absl::IsResourceExhausted(files->WriteSample(Batch(1, {1})).status()));
+      absl::IsResourceExhausted(files->WriteSample(1, Batch(1, {1})).status()));
 }
 
 }  // namespace

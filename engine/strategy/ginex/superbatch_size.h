@@ -5,7 +5,8 @@
 
 namespace hearth::strategy {
 
-/// The first batches of a pass, sampled to learn how large they are.
+/// The first batches of a pass (or their shards), sampled to learn how large
+/// they are.
 struct SuperbatchProfile {
   int64_t batches = 0;
   /// Their sample files.

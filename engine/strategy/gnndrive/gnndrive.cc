@@ -92,13 +92,13 @@ class GnndriveStrategy final : public Strategy {
     Extraction extraction(options_.reorder
                               ? cache::ClaimTurns::Order::kAny
                               : cache::ClaimTurns::Order::kByNumber,
-                          pass.first_batch);
+                          pass.first_batch * pass.shards);
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
         {SampleStage(pass, seeds, Source(),
                      {.threads = pipeline_options_.samplers,
                       .queue_capacity = options_.sample_queue}),
-         ExtractStage(extraction), AssembleStage()},
+         ExtractStage(pass, extraction), AssembleStage(pass)},
         "train", resources_.clock,
         options_.reorder ? pipeline::Order::kAsDone
                          : pipeline::Order::kByNumber);
@@ -110,7 +110,7 @@ class GnndriveStrategy final : public Strategy {
 
  private:
   using PassKey = std::tuple<const sample::SeedOrder*, size_t,
-                             std::vector<int32_t>, int64_t>;
+                             std::vector<int32_t>, int64_t, int64_t>;
 
   // What the extractors of one pass share.
   struct Extraction {
@@ -137,8 +137,8 @@ class GnndriveStrategy final : public Strategy {
     }
     // A pass over the same seeds with another epoch key has batches of about
     // the same size, so one measurement serves all epochs.
-    PassKey key{pass.order, seeds.size(), pass.sampler.fanouts,
-                pass.batch_size};
+    PassKey key{pass.order, seeds.size(), pass.sampler.fanouts, pass.batch_size,
+                pass.shards};
     if (!measured_.insert(std::move(key)).second) return absl::OkStatus();
     auto prepared = Plan(pass, seeds, stop);
     absl::Status status = prepared.status();
@@ -188,10 +188,10 @@ class GnndriveStrategy final : public Strategy {
   }
 
   // Step 3.
-  pipeline::Stage ExtractStage(Extraction& extraction) {
+  pipeline::Stage ExtractStage(const Pass& pass, Extraction& extraction) {
     return {.name = "extract",
             .width = extractors_,
-            .queue_capacity = options_.train_queue,
+            .queue_capacity = QueueCapacity(pass, options_.train_queue),
             .work =
                 [this, &extraction](int thread, pipeline::Item& item) {
                   return Extract(extraction, *extraction.extractors[thread],
@@ -219,10 +219,10 @@ class GnndriveStrategy final : public Strategy {
   }
 
   // Step 4.
-  pipeline::Stage AssembleStage() {
+  pipeline::Stage AssembleStage(const Pass& pass) {
     return {.name = "assemble",
             .width = 1,
-            .queue_capacity = kAssembledWaiting,
+            .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
             .work = [this](int thread, pipeline::Item& item) {
               return Assemble(static_cast<GnndriveBatch&>(item));
             }};
@@ -247,10 +247,8 @@ class GnndriveStrategy final : public Strategy {
   Delivery MakeDelivery(const Pass& pass,
                         const std::vector<store::NodeId>& seeds) const {
     return {.clock = resources_.clock,
-            .first_batch = pass.first_batch,
-            .num_batches = NumBatches(static_cast<int64_t>(seeds.size()),
-                                      pass.batch_size) -
-                           pass.first_batch,
+            .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
+            .shards = pass.shards,
             .row_bytes = features_.layout.row_bytes,
             .make =
                 [](int64_t number) {
@@ -335,11 +333,12 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                            Extractor::StagingBytes(row_bytes);
   estimate.Add("reads", static_cast<uint64_t>(plan.extractors) * reading);
   // From the extractor to the trainer; two are being assembled and trained.
-  const int assembled = 1 + kAssembledWaiting + 1;
-  const int extracted = plan.extractors + options.train_queue;
+  const int assembled = 1 + basis.InShards(kAssembledWaiting + 1);
+  const int extracted = plan.extractors + basis.InShards(options.train_queue);
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
-              .sampled = basis.pipeline.samplers + options.sample_queue +
+              .sampled = basis.pipeline.samplers +
+                         basis.InShards(options.sample_queue) +
                          extracted + assembled,
               .assembled = assembled},
              estimate);

@@ -1,0 +1,203 @@
+#include "engine/model/parallel_step.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "engine/model/all_reduce.h"
+#include "engine/model/replica.h"
+#include "engine/model/step_memory.h"
+#include "engine/model/team.h"
+#include "engine/model/torch_boundary.h"
+
+// A step, in two rounds of the team:
+//
+//  1. Each trainer computes the gradients of its shard, weighted by the shard's
+//     part in the batch's seeds, into a buffer of its own; those of an empty
+//     shard are zero. If one fails, the step ends here, and nothing has
+//     changed. So nobody waits in an exchange for one that does not come.
+//  2. The buffers are added up, and each trainer's optimizer takes the step.
+//     All began equal, all add the same: they stay equal in every bit.
+
+namespace hearth::model {
+namespace {
+
+// One replica, its connection to the others, and what it computed last.
+struct Trainer {
+  Trainer(const train::TrainOptions& options, const train::ModelShape& shape,
+          const AllReduceMeeting& meeting, int rank)
+      : replica(options, shape), all_reduce(meeting, rank) {
+    int64_t size = 0;
+    for (const at::Tensor& parameter : replica.parameters()) {
+      size += parameter.numel();
+    }
+    sum = at::zeros({size}, at::kFloat);
+    int64_t begin = 0;
+    for (const at::Tensor& parameter : replica.parameters()) {
+      const int64_t count = parameter.numel();
+      gradients.push_back(sum.narrow(0, begin, count).view(parameter.sizes()));
+      begin += count;
+    }
+  }
+
+  void Differentiate(const train::BatchView& shard,
+                     const train::StepPosition& position, float weight) {
+    result = {};
+    if (shard.sample.num_seeds == 0) {
+      sum.zero_();
+      return;
+    }
+    Replica::Derivative derivative =
+        replica.Differentiate(shard, position, weight);
+    result = derivative.result;
+    const at::NoGradGuard no_gradients;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      gradients[i].copy_(derivative.gradients[i]);
+    }
+  }
+
+  void Step() {
+    all_reduce.Sum(sum);
+    replica.Step(gradients);
+  }
+
+  void Evaluate(const train::BatchView& shard) {
+    result = {};
+    if (shard.sample.num_seeds > 0) result = replica.Evaluate(shard);
+  }
+
+  Replica replica;
+  AllReduce all_reduce;
+  // All gradients one after the other, and each as a part of it.
+  at::Tensor sum;
+  std::vector<at::Tensor> gradients;
+  train::BatchResult result;
+};
+
+class ParallelStep final : public train::TrainStep {
+ public:
+  ParallelStep(const train::TrainOptions& options,
+               const train::ModelShape& shape)
+      : options_(options),
+        shape_(shape),
+        trainers_(static_cast<size_t>(shape.trainers)) {}
+
+  absl::Status Open() {
+    HEARTH_ASSIGN_OR_RETURN(team_,
+                            Team::Start(static_cast<int>(trainers_.size())));
+    const AllReduceMeeting meeting(static_cast<int>(trainers_.size()));
+    return OnTeam([&](int rank) {
+      trainers_[rank] =
+          std::make_unique<Trainer>(options_, shape_, meeting, rank);
+    });
+  }
+
+  absl::StatusOr<train::BatchResult> Train(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    const auto seeds = static_cast<double>(train::NumSeeds(shards));
+    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
+      train::StepPosition place = position;
+      place.shard = static_cast<uint64_t>(rank);
+      const auto part = static_cast<double>(shards[rank].sample.num_seeds);
+      trainers_[rank]->Differentiate(shards[rank], place,
+                                     static_cast<float>(part / seeds));
+    }));
+    exchange_ = OnTeam([&](int rank) { trainers_[rank]->Step(); });
+    HEARTH_RETURN_IF_ERROR(exchange_);
+    EndTorchStep();
+    return Result();
+  }
+
+  absl::StatusOr<train::BatchResult> Evaluate(
+      absl::Span<const train::BatchView> shards) override {
+    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    HEARTH_RETURN_IF_ERROR(
+        OnTeam([&](int rank) { trainers_[rank]->Evaluate(shards[rank]); }));
+    EndTorchStep();
+    return Result();
+  }
+
+  absl::StatusOr<store::TensorMap> Save() override {
+    HEARTH_RETURN_IF_ERROR(exchange_);
+    store::TensorMap state;
+    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+      state = trainers_.front()->replica.Save();
+      return absl::OkStatus();
+    }));
+    return state;
+  }
+
+  // A state that does not fit one replica fits none, and changes none.
+  absl::Status Load(const store::TensorMap& state) override {
+    return team_->Run([&](int rank) {
+      return RunTorch(options_.train_threads,
+                      [&] { return trainers_[rank]->replica.Load(state); });
+    });
+  }
+
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return StepMemoryBytes(options_, shape_, shape);
+  }
+
+  absl::StatusOr<store::SafeTensors> Export() override {
+    HEARTH_RETURN_IF_ERROR(exchange_);
+    store::SafeTensors exported;
+    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+      exported = trainers_.front()->replica.Export();
+      return absl::OkStatus();
+    }));
+    return exported;
+  }
+
+ private:
+  absl::Status OnTeam(absl::FunctionRef<void(int rank)> part) {
+    return team_->Run([&](int rank) {
+      return RunTorch(options_.train_threads, [&] {
+        part(rank);
+        return absl::OkStatus();
+      });
+    });
+  }
+
+  // That of the whole batch, added up in the order of the shards.
+  train::BatchResult Result() const {
+    train::BatchResult whole;
+    double sum = 0;
+    for (const auto& trainer : trainers_) {
+      const train::BatchResult& part = trainer->result;
+      sum += double{part.loss} * static_cast<double>(part.num_seeds);
+      whole.num_seeds += part.num_seeds;
+      whole.tally.Add(part.tally);
+    }
+    whole.loss = static_cast<float>(sum / static_cast<double>(whole.num_seeds));
+    return whole;
+  }
+
+  const TorchMemory memory_;
+  const train::TrainOptions options_;
+  const train::ModelShape shape_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::unique_ptr<Team> team_;
+  // Of the last exchange of gradients.
+  absl::Status exchange_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewParallelStep(
+    const train::TrainOptions& options, const train::ModelShape& shape) {
+  auto step = std::make_unique<ParallelStep>(options, shape);
+  HEARTH_RETURN_IF_ERROR(step->Open());
+  return step;
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,91 @@
+#include "engine/model/replica.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/model/objective.h"
+
+namespace hearth::model {
+namespace {
+
+constexpr char kModelPrefix[] = "model.";
+constexpr char kOptimizerPrefix[] = "optimizer.";
+
+train::BatchResult Result(const train::BatchView& batch,
+                          const at::Tensor& scores, const at::Tensor& loss) {
+  return {.loss = loss.item<float>(),
+          .num_seeds = batch.sample.num_seeds,
+          .tally = Judge(scores, batch.labels)};
+}
+
+}  // namespace
+
+Replica::Replica(const train::TrainOptions& options,
+                 const train::ModelShape& shape)
+    : options_(options),
+      shape_(shape),
+      network_(options, shape),
+      optimizer_(NewOptimizer(options.optimizer, network_.parameters())) {
+  for (const NamedTensor& parameter : network_.parameters()) {
+    parameters_.push_back(parameter.tensor);
+  }
+}
+
+Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
+                                           const train::StepPosition& position,
+                                           float weight) const {
+  const at::Tensor scores = network_.Forward(batch, position);
+  const at::Tensor loss = Loss(scores, batch.labels);
+  return {.result = Result(batch, scores, loss),
+          .gradients = torch::autograd::grad(
+              {loss}, parameters_, {at::full({}, weight, at::kFloat)})};
+}
+
+train::BatchResult Replica::Evaluate(const train::BatchView& batch) const {
+  const at::NoGradGuard no_gradients;
+  const at::Tensor scores = network_.Forward(batch, std::nullopt);
+  return Result(batch, scores, Loss(scores, batch.labels));
+}
+
+store::TensorMap Replica::Save() const {
+  store::TensorMap state;
+  CopyOut(kModelPrefix, network_.parameters(), state);
+  CopyOut(kOptimizerPrefix, optimizer_->state(), state);
+  return state;
+}
+
+absl::Status Replica::Load(const store::TensorMap& state) {
+  HEARTH_RETURN_IF_ERROR(CheckFits(kModelPrefix, network_.parameters(), state));
+  HEARTH_RETURN_IF_ERROR(
+      CheckFits(kOptimizerPrefix, optimizer_->state(), state));
+  HEARTH_RETURN_IF_ERROR(CheckNothingElse(state));
+  CopyIn(kModelPrefix, state, network_.parameters());
+  CopyIn(kOptimizerPrefix, state, optimizer_->state());
+  return absl::OkStatus();
+}
+
+store::SafeTensors Replica::Export() const {
+  store::SafeTensors exported;
+  CopyOut("", network_.parameters(), exported.tensors);
+  exported.metadata["config"] = ModelConfig(options_, shape_);
+  return exported;
+}
+
+// DATA_LOSS naming a tensor that this model does not have. REQUIRES: those that
+// it has are there.
+absl::Status Replica::CheckNothingElse(const store::TensorMap& state) const {
+  const store::TensorMap known = Save();
+  for (const auto& [name, tensor] : state) {
+    if (known.count(name) == 0) {
+      return absl::DataLossError(absl::StrCat("unexpected tensor ", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,64 @@
+#ifndef HEARTH_ENGINE_MODEL_REPLICA_H_
+#define HEARTH_ENGINE_MODEL_REPLICA_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/model/named_tensor.h"
+#include "engine/model/network.h"
+#include "engine/model/optimizer.h"
+#include "engine/store/safetensors.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::model {
+
+/// One copy of a model and its optimizer. Single-owner. Is made and used within
+/// RunTorch: throws what LibTorch throws.
+class Replica {
+ public:
+  /// Equal options and shapes make equal replicas. REQUIRES: both are valid and
+  /// there is a model.
+  Replica(const train::TrainOptions& options, const train::ModelShape& shape);
+
+  /// Result and gradients of one batch or shard, whose loss counts as `weight`
+  /// of it. The gradients are in the order of parameters().
+  struct Derivative {
+    train::BatchResult result;
+    std::vector<at::Tensor> gradients;
+  };
+  /// REQUIRES: batch.Validate; the batch has seeds.
+  Derivative Differentiate(const train::BatchView& batch,
+                           const train::StepPosition& position,
+                           float weight) const;
+
+  /// One step of the optimizer.
+  void Step(const std::vector<at::Tensor>& gradients) {
+    optimizer_->Step(gradients);
+  }
+
+  /// Without dropout. REQUIRES: as Differentiate.
+  train::BatchResult Evaluate(const train::BatchView& batch) const;
+
+  const std::vector<at::Tensor>& parameters() const { return parameters_; }
+
+  /// As train::TrainStep has them.
+  store::TensorMap Save() const;
+  absl::Status Load(const store::TensorMap& state);
+  store::SafeTensors Export() const;
+
+ private:
+  absl::Status CheckNothingElse(const store::TensorMap& state) const;
+
+  const train::TrainOptions options_;
+  const train::ModelShape shape_;
+  const Network network_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  std::vector<at::Tensor> parameters_;
+};
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_REPLICA_H_
