@@ -20,9 +20,7 @@ class TorchStep final : public train::TrainStep {
  public:
   // Allocates: to be called within RunTorch.
   TorchStep(const train::TrainOptions& options, const train::ModelShape& shape)
-      : options_(options),
-        shape_(shape),
-        replica_(options, shape) {}
+      : options_(options), shape_(shape), replica_(options, shape) {}
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
@@ -62,7 +60,8 @@ class TorchStep final : public train::TrainStep {
   }
 
   absl::Status Load(const store::TensorMap& state) override {
-    return RunTorch(options_.train_threads, [&] { return replica_.Load(state); });
+    return RunTorch(options_.train_threads,
+                    [&] { return replica_.Load(state); });
   }
 
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {

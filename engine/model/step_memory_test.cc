@@ -38,8 +38,9 @@ TEST(StepMemoryTest, GrowsWithBatchAndModel) {
             Bytes(train::SageOptions{.hidden = 64}, kBatch));
   train::ModelShape two = kShape;
   two.trainers = 2;
-  const train::TrainOptions options = {.model = train::SageOptions{.hidden = 64},
-                                       .optimizer = train::AdamOptions{}};
+  const train::TrainOptions options = {
+      .model = train::SageOptions{.hidden = 64},
+      .optimizer = train::AdamOptions{}};
   EXPECT_GT(StepMemoryBytes(options, two, kBatch),
             StepMemoryBytes(options, kShape, kBatch));
   EXPECT_GT(Bytes(train::GatOptions{.hidden = 64, .heads = 8}, kBatch),

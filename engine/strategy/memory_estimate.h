@@ -52,9 +52,7 @@ struct MemoryBasis {
   /// Bytes of a stored row.
   int64_t row_bytes() const;
   /// The shards of so many batches.
-  int InShards(int batches) const {
-    return batches * static_cast<int>(shards);
-  }
+  int InShards(int batches) const { return batches * static_cast<int>(shards); }
 };
 
 /// How many batches, or shards of them, a strategy holds at a time.

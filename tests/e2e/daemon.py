@@ -142,6 +142,10 @@ class Daemon:
             return state if state in states else None
         return wait_for(current, f"{job} to be {states}")
 
+    def wait_for_log(self, job: str, words: str) -> None:
+        wait_for(lambda: words in self.hearth("job", "logs", job).out or None,
+                 f"{job} to log {words!r}")
+
     def metrics(self) -> str:
         url = f"http://{self._addresses['metrics']}/metrics"
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:

@@ -44,9 +44,9 @@ class AddressableStrategy final : public Strategy {
     }
     const SampleSource source = {topology_->view(), labels_};
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
-        {SampleStage(pass, seeds, source,
-                     {.threads = options_.samplers,
-                      .queue_capacity = kSampledWaiting}),
+        {SampleStage(
+             pass, seeds, source,
+             {.threads = options_.samplers, .queue_capacity = kSampledWaiting}),
          AssembleStage(pass)},
         "train", clock_);
     const Delivery delivery = {
@@ -113,7 +113,7 @@ MemoryEstimate EstimateAddressableMemory(store::Residency residency,
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = basis.pipeline.samplers +
-                   basis.InShards(kSampledWaiting) + assembled,
+                         basis.InShards(kSampledWaiting) + assembled,
               .assembled = assembled},
              estimate);
   return estimate;

@@ -99,9 +99,9 @@ uint64_t PlanningBytes(const GinexOptions& options, const MemoryBasis& basis) {
                                  kPlanBytesPerRow) /
                     std::max<int64_t>(largest.nodes.back(), 1) +
                 kProfiledBatches * basis.shards;
-  const int64_t batches =
-      std::min(options.superbatch == 0 ? profiled : options.superbatch * basis.shards,
-               basis.num_batches * basis.shards);
+  const int64_t batches = std::min(
+      options.superbatch == 0 ? profiled : options.superbatch * basis.shards,
+      basis.num_batches * basis.shards);
   int64_t accesses = batches * rows;
   if (options.superbatch == 0) {
     accesses = std::min(
@@ -180,8 +180,7 @@ MemoryEstimate EstimateGinexMemory(const GinexOptions& options,
   const int loaded =
       basis.pipeline.extractors + basis.InShards(Executor::kLoadedWaiting);
   // One is read and one assembled, one is with the trainer.
-  const int assembled =
-      2 + basis.InShards(2 * Executor::kAssembledWaiting + 1);
+  const int assembled = 2 + basis.InShards(2 * Executor::kAssembledWaiting + 1);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.edges().indptr.file_size_bytes,
                /*kept=*/true);

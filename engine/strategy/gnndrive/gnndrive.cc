@@ -322,11 +322,10 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
   estimate.Add("topology", basis.edges().indptr.file_size_bytes,
                /*kept=*/true);
   estimate.Add("staging",
-               static_cast<uint64_t>(plan.reserved_slots) * row_bytes,
-               /*kept=*/true);
-  estimate.Add("cache",
-               static_cast<uint64_t>(plan.cache_slots) * row_bytes +
+               static_cast<uint64_t>(plan.reserved_slots) * row_bytes +
                    cache::SlotTable::MemoryBytes(plan.num_slots()),
+               /*kept=*/true);
+  estimate.Add("cache", static_cast<uint64_t>(plan.cache_slots) * row_bytes,
                /*kept=*/true);
   // Its nodes that are missing, and their reads.
   const uint64_t reading = rows * (sizeof(int64_t) + io::kPlanBytesPerRow) +
@@ -335,13 +334,13 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
   // From the extractor to the trainer; two are being assembled and trained.
   const int assembled = 1 + basis.InShards(kAssembledWaiting + 1);
   const int extracted = plan.extractors + basis.InShards(options.train_queue);
-  AddBatches(basis,
-             {.samplers = basis.pipeline.samplers,
-              .sampled = basis.pipeline.samplers +
-                         basis.InShards(options.sample_queue) +
-                         extracted + assembled,
-              .assembled = assembled},
-             estimate);
+  AddBatches(
+      basis,
+      {.samplers = basis.pipeline.samplers,
+       .sampled = basis.pipeline.samplers +
+                  basis.InShards(options.sample_queue) + extracted + assembled,
+       .assembled = assembled},
+      estimate);
   // The slots of its rows that each batch keeps pinned.
   estimate.shares.back().bytes +=
       static_cast<uint64_t>(extracted + 1) * rows * sizeof(int64_t);

@@ -1,0 +1,119 @@
+"""Memory is a promise: bounds that hold, jobs that wait or are refused, warm starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs import ENDLESS, LONG, QUICK
+from test_metrics import value
+
+# 20 MB of features.
+NODES = 40_000
+FEATURE_BYTES = NODES * 128 * 4
+GENERATE = ("dataset", "generate", "large", "--nodes", str(NODES), "--edges", "400000",
+            "--dim", "128", "--seed", "3")
+TRAIN = ("train", "--dataset", "large", "--fanouts", "10,10", "--batch-size", "256",
+         "--epochs", "1", "--hidden", "64", "--seed", "1")
+
+
+@pytest.fixture(scope="module")
+def strained(daemon):
+    daemon.json(*GENERATE)
+    return daemon
+
+
+def check_bound(report):
+    assert 0 < report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+    return {entry["owner"]: entry["bytes"] for entry in report["memory"]}
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
+def test_a_model_takes_no_more_than_it_reserved(strained, model):
+    shares = check_bound(strained.json(*TRAIN, "--model", model, "--strategy", "mmap")["report"])
+    assert shares["model"] > 0
+
+
+@pytest.mark.parametrize("share", [0.05, 0.10, 0.25])
+@pytest.mark.parametrize("strategy", ["gnndrive", "ginex"])
+def test_no_strategy_takes_more_than_it_reserved(strained, strategy, share):
+    budget = int(share * FEATURE_BYTES)
+    shares = check_bound(strained.json(*TRAIN, "--model", "none", "--strategy", strategy,
+                                       "--cpu-cache", str(budget))["report"])
+    assert budget - 512 < shares["cache"] <= budget
+
+
+def test_memory_takes_the_whole_dataset(strained):
+    shares = check_bound(strained.json(*TRAIN, "--model", "none",
+                                       "--strategy", "memory")["report"])
+    assert shares["features"] >= FEATURE_BYTES
+
+
+def test_a_second_job_starts_warm(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    for strategy in ("memory", "mmap", "gnndrive", "ginex"):
+        first = daemon.json(*QUICK, "--strategy", strategy)["report"]
+        assert not first["warm_start"]
+        second = daemon.json(*QUICK, "--strategy", strategy, "--lr", "0.02")["report"]
+        assert second["warm_start"]
+        assert second["first_batch_seconds"] > 0
+        again = daemon.json(*QUICK, "--strategy", strategy)["report"]
+        assert again["warm_start"]
+        assert again["loss_digest"] == first["loss_digest"]
+    status = daemon.json("status")
+    assert status["memory_reserved_bytes"] == 0
+    assert 0 < status["memory_warm_bytes"] < status["memory_limit_bytes"]
+    assert value(daemon.metrics(), "hearth_memory_reserved_bytes", owner="topology") > 0
+    daemon.hearth("dataset", "delete", "planted")
+    assert daemon.json("status")["memory_warm_bytes"] == 0
+
+
+def test_what_can_never_fit_is_refused_with_the_numbers(start_daemon, graph_folder):
+    daemon = start_daemon("--memory-limit", "40MiB")
+    daemon.import_graph("planted", graph_folder, "--memory-limit", "16MiB")
+    refused = daemon.hearth(*QUICK, code=1)
+    for part in ("RESOURCE_EXHAUSTED", "40.0 MiB", "--memory-limit", "model"):
+        assert part in refused.err
+    large = daemon.hearth("dataset", "import", "again", "--format", "numpy",
+                          "--source", str(graph_folder), code=1)
+    assert "RESOURCE_EXHAUSTED" in large.err and "import 1.0 GiB" in large.err
+    assert daemon.is_alive()
+
+
+def test_jobs_wait_for_each_others_memory(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    report = daemon.json(*LONG, "--epochs", "1")["report"]
+    needed = sum(entry["bytes"] for entry in report["memory"])
+    daemon.stop()
+
+    daemon = start_daemon("--max-running-jobs", "2", "--memory-limit", str(needed * 3 // 2))
+    daemon.import_graph("planted", graph_folder, "--memory-limit", "16MiB")
+    running = daemon.json(*ENDLESS, "--detach")["id"]
+    daemon.wait_for_batches(running, 1)
+    waiting = daemon.json(*LONG, "--epochs", "1", "--detach")["id"]
+    daemon.wait_for_log(waiting, "waiting for memory")
+    assert daemon.state(waiting) == "PREPARING"
+    # One that waits can be cancelled, too.
+    daemon.hearth("job", "cancel", waiting)
+    daemon.wait_for_state(waiting, "CANCELLED")
+    waiting = daemon.json(*LONG, "--epochs", "1", "--detach")["id"]
+    daemon.wait_for_log(waiting, "waiting for memory")
+    daemon.hearth("job", "cancel", running)
+    daemon.wait_for_state(waiting, "SUCCEEDED")
+    again = daemon.json("job", "show", waiting)["report"]
+    assert again["loss_digest"] == report["loss_digest"]
+
+
+def test_a_full_sweep_leaves_no_scratch_behind(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    daemon.json(*QUICK, "--strategy", "ginex")
+    scratch = daemon.data_dir / "scratch"
+    assert any(scratch.iterdir()), "the neighbor cache is kept warm"
+    daemon.kill()
+    daemon.start()
+    assert not scratch.exists()
+    # What was measured outlives the daemon.
+    daemon.json(*QUICK, "--strategy", "gnndrive")
+    assert any((daemon.data_dir / "plans").iterdir())
