@@ -58,6 +58,9 @@ class AdminService final : public v1::Admin::Service {
     status.set_read_queues(std::string(parts_.read_queues.kind()));
     status.set_reads_in_flight(
         static_cast<uint64_t>(parts_.read_queues.statistics().in_flight));
+    status.set_memory_limit_bytes(parts_.memory.limit_bytes());
+    status.set_memory_reserved_bytes(parts_.memory.reserved_bytes());
+    status.set_memory_warm_bytes(parts_.memory.warm_bytes());
     return absl::OkStatus();
   }
 

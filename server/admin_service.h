@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/job/memory_ledger.h"
 #include "server/admission.h"
 #include "server/dataset_catalog.h"
 #include "server/job_store.h"
@@ -28,6 +29,7 @@ struct DaemonFacts {
 struct AdminParts {
   io::FileSystem& files;
   const io::ReadQueues& read_queues;
+  const job::MemoryLedger& memory;
   Admission& admission;
   const DatasetCatalog& datasets;
   JobStore& store;

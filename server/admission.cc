@@ -166,6 +166,7 @@ absl::Status Admission::DeleteDataset(const std::string& name) {
     return absl::FailedPreconditionError(
         absl::StrCat("dataset \"", name, "\" is used by ", user));
   }
+  parts_.warm_strategies.Forget(parts_.data_dir.DatasetPath(name));
   return parts_.datasets.Delete(name);
 }
 

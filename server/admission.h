@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
+#include "engine/job/warm_strategies.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/data_dir.h"
 #include "server/dataset_catalog.h"
@@ -23,6 +24,7 @@ struct AdmissionParts {
   io::FileSystem& files;
   const DataDir& data_dir;
   const DatasetCatalog& datasets;
+  job::WarmStrategies& warm_strategies;
   JobStore& store;
   Scheduler& scheduler;
 };

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/version.h"
@@ -63,6 +64,13 @@ absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetMemoryLimit(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(values[0]));
+  if (bytes == 0) return absl::InvalidArgumentError("must be above 0");
+  config.memory_limit_bytes = static_cast<uint64_t>(bytes);
+  return absl::OkStatus();
+}
+
 absl::Status SetImportRoots(const Values& values, Config& config) {
   for (const std::string& root : values) {
     if (root.empty() || root[0] != '/') {
@@ -105,6 +113,10 @@ constexpr Option kOptions[] = {
      SetMetricsListen},
     {"max-running-jobs", "jobs that run at a time; default 1", false,
      SetMaxRunningJobs},
+    {"memory-limit",
+     "memory that jobs may take together, as \"8GiB\"; default nine tenths of "
+     "the machine's or the container's",
+     false, SetMemoryLimit},
     {"import-root", "folder that imports may read from; repeatable; none = any",
      true, SetImportRoots},
     {"log-level", "trace, debug, info, warn, error or off; default info", false,

@@ -25,6 +25,9 @@ struct Config {
   /// and memory.
   int max_running_jobs = 1;
   static constexpr int kMaxRunningJobs = 64;
+  /// What jobs may take together, in bytes; 0 = nine tenths of the machine's or
+  /// the container's memory.
+  uint64_t memory_limit_bytes = 0;
   /// Folders that imports may read from; none = any that the daemon can read.
   std::vector<std::string> import_roots;
   /// "trace", "debug", "info", "warn", "error" or "off".

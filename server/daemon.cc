@@ -29,7 +29,11 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_metrics.h"
 #include "engine/io/read_queues.h"
+#include "engine/job/batch_measurement.h"
 #include "engine/job/census.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/memory_ledger.h"
+#include "engine/job/warm_strategies.h"
 #include "engine/metrics/registry.h"
 #include "server/admin_service.h"
 #include "server/admission.h"
@@ -78,11 +82,9 @@ class DaemonImpl final : public Daemon {
       : config_(config),
         torch_version_(std::move(models.torch_version)),
         read_queues_(std::move(read_queues)),
-        environment_{.files = files_,
-                     .read_queues = *read_queues_,
-                     .clock = clock_,
-                     .census = census_,
-                     .new_train_step = std::move(models.new_train_step)},
+        new_train_step_(std::move(models.new_train_step)),
+        memory_(config.memory_limit_bytes > 0 ? config.memory_limit_bytes
+                                              : job::DefaultMemoryLimit()),
         start_time_(clock_.Now()),
         registry_(metrics::NewRegistry()),
         retired_series_(*registry_, clock_) {}
@@ -150,12 +152,24 @@ class DaemonImpl final : public Daemon {
 
   absl::Status MakeParts() {
     datasets_ = std::make_unique<DatasetCatalog>(files_, *data_dir_);
-    runner_ = NewJobRunner({.environment = environment_,
-                            .data_dir = *data_dir_,
-                            .store = *store_,
-                            .registry = *registry_,
-                            .retired_series = retired_series_},
-                           config_.import_roots);
+    warm_strategies_ = std::make_unique<job::WarmStrategies>(
+        files_, memory_, data_dir_->ScratchPath());
+    batch_measurement_ = std::make_unique<job::BatchMeasurement>(
+        files_, clock_, data_dir_->PlansPath());
+    runner_ =
+        NewJobRunner({.environment = {.files = files_,
+                                      .read_queues = *read_queues_,
+                                      .clock = clock_,
+                                      .census = census_,
+                                      .memory = memory_,
+                                      .warm_strategies = *warm_strategies_,
+                                      .batch_measurement = *batch_measurement_,
+                                      .new_train_step = new_train_step_},
+                      .data_dir = *data_dir_,
+                      .store = *store_,
+                      .registry = *registry_,
+                      .retired_series = retired_series_},
+                     config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs});
@@ -164,6 +178,7 @@ class DaemonImpl final : public Daemon {
         AdmissionParts{.files = files_,
                        .data_dir = *data_dir_,
                        .datasets = *datasets_,
+                       .warm_strategies = *warm_strategies_,
                        .store = *store_,
                        .scheduler = *scheduler_},
         SpecLimits{.processors =
@@ -173,7 +188,11 @@ class DaemonImpl final : public Daemon {
   }
 
   absl::Status ServeMetrics() {
-    daemon_metrics_ = NewDaemonMetrics(*registry_, *store_, files_, *data_dir_,
+    daemon_metrics_ = NewDaemonMetrics({.registry = *registry_,
+                                        .store = *store_,
+                                        .files = files_,
+                                        .data_dir = *data_dir_,
+                                        .memory = memory_},
                                        torch_version_);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
@@ -194,6 +213,7 @@ class DaemonImpl final : public Daemon {
                          .start_time = start_time_},
                         {.files = files_,
                          .read_queues = *read_queues_,
+                         .memory = memory_,
                          .admission = *admission_,
                          .datasets = *datasets_,
                          .store = *store_}));
@@ -233,7 +253,8 @@ class DaemonImpl final : public Daemon {
   job::Census census_;
   // Warm from one job to the next.
   const std::unique_ptr<io::ReadQueues> read_queues_;
-  const job::JobEnvironment environment_;
+  const job::TrainStepFactory new_train_step_;
+  job::MemoryLedger memory_;
   const absl::Time start_time_;
   std::string grpc_address_;
   std::string metrics_address_;
@@ -246,6 +267,8 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DaemonMetrics> daemon_metrics_;
   std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<DatasetCatalog> datasets_;
+  std::unique_ptr<job::WarmStrategies> warm_strategies_;
+  std::unique_ptr<job::BatchMeasurement> batch_measurement_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Admission> admission_;

@@ -13,10 +13,10 @@ using metrics::Gauge;
 
 class DaemonMetricsImpl final : public DaemonMetrics {
  public:
-  DaemonMetricsImpl(metrics::Registry& registry, JobStore& store,
-                    io::FileSystem& files, const DataDir& data_dir,
+  DaemonMetricsImpl(const DaemonMetricsParts& parts,
                     const std::string& torch_version)
-      : registry_(registry), store_(store), files_(files), data_dir_(data_dir) {
+      : parts_(parts) {
+    metrics::Registry& registry = parts.registry;
     build_info_ = registry.NewGauge(
         "hearth_build_info", "Always 1; the labels tell what runs.",
         {{"version", kVersion}, {"torch", torch_version}});
@@ -26,12 +26,15 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     free_ = registry.NewGauge(
         "hearth_data_dir_free_bytes",
         "Bytes free on the file system of the data directory.", {});
+    limit_ = registry.NewGauge("hearth_memory_limit_bytes",
+                               "What jobs may take together.", {});
+    limit_->Set(static_cast<double>(parts.memory.limit_bytes()));
     hook_ = registry.NewCollectHook([this] { Update(); });
   }
 
  private:
   std::unique_ptr<Gauge> NewMemoryGauge(const std::string& kind) {
-    return registry_.NewGauge(
+    return parts_.registry.NewGauge(
         "hearth_process_memory_bytes",
         "Resident memory that the daemon owns; pages of files are not.",
         {{"kind", kind}});
@@ -42,15 +45,26 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     const ProcessMemory memory = ReadProcessMemory();
     anonymous_->Set(static_cast<double>(memory.anonymous_bytes));
     shared_->Set(static_cast<double>(memory.shared_bytes));
-    if (const auto free = files_.FreeBytes(data_dir_.path()); free.ok()) {
+    if (const auto free = parts_.files.FreeBytes(parts_.data_dir.path());
+        free.ok()) {
       free_->Set(static_cast<double>(*free));
     }
-    const auto counts = store_.CountByState();
+    for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
+      std::unique_ptr<Gauge>& gauge = reserved_[owner];
+      if (gauge == nullptr) {
+        gauge = parts_.registry.NewGauge(
+            "hearth_memory_reserved_bytes",
+            "Upper bound of what jobs hold and what is kept warm.",
+            {{"owner", owner}});
+      }
+      gauge->Set(static_cast<double>(bytes));
+    }
+    const auto counts = parts_.store.CountByState();
     if (!counts.ok()) return;
     for (const auto& [state, count] : *counts) {
       std::unique_ptr<Gauge>& gauge = jobs_[state];
       if (gauge == nullptr) {
-        gauge = registry_.NewGauge(
+        gauge = parts_.registry.NewGauge(
             "hearth_jobs", "Jobs in each state.",
             {{"state", absl::AsciiStrToLower(v1::JobState_Name(state))}});
       }
@@ -58,14 +72,13 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     }
   }
 
-  metrics::Registry& registry_;
-  JobStore& store_;
-  io::FileSystem& files_;
-  const DataDir& data_dir_;
+  const DaemonMetricsParts parts_;
   std::unique_ptr<Gauge> build_info_;
   std::unique_ptr<Gauge> anonymous_;
   std::unique_ptr<Gauge> shared_;
   std::unique_ptr<Gauge> free_;
+  std::unique_ptr<Gauge> limit_;
+  std::map<std::string, std::unique_ptr<Gauge>> reserved_;
   std::map<v1::JobState, std::unique_ptr<Gauge>> jobs_;
   // Last: goes first, so that nothing is updated that is gone.
   std::unique_ptr<metrics::CollectHook> hook_;
@@ -74,10 +87,8 @@ class DaemonMetricsImpl final : public DaemonMetrics {
 }  // namespace
 
 std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
-    metrics::Registry& registry, JobStore& store, io::FileSystem& files,
-    const DataDir& data_dir, const std::string& torch_version) {
-  return std::make_unique<DaemonMetricsImpl>(registry, store, files, data_dir,
-                                             torch_version);
+    const DaemonMetricsParts& parts, const std::string& torch_version) {
+  return std::make_unique<DaemonMetricsImpl>(parts, torch_version);
 }
 
 }  // namespace hearth::server

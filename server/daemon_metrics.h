@@ -5,6 +5,7 @@
 #include <string>
 
 #include "engine/io/file_system.h"
+#include "engine/job/memory_ledger.h"
 #include "engine/metrics/registry.h"
 #include "server/data_dir.h"
 #include "server/job_store.h"
@@ -12,17 +13,25 @@
 namespace hearth::server {
 
 /// The time series of the daemon as a whole, looked up at each collection:
-/// build, jobs by state, memory by kind, free space. They exist as long as
-/// this.
+/// build, jobs by state, memory by kind and by owner, free space. They exist as
+/// long as this.
 class DaemonMetrics {
  public:
   virtual ~DaemonMetrics() = default;
 };
 
-/// All parts must outlive the result. `torch_version` may be empty.
+/// What they tell of; all must outlive the result.
+struct DaemonMetricsParts {
+  metrics::Registry& registry;
+  JobStore& store;
+  io::FileSystem& files;
+  const DataDir& data_dir;
+  const job::MemoryLedger& memory;
+};
+
+/// `torch_version` may be empty.
 std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
-    metrics::Registry& registry, JobStore& store, io::FileSystem& files,
-    const DataDir& data_dir, const std::string& torch_version);
+    const DaemonMetricsParts& parts, const std::string& torch_version);
 
 }  // namespace hearth::server
 

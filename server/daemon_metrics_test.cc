@@ -24,6 +24,15 @@ class DaemonMetricsTest : public testing::Test {
                              [](const std::string&) {});
   }
 
+  DaemonMetricsParts Parts() {
+    return {.registry = *registry_,
+            .store = *store_,
+            .files = files_,
+            .data_dir = *data_dir_,
+            .memory = memory_};
+  }
+
+  job::MemoryLedger memory_{uint64_t{1} << 30};
   const std::string path_ = testing::TempDir() + "/daemon_metrics_test";
   io::FileSystem& files_ = io::FileSystem::Posix();
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
@@ -32,8 +41,7 @@ class DaemonMetricsTest : public testing::Test {
 };
 
 TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
-  const auto daemon =
-      NewDaemonMetrics(*registry_, *store_, files_, *data_dir_, "2.11.0");
+  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
   EXPECT_THAT(registry_->Text(), HasSubstr("hearth_jobs{state=\"queued\"} 0"));
   v1::JobSpec spec;
   spec.mutable_import()->set_name("a");
@@ -46,10 +54,25 @@ TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
   EXPECT_THAT(text,
               HasSubstr("hearth_process_memory_bytes{kind=\"anonymous\"}"));
   EXPECT_THAT(text, HasSubstr("hearth_data_dir_free_bytes"));
+  EXPECT_THAT(text, HasSubstr("hearth_memory_limit_bytes 1073741824"));
+}
+
+TEST_F(DaemonMetricsTest, MemoryIsToldByOwner) {
+  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
+  job::MemoryLedger::Reservation reservation;
+  strategy::MemoryEstimate estimate;
+  estimate.Add("cache", 4096);
+  ASSERT_TRUE(
+      memory_.Reserve(estimate, reservation, {}, [](const auto&) {}).ok());
+  EXPECT_THAT(registry_->Text(),
+              HasSubstr("hearth_memory_reserved_bytes{owner=\"cache\"} 4096"));
+  reservation = {};
+  EXPECT_THAT(registry_->Text(),
+              HasSubstr("hearth_memory_reserved_bytes{owner=\"cache\"} 0"));
 }
 
 TEST_F(DaemonMetricsTest, SeriesGoWithTheOwner) {
-  NewDaemonMetrics(*registry_, *store_, files_, *data_dir_, "");
+  NewDaemonMetrics(Parts(), "");
   EXPECT_EQ(registry_->Text(), "");
 }
 
@@ -57,8 +80,7 @@ TEST_F(DaemonMetricsTest, PromtoolAcceptsThem) {
   if (std::system("command -v promtool >/dev/null") != 0) {
     GTEST_SKIP() << "promtool is not installed";
   }
-  const auto daemon =
-      NewDaemonMetrics(*registry_, *store_, files_, *data_dir_, "2.11.0");
+  const auto daemon = NewDaemonMetrics(Parts(), "2.11.0");
   const std::string file = path_ + "/metrics.txt";
   std::ofstream(file) << registry_->Text();
   EXPECT_EQ(std::system(absl::StrCat("promtool check metrics <", file).c_str()),

@@ -31,6 +31,8 @@ constexpr char kFormatName[] = "format_version";
 constexpr char kDatabaseName[] = "hearth.db";
 constexpr char kDatasetsName[] = "datasets";
 constexpr char kJobsName[] = "jobs";
+constexpr char kPlansName[] = "plans";
+constexpr char kScratchName[] = "scratch";
 
 // Like mkdir -p.
 absl::Status MakeFolders(io::FileSystem& files, const std::string& path) {
@@ -128,10 +130,13 @@ absl::Status DataDir::Prepare(io::FileSystem& files) const {
   HEARTH_RETURN_IF_ERROR(CheckFormat(files, path_));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(DatasetsPath()));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(JobsPath()));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(PlansPath()));
+  HEARTH_RETURN_IF_ERROR(files.RemoveTree(ScratchPath()));
   HEARTH_RETURN_IF_ERROR(files.SyncDirectory(path_));
   HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, path_));
   HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, DatasetsPath()));
   HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, JobsPath()));
+  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, PlansPath()));
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> jobs,
                           files.List(JobsPath()));
   for (const std::string& job : jobs) {
@@ -156,6 +161,14 @@ std::string DataDir::JobsPath() const { return io::JoinPath(path_, kJobsName); }
 
 std::string DataDir::JobPath(const std::string& id) const {
   return io::JoinPath(JobsPath(), id);
+}
+
+std::string DataDir::PlansPath() const {
+  return io::JoinPath(path_, kPlansName);
+}
+
+std::string DataDir::ScratchPath() const {
+  return io::JoinPath(path_, kScratchName);
 }
 
 }  // namespace hearth::server

@@ -17,6 +17,8 @@ namespace hearth::server {
 ///   hearth.db          jobs and their events
 ///   datasets/NAME/     imported graphs
 ///   jobs/ID/           a job's checkpoint and model
+///   plans/             what was found out for jobs, for others like them
+///   scratch/           files of this daemon's run; emptied at its start
 ///
 /// Holds the lock until destroyed. Thread-safe.
 class DataDir {
@@ -43,6 +45,8 @@ class DataDir {
   std::string JobsPath() const;
   /// REQUIRES: an id that the job store gave out.
   std::string JobPath(const std::string& id) const;
+  std::string PlansPath() const;
+  std::string ScratchPath() const;
 
  private:
   DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}

@@ -7,7 +7,10 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 #include "engine/job/export_model.h"
+#include "engine/job/memory_ledger.h"
+#include "engine/job/train_job.h"
 #include "engine/job/train_metrics.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 #include "server/dataset_jobs.h"
 #include "server/job_observer.h"
@@ -30,12 +33,22 @@ class EngineJobRunner final : public JobRunner {
                                     std::stop_token stop) override {
     JobObserver observer(events, parts_.environment.clock);
     switch (job.spec().kind_case()) {
-      case v1::JobSpec::kImport:
+      case v1::JobSpec::kImport: {
+        HEARTH_ASSIGN_OR_RETURN(
+            const job::MemoryLedger::Reservation reservation,
+            ReserveMemory(job.spec().import().memory_limit_bytes(), observer,
+                          stop));
         return RunImport(DatasetParts(), job.spec().import(), import_roots_,
                          observer, std::move(stop));
-      case v1::JobSpec::kGenerate:
+      }
+      case v1::JobSpec::kGenerate: {
+        HEARTH_ASSIGN_OR_RETURN(
+            const job::MemoryLedger::Reservation reservation,
+            ReserveMemory(job.spec().generate().memory_limit_bytes(), observer,
+                          stop));
         return RunGenerate(DatasetParts(), job.spec().generate(), observer,
                            std::move(stop));
+      }
       case v1::JobSpec::kVerify:
         return RunVerify(DatasetParts(), job.spec().verify(), observer,
                          std::move(stop));
@@ -58,6 +71,19 @@ class EngineJobRunner final : public JobRunner {
 
   DatasetJobParts DatasetParts() const {
     return {files(), parts_.environment.clock, parts_.data_dir};
+  }
+
+  // For a job that brings graphs in, within a memory limit of its own.
+  absl::StatusOr<job::MemoryLedger::Reservation> ReserveMemory(
+      uint64_t bytes, job::Observer& observer, std::stop_token stop) const {
+    strategy::MemoryEstimate estimate;
+    estimate.Add("import", bytes);
+    job::MemoryLedger::Reservation reservation;
+    HEARTH_RETURN_IF_ERROR(parts_.environment.memory.Reserve(
+        estimate, reservation, std::move(stop), [&](const std::string& text) {
+          observer.OnLog(job::Severity::kInfo, text);
+        }));
+    return reservation;
   }
 
   absl::StatusOr<v1::JobReport> Train(const v1::Job& job,

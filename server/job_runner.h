@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/job/train_job.h"
+#include "engine/job/job_environment.h"
 #include "engine/metrics/registry.h"
 #include "server/data_dir.h"
 #include "server/job_store.h"
@@ -16,7 +16,7 @@ namespace hearth::server {
 
 /// What jobs are run with; all must outlive the runner.
 struct JobRunnerParts {
-  const job::JobEnvironment& environment;
+  const job::JobEnvironment environment;
   const DataDir& data_dir;
   JobStore& store;
   metrics::Registry& registry;

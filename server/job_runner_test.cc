@@ -83,8 +83,18 @@ class JobRunnerTest : public ::testing::Test {
   const std::unique_ptr<io::ReadQueues> read_queues_ =
       *io::ReadQueues::Create();
   job::Census census_;
+  job::MemoryLedger memory_{uint64_t{1} << 40};
+  job::WarmStrategies warm_strategies_{files_, memory_, root_ + "/scratch"};
+  job::BatchMeasurement batch_measurement_{files_, Clock::Real(),
+                                           root_ + "/plans"};
   const job::JobEnvironment environment_{
-      files_, *read_queues_, Clock::Real(), census_,
+      files_,
+      *read_queues_,
+      Clock::Real(),
+      census_,
+      memory_,
+      warm_strategies_,
+      batch_measurement_,
       [](const auto&, const auto&) { return train::NewNullStep(); }};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RetiredSeries retired_{*registry_, Clock::Real()};

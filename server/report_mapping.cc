@@ -169,6 +169,16 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   proto.set_kept_epoch(report.kept_epoch);
   proto.set_model_path(report.model_path);
   proto.set_resumes(report.resumes);
+  proto.set_memory_bound_bytes(report.memory_bound_bytes);
+  for (const strategy::MemoryShare& share : report.memory.shares) {
+    v1::MemoryShare& memory = *proto.add_memory();
+    memory.set_owner(share.owner);
+    memory.set_bytes(share.bytes);
+  }
+  if (report.first_batch_seconds.has_value()) {
+    proto.set_first_batch_seconds(*report.first_batch_seconds);
+  }
+  proto.set_warm_start(report.warm_start);
   return proto;
 }
 

@@ -124,7 +124,12 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   }
   if (report.peak_memory_bytes() > 0) {
     out << "peak memory: " << FormatByteSize(report.peak_memory_bytes())
+        << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")"
         << "\n";
+  }
+  if (report.has_first_batch_seconds()) {
+    out << "first batch after: " << Decimal(report.first_batch_seconds(), 2)
+        << " s" << (report.warm_start() ? " (warm start)" : "") << "\n";
   }
   if (report.resumes() > 0) {
     out << "went on from a checkpoint: " << report.resumes() << " times\n";

@@ -30,6 +30,9 @@ v1::Job TrainedJob() {
   report->set_loss_digest("abcd");
   report->set_model_path("/data/models/train-7");
   report->set_peak_memory_bytes(3 << 20);
+  report->set_memory_bound_bytes(4 << 20);
+  report->set_first_batch_seconds(0.25);
+  report->set_warm_start(true);
   v1::EpochReport* epoch = report->add_epochs();
   epoch->set_epoch(1);
   epoch->set_loss(2.12345);
@@ -59,7 +62,8 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
   EXPECT_THAT(text, HasSubstr("loss digest: abcd\n"));
   EXPECT_THAT(text, HasSubstr("model: /data/models/train-7\n"));
   EXPECT_THAT(text, HasSubstr("inspect: 1.2 s\n"));
-  EXPECT_THAT(text, HasSubstr("peak memory: 3.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("peak memory: 3.0 MiB (at most 4.0 MiB)\n"));
+  EXPECT_THAT(text, HasSubstr("first batch after: 0.25 s (warm start)\n"));
   EXPECT_THAT(text, HasSubstr("1  2.1235           0.553"));
   EXPECT_THAT(text, HasSubstr("1,234,567  25.0%       5.0 MiB"));
 }

@@ -32,6 +32,12 @@ absl::StatusOr<int> ShowStatus(Session& session) {
                                              status.max_running_jobs())});
   table.AddRow({"datasets", absl::StrCat(status.datasets())});
   table.AddRow({"memory", FormatByteSize(status.memory_bytes())});
+  table.AddRow(
+      {"memory of jobs",
+       absl::StrCat(FormatByteSize(status.memory_reserved_bytes()),
+                    " reserved, ", FormatByteSize(status.memory_warm_bytes()),
+                    " kept warm, of ",
+                    FormatByteSize(status.memory_limit_bytes()))});
   table.AddRow({"disk free", FormatByteSize(status.disk_free_bytes())});
   table.AddRow(
       {"reads by", absl::StrCat(status.read_queues(), ", ",

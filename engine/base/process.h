@@ -2,6 +2,9 @@
 #define HEARTH_ENGINE_BASE_PROCESS_H_
 
 #include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
 
 /// What the kernel says of this process and machine, in bytes; 0 where there
 /// is no /proc.
@@ -11,6 +14,14 @@ namespace hearth {
 /// What this process has made the kernel read from storage so far (read_bytes
 /// of /proc/self/io).
 uint64_t ProcessReadBytes();
+
+/// What there is in all: the machine's memory, or the limit of a memory cgroup
+/// (v1 or v2) that this process is in, where that is less.
+uint64_t MemoryCapacityBytes();
+
+/// The memory limit of the cgroup that the text of /proc/self/cgroup tells, in
+/// hierarchies mounted at `mount`; UINT64_MAX without one.
+uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount);
 
 /// What new allocations may take without swapping (MemAvailable).
 uint64_t AvailableMemoryBytes();

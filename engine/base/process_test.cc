@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+
 namespace hearth {
 namespace {
 
@@ -12,6 +16,43 @@ TEST(ProcessTest, TheMachineHasMemoryAvailable) {
 TEST(ProcessTest, ReadBytesNeverShrink) {
   const uint64_t before = ProcessReadBytes();
   EXPECT_GE(ProcessReadBytes(), before);
+}
+
+TEST(ProcessTest, ThereIsAsMuchAsIsAvailableOrMore) {
+  EXPECT_GE(MemoryCapacityBytes(), AvailableMemoryBytes() / 2);
+}
+
+class CgroupMemoryLimitTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = mount_ + path;
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+  const std::string mount_ = ::testing::TempDir() + "/cgroup";
+};
+
+TEST_F(CgroupMemoryLimitTest, OfVersion2IsTheLowestOnTheWayUp) {
+  Write("/a/memory.max", "1000\n");
+  Write("/a/b/memory.max", "max\n");
+  EXPECT_EQ(CgroupMemoryLimit("0::/a/b\n", mount_), 1000);
+  EXPECT_EQ(CgroupMemoryLimit("0::/c\n", mount_), UINT64_MAX);
+  EXPECT_EQ(CgroupMemoryLimit("0::/\n", mount_), UINT64_MAX);
+}
+
+TEST_F(CgroupMemoryLimitTest, OfVersion1) {
+  Write("/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  Write("/memory/job/memory.limit_in_bytes", "2952790016\n");
+  const std::string text = "5:cpu,cpuacct:/x\n4:memory:/job\n0::/\n";
+  EXPECT_EQ(CgroupMemoryLimit(text, mount_), 2952790016);
+  EXPECT_EQ(CgroupMemoryLimit("4:memory:/\n", mount_), 9223372036854771712u);
+}
+
+TEST_F(CgroupMemoryLimitTest, OfAnythingElseIsNone) {
+  for (const char* text : {"", "nonsense", "4:cpu:/job\n", "::"}) {
+    EXPECT_EQ(CgroupMemoryLimit(text, mount_), UINT64_MAX) << text;
+  }
 }
 
 }  // namespace

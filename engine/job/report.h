@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 
@@ -42,6 +43,14 @@ struct TrainReport {
   std::string model_path;
   /// How often the job went on from a checkpoint.
   uint32_t resumes = 0;
+  /// What peak_memory_bytes could not exceed: what the process held before the
+  /// job, and what the job reserved; and the shares of the latter.
+  uint64_t memory_bound_bytes = 0;
+  strategy::MemoryEstimate memory;
+  /// From the start of this run to its first batch.
+  std::optional<double> first_batch_seconds;
+  /// Whether topology and caches were those of an earlier job.
+  bool warm_start = false;
 };
 
 }  // namespace hearth::job

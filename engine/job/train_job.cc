@@ -23,10 +23,11 @@
 #include "engine/job/export_model.h"
 #include "engine/job/labeled_split.h"
 #include "engine/job/memory_sampler.h"
+#include "engine/job/strategy_lease.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 
 namespace hearth::job {
@@ -54,6 +55,8 @@ class TrainRun {
         metrics_(metrics),
         stop_(std::move(stop)),
         memory_(NewMemorySampler()),
+        base_memory_bytes_(memory_->PeakBytes()),
+        start_seconds_(environment.clock.SteadySeconds()),
         resident_(environment.census) {}
 
   absl::StatusOr<TrainReport> Run() {
@@ -67,6 +70,10 @@ class TrainRun {
       observer_.OnLog(Severity::kInfo,
                       absl::StrFormat("stopped at epoch %d, batch %d",
                                       state_.epoch + 1, state_.next_batch));
+    }
+    // After an error there is no telling what state it is in.
+    if (report.ok() || absl::IsCancelled(report.status())) {
+      std::move(*lease_).Return();
     }
     return report;
   }
@@ -86,18 +93,12 @@ class TrainRun {
     HEARTH_RETURN_IF_ERROR(
         environment_.files.CreateDirectory(options_.directory));
     HEARTH_ASSIGN_OR_RETURN(
-        dataset_,
+        std::unique_ptr<store::Dataset> dataset,
         store::Dataset::Open(environment_.files, options_.data.dataset_path));
-    HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset_));
-    HEARTH_RETURN_IF_ERROR(SetOrders());
-    HEARTH_ASSIGN_OR_RETURN(
-        strategy_,
-        strategy::NewStrategy(
-            options_.data.strategy, options_.pipeline, *dataset_,
-            {.read_queues = environment_.read_queues,
-             .clock = environment_.clock,
-             .scratch_folder = io::JoinPath(options_.directory, "scratch")}));
-    const store::NodeTypeEntry& nodes = dataset_->manifest().node_types[0];
+    HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
+    HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset->LoadLabels());
+    HEARTH_RETURN_IF_ERROR(SetOrders(*dataset, labels));
+    const store::NodeTypeEntry& nodes = dataset->manifest().node_types[0];
     metric_ = train::MetricFor(nodes.label_kind);
     HEARTH_ASSIGN_OR_RETURN(
         step_,
@@ -108,18 +109,33 @@ class TrainRun {
              .label_width = nodes.label_width,
              .num_layers = static_cast<int64_t>(options_.data.fanouts.size()),
              .trainers = options_.data.trainers}));
+    const std::vector<strategy::Pass> passes = {
+        MakePass(*train_order_, /*epoch_key=*/0),
+        MakePass(*valid_order_, kValidationKey),
+        MakePass(*test_order_, kTestKey)};
+    HEARTH_ASSIGN_OR_RETURN(
+        lease_,
+        StrategyLease::Take(environment_, std::move(dataset),
+                            {.options = options_,
+                             .labels = labels,
+                             .passes = passes,
+                             .model_bytes =
+                                 [this](const sample::BatchShape& shape) {
+                                   return step_->MemoryBytes(shape);
+                                 }},
+                            observer_, stop_));
     return absl::OkStatus();
   }
 
   // The nodes of each pass: those of the split that have labels.
-  absl::Status SetOrders() {
-    HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset_->LoadSplit());
+  absl::Status SetOrders(const store::Dataset& dataset,
+                         const store::Labels& labels) {
+    HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
     // A job without a model measures the data path of training alone.
     if (std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
       split.valid.clear();
       split.test.clear();
     }
-    HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset_->LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
                             WithoutUnlabeled(std::move(split), labels));
     for (const std::string& warning : labeled.warnings) {
@@ -151,7 +167,7 @@ class TrainRun {
   }
 
   void LogStart() {
-    const store::Manifest& manifest = dataset_->manifest();
+    const store::Manifest& manifest = lease_->dataset().manifest();
     observer_.OnLog(
         Severity::kInfo,
         absl::StrFormat(
@@ -168,7 +184,7 @@ class TrainRun {
   }
 
   absl::Status RunEpoch() {
-    HEARTH_RETURN_IF_ERROR(dataset_->CheckUnchanged());
+    HEARTH_RETURN_IF_ERROR(lease_->dataset().CheckUnchanged());
     HEARTH_RETURN_IF_ERROR(TrainEpoch());
     EpochReport report;
     report.epoch = static_cast<uint32_t>(state_.epoch + 1);
@@ -319,7 +335,9 @@ class TrainRun {
                         .data_seed = options_.data.data_seed},
             .batch_size = options_.data.batch_size,
             .shards = options_.data.trainers,
-            .epoch_key = epoch_key};
+            .epoch_key = epoch_key,
+            .batches = lease_.has_value() ? std::optional(lease_->batches())
+                                          : std::nullopt};
   }
 
   // Since when the bytes that the process reads may be those of a pass.
@@ -348,9 +366,13 @@ class TrainRun {
                        strategy::PassReport& report) {
     const ReadStart start = StartReading();
     bool is_first = true;
-    const absl::Status status = strategy_->Run(
+    const absl::Status status = lease_->strategy().Run(
         pass,
         [&](Shards shards) -> absl::Status {
+          if (!first_batch_seconds_.has_value()) {
+            first_batch_seconds_ =
+                environment_.clock.SteadySeconds() - start_seconds_;
+          }
           HEARTH_RETURN_IF_ERROR(consumer(shards));
           metrics_.OnPass(report, std::exchange(is_first, false));
           return absl::OkStatus();
@@ -399,6 +421,10 @@ class TrainRun {
     report.peak_memory_bytes = PeakMemory();
     report.loss_digest = LossDigest(state_.losses);
     report.resumes = state_.resumes;
+    report.memory = lease_->memory();
+    report.memory_bound_bytes = base_memory_bytes_ + report.memory.TotalBytes();
+    report.first_batch_seconds = first_batch_seconds_;
+    report.warm_start = lease_->warm();
     return report;
   }
 
@@ -408,8 +434,11 @@ class TrainRun {
   TrainMetrics& metrics_;
   const std::stop_token stop_;
   const std::unique_ptr<MemorySampler> memory_;
+  // What the process held before this job, and when it began.
+  const uint64_t base_memory_bytes_;
+  const double start_seconds_;
+  std::optional<double> first_batch_seconds_;
   const Census::Resident resident_;
-  std::unique_ptr<store::Dataset> dataset_;
   std::unique_ptr<sample::SeedOrder> train_order_;
   std::unique_ptr<sample::SeedOrder> valid_order_;
   std::unique_ptr<sample::SeedOrder> test_order_;
@@ -417,8 +446,8 @@ class TrainRun {
   int64_t num_train_ = 0;
   int64_t num_valid_ = 0;
   int64_t num_test_ = 0;
-  std::unique_ptr<strategy::Strategy> strategy_;
   std::unique_ptr<train::TrainStep> step_;
+  std::optional<StrategyLease> lease_;
   Checkpoint state_;
 };
 

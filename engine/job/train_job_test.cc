@@ -30,6 +30,7 @@ namespace hearth::job {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A model small enough to reason about: one weight per feature, moved towards
 // predicting 1 from the mean seed row; its loss depends on the inputs, the
@@ -174,6 +175,11 @@ class TrainJobTest : public ::testing::Test {
             ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::filesystem::remove_all(root_);
     std::filesystem::create_directories(root_);
+    memory_ = std::make_unique<MemoryLedger>(uint64_t{1} << 40);
+    warm_strategies_ = std::make_unique<WarmStrategies>(
+        io::FileSystem::Posix(), *memory_, root_ + "/scratch");
+    batch_measurement_ = std::make_unique<BatchMeasurement>(
+        io::FileSystem::Posix(), Clock::Real(), root_ + "/plans");
     Import({});
   }
 
@@ -211,11 +217,15 @@ class TrainJobTest : public ::testing::Test {
   absl::StatusOr<TrainReport> Run(const TrainJobOptions& options,
                                   std::stop_token stop = {}) {
     const auto metrics = NewTrainMetrics(*registry_, "train-1", "memory");
-    const JobEnvironment environment = {.files = io::FileSystem::Posix(),
-                                        .read_queues = *read_queues_,
-                                        .clock = Clock::Real(),
-                                        .census = census_,
-                                        .new_train_step = new_train_step_};
+    const JobEnvironment environment = {
+        .files = io::FileSystem::Posix(),
+        .read_queues = *read_queues_,
+        .clock = Clock::Real(),
+        .census = census_,
+        .memory = *memory_,
+        .warm_strategies = *warm_strategies_,
+        .batch_measurement = *batch_measurement_,
+        .new_train_step = new_train_step_};
     return RunTrainJob(environment, options, observer_, *metrics,
                        std::move(stop));
   }
@@ -225,6 +235,9 @@ class TrainJobTest : public ::testing::Test {
   const std::unique_ptr<io::ReadQueues> read_queues_ =
       *io::ReadQueues::Create();
   Census census_;
+  std::unique_ptr<MemoryLedger> memory_;
+  std::unique_ptr<WarmStrategies> warm_strategies_;
+  std::unique_ptr<BatchMeasurement> batch_measurement_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RecordingObserver observer_;
   // Of the last model made.
@@ -513,6 +526,66 @@ TEST_F(TrainJobTest, BytesReadAreKnownOnlyAlone) {
   const auto beside = Run(options);
   ASSERT_TRUE(beside.ok()) << beside.status();
   EXPECT_FALSE(beside->epochs[0].training.bytes_read.has_value());
+}
+
+TEST_F(TrainJobTest, ASecondJobFindsTheStrategyWarm) {
+  for (const strategy::StrategyOptions& strategy :
+       {strategy::StrategyOptions{strategy::MemoryOptions{}},
+        strategy::StrategyOptions{strategy::MmapOptions{}},
+        strategy::StrategyOptions{
+            strategy::GnndriveOptions{.cpu_cache_bytes = 4096}},
+        strategy::StrategyOptions{
+            strategy::GinexOptions{.cpu_cache_bytes = 8192}}}) {
+    const std::string name = strategy::Name(strategy);
+    TrainJobOptions options = Options(name);
+    options.data.strategy = strategy;
+    const auto cold = Run(options);
+    ASSERT_TRUE(cold.ok()) << cold.status();
+    EXPECT_FALSE(cold->warm_start) << name;
+    EXPECT_GT(memory_->warm_bytes(), 0u) << name;
+    options.directory += "2";
+    const auto warm = Run(options);
+    ASSERT_TRUE(warm.ok()) << warm.status();
+    EXPECT_TRUE(warm->warm_start) << name;
+    EXPECT_EQ(warm->loss_digest, cold->loss_digest) << name;
+    EXPECT_EQ(memory_->reserved_bytes(), 0u) << name;
+    // Other batches are other needs.
+    options.directory += "3";
+    options.data.batch_size = 50;
+    const auto other = Run(options);
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_FALSE(other->warm_start) << name;
+  }
+}
+
+TEST_F(TrainJobTest, NothingIsKeptOfAJobThatFailed) {
+  new_train_step_ = [](const train::TrainOptions&, const train::ModelShape&)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return absl::InternalError("no model");
+  };
+  EXPECT_FALSE(Run(Options("a")).ok());
+  EXPECT_EQ(memory_->warm_bytes(), 0u);
+  EXPECT_EQ(memory_->reserved_bytes(), 0u);
+}
+
+TEST_F(TrainJobTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
+  warm_strategies_.reset();
+  memory_ = std::make_unique<MemoryLedger>(uint64_t{8} << 20);
+  warm_strategies_ = std::make_unique<WarmStrategies>(
+      io::FileSystem::Posix(), *memory_, root_ + "/scratch");
+  const absl::Status refused = Run(Options("a")).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("runtime 48.0 MiB"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("8.0 MiB"));
+}
+
+TEST_F(TrainJobTest, TellsWhatItMayTakeAndWhenItBegan) {
+  const auto report = Run(Options("a"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_GT(report->memory.TotalBytes(), 0u);
+  EXPECT_GE(report->memory_bound_bytes, report->peak_memory_bytes);
+  ASSERT_TRUE(report->first_batch_seconds.has_value());
+  EXPECT_GE(*report->first_batch_seconds, 0);
 }
 
 TEST_F(TrainJobTest, DamagedCheckpointIsNamed) {

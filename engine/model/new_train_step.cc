@@ -8,6 +8,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/model/parallel_step.h"
 #include "engine/model/replica.h"
+#include "engine/model/step_memory.h"
 #include "engine/model/torch_boundary.h"
 #include "engine/model/torch_environment.h"
 #include "engine/train/null_step.h"
@@ -19,7 +20,8 @@ class TorchStep final : public train::TrainStep {
  public:
   // Allocates: to be called within RunTorch.
   TorchStep(const train::TrainOptions& options, const train::ModelShape& shape)
-      : threads_(options.train_threads),
+      : options_(options),
+        threads_(options.train_threads),
         shape_(shape),
         replica_(options, shape) {}
 
@@ -64,6 +66,10 @@ class TorchStep final : public train::TrainStep {
     return RunTorch(threads_, [&] { return replica_.Load(state); });
   }
 
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return StepMemoryBytes(options_, shape_, shape);
+  }
+
   absl::StatusOr<store::SafeTensors> Export() override {
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
@@ -75,6 +81,7 @@ class TorchStep final : public train::TrainStep {
 
  private:
   const TorchMemory memory_;
+  const train::TrainOptions options_;
   const int threads_;
   const train::ModelShape shape_;
   Replica replica_;

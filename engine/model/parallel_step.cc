@@ -11,8 +11,10 @@
 #include "engine/base/status_macros.h"
 #include "engine/model/all_reduce.h"
 #include "engine/model/replica.h"
+#include "engine/model/step_memory.h"
 #include "engine/model/team.h"
 #include "engine/model/torch_boundary.h"
+#include "engine/sample/batch_shape.h"
 
 // A step, in two rounds of the team:
 //
@@ -81,15 +83,15 @@ class ParallelStep final : public train::TrainStep {
  public:
   ParallelStep(const train::TrainOptions& options,
                const train::ModelShape& shape)
-      : threads_(options.train_threads),
+      : options_(options),
         shape_(shape),
         trainers_(static_cast<size_t>(shape.trainers)) {}
 
-  absl::Status Open(const train::TrainOptions& options) {
+  absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(team_,
                             Team::Start(static_cast<int>(trainers_.size())));
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
-      trainers_[rank] = std::make_unique<Trainer>(options, shape_);
+      trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
     }));
     // Once there is memory for all: they wait for each other.
     const AllReduceMeeting meeting(static_cast<int>(trainers_.size()));
@@ -130,7 +132,7 @@ class ParallelStep final : public train::TrainStep {
   absl::StatusOr<store::TensorMap> Save() override {
     HEARTH_RETURN_IF_ERROR(exchange_);
     store::TensorMap state;
-    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       state = trainers_.front()->replica.Save();
       return absl::OkStatus();
     }));
@@ -140,15 +142,20 @@ class ParallelStep final : public train::TrainStep {
   // A state that does not fit one replica fits none, and changes none.
   absl::Status Load(const store::TensorMap& state) override {
     return team_->Run([&](int rank) {
-      return RunTorch(threads_,
+      return RunTorch(options_.train_threads,
                       [&] { return trainers_[rank]->replica.Load(state); });
     });
+  }
+
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return static_cast<uint64_t>(shape_.trainers) *
+           StepMemoryBytes(options_, shape_, shape);
   }
 
   absl::StatusOr<store::SafeTensors> Export() override {
     HEARTH_RETURN_IF_ERROR(exchange_);
     store::SafeTensors exported;
-    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       exported = trainers_.front()->replica.Export();
       return absl::OkStatus();
     }));
@@ -158,7 +165,7 @@ class ParallelStep final : public train::TrainStep {
  private:
   absl::Status OnTeam(absl::FunctionRef<void(int rank)> part) {
     return team_->Run([&](int rank) {
-      return RunTorch(threads_, [&] {
+      return RunTorch(options_.train_threads, [&] {
         part(rank);
         return absl::OkStatus();
       });
@@ -180,7 +187,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   const TorchMemory memory_;
-  const int threads_;
+  const train::TrainOptions options_;
   const train::ModelShape shape_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::unique_ptr<Team> team_;
@@ -193,7 +200,7 @@ class ParallelStep final : public train::TrainStep {
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewParallelStep(
     const train::TrainOptions& options, const train::ModelShape& shape) {
   auto step = std::make_unique<ParallelStep>(options, shape);
-  HEARTH_RETURN_IF_ERROR(step->Open(options));
+  HEARTH_RETURN_IF_ERROR(step->Open());
   return step;
 }
 

@@ -21,6 +21,7 @@
 #include "engine/model/new_train_step.h"
 #include "engine/model/synthetic_batch.h"
 #include "engine/sample/addressable_sampler.h"
+#include "engine/sample/batch_shape.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
@@ -294,6 +295,16 @@ TEST(ParallelStepTest, ExportsTheModelOfOneTrainer) {
   for (const auto& [name, tensor] : one->tensors) {
     EXPECT_EQ(two->tensors.at(name).data, tensor.data) << name;
   }
+}
+
+TEST(ParallelStepTest, EachTrainerTakesTheMemoryOfOne) {
+  const sample::BatchShape shape = {.nodes = {1000, 300, 50},
+                                    .edges = {2000, 400}};
+  const uint64_t one =
+      NewStep(Options(kSage), LabelKind::kClasses, 1)->MemoryBytes(shape);
+  EXPECT_GT(one, 0u);
+  EXPECT_EQ(NewStep(Options(kSage), LabelKind::kClasses, 3)->MemoryBytes(shape),
+            3 * one);
 }
 
 TEST(ParallelStepTest, RefusesShardsThatDoNotFit) {

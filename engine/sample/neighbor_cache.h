@@ -34,6 +34,8 @@ struct StoredTopology {
 /// Immutable; thread-safe.
 class NeighborCache {
  public:
+  static constexpr uint64_t kBuildBytesPerNode = 24;
+
   /// A place that no list has.
   static constexpr int64_t kAbsent = -1;
 
@@ -41,7 +43,7 @@ class NeighborCache {
   /// smaller number, as long as the table (8 bytes a node) and the lists stay
   /// within `budget_bytes`; lists that do not fit are passed over, and a budget
   /// below the table's size holds none. Scans the indices twice, past the page
-  /// cache. Takes 24 bytes a node, besides, while it ranks them. DATA_LOSS,
+  /// cache. Takes kBuildBytesPerNode, besides, while it ranks them. DATA_LOSS,
   /// naming file and offset, for a neighbor that is no node; CANCELLED on a
   /// stop.
   static absl::StatusOr<NeighborCache> Build(io::FileSystem& files,

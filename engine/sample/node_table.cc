@@ -12,6 +12,13 @@ constexpr int kInitialBits = 10;
 NodeTable::NodeTable()
     : slots_(size_t{1} << kInitialBits), shift_(64 - kInitialBits) {}
 
+uint64_t NodeTable::MemoryBytes(int64_t num_nodes) {
+  uint64_t slots = uint64_t{1} << kInitialBits;
+  while (slots < 2 * static_cast<uint64_t>(num_nodes)) slots *= 2;
+  // Half as large a table stands beside it while it grows.
+  return (slots + slots / 2) * sizeof(Slot);
+}
+
 void NodeTable::Clear() {
   size_ = 0;
   if (++generation_ == 0) {

@@ -42,6 +42,12 @@ class BufferPool {
     cache::AlignedBuffer buffer_;
   };
 
+  /// Gives up the buffers that came back.
+  void Clear() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    free_.clear();
+  }
+
   /// One that came back, or an empty one.
   Lease Take() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

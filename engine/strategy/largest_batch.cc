@@ -6,27 +6,10 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/sample/batch_shape.h"
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {
-
-int64_t BatchBound::WithMargin() const {
-  return std::min(bound, largest + largest / 8);
-}
-
-int64_t FanoutBound(absl::Span<const int32_t> fanouts, int64_t num_seeds,
-                    int64_t num_nodes) {
-  int64_t nodes = std::min(num_seeds, num_nodes);
-  for (const int32_t fanout : fanouts) {
-    // Each node of the layer and its neighbors; no product can overflow, as
-    // there are fewer than 2^48 nodes and it is checked before.
-    if (fanout < 0 || nodes > num_nodes / (int64_t{fanout} + 1)) {
-      return num_nodes;
-    }
-    nodes *= int64_t{fanout} + 1;
-  }
-  return nodes;
-}
 
 absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                           absl::Span<const store::NodeId> seeds,
@@ -37,11 +20,10 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   const int64_t num_shards =
       NumBatches(num_seeds, pass.batch_size) * pass.shards;
   const int64_t measured = std::min(num_shards, run.most_batches);
-  const int64_t most_seeds =
-      (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
   BatchBound result;
-  result.bound = FanoutBound(pass.sampler.fanouts, most_seeds,
-                             source.topology.num_nodes());
+  result.bound = sample::ShapeBound(
+      pass.sampler.fanouts, MostSeeds(pass, num_seeds),
+      source.topology.num_nodes(), source.topology.num_edges());
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
       run.clock);
@@ -54,8 +36,9 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                                   measured);
       },
       [&](std::unique_ptr<pipeline::Item> item) {
-        result.largest = std::max(result.largest,
-                                  static_cast<SampledBatch&>(*item).num_rows());
+        sample::Enlarge(
+            sample::ShapeOf(static_cast<SampledBatch&>(*item).sample()),
+            result.largest);
         return absl::OkStatus();
       },
       std::move(stop)));

@@ -7,6 +7,14 @@
 #include "engine/strategy/gnndrive/gnndrive.h"
 
 namespace hearth::strategy {
+namespace {
+
+store::Residency ResidencyOf(const MmapOptions& options) {
+  return options.read_ahead ? store::Residency::kMappedWithReadAhead
+                            : store::Residency::kMapped;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
@@ -21,10 +29,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     }
     absl::StatusOr<std::unique_ptr<Strategy>> operator()(
         const MmapOptions& options) {
-      return NewAddressableStrategy(options.read_ahead
-                                        ? store::Residency::kMappedWithReadAhead
-                                        : store::Residency::kMapped,
-                                    pipeline, dataset, resources.clock);
+      return NewAddressableStrategy(ResidencyOf(options), pipeline, dataset,
+                                    resources.clock);
     }
     absl::StatusOr<std::unique_ptr<Strategy>> operator()(
         const GnndriveOptions& options) {
@@ -36,6 +42,26 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     }
   };
   return std::visit(Visitor{pipeline, dataset, resources}, options);
+}
+
+absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
+                                              const MemoryBasis& basis) {
+  struct Visitor {
+    const MemoryBasis& basis;
+    absl::StatusOr<MemoryEstimate> operator()(const MemoryOptions&) {
+      return EstimateAddressableMemory(store::Residency::kMemory, basis);
+    }
+    absl::StatusOr<MemoryEstimate> operator()(const MmapOptions& options) {
+      return EstimateAddressableMemory(ResidencyOf(options), basis);
+    }
+    absl::StatusOr<MemoryEstimate> operator()(const GnndriveOptions& options) {
+      return EstimateGnndriveMemory(options, basis);
+    }
+    absl::StatusOr<MemoryEstimate> operator()(const GinexOptions& options) {
+      return EstimateGinexMemory(options, basis);
+    }
+  };
+  return std::visit(Visitor{basis}, options);
 }
 
 }  // namespace hearth::strategy

@@ -5,17 +5,22 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
 /// Loads, maps or opens what the strategy needs of `dataset`, which must
-/// outlive it, as must what `resources` refers to. RESOURCE_EXHAUSTED, with the
-/// numbers, if `memory` would need more than this machine has available;
+/// outlive it, as must what `resources` refers to.
 /// INVALID_ARGUMENT for options out of range.
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// What the passes of a strategy hold in memory at most. RESOURCE_EXHAUSTED,
+/// with the numbers, if the options' own budgets leave no room for a batch.
+absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
+                                              const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

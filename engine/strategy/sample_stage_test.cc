@@ -38,6 +38,13 @@ TEST(ShardsOfTest, WholeBatchesFromTheFirstOne) {
   EXPECT_EQ(ShardsOf(MakePass(10, 3), 0).count, 0);
 }
 
+TEST(MostSeedsTest, IsTheSizeOfTheLargestShard) {
+  EXPECT_EQ(MostSeeds(MakePass(10, 1), 21), 10);
+  EXPECT_EQ(MostSeeds(MakePass(10, 3), 21), 4);
+  EXPECT_EQ(MostSeeds(MakePass(10, 3), 6), 2);
+  EXPECT_EQ(MostSeeds(MakePass(10, 3), 0), 0);
+}
+
 TEST(ShardSeedsTest, OneShardIsTheBatch) {
   const auto seeds = Seeds(7);
   const Pass pass = MakePass(5, 1);

@@ -17,12 +17,15 @@
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
+#include "engine/strategy/batch_bound.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::strategy {
 
 /// Features and topology in memory: the reference for all others.
-struct MemoryOptions {};
+struct MemoryOptions {
+  bool operator==(const MemoryOptions&) const = default;
+};
 
 /// Features and topology mapped from the dataset's files; the page cache
 /// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
@@ -30,6 +33,8 @@ struct MmapOptions {
   /// The kernel reads pages ahead, by as much as the disk is set to
   /// (read_ahead_kb), instead of single ones.
   bool read_ahead = false;
+
+  bool operator==(const MmapOptions&) const = default;
 };
 
 /// GNNDrive (Jiang et al., 2024): asynchronous extraction into row slots.
@@ -49,6 +54,8 @@ struct GnndriveOptions {
   int train_queue = 4;
   /// Reads that each extractor keeps in flight.
   int io_depth = 64;
+
+  bool operator==(const GnndriveOptions&) const = default;
 };
 
 /// Ginex (Park et al., 2022): an optimal cache for each superbatch.
@@ -61,6 +68,8 @@ struct GinexOptions {
   int64_t superbatch = 0;
   /// Reads that each reading thread keeps in flight.
   int io_depth = 64;
+
+  bool operator==(const GinexOptions&) const = default;
 };
 
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
@@ -78,6 +87,8 @@ bool DeliversInOrder(const StrategyOptions& options);
 struct PipelineOptions {
   int samplers = 1;
   int extractors = 1;
+
+  bool operator==(const PipelineOptions&) const = default;
 };
 
 /// Batches to deliver: those of one epoch of one split.
@@ -95,6 +106,9 @@ struct Pass {
   uint64_t epoch_key = 0;
   /// Batches before this one are skipped (a resumed epoch).
   int64_t first_batch = 0;
+  /// How large batches are, where that is known; who must know measures them
+  /// otherwise.
+  std::optional<BatchBound> batches = std::nullopt;
 };
 
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
@@ -163,6 +177,10 @@ class Strategy {
   /// the pass so far, its batch included.
   virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
                            std::stop_token stop, PassReport& report) = 0;
+
+  /// There is no pass to come for a while: gives back the memory that is not
+  /// worth keeping (see MemoryShare::kept).
+  virtual void Rest() = 0;
 };
 
 }  // namespace hearth::strategy

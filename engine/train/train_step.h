@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
@@ -85,6 +86,13 @@ class TrainStep {
   /// Restores what Save gave, bit for bit. DATA_LOSS naming the tensor if
   /// names or shapes do not fit.
   virtual absl::Status Load(const store::TensorMap& state) = 0;
+
+  /// What the model, its optimizer and a step on a batch of `shape` hold in
+  /// memory at most, the batch itself apart; with several trainers, on shards
+  /// that are each of `shape`.
+  virtual uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const {
+    return 0;
+  }
 
   /// The model for others: parameters under PyTorch Geometric's state_dict
   /// names, and the text of config.json under metadata "config".

@@ -44,6 +44,13 @@ def test_the_same_number_repeats_in_every_strategy(daemon, strategy):
     assert len(digests) == 1
 
 
+@pytest.mark.parametrize("strategy", ["memory", "gnndrive", "ginex"])
+def test_memory_stays_within_what_was_reserved(daemon, strategy):
+    report = daemon.json(*QUICK, "--trainers", "3", "--hidden", "128", "--strategy",
+                         strategy)["report"]
+    assert 0 < report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+
+
 def test_reordered_shards_are_each_trained_once(daemon, one):
     report = daemon.json(*EXACT, "--trainers", "3", "--strategy", "gnndrive", "--reorder", "true",
                          "--samplers", "3", "--extractors", "3")["report"]

@@ -3,9 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "engine/base/byte_size.h"
-#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
 #include "engine/pipeline/pipeline.h"
@@ -17,6 +14,11 @@
 
 namespace hearth::strategy {
 namespace {
+
+// Batches between the stages. Assembled ones are big: one waits while one is
+// trained.
+constexpr int kSampledWaiting = 2;
+constexpr int kAssembledWaiting = 1;
 
 class AddressableStrategy final : public Strategy {
  public:
@@ -42,7 +44,9 @@ class AddressableStrategy final : public Strategy {
     }
     const SampleSource source = {topology_->view(), labels_};
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
-        {SampleStage(pass, seeds, source, {.threads = options_.samplers}),
+        {SampleStage(
+             pass, seeds, source,
+             {.threads = options_.samplers, .queue_capacity = kSampledWaiting}),
          AssembleStage(pass)},
         "train", clock_);
     const Delivery delivery = {
@@ -53,12 +57,13 @@ class AddressableStrategy final : public Strategy {
     return Deliver(*pipeline, delivery, consumer, std::move(stop), report);
   }
 
+  void Rest() override { buffers_.Clear(); }
+
  private:
   pipeline::Stage AssembleStage(const Pass& pass) {
     return {.name = "assemble",
             .width = options_.extractors,
-            // Assembled batches are big: one waits while one is trained.
-            .queue_capacity = QueueCapacity(pass, 1),
+            .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
             .work = [this](int thread, pipeline::Item& item) {
               return Assemble(static_cast<SampledBatch&>(item));
             }};
@@ -80,35 +85,38 @@ class AddressableStrategy final : public Strategy {
   BufferPool buffers_;
 };
 
-// Refuses to load what this machine has no memory for.
-absl::Status CheckMemory(const store::Manifest& manifest) {
-  uint64_t needed = 0;
-  for (const store::NodeTypeEntry& type : manifest.node_types) {
-    needed += type.features.file_size_bytes;
-  }
-  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
-    needed += type.indptr.file_size_bytes + type.indices.file_size_bytes;
-  }
-  const uint64_t available = AvailableMemoryBytes();
-  if (available == 0 || needed <= available) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "strategy memory needs ", FormatByteSize(needed), " for dataset ",
-      manifest.name, ", but ", FormatByteSize(available),
-      " are available; --strategy mmap needs no memory for features"));
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     store::Residency residency, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const Clock& clock) {
-  if (residency == store::Residency::kMemory) {
-    HEARTH_RETURN_IF_ERROR(CheckMemory(dataset.manifest()));
-  }
   auto strategy =
       std::make_unique<AddressableStrategy>(residency, pipeline, clock);
   HEARTH_RETURN_IF_ERROR(strategy->Open(dataset));
   return strategy;
+}
+
+MemoryEstimate EstimateAddressableMemory(store::Residency residency,
+                                         const MemoryBasis& basis) {
+  MemoryEstimate estimate;
+  if (residency == store::Residency::kMemory) {
+    estimate.Add("features", basis.nodes().features.file_size_bytes,
+                 /*kept=*/true);
+    estimate.Add("topology",
+                 basis.edges().indptr.file_size_bytes +
+                     basis.edges().indices.file_size_bytes,
+                 /*kept=*/true);
+  }
+  // One batch is with the trainer.
+  const int assembled =
+      basis.pipeline.extractors + (kAssembledWaiting + 1) * basis.shards;
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = basis.pipeline.samplers +
+                         kSampledWaiting * basis.shards + assembled,
+              .assembled = assembled},
+             estimate);
+  return estimate;
 }
 
 }  // namespace hearth::strategy

@@ -6,6 +6,8 @@
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
 #include "engine/store/dataset.h"
+#include "engine/store/residency.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -16,6 +18,10 @@ namespace hearth::strategy {
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     store::Residency residency, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const Clock& clock);
+
+/// What it holds at most.
+MemoryEstimate EstimateAddressableMemory(store::Residency residency,
+                                         const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

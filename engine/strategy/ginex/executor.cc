@@ -1,5 +1,6 @@
 #include "engine/strategy/ginex/executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -104,20 +105,27 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
 }
 
 absl::Status Executor::Fill(std::stop_token stop, PassReport& report) {
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<store::NodeId> nodes,
+  HEARTH_ASSIGN_OR_RETURN(std::vector<store::NodeId> nodes,
                           plan_->ReadInitial());
+  // Neighbors on the disk are read together, part by part, so that the memory
+  // for planning the reads stays small.
+  std::sort(nodes.begin(), nodes.end());
   rows_.Fill(nodes);
   const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
-  io::ReadTally tally;
-  const absl::Status status = reader_.reader().Read(
-      nodes,
-      [&](size_t position, const std::byte* row) {
-        std::memcpy(rows_.row(static_cast<int64_t>(position)), row, row_bytes);
-        unused_[position] = true;
-      },
-      std::move(stop), tally);
-  Count(tally, report);
-  return status;
+  for (size_t first = 0; first < nodes.size(); first += kFilledAtOnce) {
+    io::ReadTally tally;
+    const absl::Status status = reader_.reader().Read(
+        absl::MakeConstSpan(nodes).subspan(first, kFilledAtOnce),
+        [&](size_t position, const std::byte* row) {
+          const size_t slot = first + position;
+          std::memcpy(rows_.row(static_cast<int64_t>(slot)), row, row_bytes);
+          unused_[slot] = true;
+        },
+        stop, tally);
+    Count(tally, report);
+    HEARTH_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Executor::Run(const Strategy::Consumer& consumer,
@@ -143,7 +151,7 @@ absl::Status Executor::Run(const Strategy::Consumer& consumer,
 pipeline::Stage Executor::LoadStage() {
   return {.name = "load",
           .width = context_.loaders,
-          .queue_capacity = QueueCapacity(context_.pass, 2),
+          .queue_capacity = QueueCapacity(context_.pass, kLoadedWaiting),
           .work = [this](int /*thread*/, pipeline::Item& item) {
             return Load(static_cast<GinexBatch&>(item));
           }};

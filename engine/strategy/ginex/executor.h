@@ -49,6 +49,21 @@ struct ExecutorContext {
 /// memory for it is free. Belongs to the thread that runs the pass.
 class Executor {
  public:
+  /// Batches loaded ahead of the one that is read.
+  static constexpr int kLoadedWaiting = 2;
+  /// Batches in `shards` shards: shards with input rows, at most: one is read,
+  /// a batch waits, one is assembled, a batch waits, a batch is with the
+  /// trainer.
+  static constexpr int AssembledAtOnce(int shards) { return 2 + 3 * shards; }
+
+  /// What a batch carries beside its sample, for each of its rows: from its
+  /// changeset's file until it is read; and from then on.
+  static constexpr uint64_t kLoadedBytesPerRow = 40;
+  static constexpr uint64_t kReadBytesPerRow = 72;
+
+  /// Rows that are read at once when the cache is filled.
+  static constexpr int64_t kFilledAtOnce = 64 << 10;
+
   /// Reads the rows that the plan (whose records begin at `offsets`) starts
   /// with; adds what that took to `report`.
   static absl::StatusOr<std::unique_ptr<Executor>> Make(

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -17,6 +18,10 @@ namespace hearth::strategy {
 absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// What it holds at most.
+MemoryEstimate EstimateGinexMemory(const GinexOptions& options,
+                                   const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

@@ -27,8 +27,6 @@ namespace {
 
 // No superbatch is larger, whatever is asked for; few epochs are.
 constexpr int64_t kMaxSuperbatch = 1 << 26;
-// Batches that are sampled to learn how large a superbatch may be.
-constexpr int64_t kProfiledBatches = 8;
 
 InspectorContext ForInspector(const GinexContext& context, const Pass& pass,
                               const std::vector<store::NodeId>& seeds,

@@ -20,6 +20,13 @@ namespace hearth::strategy {
 /// it. Moves, but does not change; belongs to one thread at a time.
 class QueuedReader {
  public:
+  /// Memory for reads in flight, at most, with rows of so many bytes on a disk
+  /// whose reads are aligned to 4 KiB or less.
+  static uint64_t StagingBytes(int depth, uint64_t row_bytes) {
+    return static_cast<uint64_t>(depth) *
+           std::max(kReadBytes, row_bytes + (8 << 10));
+  }
+
   /// With `depth` reads in flight, of 16 KiB each or more. Errors as those of
   /// ReadQueues::Take and RowReader::Create.
   static absl::StatusOr<QueuedReader> Open(io::ReadQueues& queues, int depth,
@@ -28,8 +35,8 @@ class QueuedReader {
     QueuedReader reader;
     HEARTH_ASSIGN_OR_RETURN(reader.queue_,
                             queues.Take(static_cast<size_t>(depth)));
-    const uint64_t one = std::max<uint64_t>(
-        16 << 10, io::RowReader::MinStagingBytes(device, layout));
+    const uint64_t one =
+        std::max(kReadBytes, io::RowReader::MinStagingBytes(device, layout));
     HEARTH_ASSIGN_OR_RETURN(
         reader.reader_,
         io::RowReader::Create(
@@ -44,6 +51,8 @@ class QueuedReader {
   io::RowReader& reader() { return *reader_; }
 
  private:
+  static constexpr uint64_t kReadBytes = 16 << 10;
+
   QueuedReader() = default;
 
   io::ReadQueues::Handle queue_;

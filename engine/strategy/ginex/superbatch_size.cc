@@ -5,9 +5,7 @@
 namespace hearth::strategy {
 namespace {
 
-// An access in the table of planning, and a row that enters in the plan's file:
-// two ids and a position.
-constexpr uint64_t kPlanBytesPerRow = 4;
+// A row that enters, in the plan's file: two ids and a position.
 constexpr uint64_t kFileBytesPerRow = 20;
 constexpr uint64_t kMaxFileBytes = 100'000'000'000;
 constexpr uint64_t kMinPlanBytes = 64 << 20;
@@ -33,9 +31,13 @@ int64_t SuperbatchSize(const SuperbatchProfile& profile,
   return std::max<int64_t>(1, std::min(by_disk, by_memory));
 }
 
+uint64_t PlanBytesFor(uint64_t cache_bytes) {
+  return std::max(kMinPlanBytes, cache_bytes / 4);
+}
+
 SuperbatchLimits LimitsFor(uint64_t free_bytes, uint64_t cache_bytes) {
   return {.file_bytes = std::min(kMaxFileBytes, free_bytes / 4),
-          .plan_bytes = std::max(kMinPlanBytes, cache_bytes / 4)};
+          .plan_bytes = PlanBytesFor(cache_bytes)};
 }
 
 }  // namespace hearth::strategy

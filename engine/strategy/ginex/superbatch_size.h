@@ -24,15 +24,24 @@ struct SuperbatchLimits {
   uint64_t plan_bytes = 0;
 };
 
+/// Planning takes so much memory for each row of each batch, and the profile so
+/// many batches.
+inline constexpr uint64_t kPlanBytesPerRow = 4;
+inline constexpr int64_t kProfiledBatches = 8;
+
 /// The largest superbatch within the limits (Ginex, section 3.5: "one can
 /// increase the superbatch size as much as the storage constraint permits"),
 /// at least 1. REQUIRES: a profile of at least one batch.
 int64_t SuperbatchSize(const SuperbatchProfile& profile,
                        const SuperbatchLimits& limits);
 
+/// Memory for the part of planning that grows with the batches: a quarter of
+/// the cache, but at least 64 MiB.
+uint64_t PlanBytesFor(uint64_t cache_bytes);
+
 /// Limits on a disk with `free_bytes` left and with a cache of `cache_bytes`:
 /// the paper's 100 GB of runtime files, but no more than a quarter of the disk;
-/// a quarter of the cache, but at least 64 MiB.
+/// and PlanBytesFor(cache_bytes).
 SuperbatchLimits LimitsFor(uint64_t free_bytes, uint64_t cache_bytes);
 
 }  // namespace hearth::strategy

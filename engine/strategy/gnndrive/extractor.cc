@@ -6,6 +6,11 @@
 #include "engine/base/status_macros.h"
 
 namespace hearth::strategy {
+
+uint64_t Extractor::StagingBytes(uint64_t row_bytes) {
+  return std::max(io::RowReaderOptions().staging_bytes, row_bytes + (8 << 10));
+}
+
 absl::StatusOr<std::unique_ptr<Extractor>> Extractor::Create(
     const store::StoredFeatures& features, io::ReadQueues& queues,
     size_t io_depth) {

@@ -45,6 +45,10 @@ class Extractor {
       const store::StoredFeatures& features, io::ReadQueues& queues,
       size_t io_depth);
 
+  /// Memory for reads in flight, at most, with rows of so many bytes on a disk
+  /// whose reads are aligned to 4 KiB or less.
+  static uint64_t StagingBytes(uint64_t row_bytes);
+
   /// What extraction works with, beside the extractor itself.
   struct Surroundings {
     cache::FeatureBuffer& buffer;

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/base/byte_size.h"
-#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
 #include "engine/cache/claim_turns.h"
@@ -48,6 +46,18 @@ namespace hearth::strategy {
 namespace {
 
 constexpr char kLevel[] = "cpu_cache";
+// Assembled batches are big: one waits while one is trained.
+constexpr int kAssembledWaiting = 1;
+
+SlotBudget BudgetFor(const GnndriveOptions& options,
+                     const PipelineOptions& pipeline,
+                     const io::RowLayout& layout) {
+  return {.cpu_cache_bytes = options.cpu_cache_bytes,
+          .staging_bytes = options.staging_bytes,
+          .row_bytes = layout.row_bytes,
+          .num_rows = layout.num_rows,
+          .extractors = pipeline.extractors};
+}
 
 class GnndriveStrategy final : public Strategy {
  public:
@@ -96,6 +106,8 @@ class GnndriveStrategy final : public Strategy {
                    std::move(stop), report);
   }
 
+  void Rest() override { buffers_.Clear(); }
+
  private:
   using PassKey = std::tuple<const sample::SeedOrder*, size_t,
                              std::vector<int32_t>, int64_t, int64_t>;
@@ -116,6 +128,13 @@ class GnndriveStrategy final : public Strategy {
   absl::Status PrepareBuffer(const Pass& pass,
                              const std::vector<store::NodeId>& seeds,
                              const std::stop_token& stop) {
+    if (pass.batches.has_value()) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const SlotPlan plan,
+          PlanSlots(BudgetFor(options_, pipeline_options_, features_.layout),
+                    *pass.batches));
+      return ResizeBuffer(plan);
+    }
     // A pass over the same seeds with another epoch key has batches of about
     // the same size, so one measurement serves all epochs.
     PassKey key{pass.order, seeds.size(), pass.sampler.fanouts, pass.batch_size,
@@ -138,11 +157,7 @@ class GnndriveStrategy final : public Strategy {
             pass, seeds, Source(),
             {.clock = resources_.clock, .threads = pipeline_options_.samplers},
             stop));
-    return PlanSlots({.cpu_cache_bytes = options_.cpu_cache_bytes,
-                      .staging_bytes = options_.staging_bytes,
-                      .row_bytes = features_.layout.row_bytes,
-                      .num_rows = features_.layout.num_rows,
-                      .extractors = pipeline_options_.extractors},
+    return PlanSlots(BudgetFor(options_, pipeline_options_, features_.layout),
                      batches);
   }
 
@@ -154,29 +169,11 @@ class GnndriveStrategy final : public Strategy {
     }
     const int64_t slots = plan.num_slots();
     buffer_.reset();  // Both at once would exceed the budget.
-    HEARTH_RETURN_IF_ERROR(CheckMemory(slots));
     HEARTH_ASSIGN_OR_RETURN(
         cache::SlotArena arena,
         cache::SlotArena::Make(slots, features_.layout.row_bytes));
     buffer_ = std::make_unique<cache::FeatureBuffer>(std::move(arena));
     return absl::OkStatus();
-  }
-
-  absl::Status CheckMemory(int64_t slots) const {
-    const uint64_t needed =
-        static_cast<uint64_t>(slots) * features_.layout.row_bytes +
-        cache::SlotTable::MemoryBytes(slots);
-    const uint64_t available = AvailableMemoryBytes();
-    if (slots <= cache::SlotTable::kMaxSlots &&
-        (available == 0 || needed <= available)) {
-      return absl::OkStatus();
-    }
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the feature buffer needs ", slots, " slots of ",
-        features_.layout.row_bytes, " bytes, ", FormatByteSize(needed),
-        " in all, but ", FormatByteSize(available),
-        " are available; fewer extractors, a smaller --cpu-cache or smaller "
-        "batches need less"));
   }
 
   absl::Status StartExtractors(Extraction& extraction) {
@@ -225,8 +222,7 @@ class GnndriveStrategy final : public Strategy {
   pipeline::Stage AssembleStage(const Pass& pass) {
     return {.name = "assemble",
             .width = 1,
-            // Assembled batches are big: one waits while one is trained.
-            .queue_capacity = QueueCapacity(pass, 1),
+            .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
             .work = [this](int thread, pipeline::Item& item) {
               return Assemble(static_cast<GnndriveBatch&>(item));
             }};
@@ -309,6 +305,47 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
       std::make_unique<GnndriveStrategy>(options, pipeline, resources);
   HEARTH_RETURN_IF_ERROR(strategy->Open(dataset));
   return strategy;
+}
+
+absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
+    const GnndriveOptions& options, const MemoryBasis& basis) {
+  const io::RowLayout layout = {
+      .row_bytes = static_cast<uint32_t>(basis.row_bytes()),
+      .num_rows = basis.nodes().num_nodes};
+  HEARTH_ASSIGN_OR_RETURN(
+      const SlotPlan plan,
+      PlanSlots(BudgetFor(options, basis.pipeline, layout), basis.batches));
+  const auto row_bytes = static_cast<uint64_t>(layout.row_bytes);
+  const auto rows =
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
+  MemoryEstimate estimate;
+  estimate.Add("topology", basis.edges().indptr.file_size_bytes,
+               /*kept=*/true);
+  estimate.Add("staging",
+               static_cast<uint64_t>(plan.reserved_slots) * row_bytes,
+               /*kept=*/true);
+  estimate.Add("cache",
+               static_cast<uint64_t>(plan.cache_slots) * row_bytes +
+                   cache::SlotTable::MemoryBytes(plan.num_slots()),
+               /*kept=*/true);
+  // Its nodes that are missing, and their reads.
+  const uint64_t reading = rows * (sizeof(int64_t) + io::kPlanBytesPerRow) +
+                           Extractor::StagingBytes(row_bytes);
+  estimate.Add("reads", static_cast<uint64_t>(plan.extractors) * reading);
+  // From the extractor to the trainer, who has a whole batch.
+  const int assembled = 1 + (kAssembledWaiting + 1) * basis.shards;
+  const int extracted = plan.extractors + options.train_queue * basis.shards;
+  AddBatches(
+      basis,
+      {.samplers = basis.pipeline.samplers,
+       .sampled = basis.pipeline.samplers +
+                  options.sample_queue * basis.shards + extracted + assembled,
+       .assembled = assembled},
+      estimate);
+  // The slots of its rows that each batch keeps pinned.
+  estimate.shares.back().bytes +=
+      static_cast<uint64_t>(extracted + 1) * rows * sizeof(int64_t);
+  return estimate;
 }
 
 }  // namespace hearth::strategy

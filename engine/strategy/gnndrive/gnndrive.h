@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -17,6 +18,11 @@ namespace hearth::strategy {
 absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
     const GnndriveOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// What it holds at most. RESOURCE_EXHAUSTED if the options leave no room for a
+/// batch (see PlanSlots).
+absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
+    const GnndriveOptions& options, const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

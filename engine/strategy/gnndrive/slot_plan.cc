@@ -4,15 +4,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
+#include "engine/cache/slot_table.h"
 
 namespace hearth::strategy {
 namespace {
+
+// More slots than rows serve nobody.
+int64_t MostSlots(const SlotBudget& budget) {
+  return std::min(budget.num_rows, cache::SlotTable::kMaxSlots);
+}
 
 // Rows that fit, as far as there are any.
 int64_t SlotsIn(uint64_t bytes, const SlotBudget& budget) {
   return static_cast<int64_t>(
       std::min<uint64_t>(bytes / static_cast<uint64_t>(budget.row_bytes),
-                         static_cast<uint64_t>(budget.num_rows)));
+                         static_cast<uint64_t>(MostSlots(budget))));
 }
 
 absl::Status TooSmall(const SlotBudget& budget, int64_t slots,
@@ -32,27 +38,27 @@ absl::StatusOr<SlotPlan> PlanSlots(const SlotBudget& budget,
                                    const BatchBound& batches) {
   SlotPlan plan;
   plan.extractors = budget.extractors;
+  const int64_t largest = batches.largest.num_inputs();
   if (budget.staging_bytes == 0) {
-    // Batches share rows, so that more slots than rows serve nobody.
     plan.reserved_slots =
-        std::min(budget.num_rows, batches.WithMargin() * budget.extractors);
+        std::min(MostSlots(budget),
+                 batches.WithMargin().num_inputs() * budget.extractors);
   } else {
     plan.reserved_slots = SlotsIn(budget.staging_bytes, budget);
-    if (plan.reserved_slots < batches.largest) {
-      return TooSmall(budget, plan.reserved_slots, batches.largest);
+    if (plan.reserved_slots < largest) {
+      return TooSmall(budget, plan.reserved_slots, largest);
     }
     if (plan.reserved_slots < budget.num_rows) {
       const int64_t served =
-          plan.reserved_slots / std::max<int64_t>(batches.largest, 1);
+          plan.reserved_slots / std::max<int64_t>(largest, 1);
       plan.extractors =
           static_cast<int>(std::clamp<int64_t>(served, 1, budget.extractors));
     }
   }
   plan.cache_slots = std::min(SlotsIn(budget.cpu_cache_bytes, budget),
-                              budget.num_rows - plan.reserved_slots);
-  plan.needed_slots =
-      plan.cache_slots +
-      std::min(plan.reserved_slots, batches.largest * budget.extractors);
+                              MostSlots(budget) - plan.reserved_slots);
+  plan.needed_slots = plan.cache_slots + std::min(plan.reserved_slots,
+                                                  largest * budget.extractors);
   return plan;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "engine/strategy/largest_batch.h"
+#include "engine/strategy/batch_bound.h"
 
 namespace hearth::strategy {
 
@@ -36,8 +36,9 @@ struct SlotPlan {
 
 /// The reserve is the largest batch for each extractor, or the slots that fit
 /// staging_bytes; then there are as many extractors as these serve. No plan has
-/// more slots than there are rows. RESOURCE_EXHAUSTED, with the numbers, if
-/// staging_bytes do not hold one batch.
+/// more slots than there are rows, or than a slot table can have.
+/// RESOURCE_EXHAUSTED, with the numbers, if staging_bytes do not hold one
+/// batch.
 absl::StatusOr<SlotPlan> PlanSlots(const SlotBudget& budget,
                                    const BatchBound& batches);
 

@@ -12,7 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // A million rows of 100 bytes; batches of up to 800 of at most 5000.
-constexpr BatchBound kBatches = {.largest = 800, .bound = 5000};
+const BatchBound kBatches = {.largest = {.nodes = {800}, .edges = {}},
+                             .bound = {.nodes = {5000}, .edges = {}}};
 
 SlotBudget Budget(int extractors) {
   return {.row_bytes = 100, .num_rows = 1'000'000, .extractors = extractors};

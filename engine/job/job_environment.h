@@ -1,0 +1,41 @@
+#ifndef HEARTH_ENGINE_JOB_JOB_ENVIRONMENT_H_
+#define HEARTH_ENGINE_JOB_JOB_ENVIRONMENT_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/job/batch_measurement.h"
+#include "engine/job/census.h"
+#include "engine/job/memory_ledger.h"
+#include "engine/job/warm_strategies.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::job {
+
+/// Makes the model of a job; model::NewTrainStep in the daemon.
+using TrainStepFactory =
+    std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
+        const train::TrainOptions& options, const train::ModelShape& shape)>;
+
+/// What a job needs of its surroundings; all must outlive it.
+struct JobEnvironment {
+  io::FileSystem& files;
+  /// Kept warm between jobs.
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  Census& census;
+  /// Shared by all jobs.
+  MemoryLedger& memory;
+  WarmStrategies& warm_strategies;
+  BatchMeasurement& batch_measurement;
+  TrainStepFactory new_train_step;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_JOB_ENVIRONMENT_H_

@@ -1,0 +1,82 @@
+#ifndef HEARTH_ENGINE_JOB_STRATEGY_LEASE_H_
+#define HEARTH_ENGINE_JOB_STRATEGY_LEASE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/observer.h"
+#include "engine/job/train_job_options.h"
+#include "engine/job/warm_strategies.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/batch_bound.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::job {
+
+/// A strategy for the length of one job, with the memory reserved that it and
+/// the model may take: one that an earlier job has left warm, or a new one.
+/// Movable; belongs to the job's thread.
+class StrategyLease {
+ public:
+  /// What a job is going to do with it.
+  struct Use {
+    const TrainJobOptions& options;
+    /// Those of the dataset; needed during Take alone.
+    const store::Labels& labels;
+    /// All passes of the job that differ in their seeds.
+    absl::Span<const strategy::Pass> passes;
+    /// What the model takes for batches of a shape.
+    absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
+  };
+
+  /// Finds out how large batches are, reserves memory, which may mean to wait
+  /// for other jobs, and takes or makes the strategy. Errors as
+  /// BatchMeasurement::Measure, strategy::EstimateMemory, MemoryLedger::Reserve
+  /// and strategy::NewStrategy. All parts of `environment` outlive it.
+  static absl::StatusOr<StrategyLease> Take(
+      const JobEnvironment& environment,
+      std::unique_ptr<store::Dataset> dataset, const Use& use,
+      Observer& observer, std::stop_token stop);
+
+  strategy::Strategy& strategy() { return *work_.strategy; }
+  const store::Dataset& dataset() const { return *work_.dataset; }
+
+  /// How large the batches of all passes are.
+  const strategy::BatchBound& batches() const { return key_.batches; }
+  /// What the job reserved.
+  const strategy::MemoryEstimate& memory() const {
+    return work_.memory.estimate();
+  }
+  /// Whether an earlier job has left it.
+  bool warm() const { return warm_; }
+
+  /// Leaves the strategy to jobs to come.
+  void Return() &&;
+
+ private:
+  StrategyLease(WarmStrategies& warm_strategies, StrategyKey key,
+                WarmStrategy work, bool warm)
+      : warm_strategies_(&warm_strategies),
+        key_(std::move(key)),
+        work_(std::move(work)),
+        warm_(warm) {}
+
+  WarmStrategies* warm_strategies_;
+  StrategyKey key_;
+  WarmStrategy work_;
+  bool warm_;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_STRATEGY_LEASE_H_

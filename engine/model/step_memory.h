@@ -1,0 +1,20 @@
+#ifndef HEARTH_ENGINE_MODEL_STEP_MEMORY_H_
+#define HEARTH_ENGINE_MODEL_STEP_MEMORY_H_
+
+#include <cstdint>
+
+#include "engine/sample/batch_shape.h"
+#include "engine/train/model_options.h"
+
+namespace hearth::model {
+
+/// What a model, its optimizer and a step on a batch of `batch` hold in memory
+/// at most: an upper bound by counting the tensors of forward and backward, for
+/// admission. REQUIRES: valid options of a model, as many layers in all.
+uint64_t StepMemoryBytes(const train::TrainOptions& options,
+                         const train::ModelShape& shape,
+                         const sample::BatchShape& batch);
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_STEP_MEMORY_H_

@@ -1,0 +1,44 @@
+#include "engine/model/step_memory.h"
+
+#include "gtest/gtest.h"
+
+namespace hearth::model {
+namespace {
+
+constexpr train::ModelShape kShape = {
+    .feature_dim = 100, .label_width = 7, .num_layers = 2};
+const sample::BatchShape kBatch = {.nodes = {10'000, 2'000, 100},
+                                   .edges = {20'000, 2'000}};
+
+uint64_t Bytes(const train::ModelOptions& model,
+               const sample::BatchShape& batch) {
+  return StepMemoryBytes({.model = model, .optimizer = train::AdamOptions{}},
+                         kShape, batch);
+}
+
+TEST(StepMemoryTest, HoldsWhatMustBeThereAtOnce) {
+  const sample::BatchShape none = {.nodes = {0, 0, 0}, .edges = {0, 0}};
+  const uint64_t tensors = Bytes(train::SageOptions{.hidden = 64}, kBatch) -
+                           Bytes(train::SageOptions{.hidden = 64}, none);
+  // Products of all sources, or sums of all inputs, and outputs of layer 1.
+  EXPECT_GT(tensors, 4 * (2'000 * 100 + 2'000 * 64));
+  EXPECT_LT(tensors, 40 * (10'000 * 64 + 2'000 * 100 + 2'000 * 64));
+}
+
+TEST(StepMemoryTest, GrowsWithBatchAndModel) {
+  sample::BatchShape larger = kBatch;
+  larger.nodes[0] *= 2;
+  for (const train::ModelOptions& model :
+       {train::ModelOptions{train::SageOptions{.hidden = 64}},
+        train::ModelOptions{train::GcnOptions{.hidden = 64}},
+        train::ModelOptions{train::GatOptions{.hidden = 64, .heads = 4}}}) {
+    EXPECT_GT(Bytes(model, larger), Bytes(model, kBatch));
+  }
+  EXPECT_GT(Bytes(train::SageOptions{.hidden = 128}, kBatch),
+            Bytes(train::SageOptions{.hidden = 64}, kBatch));
+  EXPECT_GT(Bytes(train::GatOptions{.hidden = 64, .heads = 8}, kBatch),
+            Bytes(train::GatOptions{.hidden = 64, .heads = 4}, kBatch));
+}
+
+}  // namespace
+}  // namespace hearth::model

@@ -1,0 +1,47 @@
+#ifndef HEARTH_ENGINE_SAMPLE_BATCH_SHAPE_H_
+#define HEARTH_ENGINE_SAMPLE_BATCH_SHAPE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/sample/mini_batch.h"
+
+namespace hearth::sample {
+
+/// How large a mini-batch is, layer by layer, or how large several are at most.
+struct BatchShape {
+  /// [layers + 1]: nodes[l] are the sources of block l, nodes[l + 1] its
+  /// destinations. The first are the input nodes, the last the seeds.
+  std::vector<int64_t> nodes;
+  /// [layers]: those of each block.
+  std::vector<int64_t> edges;
+
+  int64_t num_inputs() const { return nodes.empty() ? 0 : nodes.front(); }
+  int64_t num_edges() const;
+
+  /// Memory of a MiniBatch of this shape, with the room that its arrays may
+  /// have grown beyond their contents.
+  uint64_t MemoryBytes() const;
+
+  /// Memory that a sampler keeps, beside the batch, once it has sampled one of
+  /// this shape.
+  uint64_t SamplerBytes() const;
+
+  bool operator==(const BatchShape&) const = default;
+};
+
+BatchShape ShapeOf(const MiniBatch& batch);
+
+/// No batch of so many seeds with these fan-outs (from the seeds outward; -1 =
+/// all) is larger, in a graph of this size.
+BatchShape ShapeBound(absl::Span<const int32_t> fanouts, int64_t num_seeds,
+                      int64_t num_nodes, int64_t num_edges);
+
+/// Makes `shape` at least as large as `other` in every layer. An empty one is
+/// smaller than any other. REQUIRES: as many layers, or none.
+void Enlarge(const BatchShape& other, BatchShape& shape);
+
+}  // namespace hearth::sample
+
+#endif  // HEARTH_ENGINE_SAMPLE_BATCH_SHAPE_H_

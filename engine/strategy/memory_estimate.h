@@ -1,0 +1,72 @@
+#ifndef HEARTH_ENGINE_STRATEGY_MEMORY_ESTIMATE_H_
+#define HEARTH_ENGINE_STRATEGY_MEMORY_ESTIMATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/store/manifest.h"
+#include "engine/strategy/batch_bound.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// Memory for one purpose.
+struct MemoryShare {
+  /// "topology", "features", "cache", "staging", "batches", ...: one of a few.
+  std::string owner;
+  uint64_t bytes = 0;
+  /// Whether it stays in use between passes, and is worth keeping for the next
+  /// job.
+  bool kept = false;
+};
+
+/// An upper bound of what something holds in memory, by purpose. Mapped files
+/// do not count: their pages are the kernel's.
+struct MemoryEstimate {
+  std::vector<MemoryShare> shares;
+
+  void Add(std::string owner, uint64_t bytes, bool kept = false);
+  uint64_t TotalBytes() const;
+  uint64_t KeptBytes() const;
+};
+
+/// "cache 1 GiB, topology 500 MiB, ...", the largest first; nothing of shares
+/// without bytes.
+std::string FormatShares(const MemoryEstimate& estimate);
+
+/// What the estimate of a strategy follows from. REQUIRES: a dataset of one
+/// node type and one edge type.
+struct MemoryBasis {
+  const store::Manifest& manifest;
+  PipelineOptions pipeline;
+  BatchBound batches;
+  /// Of each batch; `batches` is how large they are.
+  int shards = 1;
+  /// Of the longest pass.
+  int64_t num_batches = 0;
+
+  const store::NodeTypeEntry& nodes() const { return manifest.node_types[0]; }
+  const store::EdgeTypeEntry& edges() const { return manifest.edge_types[0]; }
+  int64_t feature_dim() const { return nodes().features.shape[1]; }
+  /// Bytes of a stored row.
+  int64_t row_bytes() const;
+};
+
+/// How many batches a strategy holds at a time, or shards of them.
+struct BatchCounts {
+  /// Threads that sample.
+  int samplers = 1;
+  /// Batches that are sampled, from the sampler to the trainer.
+  int sampled = 0;
+  /// Those of them with input rows.
+  int assembled = 0;
+};
+
+/// Adds what all strategies hold alike: "labels", "samplers" and "batches".
+void AddBatches(const MemoryBasis& basis, const BatchCounts& counts,
+                MemoryEstimate& estimate);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_MEMORY_ESTIMATE_H_
