@@ -99,10 +99,19 @@ class SpecChecker {
       violations_.Add("train.data.dataset", "must name a dataset");
     }
     data.set_batch_size(OrDefault(data.batch_size(), kDefaultBatchSize));
+    data.set_trainers(OrDefault(data.trainers(), 1));
     data.set_epochs(OrDefault(data.epochs(), kDefaultEpochs));
     data.set_distinct_epochs(OrDefault(data.distinct_epochs(), data.epochs()));
     violations_.CheckAtMost("train.data.batch_size", data.batch_size(),
                             SpecLimits::kMaxBatchSize);
+    violations_.CheckAtMost("train.data.trainers", data.trainers(),
+                            SpecLimits::kMaxTrainers);
+    if (data.trainers() > data.batch_size()) {
+      violations_.Add(
+          "train.data.trainers",
+          absl::StrCat("must be at most batch_size (", data.batch_size(),
+                       "), not ", data.trainers()));
+    }
     violations_.CheckAtMost("train.data.epochs", data.epochs(),
                             SpecLimits::kMaxEpochs);
     violations_.CheckAtMost("train.data.distinct_epochs",
@@ -287,6 +296,8 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.data.fanouts.assign(data.neighbor().fanouts().begin(),
                               data.neighbor().fanouts().end());
   options.data.batch_size = data.batch_size();
+  // Specs that were stored before there was this field have none.
+  options.data.trainers = std::max<int64_t>(data.trainers(), 1);
   options.data.epochs = data.epochs();
   options.data.distinct_epochs = data.distinct_epochs();
   options.data.data_seed = data.data_seed();

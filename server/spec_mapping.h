@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "engine/job/train_job.h"
+#include "engine/train/model_options.h"
 #include "hearth/v1/spec.pb.h"
 
 /// Where the contract's job specs meet the engine's options; those of jobs on
@@ -19,6 +20,7 @@ struct SpecLimits {
   static constexpr int kMaxFanouts = 16;
   static constexpr int32_t kMaxFanout = 1 << 20;
   static constexpr uint32_t kMaxBatchSize = 1 << 20;
+  static constexpr uint32_t kMaxTrainers = train::kMaxTrainers;
   static constexpr uint32_t kMaxEpochs = 100'000;
   static constexpr uint32_t kMaxHidden = 65'536;
   static constexpr uint32_t kMaxHeads = 1'024;

@@ -47,6 +47,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         dataset: 'wordnet'
         neighbor { fanouts: [ 10, 10, 10 ] }
         batch_size: 1024
+        trainers: 1
         epochs: 5
         distinct_epochs: 5
         mmap {}
@@ -159,6 +160,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"NoModel", Train("", ""), "train.trains[0].model"},
         BadSpec{"BatchSize", Train("batch_size: 1048577", "sage {}"),
                 "train.data.batch_size"},
+        BadSpec{"Trainers", Train("trainers: 17", "sage {}"),
+                "train.data.trainers"},
+        BadSpec{"TrainersWithoutSeeds",
+                Train("batch_size: 3 trainers: 4", "sage {}"),
+                "train.data.trainers"},
         BadSpec{"Epochs", Train("epochs: 100001", "sage {}"),
                 "train.data.epochs"},
         BadSpec{"DistinctEpochs", Train("distinct_epochs: 100001", "sage {}"),
@@ -210,6 +216,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(SpecMappingTest, TheBoundsThemselvesAreAllowed) {
   Fill(Train(absl::StrCat("batch_size: 1048576 epochs: 100000 ", Fanouts(16)),
              "gat { hidden: 65536 heads: 1024 } train_threads: 8"));
+  Fill(Train("batch_size: 16 trainers: 16", "sage {}"));
   Fill(Train("neighbor { fanouts: [ -1, 1048576 ] }", "none {} dropout: 0.99"));
   Fill(absl::StrCat("import { name: '", std::string(128, 'x'),
                     "' path: '/a' }"));
@@ -258,6 +265,7 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
         dataset: 'wordnet'
         neighbor { fanouts: [ 7, -1 ] }
         batch_size: 11
+        trainers: 10
         epochs: 12
         distinct_epochs: 3
         data_seed: 14
@@ -280,6 +288,7 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(options.data.dataset_path, "/d/wordnet");
   EXPECT_THAT(options.data.fanouts, ElementsAre(7, -1));
   EXPECT_EQ(options.data.batch_size, 11);
+  EXPECT_EQ(options.data.trainers, 10);
   EXPECT_EQ(options.data.epochs, 12);
   EXPECT_EQ(options.data.distinct_epochs, 3);
   EXPECT_EQ(options.data.data_seed, 14u);

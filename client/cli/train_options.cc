@@ -26,6 +26,7 @@ void ReadData(OptionReader& options, v1::DataSpec* data) {
   if (fanouts)
     sampler->mutable_fanouts()->Assign(fanouts->begin(), fanouts->end());
   data->set_batch_size(options.PositiveOrDefault("batch-size"));
+  data->set_trainers(options.PositiveOrDefault("trainers"));
   data->set_epochs(options.PositiveOrDefault("epochs"));
   data->set_distinct_epochs(options.PositiveOrDefault("distinct-epochs"));
   data->set_data_seed(Seed(options, "data-seed"));
@@ -147,6 +148,8 @@ const std::vector<TrainOption>& TrainOptions() {
       {"heads", "attention heads, for gat (default 4)"},
       {"dropout", "probability that an activation is dropped (default 0)"},
       {"batch-size", "seed nodes in a mini-batch (default 1024)"},
+      {"trainers",
+       "trainers that share each mini-batch, data parallel (default 1)"},
       {"epochs", "passes over the training nodes (default 5)"},
       {"distinct-epochs", "epochs before the batches repeat (default: epochs)"},
       {"optimizer", "adam (default), adamw, sgd"},
@@ -160,7 +163,8 @@ const std::vector<TrainOption>& TrainOptions() {
       {"extractors", "threads that assemble features (default 1)"},
       {"io-depth", "reads in flight of each reading thread (default 64)"},
       {"train-threads",
-       "threads inside one operation of the model (default 2)"},
+       "threads inside one operation of the model, of each trainer (default "
+       "2)"},
       {"patience",
        "epochs without improvement before training stops "
        "(default 0 = never)"},
@@ -211,6 +215,7 @@ NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
   for (auto& option : OptionsOfStrategy(data)) out.push_back(std::move(option));
   out.emplace_back("fanouts", absl::StrJoin(data.neighbor().fanouts(), ","));
   Add("batch-size", data.batch_size(), &out);
+  Add("trainers", data.trainers(), &out);
   Add("epochs", data.epochs(), &out);
   Add("distinct-epochs", data.distinct_epochs(), &out);
   Add("data-seed", data.data_seed(), &out);

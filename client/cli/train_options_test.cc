@@ -36,6 +36,7 @@ TEST(TrainJobFromOptions, MapsTheDataOptions) {
   const v1::DataSpec data = SpecOf({{"strategy", "mmap"},
                                     {"fanouts", "15,-1"},
                                     {"batch-size", "512"},
+                                    {"trainers", "4"},
                                     {"epochs", "7"},
                                     {"distinct-epochs", "3"},
                                     {"data-seed", "18446744073709551615"}})
@@ -44,6 +45,7 @@ TEST(TrainJobFromOptions, MapsTheDataOptions) {
   EXPECT_TRUE(data.has_mmap());
   EXPECT_THAT(data.neighbor().fanouts(), ElementsAre(15, -1));
   EXPECT_EQ(data.batch_size(), 512);
+  EXPECT_EQ(data.trainers(), 4);
   EXPECT_EQ(data.epochs(), 7);
   EXPECT_EQ(data.distinct_epochs(), 3);
   EXPECT_EQ(data.data_seed(), 18446744073709551615u);
@@ -257,6 +259,7 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
   for (Flags flags : jobs) {
     flags.insert({{"fanouts", "10,-1"},
                   {"batch-size", "5"},
+                  {"trainers", "2"},
                   {"epochs", "6"},
                   {"distinct-epochs", "2"},
                   {"data-seed", "8"},
@@ -282,7 +285,7 @@ TEST(TrainOptions, AllNamesAreKnownOnce) {
   std::vector<std::string> names = TrainOptionNames();
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-  EXPECT_EQ(names.size(), 32);
+  EXPECT_EQ(names.size(), 33);
 }
 
 }  // namespace

@@ -84,10 +84,9 @@ BatchBound BoundBatches(const MeasuredPasses& of) {
   BatchBound result;
   const store::Manifest& manifest = of.dataset.manifest();
   for (const Pass& pass : of.passes) {
-    const auto seeds = std::min(
-        static_cast<int64_t>(pass.order->Epoch(0).size()), pass.batch_size);
+    const auto seeds = static_cast<int64_t>(pass.order->Epoch(0).size());
     sample::Enlarge(sample::ShapeBound(pass.sampler.fanouts,
-                                       (seeds + pass.shards - 1) / pass.shards,
+                                       strategy::MostSeeds(pass, seeds),
                                        manifest.node_types[0].num_nodes,
                                        manifest.edge_types[0].num_edges),
                     result.bound);

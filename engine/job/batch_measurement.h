@@ -22,8 +22,7 @@ namespace hearth::job {
 struct MeasuredPasses {
   const store::Dataset& dataset;
   const store::Labels& labels;
-  /// Passes of one job: equal samplers, batch sizes and numbers of shards. What
-  /// is measured are the shards.
+  /// Passes of one job: equal samplers, batch sizes and shards.
   absl::Span<const strategy::Pass> passes;
 };
 

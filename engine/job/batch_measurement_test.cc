@@ -98,6 +98,19 @@ TEST_F(BatchMeasurementTest, OtherBatchesAreMeasuredApart) {
   EXPECT_EQ(Kept().size(), 4u);
 }
 
+TEST_F(BatchMeasurementTest, ShardsAreMeasuredInsteadOfBatches) {
+  const auto whole = measurement_.Measure(Measured(), 1, {});
+  for (strategy::Pass& pass : passes_) pass.shards = 7;
+  const strategy::BatchBound bound = BoundBatches(Measured());
+  EXPECT_EQ(bound.bound.nodes.back(), 9) << "of 60 seeds in 7 shards";
+  const auto shards = measurement_.Measure(Measured(), 1, {});
+  ASSERT_TRUE(whole.ok() && shards.ok());
+  EXPECT_EQ(Kept().size(), 2u);
+  EXPECT_EQ(shards->bound, bound.bound);
+  EXPECT_EQ(shards->largest.nodes.back(), 9);
+  EXPECT_LT(shards->largest.num_inputs(), whole->largest.num_inputs());
+}
+
 TEST_F(BatchMeasurementTest, ADamagedFileIsReplaced) {
   const auto first = measurement_.Measure(Measured(), 1, {});
   ASSERT_TRUE(first.ok());

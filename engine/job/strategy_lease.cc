@@ -39,12 +39,13 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
   }
   HEARTH_ASSIGN_OR_RETURN(
       MemoryEstimate estimate,
-      strategy::EstimateMemory(use.options.data.strategy,
-                               {.manifest = dataset.manifest(),
-                                .pipeline = use.options.pipeline,
-                                .batches = batches,
-                                .shards = use.options.data.trainers,
-                                .num_batches = num_batches}));
+      strategy::EstimateMemory(
+          use.options.data.strategy,
+          {.manifest = dataset.manifest(),
+           .pipeline = use.options.pipeline,
+           .batches = batches,
+           .shards = static_cast<int>(use.options.data.trainers),
+           .num_batches = num_batches}));
   // The split's, those in order, and those of the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
   estimate.Add("model", use.model_bytes(batches.WithMargin()));

@@ -26,6 +26,11 @@ absl::Status TrainJobOptions::Validate() const {
   }
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch-size", data.batch_size, 1));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", data.trainers, 1));
+  if (data.trainers > train::kMaxTrainers) {
+    return absl::InvalidArgumentError(absl::StrCat("trainers must be at most ",
+                                                   train::kMaxTrainers,
+                                                   ", not ", data.trainers));
+  }
   if (data.trainers > data.batch_size) {
     return absl::InvalidArgumentError(absl::StrCat(
         data.trainers, " trainers need a batch-size of at least as many, not ",

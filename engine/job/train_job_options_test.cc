@@ -19,6 +19,14 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
   expect_refused([](auto& o) { o.data.fanouts = {5, 0}; }, "fanouts");
   expect_refused([](auto& o) { o.data.fanouts = {-2}; }, "fanouts");
   expect_refused([](auto& o) { o.data.batch_size = 0; }, "batch-size");
+  expect_refused([](auto& o) { o.data.trainers = 0; }, "trainers");
+  expect_refused([](auto& o) { o.data.trainers = 17; }, "trainers");
+  expect_refused(
+      [](auto& o) {
+        o.data.trainers = 3;
+        o.data.batch_size = 2;
+      },
+      "batch-size");
   expect_refused([](auto& o) { o.data.epochs = 0; }, "epochs");
   expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
   expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");

@@ -311,6 +311,50 @@ TEST_F(TrainJobTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
   }
 }
 
+// The second batch of an epoch has 4 nodes: fewer than there are trainers.
+TEST_F(TrainJobTest, SeveralTrainersShareEachBatch) {
+  TrainJobOptions options = Options("one");
+  options.data.batch_size = 356;
+  const auto one = Run(options);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(shape_.trainers, 1);
+  options.data.trainers = 5;
+  options.directory = root_ + "/five";
+  const auto five = Run(options);
+  ASSERT_TRUE(five.ok()) << five.status();
+  EXPECT_EQ(shape_.trainers, 5);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(five->epochs[i].loss, one->epochs[i].loss, 1e-5);
+    EXPECT_NEAR(*five->epochs[i].valid_metric, *one->epochs[i].valid_metric,
+                0.02);
+    EXPECT_EQ(five->epochs[i].training.batches, 2);
+    EXPECT_EQ(five->epochs[i].validation.batches, 1);
+  }
+}
+
+TEST_F(TrainJobTest, SeveralTrainersGoOnAsIfUndisturbed) {
+  TrainJobOptions options = Options("undisturbed");
+  options.data.trainers = 3;
+  options.checkpoint_every = 2;
+  const auto undisturbed = Run(options);
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+  for (const int64_t batch : {1, 4, 6, 11}) {
+    SCOPED_TRACE(batch);
+    options.directory = root_ + "/stopped" + std::to_string(batch);
+    std::stop_source stop;
+    observer_ = {};
+    observer_.act_at = batch;
+    observer_.act = [&] { stop.request_stop(); };
+    EXPECT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+    observer_ = {};
+    const auto report = Run(options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+    EXPECT_EQ(report->test_metric, undisturbed->test_metric);
+    EXPECT_EQ(observer_.training_batches, 24 - batch);
+  }
+}
+
 TEST_F(TrainJobTest, StoppedInValidationItDoesNotTrainTheEpochAgain) {
   const auto undisturbed = Run(Options("undisturbed"));
   const TrainJobOptions options = Options("stopped");

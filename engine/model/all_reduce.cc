@@ -10,11 +10,9 @@ namespace {
 
 using c10d::ProcessGroupGloo;
 
-// The ranks come together when all have computed: only a broken one is late.
-constexpr std::chrono::minutes kTimeout(5);
-
-c10::intrusive_ptr<ProcessGroupGloo::Options> Options() {
-  auto options = ProcessGroupGloo::Options::create(kTimeout);
+c10::intrusive_ptr<ProcessGroupGloo::Options> Options(
+    std::chrono::milliseconds timeout) {
+  auto options = ProcessGroupGloo::Options::create(timeout);
   options->devices.push_back(
       ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
   // There is one sum at a time.
@@ -24,12 +22,14 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> Options() {
 
 }  // namespace
 
-AllReduceMeeting::AllReduceMeeting(int size)
-    : size_(size), store_(c10::make_intrusive<c10d::HashStore>()) {}
+AllReduceMeeting::AllReduceMeeting(int size, std::chrono::milliseconds timeout)
+    : size_(size),
+      timeout_(timeout),
+      store_(c10::make_intrusive<c10d::HashStore>()) {}
 
 AllReduce::AllReduce(const AllReduceMeeting& meeting, int rank)
     : group_(c10::make_intrusive<ProcessGroupGloo>(
-          meeting.store_, rank, meeting.size(), Options())) {}
+          meeting.store_, rank, meeting.size_, Options(meeting.timeout_))) {}
 
 void AllReduce::Sum(const at::Tensor& tensor) {
   std::vector<at::Tensor> tensors = {tensor};

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
 
+#include <chrono>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
@@ -13,22 +14,23 @@ namespace hearth::model {
 /// Thread-safe.
 class AllReduceMeeting {
  public:
-  /// Of ranks 0 .. size - 1.
-  explicit AllReduceMeeting(int size);
-
-  int size() const { return size_; }
+  /// Of ranks 0 .. size - 1. A rank that waits for another longer than
+  /// `timeout`, to meet or for a sum, gives up: only a broken one is that late.
+  explicit AllReduceMeeting(
+      int size, std::chrono::milliseconds timeout = std::chrono::minutes(5));
 
  private:
   friend class AllReduce;
 
   const int size_;
+  const std::chrono::milliseconds timeout_;
   const c10::intrusive_ptr<c10d::Store> store_;
 };
 
 /// One rank of a group that adds tensors up: c10d's Gloo, over loopback sockets
 /// and no other network. Single-owner; each rank belongs to another thread.
-/// Throws what LibTorch throws, also when a rank keeps the others waiting for
-/// five minutes; the group is of no use afterwards.
+/// Throws what LibTorch throws, also after the meeting's timeout; the group is
+/// of no use afterwards.
 class AllReduce {
  public:
   /// Connects with all other ranks, which do the same at the same time. The

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 
+#include <chrono>
 #include <memory>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace {
 // A group of ranks, each on a thread of its own.
 class Group {
  public:
-  explicit Group(int size) : meeting_(size), ranks_(size) {
+  explicit Group(int size,
+                 std::chrono::milliseconds timeout = std::chrono::minutes(5))
+      : meeting_(size, timeout), ranks_(size) {
     auto team = Team::Start(size);
     EXPECT_TRUE(team.ok()) << team.status();
     team_ = *std::move(team);
@@ -29,6 +32,13 @@ class Group {
   // Each rank's sum of all ranks' tensors.
   absl::Status Sum(const std::vector<at::Tensor>& tensors) {
     return Run([&](int rank) { ranks_[rank]->Sum(tensors[rank]); });
+  }
+
+  // The same without the last rank.
+  absl::Status SumWithoutLast(const std::vector<at::Tensor>& tensors) {
+    return Run([&](int rank) {
+      if (ranks_[rank] != ranks_.back()) ranks_[rank]->Sum(tensors[rank]);
+    });
   }
 
  private:
@@ -104,6 +114,21 @@ TEST(AllReduceTest, GroupsAreApart) {
   ASSERT_TRUE(one.Sum(ones).ok());
   ASSERT_TRUE(other.Sum(others).ok());
   EXPECT_TRUE(at::equal(ones[0], others[0].narrow(0, 0, 10)));
+}
+
+TEST(AllReduceTest, ARankThatDoesNotComeFailsTheOthers) {
+  Group group(3, std::chrono::milliseconds(200));
+  const absl::Status status = group.SumWithoutLast(Tensors(3, 10));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
+}
+
+TEST(AllReduceTest, NobodyWaitsForeverToMeet) {
+  const AllReduceMeeting meeting(2, std::chrono::milliseconds(200));
+  const absl::Status status = RunTorch(1, [&] {
+    AllReduce alone(meeting, 0);
+    return absl::OkStatus();
+  });
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << status;
 }
 
 }  // namespace

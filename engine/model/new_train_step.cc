@@ -20,14 +20,17 @@ class TorchStep final : public train::TrainStep {
  public:
   // Allocates: to be called within RunTorch.
   TorchStep(const train::TrainOptions& options, const train::ModelShape& shape)
-      : options_(options), shape_(shape), replica_(options, shape) {}
+      : options_(options),
+        threads_(options.train_threads),
+        shape_(shape),
+        replica_(options, shape) {}
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
     train::BatchResult result;
-    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
       const Replica::Derivative derivative =
           replica_.Differentiate(shards.front(), position, /*weight=*/1);
       replica_.Step(derivative.gradients);
@@ -42,7 +45,7 @@ class TorchStep final : public train::TrainStep {
       absl::Span<const train::BatchView> shards) override {
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
     train::BatchResult result;
-    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
       result = replica_.Evaluate(shards.front());
       return absl::OkStatus();
     }));
@@ -52,7 +55,7 @@ class TorchStep final : public train::TrainStep {
 
   absl::StatusOr<store::TensorMap> Save() override {
     store::TensorMap state;
-    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
       state = replica_.Save();
       return absl::OkStatus();
     }));
@@ -60,8 +63,7 @@ class TorchStep final : public train::TrainStep {
   }
 
   absl::Status Load(const store::TensorMap& state) override {
-    return RunTorch(options_.train_threads,
-                    [&] { return replica_.Load(state); });
+    return RunTorch(threads_, [&] { return replica_.Load(state); });
   }
 
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
@@ -70,7 +72,7 @@ class TorchStep final : public train::TrainStep {
 
   absl::StatusOr<store::SafeTensors> Export() override {
     store::SafeTensors exported;
-    HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
       exported = replica_.Export();
       return absl::OkStatus();
     }));
@@ -80,6 +82,7 @@ class TorchStep final : public train::TrainStep {
  private:
   const TorchMemory memory_;
   const train::TrainOptions options_;
+  const int threads_;
   const train::ModelShape shape_;
   Replica replica_;
 };

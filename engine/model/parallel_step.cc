@@ -14,6 +14,7 @@
 #include "engine/model/step_memory.h"
 #include "engine/model/team.h"
 #include "engine/model/torch_boundary.h"
+#include "engine/sample/batch_shape.h"
 
 // A step, in two rounds of the team:
 //
@@ -29,9 +30,8 @@ namespace {
 
 // One replica, its connection to the others, and what it computed last.
 struct Trainer {
-  Trainer(const train::TrainOptions& options, const train::ModelShape& shape,
-          const AllReduceMeeting& meeting, int rank)
-      : replica(options, shape), all_reduce(meeting, rank) {
+  Trainer(const train::TrainOptions& options, const train::ModelShape& shape)
+      : replica(options, shape) {
     int64_t size = 0;
     for (const at::Tensor& parameter : replica.parameters()) {
       size += parameter.numel();
@@ -62,7 +62,7 @@ struct Trainer {
   }
 
   void Step() {
-    all_reduce.Sum(sum);
+    all_reduce->Sum(sum);
     replica.Step(gradients);
   }
 
@@ -72,7 +72,7 @@ struct Trainer {
   }
 
   Replica replica;
-  AllReduce all_reduce;
+  std::unique_ptr<AllReduce> all_reduce;
   // All gradients one after the other, and each as a part of it.
   at::Tensor sum;
   std::vector<at::Tensor> gradients;
@@ -90,10 +90,13 @@ class ParallelStep final : public train::TrainStep {
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(team_,
                             Team::Start(static_cast<int>(trainers_.size())));
+    HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
+      trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
+    }));
+    // Once there is memory for all: they wait for each other.
     const AllReduceMeeting meeting(static_cast<int>(trainers_.size()));
     return OnTeam([&](int rank) {
-      trainers_[rank] =
-          std::make_unique<Trainer>(options_, shape_, meeting, rank);
+      trainers_[rank]->all_reduce = std::make_unique<AllReduce>(meeting, rank);
     });
   }
 
@@ -145,7 +148,8 @@ class ParallelStep final : public train::TrainStep {
   }
 
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
-    return StepMemoryBytes(options_, shape_, shape);
+    return static_cast<uint64_t>(shape_.trainers) *
+           StepMemoryBytes(options_, shape_, shape);
   }
 
   absl::StatusOr<store::SafeTensors> Export() override {

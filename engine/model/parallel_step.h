@@ -10,7 +10,7 @@
 namespace hearth::model {
 
 /// A model in shape.trainers replicas, data parallel (Li et al., "PyTorch
-/// Distributed", VLDB 2020; GNNDrive, section 4.4): each takes its shard of a
+/// Distributed", VLDB 2020; GNNDrive, section 4.3): each takes its shard of a
 /// batch on a thread of its own, with options.train_threads threads inside its
 /// operations; the gradients are added up over the replicas, weighted by the
 /// shards' seeds, and all take the same step. What it computes is what one

@@ -50,6 +50,20 @@ TEST(ReluDropoutTest, EveryInstructionSetFollowsTheDefinition) {
   hwy::SetSupportedTargetsForTest(0);
 }
 
+TEST(ReluDropoutTest, ShardsHavePatternsOfTheirOwn) {
+  const auto kept = [](uint64_t shard) {
+    const DropoutPattern pattern(0.5, /*model_seed=*/1,
+                                 {.epoch = 2, .batch = 3, .shard = shard},
+                                 /*layer=*/4);
+    std::vector<bool> elements;
+    for (int64_t i = 0; i < 200; ++i) elements.push_back(pattern.Keeps(i));
+    return elements;
+  };
+  EXPECT_NE(kept(0), kept(1));
+  EXPECT_NE(kept(1), kept(2));
+  EXPECT_EQ(kept(1), kept(1));
+}
+
 TEST(ReluDropoutTest, PartsGiveTheWhole) {
   std::vector<float> whole = Values(500);
   Pattern(0.5).ApplyRelu(whole.data(), 0, 500);

@@ -92,9 +92,7 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
   }
   // Batches differ in size: buffers of the last few steps that fit none of the
   // next are kept for a while (buffer_pool.h).
-  return kRuntimeBytes +
-         static_cast<uint64_t>(shape.trainers) *
-             (kParameterCopies * parameters + tensors + tensors / 2);
+  return kRuntimeBytes + kParameterCopies * parameters + tensors + tensors / 2;
 }
 
 }  // namespace hearth::model

@@ -8,10 +8,9 @@
 
 namespace hearth::model {
 
-/// What a model in shape.trainers replicas, its optimizers and a step on a
-/// batch hold in memory at most, where `batch` is the shape of each shard: an
-/// upper bound by counting the tensors of forward and backward, for admission.
-/// REQUIRES: valid options of a model, as many layers in all.
+/// What a model, its optimizer and a step on a batch of `batch` hold in memory
+/// at most: an upper bound by counting the tensors of forward and backward, for
+/// admission. REQUIRES: valid options of a model, as many layers in all.
 uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);

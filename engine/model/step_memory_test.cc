@@ -36,13 +36,6 @@ TEST(StepMemoryTest, GrowsWithBatchAndModel) {
   }
   EXPECT_GT(Bytes(train::SageOptions{.hidden = 128}, kBatch),
             Bytes(train::SageOptions{.hidden = 64}, kBatch));
-  train::ModelShape two = kShape;
-  two.trainers = 2;
-  const train::TrainOptions options = {
-      .model = train::SageOptions{.hidden = 64},
-      .optimizer = train::AdamOptions{}};
-  EXPECT_GT(StepMemoryBytes(options, two, kBatch),
-            StepMemoryBytes(options, kShape, kBatch));
   EXPECT_GT(Bytes(train::GatOptions{.hidden = 64, .heads = 8}, kBatch),
             Bytes(train::GatOptions{.hidden = 64, .heads = 4}, kBatch));
 }

@@ -5,7 +5,7 @@
 
 namespace hearth::strategy {
 
-/// How large batches are.
+/// How large batches are; those that come in several shards, each shard.
 struct BatchBound {
   /// Layer by layer, the largest that were sampled.
   sample::BatchShape largest;

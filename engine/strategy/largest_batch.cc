@@ -20,12 +20,10 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   const int64_t num_shards =
       NumBatches(num_seeds, pass.batch_size) * pass.shards;
   const int64_t measured = std::min(num_shards, run.most_batches);
-  const int64_t most_seeds =
-      (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
   BatchBound result;
-  result.bound = sample::ShapeBound(pass.sampler.fanouts, most_seeds,
-                                    source.topology.num_nodes(),
-                                    source.topology.num_edges());
+  result.bound = sample::ShapeBound(
+      pass.sampler.fanouts, MostSeeds(pass, num_seeds),
+      source.topology.num_nodes(), source.topology.num_edges());
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
       run.clock);

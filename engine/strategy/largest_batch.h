@@ -22,7 +22,7 @@ struct DryRun {
 };
 
 /// Samples batches of `pass`, whose seeds are `seeds`, to see how large they
-/// are. CANCELLED if `stop` is requested.
+/// (or their shards) are. CANCELLED if `stop` is requested.
 absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                           absl::Span<const store::NodeId> seeds,
                                           const SampleSource& source,

@@ -31,16 +31,19 @@ class MeasureBatchesTest : public ::testing::Test {
   }
 
   absl::StatusOr<BatchBound> Measure(int64_t batch_size, const DryRun& run,
-                                     std::stop_token stop = {}) {
+                                     std::stop_token stop = {},
+                                     int64_t shards = 1) {
     Pass pass;
     pass.sampler = {.fanouts = {-1}};
     pass.batch_size = batch_size;
+    pass.shards = shards;
     return MeasureBatches(pass, seeds_, {topology_, labels_}, run, stop);
   }
 
   static constexpr int32_t kNodes = 50;
   std::vector<int64_t> indptr_;
   std::vector<int32_t> indices_;
+  const std::vector<int64_t> no_edges_ = std::vector<int64_t>(kNodes + 1);
   store::Topology topology_;
   std::vector<store::NodeId> seeds_ = std::vector<store::NodeId>(kNodes);
   store::Labels labels_;
@@ -61,6 +64,15 @@ TEST_F(MeasureBatchesTest, SpreadsFewSamplesOverThePass) {
   const auto bound = Measure(1, {.clock = Clock::Real(), .most_batches = 4});
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ(bound->largest.num_inputs(), 38);
+}
+
+TEST_F(MeasureBatchesTest, ShardsAreMeasuredOneByOne) {
+  topology_ = {.indptr = no_edges_, .indices = absl::Span<const int32_t>()};
+  const auto bound = Measure(20, {.clock = Clock::Real()}, {}, /*shards=*/3);
+  ASSERT_TRUE(bound.ok());
+  EXPECT_EQ(bound->largest.num_inputs(), 7)
+      << "seeds of 20 for the third one of 3 shards";
+  EXPECT_EQ(bound->bound.nodes.back(), 7);
 }
 
 TEST_F(MeasureBatchesTest, OfNoSeeds) {

@@ -41,8 +41,8 @@ struct MemoryBasis {
   const store::Manifest& manifest;
   PipelineOptions pipeline;
   BatchBound batches;
-  /// Parts of a batch (Pass::shards). `batches` are of one each.
-  int64_t shards = 1;
+  /// Of each batch; `batches` is how large they are.
+  int shards = 1;
   /// Of the longest pass.
   int64_t num_batches = 0;
 
@@ -51,11 +51,9 @@ struct MemoryBasis {
   int64_t feature_dim() const { return nodes().features.shape[1]; }
   /// Bytes of a stored row.
   int64_t row_bytes() const;
-  /// The shards of so many batches.
-  int InShards(int batches) const { return batches * static_cast<int>(shards); }
 };
 
-/// How many batches, or shards of them, a strategy holds at a time.
+/// How many batches a strategy holds at a time, or shards of them.
 struct BatchCounts {
   /// Threads that sample.
   int samplers = 1;

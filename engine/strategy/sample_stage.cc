@@ -1,5 +1,6 @@
 #include "engine/strategy/sample_stage.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -15,6 +16,10 @@ ShardRange ShardsOf(const Pass& pass, int64_t num_seeds) {
   return {.first = pass.first_batch * pass.shards,
           .count = (NumBatches(num_seeds, pass.batch_size) - pass.first_batch) *
                    pass.shards};
+}
+
+int64_t MostSeeds(const Pass& pass, int64_t num_seeds) {
+  return (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
 }
 
 absl::Span<const store::NodeId> ShardSeeds(

@@ -36,6 +36,9 @@ struct ShardRange {
 /// All shards of the batches of a pass over `num_seeds` seeds.
 ShardRange ShardsOf(const Pass& pass, int64_t num_seeds);
 
+/// Seeds of the largest shard of a pass over `num_seeds` seeds.
+int64_t MostSeeds(const Pass& pass, int64_t num_seeds);
+
 /// The seeds of shard `number` of a pass over `seeds`.
 absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number);

@@ -87,8 +87,9 @@ class TrainStep {
   /// names or shapes do not fit.
   virtual absl::Status Load(const store::TensorMap& state) = 0;
 
-  /// What the model, its optimizer and a step on a batch whose shards have
-  /// `shape` hold in memory at most, the batch itself apart.
+  /// What the model, its optimizer and a step on a batch of `shape` hold in
+  /// memory at most, the batch itself apart; with several trainers, on shards
+  /// that are each of `shape`.
   virtual uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const {
     return 0;
   }

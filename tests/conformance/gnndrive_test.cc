@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -34,7 +35,9 @@
 namespace hearth::strategy {
 namespace {
 
+using hearth::testing::Fingerprint;
 using ::testing::HasSubstr;
+using Shards = absl::Span<const train::BatchView>;
 
 // 700 bytes: across sectors, so that batches take several reads.
 constexpr int64_t kRowBytes = 175 * 4;
@@ -281,6 +284,30 @@ TEST_F(GnndriveTest, ReorderedBatchesAreTheSameBatches) {
 }
 
 // The first read hangs until other batches have been trained.
+TEST_F(GnndriveTest, ReorderedShardsComeOnceEach) {
+  Pass pass = MakePass(0);
+  pass.shards = 3;
+  const auto shards = [&](const StrategyOptions& options) {
+    std::multiset<std::string> seen;
+    PassReport report;
+    const absl::Status status = Make(options, {.samplers = 3, .extractors = 3})
+                                    ->Run(
+                                        pass,
+                                        [&](Shards batch) {
+                                          EXPECT_EQ(batch.size(), 3u);
+                                          for (const auto& shard : batch) {
+                                            seen.insert(Fingerprint(shard));
+                                          }
+                                          return absl::OkStatus();
+                                        },
+                                        {}, report);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(report.batches, 12);
+    return seen;
+  };
+  EXPECT_EQ(shards(GnndriveOptions{.reorder = true}), shards(MemoryOptions{}));
+}
+
 TEST_F(GnndriveTest, ReorderedASlowReadHoldsUpNoOtherBatch) {
   const auto strategy =
       Make(GnndriveOptions{.cpu_cache_bytes = 1 << 20, .reorder = true},

@@ -107,13 +107,13 @@ MemoryEstimate EstimateAddressableMemory(store::Residency residency,
                      basis.edges().indices.file_size_bytes,
                  /*kept=*/true);
   }
-  // One is with the trainer.
+  // One batch is with the trainer.
   const int assembled =
-      basis.pipeline.extractors + basis.InShards(kAssembledWaiting + 1);
+      basis.pipeline.extractors + (kAssembledWaiting + 1) * basis.shards;
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = basis.pipeline.samplers +
-                         basis.InShards(kSampledWaiting) + assembled,
+                         kSampledWaiting * basis.shards + assembled,
               .assembled = assembled},
              estimate);
   return estimate;

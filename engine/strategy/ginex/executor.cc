@@ -159,7 +159,7 @@ pipeline::Stage Executor::LoadStage() {
 
 pipeline::Stage Executor::ReadStage() {
   return {.name = "read",
-          .queue_capacity = QueueCapacity(context_.pass, kAssembledWaiting),
+          .queue_capacity = QueueCapacity(context_.pass, 1),
           .work =
               [this](int /*thread*/, pipeline::Item& item) {
                 return Read(static_cast<GinexBatch&>(item));
@@ -170,7 +170,7 @@ pipeline::Stage Executor::ReadStage() {
 pipeline::Stage Executor::AssembleStage() {
   return {.name = "assemble",
           // Assembled batches are big: one waits while one is trained.
-          .queue_capacity = QueueCapacity(context_.pass, kAssembledWaiting),
+          .queue_capacity = QueueCapacity(context_.pass, 1),
           .work = [this](int /*thread*/, pipeline::Item& item) {
             Assemble(static_cast<GinexBatch&>(item));
             return absl::OkStatus();

@@ -51,9 +51,10 @@ class Executor {
  public:
   /// Batches loaded ahead of the one that is read.
   static constexpr int kLoadedWaiting = 2;
-  /// Batches with input rows that wait between two stages, before and behind
-  /// the assembly.
-  static constexpr int kAssembledWaiting = 1;
+  /// Batches in `shards` shards: shards with input rows, at most: one is read,
+  /// a batch waits, one is assembled, a batch waits, a batch is with the
+  /// trainer.
+  static constexpr int AssembledAtOnce(int shards) { return 2 + 3 * shards; }
 
   /// What a batch carries beside its sample, for each of its rows: from its
   /// changeset's file until it is read; and from then on.

@@ -91,23 +91,26 @@ class GinexStrategy final : public Strategy {
 uint64_t PlanningBytes(const GinexOptions& options, const MemoryBasis& basis) {
   const sample::BatchShape largest = basis.batches.WithMargin();
   const int64_t rows = largest.num_inputs();
-  // No batch but the last has fewer rows than a full batch has seeds.
+  const int64_t shards = basis.shards;
+  // No batch but the last has fewer rows than a full batch has seeds; a shard
+  // may have one seed less than the largest.
   const int64_t profiled =
       largest.nodes.empty()
           ? 0
           : static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
                                  kPlanBytesPerRow) /
-                    std::max<int64_t>(largest.nodes.back(), 1) +
-                kProfiledBatches * basis.shards;
-  const int64_t batches = std::min(
-      options.superbatch == 0 ? profiled : options.superbatch * basis.shards,
-      basis.num_batches * basis.shards);
+                    std::max<int64_t>(
+                        largest.nodes.back() - (shards > 1 ? 1 : 0), 1) +
+                kProfiledBatches * shards;
+  const int64_t batches =
+      std::min(options.superbatch == 0 ? profiled : options.superbatch * shards,
+               basis.num_batches * shards);
   int64_t accesses = batches * rows;
   if (options.superbatch == 0) {
     accesses = std::min(
         accesses, static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
                                        kPlanBytesPerRow) +
-                      kProfiledBatches * basis.shards * rows);
+                      kProfiledBatches * shards * rows);
   }
   return plan::ChangesetMemoryBytes(
       {.num_nodes = basis.nodes().num_nodes,
@@ -178,9 +181,8 @@ MemoryEstimate EstimateGinexMemory(const GinexOptions& options,
   const auto rows =
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   const int loaded =
-      basis.pipeline.extractors + basis.InShards(Executor::kLoadedWaiting);
-  // One is read and one assembled, one is with the trainer.
-  const int assembled = 2 + basis.InShards(2 * Executor::kAssembledWaiting + 1);
+      basis.pipeline.extractors + Executor::kLoadedWaiting * basis.shards;
+  const int assembled = Executor::AssembledAtOnce(basis.shards);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.edges().indptr.file_size_bytes,
                /*kept=*/true);

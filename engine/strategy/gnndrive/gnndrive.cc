@@ -331,14 +331,14 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
   const uint64_t reading = rows * (sizeof(int64_t) + io::kPlanBytesPerRow) +
                            Extractor::StagingBytes(row_bytes);
   estimate.Add("reads", static_cast<uint64_t>(plan.extractors) * reading);
-  // From the extractor to the trainer; two are being assembled and trained.
-  const int assembled = 1 + basis.InShards(kAssembledWaiting + 1);
-  const int extracted = plan.extractors + basis.InShards(options.train_queue);
+  // From the extractor to the trainer, who has a whole batch.
+  const int assembled = 1 + (kAssembledWaiting + 1) * basis.shards;
+  const int extracted = plan.extractors + options.train_queue * basis.shards;
   AddBatches(
       basis,
       {.samplers = basis.pipeline.samplers,
        .sampled = basis.pipeline.samplers +
-                  basis.InShards(options.sample_queue) + extracted + assembled,
+                  options.sample_queue * basis.shards + extracted + assembled,
        .assembled = assembled},
       estimate);
   // The slots of its rows that each batch keeps pinned.
