@@ -57,12 +57,24 @@ class Bench:
         runner = self._make_runner()
         for number in range(1, self._settings.repeats + 1):
             self._measure_disk_again(number)
-            for task in self._tasks(number):
-                run = runner.run(task)
-                self._outcome.runs.append(run)
-                say(self._line(run))
+            self._run_round(runner, number)
         self._note_page_cache()
         return self._outcome
+
+    def _run_round(self, runner: Runner, number: int) -> None:
+        """What takes no cache runs once for all caches with the same memory limit."""
+        uncached: dict[tuple[str, str, Optional[int]], Run] = {}
+        for task in self._tasks(number):
+            key = (task.strategy.name, task.model, task.memory_limit_bytes)
+            if key in uncached:
+                self._outcome.runs.append(dataclasses.replace(
+                    uncached[key], cache_share=task.cache_share, cache_bytes=task.cache_bytes))
+                continue
+            run = runner.run(task)
+            self._outcome.runs.append(run)
+            say(self._line(run))
+            if not task.strategy.cached:
+                uncached[key] = run
 
     def _can_run(self, strategy: Strategy) -> bool:
         if strategy.name != MEMORY or features_fit(self._size.feature_bytes):

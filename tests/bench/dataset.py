@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from sizes import MIB, format_bytes
 
+COMMUNITIES = "communities"
+GRAPHS = (COMMUNITIES, "rmat")
 _FEATURE_BYTES = 4  # float32
 _SPARE_BYTES = 256 * MIB  # left on the disk for jobs and logs
 
@@ -19,6 +21,7 @@ class GraphSize:
     edges: int = 32_000_000
     dim: int = 128
     train_share: float = 0.005
+    graph: str = COMMUNITIES
 
     @property
     def feature_bytes(self) -> int:
@@ -39,7 +42,8 @@ class GraphSize:
     @property
     def name(self) -> str:
         share = f"{self.train_share:g}".replace(".", "p").replace("-", "m")
-        return f"bench-{self.nodes}-{self.edges}-{self.dim}-{share}"
+        kind = "" if self.graph == COMMUNITIES else f"{self.graph}-"
+        return f"bench-{kind}{self.nodes}-{self.edges}-{self.dim}-{share}"
 
 
 class Hearth(Protocol):
@@ -67,8 +71,8 @@ def check_room(work: Path, size: GraphSize) -> None:
 def generate(hearth: Hearth, size: GraphSize) -> None:
     """Validation and test are kept small: what is measured is training."""
     evaluated = f"{min(0.001, size.train_share):g}"
-    hearth.json("dataset", "generate", size.name, "--nodes", str(size.nodes),
-                "--edges", str(size.edges), "--dim", str(size.dim),
+    hearth.json("dataset", "generate", size.name, "--graph", size.graph,
+                "--nodes", str(size.nodes), "--edges", str(size.edges), "--dim", str(size.dim),
                 "--train", f"{size.train_share:g}", "--valid", evaluated, "--test", evaluated)
 
 

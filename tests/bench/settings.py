@@ -8,11 +8,35 @@ import os
 from pathlib import Path
 from typing import Optional, Sequence
 
-from dataset import GraphSize
+from dataset import GRAPHS, GraphSize
 from sizes import parse_bytes, parse_shares
 
 MODELS = ("none", "sage")
-_QUICK_SIZE = GraphSize(nodes=20_000, edges=320_000, dim=128, train_share=0.05)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Preset:
+    """What options that are not given default to."""
+
+    size: GraphSize = GraphSize()
+    cache: str = "10%"
+    models: tuple[str, ...] = MODELS
+    repeats: int = 3
+    batch_size: int = 128
+    fanouts: str = "10,10"
+    memory_limit: str = "auto"
+    disk_seconds: float = 4.0
+    disk_depths: tuple[int, ...] = (32, 64, 128, 256)
+
+
+_USUAL = _Preset()
+_QUICK = _Preset(size=GraphSize(nodes=20_000, edges=320_000, train_share=0.05), repeats=1,
+                 batch_size=16, disk_seconds=0.2, disk_depths=(64,))
+# Features of 4 GiB, and memory for two thirds of them: the batches of a GNN's usual
+# training, on a graph whose degrees are as uneven as those of the web's.
+_LARGE = _Preset(size=GraphSize(nodes=1 << 23, edges=123_000_000, train_share=0.01, graph="rmat"),
+                 cache="5%,10%,25%", models=("none",), repeats=1, batch_size=1024,
+                 fanouts="10,10,10", memory_limit="2.75GiB")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +104,15 @@ def _parser() -> argparse.ArgumentParser:
         "optimal cache and mmap under the same memory.")
     default_work = Path(os.environ.get("HEARTH_CACHE", Path.home() / ".cache/hearth")) / "bench"
     add = parser.add_argument
-    add("--quick", action="store_true", help="a smoke test: tiny graph, one repeat")
+    presets = parser.add_mutually_exclusive_group()
+    presets.add_argument("--quick", action="store_const", dest="preset", const=_QUICK,
+                         help="a smoke test: tiny graph, one repeat")
+    presets.add_argument("--large", action="store_const", dest="preset", const=_LARGE,
+                         help="an R-MAT graph with 4 GiB of features, batches of 1024 with "
+                         "fan-outs 10,10,10, caches of 5%%, 10%% and 25%%, all held to 2.75GiB; "
+                         "the data path alone, one repeat")
+    parser.set_defaults(preset=_USUAL)
+    add("--graph", choices=GRAPHS, help="default communities")
     add("--nodes", type=_at_least_one, help="default 2000000")
     add("--edges", type=_at_least_one, help="default 32000000")
     add("--dim", type=_at_least_one, help="float32 columns of the features; default 128")
@@ -89,21 +121,21 @@ def _parser() -> argparse.ArgumentParser:
     add("--work", type=Path, default=default_work,
         help="folder of datasets and results, on the disk to be measured; default %(default)s")
     add("--json", type=Path, help="where to write the figures; default WORK/hearth_bench.json")
-    add("--cache", type=parse_shares, default=parse_shares("10%"), metavar="SHARES",
+    add("--cache", type=parse_shares, metavar="SHARES",
         help="cpu_cache as shares of the features, such as 5%%,10%%,25%%; default 10%%")
-    add("--models", type=_models, default=MODELS, metavar="NAMES",
+    add("--models", type=_models, metavar="NAMES",
         help="none (the data path alone), sage; default both")
     add("--strategies", type=_names, default=(), metavar="NAMES",
         help="default: all that the binary knows")
     add("--repeats", type=_at_least_one, help="rounds; default 3")
     add("--epochs", type=_at_least_one, default=2, help="of each run; default %(default)s")
     add("--batch-size", type=_at_least_one, help="default 128")
-    add("--fanouts", default="10,10", help="default %(default)s")
+    add("--fanouts", help="default 10,10")
     add("--hidden", type=_at_least_one, default=128, help="default %(default)s")
     add("--samplers", type=_at_least_one, default=1, help="threads; default %(default)s")
     add("--extractors", type=_at_least_one, default=1, help="threads; default %(default)s")
     add("--io-depth", type=_at_least_one, help="reads in flight a thread; default: the daemon's")
-    add("--memory-limit", default="auto", metavar="SIZE",
+    add("--memory-limit", metavar="SIZE",
         help="of each daemon's cgroup: a size, none, or auto (default): what `memory` needs "
         "without its features, a quarter more, and the cache")
     add("--disk-seconds", type=_above_zero, help="of each measurement by fio; default 4")
@@ -111,32 +143,34 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _graph_size(options: argparse.Namespace) -> GraphSize:
-    base = _QUICK_SIZE if options.quick else GraphSize()
+    base = options.preset.size
     return GraphSize(nodes=round((options.nodes or base.nodes) * options.scale),
                      edges=round((options.edges or base.edges) * options.scale),
                      dim=options.dim or base.dim,
-                     train_share=options.train_share or base.train_share)
+                     train_share=options.train_share or base.train_share,
+                     graph=options.graph or base.graph)
 
 
 def parse_settings(arguments: Sequence[str]) -> Settings:
     """Ends the process with usage 2 where the arguments make no sense."""
     parser = _parser()
     options = parser.parse_args(arguments)
+    preset: _Preset = options.preset
+    limit_text = options.memory_limit or preset.memory_limit
     try:
-        limit = (None if options.memory_limit in ("auto", "none")
-                 else parse_bytes(options.memory_limit))
+        limit = None if limit_text in ("auto", "none") else parse_bytes(limit_text)
     except ValueError as error:
         parser.error(str(error))
     work = options.work.expanduser().resolve()
-    quick = options.quick
     return Settings(
         size=_graph_size(options), work=work,
         json_path=(options.json or work / "hearth_bench.json").resolve(),
-        caches=options.cache, models=options.models, strategies=options.strategies,
-        repeats=options.repeats or (1 if quick else 3), epochs=options.epochs,
-        batch_size=options.batch_size or (16 if quick else 128), fanouts=options.fanouts,
-        hidden=options.hidden,
+        caches=options.cache or parse_shares(preset.cache),
+        models=options.models or preset.models, strategies=options.strategies,
+        repeats=options.repeats or preset.repeats, epochs=options.epochs,
+        batch_size=options.batch_size or preset.batch_size,
+        fanouts=options.fanouts or preset.fanouts, hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
-        memory_limit=limit, limit_memory=options.memory_limit != "none",
-        disk_seconds=options.disk_seconds or (0.2 if quick else 4.0),
-        disk_depths=(64,) if quick else (32, 64, 128, 256))
+        memory_limit=limit, limit_memory=limit_text != "none",
+        disk_seconds=options.disk_seconds or preset.disk_seconds,
+        disk_depths=preset.disk_depths)
