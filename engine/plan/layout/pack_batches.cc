@@ -43,8 +43,6 @@ namespace {
 
 using store::NodeId;
 
-constexpr char kDiskRowsFile[] = "disk_rows.tmp";
-
 /// Appends the rows of a memory level as the scan comes by.
 class LevelImage {
  public:

@@ -37,6 +37,9 @@ absl::Status PackFiles::RemoveAll() {
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(Temporary(name)));
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder_, name)));
   }
+  for (const char* name : {kDispatchFile, kDiskOrderFile, kDiskRowsFile}) {
+    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder_, name)));
+  }
   return absl::OkStatus();
 }
 

@@ -9,6 +9,11 @@
 
 namespace hearth::plan {
 
+/// Scratch files of packing, in the plan's folder.
+inline constexpr char kDispatchFile[] = "dispatch.tmp";
+inline constexpr char kDiskOrderFile[] = "disk_order.tmp";
+inline constexpr char kDiskRowsFile[] = "disk_rows.tmp";
+
 /// The files of a plan while it is packed: they get their names when all are
 /// durable, the index last. Single-owner.
 class PackFiles {
@@ -16,7 +21,8 @@ class PackFiles {
   /// `files` outlives the object.
   PackFiles(io::FileSystem& files, std::string folder);
 
-  /// Unless committed, removes all that is there of the plan.
+  /// Unless committed, removes all that is there of the plan, scratch files
+  /// included.
   ~PackFiles();
 
   PackFiles(const PackFiles&) = delete;

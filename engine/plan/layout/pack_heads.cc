@@ -14,6 +14,7 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/plan/layout/address_table.h"
 #include "engine/plan/layout/layout_index.h"
+#include "engine/plan/layout/pack_files.h"
 #include "engine/plan/layout/segment_planner.h"
 #include "engine/plan/layout/segmentation.h"
 #include "engine/plan/layout/table_builder.h"
@@ -23,9 +24,6 @@ namespace hearth::plan {
 namespace {
 
 using store::NodeId;
-
-constexpr char kDispatchFile[] = "dispatch.tmp";
-constexpr char kOrderFile[] = "disk_order.tmp";
 
 bool SameCounts(const LevelCounts& a, const LevelCounts& b) {
   return a.gpu == b.gpu && a.cpu == b.cpu && a.disk == b.disk &&
@@ -63,8 +61,8 @@ class HeadWriter {
         DispatchSpool::Create(context_.files,
                               io::JoinPath(folder, kDispatchFile), dispatch));
     HEARTH_ASSIGN_OR_RETURN(
-        heads_.order,
-        DiskOrder::Create(context_.files, io::JoinPath(folder, kOrderFile)));
+        heads_.order, DiskOrder::Create(context_.files,
+                                        io::JoinPath(folder, kDiskOrderFile)));
     HEARTH_ASSIGN_OR_RETURN(
         planner_,
         SegmentPlanner::Make(*context_.input.trace, *context_.input.levels));
