@@ -25,6 +25,7 @@ enum class RandomPurpose : uint32_t {
   kInitialWeights = 3,
   kDropout = 4,
   kGenerator = 5,
+  kReordering = 6,
 };
 
 /// A sequence of random numbers, named by its coordinates: the user's seed, a
