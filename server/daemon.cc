@@ -77,9 +77,10 @@ void PrepareGrpc() {
 
 class DaemonImpl final : public Daemon {
  public:
-  DaemonImpl(const Config& config, ModelSource models,
+  DaemonImpl(const Config& config, ModelSource models, io::FileSystem& files,
              std::unique_ptr<io::ReadQueues> read_queues)
       : config_(config),
+        files_(files),
         torch_version_(std::move(models.torch_version)),
         read_queues_(std::move(read_queues)),
         new_train_step_(std::move(models.new_train_step)),
@@ -247,8 +248,8 @@ class DaemonImpl final : public Daemon {
   }
 
   const Config config_;
+  io::FileSystem& files_;
   const std::string torch_version_;
-  io::FileSystem& files_ = io::FileSystem::Posix();
   const Clock& clock_ = Clock::Real();
   job::Census census_;
   // Warm from one job to the next.
@@ -279,10 +280,11 @@ class DaemonImpl final : public Daemon {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Daemon>> Daemon::Start(const Config& config,
-                                                      ModelSource models) {
+                                                      ModelSource models,
+                                                      io::FileSystem& files) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadQueues> read_queues,
                           io::ReadQueues::Create());
-  auto daemon = std::make_unique<DaemonImpl>(config, std::move(models),
+  auto daemon = std::make_unique<DaemonImpl>(config, std::move(models), files,
                                              std::move(read_queues));
   HEARTH_RETURN_IF_ERROR(daemon->Run());
   return daemon;

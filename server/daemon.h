@@ -7,7 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "engine/job/train_job.h"
+#include "engine/io/file_system.h"
+#include "engine/job/job_environment.h"
 #include "server/config.h"
 
 namespace hearth::server {
@@ -26,9 +27,11 @@ class Daemon {
  public:
   /// Takes the data directory, puts interrupted jobs back into the queue,
   /// listens, and begins to run jobs. UNAVAILABLE if the data directory or an
-  /// address is in use.
-  static absl::StatusOr<std::unique_ptr<Daemon>> Start(const Config& config,
-                                                       ModelSource models);
+  /// address is in use. `files`, which outlives the daemon, is what its jobs
+  /// and data directory are reached through.
+  static absl::StatusOr<std::unique_ptr<Daemon>> Start(
+      const Config& config, ModelSource models,
+      io::FileSystem& files = io::FileSystem::Posix());
 
   /// Stops and waits for jobs however long they take.
   virtual ~Daemon() = default;

@@ -15,6 +15,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/types/span.h"
+#include "engine/io/faulty_file_system.h"
+#include "engine/io/file_system.h"
 #include "engine/train/null_step.h"
 #include "engine/train/train_step.h"
 #include "hearth/v1/admin.grpc.pb.h"
@@ -106,7 +108,8 @@ class DaemonTest : public ::testing::Test {
                               [this](const auto&, const auto&) {
                                 return std::make_unique<GatedStep>(gate_);
                               },
-                          .torch_version = ""});
+                          .torch_version = ""},
+                         files_);
   }
 
   void Start() {
@@ -239,6 +242,7 @@ class DaemonTest : public ::testing::Test {
       ::testing::UnitTest::GetInstance()->current_test_info()->name());
   Config config_;
   Gate gate_;
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;

@@ -123,7 +123,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                               *work.dataset,
                               {.read_queues = environment.read_queues,
                                .clock = environment.clock,
-                               .scratch_folder = work.scratch.path()}));
+                               .scratch_folder = work.scratch.path(),
+                               .files = environment.files}));
   }
   return lease;
 }
