@@ -1,14 +1,22 @@
 // How fast batches are sampled from a graph that does not fit in the caches:
 //   bazel run //engine/sample:sampler_benchmark
+// and, where HEARTH_BENCHMARK_DATASET names a dataset's folder, from that one,
+// in memory and mapped.
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "engine/base/random.h"
+#include "engine/io/file_system.h"
 #include "engine/sample/addressable_sampler.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/store/residency.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
@@ -60,6 +68,53 @@ BENCHMARK(BM_Sample)
     ->Args({3, 10})
     ->Args({2, 25})
     ->Args({1, 100})
+    ->Unit(benchmark::kMillisecond);
+
+// The training batches of a dataset, epoch after epoch. Mapped pages are
+// touched for the first time in the warm-up.
+void BM_SampleDataset(benchmark::State& state) {
+  constexpr size_t kSeeds = 1024;
+  const char* folder = std::getenv("HEARTH_BENCHMARK_DATASET");
+  if (folder == nullptr) {
+    state.SkipWithError("HEARTH_BENCHMARK_DATASET names no dataset");
+    return;
+  }
+  const auto dataset = store::Dataset::Open(io::FileSystem::Posix(), folder);
+  if (!dataset.ok()) {
+    state.SkipWithError(dataset.status().ToString().c_str());
+    return;
+  }
+  const auto topology = *(*dataset)->LoadTopology(
+      {store::Residency::kMemory, state.range(0) != 0
+                                      ? store::Residency::kMapped
+                                      : store::Residency::kMemory});
+  const std::unique_ptr<SeedOrder> order =
+      NewShuffledOrder((*dataset)->LoadSplit()->train, 1);
+  const std::vector<store::NodeId> seeds = order->Epoch(0);
+  const auto sampler = NewNeighborSampler(
+      topology->view(), {.fanouts = {10, 10, 10}, .data_seed = 1});
+  uint64_t number = 0;
+  int64_t edges = 0;
+  int64_t nodes = 0;
+  for (auto _ : state) {
+    const size_t first = number * kSeeds % seeds.size();
+    const MiniBatch batch =
+        *sampler->Sample({.epoch_key = 0, .batch = number++},
+                         absl::MakeConstSpan(seeds).subspan(first, kSeeds));
+    for (const Block& block : batch.blocks) edges += block.indptr.back();
+    nodes += static_cast<int64_t>(batch.input_nodes.size());
+  }
+  state.SetItemsProcessed(edges);
+  state.counters["nodes"] = benchmark::Counter(static_cast<double>(nodes),
+                                               benchmark::Counter::kIsRate);
+}
+
+BENCHMARK(BM_SampleDataset)
+    ->ArgName("mapped")
+    ->Arg(0)
+    ->Arg(1)
+    ->MinWarmUpTime(4)
+    ->MinTime(4)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

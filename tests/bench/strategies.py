@@ -28,6 +28,8 @@ MMAP = "mmap"
 MEMORY = "memory"
 GINEX = "ginex"
 _ADVICE = "--mmap-advice"
+_EIGHT = (("--samplers", "8"), ("--extractors", "8"))
+_TWO = (("--samplers", "2"), ("--extractors", "2"))
 
 ALL = (
     Strategy(MEMORY, "memory", limited=False),
@@ -35,10 +37,14 @@ ALL = (
     Strategy("mmap-normal", "mmap", ((_ADVICE, "normal"),)),
     Strategy("mmap-random", "mmap", ((_ADVICE, "random"),)),
     # A thread that faults waits: more of them keep more reads in flight.
-    Strategy("mmap-wide", "mmap", (("--extractors", "8"),)),
+    Strategy("mmap-wide", "mmap", _EIGHT),
+    Strategy("mmap-normal-wide", "mmap", (*_EIGHT, (_ADVICE, "normal"))),
     Strategy("gnndrive", "gnndrive", cached=True),
+    # One extractor plans and claims while the other one's reads are in flight.
+    Strategy("gnndrive-wide", "gnndrive", _TWO, cached=True),
     Strategy("gnndrive-reorder", "gnndrive", (("--reorder", "true"),), cached=True, ordered=False),
     Strategy(GINEX, "ginex", cached=True),
+    Strategy("ginex-wide", "ginex", _TWO, cached=True),
 )
 
 

@@ -65,6 +65,20 @@ def test_quick_is_small_and_can_be_changed():
     assert parse_settings(["--quick", "--repeats", "2", "--dim", "8"]).repeats == 2
 
 
+def test_large_is_held_to_a_fixed_limit_and_can_be_changed():
+    large = parse_settings(["--large"])
+    assert large.size.name == "bench-rmat-8388608-123000000-128-0p01"
+    assert large.size.feature_bytes == 4 << 30
+    assert (large.batch_size, large.fanouts, large.models) == (1024, "10,10,10", ("none",))
+    assert (large.caches, large.memory_limit) == ((0.05, 0.1, 0.25), 11 << 28)
+    changed = parse_settings(["--large", "--cache", "10%", "--memory-limit", "none",
+                              "--graph", "communities"])
+    assert (changed.caches, changed.limit_memory) == ((0.1,), False)
+    assert changed.size.graph == "communities"
+    with pytest.raises(SystemExit):
+        parse_settings(["--large", "--quick"])
+
+
 @pytest.mark.parametrize("given, limited, limit", [("none", False, None), ("auto", True, None),
                                                    ("1GiB", True, 1 << 30)])
 def test_memory_limits(given, limited, limit):
@@ -90,8 +104,8 @@ def test_a_job_gets_what_was_asked_for():
 
 def test_a_dataset_has_a_name_of_its_own():
     names = {GraphSize().name, GraphSize(nodes=3).name, GraphSize(edges=3).name,
-             GraphSize(dim=3).name, GraphSize(train_share=0.5).name}
-    assert len(names) == 5
+             GraphSize(dim=3).name, GraphSize(train_share=0.5).name, GraphSize(graph="rmat").name}
+    assert len(names) == 6
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789-") for name in names)
 
 

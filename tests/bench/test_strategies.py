@@ -10,6 +10,7 @@ OLD = """Train a model on a dataset
 Options:
   -h,--help                   Print this help message and exit
   --dataset TEXT              name of an imported dataset (required)
+  --samplers TEXT             threads that sample (default 1)
   --extractors TEXT           threads that assemble features (default 1)
   --strategy TEXT             how features reach the trainer: memory (default), mmap
   -f,--file TEXT              YAML file with any of these options; flags win
@@ -25,8 +26,8 @@ def names(choice):
 
 def test_flags_with_descriptions_over_several_lines():
     flags = options_of(NEW)
-    assert set(flags) == {"--help", "--dataset", "--extractors", "--strategy", "--reorder",
-                          "--mmap-advice", "--file"}
+    assert set(flags) == {"--help", "--dataset", "--samplers", "--extractors", "--strategy",
+                          "--reorder", "--mmap-advice", "--file"}
     assert flags["--strategy"].endswith("mmap, gnndrive, ginex")
 
 
@@ -40,8 +41,9 @@ def test_what_an_older_binary_does_not_know_is_left_out_aloud():
 
 def test_both_kinds_of_mmap_where_they_can_be_told_apart():
     choice = choose(NEW)
-    assert names(choice) == ["memory", "mmap-normal", "mmap-random", "mmap-wide", "gnndrive",
-                             "gnndrive-reorder", "ginex"]
+    assert names(choice) == ["memory", "mmap-normal", "mmap-random", "mmap-wide",
+                             "mmap-normal-wide", "gnndrive", "gnndrive-wide", "gnndrive-reorder",
+                             "ginex", "ginex-wide"]
     assert "stand for it" in choice.left_out["mmap"]
 
 
@@ -69,6 +71,6 @@ def test_only_strategies_with_a_cache_get_a_budget():
                                            "--cpu-cache", "4096"]
     wide = next(each for each in ALL if each.name == "mmap-wide")
     assert wide.arguments({"--extractors": "1", "--epochs": "2"}, 4096) == [
-        "--extractors", "8", "--epochs", "2", "--strategy", "mmap"]
+        "--extractors", "8", "--epochs", "2", "--strategy", "mmap", "--samplers", "8"]
     assert not any("--cpu-cache" in by_name[name] for name in by_name
                    if name == "memory" or is_mmap(name))

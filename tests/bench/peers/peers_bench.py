@@ -5,7 +5,8 @@
 
 Graph, fan-outs, batch size, epochs and hidden width are those of the file. An
 unlimited epoch tells what each peer itself holds (Python, torch, topology); its
-memory limit is that and as much room for the page cache as Hearth's mmap had.
+memory limit is that and as much room for the page cache as Hearth's mmap had. If
+Hearth's runs had a fixed limit (--memory-limit SIZE, --large), peers get the same.
 """
 
 from __future__ import annotations
@@ -96,6 +97,9 @@ class Peers:
         epochs = self._settings["epochs"]
         if setting.page_cache_bytes is None:
             return self._run_within(peer, setting, number, epochs, None)
+        fixed: Optional[int] = self._settings["memory_limit"]
+        if fixed is not None:
+            return self._run_within(peer, setting, number, epochs, fixed)
         key = (peer.name, setting.model)
         if key not in self._own_bytes:
             # Also brings its libraries into the page cache, at no run's charge.
