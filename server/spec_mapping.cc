@@ -74,7 +74,8 @@ class SpecChecker {
     CheckData(*spec.mutable_data());
     v1::PipelineSpec& pipeline = *spec.mutable_pipeline();
     pipeline.set_samplers(OrDefault(pipeline.samplers(), 1));
-    pipeline.set_extractors(OrDefault(pipeline.extractors(), 1));
+    pipeline.set_extractors(
+        OrDefault(pipeline.extractors(), DefaultExtractors(spec.data())));
     pipeline.set_io_depth(OrDefault(pipeline.io_depth(), kDefaultIoDepth));
     violations_.CheckAtMost("train.pipeline.io_depth", pipeline.io_depth(),
                             SpecLimits::kMaxIoDepth);

@@ -71,6 +71,10 @@ void CheckStrategy(v1::DataSpec& data, FieldViolations& violations) {
   }
 }
 
+uint32_t DefaultExtractors(const v1::DataSpec& data) {
+  return data.has_gnndrive() ? 2 : 1;
+}
+
 strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
                                             const v1::PipelineSpec& pipeline) {
   const int io_depth = static_cast<int>(pipeline.io_depth());

@@ -103,5 +103,13 @@ TEST(ToStrategyOptionsTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(ginex.io_depth, 32);
 }
 
+TEST(DefaultExtractorsTest, KeepTheDiskBusy) {
+  v1::DataSpec data;
+  data.mutable_mmap();
+  EXPECT_EQ(DefaultExtractors(data), 1u);
+  data.mutable_gnndrive();
+  EXPECT_EQ(DefaultExtractors(data), 2u);
+}
+
 }  // namespace
 }  // namespace hearth::server

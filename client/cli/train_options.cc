@@ -160,7 +160,8 @@ const std::vector<TrainOption>& TrainOptions() {
       {"data-seed", "seeds the order of nodes and the sampling"},
       {"model-seed", "seeds the initial weights and the dropout"},
       {"samplers", "threads that sample (default 1)"},
-      {"extractors", "threads that assemble features (default 1)"},
+      {"extractors",
+       "threads that bring features together (default 1; gnndrive 2)"},
       {"io-depth", "reads in flight of each reading thread (default 64)"},
       {"train-threads",
        "threads inside one operation of the model, of each trainer (default "
