@@ -30,9 +30,8 @@ absl::Status DiskOrder::Add(absl::Span<const uint32_t> places) {
       reinterpret_cast<const std::byte*>(places.data()),
       places.size() * sizeof(uint32_t)};
   HEARTH_RETURN_IF_ERROR(file_->Append(bytes));
-  segments_.push_back({.offset = end_,
-                       .rows = std::ssize(places),
-                       .crc = Crc32c(bytes)});
+  segments_.push_back(
+      {.offset = end_, .rows = std::ssize(places), .crc = Crc32c(bytes)});
   end_ += bytes.size();
   return absl::OkStatus();
 }

@@ -46,6 +46,8 @@ class SegmentPlanner {
   /// Choose. REQUIRES: chosen, not ordered.
   absl::Status Order(uint64_t seed, const std::stop_token& stop);
 
+  const MemoryLevels& levels() const { return levels_; }
+
   /// The nodes in the segment's disk cache, ascending.
   absl::Span<const store::NodeId> cached_nodes() const { return cached_; }
 

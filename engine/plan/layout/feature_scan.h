@@ -1,0 +1,61 @@
+#ifndef HEARTH_ENGINE_PLAN_LAYOUT_FEATURE_SCAN_H_
+#define HEARTH_ENGINE_PLAN_LAYOUT_FEATURE_SCAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/coalesce.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::plan {
+
+/// Reads a feature file once, from one end to the other, in partitions of whole
+/// rows. Reads begin and end at page boundaries, so that they pass by the page
+/// cache, wherever the rows begin. Single-owner.
+class FeatureScan {
+ public:
+  /// Called with the bytes read so far, of those of all rows.
+  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+
+  /// `features` outlives the scan. `partition_nodes` rows at a time.
+  /// RESOURCE_EXHAUSTED without memory; DATA_LOSS, naming the file, if it ends
+  /// before the last row.
+  static absl::StatusOr<FeatureScan> Make(io::ReadableFile& features,
+                                          const io::RowLayout& rows,
+                                          int64_t partition_nodes);
+
+  /// Rows [first, first + num_rows) of the file; they stay until the next call.
+  struct Partition {
+    int64_t first = 0;
+    int64_t num_rows = 0;
+    const std::byte* rows = nullptr;
+  };
+
+  /// Partition `index`. CANCELLED, within a few MiB, when `stop` is requested.
+  absl::StatusOr<Partition> Read(int64_t index, const std::stop_token& stop,
+                                 const Progress& progress);
+
+  /// The memory of the partitions, once they are not needed any more.
+  absl::Span<std::byte> memory() { return memory_.bytes(); }
+
+ private:
+  FeatureScan(io::ReadableFile& features, const io::RowLayout& rows,
+              int64_t partition_nodes, uint64_t file_bytes,
+              io::AlignedMemory memory);
+
+  io::ReadableFile* features_;
+  io::RowLayout rows_;
+  int64_t partition_nodes_;
+  uint64_t file_bytes_;
+  io::AlignedMemory memory_;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_PLAN_LAYOUT_FEATURE_SCAN_H_
