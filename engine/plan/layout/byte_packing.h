@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_PLAN_LAYOUT_BYTE_PACKING_H_
 #define HEARTH_ENGINE_PLAN_LAYOUT_BYTE_PACKING_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,6 +29,8 @@ int PackedWidthOf(absl::Span<const Integer> values) {
 /// Writes `values`, `width` bytes each, and returns where they end.
 template <typename Integer>
 std::byte* Pack(absl::Span<const Integer> values, int width, std::byte* to) {
+  // There may be no memory for what takes none.
+  if (width == 0) return to;
   for (const Integer value : values) {
     const auto bits = static_cast<uint64_t>(value);
     std::memcpy(to, &bits, static_cast<size_t>(width));
@@ -40,6 +43,10 @@ std::byte* Pack(absl::Span<const Integer> values, int width, std::byte* to) {
 template <typename Integer>
 const std::byte* Unpack(const std::byte* from, int width,
                         absl::Span<Integer> values) {
+  if (width == 0) {
+    std::fill(values.begin(), values.end(), Integer{0});
+    return from;
+  }
   for (Integer& value : values) {
     uint64_t bits = 0;
     std::memcpy(&bits, from, static_cast<size_t>(width));
