@@ -70,7 +70,7 @@ def test_a_flipped_byte_is_found_and_named(daemon):
 
 
 def test_a_disk_without_room_is_told_before_the_start(daemon):
-    failed = daemon.json("dataset", "generate", "huge", "--nodes", "4000000000",
-                         "--edges", "100000000000", "--memory-limit", "64GiB", code=1)
+    failed = daemon.json("dataset", "generate", "huge", "--nodes", "100000000",
+                         "--edges", "100000000000", "--memory-limit", "2GiB", code=1)
     assert "are free" in failed["error"]["message"]
     assert not (daemon.data_dir / "datasets" / "huge.tmp").exists()
