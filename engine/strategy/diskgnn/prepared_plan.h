@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -56,7 +57,7 @@ class PreparedPlan {
   const plan::PackedLayout& layout() const { return layout_; }
   const plan::ChunkReader& chunks() const { return *chunks_; }
   /// REQUIRES: layout().rows.disk > 0.
-  const plan::DiskCache& disk_cache() const { return disk_cache_; }
+  const plan::DiskCache& disk_cache() const { return *disk_cache_; }
   /// As stored, by slot.
   const std::byte* cpu_rows() const { return cpu_rows_.bytes().data(); }
 
@@ -74,7 +75,7 @@ class PreparedPlan {
   const PlanIdentity identity_;
   const plan::PackedLayout layout_;
   std::unique_ptr<plan::ChunkReader> chunks_;
-  plan::DiskCache disk_cache_;
+  std::optional<plan::DiskCache> disk_cache_;
   io::AlignedMemory cpu_rows_;
 };
 
