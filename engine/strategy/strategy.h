@@ -82,6 +82,8 @@ struct DiskgnnOptions {
   std::optional<uint64_t> disk_cache_bytes = std::nullopt;
   /// All that the plan adds to the disk; 0 = no limit but the disk's.
   uint64_t disk_limit_bytes = 0;
+  /// The same as a multiple of the features; 0 = none.
+  double disk_limit_ratio = 0;
   /// Memory while preparing.
   uint64_t prepare_memory_bytes = uint64_t{1} << 30;
   /// Reads of the disk cache that each reading thread keeps in flight.

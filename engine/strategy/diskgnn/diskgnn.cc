@@ -112,6 +112,18 @@ class DiskgnnStrategy final : public Strategy {
   BufferPool reads_;
 };
 
+// `options` with a limit in bytes alone.
+DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
+                       int64_t row_bytes) {
+  if (options.disk_limit_ratio > 0) {
+    options.disk_limit_bytes = static_cast<uint64_t>(
+        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
+                          static_cast<double>(row_bytes)));
+    options.disk_limit_ratio = 0;
+  }
+  return options;
+}
+
 absl::Status Validate(const DiskgnnOptions& options,
                       const PipelineOptions& pipeline) {
   if (pipeline.samplers < 1 || pipeline.extractors < 1) {
@@ -187,9 +199,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           dataset.OpenFeatures({}));
-  return std::make_unique<DiskgnnStrategy>(options, pipeline, dataset,
-                                           resources, std::move(labels),
-                                           std::move(features));
+  return std::make_unique<DiskgnnStrategy>(
+      InBytes(options, features.layout.num_rows, features.layout.row_bytes),
+      pipeline, dataset, resources, std::move(labels), std::move(features));
 }
 
 MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
@@ -207,9 +219,11 @@ MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
   const uint64_t read_bytes = rows * row_bytes + 2 * plan::kPageBytes;
   MemoryEstimate estimate;
   estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
+  const DiskgnnOptions limited =
+      InBytes(options, basis.nodes().num_nodes, basis.row_bytes());
   estimate.Add(
       "checksums",
-      DiskCacheBytes(options, basis) / plan::kPageBytes * sizeof(uint32_t),
+      DiskCacheBytes(limited, basis) / plan::kPageBytes * sizeof(uint32_t),
       /*kept=*/true);
   estimate.Add("planning", PlanningBytes(options, basis));
   estimate.Add("reads", ReadBytes(options, basis));
