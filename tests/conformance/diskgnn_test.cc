@@ -309,7 +309,9 @@ TEST_F(DiskgnnTest, AFullDiskEndsThePreparation) {
     const absl::Status status = Prepare(*strategy);
     faulty_.LimitSpace(uint64_t{1} << 40);
     fits = status.ok();
-    if (!fits) EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    if (!fits) {
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    }
   }
 }
 
@@ -325,7 +327,9 @@ TEST_F(DiskgnnTest, RefusesOptionsOutOfRange) {
   const auto code = [&](const DiskgnnOptions& options,
                         const PipelineOptions& pipeline) {
     return NewStrategy(options, pipeline, Dataset(),
-                       {.read_queues = *queues_, .clock = clock_})
+                       {.read_queues = *queues_,
+                        .clock = clock_,
+                        .scratch_folder = scratch_.Path("scratch")})
         .status()
         .code();
   };
