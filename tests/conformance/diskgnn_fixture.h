@@ -130,7 +130,9 @@ class DiskgnnTest : public ::testing::Test {
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     const std::string folder = PlanFolder();
-    for (const std::string& name : *io::FileSystem::Posix().List(folder)) {
+    const auto names = io::FileSystem::Posix().List(folder);
+    EXPECT_TRUE(names.ok()) << names.status();
+    for (const std::string& name : *names) {
       std::ifstream file(io::JoinPath(folder, name), std::ios::binary);
       files[name] = {std::istreambuf_iterator<char>(file), {}};
     }

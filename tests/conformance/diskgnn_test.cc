@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -23,20 +22,36 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr DiskgnnOptions kSome = {.cpu_cache_bytes = 20 * 148, .io_depth = 4};
+// Too little disk to pack all rows (750 KB), more than the least (280 KB):
+// there is a disk cache.
+constexpr DiskgnnOptions kSome = {
+    .cpu_cache_bytes = 20 * 148, .disk_limit_bytes = 400'000, .io_depth = 4};
+
+struct Budgets {
+  DiskgnnOptions options;
+  // Whether rows are left to the disk cache.
+  bool disk_cache = false;
+};
 
 TEST_F(DiskgnnTest, AnySplitOfTheBudgetsGivesTheSameBatches) {
-  for (const uint64_t cpu :
-       {uint64_t{0}, uint64_t{20 * 148}, uint64_t{1} << 20}) {
-    for (const std::optional<uint64_t> disk :
-         {std::optional<uint64_t>(), std::optional<uint64_t>(0),
-          std::optional<uint64_t>(10 * 148)}) {
-      const auto strategy =
-          Make(DiskgnnOptions{.cpu_cache_bytes = cpu, .disk_cache_bytes = disk},
-               {.samplers = 2, .extractors = 2});
-      ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-      ExpectAllPasses(*strategy);
-    }
+  for (const Budgets& budgets : std::vector<Budgets>{
+           {.options = {}},
+           {.options = {.disk_limit_bytes = 400'000}, .disk_cache = true},
+           {.options = {.disk_cache_bytes = 0}},
+           {.options = {.disk_cache_bytes = 300 * 148,
+                       .disk_limit_bytes = 750'000},
+           .disk_cache = true},
+           {.options = {.cpu_cache_bytes = 20 * 148}},
+           {.options = kSome, .disk_cache = true},
+           {.options = {.cpu_cache_bytes = 20 * 148, .disk_cache_bytes = 0}},
+           {.options = {.cpu_cache_bytes = 1 << 20}}}) {
+    const auto strategy =
+        Make(budgets.options, {.samplers = 2, .extractors = 2});
+    ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+    EXPECT_EQ(log_.find(" 0 in the disk cache") == std::string::npos,
+              budgets.disk_cache)
+        << log_;
+    ExpectAllPasses(*strategy);
   }
 }
 
@@ -51,8 +66,8 @@ TEST_F(DiskgnnTest, ReportsAddUp) {
   EXPECT_EQ(report.hits[0].rows + *report.rows_read, report.rows_needed);
   EXPECT_EQ(*report.bytes_read % 4096, 0);
   EXPECT_GE(*report.bytes_read, *report.rows_read * kRowBytes);
-  // A graph sample and a pack each.
-  EXPECT_GE(*report.read_ops, 2 * report.batches);
+  // A graph sample and a pack each, and the disk cache.
+  EXPECT_GT(*report.read_ops, 2 * report.batches);
   EXPECT_TRUE(report.io_wait_seconds.has_value());
 }
 
@@ -74,19 +89,13 @@ TEST_F(DiskgnnTest, ADiskLimitIsKeptOrRefused) {
   ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
   uint64_t bytes = 0;
   for (const auto& [name, contents] : Files()) bytes += contents.size();
+  EXPECT_LE(bytes, kSome.disk_limit_bytes);
+  EXPECT_GT(bytes, kSome.disk_limit_bytes * 3 / 4);
   DiskgnnOptions options = kSome;
   options.disk_limit_bytes = 10'000;
   const absl::Status refused = Prepare(*Make(options));
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("10000"));
-  ASSERT_TRUE(io::FileSystem::Posix().RemoveTree(plans_folder_).ok());
-  options.disk_limit_bytes = bytes;
-  const auto strategy = Make(options);
-  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-  uint64_t limited = 0;
-  for (const auto& [name, contents] : Files()) limited += contents.size();
-  EXPECT_LE(limited, bytes);
-  ExpectAllPasses(*strategy);
 }
 
 TEST_F(DiskgnnTest, PassesThatWereNotAnnouncedAreRefused) {
@@ -170,7 +179,6 @@ TEST_F(DiskgnnTest, DamageThatAPassMeetsIsNamedAndHealedByTheNextJob) {
   ASSERT_EQ(Prepare(*Make(options)), absl::OkStatus());
   const std::map<std::string, std::string> whole = Files();
   ASSERT_GT(whole.at("disk_cache").size(), 0u);
-  // A page of a pack may be padding: the disk cache has none in its middle.
   Damage("disk_cache");
   {
     const auto strategy = Make(options);
@@ -309,7 +317,9 @@ TEST_F(DiskgnnTest, AFullDiskEndsThePreparation) {
     const absl::Status status = Prepare(*strategy);
     faulty_.LimitSpace(uint64_t{1} << 40);
     fits = status.ok();
-    if (!fits) EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    if (!fits) {
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+    }
   }
 }
 
@@ -325,7 +335,9 @@ TEST_F(DiskgnnTest, RefusesOptionsOutOfRange) {
   const auto code = [&](const DiskgnnOptions& options,
                         const PipelineOptions& pipeline) {
     return NewStrategy(options, pipeline, Dataset(),
-                       {.read_queues = *queues_, .clock = clock_})
+                       {.read_queues = *queues_,
+                        .clock = clock_,
+                        .scratch_folder = scratch_.Path("scratch")})
         .status()
         .code();
   };

@@ -249,8 +249,8 @@ constexpr GnndriveOptions kSmallGnndrive = {.staging_bytes = 600 * 20 * 4,
 constexpr GinexOptions kSmallGinex = {
     .cpu_cache_bytes = 600 * 8 + 4000, .superbatch = 3, .io_depth = 2};
 
-constexpr DiskgnnOptions kSmallDiskgnn = {.cpu_cache_bytes = 4000,
-                                          .io_depth = 2};
+constexpr DiskgnnOptions kSmallDiskgnn = {
+    .cpu_cache_bytes = 4000, .disk_limit_bytes = 1'500'000, .io_depth = 2};
 constexpr DiskgnnOptions kPackedDiskgnn = {.disk_cache_bytes = 0};
 
 INSTANTIATE_TEST_SUITE_P(All, ShardsTest,
