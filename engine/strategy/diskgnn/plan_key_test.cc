@@ -82,9 +82,10 @@ TEST(KeyOfPlanTest, IsNotHowItIsMadeOrRead) {
 
 TEST(KeyOfPlanTest, TheNumberIsInTheName) {
   const PlanKey key = KeyOfPlan("data", {}, 8, {});
-  ASSERT_EQ(key.folder_name.size(), 8u + 32u);
-  EXPECT_EQ(key.folder_name.substr(0, 8), kPlanPrefix);
-  EXPECT_EQ(std::stoull(key.folder_name.substr(8, 16), nullptr, 16), key.id);
+  // "diskgnn-data-" and the digits.
+  ASSERT_EQ(key.folder_name.size(), 13u + 32u);
+  EXPECT_EQ(key.folder_name.substr(0, 13), std::string(kPlanPrefix) + "data-");
+  EXPECT_EQ(std::stoull(key.folder_name.substr(13, 16), nullptr, 16), key.id);
 }
 
 }  // namespace
