@@ -3,7 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "server/field_violations.h"
 #include "server/import_source.h"
@@ -167,7 +169,32 @@ absl::Status Admission::DeleteDataset(const std::string& name) {
         absl::StrCat("dataset \"", name, "\" is used by ", user));
   }
   parts_.warm_strategies.Forget(parts_.data_dir.DatasetPath(name));
-  return parts_.datasets.Delete(name);
+  const absl::StatusOr<v1::Dataset> dataset = parts_.datasets.Get(name);
+  HEARTH_RETURN_IF_ERROR(parts_.datasets.Delete(name));
+  if (!dataset.ok()) return absl::OkStatus();
+  return Annotate(RemovePlans(dataset->fingerprint()),
+                  absl::StrCat("dataset \"", name,
+                               "\" is deleted, but not all of its plans"));
+}
+
+// What was prepared for datasets with this fingerprint, if there are none left.
+// Plans are named by it (see job::BatchMeasurement and strategy diskgnn).
+absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> others,
+                          parts_.datasets.List());
+  for (const v1::Dataset& other : others) {
+    if (other.fingerprint() == fingerprint) return absl::OkStatus();
+  }
+  const std::string folder = parts_.data_dir.PlansPath();
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> plans,
+                          parts_.files.List(folder));
+  for (const std::string& plan : plans) {
+    if (absl::StrContains(plan, absl::StrCat("-", fingerprint, "-"))) {
+      HEARTH_RETURN_IF_ERROR(
+          parts_.files.RemoveTree(io::JoinPath(folder, plan)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void Admission::SetDraining(bool draining) {

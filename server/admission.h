@@ -63,6 +63,8 @@ class Admission {
   // ALREADY_EXISTS if there is a dataset, or a job that makes one, of the name.
   absl::Status CheckNewDataset(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RemovePlans(const std::string& fingerprint) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ALREADY_EXISTS if there is something.
   absl::Status CheckNewPath(const std::string& path) const;
   absl::Status CheckExport(const v1::ExportSpec& spec)

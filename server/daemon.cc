@@ -165,6 +165,7 @@ class DaemonImpl final : public Daemon {
                                       .memory = memory_,
                                       .warm_strategies = *warm_strategies_,
                                       .batch_measurement = *batch_measurement_,
+                                      .plans_folder = data_dir_->PlansPath(),
                                       .new_train_step = new_train_step_},
                       .data_dir = *data_dir_,
                       .store = *store_,

@@ -95,6 +95,7 @@ class JobRunnerTest : public ::testing::Test {
       memory_,
       warm_strategies_,
       batch_measurement_,
+      root_ + "/plans",
       [](const auto&, const auto&) { return train::NewNullStep(); }};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RetiredSeries retired_{*registry_, Clock::Real()};

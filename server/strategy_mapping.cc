@@ -1,6 +1,9 @@
 #include "server/strategy_mapping.h"
 
 #include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
 
 namespace hearth::server {
 namespace {
@@ -11,6 +14,9 @@ constexpr uint32_t kDefaultSampleQueue = 6;
 constexpr uint32_t kDefaultTrainQueue = 4;
 constexpr uint32_t kMaxQueue = 1024;
 constexpr uint32_t kMaxSuperbatch = 1 << 20;
+constexpr uint64_t kDefaultPrepareBytes = uint64_t{1} << 30;
+constexpr uint64_t kMinPrepareBytes = uint64_t{16} << 20;
+constexpr double kMaxDiskLimitRatio = 1e6;
 
 void CheckBudgets(v1::Budgets& budgets, FieldViolations& violations) {
   if (!budgets.has_cpu_cache_bytes()) {
@@ -20,6 +26,18 @@ void CheckBudgets(v1::Budgets& budgets, FieldViolations& violations) {
                          budgets.cpu_cache_bytes(), kMaxBudgetBytes);
   violations.CheckAtMost("train.data.budgets.staging_bytes",
                          budgets.staging_bytes(), kMaxBudgetBytes);
+  if (budgets.gpu_cache_bytes() != 0) {
+    violations.Add("train.data.budgets.gpu_cache_bytes",
+                   "must be 0: this daemon uses no GPU");
+  }
+}
+
+void CheckNoStaging(const v1::DataSpec& data, const char* strategy,
+                    FieldViolations& violations) {
+  if (data.budgets().staging_bytes() == 0) return;
+  violations.Add(
+      "train.data.budgets.staging_bytes",
+      absl::StrCat("must be 0: strategy ", strategy, " reserves no rows"));
 }
 
 void CheckGnndrive(v1::GnndriveStrategy& gnndrive,
@@ -39,10 +57,50 @@ void CheckGinex(const v1::DataSpec& data, FieldViolations& violations) {
                          data.ginex().superbatch(), kMaxSuperbatch);
   violations.CheckAtMost("train.data.ginex.neighbor_cache_bytes",
                          data.ginex().neighbor_cache_bytes(), kMaxBudgetBytes);
-  if (data.budgets().staging_bytes() != 0) {
-    violations.Add("train.data.budgets.staging_bytes",
-                   "must be 0: strategy ginex reserves no rows");
+  CheckNoStaging(data, "ginex", violations);
+}
+
+void CheckDiskgnn(v1::DataSpec& data, FieldViolations& violations) {
+  v1::DiskgnnStrategy& diskgnn = *data.mutable_diskgnn();
+  if (diskgnn.prepare_memory_bytes() == 0) {
+    diskgnn.set_prepare_memory_bytes(kDefaultPrepareBytes);
   }
+  if (diskgnn.prepare_memory_bytes() < kMinPrepareBytes) {
+    violations.Add("train.data.diskgnn.prepare_memory_bytes",
+                   absl::StrCat("must be at least ", kMinPrepareBytes, ", not ",
+                                diskgnn.prepare_memory_bytes()));
+  }
+  for (const auto& [field, value] :
+       {std::pair{"train.data.diskgnn.disk_cache_bytes",
+                  diskgnn.disk_cache_bytes()},
+        {"train.data.diskgnn.disk_limit_bytes", diskgnn.disk_limit_bytes()},
+        {"train.data.diskgnn.prepare_memory_bytes",
+         diskgnn.prepare_memory_bytes()}}) {
+    violations.CheckAtMost(field, value, kMaxBudgetBytes);
+  }
+  const double ratio = diskgnn.disk_limit_ratio();
+  if (diskgnn.has_disk_limit_ratio() &&
+      !(ratio > 0 && ratio <= kMaxDiskLimitRatio)) {
+    violations.Add("train.data.diskgnn.disk_limit_ratio",
+                   absl::StrCat("must be above 0 and at most ",
+                                kMaxDiskLimitRatio, ", not ", ratio));
+  }
+  CheckNoStaging(data, "diskgnn", violations);
+}
+
+strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
+                                          int io_depth) {
+  const v1::DiskgnnStrategy& diskgnn = data.diskgnn();
+  strategy::DiskgnnOptions options;
+  options.cpu_cache_bytes = data.budgets().cpu_cache_bytes();
+  if (diskgnn.has_disk_cache_bytes()) {
+    options.disk_cache_bytes = diskgnn.disk_cache_bytes();
+  }
+  options.disk_limit_bytes = diskgnn.disk_limit_bytes();
+  options.disk_limit_ratio = diskgnn.disk_limit_ratio();
+  options.prepare_memory_bytes = diskgnn.prepare_memory_bytes();
+  options.io_depth = io_depth;
+  return options;
 }
 
 }  // namespace
@@ -51,7 +109,7 @@ void CheckStrategy(v1::DataSpec& data, FieldViolations& violations) {
   switch (data.strategy_case()) {
     case v1::DataSpec::STRATEGY_NOT_SET:
       violations.Add("train.data.strategy",
-                     "must be one of memory, mmap, gnndrive, ginex");
+                     "must be one of memory, mmap, gnndrive, ginex, diskgnn");
       break;
     case v1::DataSpec::kMemory:
     case v1::DataSpec::kMmap:
@@ -67,6 +125,10 @@ void CheckStrategy(v1::DataSpec& data, FieldViolations& violations) {
     case v1::DataSpec::kGinex:
       CheckBudgets(*data.mutable_budgets(), violations);
       CheckGinex(data, violations);
+      break;
+    case v1::DataSpec::kDiskgnn:
+      CheckBudgets(*data.mutable_budgets(), violations);
+      CheckDiskgnn(data, violations);
       break;
   }
 }
@@ -96,6 +158,8 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .neighbor_cache_bytes = data.ginex().neighbor_cache_bytes(),
           .superbatch = data.ginex().superbatch(),
           .io_depth = io_depth};
+    case v1::DataSpec::kDiskgnn:
+      return ToDiskgnnOptions(data, io_depth);
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:
       break;

@@ -103,6 +103,45 @@ TEST(ToStrategyOptionsTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(ginex.io_depth, 32);
 }
 
+TEST(CheckStrategyTest, FillsInTheDefaultsOfDiskgnn) {
+  const v1::DataSpec data = Checked("diskgnn {}");
+  EXPECT_EQ(data.budgets().cpu_cache_bytes(), uint64_t{1} << 30);
+  EXPECT_EQ(data.diskgnn().prepare_memory_bytes(), uint64_t{1} << 30);
+  EXPECT_FALSE(data.diskgnn().has_disk_cache_bytes());
+}
+
+TEST(CheckStrategyTest, WhatDiskgnnCannotDoIsNamed) {
+  for (const auto& [text, complaint] :
+       {std::pair{"diskgnn { disk_limit_ratio: 0 }", "disk_limit_ratio: must"},
+        {"diskgnn { disk_limit_ratio: nan }", "disk_limit_ratio: must"},
+        {"diskgnn { prepare_memory_bytes: 4096 }",
+         "prepare_memory_bytes: must be at least"},
+        {"diskgnn {} budgets { staging_bytes: 1 }", "staging_bytes: must be 0"},
+        {"diskgnn {} budgets { gpu_cache_bytes: 1 }",
+         "gpu_cache_bytes: must be 0"}}) {
+    EXPECT_THAT(Complaint(text), HasSubstr(complaint));
+  }
+}
+
+TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {
+  v1::PipelineSpec pipeline;
+  pipeline.set_io_depth(32);
+  auto diskgnn = std::get<strategy::DiskgnnOptions>(ToStrategyOptions(
+      Parse("diskgnn { disk_cache_bytes: 0 disk_limit_bytes: 7 "
+            "prepare_memory_bytes: 8 } budgets { cpu_cache_bytes: 5 }"),
+      pipeline));
+  EXPECT_EQ(diskgnn.cpu_cache_bytes, 5u);
+  EXPECT_EQ(diskgnn.disk_cache_bytes, 0u);
+  EXPECT_EQ(diskgnn.disk_limit_bytes, 7u);
+  EXPECT_EQ(diskgnn.disk_limit_ratio, 0);
+  EXPECT_EQ(diskgnn.prepare_memory_bytes, 8u);
+  EXPECT_EQ(diskgnn.io_depth, 32);
+  diskgnn = std::get<strategy::DiskgnnOptions>(
+      ToStrategyOptions(Parse("diskgnn { disk_limit_ratio: 2.5 }"), pipeline));
+  EXPECT_FALSE(diskgnn.disk_cache_bytes.has_value());
+  EXPECT_EQ(diskgnn.disk_limit_ratio, 2.5);
+}
+
 TEST(DefaultExtractorsTest, KeepTheDiskBusy) {
   v1::DataSpec data;
   data.mutable_mmap();

@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace hearth::cli {
 namespace {
@@ -40,6 +43,42 @@ void ReadGinex(OptionReader& options, v1::DataSpec* data) {
   ginex->set_neighbor_cache_bytes(BytesOrAuto(options, "neighbor-cache"));
 }
 
+// A size, or as many times the features as a number before an "x" says.
+void ReadDiskLimit(OptionReader& options, v1::DiskgnnStrategy* diskgnn) {
+  const std::optional<std::string> text = options.Text("disk-limit");
+  if (!text) return;
+  double ratio = 0;
+  absl::string_view number = *text;
+  if (absl::ConsumeSuffix(&number, "x") && absl::SimpleAtod(number, &ratio)) {
+    diskgnn->set_disk_limit_ratio(ratio);
+  } else if (const auto bytes = options.Bytes("disk-limit")) {
+    diskgnn->set_disk_limit_bytes(*bytes);
+  }
+}
+
+void ReadDiskgnn(OptionReader& options, v1::DataSpec* data) {
+  v1::DiskgnnStrategy* diskgnn = data->mutable_diskgnn();
+  if (!IsAuto(options, "disk-cache")) {
+    if (const auto bytes = options.Bytes("disk-cache")) {
+      diskgnn->set_disk_cache_bytes(*bytes);
+    }
+  }
+  ReadDiskLimit(options, diskgnn);
+  diskgnn->set_prepare_memory_bytes(
+      options.Bytes("prepare-memory").value_or(0));
+  const std::optional<uint64_t> gpu_cache = options.Bytes("gpu-cache");
+  if (gpu_cache) data->mutable_budgets()->set_gpu_cache_bytes(*gpu_cache);
+}
+
+std::string DiskLimit(const v1::DiskgnnStrategy& diskgnn) {
+  if (diskgnn.has_disk_limit_ratio()) {
+    return absl::StrCat(diskgnn.disk_limit_ratio(), "x");
+  }
+  return diskgnn.disk_limit_bytes() == 0
+             ? "none"
+             : absl::StrCat(diskgnn.disk_limit_bytes());
+}
+
 std::string AutoOr(uint64_t value) {
   return value == 0 ? "auto" : absl::StrCat(value);
 }
@@ -50,12 +89,21 @@ const char* TrueOrFalse(bool value) { return value ? "true" : "false"; }
 
 void ReadStrategy(OptionReader& options, v1::DataSpec* data) {
   const std::string name = options.Choice(
-      "strategy", {"memory", "mmap", "gnndrive", "ginex"}, "memory");
+      "strategy", {"memory", "mmap", "gnndrive", "ginex", "diskgnn"}, "memory");
   const bool gnndrive = name == "gnndrive";
   const bool ginex = name == "ginex";
-  if (!gnndrive && !ginex) {
-    options.Refuse("cpu-cache", "applies to strategies gnndrive and ginex");
-    options.Refuse("io-depth", "applies to strategies gnndrive and ginex");
+  const bool diskgnn = name == "diskgnn";
+  if (!gnndrive && !ginex && !diskgnn) {
+    for (const char* option : {"cpu-cache", "io-depth"}) {
+      options.Refuse(option,
+                     "applies to strategies gnndrive, ginex and diskgnn");
+    }
+  }
+  if (!diskgnn) {
+    for (const char* option :
+         {"disk-cache", "disk-limit", "prepare-memory", "gpu-cache"}) {
+      options.Refuse(option, "applies to strategy diskgnn only");
+    }
   }
   if (!gnndrive) {
     for (const char* option : {"staging", "reorder", "buffered-reads",
@@ -76,6 +124,8 @@ void ReadStrategy(OptionReader& options, v1::DataSpec* data) {
     ReadGnndrive(options, data);
   } else if (ginex) {
     ReadGinex(options, data);
+  } else if (diskgnn) {
+    ReadDiskgnn(options, data);
   } else if (name == "mmap") {
     data->mutable_mmap()->set_read_ahead(options.Choice("mmap-advice",
                                                         {"random", "normal"},
@@ -112,6 +162,19 @@ std::vector<std::pair<std::string, std::string>> OptionsOfStrategy(
       out.emplace_back("neighbor-cache",
                        AutoOr(data.ginex().neighbor_cache_bytes()));
       break;
+    case v1::DataSpec::kDiskgnn: {
+      const v1::DiskgnnStrategy& diskgnn = data.diskgnn();
+      out.emplace_back("strategy", "diskgnn");
+      add_cpu_cache();
+      out.emplace_back("disk-cache",
+                       diskgnn.has_disk_cache_bytes()
+                           ? absl::StrCat(diskgnn.disk_cache_bytes())
+                           : "auto");
+      out.emplace_back("disk-limit", DiskLimit(diskgnn));
+      out.emplace_back("prepare-memory",
+                       absl::StrCat(diskgnn.prepare_memory_bytes()));
+      break;
+    }
     case v1::DataSpec::kMmap:
       out.emplace_back("strategy", "mmap");
       out.emplace_back("mmap-advice",

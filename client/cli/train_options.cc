@@ -118,7 +118,7 @@ const std::vector<TrainOption>& TrainOptions() {
       {"dataset", "name of an imported dataset (required)"},
       {"strategy",
        "how features reach the trainer: memory (default), mmap, gnndrive, "
-       "ginex"},
+       "ginex, diskgnn"},
       {"mmap-advice",
        "random (default): the kernel reads single pages; normal: it reads "
        "ahead; for mmap"},
@@ -139,6 +139,14 @@ const std::vector<TrainOption>& TrainOptions() {
       {"neighbor-cache",
        "memory for neighbor lists while sampling ahead, for ginex (default "
        "auto: as cpu-cache)"},
+      {"disk-cache",
+       "disk for rows that batches share, for diskgnn: auto (default), 0 = "
+       "every batch has its own"},
+      {"disk-limit",
+       "disk that the plan may take, such as 50GiB, or 3x for three times the "
+       "features, for diskgnn (default none)"},
+      {"prepare-memory", "memory for preparing, for diskgnn (default 1GiB)"},
+      {"gpu-cache", "GPU memory for rows, for diskgnn: 0, on a CPU"},
       {"model",
        "sage (default), gcn, gat, none (reads batches, trains nothing)"},
       {"fanouts",

@@ -97,6 +97,31 @@ TEST(TrainJobFromOptions, MapsTheOptionsOfGinex) {
   EXPECT_EQ(data.ginex().neighbor_cache_bytes(), 64u << 20);
 }
 
+TEST(TrainJobFromOptions, MapsTheOptionsOfDiskgnn) {
+  v1::DataSpec data = SpecOf({{"strategy", "diskgnn"},
+                              {"cpu-cache", "64MiB"},
+                              {"disk-cache", "0"},
+                              {"disk-limit", "2GiB"},
+                              {"prepare-memory", "32MiB"},
+                              {"gpu-cache", "0"}})
+                          .data();
+  EXPECT_EQ(data.budgets().cpu_cache_bytes(), 64u << 20);
+  EXPECT_TRUE(data.diskgnn().has_disk_cache_bytes());
+  EXPECT_EQ(data.diskgnn().disk_cache_bytes(), 0u);
+  EXPECT_EQ(data.diskgnn().disk_limit_bytes(), uint64_t{2} << 30);
+  EXPECT_EQ(data.diskgnn().prepare_memory_bytes(), 32u << 20);
+  data = SpecOf({{"strategy", "diskgnn"},
+                 {"disk-cache", "auto"},
+                 {"disk-limit", "3.5x"}})
+             .data();
+  EXPECT_FALSE(data.diskgnn().has_disk_cache_bytes());
+  EXPECT_EQ(data.diskgnn().disk_limit_ratio(), 3.5);
+  EXPECT_THAT(ErrorOf({{"strategy", "diskgnn"}, {"disk-limit", "manyx"}}),
+              HasSubstr("is not a size"));
+  EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"disk-cache", "0"}}),
+              HasSubstr("diskgnn only"));
+}
+
 TEST(TrainJobFromOptions, AutoAndAbsentBudgetsAreTheDaemonsToSet) {
   const v1::DataSpec gnndrive =
       SpecOf({{"strategy", "gnndrive"}, {"staging", "auto"}}).data();
@@ -253,6 +278,14 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
        {"cpu-cache", "0"},
        {"superbatch", "9"},
        {"neighbor-cache", "77"},
+       {"io-depth", "16"}},
+      {{"model", "none"},
+       {"lr", "1"},
+       {"strategy", "diskgnn"},
+       {"cpu-cache", "123"},
+       {"disk-cache", "77"},
+       {"disk-limit", "2.5x"},
+       {"prepare-memory", "16777216"},
        {"io-depth", "16"}},
       {{"model", "none"}, {"lr", "1"}},
   };

@@ -107,8 +107,8 @@ absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
   Sha256 digest;
   digest.Update(absl::StrCat("batches ", kFormat, " ", key.dump()));
   const std::string path = io::JoinPath(
-      folder_,
-      absl::StrCat("batches-", digest.HexDigest().substr(0, 32), ".json"));
+      folder_, absl::StrCat("batches-", of.dataset.manifest().fingerprint, "-",
+                            digest.HexDigest().substr(0, 32), ".json"));
   const absl::StatusOr<std::string> kept =
       io::ReadWholeFile(files_, path, kMaxFileBytes);
   if (kept.ok()) {

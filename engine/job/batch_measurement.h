@@ -31,10 +31,10 @@ struct MeasuredPasses {
 strategy::BatchBound BoundBatches(const MeasuredPasses& of);
 
 /// The same by a dry run of sampling, over the mapped topology. What it finds
-/// is kept as a file in `folder`, named by a hash of all that it depends on,
-/// and found there the next time; a damaged file is replaced. CANCELLED if
-/// `stop` is requested; otherwise errors of reading the dataset, and of writing
-/// the file. Thread-safe.
+/// is kept as a file in `folder`, named by the dataset's fingerprint and a hash
+/// of all that it depends on, and found there the next time; a damaged file is
+/// replaced. CANCELLED if `stop` is requested; otherwise errors of reading the
+/// dataset, and of writing the file. Thread-safe.
 class BatchMeasurement {
  public:
   /// All must outlive it.

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
@@ -33,6 +34,8 @@ struct JobEnvironment {
   MemoryLedger& memory;
   WarmStrategies& warm_strategies;
   BatchMeasurement& batch_measurement;
+  /// Folder for what strategies prepare, for all jobs that can use it.
+  std::string plans_folder;
   TrainStepFactory new_train_step;
 };
 

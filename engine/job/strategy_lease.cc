@@ -124,6 +124,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                               {.read_queues = environment.read_queues,
                                .clock = environment.clock,
                                .scratch_folder = work.scratch.path(),
+                               .plans_folder = environment.plans_folder,
                                .files = environment.files}));
   }
   return lease;

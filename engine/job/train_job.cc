@@ -124,7 +124,31 @@ class TrainRun {
                                    return step_->MemoryBytes(shape);
                                  }},
                             observer_, stop_));
-    return absl::OkStatus();
+    return lease_->strategy().Prepare(
+        AllPasses(),
+        [this](const std::string& text) {
+          observer_.OnLog(Severity::kInfo, text);
+        },
+        stop_);
+  }
+
+  // Those that are going to be run, each once.
+  std::vector<strategy::Pass> AllPasses() const {
+    std::vector<strategy::Pass> passes;
+    const int64_t keys = std::min(NumEpochKeys(), options_.data.epochs);
+    for (int64_t key = 0; key < keys; ++key) {
+      passes.push_back(MakePass(*train_order_, static_cast<uint64_t>(key)));
+    }
+    if (num_valid_ > 0) {
+      passes.push_back(MakePass(*valid_order_, kValidationKey));
+    }
+    if (num_test_ > 0) passes.push_back(MakePass(*test_order_, kTestKey));
+    return passes;
+  }
+
+  int64_t NumEpochKeys() const {
+    return options_.data.distinct_epochs > 0 ? options_.data.distinct_epochs
+                                             : options_.data.epochs;
   }
 
   // The nodes of each pass: those of the split that have labels.
@@ -216,11 +240,8 @@ class TrainRun {
     const int64_t num_batches =
         strategy::NumBatches(num_train_, options_.data.batch_size);
     if (state_.next_batch >= num_batches) return absl::OkStatus();
-    const int64_t distinct = options_.data.distinct_epochs > 0
-                                 ? options_.data.distinct_epochs
-                                 : options_.data.epochs;
-    strategy::Pass pass =
-        MakePass(*train_order_, static_cast<uint64_t>(state_.epoch % distinct));
+    strategy::Pass pass = MakePass(
+        *train_order_, static_cast<uint64_t>(state_.epoch % NumEpochKeys()));
     pass.first_batch = state_.next_batch;
     const strategy::PassReport before = state_.epoch_training;
     const ReadStart start = StartReading();

@@ -225,6 +225,7 @@ class TrainJobTest : public ::testing::Test {
         .memory = *memory_,
         .warm_strategies = *warm_strategies_,
         .batch_measurement = *batch_measurement_,
+        .plans_folder = root_ + "/plans",
         .new_train_step = new_train_step_};
     return RunTrainJob(environment, options, observer_, *metrics,
                        std::move(stop));
@@ -535,7 +536,9 @@ TEST_F(TrainJobTest, ASecondJobFindsTheStrategyWarm) {
         strategy::StrategyOptions{
             strategy::GnndriveOptions{.cpu_cache_bytes = 4096}},
         strategy::StrategyOptions{
-            strategy::GinexOptions{.cpu_cache_bytes = 8192}}}) {
+            strategy::GinexOptions{.cpu_cache_bytes = 8192}},
+        strategy::StrategyOptions{
+            strategy::DiskgnnOptions{.cpu_cache_bytes = 8192}}}) {
     const std::string name = strategy::Name(strategy);
     TrainJobOptions options = Options(name);
     options.data.strategy = strategy;

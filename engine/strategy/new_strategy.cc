@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "engine/strategy/addressable/addressable.h"
+#include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
 
@@ -40,6 +41,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
         const GinexOptions& options) {
       return NewGinexStrategy(options, pipeline, dataset, resources);
     }
+    absl::StatusOr<std::unique_ptr<Strategy>> operator()(
+        const DiskgnnOptions& options) {
+      return NewDiskgnnStrategy(options, pipeline, dataset, resources);
+    }
   };
   return std::visit(Visitor{pipeline, dataset, resources}, options);
 }
@@ -59,6 +64,9 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
     }
     absl::StatusOr<MemoryEstimate> operator()(const GinexOptions& options) {
       return EstimateGinexMemory(options, basis);
+    }
+    absl::StatusOr<MemoryEstimate> operator()(const DiskgnnOptions& options) {
+      return EstimateDiskgnnMemory(options, basis);
     }
   };
   return std::visit(Visitor{basis}, options);

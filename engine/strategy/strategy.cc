@@ -20,6 +20,7 @@ std::string Name(const StrategyOptions& options) {
     std::string operator()(const MmapOptions&) { return "mmap"; }
     std::string operator()(const GnndriveOptions&) { return "gnndrive"; }
     std::string operator()(const GinexOptions&) { return "ginex"; }
+    std::string operator()(const DiskgnnOptions&) { return "diskgnn"; }
   };
   return std::visit(Visitor{}, options);
 }

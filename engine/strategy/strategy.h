@@ -72,11 +72,32 @@ struct GinexOptions {
   bool operator==(const GinexOptions&) const = default;
 };
 
+/// DiskGNN (Liu et al., 2024): offline sampling, four levels of rows, packed
+/// batches.
+struct DiskgnnOptions {
+  /// Rows kept in memory.
+  uint64_t cpu_cache_bytes = 0;
+  /// Rows of the segmented disk cache; absent = as many as the search finds;
+  /// 0 = none, so that all are packed.
+  std::optional<uint64_t> disk_cache_bytes = std::nullopt;
+  /// All that the plan adds to the disk; 0 = no limit but the disk's.
+  uint64_t disk_limit_bytes = 0;
+  /// The same as a multiple of the features; 0 = none.
+  double disk_limit_ratio = 0;
+  /// Memory while preparing.
+  uint64_t prepare_memory_bytes = uint64_t{1} << 30;
+  /// Reads of the disk cache that each reading thread keeps in flight.
+  int io_depth = 64;
+
+  bool operator==(const DiskgnnOptions&) const = default;
+};
+
 /// One alternative per strategy, mirroring hearth.v1.DataSpec.strategy.
 using StrategyOptions =
-    std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions>;
+    std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
+                 DiskgnnOptions>;
 
-/// "memory", "mmap", "gnndrive", "ginex".
+/// "memory", "mmap", "gnndrive", "ginex", "diskgnn".
 std::string Name(const StrategyOptions& options);
 
 /// Whether batches are delivered in the order of their numbers, so that those
@@ -120,6 +141,9 @@ struct StrategyResources {
   const Clock& clock;
   /// Folder for files that go with the strategy; it may not be there yet.
   std::string scratch_folder;
+  /// Folder for plans, which outlive jobs; it may not be there yet. Where
+  /// empty, plans are among the scratch files.
+  std::string plans_folder = {};
   /// What those files are reached through.
   io::FileSystem& files = io::FileSystem::Posix();
 };
@@ -171,10 +195,22 @@ class Strategy {
 
   virtual ~Strategy() = default;
 
+  /// Told before the first pass which passes there will be (each epoch key of
+  /// training once, validation, test; `first_batch` 0), so that a strategy can
+  /// prepare for them, which may take long. `log` hears, in words for people,
+  /// what was chosen and why. CANCELLED when `stop` was requested.
+  virtual absl::Status Prepare(
+      absl::Span<const Pass> /*passes*/,
+      const std::function<void(const std::string&)>& /*log*/,
+      std::stop_token /*stop*/) {
+    return absl::OkStatus();
+  }
+
   /// Delivers all batches of `pass`. Returns the consumer's or the first
-  /// stage's error; CANCELLED when `stop` was requested. `report` is set, as
-  /// far as the pass went, in any case; each call of the consumer finds in it
-  /// the pass so far, its batch included.
+  /// stage's error; CANCELLED when `stop` was requested; FAILED_PRECONDITION
+  /// for a pass that a strategy had to prepare for and did not. `report` is
+  /// set, as far as the pass went, in any case; each call of the consumer finds
+  /// in it the pass so far, its batch included.
   virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
                            std::stop_token stop, PassReport& report) = 0;
 

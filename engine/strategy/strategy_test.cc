@@ -8,6 +8,7 @@ namespace {
 TEST(StrategyTest, OnlyReorderingChangesTheOrder) {
   EXPECT_TRUE(DeliversInOrder(MemoryOptions{}));
   EXPECT_TRUE(DeliversInOrder(GinexOptions{}));
+  EXPECT_TRUE(DeliversInOrder(DiskgnnOptions{}));
   EXPECT_TRUE(DeliversInOrder(GnndriveOptions{}));
   EXPECT_FALSE(DeliversInOrder(GnndriveOptions{.reorder = true}));
 }
@@ -17,6 +18,7 @@ TEST(NameTest, IsTheContracts) {
   EXPECT_EQ(Name(MmapOptions{}), "mmap");
   EXPECT_EQ(Name(GnndriveOptions{}), "gnndrive");
   EXPECT_EQ(Name(GinexOptions{}), "ginex");
+  EXPECT_EQ(Name(DiskgnnOptions{}), "diskgnn");
 }
 
 TEST(NumBatchesTest, TheLastOneMayBeShort) {

@@ -111,6 +111,12 @@ class ShardsTest : public ::testing::TestWithParam<Case> {
          .clock = Clock::Real(),
          .scratch_folder = ::testing::TempDir() + "shards_scratch"});
     EXPECT_TRUE(strategy.ok()) << strategy.status();
+    // All that a test may run.
+    const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),
+                                      MakePass(1, 359), MakePass(3, 359)};
+    const absl::Status status =
+        (*strategy)->Prepare(passes, nullptr, std::stop_token());
+    EXPECT_TRUE(status.ok()) << status;
     return *std::move(strategy);
   }
 
@@ -243,6 +249,10 @@ constexpr GnndriveOptions kSmallGnndrive = {.staging_bytes = 600 * 20 * 4,
 constexpr GinexOptions kSmallGinex = {
     .cpu_cache_bytes = 600 * 8 + 4000, .superbatch = 3, .io_depth = 2};
 
+constexpr DiskgnnOptions kSmallDiskgnn = {
+    .cpu_cache_bytes = 4000, .disk_limit_bytes = 1'500'000, .io_depth = 2};
+constexpr DiskgnnOptions kPackedDiskgnn = {.disk_cache_bytes = 0};
+
 INSTANTIATE_TEST_SUITE_P(All, ShardsTest,
                          ::testing::Values(Case{MemoryOptions{}, {}},
                                            Case{MemoryOptions{}, {4, 3}},
@@ -250,7 +260,9 @@ INSTANTIATE_TEST_SUITE_P(All, ShardsTest,
                                            Case{GnndriveOptions{}, {4, 3}},
                                            Case{kSmallGnndrive, {4, 3}},
                                            Case{GinexOptions{}, {4, 3}},
-                                           Case{kSmallGinex, {2, 1}}),
+                                           Case{kSmallGinex, {2, 1}},
+                                           Case{kSmallDiskgnn, {4, 3}},
+                                           Case{kPackedDiskgnn, {1, 1}}),
                          CaseName);
 
 }  // namespace

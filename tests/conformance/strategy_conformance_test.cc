@@ -73,7 +73,17 @@ class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
     auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
                                 *dataset_, Resources());
     EXPECT_TRUE(strategy.ok()) << strategy.status();
-    return *std::move(strategy);
+    return Prepared(*std::move(strategy));
+  }
+
+  // Told of all passes that a test may run.
+  static std::unique_ptr<Strategy> Prepared(
+      std::unique_ptr<Strategy> strategy) {
+    const std::vector<Pass> passes = {MakePass(0), MakePass(1), MakePass(2)};
+    const absl::Status status =
+        strategy->Prepare(passes, nullptr, std::stop_token());
+    EXPECT_TRUE(status.ok()) << status;
+    return strategy;
   }
 
   static Pass MakePass(uint64_t epoch_key, int64_t first_batch = 0) {
@@ -126,8 +136,8 @@ TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {
     ASSERT_TRUE(path.ok()) << path.status();
     const auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
     const auto make = [&](const Case& parameters) {
-      return *NewStrategy(parameters.strategy, parameters.pipeline, *dataset,
-                          Resources());
+      return Prepared(*NewStrategy(parameters.strategy, parameters.pipeline,
+                                   *dataset, Resources()));
     };
     const auto expected =
         Fingerprints(*make({MemoryOptions{}, {}}), MakePass(0));
@@ -150,8 +160,8 @@ TEST_P(StrategyConformanceTest, DeliversFeaturesOfEveryTypeAndAlignment) {
       ASSERT_EQ(dataset->manifest().node_types[0].features.in_place, in_place);
       const auto deliver = [&](const Case& parameters) {
         return Fingerprints(
-            **NewStrategy(parameters.strategy, parameters.pipeline, *dataset,
-                          Resources()),
+            *Prepared(*NewStrategy(parameters.strategy, parameters.pipeline,
+                                   *dataset, Resources())),
             MakePass(0));
       };
       EXPECT_EQ(deliver(GetParam()), deliver({MemoryOptions{}, {}}));
@@ -272,6 +282,15 @@ constexpr GinexOptions kLargeGinex = {.cpu_cache_bytes = 1 << 20,
 constexpr GinexOptions kOneByOneGinex = {
     .cpu_cache_bytes = 20000, .neighbor_cache_bytes = 9000, .superbatch = 1};
 
+// All rows are packed; some are in memory, others in the disk cache, since the
+// disk is too small for all in packs; all are in memory.
+constexpr DiskgnnOptions kPackedDiskgnn = {.disk_cache_bytes = 0};
+constexpr DiskgnnOptions kSmallDiskgnn = {.cpu_cache_bytes = 4000,
+                                          .disk_limit_bytes = 700'000,
+                                          .prepare_memory_bytes = 64 << 20,
+                                          .io_depth = 2};
+constexpr DiskgnnOptions kLargeDiskgnn = {.cpu_cache_bytes = 1 << 20};
+
 INSTANTIATE_TEST_SUITE_P(
     All, StrategyConformanceTest,
     ::testing::Values(Case{MemoryOptions{}, {}}, Case{MemoryOptions{}, {4, 3}},
@@ -282,7 +301,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{kSmallGnndrive, {4, 3}},
                       Case{kLargeGnndrive, {2, 4}}, Case{GinexOptions{}, {}},
                       Case{GinexOptions{}, {4, 3}}, Case{kSmallGinex, {4, 3}},
-                      Case{kLargeGinex, {2, 4}}, Case{kOneByOneGinex, {1, 1}}),
+                      Case{kLargeGinex, {2, 4}}, Case{kOneByOneGinex, {1, 1}},
+                      Case{DiskgnnOptions{}, {}}, Case{kPackedDiskgnn, {4, 3}},
+                      Case{kSmallDiskgnn, {4, 3}}, Case{kSmallDiskgnn, {2, 1}},
+                      Case{kLargeDiskgnn, {1, 2}}),
     CaseName);
 
 }  // namespace

@@ -1,0 +1,246 @@
+#include "engine/strategy/diskgnn/diskgnn.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "engine/cache/direct_cache.h"
+#include "engine/io/coalesce.h"
+#include "engine/io/read_queues.h"
+#include "engine/plan/layout/packed_layout.h"
+#include "engine/plan/layout/segment_planner.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/diskgnn/diskgnn_pass.h"
+#include "engine/strategy/diskgnn/plan_key.h"
+#include "engine/strategy/diskgnn/preparation.h"
+#include "engine/strategy/diskgnn/prepared_plan.h"
+
+namespace hearth::strategy {
+namespace {
+
+class DiskgnnStrategy final : public Strategy {
+ public:
+  DiskgnnStrategy(const DiskgnnOptions& options,
+                  const PipelineOptions& pipeline,
+                  const store::Dataset& dataset,
+                  const StrategyResources& resources, store::Labels labels,
+                  store::StoredFeatures features)
+      : options_(options),
+        pipeline_(pipeline),
+        dataset_(dataset),
+        resources_(resources),
+        labels_(std::move(labels)),
+        features_(std::move(features)) {}
+
+  absl::Status Prepare(absl::Span<const Pass> passes,
+                       const std::function<void(const std::string&)>& log,
+                       std::stop_token stop) override {
+    // What was kept for other passes would be beside what preparing takes.
+    plan_.reset();
+    Rest();
+    HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
+    const bool exclusive = resources_.plans_folder.empty();
+    const PreparationContext context = {
+        .dataset = dataset_,
+        .labels = labels_,
+        .features = features_,
+        .files = resources_.files,
+        .clock = resources_.clock,
+        .options = options_,
+        .samplers = pipeline_.samplers,
+        .plans_folder =
+            exclusive ? resources_.scratch_folder : resources_.plans_folder,
+        .exclusive = exclusive,
+        .log = log,
+        .stop = std::move(stop)};
+    HEARTH_ASSIGN_OR_RETURN(plan_, Preparation(context, passes).Run());
+    return absl::OkStatus();
+  }
+
+  absl::Status Run(const Pass& pass, const Consumer& consumer,
+                   std::stop_token stop, PassReport& report) override {
+    report = {};
+    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    const PlannedPass* planned =
+        plan_ == nullptr ? nullptr : plan_->Find(DigestOfPass(pass, seeds));
+    if (planned == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "strategy diskgnn was not prepared for this pass (epoch key ",
+          pass.epoch_key, ", ", seeds.size(), " seeds)"));
+    }
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<DiskgnnPass> run,
+        DiskgnnPass::Make(
+            {.plan = *plan_,
+             .labels = labels_,
+             .format = {.dim = features_.dim, .dtype = features_.dtype},
+             .read_queues = resources_.read_queues,
+             .clock = resources_.clock,
+             .inputs = inputs_,
+             .reads = reads_,
+             .loaders = pipeline_.extractors,
+             .io_depth = options_.io_depth},
+            pass, seeds, *planned));
+    return run->Run(consumer, std::move(stop), report);
+  }
+
+  void Rest() override {
+    inputs_.Clear();
+    reads_.Clear();
+  }
+
+ private:
+  const DiskgnnOptions options_;
+  const PipelineOptions pipeline_;
+  const store::Dataset& dataset_;
+  const StrategyResources resources_;
+  const store::Labels labels_;
+  const store::StoredFeatures features_;
+  // Null until prepared.
+  std::unique_ptr<PreparedPlan> plan_;
+  BufferPool inputs_;
+  BufferPool reads_;
+};
+
+// `options` with a limit in bytes alone.
+DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
+                       int64_t row_bytes) {
+  if (options.disk_limit_ratio > 0) {
+    options.disk_limit_bytes = static_cast<uint64_t>(
+        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
+                          static_cast<double>(row_bytes)));
+    options.disk_limit_ratio = 0;
+  }
+  return options;
+}
+
+absl::Status Validate(const DiskgnnOptions& options,
+                      const PipelineOptions& pipeline) {
+  if (pipeline.samplers < 1 || pipeline.extractors < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(pipeline.samplers, " samplers and ", pipeline.extractors,
+                     " extractors; at least one of each is needed"));
+  }
+  if (options.prepare_memory_bytes == 0) {
+    return absl::InvalidArgumentError(
+        "prepare_memory_bytes: nothing can be prepared in 0 bytes");
+  }
+  const auto most = static_cast<int>(io::kMaxReadDepth);
+  if (options.io_depth < 1 || options.io_depth > most) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "io_depth: ", options.io_depth, " is not within 1 .. ", most));
+  }
+  return absl::OkStatus();
+}
+
+// The most that one of the steps before training takes: the indptr while
+// batches are sampled; counts, levels and a planner's tables while the layout
+// is searched; levels beside the limit while it is packed.
+uint64_t PlanningBytes(const DiskgnnOptions& options,
+                       const MemoryBasis& basis) {
+  const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
+  const uint64_t row_bytes =
+      std::max<uint64_t>(1, static_cast<uint64_t>(basis.row_bytes()));
+  const uint64_t held = std::min(nodes, options.cpu_cache_bytes / row_bytes);
+  const uint64_t levels = 4 * nodes + 8 * held;
+  const uint64_t searching =
+      4 * nodes + static_cast<uint64_t>(plan::SegmentPlanner::kBytesPerRow) *
+                      (nodes - held);
+  return std::max({basis.edges().indptr.file_size_bytes,
+                   // Counts, and the most popular nodes in their order.
+                   levels + 4 * nodes + 8 * held, levels + searching,
+                   levels + options.prepare_memory_bytes});
+}
+
+// Bytes of the disk cache, as far as the options tell: with neither a size nor
+// a limit, half of the rows of the longest pass.
+uint64_t DiskCacheBytes(const DiskgnnOptions& options,
+                        const MemoryBasis& basis) {
+  uint64_t bytes = UINT64_MAX;
+  if (options.disk_cache_bytes.has_value()) bytes = *options.disk_cache_bytes;
+  if (options.disk_limit_bytes > 0) {
+    bytes = std::min(bytes, options.disk_limit_bytes);
+  }
+  if (bytes < UINT64_MAX) return bytes;
+  return static_cast<uint64_t>(basis.batches.WithMargin().num_inputs() *
+                               basis.row_bytes() * basis.num_batches *
+                               basis.shards / 2);
+}
+
+// Of each reading thread: requests in flight, and which pages are wanted.
+uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  constexpr uint64_t kBytesPerPage =
+      2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const uint64_t pages_of_row = row_bytes / plan::kPageBytes + 2;
+  const auto rows =
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
+  return static_cast<uint64_t>(basis.pipeline.extractors) *
+         (DiskgnnPass::StagingBytes(options.io_depth) +
+          rows * pages_of_row * kBytesPerPage);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
+    const DiskgnnOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
+  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline));
+  HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
+  HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
+                          dataset.OpenFeatures({}));
+  return std::make_unique<DiskgnnStrategy>(
+      InBytes(options, features.layout.num_rows, features.layout.row_bytes),
+      pipeline, dataset, resources, std::move(labels), std::move(features));
+}
+
+MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
+                                     const MemoryBasis& basis) {
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  const auto rows = static_cast<uint64_t>(largest.num_inputs());
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const int loaders = basis.pipeline.extractors;
+  const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards);
+  const int assembled = DiskgnnPass::AssembledAtOnce(basis.shards);
+  // Positions and rows, with the room that lists have grown to, and the table's
+  // own bytes, each range from a page on.
+  constexpr uint64_t kTableBytesPerRow =
+      3 * (sizeof(int32_t) + sizeof(int64_t));
+  const uint64_t read_bytes = rows * row_bytes + 2 * plan::kPageBytes;
+  MemoryEstimate estimate;
+  estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
+  const DiskgnnOptions limited =
+      InBytes(options, basis.nodes().num_nodes, basis.row_bytes());
+  estimate.Add(
+      "checksums",
+      DiskCacheBytes(limited, basis) / plan::kPageBytes * sizeof(uint32_t),
+      /*kept=*/true);
+  estimate.Add("planning", PlanningBytes(options, basis));
+  estimate.Add("reads", ReadBytes(options, basis));
+  // Graph loaders have their chunks' bytes besides; offline, a sampler's batch
+  // and two that wait are no more.
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = std::max(
+                  basis.pipeline.samplers + 3 * basis.shards,
+                  2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
+                      read + assembled),
+              .assembled = assembled},
+             estimate);
+  estimate.shares.back().bytes +=
+      static_cast<uint64_t>(read) *
+      (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow);
+  return estimate;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,28 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// DiskGNN (Liu et al., 2024): samples all batches before training, and packs
+/// the rows of each so that it finds them by few large reads. See README.md.
+///
+/// INVALID_ARGUMENT for a bad depth or no memory to prepare in; otherwise see
+/// NewStrategy for lifetimes and errors.
+absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
+    const DiskgnnOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources);
+
+/// What it holds at most, preparing included.
+MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
+                                     const MemoryBasis& basis);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_H_

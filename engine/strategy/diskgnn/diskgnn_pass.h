@@ -1,0 +1,105 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_PASS_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_PASS_H_
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/cache/direct_cache.h"
+#include "engine/io/read_queues.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/plan/layout/disk_cache_reader.h"
+#include "engine/store/labels.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/diskgnn/packed_batch.h"
+#include "engine/strategy/diskgnn/prepared_plan.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// What a pass works with. All of it outlives the pass.
+struct DiskgnnContext {
+  const PreparedPlan& plan;
+  const store::Labels& labels;
+  cache::RowFormat format;
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  /// Input rows; and what is read from the plan.
+  BufferPool& inputs;
+  BufferPool& reads;
+  /// Threads of each loader, and reads in flight of each.
+  int loaders = 1;
+  int io_depth = 64;
+};
+
+/// Delivers one pass from its plan (DiskGNN, sections 5.3 and 6). Belongs to
+/// the thread that runs it.
+class DiskgnnPass {
+ public:
+  /// Batches that may wait behind a loader (section 6).
+  static constexpr int kLoadedWaiting = 2;
+  /// Shards that have input rows at a time: one is assembled, a batch waits, a
+  /// batch is with the trainer.
+  static constexpr int AssembledAtOnce(int shards) { return 1 + 2 * shards; }
+  /// Shards that have what was read for them: one each loader, those that wait,
+  /// one that is assembled.
+  static constexpr int ReadAtOnce(int loaders, int shards) {
+    return loaders + kLoadedWaiting * shards + 1;
+  }
+  /// Memory of a loader's reads in flight.
+  static uint64_t StagingBytes(int io_depth);
+
+  /// `pass` is one that the plan was made for, with `seeds`; both outlive it.
+  /// Errors as those of ReadQueues::Take and DiskCacheReader::Create.
+  static absl::StatusOr<std::unique_ptr<DiskgnnPass>> Make(
+      const DiskgnnContext& context, const Pass& pass,
+      const std::vector<store::NodeId>& seeds, const PlannedPass& planned);
+
+  DiskgnnPass(const DiskgnnPass&) = delete;
+  DiskgnnPass& operator=(const DiskgnnPass&) = delete;
+
+  /// As Strategy::Run.
+  absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop,
+                   PassReport& report);
+
+ private:
+  // What one thread of a loader owns.
+  struct GraphLoader {
+    BufferPool::Lease buffer;
+  };
+  struct FeatureLoader {
+    io::ReadQueues::Handle queue;
+    // Destroyed first. Null if the plan has no disk cache.
+    std::unique_ptr<plan::DiskCacheReader> reader;
+  };
+
+  DiskgnnPass(const DiskgnnContext& context, const Pass& pass,
+              const std::vector<store::NodeId>& seeds,
+              const PlannedPass& planned);
+
+  absl::Status MakeLoaders();
+  pipeline::Stage GraphStage();
+  pipeline::Stage FeatureStage();
+  pipeline::Stage AssembleStage();
+  absl::Status LoadGraph(int thread, PackedBatch& batch);
+  absl::Status LoadFeatures(int thread, PackedBatch& batch);
+  absl::Status Assemble(PackedBatch& batch);
+
+  const DiskgnnContext context_;
+  const Pass& pass_;
+  const std::vector<store::NodeId>& seeds_;
+  // In the plan's trace, of the pass.
+  const int64_t first_;
+  std::vector<GraphLoader> graph_loaders_;
+  std::vector<FeatureLoader> feature_loaders_;
+  std::stop_source abandon_;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_PASS_H_

@@ -1,0 +1,92 @@
+#include "engine/strategy/diskgnn/plan_key.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace hearth::strategy {
+namespace {
+
+Pass SmallPass() {
+  return {.sampler = {.fanouts = {3, 2}, .data_seed = 7},
+          .batch_size = 4,
+          .epoch_key = 1};
+}
+
+const std::vector<store::NodeId> kSeeds = {5, 3, 9};
+
+TEST(DigestOfPassTest, IsAllThatTheBatchesDependOn) {
+  std::set<std::string> digests = {DigestOfPass(SmallPass(), kSeeds)};
+  const auto is_new = [&](const Pass& pass,
+                          const std::vector<store::NodeId>& seeds) {
+    return digests.insert(DigestOfPass(pass, seeds)).second;
+  };
+  Pass pass = SmallPass();
+  pass.epoch_key = 2;
+  EXPECT_TRUE(is_new(pass, kSeeds));
+  pass = SmallPass();
+  pass.sampler.data_seed = 8;
+  EXPECT_TRUE(is_new(pass, kSeeds));
+  pass = SmallPass();
+  pass.sampler.fanouts = {32};
+  EXPECT_TRUE(is_new(pass, kSeeds));
+  pass = SmallPass();
+  pass.batch_size = 5;
+  EXPECT_TRUE(is_new(pass, kSeeds));
+  pass = SmallPass();
+  pass.shards = 2;
+  EXPECT_TRUE(is_new(pass, kSeeds));
+  EXPECT_TRUE(is_new(SmallPass(), {3, 5, 9}));
+  EXPECT_TRUE(is_new(SmallPass(), {5, 3}));
+}
+
+TEST(DigestOfPassTest, IsNotWhereAPassBegins) {
+  Pass pass = SmallPass();
+  pass.first_batch = 1;
+  EXPECT_EQ(DigestOfPass(pass, kSeeds), DigestOfPass(SmallPass(), kSeeds));
+}
+
+TEST(KeyOfPlanTest, IsAllThatItsBytesDependOn) {
+  const std::vector<PlannedPass> passes = {{.digest = "a"}, {.digest = "b"}};
+  const DiskgnnOptions options = {.cpu_cache_bytes = 100};
+  std::set<uint64_t> ids = {KeyOfPlan("data", options, 8, passes).id};
+  const auto is_new = [&](const PlanKey& key) {
+    return ids.insert(key.id).second;
+  };
+  EXPECT_TRUE(is_new(KeyOfPlan("other", options, 8, passes)));
+  EXPECT_TRUE(is_new(KeyOfPlan("data", options, 16, passes)));
+  EXPECT_TRUE(is_new(KeyOfPlan("data", options, 8, {passes.data(), 1})));
+  EXPECT_TRUE(is_new(
+      KeyOfPlan("data", options, 8,
+                {PlannedPass{.digest = "b"}, PlannedPass{.digest = "a"}})));
+  DiskgnnOptions other = options;
+  other.cpu_cache_bytes = 101;
+  EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
+  other = options;
+  other.disk_cache_bytes = 0;
+  EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
+  other.disk_cache_bytes = 1;
+  EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
+  other = options;
+  other.disk_limit_bytes = 1;
+  EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
+}
+
+TEST(KeyOfPlanTest, IsNotHowItIsMadeOrRead) {
+  const PlanKey key = KeyOfPlan("data", {}, 8, {});
+  EXPECT_EQ(key, KeyOfPlan("data", {.prepare_memory_bytes = 5, .io_depth = 1},
+                           8, {}));
+}
+
+TEST(KeyOfPlanTest, TheNumberIsInTheName) {
+  const PlanKey key = KeyOfPlan("data", {}, 8, {});
+  // "diskgnn-data-" and the digits.
+  ASSERT_EQ(key.folder_name.size(), 13u + 32u);
+  EXPECT_EQ(key.folder_name.substr(0, 13), std::string(kPlanPrefix) + "data-");
+  EXPECT_EQ(std::stoull(key.folder_name.substr(13, 16), nullptr, 16), key.id);
+}
+
+}  // namespace
+}  // namespace hearth::strategy

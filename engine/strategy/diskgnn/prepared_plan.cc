@@ -1,0 +1,76 @@
+#include "engine/strategy/diskgnn/prepared_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/plan/layout/layout_index.h"
+#include "engine/plan/layout/row_image.h"
+
+namespace hearth::strategy {
+
+int64_t PlanIdentity::num_shards() const {
+  return passes.empty() ? 0 : passes.back().first + passes.back().count;
+}
+
+PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
+                           plan::PackedLayout layout)
+    : files_(files),
+      identity_(std::move(identity)),
+      layout_(std::move(layout)) {}
+
+absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
+    io::FileSystem& files, PlanIdentity identity, const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      plan::PackedLayout layout,
+      plan::ReadLayoutIndex(files, identity.folder, identity.id));
+  if (layout.num_batches() != identity.num_shards() ||
+      layout.row_bytes != identity.row_bytes) {
+    return absl::DataLossError(
+        absl::StrCat(io::JoinPath(identity.folder, plan::kIndexFile), ": has ",
+                     layout.num_batches(), " batches with rows of ",
+                     layout.row_bytes, " bytes, not ", identity.num_shards(),
+                     " with rows of ", identity.row_bytes));
+  }
+  std::unique_ptr<PreparedPlan> prepared(
+      new PreparedPlan(files, std::move(identity), std::move(layout)));
+  HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(stop));
+  return prepared;
+}
+
+absl::Status PreparedPlan::OpenFiles(const std::stop_token& stop) {
+  const std::string& folder = identity_.folder;
+  HEARTH_ASSIGN_OR_RETURN(chunks_,
+                          plan::ChunkReader::Open(files_, folder, layout_));
+  if (layout_.rows.disk > 0) {
+    HEARTH_ASSIGN_OR_RETURN(disk_cache_,
+                            plan::OpenDiskCache(files_, folder, layout_, {}));
+  }
+  if (layout_.rows.cpu == 0) return absl::OkStatus();
+  const uint64_t bytes = layout_.cpu_cache_bytes();
+  HEARTH_ASSIGN_OR_RETURN(cpu_rows_, io::AlignedMemory::Allocate(bytes));
+  return plan::LoadRowImage(files_, io::JoinPath(folder, plan::kCpuCacheFile),
+                            layout_.cpu_crc, cpu_rows_.bytes().first(bytes),
+                            stop);
+}
+
+const PlannedPass* PreparedPlan::Find(const std::string& digest) const {
+  const auto found =
+      std::find_if(identity_.passes.begin(), identity_.passes.end(),
+                   [&](const auto& pass) { return pass.digest == digest; });
+  return found == identity_.passes.end() ? nullptr : &*found;
+}
+
+absl::Status PreparedPlan::Checked(absl::Status status) const {
+  if (absl::IsDataLoss(status)) {
+    // If this fails, the next pass meets the damage, and says so again.
+    io::WriteFileAtomically(files_, io::JoinPath(identity_.folder, kDamageFile),
+                            status.message())
+        .IgnoreError();
+  }
+  return status;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,84 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARED_PLAN_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARED_PLAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/file_system.h"
+#include "engine/plan/layout/chunk_reader.h"
+#include "engine/plan/layout/disk_cache_reader.h"
+#include "engine/plan/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/plan_key.h"
+
+namespace hearth::strategy {
+
+/// Where a plan is and what it is for.
+struct PlanIdentity {
+  std::string folder;
+  uint64_t id = 0;
+  /// Of the features.
+  int64_t row_bytes = 0;
+  std::vector<PlannedPass> passes;
+
+  int64_t num_shards() const;
+};
+
+/// A file in the plan's folder: somebody has read damage, which it tells.
+inline constexpr char kDamageFile[] = "damaged";
+
+/// A plan, open for training: the rows that stay in memory are there. What it
+/// has open stays readable even if the plan is removed and made anew.
+/// Thread-safe.
+class PreparedPlan {
+ public:
+  /// NOT_FOUND if there is no whole plan; DATA_LOSS naming the damaged file;
+  /// FAILED_PRECONDITION if another version of Hearth wrote it;
+  /// RESOURCE_EXHAUSTED without memory; CANCELLED when `stop` is requested.
+  /// `files` outlives it.
+  static absl::StatusOr<std::unique_ptr<PreparedPlan>> Open(
+      io::FileSystem& files, PlanIdentity identity,
+      const std::stop_token& stop);
+
+  PreparedPlan(const PreparedPlan&) = delete;
+  PreparedPlan& operator=(const PreparedPlan&) = delete;
+
+  /// The pass with this digest; null if the plan was not made for it.
+  const PlannedPass* Find(const std::string& digest) const;
+
+  const plan::PackedLayout& layout() const { return layout_; }
+  const plan::ChunkReader& chunks() const { return *chunks_; }
+  /// REQUIRES: layout().rows.disk > 0.
+  const plan::DiskCache& disk_cache() const { return *disk_cache_; }
+  /// As stored, by slot.
+  const std::byte* cpu_rows() const { return cpu_rows_.bytes().data(); }
+
+  /// Passes on the status of reading the plan; if that is DATA_LOSS, the plan
+  /// is marked, so that who prepares next makes it anew.
+  absl::Status Checked(absl::Status status) const;
+
+ private:
+  PreparedPlan(io::FileSystem& files, PlanIdentity identity,
+               plan::PackedLayout layout);
+
+  absl::Status OpenFiles(const std::stop_token& stop);
+
+  io::FileSystem& files_;
+  const PlanIdentity identity_;
+  const plan::PackedLayout layout_;
+  std::unique_ptr<plan::ChunkReader> chunks_;
+  std::optional<plan::DiskCache> disk_cache_;
+  io::AlignedMemory cpu_rows_;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARED_PLAN_H_
