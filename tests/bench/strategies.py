@@ -45,6 +45,8 @@ ALL = (
     Strategy("gnndrive-reorder", "gnndrive", (("--reorder", "true"),), cached=True, ordered=False),
     Strategy(GINEX, "ginex", cached=True),
     Strategy("ginex-wide", "ginex", _TWO, cached=True),
+    # Its preparation is not a part of its epochs.
+    Strategy("diskgnn", "diskgnn", cached=True),
 )
 
 
