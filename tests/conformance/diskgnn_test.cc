@@ -133,6 +133,34 @@ TEST_F(DiskgnnTest, ASecondJobFindsThePlan) {
   ExpectAllPasses(*second);
 }
 
+TEST_F(DiskgnnTest, AWarmStrategyKeepsThePlanOpen) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  strategy->Rest();
+  const size_t calls = faulty_.calls().size();
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("reused, as it is open"));
+  EXPECT_EQ(faulty_.calls().size(), calls);
+  ExpectAllPasses(*strategy);
+  // Other passes need another plan, which takes its place.
+  const std::vector<Pass> others = {MakePass(5)};
+  ASSERT_EQ(strategy->Prepare(others, nullptr, {}), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
+  EXPECT_EQ(Run(*strategy, MakePass(5)).batches, Expected(MakePass(5)));
+}
+
+TEST_F(DiskgnnTest, AWarmStrategyHealsWhatItFoundDamaged) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  Damage("disk_cache");
+  absl::Status status;
+  for (const Pass& pass : Passes()) status.Update(Run(*strategy, pass).status);
+  ASSERT_TRUE(absl::IsDataLoss(status)) << status;
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("made anew"));
+  ExpectAllPasses(*strategy);
+}
+
 TEST_F(DiskgnnTest, EqualPreparationsGiveTheSameBytes) {
   ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
   const std::map<std::string, std::string> files = Files();

@@ -45,8 +45,6 @@ class DiskgnnStrategy final : public Strategy {
   absl::Status Prepare(absl::Span<const Pass> passes,
                        const std::function<void(const std::string&)>& log,
                        std::stop_token stop) override {
-    // What was kept for other passes would be beside what preparing takes.
-    plan_.reset();
     Rest();
     HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
     const bool exclusive = resources_.plans_folder.empty();
@@ -63,7 +61,8 @@ class DiskgnnStrategy final : public Strategy {
         .exclusive = exclusive,
         .log = log,
         .stop = std::move(stop)};
-    HEARTH_ASSIGN_OR_RETURN(plan_, Preparation(context, passes).Run());
+    HEARTH_ASSIGN_OR_RETURN(plan_,
+                            Preparation(context, passes).Run(std::move(plan_)));
     return absl::OkStatus();
   }
 

@@ -63,8 +63,16 @@ void Preparation::Identify() {
   identity_.folder = io::JoinPath(context_.plans_folder, key.folder_name);
 }
 
-absl::StatusOr<std::unique_ptr<PreparedPlan>> Preparation::Run() {
+absl::StatusOr<std::unique_ptr<PreparedPlan>> Preparation::Run(
+    std::unique_ptr<PreparedPlan> current) {
   Identify();
+  if (current != nullptr && current->identity() == identity_ &&
+      !current->damaged()) {
+    Log(absl::StrCat("plan ", identity_.folder, " reused, as it is open"));
+    return current;
+  }
+  // What was kept for other passes would be beside what preparing takes.
+  current.reset();
   HEARTH_ASSIGN_OR_RETURN(const FolderClaim claim,
                           FolderClaim::Take(identity_.folder, context_.stop));
   HEARTH_RETURN_IF_ERROR(Annotate(MakeFolder(), "plans of strategy diskgnn"));

@@ -49,10 +49,12 @@ class Preparation {
  public:
   Preparation(const PreparationContext& context, absl::Span<const Pass> passes);
 
+  /// `current`, if that is the plan and whole; otherwise it is closed first.
   /// Errors as Strategy::Prepare; RESOURCE_EXHAUSTED, with the numbers, if
   /// memory or disk do not do. A damaged plan is removed and made anew; after a
   /// failure or a kill, samples that are whole stay for the next attempt.
-  absl::StatusOr<std::unique_ptr<PreparedPlan>> Run();
+  absl::StatusOr<std::unique_ptr<PreparedPlan>> Run(
+      std::unique_ptr<PreparedPlan> current);
 
  private:
   void Log(const std::string& line) const;

@@ -65,6 +65,7 @@ const PlannedPass* PreparedPlan::Find(const std::string& digest) const {
 
 absl::Status PreparedPlan::Checked(absl::Status status) const {
   if (absl::IsDataLoss(status)) {
+    damaged_ = true;
     // If this fails, the next pass meets the damage, and says so again.
     io::WriteFileAtomically(files_, io::JoinPath(identity_.folder, kDamageFile),
                             status.message())

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARED_PLAN_H_
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARED_PLAN_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -30,6 +31,7 @@ struct PlanIdentity {
   std::vector<PlannedPass> passes;
 
   int64_t num_shards() const;
+  bool operator==(const PlanIdentity&) const = default;
 };
 
 /// A file in the plan's folder: somebody has read damage, which it tells.
@@ -50,6 +52,11 @@ class PreparedPlan {
 
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
+
+  const PlanIdentity& identity() const { return identity_; }
+
+  /// Whether damage was read.
+  bool damaged() const { return damaged_; }
 
   /// The pass with this digest; null if the plan was not made for it.
   const PlannedPass* Find(const std::string& digest) const;
@@ -77,6 +84,7 @@ class PreparedPlan {
   std::unique_ptr<plan::ChunkReader> chunks_;
   std::optional<plan::DiskCache> disk_cache_;
   io::AlignedMemory cpu_rows_;
+  mutable std::atomic<bool> damaged_ = false;
 };
 
 }  // namespace hearth::strategy
