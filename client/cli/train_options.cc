@@ -238,7 +238,7 @@ NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
   }
   Add("samplers", spec.pipeline().samplers(), &out);
   Add("extractors", spec.pipeline().extractors(), &out);
-  if (data.has_gnndrive() || data.has_ginex()) {
+  if (!data.has_memory() && !data.has_mmap()) {
     Add("io-depth", spec.pipeline().io_depth(), &out);
   }
   Add("checkpoint-every", spec.checkpoint_every(), &out);

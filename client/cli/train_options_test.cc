@@ -215,7 +215,7 @@ TEST(TrainJobFromOptions, DatasetIsRequired) {
 TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
   EXPECT_EQ(ErrorOf({{"strategy", "ram"}}),
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
-            "ginex");
+            "ginex, diskgnn");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
             "--model: \"mlp\" is not one of sage, gcn, gat, none");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),
@@ -318,7 +318,7 @@ TEST(TrainOptions, AllNamesAreKnownOnce) {
   std::vector<std::string> names = TrainOptionNames();
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-  EXPECT_EQ(names.size(), 33);
+  EXPECT_EQ(names.size(), 37);
 }
 
 }  // namespace
