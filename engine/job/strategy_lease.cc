@@ -30,12 +30,15 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
                                         const BatchBound& batches) {
   uint64_t seeds = 0;
   int64_t num_batches = 0;
+  int64_t total_batches = 0;
   for (const strategy::Pass& pass : use.passes) {
     const size_t count = pass.order->Epoch(0).size();
     seeds += count;
-    num_batches = std::max(
-        num_batches,
-        strategy::NumBatches(static_cast<int64_t>(count), pass.batch_size));
+    const int64_t batches =
+        strategy::NumBatches(static_cast<int64_t>(count), pass.batch_size);
+    num_batches = std::max(num_batches, batches);
+    // As if each of them were one of training.
+    total_batches += batches * use.options.data.epochs;
   }
   HEARTH_ASSIGN_OR_RETURN(
       MemoryEstimate estimate,
@@ -45,7 +48,8 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
            .pipeline = use.options.pipeline,
            .batches = batches,
            .shards = static_cast<int>(use.options.data.trainers),
-           .num_batches = num_batches}));
+           .num_batches = num_batches,
+           .total_batches = total_batches}));
   // The split's, those in order, and those of the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
   estimate.Add("model", use.model_bytes(batches.WithMargin()));

@@ -43,8 +43,9 @@ struct MemoryBasis {
   BatchBound batches;
   /// Of each batch; `batches` is how large they are.
   int shards = 1;
-  /// Of the longest pass.
+  /// Of the longest pass, and of all passes, each epoch key once.
   int64_t num_batches = 0;
+  int64_t total_batches = 0;
 
   const store::NodeTypeEntry& nodes() const { return manifest.node_types[0]; }
   const store::EdgeTypeEntry& edges() const { return manifest.edge_types[0]; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import select
@@ -34,6 +35,11 @@ def help_of_train() -> str:
     return done.stdout
 
 
+@functools.cache
+def _help_of_daemon() -> str:
+    return subprocess.run([HEARTHD, "--help"], capture_output=True, text=True, check=False).stdout
+
+
 def _wait_for_any(processes: list[subprocess.Popen[bytes]]) -> None:
     """Until one of them has ended."""
     poll = select.poll()
@@ -56,6 +62,9 @@ class HearthDaemon:
         self._address_file.unlink(missing_ok=True)
         command = [HEARTHD, "--data-dir", str(data_dir), "--listen", "127.0.0.1:0",
                    "--metrics-listen", "", "--address-file", str(self._address_file)]
+        if "--memory-limit" in _help_of_daemon():
+            # The cgroup holds it to what it really takes, not to its upper bound of that.
+            command += ["--memory-limit", "1024TiB"]
         if cgroup is not None:
             command = cgroup.command(command)
         with open(self._log_file, "wb") as log:

@@ -142,6 +142,16 @@ absl::Status Validate(const DiskgnnOptions& options,
   return absl::OkStatus();
 }
 
+// What packing holds at most beside a partition of the features, which is no
+// larger than all of them: buffers, and a page for each batch and each segment
+// (plan::PlanPackMemory).
+uint64_t PackingBytes(const MemoryBasis& basis) {
+  constexpr uint64_t kBuffers = uint64_t{64} << 20;
+  return kBuffers + 2 * plan::kPageBytes *
+                        static_cast<uint64_t>(basis.total_batches) *
+                        static_cast<uint64_t>(basis.shards);
+}
+
 // The most that one of the steps before training takes: the indptr while
 // batches are sampled; counts, levels and a planner's tables while the layout
 // is searched; levels beside the limit while it is packed.
@@ -158,7 +168,8 @@ uint64_t PlanningBytes(const DiskgnnOptions& options,
   return std::max({basis.edges().indptr.file_size_bytes,
                    // Counts, and the most popular nodes in their order.
                    levels + 4 * nodes + 8 * held, levels + searching,
-                   levels + options.prepare_memory_bytes});
+                   levels + std::min(options.prepare_memory_bytes,
+                                     nodes * row_bytes + PackingBytes(basis))});
 }
 
 // Bytes of the disk cache, as far as the options tell: with neither a size nor
