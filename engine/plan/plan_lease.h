@@ -1,0 +1,87 @@
+#ifndef HEARTH_ENGINE_PLAN_PLAN_LEASE_H_
+#define HEARTH_ENGINE_PLAN_PLAN_LEASE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/plan/plan_records.h"
+#include "engine/plan/plan_store.h"
+
+namespace hearth::plan {
+
+/// A job's right to a plan (PlanStore::Take): exclusive until Share. While it
+/// lives and does not rest, the plan is in use. Move-only, single-owner.
+class PlanLease {
+ public:
+  PlanLease(PlanLease&& other) noexcept
+      : store_(std::exchange(other.store_, nullptr)),
+        number_(other.number_),
+        exclusive_(other.exclusive_),
+        name_(std::move(other.name_)) {}
+  PlanLease& operator=(PlanLease&&) = delete;
+  ~PlanLease();
+
+  const std::string& name() const { return name_; }
+  /// The plan's; it is there.
+  std::string folder() const { return store_->Path(name_); }
+
+  // For who makes the plan. REQUIRES: exclusive.
+
+  /// What the plan may take in all: what is free on the disk and what the
+  /// store's limit leaves when all plans go that nobody uses.
+  absl::StatusOr<uint64_t> Room() const { return store_->RoomFor(name_); }
+
+  /// Makes room for a plan of `bytes` in all, its records included, within the
+  /// store's limit. RESOURCE_EXHAUSTED, with the numbers, if plans in use do
+  /// not leave it.
+  absl::Status MakeRoom(uint64_t bytes) {
+    return store_->MakeRoom(name_, bytes);
+  }
+
+  /// Removes all that is in the folder.
+  absl::Status Clear();
+
+  /// Makes the plan a whole one, with facts for people.
+  absl::Status Publish(const PlanProperties& properties);
+
+  /// What was published, and what ReportDamage was told.
+  PlanRecords records() const;
+
+  // For who uses it.
+
+  /// The plan is whole: others may take it, too. Notes when it was used.
+  absl::Status Share();
+
+  /// Marks the plan as damaged, so that who takes it next makes it anew. Best
+  /// effort: if it fails, who reads the damage next says it again.
+  void ReportDamage(absl::string_view message) const;
+
+  /// Nobody uses the plan for a while, so that it may be removed; `open`, what
+  /// is open of it, goes with it then. REQUIRES: shared.
+  void Rest(std::shared_ptr<const void> open);
+
+  /// Ends the rest. What was handed to Rest, if the plan is still there: then
+  /// it is in use again; null otherwise: then the lease is of no more use.
+  std::shared_ptr<const void> Wake();
+
+ private:
+  friend class PlanStore;
+
+  PlanLease(PlanStore& store, uint64_t number, std::string name)
+      : store_(&store), number_(number), name_(std::move(name)) {}
+
+  // Null: moved from.
+  PlanStore* store_;
+  uint64_t number_;
+  bool exclusive_ = true;
+  std::string name_;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_PLAN_PLAN_LEASE_H_

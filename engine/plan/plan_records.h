@@ -1,0 +1,58 @@
+#ifndef HEARTH_ENGINE_PLAN_PLAN_RECORDS_H_
+#define HEARTH_ENGINE_PLAN_PLAN_RECORDS_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::plan {
+
+/// Facts about a plan, as (name, value), for people.
+using PlanProperties = std::vector<std::pair<std::string, std::string>>;
+
+/// What a PlanStore keeps in a plan's folder beside what the strategy writes:
+///
+///   about.json  written last: when it was made, and facts about it
+///   last_use    when a job took it last
+///   damaged     what somebody said who read damage
+///
+/// Written atomically.
+class PlanRecords {
+ public:
+  struct About {
+    absl::Time created;
+    PlanProperties properties;
+  };
+
+  PlanRecords(io::FileSystem& files, std::string folder)
+      : files_(files), folder_(std::move(folder)) {}
+
+  absl::Status WriteAbout(const About& about) const;
+  /// NOT_FOUND if there is none; DATA_LOSS or INVALID_ARGUMENT, naming the
+  /// file, if it is damaged.
+  absl::StatusOr<About> ReadAbout() const;
+
+  absl::Status WriteUse(absl::Time time) const;
+  /// InfinitePast if that is not known.
+  absl::Time ReadUse() const;
+
+  absl::Status WriteDamage(absl::string_view message) const;
+  /// NOT_FOUND if there is none.
+  absl::StatusOr<std::string> ReadDamage() const;
+
+ private:
+  std::string Path(const char* file) const;
+
+  io::FileSystem& files_;
+  const std::string folder_;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_PLAN_PLAN_RECORDS_H_

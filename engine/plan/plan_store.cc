@@ -1,0 +1,265 @@
+#include "engine/plan/plan_store.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <optional>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/plan/plan_lease.h"
+#include "engine/plan/plan_records.h"
+
+// Files are touched without the lock held: who does that has an exclusive
+// lease, or has marked the plan as being removed.
+
+namespace hearth::plan {
+namespace {
+
+std::string PartOfName(const std::string& name, size_t part) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '-');
+  return part < parts.size() ? parts[part] : "";
+}
+
+}  // namespace
+
+std::string PlanInfo::strategy() const { return PartOfName(name, 0); }
+
+std::string PlanInfo::fingerprint() const { return PartOfName(name, 1); }
+
+std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
+                     absl::string_view digest) {
+  return absl::StrCat(strategy, "-", fingerprint, "-", digest);
+}
+
+PlanStore::PlanStore(io::FileSystem& files, const Clock& clock, Options options)
+    : files_(files), clock_(clock), options_(std::move(options)) {}
+
+std::string PlanStore::Path(const std::string& name) const {
+  return io::JoinPath(options_.folder, name);
+}
+
+absl::StatusOr<std::vector<std::string>> PlanStore::Names() const {
+  absl::StatusOr<std::vector<std::string>> names = files_.List(options_.folder);
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  HEARTH_RETURN_IF_ERROR(names.status());
+  std::erase_if(*names, [&](const std::string& name) {
+    if (absl::EndsWith(name, io::kTemporarySuffix)) return true;
+    const absl::StatusOr<io::FileInfo> info = files_.Stat(Path(name));
+    return !info.ok() || !info->is_directory;
+  });
+  return names;
+}
+
+absl::StatusOr<uint64_t> PlanStore::SizeOf(const std::string& name) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                          files_.List(Path(name)));
+  uint64_t bytes = 0;
+  for (const std::string& file : files) {
+    const absl::StatusOr<io::FileInfo> info =
+        files_.Stat(io::JoinPath(Path(name), file));
+    // It may just have been renamed or removed.
+    if (info.ok()) bytes += info->size_bytes;
+  }
+  return bytes;
+}
+
+absl::StatusOr<PlanLease> PlanStore::Take(const std::string& name,
+                                          const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    absl::MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  });
+  uint64_t number = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    while (!stop.stop_requested() &&
+           (holders_[name].exclusive || holders_[name].removing)) {
+      changed_.Wait(&mutex_);
+    }
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat("plan ", name, ": waiting for it stopped on request"));
+    }
+    Holders& holders = holders_[name];
+    holders.exclusive = true;
+    ++holders.leases;
+    number = next_lease_++;
+  }
+  PlanLease lease(*this, number, name);
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(options_.folder));
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(lease.folder()));
+  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(options_.folder));
+  return lease;
+}
+
+bool PlanStore::InUse(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = holders_.find(name);
+  return found != holders_.end() && found->second.leases > 0;
+}
+
+absl::StatusOr<PlanInfo> PlanStore::Describe(const std::string& name) {
+  PlanInfo info = {.name = name, .in_use = InUse(name)};
+  HEARTH_ASSIGN_OR_RETURN(info.size_bytes, SizeOf(name));
+  const PlanRecords records(files_, Path(name));
+  const absl::StatusOr<PlanRecords::About> about = records.ReadAbout();
+  if (about.ok()) {
+    info.state = PlanInfo::State::kWhole;
+    info.created = about->created;
+    info.properties = about->properties;
+  }
+  if (records.ReadDamage().ok()) info.state = PlanInfo::State::kDamaged;
+  info.used = records.ReadUse();
+  return info;
+}
+
+absl::StatusOr<std::vector<PlanInfo>> PlanStore::List() {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  std::vector<PlanInfo> plans;
+  for (const std::string& name : names) {
+    absl::StatusOr<PlanInfo> info = Describe(name);
+    // Removed meanwhile.
+    if (absl::IsNotFound(info.status())) continue;
+    HEARTH_RETURN_IF_ERROR(info.status());
+    plans.push_back(*std::move(info));
+  }
+  std::stable_sort(
+      plans.begin(), plans.end(),
+      [](const PlanInfo& a, const PlanInfo& b) { return a.used > b.used; });
+  return plans;
+}
+
+absl::StatusOr<PlanInfo> PlanStore::Get(const std::string& name) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    return absl::NotFoundError(absl::StrCat("no plan \"", name, "\""));
+  }
+  return Describe(name);
+}
+
+absl::StatusOr<uint64_t> PlanStore::TotalBytes() {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  uint64_t bytes = 0;
+  for (const std::string& name : names) {
+    const absl::StatusOr<uint64_t> size = SizeOf(name);
+    if (size.ok()) bytes += *size;
+  }
+  return bytes;
+}
+
+absl::Status PlanStore::BeginRemoval(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  Holders& holders = holders_[name];
+  if (holders.leases > 0 || holders.removing) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("plan \"", name, "\" is in use"));
+  }
+  holders.removing = true;
+  return absl::OkStatus();
+}
+
+absl::Status PlanStore::FinishRemoval(const std::string& name) {
+  // A plan is there or not, also after a kill.
+  const std::string leftover = absl::StrCat(Path(name), io::kTemporarySuffix);
+  absl::Status status = files_.RemoveTree(leftover);
+  if (status.ok()) status = files_.Rename(Path(name), leftover);
+  // Goes after the lock: closing takes time.
+  std::vector<Resting> rested;
+  absl::MutexLock lock(&mutex_);
+  if (status.ok()) rested = TakeResting(name);
+  holders_.erase(name);
+  changed_.SignalAll();
+  return status;
+}
+
+std::vector<PlanStore::Resting> PlanStore::TakeResting(
+    const std::string& name) {
+  std::vector<Resting> taken;
+  for (auto& [number, resting] : resting_) {
+    if (resting.name == name) taken.push_back(std::exchange(resting, {}));
+  }
+  return taken;
+}
+
+absl::Status PlanStore::Remove(const std::string& name) {
+  HEARTH_RETURN_IF_ERROR(Get(name).status());
+  HEARTH_RETURN_IF_ERROR(BeginRemoval(name));
+  HEARTH_RETURN_IF_ERROR(FinishRemoval(name));
+  return files_.RemoveTree(absl::StrCat(Path(name), io::kTemporarySuffix));
+}
+
+absl::Status PlanStore::RemoveOf(absl::string_view fingerprint) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  absl::Status status;
+  for (const std::string& name : names) {
+    if (PartOfName(name, 1) == fingerprint) status.Update(Remove(name));
+  }
+  return status;
+}
+
+absl::StatusOr<uint64_t> PlanStore::BytesOfOthers(const std::string& name,
+                                                  bool in_use_only) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
+  uint64_t bytes = 0;
+  for (const std::string& other : names) {
+    if (other == name || (in_use_only && !InUse(other))) continue;
+    const absl::StatusOr<uint64_t> size = SizeOf(other);
+    absl::MutexLock lock(&mutex_);
+    const auto found = holders_.find(other);
+    const uint64_t reserved =
+        found == holders_.end() ? 0 : found->second.reserved_bytes;
+    bytes += std::max(size.ok() ? *size : 0, reserved);
+  }
+  return bytes;
+}
+
+absl::StatusOr<uint64_t> PlanStore::RoomFor(const std::string& name) {
+  HEARTH_ASSIGN_OR_RETURN(uint64_t room, files_.FreeBytes(Path(name)));
+  if (options_.space_bytes == 0) return room;
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t in_use,
+                          BytesOfOthers(name, /*in_use_only=*/true));
+  // Those that go make room on the disk, too.
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t others,
+                          BytesOfOthers(name, /*in_use_only=*/false));
+  room += others - std::min(others, in_use);
+  return std::min(
+      room, options_.space_bytes - std::min(options_.space_bytes, in_use));
+}
+
+absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
+  {
+    absl::MutexLock lock(&mutex_);
+    holders_[name].reserved_bytes = bytes;
+  }
+  if (options_.space_bytes == 0) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(std::vector<PlanInfo> plans, List());
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const uint64_t others,
+                            BytesOfOthers(name, /*in_use_only=*/false));
+    if (others + bytes <= options_.space_bytes) return absl::OkStatus();
+    const auto oldest =
+        std::find_if(plans.rbegin(), plans.rend(), [&](const PlanInfo& plan) {
+          return plan.name != name && !InUse(plan.name);
+        });
+    if (oldest == plans.rend()) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "a plan of ", bytes, " bytes (", FormatByteSize(bytes),
+          ") does not fit beside ", others, " bytes of plans in use within ",
+          options_.space_bytes, " bytes (",
+          FormatByteSize(options_.space_bytes), ") for all plans"));
+    }
+    const absl::Status removed = Remove(oldest->name);
+    // Somebody has just taken or removed it.
+    if (!absl::IsFailedPrecondition(removed) && !absl::IsNotFound(removed)) {
+      HEARTH_RETURN_IF_ERROR(removed);
+    }
+    plans.erase(std::next(oldest).base());
+  }
+}
+
+}  // namespace hearth::plan

@@ -1,0 +1,156 @@
+#ifndef HEARTH_ENGINE_PLAN_PLAN_STORE_H_
+#define HEARTH_ENGINE_PLAN_PLAN_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/plan/plan_records.h"
+
+namespace hearth::plan {
+
+/// What is known of a plan.
+struct PlanInfo {
+  enum class State { kWhole, kUnfinished, kDamaged };
+
+  std::string name;
+  State state = State::kUnfinished;
+  /// Whether a job uses or makes it.
+  bool in_use = false;
+  uint64_t size_bytes = 0;
+  /// InfinitePast if it is not whole.
+  absl::Time created = absl::InfinitePast();
+  /// When a job took it last; InfinitePast if that is unknown.
+  absl::Time used = absl::InfinitePast();
+  PlanProperties properties = {};
+
+  /// Both are parts of the name.
+  std::string strategy() const;
+  std::string fingerprint() const;
+};
+
+/// "<strategy>-<fingerprint of the dataset>-<digest>": what PlanInfo tells of a
+/// plan follows from its name. REQUIRES: no '-' in the first two.
+std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
+                     absl::string_view digest);
+
+class PlanLease;
+
+/// What strategies have prepared and keep for later jobs: plans, each a folder
+/// in one folder. Knows who uses which, so that a plan is made once, is not
+/// removed while it is needed, and all of them take no more space than they
+/// may: those that nobody uses go then, the least recently used first.
+/// Thread-safe.
+class PlanStore {
+ public:
+  struct Options {
+    /// Of the folders; made when needed.
+    std::string folder;
+    /// What all plans may take on disk; 0 = no limit.
+    uint64_t space_bytes = 0;
+  };
+
+  /// What a plan takes beside what its strategy writes: records of the store.
+  static constexpr uint64_t kRecordBytes = 16 << 10;
+
+  /// `files` and `clock` outlive it, it outlives all leases.
+  PlanStore(io::FileSystem& files, const Clock& clock, Options options);
+  PlanStore(const PlanStore&) = delete;
+  PlanStore& operator=(const PlanStore&) = delete;
+
+  /// Takes a plan, there or not, to look at, make or repair, once nobody else
+  /// does that. Makes its folder. CANCELLED when `stop` is requested.
+  absl::StatusOr<PlanLease> Take(const std::string& name,
+                                 const std::stop_token& stop)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The last used first.
+  absl::StatusOr<std::vector<PlanInfo>> List() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// NOT_FOUND for an unknown name.
+  absl::StatusOr<PlanInfo> Get(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// NOT_FOUND for an unknown name; FAILED_PRECONDITION while a job uses it.
+  absl::Status Remove(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Removes all plans for datasets with a fingerprint. FAILED_PRECONDITION if
+  /// one is in use; the others are gone then.
+  absl::Status RemoveOf(absl::string_view fingerprint)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// What all plans take.
+  absl::StatusOr<uint64_t> TotalBytes() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options& options() const { return options_; }
+
+ private:
+  friend class PlanLease;
+
+  // Who has a plan.
+  struct Holders {
+    int leases = 0;
+    // One of the leases is exclusive.
+    bool exclusive = false;
+    // There are none: the plan goes.
+    bool removing = false;
+    // What it will take once it is made.
+    uint64_t reserved_bytes = 0;
+  };
+  // What a lease that rests keeps open.
+  struct Resting {
+    std::string name;
+    std::shared_ptr<const void> open;
+  };
+
+  std::string Path(const std::string& name) const;
+  absl::StatusOr<std::vector<std::string>> Names() const;
+  absl::StatusOr<uint64_t> SizeOf(const std::string& name) const;
+  absl::StatusOr<PlanInfo> Describe(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool InUse(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // FAILED_PRECONDITION if somebody has it; otherwise it is the caller's.
+  absl::Status BeginRemoval(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status FinishRemoval(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What leases that rest keep open of the plan.
+  std::vector<Resting> TakeResting(const std::string& name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::StatusOr<uint64_t> RoomFor(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status MakeRoom(const std::string& name, uint64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What plans other than `name` take or have reserved.
+  absl::StatusOr<uint64_t> BytesOfOthers(const std::string& name,
+                                         bool in_use_only)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  io::FileSystem& files_;
+  const Clock& clock_;
+  const Options options_;
+  absl::Mutex mutex_;
+  // Signalled when an exclusive lease or a removal ends, and on a stop.
+  absl::CondVar changed_;
+  std::map<std::string, Holders> holders_ ABSL_GUARDED_BY(mutex_);
+  // By the lease's number.
+  std::map<uint64_t, Resting> resting_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_PLAN_PLAN_STORE_H_

@@ -1,0 +1,293 @@
+#include "engine/plan/plan_store.h"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "engine/base/clock.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/faulty_file_system.h"
+#include "engine/io/file_system.h"
+#include "engine/io/scratch_directory.h"
+#include "engine/plan/plan_lease.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::plan {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+// Every look at it is a second later.
+class TickingClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    return absl::UnixEpoch() + absl::Seconds(++seconds_);
+  }
+  double SteadySeconds() const override { return 0; }
+
+ private:
+  mutable int64_t seconds_ = 1'000'000;
+};
+
+class PlanStoreTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<PlanStore> Open(uint64_t space_bytes = 0) {
+    return std::make_unique<PlanStore>(
+        files_, clock_,
+        PlanStore::Options{.folder = scratch_.Path("plans"),
+                           .space_bytes = space_bytes});
+  }
+
+  // A plan of `bytes` and its records, by the way that a strategy takes.
+  absl::Status Make(PlanStore& store, const std::string& name, uint64_t bytes) {
+    auto lease = store.Take(name, {});
+    if (!lease.ok()) return lease.status();
+    absl::Status status = lease->MakeRoom(bytes + PlanStore::kRecordBytes);
+    status.Update(io::WriteFileAtomically(files_, lease->folder() + "/packs",
+                                          std::string(bytes, 'x')));
+    if (!status.ok()) return status;
+    status.Update(lease->Publish({{"batches", "12"}}));
+    status.Update(lease->Share());
+    return status;
+  }
+
+  static std::vector<std::string> Names(PlanStore& store) {
+    std::vector<std::string> names;
+    const auto plans = store.List();
+    for (const PlanInfo& plan : *plans) names.push_back(plan.name);
+    return names;
+  }
+
+  const io::ScratchDirectory scratch_;
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  TickingClock clock_;
+};
+
+TEST_F(PlanStoreTest, NamesTellStrategyAndDataset) {
+  const PlanInfo info = {.name = PlanName("diskgnn", "ab12", "99ff")};
+  EXPECT_EQ(info.name, "diskgnn-ab12-99ff");
+  EXPECT_EQ(info.strategy(), "diskgnn");
+  EXPECT_EQ(info.fingerprint(), "ab12");
+  EXPECT_EQ(PlanInfo{.name = "odd"}.fingerprint(), "");
+}
+
+TEST_F(PlanStoreTest, AnEmptyStoreHasNoPlans) {
+  const auto store = Open();
+  EXPECT_TRUE(store->List()->empty());
+  EXPECT_EQ(*store->TotalBytes(), 0u);
+  EXPECT_TRUE(absl::IsNotFound(store->Get("a").status()));
+  EXPECT_TRUE(absl::IsNotFound(store->Remove("a")));
+  EXPECT_EQ(store->RemoveOf("f"), absl::OkStatus());
+}
+
+TEST_F(PlanStoreTest, TellsWhatThereIsTheLastUsedFirst) {
+  const auto store = Open();
+  ASSERT_EQ(Make(*store, "d-f-1", 100), absl::OkStatus());
+  ASSERT_EQ(Make(*store, "d-f-2", 50), absl::OkStatus());
+  // Not a plan.
+  ASSERT_EQ(io::WriteFileAtomically(files_, scratch_.Path("plans/b-f-9"), "x"),
+            absl::OkStatus());
+  EXPECT_THAT(Names(*store), ElementsAre("d-f-2", "d-f-1"));
+  ASSERT_EQ(store->Take("d-f-1", {})->Share(), absl::OkStatus());
+  const auto plans = *store->List();
+  ASSERT_EQ(plans.size(), 2u);
+  EXPECT_EQ(plans[0].name, "d-f-1");
+  EXPECT_EQ(plans[0].state, PlanInfo::State::kWhole);
+  EXPECT_FALSE(plans[0].in_use);
+  EXPECT_GT(plans[0].size_bytes, 100u);
+  EXPECT_LE(plans[0].size_bytes, 100u + PlanStore::kRecordBytes);
+  EXPECT_GT(plans[0].used, plans[0].created);
+  EXPECT_THAT(plans[0].properties, ElementsAre(Pair("batches", "12")));
+  EXPECT_EQ(*store->TotalBytes(), plans[0].size_bytes + plans[1].size_bytes);
+  // Another daemon finds the same.
+  EXPECT_THAT(Names(*Open()), ElementsAre("d-f-1", "d-f-2"));
+}
+
+TEST_F(PlanStoreTest, TellsStates) {
+  const auto store = Open();
+  {
+    const auto lease = store->Take("d-f-1", {});
+    EXPECT_TRUE(store->Get("d-f-1")->in_use);
+  }
+  EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kUnfinished);
+  EXPECT_EQ(store->Get("d-f-1")->used, absl::InfinitePast());
+  ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
+  EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kWhole);
+  auto lease = store->Take("d-f-1", {});
+  lease->ReportDamage("packs: batch 3");
+  EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kDamaged);
+  EXPECT_EQ(*lease->records().ReadDamage(), "packs: batch 3");
+  ASSERT_EQ(lease->Clear(), absl::OkStatus());
+  EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kUnfinished);
+}
+
+TEST_F(PlanStoreTest, DamagedRecordsAreNoReasonToFail) {
+  const auto store = Open();
+  ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
+  for (const char* name : {"about.json", "last_use"}) {
+    ASSERT_EQ(io::WriteFileAtomically(
+                  files_, scratch_.Path("plans/d-f-1/") + name, "nonsense"),
+              absl::OkStatus());
+  }
+  EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kUnfinished);
+  EXPECT_EQ(store->Get("d-f-1")->used, absl::InfinitePast());
+}
+
+TEST_F(PlanStoreTest, OneMakesAPlanAndOthersWait) {
+  const auto store = Open();
+  std::optional<PlanLease> first = *store->Take("d-f-1", {});
+  bool shared = false;
+  std::jthread next([&] {
+    const auto second = store->Take("d-f-1", {});
+    EXPECT_TRUE(second.ok());
+    EXPECT_TRUE(shared);
+  });
+  // Another plan is not concerned.
+  EXPECT_TRUE(store->Take("d-f-2", {}).ok());
+  shared = true;
+  EXPECT_EQ(first->Share(), absl::OkStatus());
+}
+
+TEST_F(PlanStoreTest, AStopEndsTheWait) {
+  const auto store = Open();
+  const auto first = store->Take("d-f-1", {});
+  std::stop_source stop;
+  std::jthread next([&] {
+    EXPECT_TRUE(
+        absl::IsCancelled(store->Take("d-f-1", stop.get_token()).status()));
+  });
+  stop.request_stop();
+  EXPECT_TRUE(
+      absl::IsCancelled(store->Take("d-f-2", stop.get_token()).status()));
+}
+
+TEST_F(PlanStoreTest, WhatIsInUseIsNotRemoved) {
+  const auto store = Open();
+  ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
+  ASSERT_EQ(Make(*store, "d-f-2", 10), absl::OkStatus());
+  ASSERT_EQ(Make(*store, "d-g-1", 10), absl::OkStatus());
+  {
+    auto lease = store->Take("d-f-1", {});
+    ASSERT_EQ(lease->Share(), absl::OkStatus());
+    const PlanLease moved = *std::move(lease);
+    EXPECT_TRUE(absl::IsFailedPrecondition(store->Remove("d-f-1")));
+    EXPECT_TRUE(absl::IsFailedPrecondition(store->RemoveOf("f")));
+    EXPECT_THAT(Names(*store), ElementsAre("d-f-1", "d-g-1"));
+  }
+  EXPECT_EQ(store->RemoveOf("f"), absl::OkStatus());
+  EXPECT_THAT(Names(*store), ElementsAre("d-g-1"));
+}
+
+TEST_F(PlanStoreTest, WhatRestsIsWokenOrGoesWithThePlan) {
+  const auto store = Open();
+  ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
+  auto open = std::make_shared<const int>(7);
+  const std::weak_ptr<const int> watch = open;
+  {
+    auto lease = store->Take("d-f-1", {});
+    ASSERT_EQ(lease->Share(), absl::OkStatus());
+    lease->Rest(std::move(open));
+    EXPECT_FALSE(store->Get("d-f-1")->in_use);
+    open = std::static_pointer_cast<const int>(lease->Wake());
+    EXPECT_EQ(*open, 7);
+    EXPECT_TRUE(absl::IsFailedPrecondition(store->Remove("d-f-1")));
+    lease->Rest(std::move(open));
+    EXPECT_EQ(store->Remove("d-f-1"), absl::OkStatus());
+    EXPECT_TRUE(watch.expired());
+    EXPECT_EQ(lease->Wake(), nullptr);
+  }
+  // A lease that rests to its end takes along what it keeps.
+  ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
+  auto other = std::make_shared<const int>(8);
+  const std::weak_ptr<const int> other_watch = other;
+  {
+    auto lease = store->Take("d-f-1", {});
+    ASSERT_EQ(lease->Share(), absl::OkStatus());
+    lease->Rest(std::move(other));
+    EXPECT_FALSE(other_watch.expired());
+  }
+  EXPECT_TRUE(other_watch.expired());
+  EXPECT_EQ(store->Remove("d-f-1"), absl::OkStatus());
+}
+
+TEST_F(PlanStoreTest, ClearingClosesWhatRests) {
+  const auto store = Open();
+  auto resting = store->Take("d-f-1", {});
+  ASSERT_EQ(resting->Share(), absl::OkStatus());
+  resting->Rest(std::make_shared<const int>(7));
+  ASSERT_EQ(store->Take("d-f-1", {})->Clear(), absl::OkStatus());
+  EXPECT_EQ(resting->Wake(), nullptr);
+}
+
+TEST_F(PlanStoreTest, TheLeastRecentlyUsedMakesRoom) {
+  const auto store = Open(/*space_bytes=*/100'000);
+  ASSERT_EQ(Make(*store, "d-f-1", 30'000), absl::OkStatus());
+  ASSERT_EQ(Make(*store, "d-f-2", 30'000), absl::OkStatus());
+  ASSERT_EQ(store->Take("d-f-1", {})->Share(), absl::OkStatus());
+  ASSERT_EQ(Make(*store, "d-f-3", 40'000), absl::OkStatus());
+  EXPECT_THAT(Names(*store), ElementsAre("d-f-3", "d-f-1"));
+  EXPECT_LE(*store->TotalBytes(), 100'000u);
+}
+
+TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
+  const auto store = Open(/*space_bytes=*/100'000);
+  ASSERT_EQ(Make(*store, "d-f-1", 30'000), absl::OkStatus());
+  ASSERT_EQ(Make(*store, "d-f-2", 30'000), absl::OkStatus());
+  auto user = store->Take("d-f-1", {});
+  ASSERT_EQ(user->Share(), absl::OkStatus());
+  auto maker = store->Take("d-f-3", {});
+  const uint64_t used = store->Get("d-f-1")->size_bytes;
+  EXPECT_EQ(*maker->Room(), 100'000 - used);
+  const absl::Status refused = maker->MakeRoom(80'000);
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("80000"));
+  EXPECT_EQ(maker->MakeRoom(60'000), absl::OkStatus());
+  // What is reserved is as good as taken.
+  auto other = store->Take("d-f-4", {});
+  EXPECT_EQ(*other->Room(), 40'000 - used);
+  EXPECT_TRUE(absl::IsResourceExhausted(other->MakeRoom(40'000)));
+}
+
+TEST_F(PlanStoreTest, WithoutALimitTheDiskIsTheLimit) {
+  const auto store = Open();
+  auto lease = store->Take("d-f-1", {});
+  files_.LimitSpace(12'345);
+  EXPECT_EQ(*lease->Room(), 12'345u);
+  EXPECT_EQ(lease->MakeRoom(1 << 30), absl::OkStatus());
+}
+
+TEST_F(PlanStoreTest, EveryCallOfARemovalMayFail) {
+  const auto store = Open();
+  for (int64_t nth = 1;; ++nth) {
+    ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
+    files_.Inject({.nth = nth});
+    const absl::Status status = store->Remove("d-f-1");
+    const bool hit = files_.hits() > 0;
+    files_.Clear();
+    if (!hit) {
+      EXPECT_EQ(status, absl::OkStatus());
+      break;
+    }
+    // There is all of it or nothing.
+    const auto info = store->Get("d-f-1");
+    if (info.ok()) {
+      EXPECT_EQ(info->state, PlanInfo::State::kWhole);
+      EXPECT_FALSE(info->in_use);
+    } else {
+      EXPECT_TRUE(absl::IsNotFound(info.status()));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::plan
