@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
@@ -13,6 +12,7 @@
 #include "engine/job/census.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/warm_strategies.h"
+#include "engine/plan/plan_store.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
@@ -34,8 +34,8 @@ struct JobEnvironment {
   MemoryLedger& memory;
   WarmStrategies& warm_strategies;
   BatchMeasurement& batch_measurement;
-  /// Folder for what strategies prepare, for all jobs that can use it.
-  std::string plans_folder;
+  /// What strategies prepare, for all jobs that can use it.
+  plan::PlanStore& plans;
   TrainStepFactory new_train_step;
 };
 

@@ -25,6 +25,22 @@ struct EpochReport {
   strategy::PassReport validation;
 };
 
+/// What a prepare job did.
+struct PrepareReport {
+  strategy::PreparationReport preparation;
+  /// As in TrainReport.
+  uint64_t peak_memory_bytes = 0;
+  uint64_t memory_bound_bytes = 0;
+  strategy::MemoryEstimate memory;
+};
+
+/// What a period of a train job began with.
+struct PeriodPreparation {
+  /// From 1.
+  uint32_t first_epoch = 0;
+  strategy::PreparationReport preparation;
+};
+
 /// What a train job did.
 struct TrainReport {
   std::vector<EpochReport> epochs;
@@ -51,6 +67,8 @@ struct TrainReport {
   std::optional<double> first_batch_seconds;
   /// Whether topology and caches were those of an earlier job.
   bool warm_start = false;
+  /// Those of this run that prepared something.
+  std::vector<PeriodPreparation> preparations;
 };
 
 }  // namespace hearth::job

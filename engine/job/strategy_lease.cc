@@ -38,18 +38,18 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
         strategy::NumBatches(static_cast<int64_t>(count), pass.batch_size);
     num_batches = std::max(num_batches, batches);
     // As if each of them were one of training.
-    total_batches += batches * use.options.data.epochs;
+    total_batches += batches * use.data.epochs;
   }
   HEARTH_ASSIGN_OR_RETURN(
       MemoryEstimate estimate,
       strategy::EstimateMemory(
-          use.options.data.strategy,
-          {.manifest = dataset.manifest(),
-           .pipeline = use.options.pipeline,
-           .batches = batches,
-           .shards = static_cast<int>(use.options.data.trainers),
-           .num_batches = num_batches,
-           .total_batches = total_batches}));
+          use.data.strategy, {.manifest = dataset.manifest(),
+                              .pipeline = use.pipeline,
+                              .batches = batches,
+                              .shards = static_cast<int>(use.data.trainers),
+                              .num_batches = num_batches,
+                              .total_batches = total_batches,
+                              .prepares_ahead = use.data.refresh_epochs > 0}));
   // The split's, those in order, and those of the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
   estimate.Add("model", use.model_bytes(batches.WithMargin()));
@@ -69,7 +69,7 @@ absl::StatusOr<Sizes> FindSizes(const JobEnvironment& environment,
                                 std::stop_token stop) {
   const MeasuredPasses passes = {
       .dataset = dataset, .labels = use.labels, .passes = use.passes};
-  if (!NeedsMeasurement(use.options.data.strategy)) {
+  if (!NeedsMeasurement(use.data.strategy)) {
     Sizes sizes = {.batches = BoundBatches(passes), .estimate = {}};
     HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
                             Estimate(dataset, use, sizes.batches));
@@ -79,10 +79,9 @@ absl::StatusOr<Sizes> FindSizes(const JobEnvironment& environment,
     }
   }
   Sizes sizes;
-  HEARTH_ASSIGN_OR_RETURN(
-      sizes.batches,
-      environment.batch_measurement.Measure(
-          passes, use.options.pipeline.samplers, std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(sizes.batches,
+                          environment.batch_measurement.Measure(
+                              passes, use.pipeline.samplers, std::move(stop)));
   HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
                           Estimate(dataset, use, sizes.batches));
   return sizes;
@@ -95,10 +94,10 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
     const Use& use, Observer& observer, std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(Sizes sizes,
                           FindSizes(environment, *dataset, use, stop));
-  StrategyKey key = {.dataset_path = use.options.data.dataset_path,
+  StrategyKey key = {.dataset_path = use.data.dataset_path,
                      .fingerprint = dataset->manifest().fingerprint,
-                     .strategy = use.options.data.strategy,
-                     .pipeline = use.options.pipeline,
+                     .strategy = use.data.strategy,
+                     .pipeline = use.pipeline,
                      .batches = std::move(sizes.batches)};
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
   const bool warm = kept.has_value();
@@ -123,12 +122,11 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
   if (!warm) {
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,
-        strategy::NewStrategy(use.options.data.strategy, use.options.pipeline,
-                              *work.dataset,
+        strategy::NewStrategy(use.data.strategy, use.pipeline, *work.dataset,
                               {.read_queues = environment.read_queues,
                                .clock = environment.clock,
                                .scratch_folder = work.scratch.path(),
-                               .plans_folder = environment.plans_folder,
+                               .plans = &environment.plans,
                                .files = environment.files}));
   }
   return lease;

@@ -30,7 +30,8 @@ class StrategyLease {
  public:
   /// What a job is going to do with it.
   struct Use {
-    const TrainJobOptions& options;
+    const DataOptions& data;
+    const strategy::PipelineOptions& pipeline;
     /// Those of the dataset; needed during Take alone.
     const store::Labels& labels;
     /// All passes of the job that differ in their seeds.

@@ -1,8 +1,9 @@
 // A train job, step by step:
-//   1. open the dataset, load labels and split, prepare the strategy, make the
-//      model; go on from the checkpoint if there is one;
-//   2. for each epoch: check that the dataset's files are unchanged, train on
-//      its batches from next_batch on, validate, report, write a checkpoint;
+//   1. open the dataset, load labels and split, make the model; go on from the
+//      checkpoint if there is one; take the strategy, prepare its passes;
+//   2. for each epoch: check that the dataset's files are unchanged, prepare
+//      where new batches are due, train on those from next_batch on, validate,
+//      report, write a checkpoint;
 //   3. restore the best epoch's weights if early stopping chose one, test,
 //      write the model, report.
 // Everything that must survive a kill is in `state_` (a Checkpoint). A batch's
@@ -14,17 +15,20 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "engine/base/process.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
+#include "engine/job/ahead_preparation.h"
 #include "engine/job/checkpoint.h"
 #include "engine/job/export_model.h"
+#include "engine/job/job_passes.h"
 #include "engine/job/labeled_split.h"
 #include "engine/job/memory_sampler.h"
+#include "engine/job/preparation_listener.h"
 #include "engine/job/strategy_lease.h"
-#include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/strategy.h"
@@ -32,10 +36,6 @@
 
 namespace hearth::job {
 namespace {
-
-// Epoch keys of the passes that are sampled once; no training epoch has them.
-constexpr uint64_t kValidationKey = UINT64_MAX;
-constexpr uint64_t kTestKey = UINT64_MAX - 1;
 
 std::string LossDigest(const std::vector<float>& losses) {
   Sha256 digest;
@@ -60,8 +60,8 @@ class TrainRun {
         resident_(environment.census) {}
 
   absl::StatusOr<TrainReport> Run() {
-    HEARTH_RETURN_IF_ERROR(Prepare());
-    HEARTH_RETURN_IF_ERROR(Resume());
+    HEARTH_RETURN_IF_ERROR(Open());
+    HEARTH_RETURN_IF_ERROR(EnterPeriod());
     observer_.OnRunning();
     LogStart();
     absl::StatusOr<TrainReport> report = TrainAndTest();
@@ -71,6 +71,7 @@ class TrainRun {
                       absl::StrFormat("stopped at epoch %d, batch %d",
                                       state_.epoch + 1, state_.next_batch));
     }
+    ahead_.reset();
     // After an error there is no telling what state it is in.
     if (report.ok() || absl::IsCancelled(report.status())) {
       std::move(*lease_).Return();
@@ -89,7 +90,7 @@ class TrainRun {
     return Finish();
   }
 
-  absl::Status Prepare() {
+  absl::Status Open() {
     HEARTH_RETURN_IF_ERROR(
         environment_.files.CreateDirectory(options_.directory));
     HEARTH_ASSIGN_OR_RETURN(
@@ -97,7 +98,7 @@ class TrainRun {
         store::Dataset::Open(environment_.files, options_.data.dataset_path));
     HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
     HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset->LoadLabels());
-    HEARTH_RETURN_IF_ERROR(SetOrders(*dataset, labels));
+    HEARTH_RETURN_IF_ERROR(MakePasses(*dataset, labels));
     const store::NodeTypeEntry& nodes = dataset->manifest().node_types[0];
     metric_ = train::MetricFor(nodes.label_kind);
     HEARTH_ASSIGN_OR_RETURN(
@@ -109,71 +110,88 @@ class TrainRun {
              .label_width = nodes.label_width,
              .num_layers = static_cast<int64_t>(options_.data.fanouts.size()),
              .trainers = options_.data.trainers}));
-    const std::vector<strategy::Pass> passes = {
-        MakePass(*train_order_, /*epoch_key=*/0),
-        MakePass(*valid_order_, kValidationKey),
-        MakePass(*test_order_, kTestKey)};
+    HEARTH_RETURN_IF_ERROR(Resume());
     HEARTH_ASSIGN_OR_RETURN(
         lease_,
         StrategyLease::Take(environment_, std::move(dataset),
-                            {.options = options_,
+                            {.data = options_.data,
+                             .pipeline = options_.pipeline,
                              .labels = labels,
-                             .passes = passes,
+                             .passes = passes_->Kinds(),
                              .model_bytes =
                                  [this](const sample::BatchShape& shape) {
                                    return step_->MemoryBytes(shape);
                                  }},
                             observer_, stop_));
-    return lease_->strategy().Prepare(
-        AllPasses(),
-        [this](const std::string& text) {
-          observer_.OnLog(Severity::kInfo, text);
-        },
-        stop_);
-  }
-
-  // Those that are going to be run, each once.
-  std::vector<strategy::Pass> AllPasses() const {
-    std::vector<strategy::Pass> passes;
-    const int64_t keys = std::min(NumEpochKeys(), options_.data.epochs);
-    for (int64_t key = 0; key < keys; ++key) {
-      passes.push_back(MakePass(*train_order_, static_cast<uint64_t>(key)));
-    }
-    if (num_valid_ > 0) {
-      passes.push_back(MakePass(*valid_order_, kValidationKey));
-    }
-    if (num_test_ > 0) passes.push_back(MakePass(*test_order_, kTestKey));
-    return passes;
-  }
-
-  int64_t NumEpochKeys() const {
-    return options_.data.distinct_epochs > 0 ? options_.data.distinct_epochs
-                                             : options_.data.epochs;
+    passes_->SetBatches(lease_->batches());
+    return absl::OkStatus();
   }
 
   // The nodes of each pass: those of the split that have labels.
-  absl::Status SetOrders(const store::Dataset& dataset,
-                         const store::Labels& labels) {
-    HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
-    // A job without a model measures the data path of training alone.
-    if (std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
-      split.valid.clear();
-      split.test.clear();
-    }
-    HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
-                            WithoutUnlabeled(std::move(split), labels));
-    for (const std::string& warning : labeled.warnings) {
+  absl::Status MakePasses(const store::Dataset& dataset,
+                          const store::Labels& labels) {
+    std::vector<std::string> warnings;
+    HEARTH_ASSIGN_OR_RETURN(
+        passes_,
+        JobPasses::Make(
+            {.data = options_.data,
+             // A job without a model measures the data path of
+             // training alone.
+             .training_only = std::holds_alternative<train::NoModelOptions>(
+                 options_.train.model)},
+            dataset, labels, warnings));
+    for (const std::string& warning : warnings) {
       observer_.OnLog(Severity::kWarning, warning);
     }
-    split = std::move(labeled.nodes);
-    num_train_ = static_cast<int64_t>(split.train.size());
-    train_order_ = sample::NewShuffledOrder(std::move(split.train),
-                                            options_.data.data_seed);
-    num_valid_ = static_cast<int64_t>(split.valid.size());
-    num_test_ = static_cast<int64_t>(split.test.size());
-    valid_order_ = sample::NewSequentialOrder(std::move(split.valid));
-    test_order_ = sample::NewSequentialOrder(std::move(split.test));
     return absl::OkStatus();
+  }
+
+  // Prepares the passes of the epoch to come, if those of the last one do not
+  // do, and begins with the next ones that will be needed.
+  absl::Status EnterPeriod() {
+    const int64_t period =
+        passes_->PeriodOf(std::min(state_.epoch, options_.data.epochs - 1));
+    if (period == period_) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::optional<strategy::PreparationReport> ahead, FinishAhead());
+    HEARTH_ASSIGN_OR_RETURN(
+        strategy::PreparationReport report,
+        lease_->strategy().Prepare(passes_->OfPeriod(period),
+                                   ListenFor(observer_), stop_));
+    if (ahead.has_value() && ahead->plan == report.plan) report = *ahead;
+    if (!report.plan.empty()) {
+      preparations_.push_back({.first_epoch = static_cast<uint32_t>(
+                                   passes_->FirstEpochOf(period) + 1),
+                               .preparation = std::move(report)});
+    }
+    period_ = period;
+    if (period + 1 < passes_->num_periods()) {
+      ahead_.emplace(lease_->strategy(), passes_->OfPeriod(period + 1));
+    }
+    return absl::OkStatus();
+  }
+
+  // What was prepared ahead, if anything was. What went wrong is only told: it
+  // will happen again, or not, where the plan is needed.
+  absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead() {
+    if (!ahead_.has_value()) return std::nullopt;
+    const absl::StatusOr<strategy::PreparationReport> report =
+        ahead_->Finish(stop_);
+    LogAhead();
+    ahead_.reset();
+    if (report.ok()) return *report;
+    if (stop_.stop_requested()) return report.status();
+    observer_.OnLog(
+        Severity::kWarning,
+        absl::StrCat("preparing ahead: ", report.status().message()));
+    return std::nullopt;
+  }
+
+  void LogAhead() {
+    if (!ahead_.has_value()) return;
+    for (const std::string& text : ahead_->TakeLog()) {
+      observer_.OnLog(Severity::kInfo, absl::StrCat("ahead: ", text));
+    }
   }
 
   absl::Status Resume() {
@@ -194,12 +212,11 @@ class TrainRun {
     const store::Manifest& manifest = lease_->dataset().manifest();
     observer_.OnLog(
         Severity::kInfo,
-        absl::StrFormat(
-            "dataset %s (%s), strategy %s: %d training nodes, %d "
-            "batches an epoch",
-            manifest.name, manifest.fingerprint,
-            strategy::Name(options_.data.strategy), num_train_,
-            strategy::NumBatches(num_train_, options_.data.batch_size)));
+        absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
+                        "batches an epoch",
+                        manifest.name, manifest.fingerprint,
+                        strategy::Name(options_.data.strategy),
+                        passes_->num_train(), NumBatches()));
   }
 
   bool StoppedEarly() const {
@@ -207,8 +224,13 @@ class TrainRun {
            state_.epoch - state_.best_epoch >= options_.patience;
   }
 
+  int64_t NumBatches() const {
+    return strategy::NumBatches(passes_->num_train(), options_.data.batch_size);
+  }
+
   absl::Status RunEpoch() {
     HEARTH_RETURN_IF_ERROR(lease_->dataset().CheckUnchanged());
+    HEARTH_RETURN_IF_ERROR(EnterPeriod());
     HEARTH_RETURN_IF_ERROR(TrainEpoch());
     EpochReport report;
     report.epoch = static_cast<uint32_t>(state_.epoch + 1);
@@ -216,11 +238,13 @@ class TrainRun {
                   static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
     report.training = state_.epoch_training;
     report.metric = metric_;
-    if (num_valid_ > 0) {
-      HEARTH_ASSIGN_OR_RETURN(report.valid_metric,
-                              Evaluate("validating", *valid_order_, num_valid_,
-                                       kValidationKey, report.validation));
+    if (passes_->num_valid() > 0) {
+      HEARTH_ASSIGN_OR_RETURN(
+          report.valid_metric,
+          Evaluate("validating", passes_->Validation(), passes_->num_valid(),
+                   report.validation));
     }
+    LogAhead();
     metrics_.OnEpoch(report);
     HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
     observer_.OnEpoch(report);
@@ -237,11 +261,9 @@ class TrainRun {
 
   // Trains the rest of the epoch.
   absl::Status TrainEpoch() {
-    const int64_t num_batches =
-        strategy::NumBatches(num_train_, options_.data.batch_size);
+    const int64_t num_batches = NumBatches();
     if (state_.next_batch >= num_batches) return absl::OkStatus();
-    strategy::Pass pass = MakePass(
-        *train_order_, static_cast<uint64_t>(state_.epoch % NumEpochKeys()));
+    strategy::Pass pass = passes_->Training(state_.epoch);
     pass.first_batch = state_.next_batch;
     const strategy::PassReport before = state_.epoch_training;
     const ReadStart start = StartReading();
@@ -328,16 +350,15 @@ class TrainRun {
     return WriteCheckpoint(environment_.files, options_.directory, state_);
   }
 
-  absl::StatusOr<double> Evaluate(const char* phase,
-                                  const sample::SeedOrder& order,
-                                  int64_t num_seeds, uint64_t key,
+  absl::StatusOr<double> Evaluate(const char* phase, const strategy::Pass& pass,
+                                  int64_t num_seeds,
                                   strategy::PassReport& report) {
     train::Tally tally;
     int64_t done = 0;
     const int64_t total =
         strategy::NumBatches(num_seeds, options_.data.batch_size);
     HEARTH_RETURN_IF_ERROR(RunPass(
-        MakePass(order, key),
+        pass,
         [&](Shards shards) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
                                   step_->Evaluate(shards));
@@ -347,18 +368,6 @@ class TrainRun {
         },
         report));
     return tally.Value(metric_);
-  }
-
-  strategy::Pass MakePass(const sample::SeedOrder& order,
-                          uint64_t epoch_key) const {
-    return {.order = &order,
-            .sampler = {.fanouts = options_.data.fanouts,
-                        .data_seed = options_.data.data_seed},
-            .batch_size = options_.data.batch_size,
-            .shards = options_.data.trainers,
-            .epoch_key = epoch_key,
-            .batches = lease_.has_value() ? std::optional(lease_->batches())
-                                          : std::nullopt};
   }
 
   // Since when the bytes that the process reads may be those of a pass.
@@ -427,10 +436,10 @@ class TrainRun {
       HEARTH_RETURN_IF_ERROR(step_->Load(state_.best_state));
       report.kept_epoch = state_.best_epoch;
     }
-    if (num_test_ > 0) {
-      HEARTH_ASSIGN_OR_RETURN(
-          report.test_metric,
-          Evaluate("testing", *test_order_, num_test_, kTestKey, report.test));
+    if (passes_->num_test() > 0) {
+      HEARTH_ASSIGN_OR_RETURN(report.test_metric,
+                              Evaluate("testing", passes_->Testing(),
+                                       passes_->num_test(), report.test));
     }
     if (!std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
       HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
@@ -446,6 +455,7 @@ class TrainRun {
     report.memory_bound_bytes = base_memory_bytes_ + report.memory.TotalBytes();
     report.first_batch_seconds = first_batch_seconds_;
     report.warm_start = lease_->warm();
+    report.preparations = preparations_;
     return report;
   }
 
@@ -460,16 +470,16 @@ class TrainRun {
   const double start_seconds_;
   std::optional<double> first_batch_seconds_;
   const Census::Resident resident_;
-  std::unique_ptr<sample::SeedOrder> train_order_;
-  std::unique_ptr<sample::SeedOrder> valid_order_;
-  std::unique_ptr<sample::SeedOrder> test_order_;
+  std::optional<JobPasses> passes_;
   train::Metric metric_ = train::Metric::kAccuracy;
-  int64_t num_train_ = 0;
-  int64_t num_valid_ = 0;
-  int64_t num_test_ = 0;
   std::unique_ptr<train::TrainStep> step_;
   std::optional<StrategyLease> lease_;
   Checkpoint state_;
+  // That the strategy is prepared for; -1 = none yet.
+  int64_t period_ = -1;
+  std::vector<PeriodPreparation> preparations_;
+  // Of the next period. Uses the lease's strategy, so it ends first.
+  std::optional<AheadPreparation> ahead_;
 };
 
 }  // namespace

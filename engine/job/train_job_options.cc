@@ -14,33 +14,46 @@ absl::Status RequireAtLeast(const char* option, int64_t value, int64_t least) {
 
 }  // namespace
 
-absl::Status TrainJobOptions::Validate() const {
-  if (data.fanouts.empty()) {
+int64_t DataOptions::NumEpochKeys() const {
+  if (distinct_epochs > 0) return distinct_epochs;
+  return refresh_epochs > 0 ? refresh_epochs : epochs;
+}
+
+absl::Status DataOptions::Validate() const {
+  if (fanouts.empty()) {
     return absl::InvalidArgumentError("fanouts must not be empty");
   }
-  for (const int32_t fanout : data.fanouts) {
+  for (const int32_t fanout : fanouts) {
     if (fanout != -1 && fanout < 1) {
       return absl::InvalidArgumentError(absl::StrCat(
           "fanouts must be positive, or -1 for all neighbors, not ", fanout));
     }
   }
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch-size", data.batch_size, 1));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", data.trainers, 1));
-  if (data.trainers > train::kMaxTrainers) {
-    return absl::InvalidArgumentError(absl::StrCat("trainers must be at most ",
-                                                   train::kMaxTrainers,
-                                                   ", not ", data.trainers));
-  }
-  if (data.trainers > data.batch_size) {
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch-size", batch_size, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", trainers, 1));
+  if (trainers > train::kMaxTrainers) {
     return absl::InvalidArgumentError(absl::StrCat(
-        data.trainers, " trainers need a batch-size of at least as many, not ",
-        data.batch_size));
+        "trainers must be at most ", train::kMaxTrainers, ", not ", trainers));
   }
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", data.epochs, 1));
-  HEARTH_RETURN_IF_ERROR(
-      RequireAtLeast("distinct-epochs", data.distinct_epochs, 0));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("samplers", pipeline.samplers, 1));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("extractors", pipeline.extractors, 1));
+  if (trainers > batch_size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        trainers, " trainers need a batch-size of at least as many, not ",
+        batch_size));
+  }
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", epochs, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("distinct-epochs", distinct_epochs, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("refresh", refresh_epochs, 0));
+  if (refresh_epochs > 0 && distinct_epochs > refresh_epochs) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("distinct-epochs must be at most refresh, ",
+                     refresh_epochs, ", not ", distinct_epochs));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TrainJobOptions::Validate() const {
+  HEARTH_RETURN_IF_ERROR(data.Validate());
+  HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));
   HEARTH_RETURN_IF_ERROR(
       RequireAtLeast("checkpoint-every", checkpoint_every, 0));

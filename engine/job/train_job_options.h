@@ -20,10 +20,18 @@ struct DataOptions {
   /// Trainers that share each batch, data parallel.
   int64_t trainers = 1;
   int64_t epochs = 5;
-  /// 0 = epochs.
+  /// 0 = epochs, or refresh_epochs.
   int64_t distinct_epochs = 0;
+  /// Epochs after which there are new batches; 0 = never.
+  int64_t refresh_epochs = 0;
   uint64_t data_seed = 0;
   strategy::StrategyOptions strategy;
+
+  /// Distinct epochs before they repeat or there are new ones.
+  int64_t NumEpochKeys() const;
+
+  /// INVALID_ARGUMENT naming the option at fault.
+  absl::Status Validate() const;
 };
 
 /// A train job, whole. See hearth.v1.TrainJobSpec.

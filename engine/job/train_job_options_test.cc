@@ -28,9 +28,26 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
       },
       "batch-size");
   expect_refused([](auto& o) { o.data.epochs = 0; }, "epochs");
+  expect_refused([](auto& o) { o.data.refresh_epochs = -1; }, "refresh");
+  expect_refused(
+      [](auto& o) {
+        o.data.refresh_epochs = 2;
+        o.data.distinct_epochs = 3;
+      },
+      "distinct-epochs");
   expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
   expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
   expect_refused([](auto& o) { o.patience = -1; }, "patience");
+}
+
+TEST(TrainJobOptionsTest, EpochKeysAreAsManyAsIsSaid) {
+  DataOptions options;
+  options.epochs = 7;
+  EXPECT_EQ(options.NumEpochKeys(), 7);
+  options.refresh_epochs = 3;
+  EXPECT_EQ(options.NumEpochKeys(), 3);
+  options.distinct_epochs = 2;
+  EXPECT_EQ(options.NumEpochKeys(), 2);
 }
 
 }  // namespace

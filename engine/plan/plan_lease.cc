@@ -49,6 +49,7 @@ absl::Status PlanLease::Publish(const PlanProperties& properties) {
 
 absl::Status PlanLease::Share() {
   HEARTH_RETURN_IF_ERROR(records().WriteUse(store_->clock_.Now()));
+  if (!exclusive_) return absl::OkStatus();
   absl::MutexLock lock(&store_->mutex_);
   PlanStore::Holders& holders = store_->holders_[name_];
   exclusive_ = false;
@@ -56,10 +57,6 @@ absl::Status PlanLease::Share() {
   holders.reserved_bytes = 0;
   store_->changed_.SignalAll();
   return absl::OkStatus();
-}
-
-void PlanLease::ReportDamage(absl::string_view message) const {
-  records().WriteDamage(message).IgnoreError();
 }
 
 void PlanLease::Rest(std::shared_ptr<const void> open) {

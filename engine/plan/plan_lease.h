@@ -32,13 +32,13 @@ class PlanLease {
 
   // For who makes the plan. REQUIRES: exclusive.
 
-  /// What the plan may take in all: what is free on the disk and what the
-  /// store's limit leaves when all plans go that nobody uses.
+  /// What may be added to the plan: what the disk and the store's limit leave
+  /// when all plans go that nobody uses.
   absl::StatusOr<uint64_t> Room() const { return store_->RoomFor(name_); }
 
-  /// Makes room for a plan of `bytes` in all, its records included, within the
-  /// store's limit. RESOURCE_EXHAUSTED, with the numbers, if plans in use do
-  /// not leave it.
+  /// Makes room for `bytes` more, records included, within the store's limit,
+  /// and keeps it until Share. RESOURCE_EXHAUSTED, with the numbers, if plans
+  /// in use do not leave it.
   absl::Status MakeRoom(uint64_t bytes) {
     return store_->MakeRoom(name_, bytes);
   }
@@ -49,17 +49,14 @@ class PlanLease {
   /// Makes the plan a whole one, with facts for people.
   absl::Status Publish(const PlanProperties& properties);
 
-  /// What was published, and what ReportDamage was told.
+  /// What was published, and whether damage was read.
   PlanRecords records() const;
 
   // For who uses it.
 
-  /// The plan is whole: others may take it, too. Notes when it was used.
+  /// The plan is whole: others may take it, too. Notes when it was used, and
+  /// may be called again to do so.
   absl::Status Share();
-
-  /// Marks the plan as damaged, so that who takes it next makes it anew. Best
-  /// effort: if it fails, who reads the damage next says it again.
-  void ReportDamage(absl::string_view message) const;
 
   /// Nobody uses the plan for a while, so that it may be removed; `open`, what
   /// is open of it, goes with it then. REQUIRES: shared.

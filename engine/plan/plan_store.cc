@@ -219,19 +219,21 @@ absl::StatusOr<uint64_t> PlanStore::BytesOfOthers(const std::string& name,
 }
 
 absl::StatusOr<uint64_t> PlanStore::RoomFor(const std::string& name) {
-  HEARTH_ASSIGN_OR_RETURN(uint64_t room, files_.FreeBytes(Path(name)));
-  if (options_.space_bytes == 0) return room;
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t free, files_.FreeBytes(Path(name)));
+  if (options_.space_bytes == 0) return free;
   HEARTH_ASSIGN_OR_RETURN(const uint64_t in_use,
                           BytesOfOthers(name, /*in_use_only=*/true));
-  // Those that go make room on the disk, too.
   HEARTH_ASSIGN_OR_RETURN(const uint64_t others,
                           BytesOfOthers(name, /*in_use_only=*/false));
-  room += others - std::min(others, in_use);
-  return std::min(
-      room, options_.space_bytes - std::min(options_.space_bytes, in_use));
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t own, SizeOf(name));
+  const uint64_t removable = others - std::min(others, in_use);
+  const uint64_t taken = std::min(options_.space_bytes, in_use + own);
+  return std::min(free + removable, options_.space_bytes - taken);
 }
 
 absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t own, SizeOf(name));
+  bytes += own;
   {
     absl::MutexLock lock(&mutex_);
     holders_[name].reserved_bytes = bytes;

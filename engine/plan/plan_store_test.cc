@@ -124,7 +124,7 @@ TEST_F(PlanStoreTest, TellsStates) {
   ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
   EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kWhole);
   auto lease = store->Take("d-f-1", {});
-  lease->ReportDamage("packs: batch 3");
+  ASSERT_EQ(lease->records().WriteDamage("packs: batch 3"), absl::OkStatus());
   EXPECT_EQ(store->Get("d-f-1")->state, PlanInfo::State::kDamaged);
   EXPECT_EQ(*lease->records().ReadDamage(), "packs: batch 3");
   ASSERT_EQ(lease->Clear(), absl::OkStatus());

@@ -46,6 +46,8 @@ struct MemoryBasis {
   /// Of the longest pass, and of all passes, each epoch key once.
   int64_t num_batches = 0;
   int64_t total_batches = 0;
+  /// Whether passes are prepared while others run.
+  bool prepares_ahead = false;
 
   const store::NodeTypeEntry& nodes() const { return manifest.node_types[0]; }
   const store::EdgeTypeEntry& edges() const { return manifest.edge_types[0]; }

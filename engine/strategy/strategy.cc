@@ -30,6 +30,17 @@ bool DeliversInOrder(const StrategyOptions& options) {
   return gnndrive == nullptr || !gnndrive->reorder;
 }
 
+absl::Status PipelineOptions::Validate() const {
+  for (const auto& [name, threads] :
+       {std::pair("samplers", samplers), std::pair("extractors", extractors)}) {
+    if (threads < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " must be at least 1, not ", threads));
+    }
+  }
+  return absl::OkStatus();
+}
+
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {
   return (num_seeds + batch_size - 1) / batch_size;
 }

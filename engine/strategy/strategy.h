@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/strategy/batch_bound.h"
@@ -109,6 +112,9 @@ struct PipelineOptions {
   int samplers = 1;
   int extractors = 1;
 
+  /// INVALID_ARGUMENT unless there is at least one of each.
+  absl::Status Validate() const;
+
   bool operator==(const PipelineOptions&) const = default;
 };
 
@@ -141,9 +147,8 @@ struct StrategyResources {
   const Clock& clock;
   /// Folder for files that go with the strategy; it may not be there yet.
   std::string scratch_folder;
-  /// Folder for plans, which outlive jobs; it may not be there yet. Where
-  /// empty, plans are among the scratch files.
-  std::string plans_folder = {};
+  /// Of plans, which outlive jobs. Null: they are among the scratch files.
+  plan::PlanStore* plans = nullptr;
   /// What those files are reached through.
   io::FileSystem& files = io::FileSystem::Posix();
 };
@@ -179,6 +184,29 @@ struct PassReport {
   std::vector<pipeline::StageStats> stages;
 };
 
+/// One plan, found or made.
+struct PreparationReport {
+  /// Its name in the plan store; empty: there was nothing to prepare.
+  std::string plan;
+  /// Whether it was there.
+  bool reused = false;
+  /// Wall time of finding or making it; of the latter, by phase.
+  double seconds = 0;
+  std::vector<PhaseSeconds> phases;
+  uint64_t disk_bytes = 0;
+  /// For people: which layout was chosen, and why.
+  std::string reason;
+};
+
+/// Hears how a preparation goes, on its thread. Either may be empty.
+struct PreparationListener {
+  /// In words for people: what was found, chosen and why.
+  std::function<void(const std::string& text)> log;
+  /// Units done and in all of a phase: "sampling", ...
+  std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>
+      progress;
+};
+
 /// Adds the figures of `part`, a later part of the same pass, to `whole`.
 void Accumulate(const PassReport& part, PassReport& whole);
 
@@ -195,15 +223,23 @@ class Strategy {
 
   virtual ~Strategy() = default;
 
-  /// Told before the first pass which passes there will be (each epoch key of
+  /// Told before the first of some passes which they will be (each epoch key of
   /// training once, validation, test; `first_batch` 0), so that a strategy can
-  /// prepare for them, which may take long. `log` hears, in words for people,
-  /// what was chosen and why. CANCELLED when `stop` was requested.
-  virtual absl::Status Prepare(
+  /// prepare for them, which may take long; those of the call before are over.
+  /// CANCELLED when `stop` was requested.
+  virtual absl::StatusOr<PreparationReport> Prepare(
       absl::Span<const Pass> /*passes*/,
-      const std::function<void(const std::string&)>& /*log*/,
-      std::stop_token /*stop*/) {
-    return absl::OkStatus();
+      const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
+    return PreparationReport();
+  }
+
+  /// Makes what Prepare for these passes will find, while others run. Called on
+  /// a thread of its own, between two calls of Prepare, once at a time. Errors
+  /// as those of Prepare.
+  virtual absl::StatusOr<PreparationReport> PrepareAhead(
+      absl::Span<const Pass> /*passes*/,
+      const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
+    return PreparationReport();
   }
 
   /// Delivers all batches of `pass`. Returns the consumer's or the first

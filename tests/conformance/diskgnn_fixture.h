@@ -1,6 +1,7 @@
 #ifndef HEARTH_TESTS_CONFORMANCE_DISKGNN_FIXTURE_H_
 #define HEARTH_TESTS_CONFORMANCE_DISKGNN_FIXTURE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iterator>
@@ -17,6 +18,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/scratch_directory.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/new_strategy.h"
@@ -60,7 +62,7 @@ class DiskgnnTest : public ::testing::Test {
                                 {.read_queues = *queues_,
                                  .clock = clock_,
                                  .scratch_folder = scratch_.Path("scratch"),
-                                 .plans_folder = plans_folder_,
+                                 .plans = plans_.get(),
                                  .files = faulty_});
     EXPECT_TRUE(strategy.ok()) << strategy.status();
     return *std::move(strategy);
@@ -84,9 +86,12 @@ class DiskgnnTest : public ::testing::Test {
 
   absl::Status Prepare(Strategy& strategy, std::stop_token stop = {}) {
     log_.clear();
-    return strategy.Prepare(
-        Passes(), [&](const std::string& line) { log_ += line + "\n"; },
-        std::move(stop));
+    return strategy
+        .Prepare(Passes(),
+                 {.log = [&](const std::string& line) { log_ += line + "\n"; },
+                  .progress = nullptr},
+                 std::move(stop))
+        .status();
   }
 
   static Outcome Run(Strategy& strategy, const Pass& pass,
@@ -126,7 +131,7 @@ class DiskgnnTest : public ::testing::Test {
     return io::JoinPath(plans_folder_, names->front());
   }
 
-  // Its files, by name.
+  // Its files, by name, but for those that tell times.
   std::map<std::string, std::string> Files() const {
     std::map<std::string, std::string> files;
     const std::string folder = PlanFolder();
@@ -136,7 +141,18 @@ class DiskgnnTest : public ::testing::Test {
       std::ifstream file(io::JoinPath(folder, name), std::ios::binary);
       files[name] = {std::istreambuf_iterator<char>(file), {}};
     }
+    files.erase("about.json");
+    files.erase("last_use");
     return files;
+  }
+
+  // Files opened and read from.
+  int64_t ReadsSoFar() const {
+    const std::vector<io::FaultyFileSystem::Call> calls = faulty_.calls();
+    return std::count_if(calls.begin(), calls.end(),
+                         [](const io::FaultyFileSystem::Call& call) {
+                           return call.operation == io::Operation::kRead;
+                         });
   }
 
   // Changes a byte in the middle of a file of the plan.
@@ -156,11 +172,13 @@ class DiskgnnTest : public ::testing::Test {
   const std::unique_ptr<sample::SeedOrder> valid_ =
       sample::NewSequentialOrder(Dataset().LoadSplit()->valid);
   const io::ScratchDirectory scratch_;
-  std::string plans_folder_ = scratch_.Path("plans");
+  const std::string plans_folder_ = scratch_.Path("plans");
   io::FaultyFileSystem faulty_{io::FileSystem::Posix()};
   const std::unique_ptr<io::ReadQueues> queues_ =
       *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
   hearth::testing::StoppingClock clock_;
+  std::unique_ptr<plan::PlanStore> plans_ = std::make_unique<plan::PlanStore>(
+      faulty_, clock_, plan::PlanStore::Options{.folder = plans_folder_});
   // Of the last preparation.
   std::string log_;
 };

@@ -111,7 +111,7 @@ TEST_F(DiskgnnTest, PassesThatWereNotAnnouncedAreRefused) {
 
 TEST_F(DiskgnnTest, NoPassesAreAPlanOfNothing) {
   const auto strategy = Make(kSome);
-  EXPECT_EQ(strategy->Prepare({}, nullptr, {}), absl::OkStatus());
+  EXPECT_TRUE(strategy->Prepare({}, {}, {}).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
 }
 
@@ -137,16 +137,100 @@ TEST_F(DiskgnnTest, AWarmStrategyKeepsThePlanOpen) {
   const auto strategy = Make(kSome);
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
   strategy->Rest();
-  const size_t calls = faulty_.calls().size();
+  const size_t reads = ReadsSoFar();
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
   EXPECT_THAT(log_, HasSubstr("reused, as it is open"));
-  EXPECT_EQ(faulty_.calls().size(), calls);
+  EXPECT_EQ(ReadsSoFar(), reads);
   ExpectAllPasses(*strategy);
   // Other passes need another plan, which takes its place.
   const std::vector<Pass> others = {MakePass(5)};
-  ASSERT_EQ(strategy->Prepare(others, nullptr, {}), absl::OkStatus());
+  ASSERT_TRUE(strategy->Prepare(others, {}, {}).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
   EXPECT_EQ(Run(*strategy, MakePass(5)).batches, Expected(MakePass(5)));
+}
+
+TEST_F(DiskgnnTest, WhatAWarmStrategyKeepsOpenGoesWithThePlan) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  const std::string name = plans_->List()->front().name;
+  EXPECT_TRUE(absl::IsFailedPrecondition(plans_->Remove(name)));
+  strategy->Rest();
+  EXPECT_EQ(plans_->Remove(name), absl::OkStatus());
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(*strategy, MakePass(0)).status));
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("sampled"));
+  ExpectAllPasses(*strategy);
+}
+
+TEST_F(DiskgnnTest, WhatIsMadeAheadIsFoundWhileOtherPassesRun) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  const std::vector<Pass> next = {MakePass(5), Passes().back()};
+  absl::StatusOr<PreparationReport> ahead;
+  {
+    const std::jthread other(
+        [&] { ahead = strategy->PrepareAhead(next, {}, {}); });
+    ExpectAllPasses(*strategy);
+  }
+  ASSERT_TRUE(ahead.ok()) << ahead.status();
+  EXPECT_FALSE(ahead->reused);
+  EXPECT_GT(ahead->disk_bytes, 0u);
+  // Nobody removes it before it is used.
+  EXPECT_TRUE(absl::IsFailedPrecondition(plans_->Remove(ahead->plan)));
+  const auto report = strategy->Prepare(next, {}, {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->reused);
+  EXPECT_EQ(report->plan, ahead->plan);
+  EXPECT_EQ(report->reason, ahead->reason);
+  EXPECT_EQ(Run(*strategy, MakePass(5)).batches, Expected(MakePass(5)));
+  // A second time there is nothing to make.
+  EXPECT_TRUE(strategy->PrepareAhead(next, {}, {})->reused);
+}
+
+TEST_F(DiskgnnTest, PlansKeepToTheirSpace) {
+  // Room for one plan of at most 400,000 bytes, and for what is taken at a time
+  // while it is sampled.
+  const uint64_t space = 1'300'000;
+  plans_ = std::make_unique<plan::PlanStore>(
+      faulty_, clock_,
+      plan::PlanStore::Options{.folder = plans_folder_, .space_bytes = space});
+  const auto first = Make(kSome);
+  ASSERT_EQ(Prepare(*first), absl::OkStatus());
+  EXPECT_GT(*plans_->TotalBytes(), 280'000u);
+  // The first one is in use.
+  const auto second = Make(kSome);
+  const std::vector<Pass> others = {MakePass(5)};
+  const auto refused = second->Prepare(others, {}, {});
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  first->Rest();
+  EXPECT_TRUE(second->Prepare(others, {}, {}).ok());
+  EXPECT_EQ(plans_->List()->size(), 1u);
+  EXPECT_EQ(Run(*second, MakePass(5)).batches, Expected(MakePass(5)));
+}
+
+TEST_F(DiskgnnTest, PreparingTellsHowFarItIs) {
+  const auto strategy = Make(kSome);
+  std::map<std::string, uint64_t> done;
+  std::map<std::string, uint64_t> total;
+  const auto report = strategy->Prepare(
+      Passes(),
+      {.log = nullptr,
+       .progress =
+           [&](absl::string_view phase, uint64_t now, uint64_t in_all) {
+             done[std::string(phase)] = now;
+             total[std::string(phase)] = in_all;
+           }},
+      {});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(done.at("sampling"), total.at("sampling"));
+  EXPECT_GT(done.at("sampling"), 24u);
+  EXPECT_EQ(done.count("planning"), 1u);
+  EXPECT_EQ(report->phases.size(), 3u);
+  EXPECT_THAT(report->reason, HasSubstr("segments of"));
+  const plan::PlanInfo info = plans_->List()->front();
+  EXPECT_EQ(info.name, report->plan);
+  EXPECT_EQ(info.state, plan::PlanInfo::State::kWhole);
+  EXPECT_LE(info.size_bytes, report->disk_bytes);
 }
 
 TEST_F(DiskgnnTest, AWarmStrategyHealsWhatItFoundDamaged) {
@@ -177,8 +261,13 @@ TEST_F(DiskgnnTest, JobsAtTheSameTimeMakeItOnce) {
     for (size_t i = 0; i < logs.size(); ++i) {
       jobs.emplace_back([&, i] {
         const auto strategy = Make(kSome);
-        statuses[i] = strategy->Prepare(
-            Passes(), [&](const std::string& line) { logs[i] += line; }, {});
+        statuses[i] =
+            strategy
+                ->Prepare(Passes(),
+                          {.log = [&](const std::string& l) { logs[i] += l; },
+                           .progress = nullptr},
+                          {})
+                .status();
       });
     }
   }
@@ -190,15 +279,14 @@ TEST_F(DiskgnnTest, JobsAtTheSameTimeMakeItOnce) {
   EXPECT_EQ(made, 1);
 }
 
-TEST_F(DiskgnnTest, WithoutAFolderForPlansTheyAreScratchAndOneAtATime) {
-  const std::string scratch = scratch_.Path("scratch");
-  plans_folder_.clear();
+TEST_F(DiskgnnTest, WithoutAStoreForPlansTheyAreScratch) {
+  plans_.reset();
   const auto strategy = Make(kSome);
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
   ExpectAllPasses(*strategy);
   const std::vector<Pass> others = {MakePass(5)};
-  ASSERT_EQ(strategy->Prepare(others, nullptr, {}), absl::OkStatus());
-  EXPECT_EQ(io::FileSystem::Posix().List(scratch)->size(), 1u);
+  ASSERT_TRUE(strategy->Prepare(others, {}, {}).ok());
+  EXPECT_EQ(io::FileSystem::Posix().List(scratch_.Path("scratch"))->size(), 2u);
   EXPECT_EQ(Run(*strategy, MakePass(5)).batches, Expected(MakePass(5)));
 }
 

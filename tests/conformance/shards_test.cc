@@ -115,7 +115,7 @@ class ShardsTest : public ::testing::TestWithParam<Case> {
     const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),
                                       MakePass(1, 359), MakePass(3, 359)};
     const absl::Status status =
-        (*strategy)->Prepare(passes, nullptr, std::stop_token());
+        (*strategy)->Prepare(passes, {}, std::stop_token()).status();
     EXPECT_TRUE(status.ok()) << status;
     return *std::move(strategy);
   }

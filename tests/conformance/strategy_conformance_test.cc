@@ -81,7 +81,7 @@ class StrategyConformanceTest : public ::testing::TestWithParam<Case> {
       std::unique_ptr<Strategy> strategy) {
     const std::vector<Pass> passes = {MakePass(0), MakePass(1), MakePass(2)};
     const absl::Status status =
-        strategy->Prepare(passes, nullptr, std::stop_token());
+        strategy->Prepare(passes, {}, std::stop_token()).status();
     EXPECT_TRUE(status.ok()) << status;
     return strategy;
   }

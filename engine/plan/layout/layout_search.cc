@@ -101,7 +101,7 @@ class Search {
     HEARTH_ASSIGN_OR_RETURN(
         choice_.layout,
         MeasureLayout(input_, SegmentsOf(candidate.segment_size), stop_));
-    candidate.exact_bytes = choice_.layout.total_bytes();
+    candidate.exact_bytes = choice_.layout.total_bytes() + limits_.other_bytes;
     smallest_ = std::min(smallest_, *candidate.exact_bytes);
     return *candidate.exact_bytes <= limits_.disk_bytes;
   }

@@ -28,6 +28,8 @@ namespace hearth::plan {
 struct LayoutLimits {
   /// Of all that the plan adds to the disk.
   uint64_t disk_bytes = UINT64_MAX;
+  /// Part of it that is not the layout's.
+  uint64_t other_bytes = 0;
   /// Rows of the disk cache over all segments; with 0, everything is packed.
   int64_t max_cache_rows = Segmentation::kUnbounded;
 };

@@ -41,6 +41,8 @@ class SampleSpoolWriter {
   absl::Status Finish();
 
   int64_t num_batches() const { return std::ssize(records_); }
+  /// Of all batches so far.
+  uint64_t size_bytes() const { return end_; }
 
  private:
   friend class SampleSpool;

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -17,6 +18,8 @@
 #include "engine/io/read_queues.h"
 #include "engine/plan/layout/packed_layout.h"
 #include "engine/plan/layout/segment_planner.h"
+#include "engine/plan/plan_lease.h"
+#include "engine/plan/plan_store.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/buffer_pool.h"
@@ -40,35 +43,50 @@ class DiskgnnStrategy final : public Strategy {
         dataset_(dataset),
         resources_(resources),
         labels_(std::move(labels)),
-        features_(std::move(features)) {}
+        features_(std::move(features)) {
+    if (resources_.plans != nullptr) return;
+    own_plans_.emplace(
+        resources_.files, resources_.clock,
+        plan::PlanStore::Options{.folder = resources_.scratch_folder});
+  }
 
-  absl::Status Prepare(absl::Span<const Pass> passes,
-                       const std::function<void(const std::string&)>& log,
-                       std::stop_token stop) override {
-    Rest();
+  absl::StatusOr<PreparationReport> Prepare(absl::Span<const Pass> passes,
+                                            const PreparationListener& listener,
+                                            std::stop_token stop) override {
+    inputs_.Clear();
+    reads_.Clear();
+    if (plan_ == nullptr) Wake();
     HEARTH_RETURN_IF_ERROR(dataset_.CheckUnchanged());
-    const bool exclusive = resources_.plans_folder.empty();
-    const PreparationContext context = {
-        .dataset = dataset_,
-        .labels = labels_,
-        .features = features_,
-        .files = resources_.files,
-        .clock = resources_.clock,
-        .options = options_,
-        .samplers = pipeline_.samplers,
-        .plans_folder =
-            exclusive ? resources_.scratch_folder : resources_.plans_folder,
-        .exclusive = exclusive,
-        .log = log,
-        .stop = std::move(stop)};
-    HEARTH_ASSIGN_OR_RETURN(plan_,
-                            Preparation(context, passes).Run(std::move(plan_)));
-    return absl::OkStatus();
+    const PreparationContext context = Context(listener, std::move(stop));
+    Preparation preparation(context, passes);
+    if (plan_ != nullptr && plan_->identity() == preparation.identity() &&
+        !plan_->damaged()) {
+      return Reused(listener);
+    }
+    // What was kept for other passes would be beside what preparing takes.
+    Close();
+    HEARTH_ASSIGN_OR_RETURN(Preparation::Opened opened, preparation.Open());
+    lease_.emplace(std::move(opened.lease));
+    plan_ = std::move(opened.plan);
+    ahead_.reset();
+    return preparation.report();
+  }
+
+  absl::StatusOr<PreparationReport> PrepareAhead(
+      absl::Span<const Pass> passes, const PreparationListener& listener,
+      std::stop_token stop) override {
+    const PreparationContext context = Context(listener, std::move(stop));
+    Preparation preparation(context, passes);
+    HEARTH_ASSIGN_OR_RETURN(plan::PlanLease lease, preparation.MakeAhead());
+    // So that it stays until it is opened.
+    ahead_.emplace(std::move(lease));
+    return preparation.report();
   }
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
     report = {};
+    if (plan_ == nullptr) Wake();
     const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
     const PlannedPass* planned =
         plan_ == nullptr ? nullptr : plan_->Find(DigestOfPass(pass, seeds));
@@ -96,17 +114,66 @@ class DiskgnnStrategy final : public Strategy {
   void Rest() override {
     inputs_.Clear();
     reads_.Clear();
+    ahead_.reset();
+    if (plan_ != nullptr) lease_->Rest(std::move(plan_));
   }
 
  private:
+  PreparationContext Context(const PreparationListener& listener,
+                             std::stop_token stop) {
+    return {.dataset = dataset_,
+            .labels = labels_,
+            .features = features_,
+            .files = resources_.files,
+            .clock = resources_.clock,
+            .options = options_,
+            .samplers = pipeline_.samplers,
+            .plans = own_plans_.has_value() ? *own_plans_ : *resources_.plans,
+            .listener = listener,
+            .stop = std::move(stop)};
+  }
+
+  // After Rest: the plan, if it is still there.
+  void Wake() {
+    if (!lease_.has_value()) return;
+    plan_ = std::static_pointer_cast<const PreparedPlan>(lease_->Wake());
+    if (plan_ == nullptr) Close();
+  }
+
+  void Close() {
+    plan_.reset();
+    lease_.reset();
+  }
+
+  absl::StatusOr<PreparationReport> Reused(
+      const PreparationListener& listener) {
+    if (listener.log) {
+      listener.log(absl::StrCat("plan ", plan_->identity().name,
+                                " reused, as it is open"));
+    }
+    HEARTH_RETURN_IF_ERROR(lease_->Share());
+    return PreparationReport{.plan = plan_->identity().name,
+                             .reused = true,
+                             .phases = {},
+                             .disk_bytes = plan_->layout().total_bytes() +
+                                           plan::PlanStore::kRecordBytes,
+                             .reason = ""};
+  }
+
   const DiskgnnOptions options_;
   const PipelineOptions pipeline_;
   const store::Dataset& dataset_;
   const StrategyResources resources_;
   const store::Labels labels_;
   const store::StoredFeatures features_;
-  // Null until prepared.
-  std::unique_ptr<PreparedPlan> plan_;
+  // Where the daemon has none.
+  std::optional<plan::PlanStore> own_plans_;
+  // Of the plan that is open or rests, and the plan: null until prepared, and
+  // while it rests.
+  std::optional<plan::PlanLease> lease_;
+  std::shared_ptr<const PreparedPlan> plan_;
+  // Of the plan that was made ahead.
+  std::optional<plan::PlanLease> ahead_;
   BufferPool inputs_;
   BufferPool reads_;
 };
@@ -125,11 +192,7 @@ DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
 
 absl::Status Validate(const DiskgnnOptions& options,
                       const PipelineOptions& pipeline) {
-  if (pipeline.samplers < 1 || pipeline.extractors < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(pipeline.samplers, " samplers and ", pipeline.extractors,
-                     " extractors; at least one of each is needed"));
-  }
+  HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   if (options.prepare_memory_bytes == 0) {
     return absl::InvalidArgumentError(
         "prepare_memory_bytes: nothing can be prepared in 0 bytes");
@@ -237,14 +300,15 @@ MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
       /*kept=*/true);
   estimate.Add("planning", PlanningBytes(options, basis));
   estimate.Add("reads", ReadBytes(options, basis));
-  // Graph loaders have their chunks' bytes besides; offline, a sampler's batch
-  // and two that wait are no more.
+  // Offline: a sampler's batches, and those that wait to be written. Graph
+  // loaders have their chunks' bytes besides.
+  const int offline = basis.pipeline.samplers + 3 * basis.shards;
+  const int online = 2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
+                     read + assembled;
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
-              .sampled = std::max(
-                  basis.pipeline.samplers + 3 * basis.shards,
-                  2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
-                      read + assembled),
+              .sampled = basis.prepares_ahead ? offline + online
+                                              : std::max(offline, online),
               .assembled = assembled},
              estimate);
   estimate.shares.back().bytes +=

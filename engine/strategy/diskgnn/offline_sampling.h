@@ -25,12 +25,16 @@ struct OfflineSampling {
   int samplers = 1;
   /// Of the spool; its folder is there.
   std::string path;
+  /// Called before so many more bytes are written.
+  std::function<absl::Status(uint64_t bytes)> make_room;
+  /// Hears of shards done and in all. May be empty.
+  std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
 
 /// Samples all shards of all `passes`, pass after pass, before training
 /// (DiskGNN, section 3), by several threads, into a plan::SampleSpool in their
 /// order. RESOURCE_EXHAUSTED if the disk is full; CANCELLED when `stop` is
-/// requested; after an error nothing is left.
+/// requested; errors of `make_room`; after an error nothing is left.
 absl::Status SampleOffline(const OfflineSampling& sampling,
                            absl::Span<const Pass> passes, std::stop_token stop);
 

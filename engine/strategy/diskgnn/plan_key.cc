@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/sha256.h"
+#include "engine/plan/plan_store.h"
 
 namespace hearth::strategy {
 namespace {
@@ -50,8 +51,8 @@ PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
   Add(hash, options.disk_limit_bytes);
   for (const PlannedPass& pass : passes) Add(hash, pass.digest);
   const std::string digest = hash.HexDigest();
-  PlanKey key = {.folder_name = absl::StrCat(kPlanPrefix, dataset_fingerprint,
-                                             "-", digest.substr(0, 32))};
+  PlanKey key = {.name = plan::PlanName("diskgnn", dataset_fingerprint,
+                                        digest.substr(0, 32))};
   // Cannot fail: 16 hexadecimal digits.
   (void)absl::SimpleHexAtoi(digest.substr(0, 16), &key.id);
   return key;

@@ -32,15 +32,12 @@ std::string DigestOfPass(const Pass& pass,
 
 /// A plan's name and number.
 struct PlanKey {
-  /// "diskgnn-" and 32 hexadecimal digits.
-  std::string folder_name;
+  /// By plan::PlanName.
+  std::string name;
   uint64_t id = 0;
 
   bool operator==(const PlanKey&) const = default;
 };
-
-/// What folders of plans begin with.
-inline constexpr char kPlanPrefix[] = "diskgnn-";
 
 /// Of all that the bytes of a plan depend on: the dataset, the passes in their
 /// order, the budgets of rows and of disk. What it is prepared with, memory and

@@ -83,9 +83,9 @@ TEST(KeyOfPlanTest, IsNotHowItIsMadeOrRead) {
 TEST(KeyOfPlanTest, TheNumberIsInTheName) {
   const PlanKey key = KeyOfPlan("data", {}, 8, {});
   // "diskgnn-data-" and the digits.
-  ASSERT_EQ(key.folder_name.size(), 13u + 32u);
-  EXPECT_EQ(key.folder_name.substr(0, 13), std::string(kPlanPrefix) + "data-");
-  EXPECT_EQ(std::stoull(key.folder_name.substr(13, 16), nullptr, 16), key.id);
+  ASSERT_EQ(key.name.size(), 13u + 32u);
+  EXPECT_EQ(key.name.substr(0, 13), "diskgnn-data-");
+  EXPECT_EQ(std::stoull(key.name.substr(13, 16), nullptr, 16), key.id);
 }
 
 }  // namespace

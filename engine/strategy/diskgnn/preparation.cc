@@ -1,19 +1,20 @@
 #include "engine/strategy/diskgnn/preparation.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
 #include "engine/plan/access_counts.h"
+#include "engine/plan/layout/layout_index.h"
 #include "engine/plan/layout/pack_batches.h"
 #include "engine/store/residency.h"
-#include "engine/strategy/diskgnn/folder_claim.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/sample_stage.h"
@@ -21,33 +22,46 @@
 namespace hearth::strategy {
 namespace {
 
-// A message about damage is never longer.
-constexpr uint64_t kMaxDamageBytes = 64 << 10;
+using plan::PlanLease;
+
+// The property of a plan that says how its layout was chosen.
+constexpr char kLayoutProperty[] = "layout";
+
+// Adds the time until its end.
+class Stopwatch {
+ public:
+  Stopwatch(const Clock& clock, double& seconds)
+      : clock_(clock), start_(clock.SteadySeconds()), seconds_(seconds) {}
+  ~Stopwatch() { seconds_ += clock_.SteadySeconds() - start_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  const Clock& clock_;
+  const double start_;
+  double& seconds_;
+};
+
+std::string RowsText(int64_t rows, int64_t row_bytes) {
+  return absl::StrCat(
+      rows, " (", FormatByteSize(static_cast<uint64_t>(rows * row_bytes)), ")");
+}
+
+uint64_t DiskBytes(const plan::PackedLayout& layout) {
+  return layout.total_bytes() + plan::PlanStore::kRecordBytes;
+}
 
 }  // namespace
 
 Preparation::Preparation(const PreparationContext& context,
                          absl::Span<const Pass> passes)
-    : context_(context), passes_(passes.begin(), passes.end()) {}
-
-void Preparation::Log(const std::string& line) const {
-  if (context_.log) context_.log(line);
-}
-
-std::string Preparation::SpoolPath() const {
-  return io::JoinPath(identity_.folder, "samples");
-}
-
-void Preparation::Identify() {
-  std::vector<Pass> passes;
-  passes.swap(passes_);
-  for (Pass& pass : passes) {
+    : context_(context) {
+  for (Pass pass : passes) {
     pass.first_batch = 0;
     const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
-    PlannedPass planned = {
-        .digest = DigestOfPass(pass, seeds),
-        .first = identity_.num_shards(),
-        .count = ShardsOf(pass, static_cast<int64_t>(seeds.size())).count};
+    PlannedPass planned = {.digest = DigestOfPass(pass, seeds),
+                           .first = identity_.num_shards(),
+                           .count = ShardsOf(pass, std::ssize(seeds)).count};
     const bool known = std::any_of(
         identity_.passes.begin(), identity_.passes.end(),
         [&](const auto& other) { return other.digest == planned.digest; });
@@ -60,102 +74,153 @@ void Preparation::Identify() {
       KeyOfPlan(context_.dataset.manifest().fingerprint, context_.options,
                 identity_.row_bytes, identity_.passes);
   identity_.id = key.id;
-  identity_.folder = io::JoinPath(context_.plans_folder, key.folder_name);
+  identity_.name = key.name;
+  identity_.folder =
+      io::JoinPath(context_.plans.options().folder, identity_.name);
+  report_.plan = identity_.name;
 }
 
-absl::StatusOr<std::unique_ptr<PreparedPlan>> Preparation::Run(
-    std::unique_ptr<PreparedPlan> current) {
-  Identify();
-  if (current != nullptr && current->identity() == identity_ &&
-      !current->damaged()) {
-    Log(absl::StrCat("plan ", identity_.folder, " reused, as it is open"));
-    return current;
+void Preparation::Log(const std::string& line) const {
+  if (context_.listener.log) context_.listener.log(line);
+}
+
+void Preparation::Progress(absl::string_view phase, uint64_t done,
+                           uint64_t total) const {
+  if (context_.listener.progress) {
+    context_.listener.progress(phase, done, total);
   }
-  // What was kept for other passes would be beside what preparing takes.
-  current.reset();
-  HEARTH_ASSIGN_OR_RETURN(const FolderClaim claim,
-                          FolderClaim::Take(identity_.folder, context_.stop));
-  HEARTH_RETURN_IF_ERROR(Annotate(MakeFolder(), "plans of strategy diskgnn"));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<PreparedPlan> found, Find());
-  if (found != nullptr) return found;
-  HEARTH_RETURN_IF_ERROR(Make());
-  return PreparedPlan::Open(context_.files, identity_, context_.stop);
 }
 
-absl::Status Preparation::MakeFolder() const {
-  io::FileSystem& files = context_.files;
-  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(context_.plans_folder));
-  if (context_.exclusive) {
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                            files.List(context_.plans_folder));
-    for (const std::string& name : names) {
-      const std::string folder = io::JoinPath(context_.plans_folder, name);
-      if (absl::StartsWith(name, kPlanPrefix) && folder != identity_.folder) {
-        HEARTH_RETURN_IF_ERROR(files.RemoveTree(folder));
-      }
+template <typename Work>
+auto Preparation::Phase(const char* name, const Work& work) {
+  report_.phases.push_back({.name = name});
+  const Stopwatch stopwatch(context_.clock, report_.phases.back().seconds);
+  return work();
+}
+
+std::string Preparation::SpoolPath() const {
+  return io::JoinPath(identity_.folder, "samples");
+}
+
+absl::StatusOr<Preparation::Opened> Preparation::Open() {
+  const Stopwatch stopwatch(context_.clock, report_.seconds);
+  HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
+                          context_.plans.Take(identity_.name, context_.stop));
+  HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedPlan> plan,
+                          Find(lease));
+  if (plan == nullptr) {
+    HEARTH_RETURN_IF_ERROR(Make(lease));
+    HEARTH_ASSIGN_OR_RETURN(
+        plan, PreparedPlan::Open(context_.files, identity_, context_.stop));
+  }
+  HEARTH_RETURN_IF_ERROR(lease.Share());
+  return Opened{std::move(lease), std::move(plan)};
+}
+
+absl::StatusOr<PlanLease> Preparation::MakeAhead() {
+  const Stopwatch stopwatch(context_.clock, report_.seconds);
+  HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
+                          context_.plans.Take(identity_.name, context_.stop));
+  const auto layout =
+      plan::ReadLayoutIndex(context_.files, identity_.folder, identity_.id);
+  if (layout.ok()) {
+    HEARTH_RETURN_IF_ERROR(Found(lease, *layout));
+  } else {
+    if (!absl::IsNotFound(layout.status())) {
+      HEARTH_RETURN_IF_ERROR(StartAnew(lease, layout.status()));
     }
+    HEARTH_RETURN_IF_ERROR(Make(lease));
   }
-  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(identity_.folder));
-  return files.SyncDirectory(context_.plans_folder);
+  HEARTH_RETURN_IF_ERROR(lease.Share());
+  return lease;
 }
 
 // The plan, if it is there and whole; null if it is to be made, where nothing
 // of it is left but samples.
-absl::StatusOr<std::unique_ptr<PreparedPlan>> Preparation::Find() const {
-  io::FileSystem& files = context_.files;
+absl::StatusOr<std::shared_ptr<const PreparedPlan>> Preparation::Find(
+    PlanLease& lease) {
   absl::Status unusable;
-  const absl::StatusOr<std::string> damage = io::ReadWholeFile(
-      files, io::JoinPath(identity_.folder, kDamageFile), kMaxDamageBytes);
+  const absl::StatusOr<std::string> damage = lease.records().ReadDamage();
   if (damage.ok()) {
     unusable = absl::DataLossError(*damage);
   } else if (!absl::IsNotFound(damage.status())) {
     return damage.status();
   } else {
-    auto plan = PreparedPlan::Open(files, identity_, context_.stop);
+    absl::StatusOr<std::shared_ptr<const PreparedPlan>> plan =
+        PreparedPlan::Open(context_.files, identity_, context_.stop);
     if (plan.ok()) {
-      HEARTH_RETURN_IF_ERROR(plan::SampleSpool::Remove(files, SpoolPath()));
-      Log(absl::StrCat("plan ", identity_.folder, " reused"));
+      HEARTH_RETURN_IF_ERROR(Found(lease, (*plan)->layout()));
       return plan;
     }
     if (absl::IsNotFound(plan.status())) return nullptr;
     unusable = plan.status();
   }
-  if (!absl::IsDataLoss(unusable) && !absl::IsFailedPrecondition(unusable)) {
-    return unusable;
-  }
-  Log(absl::StrCat("plan ", identity_.folder,
-                   " is removed and made anew: ", unusable.message()));
-  HEARTH_RETURN_IF_ERROR(files.RemoveTree(identity_.folder));
-  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(identity_.folder));
-  HEARTH_RETURN_IF_ERROR(files.SyncDirectory(context_.plans_folder));
+  HEARTH_RETURN_IF_ERROR(StartAnew(lease, unusable));
   return nullptr;
 }
 
-absl::Status Preparation::Make() const {
-  const double start = context_.clock.SteadySeconds();
-  bool reused = false;
+// Removes a plan that is damaged or of another version; passes on other errors.
+absl::Status Preparation::StartAnew(PlanLease& lease,
+                                    const absl::Status& why) const {
+  if (!absl::IsDataLoss(why) && !absl::IsFailedPrecondition(why)) return why;
+  Log(absl::StrCat("plan ", identity_.name,
+                   " is removed and made anew: ", why.message()));
+  return lease.Clear();
+}
+
+// The plan is there.
+absl::Status Preparation::Found(PlanLease& lease,
+                                const plan::PackedLayout& layout) {
+  // A kill may have come before what follows the index.
+  HEARTH_RETURN_IF_ERROR(
+      plan::SampleSpool::Remove(context_.files, SpoolPath()));
+  const absl::StatusOr<plan::PlanRecords::About> about =
+      lease.records().ReadAbout();
+  if (about.ok()) {
+    for (const auto& [name, value] : about->properties) {
+      if (name == kLayoutProperty) report_.reason = value;
+    }
+  } else {
+    HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(layout)));
+  }
+  report_.reused = true;
+  report_.disk_bytes = DiskBytes(layout);
+  Log(absl::StrCat("plan ", identity_.name, " reused"));
+  return absl::OkStatus();
+}
+
+absl::Status Preparation::Make(PlanLease& lease) {
+  report_.reused = false;
+  bool samples_reused = false;
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<plan::SampleSpool> spool,
-                          TakeSamples(reused));
-  absl::StatusOr<uint64_t> bytes = Pack(*spool);
-  if (absl::IsDataLoss(bytes.status()) && reused) {
-    Log(absl::StrCat("sampling anew: ", bytes.status().message()));
+                          TakeSamples(lease, samples_reused));
+  absl::StatusOr<plan::PackedLayout> layout = Pack(lease, *spool);
+  if (absl::IsDataLoss(layout.status()) && samples_reused) {
+    Log(absl::StrCat("sampling anew: ", layout.status().message()));
     HEARTH_RETURN_IF_ERROR(
         plan::SampleSpool::Remove(context_.files, SpoolPath()));
-    HEARTH_ASSIGN_OR_RETURN(spool, TakeSamples(reused));
-    bytes = Pack(*spool);
+    HEARTH_ASSIGN_OR_RETURN(spool, TakeSamples(lease, samples_reused));
+    layout = Pack(lease, *spool);
   }
-  HEARTH_RETURN_IF_ERROR(bytes.status());
+  HEARTH_RETURN_IF_ERROR(layout.status());
   spool.reset();
   HEARTH_RETURN_IF_ERROR(
       plan::SampleSpool::Remove(context_.files, SpoolPath()));
-  Log(absl::StrFormat("plan %s made in %.1f s, %s on disk", identity_.folder,
-                      context_.clock.SteadySeconds() - start,
-                      FormatByteSize(*bytes)));
+  report_.disk_bytes = DiskBytes(*layout);
+  HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(*layout)));
+  Log(absl::StrCat(
+      "plan ", identity_.name, " made, ", FormatByteSize(report_.disk_bytes),
+      " on disk; ",
+      absl::StrJoin(report_.phases, ", ",
+                    [](std::string* out, const PhaseSeconds& phase) {
+                      absl::StrAppendFormat(out, "%s %.1f s", phase.name,
+                                            phase.seconds);
+                    })));
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<plan::SampleSpool>> Preparation::TakeSamples(
-    bool& reused) const {
+    PlanLease& lease, bool& reused) {
   auto spool = plan::SampleSpool::Open(context_.files, SpoolPath());
   reused = spool.ok() && (*spool)->num_batches() == identity_.num_shards();
   if (reused) {
@@ -166,27 +231,29 @@ absl::StatusOr<std::unique_ptr<plan::SampleSpool>> Preparation::TakeSamples(
       !absl::IsDataLoss(spool.status())) {
     return spool.status();
   }
-  HEARTH_RETURN_IF_ERROR(Sample());
+  HEARTH_RETURN_IF_ERROR(Phase("sampling", [&] { return Sample(lease); }));
+  Log(absl::StrFormat("%d batches of %d passes sampled in %.1f s",
+                      identity_.num_shards(), identity_.passes.size(),
+                      report_.phases.back().seconds));
   return plan::SampleSpool::Open(context_.files, SpoolPath());
 }
 
-absl::Status Preparation::Sample() const {
-  const double start = context_.clock.SteadySeconds();
+absl::Status Preparation::Sample(PlanLease& lease) const {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
       context_.dataset.LoadTopology(
           {store::Residency::kMemory, store::Residency::kMapped}));
-  HEARTH_RETURN_IF_ERROR(SampleOffline(
+  return SampleOffline(
       {.files = context_.files,
        .clock = context_.clock,
        .source = {.topology = topology->view(), .labels = context_.labels},
        .samplers = context_.samplers,
-       .path = SpoolPath()},
-      passes_, context_.stop));
-  Log(absl::StrFormat("%d batches of %d passes sampled in %.1f s",
-                      identity_.num_shards(), identity_.passes.size(),
-                      context_.clock.SteadySeconds() - start));
-  return absl::OkStatus();
+       .path = SpoolPath(),
+       .make_room = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
+       .progress = [this](
+                       uint64_t done,
+                       uint64_t total) { Progress("sampling", done, total); }},
+      passes_, context_.stop);
 }
 
 absl::StatusOr<plan::MemoryLevels> Preparation::ChooseLevels(
@@ -204,11 +271,11 @@ absl::StatusOr<plan::MemoryLevels> Preparation::ChooseLevels(
 }
 
 absl::StatusOr<plan::LayoutChoice> Preparation::ChooseLayout(
-    plan::SampleSpool& spool, const plan::MemoryLevels& levels) const {
+    const PlanLease& lease, plan::SampleSpool& spool,
+    const plan::MemoryLevels& levels) const {
   const DiskgnnOptions& options = context_.options;
-  plan::LayoutLimits limits;
-  HEARTH_ASSIGN_OR_RETURN(limits.disk_bytes,
-                          context_.files.FreeBytes(identity_.folder));
+  plan::LayoutLimits limits = {.other_bytes = plan::PlanStore::kRecordBytes};
+  HEARTH_ASSIGN_OR_RETURN(limits.disk_bytes, lease.Room());
   const bool full = options.disk_limit_bytes == 0 ||
                     limits.disk_bytes < options.disk_limit_bytes;
   if (!full) limits.disk_bytes = options.disk_limit_bytes;
@@ -222,40 +289,80 @@ absl::StatusOr<plan::LayoutChoice> Preparation::ChooseLayout(
                                     .sample_bytes = spool.sizes()},
                                    limits, {}, context_.stop);
   if (full && absl::IsResourceExhausted(choice.status())) {
-    return Annotate(choice.status(),
-                    absl::StrCat(identity_.folder,
-                                 ": limited by what is free on the disk"));
+    return Annotate(
+        choice.status(),
+        absl::StrCat(identity_.folder,
+                     ": limited by what the disk and other plans leave"));
   }
   return choice;
 }
 
-// The bytes of the plan.
-absl::StatusOr<uint64_t> Preparation::Pack(plan::SampleSpool& spool) const {
-  HEARTH_ASSIGN_OR_RETURN(const plan::MemoryLevels levels, ChooseLevels(spool));
-  HEARTH_ASSIGN_OR_RETURN(plan::LayoutChoice choice,
-                          ChooseLayout(spool, levels));
-  Log(absl::StrCat(levels.cpu_nodes().size(), " rows in memory, ",
+absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
+                                                     plan::SampleSpool& spool) {
+  std::optional<plan::MemoryLevels> levels;
+  HEARTH_ASSIGN_OR_RETURN(
+      plan::LayoutChoice choice,
+      Phase("planning", [&]() -> absl::StatusOr<plan::LayoutChoice> {
+        Progress("planning", 0, 0);
+        HEARTH_ASSIGN_OR_RETURN(levels, ChooseLevels(spool));
+        return ChooseLayout(lease, spool, *levels);
+      }));
+  report_.reason = choice.reason;
+  Log(absl::StrCat(levels->cpu_nodes().size(), " rows in memory, ",
                    choice.layout.rows.disk, " in the disk cache; ",
                    choice.reason));
+  HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<io::ReadableFile> features,
       context_.files.OpenForScan(context_.features.device->path()));
-  HEARTH_ASSIGN_OR_RETURN(
-      const plan::PackedLayout layout,
-      plan::PackBatches(
-          context_.files,
-          {.trace = &spool,
-           .levels = &levels,
-           .samples = &spool,
-           .features = features.get(),
-           .rows = context_.features.layout},
-          choice.segmentation, std::move(choice.layout),
-          {.folder = identity_.folder,
-           .plan_id = identity_.id,
-           .memory_limit_bytes = context_.options.prepare_memory_bytes,
-           .progress = nullptr,
-           .stop = context_.stop}));
-  return layout.total_bytes();
+  const plan::PackInput input = {.trace = &spool,
+                                 .levels = &*levels,
+                                 .samples = &spool,
+                                 .features = features.get(),
+                                 .rows = context_.features.layout};
+  const plan::PackOptions options = {
+      .folder = identity_.folder,
+      .plan_id = identity_.id,
+      .memory_limit_bytes = context_.options.prepare_memory_bytes,
+      .progress =
+          [this](const plan::PackProgress& progress) {
+            Progress(absl::StrCat("packing, ", progress.stage),
+                     progress.done_bytes, progress.total_bytes);
+          },
+      .stop = context_.stop};
+  return Phase("packing", [&] {
+    return plan::PackBatches(context_.files, input, choice.segmentation,
+                             std::move(choice.layout), options);
+  });
+}
+
+// Facts for people.
+plan::PlanProperties Preparation::Describe(
+    const plan::PackedLayout& layout) const {
+  int64_t packed = 0;
+  for (const plan::Chunk& chunk : layout.chunks) packed += chunk.counts.packed;
+  plan::PlanProperties properties = {
+      {"dataset", context_.dataset.manifest().name},
+      {"passes", absl::StrCat(identity_.passes.size())},
+      {"batches", absl::StrCat(identity_.num_shards())},
+      {"rows in memory", RowsText(layout.rows.cpu, identity_.row_bytes)},
+      {"rows in disk cache", RowsText(layout.rows.disk, identity_.row_bytes)},
+      {"rows in packs", RowsText(packed, identity_.row_bytes)}};
+  if (!passes_.empty()) {
+    const Pass& pass = passes_.front();
+    properties.insert(properties.begin() + 1,
+                      {{"fan-outs", absl::StrJoin(pass.sampler.fanouts, ",")},
+                       {"batch size", absl::StrCat(pass.batch_size)},
+                       {"data seed", absl::StrCat(pass.sampler.data_seed)}});
+  }
+  if (!report_.reason.empty()) {
+    properties.emplace_back(kLayoutProperty, report_.reason);
+  }
+  for (const PhaseSeconds& phase : report_.phases) {
+    properties.emplace_back(phase.name,
+                            absl::StrFormat("%.1f s", phase.seconds));
+  }
+  return properties;
 }
 
 }  // namespace hearth::strategy

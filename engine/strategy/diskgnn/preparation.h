@@ -2,7 +2,6 @@
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARATION_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -10,12 +9,17 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/layout/layout_search.h"
 #include "engine/plan/layout/memory_levels.h"
+#include "engine/plan/layout/packed_layout.h"
 #include "engine/plan/layout/sample_spool.h"
+#include "engine/plan/plan_lease.h"
+#include "engine/plan/plan_records.h"
+#include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
@@ -32,50 +36,66 @@ struct PreparationContext {
   const Clock& clock;
   const DiskgnnOptions& options;
   int samplers = 1;
-  /// That holds the plans' folders; made if it is not there.
-  std::string plans_folder;
-  /// Whether the plans in it are this strategy's alone: then none but the last
-  /// one is kept.
-  bool exclusive = false;
-  /// May be empty.
-  const std::function<void(const std::string&)>& log;
+  plan::PlanStore& plans;
+  const PreparationListener& listener;
   std::stop_token stop;
 };
 
 /// Finds the plan for some passes, or makes it (DiskGNN, sections 3 to 5):
 /// samples, ranks rows by popularity, searches the layout, packs. Used once, by
-/// one thread.
+/// one thread. Errors as Strategy::Prepare; RESOURCE_EXHAUSTED, with the
+/// numbers, if memory or disk do not do. A damaged plan is removed and made
+/// anew; after a failure or a kill, samples that are whole stay for the next
+/// attempt.
 class Preparation {
  public:
   Preparation(const PreparationContext& context, absl::Span<const Pass> passes);
 
-  /// `current`, if that is the plan and whole; otherwise it is closed first.
-  /// Errors as Strategy::Prepare; RESOURCE_EXHAUSTED, with the numbers, if
-  /// memory or disk do not do. A damaged plan is removed and made anew; after a
-  /// failure or a kill, samples that are whole stay for the next attempt.
-  absl::StatusOr<std::unique_ptr<PreparedPlan>> Run(
-      std::unique_ptr<PreparedPlan> current);
+  /// Which plan that is.
+  const PlanIdentity& identity() const { return identity_; }
+
+  /// A plan, open, and the right to use it.
+  struct Opened {
+    plan::PlanLease lease;
+    std::shared_ptr<const PreparedPlan> plan;
+  };
+  absl::StatusOr<Opened> Open();
+
+  /// Without opening it, so that damage may show when it is opened.
+  absl::StatusOr<plan::PlanLease> MakeAhead();
+
+  /// Of what was done.
+  PreparationReport report() const { return report_; }
 
  private:
   void Log(const std::string& line) const;
-  void Identify();
-  absl::Status MakeFolder() const;
-  absl::StatusOr<std::unique_ptr<PreparedPlan>> Find() const;
-  absl::Status Make() const;
+  void Progress(absl::string_view phase, uint64_t done, uint64_t total) const;
+  // Does `work` as a phase of the report.
+  template <typename Work>
+  auto Phase(const char* name, const Work& work);
+  absl::StatusOr<std::shared_ptr<const PreparedPlan>> Find(
+      plan::PlanLease& lease);
+  absl::Status StartAnew(plan::PlanLease& lease, const absl::Status& why) const;
+  absl::Status Found(plan::PlanLease& lease, const plan::PackedLayout& layout);
+  absl::Status Make(plan::PlanLease& lease);
   absl::StatusOr<std::unique_ptr<plan::SampleSpool>> TakeSamples(
-      bool& reused) const;
-  absl::Status Sample() const;
-  absl::StatusOr<uint64_t> Pack(plan::SampleSpool& spool) const;
+      plan::PlanLease& lease, bool& reused);
+  absl::Status Sample(plan::PlanLease& lease) const;
+  absl::StatusOr<plan::PackedLayout> Pack(plan::PlanLease& lease,
+                                          plan::SampleSpool& spool);
   absl::StatusOr<plan::MemoryLevels> ChooseLevels(
       plan::SampleSpool& spool) const;
   absl::StatusOr<plan::LayoutChoice> ChooseLayout(
-      plan::SampleSpool& spool, const plan::MemoryLevels& levels) const;
+      const plan::PlanLease& lease, plan::SampleSpool& spool,
+      const plan::MemoryLevels& levels) const;
+  plan::PlanProperties Describe(const plan::PackedLayout& layout) const;
   std::string SpoolPath() const;
 
   const PreparationContext& context_;
   // Each once, in the order of the plan's.
   std::vector<Pass> passes_;
   PlanIdentity identity_;
+  PreparationReport report_;
 };
 
 }  // namespace hearth::strategy

@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
-#include "engine/io/atomic_file.h"
 #include "engine/plan/layout/layout_index.h"
 #include "engine/plan/layout/row_image.h"
+#include "engine/plan/plan_records.h"
 
 namespace hearth::strategy {
 
@@ -21,7 +21,7 @@ PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
       identity_(std::move(identity)),
       layout_(std::move(layout)) {}
 
-absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
+absl::StatusOr<std::unique_ptr<const PreparedPlan>> PreparedPlan::Open(
     io::FileSystem& files, PlanIdentity identity, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(
       plan::PackedLayout layout,
@@ -67,8 +67,8 @@ absl::Status PreparedPlan::Checked(absl::Status status) const {
   if (absl::IsDataLoss(status)) {
     damaged_ = true;
     // If this fails, the next pass meets the damage, and says so again.
-    io::WriteFileAtomically(files_, io::JoinPath(identity_.folder, kDamageFile),
-                            status.message())
+    plan::PlanRecords(files_, identity_.folder)
+        .WriteDamage(status.message())
         .IgnoreError();
   }
   return status;

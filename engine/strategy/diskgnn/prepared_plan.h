@@ -24,6 +24,8 @@ namespace hearth::strategy {
 
 /// Where a plan is and what it is for.
 struct PlanIdentity {
+  /// In the plan store.
+  std::string name;
   std::string folder;
   uint64_t id = 0;
   /// Of the features.
@@ -34,9 +36,6 @@ struct PlanIdentity {
   bool operator==(const PlanIdentity&) const = default;
 };
 
-/// A file in the plan's folder: somebody has read damage, which it tells.
-inline constexpr char kDamageFile[] = "damaged";
-
 /// A plan, open for training: the rows that stay in memory are there. What it
 /// has open stays readable even if the plan is removed and made anew.
 /// Thread-safe.
@@ -46,7 +45,7 @@ class PreparedPlan {
   /// FAILED_PRECONDITION if another version of Hearth wrote it;
   /// RESOURCE_EXHAUSTED without memory; CANCELLED when `stop` is requested.
   /// `files` outlives it.
-  static absl::StatusOr<std::unique_ptr<PreparedPlan>> Open(
+  static absl::StatusOr<std::unique_ptr<const PreparedPlan>> Open(
       io::FileSystem& files, PlanIdentity identity,
       const std::stop_token& stop);
 

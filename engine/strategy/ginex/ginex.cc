@@ -147,11 +147,7 @@ uint64_t RowReadBytes(const GinexOptions& options, const MemoryBasis& basis) {
 
 absl::Status Validate(const GinexOptions& options,
                       const PipelineOptions& pipeline) {
-  if (pipeline.samplers < 1 || pipeline.extractors < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(pipeline.samplers, " samplers and ", pipeline.extractors,
-                     " extractors; at least one of each is needed"));
-  }
+  HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   if (options.superbatch < 0) {
     return absl::InvalidArgumentError(absl::StrCat(
         "superbatch: ", options.superbatch, " batches; 0 or more are needed"));

@@ -1,0 +1,98 @@
+#include "engine/job/job_passes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/base/status_macros.h"
+#include "engine/job/labeled_split.h"
+
+namespace hearth::job {
+namespace {
+
+// Epoch keys of the passes that are sampled once; no training epoch has them.
+constexpr uint64_t kValidationKey = UINT64_MAX;
+constexpr uint64_t kTestKey = UINT64_MAX - 1;
+
+}  // namespace
+
+absl::StatusOr<JobPasses> JobPasses::Make(const Options& options,
+                                          const store::Dataset& dataset,
+                                          const store::Labels& labels,
+                                          std::vector<std::string>& warnings) {
+  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
+  if (options.training_only) {
+    split.valid.clear();
+    split.test.clear();
+  }
+  HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
+                          WithoutUnlabeled(std::move(split), labels));
+  warnings = std::move(labeled.warnings);
+  JobPasses passes(options.data);
+  passes.num_train_ = std::ssize(labeled.nodes.train);
+  passes.num_valid_ = std::ssize(labeled.nodes.valid);
+  passes.num_test_ = std::ssize(labeled.nodes.test);
+  passes.train_order_ = sample::NewShuffledOrder(std::move(labeled.nodes.train),
+                                                 options.data.data_seed);
+  passes.valid_order_ =
+      sample::NewSequentialOrder(std::move(labeled.nodes.valid));
+  passes.test_order_ =
+      sample::NewSequentialOrder(std::move(labeled.nodes.test));
+  return passes;
+}
+
+strategy::Pass JobPasses::Of(const sample::SeedOrder& order,
+                             uint64_t epoch_key) const {
+  return {.order = &order,
+          .sampler = {.fanouts = data_.fanouts, .data_seed = data_.data_seed},
+          .batch_size = data_.batch_size,
+          .shards = data_.trainers,
+          .epoch_key = epoch_key,
+          .batches = batches_};
+}
+
+strategy::Pass JobPasses::Training(int64_t epoch) const {
+  const int64_t period = PeriodOf(epoch);
+  const int64_t keys = data_.NumEpochKeys();
+  const int64_t key = period * keys + (epoch - FirstEpochOf(period)) % keys;
+  return Of(*train_order_, static_cast<uint64_t>(key));
+}
+
+strategy::Pass JobPasses::Validation() const {
+  return Of(*valid_order_, kValidationKey);
+}
+
+strategy::Pass JobPasses::Testing() const { return Of(*test_order_, kTestKey); }
+
+std::vector<strategy::Pass> JobPasses::Kinds() const {
+  return {Training(0), Validation(), Testing()};
+}
+
+int64_t JobPasses::num_periods() const {
+  return data_.epochs == 0 ? 1 : PeriodOf(data_.epochs - 1) + 1;
+}
+
+int64_t JobPasses::PeriodOf(int64_t epoch) const {
+  return data_.refresh_epochs == 0 ? 0 : epoch / data_.refresh_epochs;
+}
+
+int64_t JobPasses::FirstEpochOf(int64_t period) const {
+  return period * data_.refresh_epochs;
+}
+
+std::vector<strategy::Pass> JobPasses::OfPeriod(int64_t period) const {
+  const int64_t first = FirstEpochOf(period);
+  const int64_t end =
+      data_.refresh_epochs == 0
+          ? data_.epochs
+          : std::min(data_.epochs, first + data_.refresh_epochs);
+  std::vector<strategy::Pass> passes;
+  for (int64_t epoch = first;
+       epoch < std::min(end, first + data_.NumEpochKeys()); ++epoch) {
+    passes.push_back(Training(epoch));
+  }
+  if (num_valid_ > 0) passes.push_back(Validation());
+  if (num_test_ > 0) passes.push_back(Testing());
+  return passes;
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,79 @@
+#ifndef HEARTH_ENGINE_JOB_JOB_PASSES_H_
+#define HEARTH_ENGINE_JOB_JOB_PASSES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/job/train_job_options.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/batch_bound.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::job {
+
+/// The passes of a job: over the nodes of each split that have labels, in which
+/// order, sampled with which keys. Passes live as long as this. Movable.
+class JobPasses {
+ public:
+  struct Options {
+    const DataOptions& data;
+    /// Nothing is validated or tested.
+    bool training_only = false;
+  };
+
+  /// FAILED_PRECONDITION if no training node has a label; errors of reading the
+  /// split. `warnings` get what is odd about it.
+  static absl::StatusOr<JobPasses> Make(const Options& options,
+                                        const store::Dataset& dataset,
+                                        const store::Labels& labels,
+                                        std::vector<std::string>& warnings);
+
+  /// Nodes of each split.
+  int64_t num_train() const { return num_train_; }
+  int64_t num_valid() const { return num_valid_; }
+  int64_t num_test() const { return num_test_; }
+
+  /// `epoch` counts from 0. See hearth.v1.DataSpec for the keys.
+  strategy::Pass Training(int64_t epoch) const;
+  strategy::Pass Validation() const;
+  strategy::Pass Testing() const;
+
+  /// Passes that differ in their seeds: a training one and the two others.
+  std::vector<strategy::Pass> Kinds() const;
+
+  /// Epochs whose batches are sampled beforehand together make a period: all
+  /// of them, or refresh_epochs. From 0.
+  int64_t num_periods() const;
+  int64_t PeriodOf(int64_t epoch) const;
+  /// The first epoch of a period, from 0.
+  int64_t FirstEpochOf(int64_t period) const;
+  /// What is run in a period: each distinct training pass once, validation and
+  /// test, where there are nodes for them.
+  std::vector<strategy::Pass> OfPeriod(int64_t period) const;
+
+  /// How large the batches of all passes are: from now on a part of each.
+  void SetBatches(const strategy::BatchBound& batches) { batches_ = batches; }
+
+ private:
+  explicit JobPasses(const DataOptions& data) : data_(data) {}
+
+  strategy::Pass Of(const sample::SeedOrder& order, uint64_t epoch_key) const;
+
+  DataOptions data_;
+  std::unique_ptr<sample::SeedOrder> train_order_;
+  std::unique_ptr<sample::SeedOrder> valid_order_;
+  std::unique_ptr<sample::SeedOrder> test_order_;
+  int64_t num_train_ = 0;
+  int64_t num_valid_ = 0;
+  int64_t num_test_ = 0;
+  std::optional<strategy::BatchBound> batches_;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_JOB_PASSES_H_

@@ -1,0 +1,32 @@
+#ifndef HEARTH_ENGINE_JOB_PREPARE_JOB_H_
+#define HEARTH_ENGINE_JOB_PREPARE_JOB_H_
+
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/observer.h"
+#include "engine/job/report.h"
+#include "engine/job/train_job_options.h"
+
+namespace hearth::job {
+
+/// A prepare job, whole. See hearth.v1.PrepareSpec.
+struct PrepareJobOptions {
+  DataOptions data;
+  /// Threads of the pipeline's stages; change no result.
+  strategy::PipelineOptions pipeline;
+  /// For jobs that neither validate nor test.
+  bool training_only = false;
+};
+
+/// Prepares what a train job with the same data will find: the strategy and its
+/// plan stay warm. Errors as RunTrainJob has until it trains.
+absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
+                                            const PrepareJobOptions& options,
+                                            Observer& observer,
+                                            std::stop_token stop);
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_PREPARE_JOB_H_
