@@ -37,6 +37,7 @@ void FakeDaemon::Start() {
   builder.AddListeningPort(address_, grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(static_cast<v1::Jobs::Service*>(this));
   builder.RegisterService(static_cast<v1::Datasets::Service*>(this));
+  builder.RegisterService(static_cast<v1::Plans::Service*>(this));
   builder.RegisterService(static_cast<v1::Admin::Service*>(this));
   server_ = builder.BuildAndStart();
   address_ = absl::StrCat("127.0.0.1:", port);
@@ -62,6 +63,11 @@ void FakeDaemon::AddJob(const v1::Job& job, std::vector<v1::JobEvent> events,
 void FakeDaemon::AddDataset(const v1::Dataset& dataset) {
   const absl::MutexLock lock(&mutex_);
   datasets_[dataset.name()] = dataset;
+}
+
+void FakeDaemon::AddPlan(const v1::Plan& plan) {
+  absl::MutexLock lock(&mutex_);
+  plans_[plan.name()] = plan;
 }
 
 void FakeDaemon::OnSubmit(std::function<grpc::Status(v1::Job*)> on_submit) {
@@ -243,6 +249,32 @@ grpc::Status FakeDaemon::DeleteDataset(grpc::ServerContext*,
   const absl::MutexLock lock(&mutex_);
   return datasets_.erase(request->name()) == 1 ? grpc::Status::OK
                                                : NotFound("no dataset");
+}
+
+grpc::Status FakeDaemon::ListPlans(grpc::ServerContext*,
+                                   const v1::ListPlansRequest*,
+                                   v1::ListPlansResponse* response) {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, plan] : plans_) *response->add_plans() = plan;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeDaemon::GetPlan(grpc::ServerContext*,
+                                 const v1::GetPlanRequest* request,
+                                 v1::Plan* plan) {
+  absl::MutexLock lock(&mutex_);
+  const auto known = plans_.find(request->name());
+  if (known == plans_.end()) return NotFound("no plan");
+  *plan = known->second;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeDaemon::DeletePlan(grpc::ServerContext*,
+                                    const v1::DeletePlanRequest* request,
+                                    google::protobuf::Empty*) {
+  absl::MutexLock lock(&mutex_);
+  return plans_.erase(request->name()) == 1 ? grpc::Status::OK
+                                            : NotFound("no plan");
 }
 
 grpc::Status FakeDaemon::GetStatus(grpc::ServerContext*,

@@ -14,6 +14,7 @@
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "hearth/v1/plans.grpc.pb.h"
 
 namespace hearth::client {
 
@@ -21,6 +22,7 @@ namespace hearth::client {
 /// client. Thread-safe.
 class FakeDaemon final : public v1::Jobs::Service,
                          public v1::Datasets::Service,
+                         public v1::Plans::Service,
                          public v1::Admin::Service {
  public:
   FakeDaemon();
@@ -38,6 +40,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   void AddJob(const v1::Job& job, std::vector<v1::JobEvent> events,
               std::vector<uint64_t> breaks = {});
   void AddDataset(const v1::Dataset& dataset);
+  void AddPlan(const v1::Plan& plan);
   /// What SubmitJob does with an id and a spec; by default the job ends at
   /// once as SUCCEEDED.
   void OnSubmit(std::function<grpc::Status(v1::Job*)> on_submit);
@@ -72,6 +75,12 @@ class FakeDaemon final : public v1::Jobs::Service,
   grpc::Status DeleteDataset(grpc::ServerContext*,
                              const v1::DeleteDatasetRequest*,
                              google::protobuf::Empty*) override;
+  grpc::Status ListPlans(grpc::ServerContext*, const v1::ListPlansRequest*,
+                         v1::ListPlansResponse*) override;
+  grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest*,
+                       v1::Plan*) override;
+  grpc::Status DeletePlan(grpc::ServerContext*, const v1::DeletePlanRequest*,
+                          google::protobuf::Empty*) override;
   grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
                          v1::Status*) override;
 
@@ -91,6 +100,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   std::map<std::string, KnownJob> jobs_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> ids_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::Dataset> datasets_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, v1::Plan> plans_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::SubmitJobRequest> submissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> watches_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "hearth/v1/plans.grpc.pb.h"
 
 namespace hearth::client {
 namespace {
@@ -26,6 +27,7 @@ class GrpcClient : public Client {
         channel_(NewChannel(options.server)),
         jobs_(v1::Jobs::NewStub(channel_)),
         datasets_(v1::Datasets::NewStub(channel_)),
+        plans_(v1::Plans::NewStub(channel_)),
         admin_(v1::Admin::NewStub(channel_)) {}
 
   absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec) override {
@@ -111,6 +113,29 @@ class GrpcClient : public Client {
         .status();
   }
 
+  absl::StatusOr<std::vector<v1::Plan>> ListPlans() override {
+    HEARTH_ASSIGN_OR_RETURN(
+        const v1::ListPlansResponse response,
+        Call<v1::ListPlansResponse>(*plans_, &v1::Plans::Stub::ListPlans,
+                                    v1::ListPlansRequest()));
+    return std::vector<v1::Plan>(response.plans().begin(),
+                                 response.plans().end());
+  }
+
+  absl::StatusOr<v1::Plan> GetPlan(const std::string& name) override {
+    v1::GetPlanRequest request;
+    request.set_name(name);
+    return Call<v1::Plan>(*plans_, &v1::Plans::Stub::GetPlan, request);
+  }
+
+  absl::Status DeletePlan(const std::string& name) override {
+    v1::DeletePlanRequest request;
+    request.set_name(name);
+    return Call<google::protobuf::Empty>(*plans_, &v1::Plans::Stub::DeletePlan,
+                                         request)
+        .status();
+  }
+
   absl::StatusOr<v1::Status> GetStatus() override {
     return Call<v1::Status>(*admin_, &v1::Admin::Stub::GetStatus,
                             v1::GetStatusRequest());
@@ -166,6 +191,7 @@ class GrpcClient : public Client {
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Jobs::Stub> jobs_;
   const std::unique_ptr<v1::Datasets::Stub> datasets_;
+  const std::unique_ptr<v1::Plans::Stub> plans_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
 };
 

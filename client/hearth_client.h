@@ -14,6 +14,7 @@
 #include "hearth/v1/admin.pb.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/plans.pb.h"
 
 namespace hearth::client {
 
@@ -64,6 +65,11 @@ class Client {
   virtual absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() = 0;
   virtual absl::StatusOr<v1::Dataset> GetDataset(const std::string& name) = 0;
   virtual absl::Status DeleteDataset(const std::string& name) = 0;
+
+  /// The last used first.
+  virtual absl::StatusOr<std::vector<v1::Plan>> ListPlans() = 0;
+  virtual absl::StatusOr<v1::Plan> GetPlan(const std::string& name) = 0;
+  virtual absl::Status DeletePlan(const std::string& name) = 0;
 
   virtual absl::StatusOr<v1::Status> GetStatus() = 0;
 };

@@ -61,6 +61,10 @@ class AdminService final : public v1::Admin::Service {
     status.set_memory_limit_bytes(parts_.memory.limit_bytes());
     status.set_memory_reserved_bytes(parts_.memory.reserved_bytes());
     status.set_memory_warm_bytes(parts_.memory.warm_bytes());
+    HEARTH_ASSIGN_OR_RETURN(const uint64_t plan_bytes,
+                            parts_.plans.TotalBytes());
+    status.set_plan_bytes(plan_bytes);
+    status.set_plan_limit_bytes(parts_.plans.options().space_bytes);
     return absl::OkStatus();
   }
 

@@ -10,6 +10,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/plan/plan_store.h"
 #include "server/admission.h"
 #include "server/dataset_catalog.h"
 #include "server/job_store.h"
@@ -30,6 +31,7 @@ struct AdminParts {
   io::FileSystem& files;
   const io::ReadQueues& read_queues;
   const job::MemoryLedger& memory;
+  plan::PlanStore& plans;
   Admission& admission;
   const DatasetCatalog& datasets;
   JobStore& store;

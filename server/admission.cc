@@ -27,6 +27,10 @@ bool UsesDataset(const v1::JobSpec& spec, const std::string& name) {
       return spec.verify().dataset() == name;
     case v1::JobSpec::kExportDataset:
       return spec.export_dataset().dataset() == name;
+    case v1::JobSpec::kPrepare:
+      return spec.prepare().data().dataset() == name;
+    case v1::JobSpec::kExplain:
+      return spec.explain().train().data().dataset() == name;
     case v1::JobSpec::kExport:
     case v1::JobSpec::KIND_NOT_SET:
       break;
@@ -99,6 +103,11 @@ absl::Status Admission::CheckPossible(const v1::JobSpec& spec) {
       return CheckNewPath(spec.export_dataset().destination());
     case v1::JobSpec::kTrain:
       return parts_.datasets.Get(spec.train().data().dataset()).status();
+    case v1::JobSpec::kPrepare:
+      return parts_.datasets.Get(spec.prepare().data().dataset()).status();
+    case v1::JobSpec::kExplain:
+      return parts_.datasets.Get(spec.explain().train().data().dataset())
+          .status();
     case v1::JobSpec::kExport:
       return CheckExport(spec.export_());
     case v1::JobSpec::KIND_NOT_SET:
@@ -177,21 +186,22 @@ absl::Status Admission::DeleteDataset(const std::string& name) {
                                "\" is deleted, but not all of its plans"));
 }
 
-// What was prepared for datasets with this fingerprint, if there are none left.
-// Plans are named by it (see job::BatchMeasurement and strategy diskgnn).
+// What was prepared for datasets with this fingerprint, if there are none left:
+// plans, and what job::BatchMeasurement has found out.
 absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> others,
                           parts_.datasets.List());
   for (const v1::Dataset& other : others) {
     if (other.fingerprint() == fingerprint) return absl::OkStatus();
   }
+  HEARTH_RETURN_IF_ERROR(parts_.plans.RemoveOf(fingerprint));
   const std::string folder = parts_.data_dir.PlansPath();
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> plans,
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           parts_.files.List(folder));
-  for (const std::string& plan : plans) {
-    if (absl::StrContains(plan, absl::StrCat("-", fingerprint, "-"))) {
+  for (const std::string& name : names) {
+    if (absl::StrContains(name, absl::StrCat("-", fingerprint, "-"))) {
       HEARTH_RETURN_IF_ERROR(
-          parts_.files.RemoveTree(io::JoinPath(folder, plan)));
+          parts_.files.RemoveTree(io::JoinPath(folder, name)));
     }
   }
   return absl::OkStatus();

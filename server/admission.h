@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
 #include "engine/job/warm_strategies.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/data_dir.h"
 #include "server/dataset_catalog.h"
@@ -25,6 +26,7 @@ struct AdmissionParts {
   const DataDir& data_dir;
   const DatasetCatalog& datasets;
   job::WarmStrategies& warm_strategies;
+  plan::PlanStore& plans;
   JobStore& store;
   Scheduler& scheduler;
 };

@@ -71,6 +71,13 @@ absl::Status SetMemoryLimit(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetPlanSpace(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(values[0]));
+  if (bytes == 0) return absl::InvalidArgumentError("must be above 0");
+  config.plan_space_bytes = static_cast<uint64_t>(bytes);
+  return absl::OkStatus();
+}
+
 absl::Status SetImportRoots(const Values& values, Config& config) {
   for (const std::string& root : values) {
     if (root.empty() || root[0] != '/') {
@@ -117,6 +124,10 @@ constexpr Option kOptions[] = {
      "memory that jobs may take together, as \"8GiB\"; default nine tenths of "
      "the machine's or the container's",
      false, SetMemoryLimit},
+    {"plan-space",
+     "disk that plans may take together, as \"100GiB\": those not in use go, "
+     "the least recently used first; default no limit",
+     false, SetPlanSpace},
     {"import-root", "folder that imports may read from; repeatable; none = any",
      true, SetImportRoots},
     {"log-level", "trace, debug, info, warn, error or off; default info", false,

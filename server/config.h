@@ -28,6 +28,8 @@ struct Config {
   /// What jobs may take together, in bytes; 0 = nine tenths of the machine's or
   /// the container's memory.
   uint64_t memory_limit_bytes = 0;
+  /// What plans may take on disk, in bytes; 0 = no limit.
+  uint64_t plan_space_bytes = 0;
   /// Folders that imports may read from; none = any that the daemon can read.
   std::vector<std::string> import_roots;
   /// "trace", "debug", "info", "warn", "error" or "off".

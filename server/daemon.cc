@@ -35,6 +35,7 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "server/admin_service.h"
 #include "server/admission.h"
 #include "server/daemon_metrics.h"
@@ -46,6 +47,7 @@
 #include "server/job_store.h"
 #include "server/jobs_service.h"
 #include "server/listen_address.h"
+#include "server/plans_service.h"
 #include "server/retired_series.h"
 #include "server/scheduler.h"
 #include "server/spec_mapping.h"
@@ -153,6 +155,10 @@ class DaemonImpl final : public Daemon {
 
   absl::Status MakeParts() {
     datasets_ = std::make_unique<DatasetCatalog>(files_, *data_dir_);
+    plans_ = std::make_unique<plan::PlanStore>(
+        files_, clock_,
+        plan::PlanStore::Options{.folder = data_dir_->PlansPath(),
+                                 .space_bytes = config_.plan_space_bytes});
     warm_strategies_ = std::make_unique<job::WarmStrategies>(
         files_, memory_, data_dir_->ScratchPath());
     batch_measurement_ = std::make_unique<job::BatchMeasurement>(
@@ -165,7 +171,7 @@ class DaemonImpl final : public Daemon {
                                       .memory = memory_,
                                       .warm_strategies = *warm_strategies_,
                                       .batch_measurement = *batch_measurement_,
-                                      .plans_folder = data_dir_->PlansPath(),
+                                      .plans = *plans_,
                                       .new_train_step = new_train_step_},
                       .data_dir = *data_dir_,
                       .store = *store_,
@@ -181,6 +187,7 @@ class DaemonImpl final : public Daemon {
                        .data_dir = *data_dir_,
                        .datasets = *datasets_,
                        .warm_strategies = *warm_strategies_,
+                       .plans = *plans_,
                        .store = *store_,
                        .scheduler = *scheduler_},
         SpecLimits{.processors =
@@ -194,7 +201,8 @@ class DaemonImpl final : public Daemon {
                                         .store = *store_,
                                         .files = files_,
                                         .data_dir = *data_dir_,
-                                        .memory = memory_},
+                                        .memory = memory_,
+                                        .plans = *plans_},
                                        torch_version_);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
@@ -208,6 +216,7 @@ class DaemonImpl final : public Daemon {
     services_.push_back(
         NewJobsService(*admission_, *store_, *scheduler_, hub_));
     services_.push_back(NewDatasetsService(*admission_, *datasets_));
+    services_.push_back(NewPlansService(*plans_, *datasets_));
     services_.push_back(
         NewAdminService({.data_dir = data_dir_->path(),
                          .metrics_address = metrics_address_,
@@ -216,6 +225,7 @@ class DaemonImpl final : public Daemon {
                         {.files = files_,
                          .read_queues = *read_queues_,
                          .memory = memory_,
+                         .plans = *plans_,
                          .admission = *admission_,
                          .datasets = *datasets_,
                          .store = *store_}));
@@ -266,6 +276,7 @@ class DaemonImpl final : public Daemon {
   EventHub hub_;
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<JobStore> store_;
+  std::unique_ptr<plan::PlanStore> plans_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;
   std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<DatasetCatalog> datasets_;

@@ -22,6 +22,7 @@
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "hearth/v1/plans.grpc.pb.h"
 #include "server/config.h"
 #include "server/daemon.h"
 #include "tests/fixtures/planted_graph.h"
@@ -120,6 +121,7 @@ class DaemonTest : public ::testing::Test {
                                    grpc::InsecureChannelCredentials());
     jobs_ = v1::Jobs::NewStub(channel_);
     datasets_ = v1::Datasets::NewStub(channel_);
+    plans_ = v1::Plans::NewStub(channel_);
     admin_ = v1::Admin::NewStub(channel_);
   }
 
@@ -247,6 +249,7 @@ class DaemonTest : public ::testing::Test {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;
   std::unique_ptr<v1::Datasets::Stub> datasets_;
+  std::unique_ptr<v1::Plans::Stub> plans_;
   std::unique_ptr<v1::Admin::Stub> admin_;
 };
 

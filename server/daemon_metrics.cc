@@ -29,6 +29,8 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     limit_ = registry.NewGauge("hearth_memory_limit_bytes",
                                "What jobs may take together.", {});
     limit_->Set(static_cast<double>(parts.memory.limit_bytes()));
+    plan_bytes_ =
+        registry.NewGauge("hearth_plan_bytes", "What plans take on disk.", {});
     hook_ = registry.NewCollectHook([this] { Update(); });
   }
 
@@ -48,6 +50,9 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     if (const auto free = parts_.files.FreeBytes(parts_.data_dir.path());
         free.ok()) {
       free_->Set(static_cast<double>(*free));
+    }
+    if (const auto bytes = parts_.plans.TotalBytes(); bytes.ok()) {
+      plan_bytes_->Set(static_cast<double>(*bytes));
     }
     for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
       std::unique_ptr<Gauge>& gauge = reserved_[owner];
@@ -78,6 +83,7 @@ class DaemonMetricsImpl final : public DaemonMetrics {
   std::unique_ptr<Gauge> shared_;
   std::unique_ptr<Gauge> free_;
   std::unique_ptr<Gauge> limit_;
+  std::unique_ptr<Gauge> plan_bytes_;
   std::map<std::string, std::unique_ptr<Gauge>> reserved_;
   std::map<v1::JobState, std::unique_ptr<Gauge>> jobs_;
   // Last: goes first, so that nothing is updated that is gone.

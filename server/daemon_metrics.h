@@ -7,14 +7,15 @@
 #include "engine/io/file_system.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "server/data_dir.h"
 #include "server/job_store.h"
 
 namespace hearth::server {
 
 /// The time series of the daemon as a whole, looked up at each collection:
-/// build, jobs by state, memory by kind and by owner, free space. They exist as
-/// long as this.
+/// build, jobs by state, memory by kind and by owner, free space, plans. They
+/// exist as long as this.
 class DaemonMetrics {
  public:
   virtual ~DaemonMetrics() = default;
@@ -27,6 +28,7 @@ struct DaemonMetricsParts {
   io::FileSystem& files;
   const DataDir& data_dir;
   const job::MemoryLedger& memory;
+  plan::PlanStore& plans;
 };
 
 /// `torch_version` may be empty.

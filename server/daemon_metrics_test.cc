@@ -29,12 +29,14 @@ class DaemonMetricsTest : public testing::Test {
             .store = *store_,
             .files = files_,
             .data_dir = *data_dir_,
-            .memory = memory_};
+            .memory = memory_,
+            .plans = plans_};
   }
 
   job::MemoryLedger memory_{uint64_t{1} << 30};
   const std::string path_ = testing::TempDir() + "/daemon_metrics_test";
   io::FileSystem& files_ = io::FileSystem::Posix();
+  plan::PlanStore plans_{files_, Clock::Real(), {.folder = path_ + "/plans"}};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<JobStore> store_;
@@ -47,6 +49,7 @@ TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
   spec.mutable_import()->set_name("a");
   ASSERT_TRUE(store_->Submit("", spec).ok());
   const std::string text = registry_->Text();
+  EXPECT_THAT(text, HasSubstr("hearth_plan_bytes 0"));
   EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"queued\"} 1"));
   EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"failed\"} 0"));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("version=\"", kVersion, "\"")));

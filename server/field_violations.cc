@@ -12,6 +12,8 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace hearth::server {
 namespace {
@@ -42,6 +44,14 @@ void FieldViolations::CheckAtMost(std::string field, uint64_t value,
   if (value <= bound) return;
   Add(std::move(field),
       absl::StrCat("must be at most ", bound, ", not ", value));
+}
+
+void FieldViolations::SetPrefix(const std::string& prefix) {
+  for (auto& [field, description] : violations_) {
+    absl::string_view rest = field;
+    absl::ConsumePrefix(&rest, "train");
+    field = absl::StrCat(prefix, rest);
+  }
 }
 
 absl::Status FieldViolations::ToStatus(absl::StatusCode code) const {

@@ -27,6 +27,10 @@ class FieldViolations {
   /// Adds "must be at most BOUND, not VALUE" if `value` is above `bound`.
   void CheckAtMost(std::string field, uint64_t value, uint64_t bound);
 
+  /// Puts `prefix` in place of "train", which all fields begin with, where a
+  /// request of another kind has the parts of a train job.
+  void SetPrefix(const std::string& prefix);
+
   bool empty() const { return violations_.empty(); }
 
   /// OK if there are none; otherwise a status with `code` whose message is

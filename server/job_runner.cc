@@ -8,6 +8,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/job/export_model.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/job/prepare_job.h"
 #include "engine/job/train_job.h"
 #include "engine/job/train_metrics.h"
 #include "engine/strategy/memory_estimate.h"
@@ -57,8 +58,11 @@ class EngineJobRunner final : public JobRunner {
                                 observer, std::move(stop));
       case v1::JobSpec::kTrain:
         return Train(job, observer, std::move(stop));
+      case v1::JobSpec::kPrepare:
+        return Prepare(job, observer, std::move(stop));
       case v1::JobSpec::kExport:
         return Export(job, observer);
+      case v1::JobSpec::kExplain:
       case v1::JobSpec::KIND_NOT_SET:
         break;
     }
@@ -101,6 +105,22 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_RETURN_IF_ERROR(result.status());
     v1::JobReport report;
     *report.mutable_train() = ToProto(*result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Prepare(const v1::Job& job,
+                                        job::Observer& observer,
+                                        std::stop_token stop) {
+    const v1::PrepareSpec& spec = job.spec().prepare();
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::PrepareReport result,
+        job::RunPrepareJob(
+            parts_.environment,
+            ToPrepareJobOptions(
+                spec, parts_.data_dir.DatasetPath(spec.data().dataset())),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_prepare() = ToProto(result);
     return report;
   }
 

@@ -84,6 +84,7 @@ class JobRunnerTest : public ::testing::Test {
       *io::ReadQueues::Create();
   job::Census census_;
   job::MemoryLedger memory_{uint64_t{1} << 40};
+  plan::PlanStore plans_{files_, Clock::Real(), {.folder = root_ + "/plans"}};
   job::WarmStrategies warm_strategies_{files_, memory_, root_ + "/scratch"};
   job::BatchMeasurement batch_measurement_{files_, Clock::Real(),
                                            root_ + "/plans"};
@@ -95,7 +96,7 @@ class JobRunnerTest : public ::testing::Test {
       memory_,
       warm_strategies_,
       batch_measurement_,
-      root_ + "/plans",
+      plans_,
       [](const auto&, const auto&) { return train::NewNullStep(); }};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RetiredSeries retired_{*registry_, Clock::Real()};

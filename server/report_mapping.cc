@@ -19,6 +19,25 @@ v1::StageReport ToProto(const pipeline::StageStats& stage) {
   return proto;
 }
 
+template <typename Message>
+void AddPhases(const std::vector<strategy::PhaseSeconds>& phases,
+               Message& message) {
+  for (const strategy::PhaseSeconds& phase : phases) {
+    v1::PhaseSeconds& seconds = *message.add_phases();
+    seconds.set_name(phase.name);
+    seconds.set_seconds(phase.seconds);
+  }
+}
+
+template <typename Message>
+void AddMemory(const strategy::MemoryEstimate& estimate, Message& message) {
+  for (const strategy::MemoryShare& share : estimate.shares) {
+    v1::MemoryShare& memory = *message.add_memory();
+    memory.set_owner(share.owner);
+    memory.set_bytes(share.bytes);
+  }
+}
+
 // EpochReport and PassReport have these fields by the same names.
 template <typename Message>
 void SetPass(const strategy::PassReport& pass, Message& message) {
@@ -43,11 +62,7 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
     level.set_level(hits.level);
     level.set_rows(static_cast<uint64_t>(hits.rows));
   }
-  for (const strategy::PhaseSeconds& phase : pass.phases) {
-    v1::PhaseSeconds& seconds = *message.add_phases();
-    seconds.set_name(phase.name);
-    seconds.set_seconds(phase.seconds);
-  }
+  AddPhases(pass.phases, message);
   for (const pipeline::StageStats& stage : pass.stages) {
     *message.add_stages() = ToProto(stage);
   }
@@ -140,6 +155,17 @@ v1::EdgeStatistics ToProto(const store::EdgeStatistics& edges) {
   return proto;
 }
 
+v1::PreparationReport ToProto(const strategy::PreparationReport& report) {
+  v1::PreparationReport proto;
+  proto.set_plan(report.plan);
+  proto.set_reused(report.reused);
+  proto.set_seconds(report.seconds);
+  AddPhases(report.phases, proto);
+  proto.set_disk_bytes(report.disk_bytes);
+  proto.set_reason(report.reason);
+  return proto;
+}
+
 }  // namespace
 
 v1::EpochReport ToProto(const job::EpochReport& report) {
@@ -170,15 +196,26 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   proto.set_model_path(report.model_path);
   proto.set_resumes(report.resumes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
-  for (const strategy::MemoryShare& share : report.memory.shares) {
-    v1::MemoryShare& memory = *proto.add_memory();
-    memory.set_owner(share.owner);
-    memory.set_bytes(share.bytes);
-  }
+  AddMemory(report.memory, proto);
   if (report.first_batch_seconds.has_value()) {
     proto.set_first_batch_seconds(*report.first_batch_seconds);
   }
   proto.set_warm_start(report.warm_start);
+  for (const job::PeriodPreparation& period : report.preparations) {
+    v1::PreparationReport& preparation = *proto.add_preparations();
+    preparation = ToProto(period.preparation);
+    preparation.set_first_epoch(period.first_epoch);
+  }
+  return proto;
+}
+
+v1::PrepareReport ToProto(const job::PrepareReport& report) {
+  v1::PrepareReport proto;
+  *proto.mutable_preparation() = ToProto(report.preparation);
+  proto.mutable_preparation()->set_first_epoch(1);
+  proto.set_peak_memory_bytes(report.peak_memory_bytes);
+  proto.set_memory_bound_bytes(report.memory_bound_bytes);
+  AddMemory(report.memory, proto);
   return proto;
 }
 

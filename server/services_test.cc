@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "hearth/v1/plans.grpc.pb.h"
 #include "server/daemon_fixture.h"
 
 namespace hearth::server {
@@ -15,6 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 using ServicesTest = DaemonTest;
@@ -35,6 +37,50 @@ TEST_F(ServicesTest, DatasetsAreListedShownAndDeleted) {
   EXPECT_FALSE(fs::exists(config_.data_dir + "/datasets/graph"));
   EXPECT_EQ(DeleteDataset("graph").error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(DeleteDataset("../jobs").error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ServicesTest, PlansAreListedShownAndDeletedUnlessInUse) {
+  Import("graph");
+  v1::JobSpec spec = TrainSpec("graph");
+  spec.mutable_train()->mutable_data()->mutable_diskgnn();
+  gate_.Close();
+  const std::string id = Submit(spec);
+  gate_.AwaitWaiting();
+  const auto list = [this] {
+    grpc::ClientContext context;
+    v1::ListPlansResponse response;
+    EXPECT_TRUE(plans_->ListPlans(&context, {}, &response).ok());
+    return response;
+  };
+  const auto remove = [this](const std::string& name) {
+    grpc::ClientContext context;
+    v1::DeletePlanRequest request;
+    request.set_name(name);
+    google::protobuf::Empty response;
+    return plans_->DeletePlan(&context, request, &response).error_code();
+  };
+  ASSERT_EQ(list().plans_size(), 1);
+  const v1::Plan plan = list().plans(0);
+  EXPECT_EQ(plan.strategy(), "diskgnn");
+  EXPECT_THAT(plan.datasets(), ElementsAre("graph"));
+  EXPECT_EQ(plan.state(), v1::Plan::WHOLE);
+  EXPECT_TRUE(plan.in_use());
+  EXPECT_EQ(remove(plan.name()), grpc::StatusCode::FAILED_PRECONDITION);
+  gate_.Open();
+  std::vector<v1::JobEvent> events;
+  ASSERT_TRUE(Watch(id, 0, &events).ok());
+  {
+    grpc::ClientContext context;
+    v1::GetPlanRequest request;
+    request.set_name(plan.name());
+    v1::Plan shown;
+    ASSERT_TRUE(plans_->GetPlan(&context, request, &shown).ok());
+    EXPECT_FALSE(shown.in_use());
+    EXPECT_EQ(shown.size_bytes(), plan.size_bytes());
+  }
+  EXPECT_EQ(remove(plan.name()), grpc::StatusCode::OK);
+  EXPECT_EQ(remove(plan.name()), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(list().plans_size(), 0);
 }
 
 TEST_F(ServicesTest, AnUnknownDatasetIsAnsweredWithThoseThereAre) {

@@ -51,10 +51,18 @@ class SpecChecker {
       case v1::JobSpec::kExportDataset:
         CheckExportDataset(spec.export_dataset(), violations_);
         break;
+      case v1::JobSpec::kPrepare:
+        CheckPrepare(*spec.mutable_prepare());
+        SetPrefix("prepare");
+        break;
+      case v1::JobSpec::kExplain:
+        CheckTrainJob(*spec.mutable_explain()->mutable_train());
+        SetPrefix("explain.train");
+        break;
       case v1::JobSpec::KIND_NOT_SET:
         violations_.Add("spec.kind",
                         "must be one of import, train, export, verify, "
-                        "generate, export_dataset");
+                        "generate, export_dataset, prepare, explain");
     }
     // What is not there yet is told apart from what is wrong.
     return unimplemented_.empty()
@@ -70,21 +78,36 @@ class SpecChecker {
     CheckPath("export.destination", spec.destination(), violations_);
   }
 
-  void CheckTrainJob(v1::TrainJobSpec& spec) {
+  void SetPrefix(const std::string& prefix) {
+    violations_.SetPrefix(prefix);
+    unimplemented_.SetPrefix(prefix);
+  }
+
+  void CheckPrepare(v1::PrepareSpec& spec) {
     CheckData(*spec.mutable_data());
-    v1::PipelineSpec& pipeline = *spec.mutable_pipeline();
+    CheckPipeline(spec.data(), *spec.mutable_pipeline());
+    if (!MakesPlans(spec.data())) {
+      violations_.Add("train.data.strategy",
+                      "must be diskgnn: the others have nothing to prepare");
+    }
+  }
+
+  void CheckPipeline(const v1::DataSpec& data, v1::PipelineSpec& pipeline) {
     pipeline.set_samplers(OrDefault(pipeline.samplers(), 1));
     pipeline.set_extractors(
-        OrDefault(pipeline.extractors(), DefaultExtractors(spec.data())));
+        OrDefault(pipeline.extractors(), DefaultExtractors(data)));
     pipeline.set_io_depth(OrDefault(pipeline.io_depth(), kDefaultIoDepth));
     violations_.CheckAtMost("train.pipeline.io_depth", pipeline.io_depth(),
                             SpecLimits::kMaxIoDepth);
-    violations_.CheckAtMost("train.pipeline.samplers",
-                            spec.pipeline().samplers(),
+    violations_.CheckAtMost("train.pipeline.samplers", pipeline.samplers(),
                             SpecLimits::kMaxStageThreads);
-    violations_.CheckAtMost("train.pipeline.extractors",
-                            spec.pipeline().extractors(),
+    violations_.CheckAtMost("train.pipeline.extractors", pipeline.extractors(),
                             SpecLimits::kMaxStageThreads);
+  }
+
+  void CheckTrainJob(v1::TrainJobSpec& spec) {
+    CheckData(*spec.mutable_data());
+    CheckPipeline(spec.data(), *spec.mutable_pipeline());
     if (spec.trains_size() > 1) {
       unimplemented_.Add("train.trains",
                          "one model per job, for now; submit a job for each");
@@ -102,7 +125,10 @@ class SpecChecker {
     data.set_batch_size(OrDefault(data.batch_size(), kDefaultBatchSize));
     data.set_trainers(OrDefault(data.trainers(), 1));
     data.set_epochs(OrDefault(data.epochs(), kDefaultEpochs));
-    data.set_distinct_epochs(OrDefault(data.distinct_epochs(), data.epochs()));
+    const bool refreshed = data.refresh_epochs() > 0;
+    data.set_distinct_epochs(
+        OrDefault(data.distinct_epochs(),
+                  refreshed ? data.refresh_epochs() : data.epochs()));
     violations_.CheckAtMost("train.data.batch_size", data.batch_size(),
                             SpecLimits::kMaxBatchSize);
     violations_.CheckAtMost("train.data.trainers", data.trainers(),
@@ -115,8 +141,11 @@ class SpecChecker {
     }
     violations_.CheckAtMost("train.data.epochs", data.epochs(),
                             SpecLimits::kMaxEpochs);
-    violations_.CheckAtMost("train.data.distinct_epochs",
-                            data.distinct_epochs(), SpecLimits::kMaxEpochs);
+    violations_.CheckAtMost("train.data.refresh_epochs", data.refresh_epochs(),
+                            SpecLimits::kMaxEpochs);
+    violations_.CheckAtMost(
+        "train.data.distinct_epochs", data.distinct_epochs(),
+        refreshed ? data.refresh_epochs() : SpecLimits::kMaxEpochs);
     CheckFanouts(*data.mutable_neighbor());
     CheckStrategy(data, violations_);
   }
@@ -281,35 +310,54 @@ train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
                             .weight_decay = train.adam().weight_decay()};
 }
 
+job::DataOptions ToDataOptions(const v1::DataSpec& data,
+                               const v1::PipelineSpec& pipeline,
+                               const std::string& dataset_path) {
+  job::DataOptions options;
+  options.dataset_path = dataset_path;
+  options.fanouts.assign(data.neighbor().fanouts().begin(),
+                         data.neighbor().fanouts().end());
+  options.batch_size = data.batch_size();
+  // Specs that were stored before there was this field have none.
+  options.trainers = std::max<int64_t>(data.trainers(), 1);
+  options.epochs = data.epochs();
+  options.distinct_epochs = data.distinct_epochs();
+  options.refresh_epochs = data.refresh_epochs();
+  options.data_seed = data.data_seed();
+  options.strategy = ToStrategyOptions(data, pipeline);
+  return options;
+}
+
+strategy::PipelineOptions ToPipelineOptions(const v1::PipelineSpec& pipeline) {
+  return {.samplers = static_cast<int>(pipeline.samplers()),
+          .extractors = static_cast<int>(pipeline.extractors())};
+}
+
 }  // namespace
 
 absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec) {
   return SpecChecker(limits).Check(spec);
 }
 
+job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
+                                           const std::string& dataset_path) {
+  return {.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path),
+          .pipeline = ToPipelineOptions(spec.pipeline()),
+          .training_only = spec.training_only()};
+}
+
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory) {
-  const v1::DataSpec& data = spec.data();
   const v1::TrainSpec& train = spec.trains(0);
   job::TrainJobOptions options;
-  options.data.dataset_path = dataset_path;
-  options.data.fanouts.assign(data.neighbor().fanouts().begin(),
-                              data.neighbor().fanouts().end());
-  options.data.batch_size = data.batch_size();
-  // Specs that were stored before there was this field have none.
-  options.data.trainers = std::max<int64_t>(data.trainers(), 1);
-  options.data.epochs = data.epochs();
-  options.data.distinct_epochs = data.distinct_epochs();
-  options.data.data_seed = data.data_seed();
-  options.data.strategy = ToStrategyOptions(data, spec.pipeline());
+  options.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path);
   options.train.model = ToModelOptions(train);
   options.train.optimizer = ToOptimizerOptions(train);
   options.train.dropout = train.dropout();
   options.train.model_seed = train.model_seed();
   options.train.train_threads = static_cast<int>(train.train_threads());
-  options.pipeline.samplers = static_cast<int>(spec.pipeline().samplers());
-  options.pipeline.extractors = static_cast<int>(spec.pipeline().extractors());
+  options.pipeline = ToPipelineOptions(spec.pipeline());
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
   options.directory = directory;

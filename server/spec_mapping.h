@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "engine/job/prepare_job.h"
 #include "engine/job/train_job.h"
 #include "engine/train/model_options.h"
 #include "hearth/v1/spec.pb.h"
@@ -38,8 +39,11 @@ struct SpecLimits {
 /// paths exist is for others.
 absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec);
 
-/// The engine's options for a validated spec. `directory` is the job's own
-/// folder.
+/// The engine's options for a validated spec.
+job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
+                                           const std::string& dataset_path);
+
+/// The same of a train job. `directory` is the job's own folder.
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory);

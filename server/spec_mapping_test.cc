@@ -15,6 +15,7 @@
 namespace hearth::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -338,6 +339,49 @@ TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
                                    "trains { none {} } }")
                                .data.strategy),
             "memory");
+}
+
+TEST(SpecMappingTest, PrepareHasTheDefaultsOfTraining) {
+  const v1::PrepareSpec spec =
+      Fill("prepare { data { dataset: 'wordnet' diskgnn {} } }").prepare();
+  EXPECT_EQ(spec.data().batch_size(), 1024u);
+  EXPECT_EQ(spec.data().distinct_epochs(), 5u);
+  EXPECT_EQ(spec.pipeline().io_depth(), 64u);
+  const job::PrepareJobOptions options = ToPrepareJobOptions(spec, "/d");
+  EXPECT_EQ(options.data.dataset_path, "/d");
+  EXPECT_EQ(options.data.epochs, 5);
+  EXPECT_TRUE(
+      std::holds_alternative<strategy::DiskgnnOptions>(options.data.strategy));
+  EXPECT_FALSE(options.training_only);
+}
+
+TEST(SpecMappingTest, FieldsAreNamedByTheKindOfTheJob) {
+  const auto error_of = [](const std::string& text) {
+    v1::JobSpec spec = Parse(text);
+    const absl::Status status = FillAndValidate(kLimits, spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error_of("prepare { data { dataset: 'wordnet' mmap {} } }"),
+              HasSubstr("prepare.data.strategy: must be diskgnn"));
+  EXPECT_THAT(error_of("prepare { data { dataset: '/' diskgnn {} } }"),
+              HasSubstr("prepare.data.dataset: "));
+  EXPECT_THAT(
+      error_of("explain { train { data { dataset: '/' mmap {} } trains {} } }"),
+      AllOf(HasSubstr("explain.train.data.dataset: "),
+            HasSubstr("explain.train.trains[0].model: ")));
+}
+
+TEST(SpecMappingTest, RefreshedEpochsAreSampledWithKeysOfTheirOwn) {
+  const v1::DataSpec data =
+      Fill(Train("epochs: 9 refresh_epochs: 3", "sage {}")).train().data();
+  EXPECT_EQ(data.distinct_epochs(), 3u);
+  v1::JobSpec spec =
+      Parse(Train("refresh_epochs: 3 distinct_epochs: 4", "sage {}"));
+  EXPECT_THAT(std::string(FillAndValidate(kLimits, spec).message()),
+              HasSubstr("train.data.distinct_epochs: must be at most 3"));
+  spec = Fill(Train("refresh_epochs: 3 distinct_epochs: 2", "sage {}"));
+  EXPECT_EQ(ToTrainJobOptions(spec.train(), "", "").data.refresh_epochs, 3);
 }
 
 }  // namespace

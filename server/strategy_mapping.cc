@@ -133,6 +133,8 @@ void CheckStrategy(v1::DataSpec& data, FieldViolations& violations) {
   }
 }
 
+bool MakesPlans(const v1::DataSpec& data) { return data.has_diskgnn(); }
+
 uint32_t DefaultExtractors(const v1::DataSpec& data) {
   return data.has_gnndrive() ? 2 : 1;
 }

@@ -18,6 +18,9 @@ void CheckStrategy(v1::DataSpec& data, FieldViolations& violations);
 /// them over.
 uint32_t DefaultExtractors(const v1::DataSpec& data);
 
+/// Whether the strategy prepares plans that jobs can share.
+bool MakesPlans(const v1::DataSpec& data);
+
 /// The engine's options for a spec that was checked.
 strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
                                             const v1::PipelineSpec& pipeline);

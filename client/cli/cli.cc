@@ -91,7 +91,8 @@ int RunCli(const std::vector<std::string>& arguments,
   Action action;
   AddGlobalOptions(app, &options);
   AddDatasetCommands(app, &action);
-  AddTrainCommand(app, &action);
+  AddTrainCommands(app, &action);
+  AddPlanCommands(app, &action);
   AddJobCommands(app, &action);
   AddExportCommand(app, &action);
   AddStatusCommand(app, &action);

@@ -313,6 +313,56 @@ TEST_F(CliTest, DatasetsMayBeCalledLikeCommands) {
   EXPECT_EQ(Run({"dataset", "delete", "list"}), kExitFailed);
 }
 
+TEST_F(CliTest, PlansAreListedShownAndDeleted) {
+  v1::Plan plan;
+  plan.set_name("diskgnn-ab-12");
+  plan.add_datasets("graph");
+  plan.set_state(v1::Plan::WHOLE);
+  plan.set_in_use(true);
+  plan.set_size_bytes(3 << 20);
+  plan.mutable_use_time()->set_seconds(1700000000);
+  v1::PlanProperty& property = *plan.add_properties();
+  property.set_name("batches");
+  property.set_value("12");
+  daemon_.AddPlan(plan);
+  plan.set_name("diskgnn-cd-34");
+  daemon_.AddPlan(plan);
+  EXPECT_EQ(Run({"plan", "list"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("diskgnn-ab-12  graph"));
+  EXPECT_THAT(out_.str(), HasSubstr("whole, in use"));
+  EXPECT_THAT(out_.str(), HasSubstr("in all 6.0 MiB"));
+  EXPECT_EQ(Run({"plan", "show", "diskgnn-ab-12"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("batches"));
+  EXPECT_EQ(Run({"plan", "list", "--output", "json"}), kExitDone);
+  EXPECT_EQ(Json()["plans"].size(), 2);
+  EXPECT_EQ(Run({"plan", "show", "diskgnn-ab-12", "--output", "json"}),
+            kExitDone);
+  EXPECT_EQ(Json()["state"], "WHOLE");
+  EXPECT_EQ(Run({"plan", "delete", "diskgnn-ab-12"}), kExitDone);
+  EXPECT_EQ(Run({"plan", "show", "diskgnn-ab-12"}), kExitFailed);
+}
+
+TEST_F(CliTest, PrepareAndExplainTakeTheOptionsOfTraining) {
+  const std::vector<std::string> options = {
+      "--dataset", "graph", "--strategy", "diskgnn", "--refresh", "4"};
+  std::vector<std::string> prepare = options;
+  prepare.insert(prepare.begin(), "prepare");
+  EXPECT_EQ(Run(prepare), kExitDone);
+  v1::JobSpec spec = daemon_.submissions().back().spec();
+  EXPECT_EQ(spec.prepare().data().dataset(), "graph");
+  EXPECT_EQ(spec.prepare().data().refresh_epochs(), 4);
+  EXPECT_FALSE(spec.prepare().training_only());
+  prepare.insert(prepare.end(), {"--model", "none"});
+  EXPECT_EQ(Run(prepare), kExitDone);
+  EXPECT_TRUE(daemon_.submissions().back().spec().prepare().training_only());
+  std::vector<std::string> explain = options;
+  explain.insert(explain.begin(), "explain");
+  explain.insert(explain.end(), {"--model", "gcn"});
+  EXPECT_EQ(Run(explain), kExitDone);
+  spec = daemon_.submissions().back().spec();
+  EXPECT_TRUE(spec.explain().train().trains(0).has_gcn());
+}
+
 TEST_F(CliTest, JobListFiltersByState) {
   AddJob("a", v1::FAILED, {});
   AddJob("b", v1::SUCCEEDED, {});

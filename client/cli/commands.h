@@ -19,8 +19,11 @@ void AddImportCommand(CLI::App& dataset, Action* chosen);
 /// dataset generate: for AddDatasetCommands.
 void AddGenerateCommand(CLI::App& dataset, Action* chosen);
 
-/// train
-void AddTrainCommand(CLI::App& app, Action* chosen);
+/// train | prepare | explain
+void AddTrainCommands(CLI::App& app, Action* chosen);
+
+/// plan list | show | delete
+void AddPlanCommands(CLI::App& app, Action* chosen);
 
 /// job list | show | watch | logs | cancel | delete
 void AddJobCommands(CLI::App& app, Action* chosen);

@@ -23,10 +23,12 @@ std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
                                             const v1::Job& job) {
   Environment& environment = session.environment;
   if (environment.err_is_terminal) {
-    return NewLiveProgress(
-        environment.err,
-        job.spec().has_train() ? ProgressUnit::kBatches : ProgressUnit::kBytes,
-        environment.columns);
+    return NewLiveProgress(environment.err,
+                           job.spec().has_train() || job.spec().has_prepare() ||
+                                   job.spec().has_explain()
+                               ? ProgressUnit::kBatches
+                               : ProgressUnit::kBytes,
+                           environment.columns);
   }
   if (session.output == Output::kJson) return NewNoProgress();
   return NewPlainProgress(environment.err);

@@ -1,6 +1,8 @@
 #include "client/cli/job_view.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -9,6 +11,7 @@
 #include "client/cli/job_words.h"
 #include "client/cli/label_words.h"
 #include "client/cli/layout_words.h"
+#include "client/cli/plan_view.h"
 #include "client/cli/table.h"
 #include "client/cli/train_options.h"
 #include "engine/base/byte_size.h"
@@ -35,6 +38,10 @@ std::string SubjectOf(const v1::JobSpec& spec) {
                                             : spec.generate().name();
     case v1::JobSpec::kExportDataset:
       return spec.export_dataset().dataset();
+    case v1::JobSpec::kPrepare:
+      return spec.prepare().data().dataset();
+    case v1::JobSpec::kExplain:
+      return spec.explain().train().data().dataset();
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }
@@ -104,6 +111,14 @@ void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
   table.Print(out);
 }
 
+// Of a report that has these fields.
+template <typename Report>
+void PrintPeakMemory(const Report& report, std::ostream& out) {
+  if (report.peak_memory_bytes() == 0) return;
+  out << "peak memory: " << FormatByteSize(report.peak_memory_bytes())
+      << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")\n";
+}
+
 void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   if (report.epochs_size() > 0) {
     PrintEpochs(report, out);
@@ -118,15 +133,14 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     }
     out << "\n";
   }
+  for (const v1::PreparationReport& preparation : report.preparations()) {
+    PrintPreparation(preparation, out);
+  }
   if (report.has_test_metric()) {
     out << "test " << MetricWords(report.metric()) << ": "
         << FormatMetric(report.metric(), report.test_metric()) << "\n";
   }
-  if (report.peak_memory_bytes() > 0) {
-    out << "peak memory: " << FormatByteSize(report.peak_memory_bytes())
-        << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")"
-        << "\n";
-  }
+  PrintPeakMemory(report, out);
   if (report.has_first_batch_seconds()) {
     out << "first batch after: " << Decimal(report.first_batch_seconds(), 2)
         << " s" << (report.warm_start() ? " (warm start)" : "") << "\n";
@@ -148,6 +162,11 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
 void PrintReport(const v1::Job& job, std::ostream& out) {
   const v1::JobReport& report = job.report();
   if (report.has_train()) PrintTrainReport(report.train(), out);
+  if (report.has_prepare()) {
+    PrintPreparation(report.prepare().preparation(), out);
+    PrintPeakMemory(report.prepare(), out);
+  }
+  if (report.has_explain()) PrintExplanation(report.explain(), out);
   if (report.has_export_()) {
     out << "exported to " << EscapeControl(report.export_().path()) << "\n";
   }
@@ -190,11 +209,18 @@ void AddDatasetSpec(const v1::JobSpec& spec, Table* table) {
   }
 }
 
+void AddOptions(const std::vector<std::pair<std::string, std::string>>& options,
+                Table* table) {
+  for (const auto& [name, value] : options) table->AddRow({name, value});
+}
+
 void AddSpec(const v1::JobSpec& spec, Table* table) {
   if (spec.has_train()) {
-    for (const auto& [name, value] : OptionsOfTrainJob(spec.train())) {
-      table->AddRow({name, value});
-    }
+    AddOptions(OptionsOfTrainJob(spec.train()), table);
+  } else if (spec.has_prepare()) {
+    AddOptions(OptionsOfPrepareJob(spec.prepare()), table);
+  } else if (spec.has_explain()) {
+    AddOptions(OptionsOfTrainJob(spec.explain().train()), table);
   } else if (spec.has_import()) {
     table->AddRow({"dataset", spec.import().name()});
     table->AddRow({"format", LayoutWord(spec.import().layout())});

@@ -147,5 +147,56 @@ TEST(PrintJobList, HasALinePerJob) {
   EXPECT_THAT(out.str(), HasSubstr("1:02\n"));
 }
 
+TEST(PrintOutcome, TellsWhatWasPrepared) {
+  v1::Job job;
+  job.set_state(v1::SUCCEEDED);
+  job.mutable_spec()->mutable_prepare()->mutable_data()->set_dataset("wordnet");
+  v1::PreparationReport& preparation =
+      *job.mutable_report()->mutable_prepare()->mutable_preparation();
+  preparation.set_plan("diskgnn-ab-12");
+  preparation.set_seconds(12.34);
+  preparation.set_disk_bytes(5 << 20);
+  preparation.set_reason("segments of 4 batches");
+  v1::PhaseSeconds& phase = *preparation.add_phases();
+  phase.set_name("sampling");
+  phase.set_seconds(7);
+  const std::string text = Outcome(job);
+  EXPECT_THAT(text, HasSubstr("plan diskgnn-ab-12: made in 12.3 s (sampling "
+                              "7.0 s), 5.0 MiB on disk\n"
+                              "  segments of 4 batches\n"));
+  preparation.set_reused(true);
+  preparation.set_first_epoch(5);
+  EXPECT_THAT(Outcome(job), HasSubstr("from epoch 5 on: found in"));
+}
+
+TEST(PrintOutcome, TellsWhatIsExpected) {
+  v1::Job job;
+  job.set_state(v1::SUCCEEDED);
+  job.mutable_spec()->mutable_explain();
+  v1::ExplainReport& report = *job.mutable_report()->mutable_explain();
+  report.set_batches(82);
+  report.set_rows_needed(1234567);
+  report.set_bytes_read(8 << 20);
+  report.set_memory_bytes(9 << 20);
+  report.set_sampled_batches(10);
+  report.set_total_batches(100);
+  v1::LevelForecast& level = *report.add_levels();
+  level.set_level("cpu_cache");
+  level.set_rows(1000);
+  v1::MemoryShare& share = *report.add_memory();
+  share.set_owner("cache");
+  share.set_bytes(9 << 20);
+  report.add_memory()->set_owner("nothing");
+  report.add_notes("the disk decides");
+  const std::string text = Outcome(job);
+  EXPECT_THAT(text, HasSubstr("1,234,567"));
+  EXPECT_THAT(text, HasSubstr("8.0 MiB"));
+  EXPECT_THAT(text, HasSubstr("10 of 100 batches"));
+  EXPECT_THAT(text, HasSubstr("cpu_cache"));
+  EXPECT_THAT(text, HasSubstr("the disk decides\n"));
+  EXPECT_THAT(text, Not(HasSubstr("an epoch takes")));
+  EXPECT_THAT(text, Not(HasSubstr("nothing")));
+}
+
 }  // namespace
 }  // namespace hearth::cli

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/escape.h"
@@ -86,7 +87,8 @@ class LiveProgress : public ProgressDisplay {
     const std::optional<double> fraction = estimate_.fraction();
     if (fraction) absl::StrAppendFormat(&tail, "%3.0f%%", 100 * *fraction);
     if (estimate_.rate()) {
-      absl::StrAppend(&tail, "  ", RateText(*estimate_.rate(), unit_));
+      absl::StrAppend(&tail, "  ",
+                      RateText(*estimate_.rate(), UnitOf(progress)));
     }
     if (progress.has_loss()) {
       absl::StrAppendFormat(&tail, "  loss %.4f", progress.loss());
@@ -95,6 +97,12 @@ class LiveProgress : public ProgressDisplay {
       absl::StrAppend(&tail, "  ETA ", FormatDuration(*seconds));
     }
     return Fitted(head, fraction, tail);
+  }
+
+  // A job that works on batches packs rows.
+  ProgressUnit UnitOf(const v1::Progress& progress) const {
+    return absl::StartsWith(progress.phase(), "packing") ? ProgressUnit::kBytes
+                                                         : unit_;
   }
 
   // Head, bar and tail; the bar gives way first, then the end of the line.

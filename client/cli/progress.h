@@ -21,7 +21,8 @@ class ProgressDisplay {
   virtual void Clear() = 0;
 };
 
-/// What the figures of Progress events count.
+/// What the figures of Progress events count, unless their phase is packing,
+/// which counts bytes.
 enum class ProgressUnit { kBatches, kBytes };
 
 /// One line that is written over again and again, below the lines of what has

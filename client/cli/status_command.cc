@@ -38,6 +38,11 @@ absl::StatusOr<int> ShowStatus(Session& session) {
                     " reserved, ", FormatByteSize(status.memory_warm_bytes()),
                     " kept warm, of ",
                     FormatByteSize(status.memory_limit_bytes()))});
+  table.AddRow(
+      {"plans", status.plan_limit_bytes() == 0
+                    ? FormatByteSize(status.plan_bytes())
+                    : absl::StrCat(FormatByteSize(status.plan_bytes()), " of ",
+                                   FormatByteSize(status.plan_limit_bytes()))});
   table.AddRow({"disk free", FormatByteSize(status.disk_free_bytes())});
   table.AddRow(
       {"reads by", absl::StrCat(status.read_queues(), ", ",

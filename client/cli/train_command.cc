@@ -22,7 +22,29 @@ struct TrainArguments {
   bool detach = false;
 };
 
-absl::StatusOr<int> Train(const TrainArguments& arguments, Session& session) {
+// What is done with the job that the options tell of.
+enum class Purpose { kTrain, kPrepare, kExplain };
+
+v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train) {
+  v1::JobSpec spec;
+  switch (purpose) {
+    case Purpose::kTrain:
+      *spec.mutable_train() = train;
+      break;
+    case Purpose::kPrepare:
+      *spec.mutable_prepare()->mutable_data() = train.data();
+      *spec.mutable_prepare()->mutable_pipeline() = train.pipeline();
+      spec.mutable_prepare()->set_training_only(train.trains(0).has_none());
+      break;
+    case Purpose::kExplain:
+      *spec.mutable_explain()->mutable_train() = train;
+      break;
+  }
+  return spec;
+}
+
+absl::StatusOr<int> Run(Purpose purpose, const TrainArguments& arguments,
+                        Session& session) {
   OptionValues values = arguments.values;
   if (!arguments.file.empty()) {
     HEARTH_ASSIGN_OR_RETURN(
@@ -36,37 +58,52 @@ absl::StatusOr<int> Train(const TrainArguments& arguments, Session& session) {
       }
     }
   }
-  v1::JobSpec spec;
-  HEARTH_ASSIGN_OR_RETURN(*spec.mutable_train(), TrainJobFromOptions(values));
-  return RunJob(session, spec, arguments.detach);
+  HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
+                          TrainJobFromOptions(values));
+  return RunJob(session, JobFor(purpose, train), arguments.detach);
 }
 
-}  // namespace
-
-void AddTrainCommand(CLI::App& app, Action* chosen) {
-  CLI::App* train = app.add_subcommand("train", "Train a model on a dataset");
+void AddCommand(CLI::App& app, const char* name, const char* help,
+                Purpose purpose, Action* chosen) {
+  CLI::App* command = app.add_subcommand(name, help);
   const auto arguments = std::make_shared<TrainArguments>();
   std::map<std::string, CLI::Option*> options;
   for (const TrainOption& option : TrainOptions()) {
     // A script may append to its usual options.
     options[option.name] =
-        train
+        command
             ->add_option(absl::StrCat("--", option.name),
                          arguments->flags[option.name], option.help)
             ->take_last();
   }
-  train->add_option("-f,--file", arguments->file,
-                    "YAML file with any of these options; flags win");
-  train->add_flag("--detach", arguments->detach,
-                  "Print the job's id and do not wait for its end");
-  train->callback([=] {
+  command->add_option("-f,--file", arguments->file,
+                      "YAML file with any of these options; flags win");
+  command->add_flag("--detach", arguments->detach,
+                    "Print the job's id and do not wait for its end");
+  command->callback([=] {
     for (const auto& [name, option] : options) {
       if (option->count() == 0) continue;
       arguments->values[name] = {arguments->flags[name],
                                  absl::StrCat("--", name)};
     }
-    *chosen = [=](Session& session) { return Train(*arguments, session); };
+    *chosen = [=](Session& session) {
+      return Run(purpose, *arguments, session);
+    };
   });
+}
+
+}  // namespace
+
+void AddTrainCommands(CLI::App& app, Action* chosen) {
+  AddCommand(app, "train", "Train a model on a dataset", Purpose::kTrain,
+             chosen);
+  AddCommand(app, "prepare",
+             "Make the plan that training with the same options would make",
+             Purpose::kPrepare, chosen);
+  AddCommand(app, "explain",
+             "Say what training with the same options would read, take and "
+             "hold, without training",
+             Purpose::kExplain, chosen);
 }
 
 }  // namespace hearth::cli

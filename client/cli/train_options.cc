@@ -29,6 +29,7 @@ void ReadData(OptionReader& options, v1::DataSpec* data) {
   data->set_trainers(options.PositiveOrDefault("trainers"));
   data->set_epochs(options.PositiveOrDefault("epochs"));
   data->set_distinct_epochs(options.PositiveOrDefault("distinct-epochs"));
+  data->set_refresh_epochs(options.PositiveOrDefault("refresh"));
   data->set_data_seed(Seed(options, "data-seed"));
   ReadStrategy(options, data);
 }
@@ -111,6 +112,35 @@ void AddModel(const v1::TrainSpec& train, NamedValues* out) {
   }
 }
 
+NamedValues OptionsOfData(const v1::DataSpec& data) {
+  NamedValues out;
+  out.emplace_back("dataset", data.dataset());
+  for (auto& option : OptionsOfStrategy(data)) out.push_back(std::move(option));
+  out.emplace_back("fanouts", absl::StrJoin(data.neighbor().fanouts(), ","));
+  Add("batch-size", data.batch_size(), &out);
+  Add("trainers", data.trainers(), &out);
+  Add("epochs", data.epochs(), &out);
+  Add("distinct-epochs", data.distinct_epochs(), &out);
+  if (data.refresh_epochs() > 0) Add("refresh", data.refresh_epochs(), &out);
+  Add("data-seed", data.data_seed(), &out);
+  return out;
+}
+
+NamedValues OptionsOfPipeline(const v1::DataSpec& data,
+                              const v1::PipelineSpec& pipeline) {
+  NamedValues out;
+  Add("samplers", pipeline.samplers(), &out);
+  Add("extractors", pipeline.extractors(), &out);
+  if (!data.has_memory() && !data.has_mmap()) {
+    Add("io-depth", pipeline.io_depth(), &out);
+  }
+  return out;
+}
+
+void Append(NamedValues more, NamedValues* out) {
+  for (auto& option : more) out->push_back(std::move(option));
+}
+
 }  // namespace
 
 const std::vector<TrainOption>& TrainOptions() {
@@ -160,6 +190,9 @@ const std::vector<TrainOption>& TrainOptions() {
        "trainers that share each mini-batch, data parallel (default 1)"},
       {"epochs", "passes over the training nodes (default 5)"},
       {"distinct-epochs", "epochs before the batches repeat (default: epochs)"},
+      {"refresh",
+       "epochs after which there are new batches; a plan for them is made "
+       "meanwhile (default never)"},
       {"optimizer", "adam (default), adamw, sgd"},
       {"lr", "learning rate (default 0.003)"},
       {"weight-decay", "weight decay (default 0; adamw 0.01)"},
@@ -217,17 +250,15 @@ absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
   return spec;
 }
 
+NamedValues OptionsOfPrepareJob(const v1::PrepareSpec& spec) {
+  NamedValues out = OptionsOfData(spec.data());
+  if (spec.training_only()) out.emplace_back("model", "none");
+  Append(OptionsOfPipeline(spec.data(), spec.pipeline()), &out);
+  return out;
+}
+
 NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
-  NamedValues out;
-  const v1::DataSpec& data = spec.data();
-  out.emplace_back("dataset", data.dataset());
-  for (auto& option : OptionsOfStrategy(data)) out.push_back(std::move(option));
-  out.emplace_back("fanouts", absl::StrJoin(data.neighbor().fanouts(), ","));
-  Add("batch-size", data.batch_size(), &out);
-  Add("trainers", data.trainers(), &out);
-  Add("epochs", data.epochs(), &out);
-  Add("distinct-epochs", data.distinct_epochs(), &out);
-  Add("data-seed", data.data_seed(), &out);
+  NamedValues out = OptionsOfData(spec.data());
   for (const v1::TrainSpec& train : spec.trains()) {
     AddModel(train, &out);
     AddOptimizer(train, &out);
@@ -236,11 +267,7 @@ NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
     Add("patience", train.patience(), &out);
     Add("train-threads", train.train_threads(), &out);
   }
-  Add("samplers", spec.pipeline().samplers(), &out);
-  Add("extractors", spec.pipeline().extractors(), &out);
-  if (!data.has_memory() && !data.has_mmap()) {
-    Add("io-depth", spec.pipeline().io_depth(), &out);
-  }
+  Append(OptionsOfPipeline(spec.data(), spec.pipeline()), &out);
   Add("checkpoint-every", spec.checkpoint_every(), &out);
   return out;
 }

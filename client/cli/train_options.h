@@ -32,6 +32,8 @@ absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
 /// The options that give `spec`, as (name, value).
 std::vector<std::pair<std::string, std::string>> OptionsOfTrainJob(
     const v1::TrainJobSpec& spec);
+std::vector<std::pair<std::string, std::string>> OptionsOfPrepareJob(
+    const v1::PrepareSpec& spec);
 
 }  // namespace hearth::cli
 

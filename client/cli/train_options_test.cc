@@ -318,7 +318,7 @@ TEST(TrainOptions, AllNamesAreKnownOnce) {
   std::vector<std::string> names = TrainOptionNames();
   std::sort(names.begin(), names.end());
   EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-  EXPECT_EQ(names.size(), 37);
+  EXPECT_EQ(names.size(), 38);
 }
 
 }  // namespace

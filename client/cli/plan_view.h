@@ -1,0 +1,27 @@
+#ifndef HEARTH_CLIENT_CLI_PLAN_VIEW_H_
+#define HEARTH_CLIENT_CLI_PLAN_VIEW_H_
+
+#include <ostream>
+#include <vector>
+
+#include "hearth/v1/plans.pb.h"
+#include "hearth/v1/report.pb.h"
+
+namespace hearth::cli {
+
+/// A line for each plan.
+void PrintPlanList(const std::vector<v1::Plan>& plans, std::ostream& out);
+
+/// Everything about one plan.
+void PrintPlan(const v1::Plan& plan, std::ostream& out);
+
+/// A plan that a job found or made: what it cost, and why it is as it is.
+void PrintPreparation(const v1::PreparationReport& preparation,
+                      std::ostream& out);
+
+/// What a job would read, take and hold.
+void PrintExplanation(const v1::ExplainReport& report, std::ostream& out);
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_PLAN_VIEW_H_
