@@ -291,26 +291,29 @@ TEST_F(DiskgnnTest, WithoutAStoreForPlansTheyAreScratch) {
 }
 
 TEST_F(DiskgnnTest, DamageThatAPassMeetsIsNamedAndHealedByTheNextJob) {
-  DiskgnnOptions options = kSome;
-  ASSERT_EQ(Prepare(*Make(options)), absl::OkStatus());
+  ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
   const std::map<std::string, std::string> whole = Files();
-  ASSERT_GT(whole.at("disk_cache").size(), 0u);
-  Damage("disk_cache");
-  {
-    const auto strategy = Make(options);
+  for (const char* name : {"disk_cache", "packs"}) {
+    ASSERT_GT(whole.at(name).size(), 0u);
+    Damage(name);
+    {
+      const auto strategy = Make(kSome);
+      ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+      absl::Status status;
+      for (const Pass& pass : Passes()) {
+        status.Update(Run(*strategy, pass).status);
+      }
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      EXPECT_THAT(std::string(status.message()), HasSubstr(name));
+      EXPECT_EQ(plans_->List()->front().state, plan::PlanInfo::State::kDamaged);
+    }
+    const auto strategy = Make(kSome);
     ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-    absl::Status status;
-    for (const Pass& pass : Passes())
-      status.Update(Run(*strategy, pass).status);
-    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("disk_cache"));
+    EXPECT_THAT(log_, HasSubstr("made anew"));
+    EXPECT_THAT(log_, HasSubstr(name));
+    EXPECT_TRUE(Files() == whole);
+    ExpectAllPasses(*strategy);
   }
-  const auto strategy = Make(options);
-  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
-  EXPECT_THAT(log_, HasSubstr("made anew"));
-  EXPECT_THAT(log_, HasSubstr("disk_cache"));
-  EXPECT_TRUE(Files() == whole);
-  ExpectAllPasses(*strategy);
 }
 
 TEST_F(DiskgnnTest, DamageThatShowsAtOnceIsHealedAtOnce) {
