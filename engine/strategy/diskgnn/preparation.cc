@@ -79,7 +79,8 @@ absl::StatusOr<std::unique_ptr<PreparedPlan>> Preparation::Run(
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<PreparedPlan> found, Find());
   if (found != nullptr) return found;
   HEARTH_RETURN_IF_ERROR(Make());
-  return PreparedPlan::Open(context_.files, identity_, context_.stop);
+  return PreparedPlan::Open(context_.files, identity_, context_.placement,
+                            context_.stop);
 }
 
 absl::Status Preparation::MakeFolder() const {
@@ -111,7 +112,8 @@ absl::StatusOr<std::unique_ptr<PreparedPlan>> Preparation::Find() const {
   } else if (!absl::IsNotFound(damage.status())) {
     return damage.status();
   } else {
-    auto plan = PreparedPlan::Open(files, identity_, context_.stop);
+    auto plan =
+        PreparedPlan::Open(files, identity_, context_.placement, context_.stop);
     if (plan.ok()) {
       HEARTH_RETURN_IF_ERROR(plan::SampleSpool::Remove(files, SpoolPath()));
       Log(absl::StrCat("plan ", identity_.folder, " reused"));
@@ -195,12 +197,20 @@ absl::StatusOr<plan::MemoryLevels> Preparation::ChooseLevels(
       const plan::AccessCounts counts,
       plan::AccessCounts::Count(spool, context_.features.layout.num_rows,
                                 context_.stop));
-  const uint64_t rows = context_.options.cpu_cache_bytes /
-                        static_cast<uint64_t>(identity_.row_bytes);
-  return plan::MemoryLevels::Choose(
-      counts, {.gpu = 0,
-               .cpu = static_cast<int64_t>(
-                   std::min(rows, static_cast<uint64_t>(counts.num_nodes())))});
+  const auto rows = [&](uint64_t budget_bytes) {
+    return static_cast<int64_t>(
+        std::min(budget_bytes / static_cast<uint64_t>(identity_.row_bytes),
+                 static_cast<uint64_t>(counts.num_nodes())));
+  };
+  HEARTH_ASSIGN_OR_RETURN(
+      plan::MemoryLevels levels,
+      plan::MemoryLevels::Choose(
+          counts, {.gpu = rows(context_.options.gpu_cache_bytes),
+                   .cpu = rows(context_.options.cpu_cache_bytes)}));
+  if (!levels.gpu_nodes().empty()) {
+    Log(absl::StrCat(levels.gpu_nodes().size(), " rows on the GPU"));
+  }
+  return levels;
 }
 
 absl::StatusOr<plan::LayoutChoice> Preparation::ChooseLayout(

@@ -31,6 +31,7 @@ struct PreparationContext {
   io::FileSystem& files;
   const Clock& clock;
   const DiskgnnOptions& options;
+  RowPlacement placement;
   int samplers = 1;
   /// That holds the plans' folders; made if it is not there.
   std::string plans_folder;
