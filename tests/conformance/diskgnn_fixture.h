@@ -61,7 +61,8 @@ class DiskgnnTest : public ::testing::Test {
                                  .clock = clock_,
                                  .scratch_folder = scratch_.Path("scratch"),
                                  .plans_folder = plans_folder_,
-                                 .files = faulty_});
+                                 .files = faulty_,
+                                 .gpu = gpu_});
     EXPECT_TRUE(strategy.ok()) << strategy.status();
     return *std::move(strategy);
   }
@@ -161,6 +162,7 @@ class DiskgnnTest : public ::testing::Test {
   const std::unique_ptr<io::ReadQueues> queues_ =
       *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
   hearth::testing::StoppingClock clock_;
+  Gpu gpu_;
   // Of the last preparation.
   std::string log_;
 };

@@ -208,6 +208,8 @@ TEST_P(RowAssemblerTest, SomeLevelsOfABatchAreEmpty) {
   EXPECT_EQ(out[0], kernels::WidenFloat16(27));
   EXPECT_EQ(out[5], kernels::WidenFloat16(2));
   EXPECT_EQ(out[6], kernels::WidenFloat16(15'000));
+  // A larger batch needs more room.
+  EXPECT_EQ(world.Assemble(**assembler), absl::OkStatus());
 }
 
 TEST_P(RowAssemblerTest, ACacheIsLargerThanWhatItIsLoadedThrough) {
