@@ -9,12 +9,16 @@
 
 #include "absl/status/status.h"
 #include "engine/cuda/fake_cuda.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/new_strategy.h"
 #include "engine/strategy/strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
 #include "tests/conformance/diskgnn_fixture.h"
+#include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
 namespace {
@@ -191,6 +195,30 @@ TEST_F(DiskgnnOnFakeTest, ACacheThatDoesNotFitEndsThePreparation) {
   ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
   EXPECT_THAT(log_, HasSubstr("reused"));
   ExpectAllPasses(*strategy);
+}
+
+TEST(DiskgnnGpuMemoryTest, TheGpusRowsAreNoneOfTheHosts) {
+  const auto path = hearth::testing::ImportPlantedGraph(
+      {.num_nodes = 300, .feature_dim = 37},
+      ::testing::TempDir() + "diskgnn_memory");
+  ASSERT_TRUE(path.ok()) << path.status();
+  const auto dataset = store::Dataset::Open(io::FileSystem::Posix(), *path);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const MemoryBasis basis = {.manifest = (*dataset)->manifest(),
+                             .pipeline = {},
+                             .batches = {},
+                             .num_batches = 12,
+                             .total_batches = 12};
+  DiskgnnOptions options = kSome;
+  options.gpu_cache_bytes = uint64_t{10} << 30;
+  const auto with = EstimateMemory(options, basis);
+  ASSERT_TRUE(with.ok()) << with.status();
+  options.gpu_cache_bytes = 0;
+  const auto without = EstimateMemory(options, basis);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(with->KeptBytes(), without->KeptBytes());
+  // While planning, the list of which they are.
+  EXPECT_LE(with->TotalBytes(), without->TotalBytes() + 300 * 16);
 }
 
 }  // namespace
