@@ -20,8 +20,7 @@ cudaError_t Launch(const HearthCudaGather& gather, cudaStream_t stream) {
                     IsAligned(gather.source) && IsAligned(gather.out);
   const auto kernel =
       wide ? GatherKernel<Element, kWide<Element>> : GatherKernel<Element, 1>;
-  kernel<<<BlocksFor(gather.count), kThreadsPerBlock, 0, stream>>>(gather);
-  return cudaGetLastError();
+  return LaunchRows(kernel, gather.count, gather, stream);
 }
 
 }  // namespace

@@ -31,8 +31,7 @@ cudaError_t Launch(const HearthCudaScatter& scatter, int64_t count,
   }
   const auto kernel =
       wide ? ScatterKernel<Element, kWide<Element>> : ScatterKernel<Element, 1>;
-  kernel<<<BlocksFor(count), kThreadsPerBlock, 0, stream>>>(scatter);
-  return cudaGetLastError();
+  return LaunchRows(kernel, count, scatter, stream);
 }
 
 }  // namespace

@@ -21,10 +21,16 @@ inline constexpr int64_t kMaxBlocks = 1 << 16;
 // What one thread loads at best.
 inline constexpr int kLoadBytes = 16;
 
-/// Blocks for as many rows.
-inline unsigned BlocksFor(int64_t rows) {
-  return static_cast<unsigned>(
+/// Queues a kernel with a warp for each row, as far as blocks go.
+template <typename Argument>
+cudaError_t LaunchRows(void (*kernel)(Argument), int64_t rows,
+                       const Argument& argument, cudaStream_t stream) {
+  cudaLaunchConfig_t config = {};
+  config.gridDim.x = static_cast<unsigned>(
       std::min((rows + kRowsPerBlock - 1) / kRowsPerBlock, kMaxBlocks));
+  config.blockDim.x = kThreadsPerBlock;
+  config.stream = stream;
+  return cudaLaunchKernelEx(&config, kernel, argument);
 }
 
 /// This thread's warp among all, and how many of them there are.
