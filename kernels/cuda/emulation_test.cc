@@ -187,7 +187,7 @@ TEST_F(EmulationTest, NonsenseIsRefused) {
   scatter.dim = -1;
   EXPECT_EQ(LaunchScatter(scatter, nullptr), cudaErrorInvalidValue);
   scatter.dim = 1;
-  scatter.element = static_cast<HearthCudaElement>(9);
+  scatter.element = static_cast<HearthCudaElement>(3);
   EXPECT_EQ(LaunchScatter(scatter, nullptr), cudaErrorInvalidValue);
 }
 
