@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cassert>
 
+#include "kernels/feature_rows.h"
 #include "kernels/gather.h"
+#include "kernels/scatter.h"
 
 namespace hearth::cache {
 namespace {
@@ -20,14 +22,32 @@ kernels::ElementType ToElementType(store::DType dtype) {
   }
 }
 
+kernels::FeatureRows ToFeatureRows(const StoredRows& rows) {
+  return {
+      .data = rows.data, .type = ToElementType(rows.dtype), .dim = rows.dim};
+}
+
 }  // namespace
 
 void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
                   float* out) {
-  const kernels::FeatureRows source{
-      .data = rows.data, .type = ToElementType(rows.dtype), .dim = rows.dim};
-  kernels::GatherRows(source, indices.data(),
+  kernels::GatherRows(ToFeatureRows(rows), indices.data(),
                       static_cast<int64_t>(indices.size()), out);
+}
+
+void ScatterRows(const StoredRows& rows, absl::Span<const int64_t> slots,
+                 absl::Span<const int32_t> positions, float* out) {
+  assert(slots.size() == positions.size());
+  // An empty list has no address, which would stand for rows in their order.
+  if (slots.empty()) return;
+  kernels::ScatterRows(ToFeatureRows(rows), slots.data(), positions.data(),
+                       static_cast<int64_t>(positions.size()), out);
+}
+
+void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
+                 float* out) {
+  kernels::ScatterRows(ToFeatureRows(rows), nullptr, positions.data(),
+                       static_cast<int64_t>(positions.size()), out);
 }
 
 void AssembleRows(const store::LoadedFeatures& features,

@@ -24,6 +24,17 @@ struct StoredRows {
 void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
                   float* out);
 
+/// Puts rows to where a batch has them: row positions[i] of `out` = row
+/// slots[i], widened to float32; the other rows of `out`, which is [..,
+/// rows.dim], stay. REQUIRES: as many slots as positions. Nothing is checked.
+/// Thread-safe.
+void ScatterRows(const StoredRows& rows, absl::Span<const int64_t> slots,
+                 absl::Span<const int32_t> positions, float* out);
+
+/// The same for row i instead of row slots[i].
+void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
+                 float* out);
+
 /// Brings the feature rows of `nodes` together: out[i] = row nodes[i], widened
 /// to float32. `out` is [nodes.size(), features.dim()], row-major. The matrix
 /// must be of a floating-point type, as import makes sure. Thread-safe.

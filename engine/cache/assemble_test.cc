@@ -101,5 +101,31 @@ TEST(AssembleRowsTest, OfNoNodes) {
   EXPECT_TRUE(Assemble({store::DType::kFloat32, 2, kFloat32}, {}).empty());
 }
 
+StoredRows Float16Rows() {
+  static const std::vector<uint16_t> halves(kFloat16.begin(), kFloat16.end());
+  return {.data = reinterpret_cast<const std::byte*>(halves.data()),
+          .dtype = store::DType::kFloat16,
+          .dim = 2};
+}
+
+TEST(ScatterRowsTest, RowsInTheirOrderGoToTheirPositions) {
+  std::vector<float> out(8, -1);
+  ScatterRows(Float16Rows(), {3, 0}, out.data());
+  EXPECT_EQ(out, (std::vector<float>{3, -0.5, -1, -1, -1, -1, 1, 2}));
+}
+
+TEST(ScatterRowsTest, RowsOfSlotsGoToTheirPositions) {
+  std::vector<float> out(6, -1);
+  ScatterRows(Float16Rows(), {2, 0}, {0, 1}, out.data());
+  EXPECT_EQ(out, (std::vector<float>{65504, 1024, 1, 2, -1, -1}));
+}
+
+TEST(ScatterRowsTest, NoRowsTouchNothing) {
+  float out = -1;
+  ScatterRows(Float16Rows(), {}, &out);
+  ScatterRows(Float16Rows(), {}, {}, &out);
+  EXPECT_EQ(out, -1);
+}
+
 }  // namespace
 }  // namespace hearth::cache

@@ -9,7 +9,7 @@ namespace hearth::plan {
 
 PlanLease::~PlanLease() {
   if (store_ == nullptr) return;
-  std::shared_ptr<const void> open;
+  std::shared_ptr<void> open;
   absl::MutexLock lock(&store_->mutex_);
   const auto resting = store_->resting_.find(number_);
   if (resting != store_->resting_.end()) {
@@ -59,20 +59,20 @@ absl::Status PlanLease::Share() {
   return absl::OkStatus();
 }
 
-void PlanLease::Rest(std::shared_ptr<const void> open) {
+void PlanLease::Rest(std::shared_ptr<void> open) {
   absl::MutexLock lock(&store_->mutex_);
   store_->resting_[number_] = {.name = name_, .open = std::move(open)};
   if (--store_->holders_[name_].leases == 0) store_->holders_.erase(name_);
 }
 
-std::shared_ptr<const void> PlanLease::Wake() {
+std::shared_ptr<void> PlanLease::Wake() {
   absl::MutexLock lock(&store_->mutex_);
   const auto resting = store_->resting_.find(number_);
   if (resting == store_->resting_.end() || resting->second.open == nullptr ||
       store_->holders_[name_].removing) {
     return nullptr;
   }
-  std::shared_ptr<const void> open = std::move(resting->second.open);
+  std::shared_ptr<void> open = std::move(resting->second.open);
   store_->resting_.erase(resting);
   ++store_->holders_[name_].leases;
   return open;

@@ -60,11 +60,11 @@ class PlanLease {
 
   /// Nobody uses the plan for a while, so that it may be removed; `open`, what
   /// is open of it, goes with it then. REQUIRES: shared.
-  void Rest(std::shared_ptr<const void> open);
+  void Rest(std::shared_ptr<void> open);
 
   /// Ends the rest. What was handed to Rest, if the plan is still there: then
   /// it is in use again; null otherwise: then the lease is of no more use.
-  std::shared_ptr<const void> Wake();
+  std::shared_ptr<void> Wake();
 
  private:
   friend class PlanStore;

@@ -111,7 +111,7 @@ class PlanStore {
   // What a lease that rests keeps open.
   struct Resting {
     std::string name;
-    std::shared_ptr<const void> open;
+    std::shared_ptr<void> open;
   };
 
   std::string Path(const std::string& name) const;

@@ -191,14 +191,14 @@ TEST_F(PlanStoreTest, WhatIsInUseIsNotRemoved) {
 TEST_F(PlanStoreTest, WhatRestsIsWokenOrGoesWithThePlan) {
   const auto store = Open();
   ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
-  auto open = std::make_shared<const int>(7);
-  const std::weak_ptr<const int> watch = open;
+  auto open = std::make_shared<int>(7);
+  const std::weak_ptr<int> watch = open;
   {
     auto lease = store->Take("d-f-1", {});
     ASSERT_EQ(lease->Share(), absl::OkStatus());
     lease->Rest(std::move(open));
     EXPECT_FALSE(store->Get("d-f-1")->in_use);
-    open = std::static_pointer_cast<const int>(lease->Wake());
+    open = std::static_pointer_cast<int>(lease->Wake());
     EXPECT_EQ(*open, 7);
     EXPECT_TRUE(absl::IsFailedPrecondition(store->Remove("d-f-1")));
     lease->Rest(std::move(open));
@@ -208,8 +208,8 @@ TEST_F(PlanStoreTest, WhatRestsIsWokenOrGoesWithThePlan) {
   }
   // A lease that rests to its end takes along what it keeps.
   ASSERT_EQ(Make(*store, "d-f-1", 10), absl::OkStatus());
-  auto other = std::make_shared<const int>(8);
-  const std::weak_ptr<const int> other_watch = other;
+  auto other = std::make_shared<int>(8);
+  const std::weak_ptr<int> other_watch = other;
   {
     auto lease = store->Take("d-f-1", {});
     ASSERT_EQ(lease->Share(), absl::OkStatus());
@@ -224,7 +224,7 @@ TEST_F(PlanStoreTest, ClearingClosesWhatRests) {
   const auto store = Open();
   auto resting = store->Take("d-f-1", {});
   ASSERT_EQ(resting->Share(), absl::OkStatus());
-  resting->Rest(std::make_shared<const int>(7));
+  resting->Rest(std::make_shared<int>(7));
   ASSERT_EQ(store->Take("d-f-1", {})->Clear(), absl::OkStatus());
   EXPECT_EQ(resting->Wake(), nullptr);
 }

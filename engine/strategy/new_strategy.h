@@ -12,7 +12,8 @@ namespace hearth::strategy {
 
 /// Loads, maps or opens what the strategy needs of `dataset`, which must
 /// outlive it, as must what `resources` refers to.
-/// INVALID_ARGUMENT for options out of range.
+/// INVALID_ARGUMENT for options out of range; FAILED_PRECONDITION, naming the
+/// option, for rows on a GPU where `resources` has none.
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);

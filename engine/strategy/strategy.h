@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/pipeline/pipeline.h"
@@ -80,6 +81,9 @@ struct GinexOptions {
 struct DiskgnnOptions {
   /// Rows kept in memory.
   uint64_t cpu_cache_bytes = 0;
+  /// Rows kept on the GPU, more popular ones (section 4). Batches are then
+  /// brought together there, too.
+  uint64_t gpu_cache_bytes = 0;
   /// Rows of the segmented disk cache; absent = as many as the search finds;
   /// 0 = none, so that all are packed.
   std::optional<uint64_t> disk_cache_bytes = std::nullopt;
@@ -141,6 +145,13 @@ struct Pass {
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size);
 
+/// A GPU cache that lies in host memory, and whose work the CPU does: what
+/// tests compare a GPU with.
+struct GpuTwin {};
+
+/// Where strategies keep the rows of a GPU cache; nowhere without a GPU.
+using Gpu = std::variant<std::monostate, GpuTwin, cuda::Device>;
+
 /// What strategies share with the daemon; all outlives them.
 struct StrategyResources {
   io::ReadQueues& read_queues;
@@ -151,11 +162,12 @@ struct StrategyResources {
   plan::PlanStore* plans = nullptr;
   /// What those files are reached through.
   io::FileSystem& files = io::FileSystem::Posix();
+  Gpu gpu = {};
 };
 
 /// Rows that one level of the cache held.
 struct LevelHits {
-  /// "cpu_cache".
+  /// "gpu_cache", "cpu_cache".
   std::string level;
   int64_t rows = 0;
 };

@@ -22,6 +22,9 @@ extern "C" {
  * appended to the table otherwise, which `table_bytes` tells. */
 #define HEARTH_CUDA_VERSION 1
 
+/* The error code of an allocation for which there is no memory. */
+#define HEARTH_CUDA_OUT_OF_MEMORY 2
+
 /* A stream and an event, each on one device. */
 typedef struct HearthCudaStream HearthCudaStream;
 typedef struct HearthCudaEvent HearthCudaEvent;
@@ -44,6 +47,27 @@ typedef struct HearthCudaGather {
   int64_t count;
   float* out; /* [count, dim] */
 } HearthCudaGather;
+
+/* Row positions[i] of out = row slots[i] of rows, or row i where slots is null,
+ * for i < count. */
+typedef struct HearthCudaScatterPart {
+  const void* rows;         /* [any, dim] */
+  const int64_t* slots;     /* [count], or null */
+  const int32_t* positions; /* [count] */
+  int64_t count;
+} HearthCudaScatterPart;
+
+#define HEARTH_CUDA_SCATTER_PARTS 4
+
+/* All parts at once, widened and with pointers as those of a gather. Parts in
+ * host memory had better come first, since they take the longest. No position
+ * may be named twice; rows of out that none names stay. */
+typedef struct HearthCudaScatter {
+  HearthCudaScatterPart parts[HEARTH_CUDA_SCATTER_PARTS]; /* may be empty */
+  HearthCudaElement element;
+  int64_t dim;
+  float* out; /* [any, dim] */
+} HearthCudaScatter;
 
 typedef struct HearthCudaTable {
   uint32_t version;
@@ -80,6 +104,14 @@ typedef struct HearthCudaTable {
               HearthCudaStream* stream);
 
   int (*gather_rows)(const HearthCudaGather* gather, HearthCudaStream* stream);
+
+  int (*scatter_rows)(const HearthCudaScatter* scatter,
+                      HearthCudaStream* stream);
+
+  /* Host memory, aligned to a page, that `device` also reaches as it is, over
+   * its bus, and that copies do not wait for. Both may wait for the device. */
+  int (*allocate_pinned)(int device, size_t bytes, void** memory);
+  int (*release_pinned)(int device, void* memory);
 } HearthCudaTable;
 
 /* The only symbol of the plug-in, under this name: the table of `version`, or

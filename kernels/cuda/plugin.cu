@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/gather.cuh"
 #include "kernels/cuda/hearth_cuda.h"
+#include "kernels/cuda/scatter.cuh"
 
 struct HearthCudaStream {
   int device;
@@ -138,6 +139,22 @@ int GatherRows(const HearthCudaGather* gather, HearthCudaStream* stream) {
             [&] { return LaunchGather(*gather, stream->stream); });
 }
 
+int ScatterRows(const HearthCudaScatter* scatter, HearthCudaStream* stream) {
+  return On(stream->device,
+            [&] { return LaunchScatter(*scatter, stream->stream); });
+}
+
+int AllocatePinned(int device, size_t bytes, void** memory) {
+  return On(device,
+            [&] { return cudaHostAlloc(memory, bytes, cudaHostAllocMapped); });
+}
+
+int ReleasePinned(int device, void* memory) {
+  return On(device, [&] { return cudaFreeHost(memory); });
+}
+
+static_assert(HEARTH_CUDA_OUT_OF_MEMORY == cudaErrorMemoryAllocation);
+
 constexpr HearthCudaTable kTable = {
     .version = HEARTH_CUDA_VERSION,
     .table_bytes = sizeof(HearthCudaTable),
@@ -155,6 +172,9 @@ constexpr HearthCudaTable kTable = {
     .event_synchronize = EventSynchronize,
     .copy = Copy,
     .gather_rows = GatherRows,
+    .scatter_rows = ScatterRows,
+    .allocate_pinned = AllocatePinned,
+    .release_pinned = ReleasePinned,
 };
 
 }  // namespace

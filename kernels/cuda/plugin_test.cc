@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -87,6 +88,7 @@ class PluginOnGpuTest : public PluginTest {
 
   void TearDown() override {
     for (void* memory : memory_) Check(table_->release(0, memory));
+    for (void* memory : pinned_) Check(table_->release_pinned(0, memory));
     if (event_ != nullptr) Check(table_->event_destroy(event_));
     if (stream_ != nullptr) Check(table_->stream_destroy(stream_));
   }
@@ -102,6 +104,13 @@ class PluginOnGpuTest : public PluginTest {
     return static_cast<std::byte*>(memory) + offset;
   }
 
+  std::byte* AllocatePinned(size_t bytes) {
+    void* memory = nullptr;
+    Check(table_->allocate_pinned(0, bytes + 1, &memory));
+    pinned_.push_back(memory);
+    return static_cast<std::byte*>(memory);
+  }
+
   void Wait() {
     Check(table_->event_record(event_, stream_));
     Check(table_->event_synchronize(event_));
@@ -110,6 +119,7 @@ class PluginOnGpuTest : public PluginTest {
   HearthCudaStream* stream_ = nullptr;
   HearthCudaEvent* event_ = nullptr;
   std::vector<void*> memory_;
+  std::vector<void*> pinned_;
 };
 
 TEST_F(PluginOnGpuTest, NamesTheDevice) {
@@ -130,6 +140,25 @@ TEST_F(PluginOnGpuTest, CopiesThereAndBack) {
   Check(table_->copy(back.data(), memory, text.size(), stream_));
   Wait();
   EXPECT_EQ(back, text);
+}
+
+TEST_F(PluginOnGpuTest, PinnedMemoryIsOnPagesAndCopied) {
+  const std::string text = "pinned, to the device and back";
+  std::byte* there = AllocatePinned(text.size());
+  std::byte* back = AllocatePinned(text.size());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(there) % 4096, 0u);
+  std::memcpy(there, text.data(), text.size());
+  std::byte* memory = Allocate(text.size());
+  Check(table_->copy(memory, there, text.size(), stream_));
+  Check(table_->copy(back, memory, text.size(), stream_));
+  Wait();
+  EXPECT_EQ(std::memcmp(back, text.data(), text.size()), 0);
+}
+
+TEST_F(PluginOnGpuTest, TooLargeAnAllocationHasItsOwnError) {
+  void* memory = nullptr;
+  EXPECT_EQ(table_->allocate(0, size_t{1} << 50, &memory),
+            HEARTH_CUDA_OUT_OF_MEMORY);
 }
 
 TEST_F(PluginOnGpuTest, StreamsWaitForEvents) {
@@ -163,20 +192,30 @@ float Widen(HearthCudaElement element, const std::byte* from) {
                                         : WidenBFloat16(bits);
 }
 
+// `bytes` of patterns of all kinds.
+std::vector<std::byte> Patterns(size_t bytes) {
+  std::vector<std::byte> patterns(bytes);
+  for (size_t i = 0; i < bytes; ++i) {
+    patterns[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+  }
+  return patterns;
+}
+
+int64_t SizeOf(HearthCudaElement element) {
+  return element == HEARTH_CUDA_FLOAT32 ? 4 : 2;
+}
+
 constexpr HearthCudaElement kElements[] = {
     HEARTH_CUDA_FLOAT32, HEARTH_CUDA_FLOAT16, HEARTH_CUDA_BFLOAT16};
 
 class PluginGatherTest : public PluginOnGpuTest {
  protected:
-  // Gathers `count` of `num_rows` rows with patterns of all kinds, from memory
-  // `offset` elements after an aligned address; expects the bits of the CPU.
+  // Gathers `count` of `num_rows` rows from memory `offset` elements after an
+  // aligned address; expects the bits of the CPU.
   void ExpectTheCpusBits(HearthCudaElement element, int64_t dim,
                          int64_t num_rows, int64_t count, int64_t offset) {
-    const int64_t size = element == HEARTH_CUDA_FLOAT32 ? 4 : 2;
-    std::vector<std::byte> rows(num_rows * dim * size);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      rows[i] = static_cast<std::byte>(i * 2654435761u >> 13);
-    }
+    const int64_t size = SizeOf(element);
+    const std::vector<std::byte> rows = Patterns(num_rows * dim * size);
     std::vector<int64_t> indices(count);
     for (int64_t i = 0; i < count; ++i) indices[i] = i * i * 7 % num_rows;
     std::vector<float> expected(count * dim);
@@ -238,8 +277,111 @@ TEST_F(PluginGatherTest, RefusesNonsense) {
   EXPECT_NE(table_->gather_rows(&gather, stream_), 0);
   gather.count = 1;
   gather.dim = 1;
-  gather.element = static_cast<HearthCudaElement>(9);
+  gather.element = static_cast<HearthCudaElement>(3);
   EXPECT_NE(table_->gather_rows(&gather, stream_), 0);
+}
+
+class PluginScatterTest : public PluginOnGpuTest {
+ protected:
+  static constexpr int kParts = HEARTH_CUDA_SCATTER_PARTS;
+  static constexpr int64_t kNumRows = 60;
+
+  // Scatters counts[i] rows of each part to every second position, from the
+  // last one down. The first part lies in pinned memory; odd parts have slots,
+  // and others kNumRows rows at most; device memory begins `offset` elements
+  // after an aligned address.
+  void ExpectTheCpusBits(HearthCudaElement element, int64_t dim,
+                         const std::array<int64_t, kParts>& counts,
+                         int64_t offset) {
+    int64_t position = -2;
+    for (const int64_t count : counts) position += 2 * count;
+    const size_t out_size = (position + 2) * dim;
+    std::vector<float> expected(out_size, -1);
+    HearthCudaScatter scatter = {};
+    scatter.element = element;
+    scatter.dim = dim;
+    scatter.out = ToDevice(expected);
+    for (int part = 0; part < kParts; ++part) {
+      const auto rows = Patterns(kNumRows * dim * SizeOf(element) + part);
+      scatter.parts[part].rows = Place(part, rows, offset * SizeOf(element));
+      scatter.parts[part].count = counts[part];
+      std::vector<int64_t> slots;
+      std::vector<int32_t> positions;
+      for (int64_t i = 0; i < counts[part]; ++i, position -= 2) {
+        slots.push_back(part % 2 != 0 ? i * i * 7 % kNumRows : i);
+        positions.push_back(static_cast<int32_t>(position));
+        for (int64_t column = 0; column < dim; ++column) {
+          expected[position * dim + column] = Widen(
+              element, &rows[(slots[i] * dim + column) * SizeOf(element)]);
+        }
+      }
+      if (part % 2 != 0) scatter.parts[part].slots = ToDevice(slots);
+      scatter.parts[part].positions = ToDevice(positions);
+    }
+    Check(table_->scatter_rows(&scatter, stream_));
+    std::vector<float> actual(out_size);
+    Check(table_->copy(actual.data(), scatter.out, out_size * sizeof(float),
+                       stream_));
+    Wait();
+    EXPECT_TRUE(actual.empty() ||
+                std::memcmp(actual.data(), expected.data(),
+                            actual.size() * sizeof(float)) == 0)
+        << "element type " << element << ", dim " << dim << ", counts "
+        << counts[0] << " " << counts[1] << ", offset " << offset;
+  }
+
+ private:
+  template <typename T>
+  T* ToDevice(const std::vector<T>& values) {
+    std::byte* memory = Allocate(values.size() * sizeof(T));
+    Check(table_->copy(memory, values.data(), values.size() * sizeof(T),
+                       stream_));
+    return reinterpret_cast<T*>(memory);
+  }
+
+  const std::byte* Place(int part, const std::vector<std::byte>& rows,
+                         size_t offset) {
+    if (part == 0) {
+      std::byte* pinned = AllocatePinned(rows.size());
+      std::memcpy(pinned, rows.data(), rows.size());
+      return pinned;
+    }
+    std::byte* memory = Allocate(rows.size(), offset);
+    Check(table_->copy(memory, rows.data(), rows.size(), stream_));
+    return memory;
+  }
+};
+
+TEST_F(PluginScatterTest, GivesTheCpusBitsForEverySize) {
+  for (const HearthCudaElement element : kElements) {
+    for (const int64_t dim : {0, 1, 8, 31, 32, 33, 128}) {
+      for (const int64_t count : {0, 1, 31, 32, 33, 60}) {
+        ExpectTheCpusBits(element, dim, {count, 7, 0, 60 - count}, 0);
+      }
+    }
+  }
+}
+
+TEST_F(PluginScatterTest, GivesTheCpusBitsForUnalignedRows) {
+  for (const HearthCudaElement element : kElements) {
+    ExpectTheCpusBits(element, 128, {10, 100, 20, 0}, 1);
+  }
+}
+
+TEST_F(PluginScatterTest, GivesTheCpusBitsBeyondOneTurnOfAllBlocks) {
+  for (const HearthCudaElement element : kElements) {
+    ExpectTheCpusBits(element, 3, {5, 8 * 65536 + 33, 5, 70}, 0);
+  }
+}
+
+TEST_F(PluginScatterTest, RefusesNonsense) {
+  HearthCudaScatter scatter = {};
+  scatter.parts[3].count = -1;
+  EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
+  scatter.parts[3].count = 1;
+  scatter.dim = 1;
+  scatter.element = static_cast<HearthCudaElement>(3);
+  EXPECT_NE(table_->scatter_rows(&scatter, stream_), 0);
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ class DiskgnnTest : public ::testing::Test {
                                  .clock = clock_,
                                  .scratch_folder = scratch_.Path("scratch"),
                                  .plans = plans_.get(),
-                                 .files = faulty_});
+                                 .files = faulty_,
+                                 .gpu = gpu_});
     EXPECT_TRUE(strategy.ok()) << strategy.status();
     return *std::move(strategy);
   }
@@ -179,6 +180,7 @@ class DiskgnnTest : public ::testing::Test {
   hearth::testing::StoppingClock clock_;
   std::unique_ptr<plan::PlanStore> plans_ = std::make_unique<plan::PlanStore>(
       faulty_, clock_, plan::PlanStore::Options{.folder = plans_folder_});
+  Gpu gpu_;
   // Of the last preparation.
   std::string log_;
 };

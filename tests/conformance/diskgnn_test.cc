@@ -466,6 +466,7 @@ TEST_F(DiskgnnTest, RefusesOptionsOutOfRange) {
   EXPECT_EQ(code({.io_depth = 5000}, {}), kInvalidArgument);
   EXPECT_EQ(code({}, {.samplers = 0}), kInvalidArgument);
   EXPECT_EQ(code({}, {.extractors = 0}), kInvalidArgument);
+  EXPECT_EQ(code({.gpu_cache_bytes = 1}, {}), kFailedPrecondition);
   EXPECT_EQ(code({}, {}), kOk);
 }
 

@@ -148,7 +148,10 @@ class PlanReader {
   absl::Status LoadImage(io::FileSystem& files, const char* name, uint32_t crc,
                          uint64_t bytes, io::AlignedMemory& image) const {
     HEARTH_ASSIGN_OR_RETURN(image, io::AlignedMemory::Allocate(bytes));
-    return LoadRowImage(files, io::JoinPath(plan_.folder(), name), crc,
+    return LoadRowImage(files,
+                        {.path = io::JoinPath(plan_.folder(), name),
+                         .crc = crc,
+                         .bytes = bytes},
                         image.bytes(), std::stop_token());
   }
 

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -23,10 +24,12 @@
 #include "engine/sample/batch_shape.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
+#include "engine/strategy/diskgnn/row_assembler.h"
 
 namespace hearth::strategy {
 namespace {
@@ -97,17 +100,17 @@ class DiskgnnStrategy final : public Strategy {
     }
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<DiskgnnPass> run,
-        DiskgnnPass::Make(
-            {.plan = *plan_,
-             .labels = labels_,
-             .format = {.dim = features_.dim, .dtype = features_.dtype},
-             .read_queues = resources_.read_queues,
-             .clock = resources_.clock,
-             .inputs = inputs_,
-             .reads = reads_,
-             .loaders = pipeline_.extractors,
-             .io_depth = options_.io_depth},
-            pass, seeds, *planned));
+        DiskgnnPass::Make({.plan = *plan_,
+                           .labels = labels_,
+                           .format = format(),
+                           .read_queues = resources_.read_queues,
+                           .clock = resources_.clock,
+                           .inputs = inputs_,
+                           .reads = reads_,
+                           .gpu_cache = options_.gpu_cache_bytes > 0,
+                           .loaders = pipeline_.extractors,
+                           .io_depth = options_.io_depth},
+                          pass, seeds, *planned));
     return run->Run(consumer, std::move(stop), report);
   }
 
@@ -115,10 +118,16 @@ class DiskgnnStrategy final : public Strategy {
     inputs_.Clear();
     reads_.Clear();
     ahead_.reset();
-    if (plan_ != nullptr) lease_->Rest(std::move(plan_));
+    if (plan_ == nullptr) return;
+    plan_->assembler().Rest();
+    lease_->Rest(std::move(plan_));
   }
 
  private:
+  cache::RowFormat format() const {
+    return {.dim = features_.dim, .dtype = features_.dtype};
+  }
+
   PreparationContext Context(const PreparationListener& listener,
                              std::stop_token stop) {
     return {.dataset = dataset_,
@@ -127,6 +136,7 @@ class DiskgnnStrategy final : public Strategy {
             .files = resources_.files,
             .clock = resources_.clock,
             .options = options_,
+            .placement = {.format = format(), .gpu = resources_.gpu},
             .samplers = pipeline_.samplers,
             .plans = own_plans_.has_value() ? *own_plans_ : *resources_.plans,
             .listener = listener,
@@ -136,7 +146,7 @@ class DiskgnnStrategy final : public Strategy {
   // After Rest: the plan, if it is still there.
   void Wake() {
     if (!lease_.has_value()) return;
-    plan_ = std::static_pointer_cast<const PreparedPlan>(lease_->Wake());
+    plan_ = std::static_pointer_cast<PreparedPlan>(lease_->Wake());
     if (plan_ == nullptr) Close();
   }
 
@@ -171,7 +181,7 @@ class DiskgnnStrategy final : public Strategy {
   // Of the plan that is open or rests, and the plan: null until prepared, and
   // while it rests.
   std::optional<plan::PlanLease> lease_;
-  std::shared_ptr<const PreparedPlan> plan_;
+  std::shared_ptr<PreparedPlan> plan_;
   // Of the plan that was made ahead.
   std::optional<plan::PlanLease> ahead_;
   BufferPool inputs_;
@@ -191,7 +201,7 @@ DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
 }
 
 absl::Status Validate(const DiskgnnOptions& options,
-                      const PipelineOptions& pipeline) {
+                      const PipelineOptions& pipeline, const Gpu& gpu) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   if (options.prepare_memory_bytes == 0) {
     return absl::InvalidArgumentError(
@@ -201,6 +211,12 @@ absl::Status Validate(const DiskgnnOptions& options,
   if (options.io_depth < 1 || options.io_depth > most) {
     return absl::InvalidArgumentError(absl::StrCat(
         "io_depth: ", options.io_depth, " is not within 1 .. ", most));
+  }
+  if (options.gpu_cache_bytes > 0 &&
+      std::holds_alternative<std::monostate>(gpu)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
+                     ", but there is no GPU to keep rows on"));
   }
   return absl::OkStatus();
 }
@@ -223,7 +239,9 @@ uint64_t PlanningBytes(const DiskgnnOptions& options,
   const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
   const uint64_t row_bytes =
       std::max<uint64_t>(1, static_cast<uint64_t>(basis.row_bytes()));
-  const uint64_t held = std::min(nodes, options.cpu_cache_bytes / row_bytes);
+  const uint64_t held =
+      std::min(nodes, options.gpu_cache_bytes / row_bytes +
+                          options.cpu_cache_bytes / row_bytes);
   const uint64_t levels = 4 * nodes + 8 * held;
   const uint64_t searching =
       4 * nodes + static_cast<uint64_t>(plan::SegmentPlanner::kBytesPerRow) *
@@ -232,7 +250,9 @@ uint64_t PlanningBytes(const DiskgnnOptions& options,
                    // Counts, and the most popular nodes in their order.
                    levels + 4 * nodes + 8 * held, levels + searching,
                    levels + std::min(options.prepare_memory_bytes,
-                                     nodes * row_bytes + PackingBytes(basis))});
+                                     nodes * row_bytes + PackingBytes(basis)),
+                   // On the way to the GPU.
+                   options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
 }
 
 // Bytes of the disk cache, as far as the options tell: with neither a size nor
@@ -268,7 +288,7 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
 absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
     const DiskgnnOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
-  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline));
+  HEARTH_RETURN_IF_ERROR(Validate(options, pipeline, resources.gpu));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           dataset.OpenFeatures({}));

@@ -13,13 +13,14 @@ namespace hearth::strategy {
 /// DiskGNN (Liu et al., 2024): samples all batches before training, and packs
 /// the rows of each so that it finds them by few large reads. See README.md.
 ///
-/// INVALID_ARGUMENT for a bad depth or no memory to prepare in; otherwise see
-/// NewStrategy for lifetimes and errors.
+/// INVALID_ARGUMENT for a bad depth or no memory to prepare in;
+/// FAILED_PRECONDITION for a GPU cache without a GPU; otherwise see NewStrategy
+/// for lifetimes and errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
     const DiskgnnOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// What it holds at most, preparing included.
+/// What it holds at most, preparing included, of the host's memory.
 MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
                                      const MemoryBasis& basis);
 

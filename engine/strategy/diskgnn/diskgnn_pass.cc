@@ -8,7 +8,7 @@
 #include "engine/plan/layout/chunk_reader.h"
 #include "engine/plan/layout/packed_layout.h"
 #include "engine/strategy/batch_delivery.h"
-#include "engine/strategy/diskgnn/scatter_rows.h"
+#include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/sample_stage.h"
 
 // The stages, of which the paper has the first two beside each other; here they
@@ -19,8 +19,8 @@
 //             gathered.
 //  features   One sequential read brings the address table and the packed rows;
 //             the queue brings the pages of the disk cache.
-//  assemble   Rows in memory, rows of the disk cache and packed rows are
-//             widened to where the table says.
+//  assemble   Rows of the caches in memory, rows of the disk cache and packed
+//             rows are widened to where the table says.
 
 namespace hearth::strategy {
 namespace {
@@ -46,7 +46,9 @@ void CountBatch(const PackedBatch& batch, PassReport& report) {
       report.io_wait_seconds.value_or(0) + batch.tally.wait_seconds;
   report.rows_read =
       report.rows_read.value_or(0) + batch.counts.disk + batch.counts.packed;
-  report.hits.front().rows += batch.counts.cpu;
+  // The GPU cache, where there is one, and the CPU cache.
+  if (report.hits.size() > 1) report.hits.front().rows += batch.counts.gpu;
+  report.hits.back().rows += batch.counts.cpu;
 }
 
 }  // namespace
@@ -98,7 +100,8 @@ absl::Status DiskgnnPass::Run(const Strategy::Consumer& consumer,
   report.read_ops = 0;
   report.io_wait_seconds = 0;
   report.rows_read = 0;
-  report.hits = {{.level = "cpu_cache"}};
+  if (context_.gpu_cache) report.hits.push_back({.level = "gpu_cache"});
+  report.hits.push_back({.level = "cpu_cache"});
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {GraphStage(), FeatureStage(), AssembleStage()}, "train", context_.clock);
   return Deliver(
@@ -195,14 +198,14 @@ absl::Status DiskgnnPass::Assemble(PackedBatch& batch) {
         "batch ", first_ + batch.number(), " of the plan: ",
         batch.counts.total(), " rows for ", batch.num_rows(), " nodes")));
   }
-  const cache::RowFormat& format = context_.format;
-  HEARTH_ASSIGN_OR_RETURN(float* const inputs,
-                          batch.TakeInputs(format.dim, context_.inputs));
-  const plan::AddressTable& table = batch.table;
-  ScatterSlots(format, context_.plan.cpu_rows(), table.cpu.rows,
-               table.cpu.positions, inputs);
-  ScatterRows(format, batch.disk_rows.data(), table.disk.positions, inputs);
-  ScatterRows(format, batch.packed_rows.data(), table.packed, inputs);
+  HEARTH_ASSIGN_OR_RETURN(
+      float* const inputs,
+      batch.TakeInputs(context_.format.dim, context_.inputs));
+  HEARTH_RETURN_IF_ERROR(
+      context_.plan.assembler().Assemble({.table = batch.table,
+                                          .disk = batch.disk_rows,
+                                          .packed = batch.packed_rows},
+                                         inputs));
   // Another batch may use the memory.
   batch.read = {};
   batch.table = {};

@@ -32,6 +32,8 @@ struct DiskgnnContext {
   /// Input rows; and what is read from the plan.
   BufferPool& inputs;
   BufferPool& reads;
+  /// Whether there is a budget for a GPU cache.
+  bool gpu_cache = false;
   /// Threads of each loader, and reads in flight of each.
   int loaders = 1;
   int io_depth = 64;

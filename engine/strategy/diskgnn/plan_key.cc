@@ -44,6 +44,7 @@ PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
   Add(hash, kFormat);
   Add(hash, dataset_fingerprint);
   Add(hash, row_bytes);
+  Add(hash, options.gpu_cache_bytes);
   Add(hash, options.cpu_cache_bytes);
   Add(hash, options.disk_cache_bytes.has_value()
                 ? absl::StrCat(*options.disk_cache_bytes)

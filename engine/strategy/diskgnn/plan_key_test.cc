@@ -65,6 +65,9 @@ TEST(KeyOfPlanTest, IsAllThatItsBytesDependOn) {
   other.cpu_cache_bytes = 101;
   EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
   other = options;
+  other.gpu_cache_bytes = 100;
+  EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
+  other = options;
   other.disk_cache_bytes = 0;
   EXPECT_TRUE(is_new(KeyOfPlan("data", other, 8, passes)));
   other.disk_cache_bytes = 1;

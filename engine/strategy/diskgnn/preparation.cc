@@ -106,12 +106,12 @@ absl::StatusOr<Preparation::Opened> Preparation::Open() {
   const Stopwatch stopwatch(context_.clock, report_.seconds);
   HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
                           context_.plans.Take(identity_.name, context_.stop));
-  HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<const PreparedPlan> plan,
-                          Find(lease));
+  HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<PreparedPlan> plan, Find(lease));
   if (plan == nullptr) {
     HEARTH_RETURN_IF_ERROR(Make(lease));
     HEARTH_ASSIGN_OR_RETURN(
-        plan, PreparedPlan::Open(context_.files, identity_, context_.stop));
+        plan, PreparedPlan::Open(context_.files, identity_, context_.placement,
+                                 context_.stop));
   }
   HEARTH_RETURN_IF_ERROR(lease.Share());
   return Opened{std::move(lease), std::move(plan)};
@@ -137,7 +137,7 @@ absl::StatusOr<PlanLease> Preparation::MakeAhead() {
 
 // The plan, if it is there and whole; null if it is to be made, where nothing
 // of it is left but samples.
-absl::StatusOr<std::shared_ptr<const PreparedPlan>> Preparation::Find(
+absl::StatusOr<std::shared_ptr<PreparedPlan>> Preparation::Find(
     PlanLease& lease) {
   absl::Status unusable;
   const absl::StatusOr<std::string> damage = lease.records().ReadDamage();
@@ -146,8 +146,8 @@ absl::StatusOr<std::shared_ptr<const PreparedPlan>> Preparation::Find(
   } else if (!absl::IsNotFound(damage.status())) {
     return damage.status();
   } else {
-    absl::StatusOr<std::shared_ptr<const PreparedPlan>> plan =
-        PreparedPlan::Open(context_.files, identity_, context_.stop);
+    absl::StatusOr<std::shared_ptr<PreparedPlan>> plan = PreparedPlan::Open(
+        context_.files, identity_, context_.placement, context_.stop);
     if (plan.ok()) {
       HEARTH_RETURN_IF_ERROR(Found(lease, (*plan)->layout()));
       return plan;
@@ -262,12 +262,20 @@ absl::StatusOr<plan::MemoryLevels> Preparation::ChooseLevels(
       const plan::AccessCounts counts,
       plan::AccessCounts::Count(spool, context_.features.layout.num_rows,
                                 context_.stop));
-  const uint64_t rows = context_.options.cpu_cache_bytes /
-                        static_cast<uint64_t>(identity_.row_bytes);
-  return plan::MemoryLevels::Choose(
-      counts, {.gpu = 0,
-               .cpu = static_cast<int64_t>(
-                   std::min(rows, static_cast<uint64_t>(counts.num_nodes())))});
+  const auto rows = [&](uint64_t budget_bytes) {
+    return static_cast<int64_t>(
+        std::min(budget_bytes / static_cast<uint64_t>(identity_.row_bytes),
+                 static_cast<uint64_t>(counts.num_nodes())));
+  };
+  HEARTH_ASSIGN_OR_RETURN(
+      plan::MemoryLevels levels,
+      plan::MemoryLevels::Choose(
+          counts, {.gpu = rows(context_.options.gpu_cache_bytes),
+                   .cpu = rows(context_.options.cpu_cache_bytes)}));
+  if (!levels.gpu_nodes().empty()) {
+    Log(absl::StrCat(levels.gpu_nodes().size(), " rows on the GPU"));
+  }
+  return levels;
 }
 
 absl::StatusOr<plan::LayoutChoice> Preparation::ChooseLayout(

@@ -35,6 +35,7 @@ struct PreparationContext {
   io::FileSystem& files;
   const Clock& clock;
   const DiskgnnOptions& options;
+  RowPlacement placement;
   int samplers = 1;
   plan::PlanStore& plans;
   const PreparationListener& listener;
@@ -57,7 +58,7 @@ class Preparation {
   /// A plan, open, and the right to use it.
   struct Opened {
     plan::PlanLease lease;
-    std::shared_ptr<const PreparedPlan> plan;
+    std::shared_ptr<PreparedPlan> plan;
   };
   absl::StatusOr<Opened> Open();
 
@@ -73,8 +74,7 @@ class Preparation {
   // Does `work` as a phase of the report.
   template <typename Work>
   auto Phase(const char* name, const Work& work);
-  absl::StatusOr<std::shared_ptr<const PreparedPlan>> Find(
-      plan::PlanLease& lease);
+  absl::StatusOr<std::shared_ptr<PreparedPlan>> Find(plan::PlanLease& lease);
   absl::Status StartAnew(plan::PlanLease& lease, const absl::Status& why) const;
   absl::Status Found(plan::PlanLease& lease, const plan::PackedLayout& layout);
   absl::Status Make(plan::PlanLease& lease);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
+#include "engine/cuda/device.h"
 #include "engine/plan/layout/layout_index.h"
-#include "engine/plan/layout/row_image.h"
 #include "engine/plan/plan_records.h"
+#include "engine/strategy/diskgnn/cpu_row_assembler.h"
+#include "engine/strategy/diskgnn/cuda_row_assembler.h"
 
 namespace hearth::strategy {
 
@@ -21,8 +24,9 @@ PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
       identity_(std::move(identity)),
       layout_(std::move(layout)) {}
 
-absl::StatusOr<std::unique_ptr<const PreparedPlan>> PreparedPlan::Open(
-    io::FileSystem& files, PlanIdentity identity, const std::stop_token& stop) {
+absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
+    io::FileSystem& files, PlanIdentity identity, const RowPlacement& placement,
+    const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(
       plan::PackedLayout layout,
       plan::ReadLayoutIndex(files, identity.folder, identity.id));
@@ -36,11 +40,12 @@ absl::StatusOr<std::unique_ptr<const PreparedPlan>> PreparedPlan::Open(
   }
   std::unique_ptr<PreparedPlan> prepared(
       new PreparedPlan(files, std::move(identity), std::move(layout)));
-  HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(stop));
+  HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(placement, stop));
   return prepared;
 }
 
-absl::Status PreparedPlan::OpenFiles(const std::stop_token& stop) {
+absl::Status PreparedPlan::OpenFiles(const RowPlacement& placement,
+                                     const std::stop_token& stop) {
   const std::string& folder = identity_.folder;
   HEARTH_ASSIGN_OR_RETURN(chunks_,
                           plan::ChunkReader::Open(files_, folder, layout_));
@@ -48,12 +53,18 @@ absl::Status PreparedPlan::OpenFiles(const std::stop_token& stop) {
     HEARTH_ASSIGN_OR_RETURN(disk_cache_,
                             plan::OpenDiskCache(files_, folder, layout_, {}));
   }
-  if (layout_.rows.cpu == 0) return absl::OkStatus();
-  const uint64_t bytes = layout_.cpu_cache_bytes();
-  HEARTH_ASSIGN_OR_RETURN(cpu_rows_, io::AlignedMemory::Allocate(bytes));
-  return plan::LoadRowImage(files_, io::JoinPath(folder, plan::kCpuCacheFile),
-                            layout_.cpu_crc, cpu_rows_.bytes().first(bytes),
-                            stop);
+  const LevelImages images = {.files = files_,
+                              .folder = folder,
+                              .layout = layout_,
+                              .format = placement.format};
+  const auto* device = std::get_if<cuda::Device>(&placement.gpu);
+  if (device != nullptr && layout_.rows.gpu > 0) {
+    HEARTH_ASSIGN_OR_RETURN(assembler_,
+                            NewCudaRowAssembler(*device, images, stop));
+  } else {
+    HEARTH_ASSIGN_OR_RETURN(assembler_, NewCpuRowAssembler(images, stop));
+  }
+  return absl::OkStatus();
 }
 
 const PlannedPass* PreparedPlan::Find(const std::string& digest) const {

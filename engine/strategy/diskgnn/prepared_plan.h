@@ -2,7 +2,6 @@
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_PREPARED_PLAN_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,12 +12,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/io/aligned_memory.h"
+#include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/layout/chunk_reader.h"
 #include "engine/plan/layout/disk_cache_reader.h"
 #include "engine/plan/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/plan_key.h"
+#include "engine/strategy/diskgnn/row_assembler.h"
+#include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
@@ -36,18 +37,24 @@ struct PlanIdentity {
   bool operator==(const PlanIdentity&) const = default;
 };
 
+/// What rows are, and where those of the GPU cache go.
+struct RowPlacement {
+  cache::RowFormat format;
+  Gpu gpu;
+};
+
 /// A plan, open for training: the rows that stay in memory are there. What it
 /// has open stays readable even if the plan is removed and made anew.
-/// Thread-safe.
+/// Thread-safe, but for its assembler.
 class PreparedPlan {
  public:
   /// NOT_FOUND if there is no whole plan; DATA_LOSS naming the damaged file;
   /// FAILED_PRECONDITION if another version of Hearth wrote it;
-  /// RESOURCE_EXHAUSTED without memory; CANCELLED when `stop` is requested.
-  /// `files` outlives it.
-  static absl::StatusOr<std::unique_ptr<const PreparedPlan>> Open(
+  /// RESOURCE_EXHAUSTED without memory; INTERNAL if the GPU fails; CANCELLED
+  /// when `stop` is requested. `files` and the GPU's functions outlive it.
+  static absl::StatusOr<std::unique_ptr<PreparedPlan>> Open(
       io::FileSystem& files, PlanIdentity identity,
-      const std::stop_token& stop);
+      const RowPlacement& placement, const std::stop_token& stop);
 
   PreparedPlan(const PreparedPlan&) = delete;
   PreparedPlan& operator=(const PreparedPlan&) = delete;
@@ -64,8 +71,8 @@ class PreparedPlan {
   const plan::ChunkReader& chunks() const { return *chunks_; }
   /// REQUIRES: layout().rows.disk > 0.
   const plan::DiskCache& disk_cache() const { return *disk_cache_; }
-  /// As stored, by slot.
-  const std::byte* cpu_rows() const { return cpu_rows_.bytes().data(); }
+  /// Holds the rows of the levels in memory. For one thread at a time.
+  RowAssembler& assembler() const { return *assembler_; }
 
   /// Passes on the status of reading the plan; if that is DATA_LOSS, the plan
   /// is marked, so that who prepares next makes it anew.
@@ -75,14 +82,15 @@ class PreparedPlan {
   PreparedPlan(io::FileSystem& files, PlanIdentity identity,
                plan::PackedLayout layout);
 
-  absl::Status OpenFiles(const std::stop_token& stop);
+  absl::Status OpenFiles(const RowPlacement& placement,
+                         const std::stop_token& stop);
 
   io::FileSystem& files_;
   const PlanIdentity identity_;
   const plan::PackedLayout layout_;
   std::unique_ptr<plan::ChunkReader> chunks_;
   std::optional<plan::DiskCache> disk_cache_;
-  io::AlignedMemory cpu_rows_;
+  std::unique_ptr<RowAssembler> assembler_;
   mutable std::atomic<bool> damaged_ = false;
 };
 

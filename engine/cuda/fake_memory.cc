@@ -1,0 +1,60 @@
+#include "engine/cuda/fake_memory.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+
+namespace hearth::cuda {
+namespace {
+
+// Set in addresses of device memory: no processor accepts those.
+constexpr uintptr_t kOnDevice = uintptr_t{1} << 62;
+constexpr size_t kPage = 4096;
+constexpr int kRubbish = 0xA5;
+
+}  // namespace
+
+void* FakeMemory::Allocate(Kind kind, size_t bytes) {
+  const size_t pages = (bytes + kPage - 1) / kPage * kPage;
+  void* const memory = std::aligned_alloc(kPage, pages);
+  if (memory == nullptr) return nullptr;
+  std::memset(memory, kRubbish, pages);
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  BlocksOf(kind)[address] = bytes;
+  return reinterpret_cast<void*>(kind == Kind::kDevice ? address | kOnDevice
+                                                       : address);
+}
+
+bool FakeMemory::Release(Kind kind, void* memory) {
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const bool on_device = (address & kOnDevice) != 0;
+  const uintptr_t host = address & ~kOnDevice;
+  if (on_device != (kind == Kind::kDevice) || BlocksOf(kind).erase(host) == 0) {
+    return false;
+  }
+  std::free(reinterpret_cast<void*>(host));
+  return true;
+}
+
+int64_t FakeMemory::bytes(Kind kind) const {
+  int64_t sum = 0;
+  for (const auto& block : kind == Kind::kDevice ? device_ : pinned_) {
+    sum += static_cast<int64_t>(block.second);
+  }
+  return sum;
+}
+
+// 0 if they are out of reach.
+uintptr_t FakeMemory::HostAddress(uintptr_t address, size_t bytes,
+                                  bool any_of_host) const {
+  const bool on_device = (address & kOnDevice) != 0;
+  if (!on_device && any_of_host) return address;
+  const uintptr_t host = address & ~kOnDevice;
+  const Blocks& blocks = on_device ? device_ : pinned_;
+  const auto after = blocks.upper_bound(host);
+  if (after == blocks.begin()) return 0;
+  const auto& [begin, size] = *std::prev(after);
+  return host - begin + bytes <= size ? host : 0;
+}
+
+}  // namespace hearth::cuda

@@ -1,0 +1,57 @@
+#ifndef HEARTH_ENGINE_CUDA_FAKE_MEMORY_H_
+#define HEARTH_ENGINE_CUDA_FAKE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+namespace hearth::cuda {
+
+/// The memory of FakeCuda: which addresses are a device's, which are pinned,
+/// and what is there. Thread-compatible.
+class FakeMemory {
+ public:
+  enum class Kind { kDevice, kPinned };
+
+  /// Full of rubbish, aligned to a page; null without memory. An address of the
+  /// device's is none of the host's: whoever looks there crashes.
+  void* Allocate(Kind kind, size_t bytes);
+
+  /// Whether there was such memory.
+  bool Release(Kind kind, void* memory);
+
+  /// Of one kind, allocated now.
+  int64_t bytes(Kind kind) const;
+
+  /// Where `bytes` at `pointer` are in the host: null if a kernel may not touch
+  /// them.
+  template <typename T>
+  T* ReachFromKernel(T* pointer, size_t bytes) const {
+    return reinterpret_cast<T*>(
+        HostAddress(reinterpret_cast<uintptr_t>(pointer), bytes, false));
+  }
+
+  /// The same for a copy, which may touch all memory of the host.
+  template <typename T>
+  T* ReachFromCopy(T* pointer, size_t bytes) const {
+    return reinterpret_cast<T*>(
+        HostAddress(reinterpret_cast<uintptr_t>(pointer), bytes, true));
+  }
+
+ private:
+  // Address in the host -> bytes.
+  using Blocks = std::map<uintptr_t, size_t>;
+
+  uintptr_t HostAddress(uintptr_t address, size_t bytes,
+                        bool any_of_host) const;
+  Blocks& BlocksOf(Kind kind) {
+    return kind == Kind::kDevice ? device_ : pinned_;
+  }
+
+  Blocks device_;
+  Blocks pinned_;
+};
+
+}  // namespace hearth::cuda
+
+#endif  // HEARTH_ENGINE_CUDA_FAKE_MEMORY_H_

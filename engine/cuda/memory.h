@@ -1,0 +1,45 @@
+#ifndef HEARTH_ENGINE_CUDA_MEMORY_H_
+#define HEARTH_ENGINE_CUDA_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "engine/cuda/device.h"
+
+namespace hearth::cuda {
+
+/// Memory that a device reaches: its own, or pinned memory of the host, which
+/// both see at the same address. Not initialized. Given back when destroyed; no
+/// queued work may need it then. Thread-compatible; movable.
+class Memory {
+ public:
+  enum class Kind { kDevice, kPinned };
+
+  /// Of no bytes without asking the device. RESOURCE_EXHAUSTED, naming the
+  /// size, if there is not as much; INTERNAL if the device fails.
+  static absl::StatusOr<Memory> Allocate(const Device& device, Kind kind,
+                                         uint64_t bytes);
+
+  Memory() = default;
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+  ~Memory();
+
+  /// Aligned to 256 bytes, pinned memory to a page. Device memory is nothing
+  /// that the host may look at.
+  std::byte* data() const { return data_; }
+  uint64_t size() const { return size_; }
+
+ private:
+  Memory(const Device& device, Kind kind) : device_(device), kind_(kind) {}
+
+  Device device_;
+  Kind kind_ = Kind::kDevice;
+  std::byte* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+}  // namespace hearth::cuda
+
+#endif  // HEARTH_ENGINE_CUDA_MEMORY_H_

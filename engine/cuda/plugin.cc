@@ -1,0 +1,94 @@
+#include "engine/cuda/plugin.h"
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstddef>
+#include <cstdlib>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::cuda {
+namespace {
+
+constexpr char kVariable[] = "HEARTH_CUDA_PLUGIN";
+constexpr char kFileName[] = "libhearth_cuda.so";
+
+absl::Status Unusable(const std::string& path, absl::string_view reason) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("no GPU can be used: ", path, ": ", reason));
+}
+
+// What the dynamic linker says, which names the file as well.
+std::string LinkerError() {
+  const char* text = ::dlerror();
+  return text != nullptr ? text : "cannot be loaded";
+}
+
+}  // namespace
+
+std::string Plugin::DefaultPath() {
+  const char* named = std::getenv(kVariable);
+  if (named != nullptr && *named != '\0') return named;
+  char binary[PATH_MAX];
+  const ssize_t length = ::readlink("/proc/self/exe", binary, sizeof(binary));
+  if (length <= 0) return kFileName;
+  const std::string path(binary, static_cast<size_t>(length));
+  return absl::StrCat(path.substr(0, path.rfind('/') + 1), kFileName);
+}
+
+absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Load(const std::string& path) {
+  if (::access(path.c_str(), F_OK) != 0) {
+    return Unusable(
+        path, absl::StrCat("is not there; it is built where the CUDA toolkit "
+                           "is, and found beside the binary or by ",
+                           kVariable));
+  }
+  void* const library =
+      ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) return Unusable(path, LinkerError());
+  std::unique_ptr<Plugin> plugin(new Plugin(library));
+  const auto get_table = reinterpret_cast<decltype(&hearth_cuda_table)>(
+      ::dlsym(library, HEARTH_CUDA_TABLE_SYMBOL));
+  if (get_table == nullptr) return Unusable(path, "is no plug-in of Hearth's");
+  plugin->table_ = get_table(HEARTH_CUDA_VERSION);
+  if (plugin->table_ == nullptr) {
+    return Unusable(path, absl::StrCat("has no functions of version ",
+                                       HEARTH_CUDA_VERSION));
+  }
+  if (plugin->table_->table_bytes < sizeof(HearthCudaTable)) {
+    return Unusable(path, "is older than this binary and lacks functions");
+  }
+  return plugin;
+}
+
+Plugin::~Plugin() { ::dlclose(library_); }
+
+absl::StatusOr<Device> Plugin::OpenDevice(int number) const {
+  int count = 0;
+  const int error = table_->device_count(&count);
+  if (error != 0 || count == 0) {
+    return absl::UnavailableError(absl::StrCat(
+        "this machine has no GPU that CUDA can use: ",
+        error != 0 ? table_->error_text(error) : "there are 0 devices"));
+  }
+  if (number < 0 || number >= count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there is no CUDA device ", number, ", only 0 .. ", count - 1));
+  }
+  return Device{.table = table_, .number = number};
+}
+
+absl::StatusOr<std::string> Plugin::NameOf(const Device& device) const {
+  char name[256] = "";
+  HEARTH_RETURN_IF_ERROR(
+      ToStatus(device, table_->device_name(device.number, name, sizeof(name)),
+               "asking for its name"));
+  return std::string(name);
+}
+
+}  // namespace hearth::cuda

@@ -1,0 +1,46 @@
+#ifndef HEARTH_ENGINE_CUDA_STREAM_H_
+#define HEARTH_ENGINE_CUDA_STREAM_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/cuda/device.h"
+#include "kernels/cuda/hearth_cuda.h"
+
+namespace hearth::cuda {
+
+/// Work for a device, done in its order and beside that of other streams. What
+/// the work refers to stays as it is until Wait returns. All functions return
+/// INTERNAL if the device fails, perhaps in earlier work. Used by one thread at
+/// a time.
+class Stream {
+ public:
+  static absl::StatusOr<std::unique_ptr<Stream>> Create(const Device& device);
+
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  /// Waits.
+  ~Stream();
+
+  /// Queues a copy from host or device to host or device.
+  absl::Status Copy(void* to, const void* from, uint64_t bytes);
+
+  /// Queues a scatter.
+  absl::Status Scatter(const HearthCudaScatter& scatter);
+
+  /// Until all that was queued is done.
+  absl::Status Wait();
+
+ private:
+  explicit Stream(const Device& device) : device_(device) {}
+
+  const Device device_;
+  HearthCudaStream* stream_ = nullptr;
+  HearthCudaEvent* event_ = nullptr;
+};
+
+}  // namespace hearth::cuda
+
+#endif  // HEARTH_ENGINE_CUDA_STREAM_H_

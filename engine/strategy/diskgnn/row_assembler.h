@@ -1,0 +1,56 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_ROW_ASSEMBLER_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_ROW_ASSEMBLER_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/cache/direct_cache.h"
+#include "engine/io/file_system.h"
+#include "engine/plan/layout/address_table.h"
+#include "engine/plan/layout/packed_layout.h"
+#include "engine/plan/layout/row_image.h"
+
+namespace hearth::strategy {
+
+/// A batch as the loaders leave it.
+struct LoadedRows {
+  /// Where all its rows are: each of its positions in one list.
+  const plan::AddressTable& table;
+  /// As stored, in the order of table.disk and of table.packed.
+  absl::Span<const std::byte> disk;
+  absl::Span<const std::byte> packed;
+};
+
+/// The feature assembler (DiskGNN, section 5.3): holds the rows of the levels
+/// in memory, GPU cache and CPU cache, and brings those of a batch together.
+/// Used by one thread at a time.
+class RowAssembler {
+ public:
+  virtual ~RowAssembler() = default;
+
+  /// Widens all rows of a batch to where they belong in `out`, [rows of the
+  /// batch, dim] float32 in host memory; done when it returns. INTERNAL or
+  /// RESOURCE_EXHAUSTED, of a device.
+  virtual absl::Status Assemble(const LoadedRows& batch, float* out) = 0;
+
+  /// Gives back what it holds for batches.
+  virtual void Rest() = 0;
+};
+
+/// What a plan has for an assembler.
+struct LevelImages {
+  io::FileSystem& files;
+  /// Of the plan.
+  std::string folder;
+  const plan::PackedLayout& layout;
+  cache::RowFormat format;
+
+  plan::RowImage gpu() const;
+  plan::RowImage cpu() const;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_ROW_ASSEMBLER_H_

@@ -1,0 +1,43 @@
+#ifndef HEARTH_KERNELS_CUDA_EMULATION_CUDA_RUNTIME_H_
+#define HEARTH_KERNELS_CUDA_EMULATION_CUDA_RUNTIME_H_
+
+/// Takes the place of CUDA's header in emulation_test, so that a host compiler
+/// can build the kernels of this folder and run them, a thread of the device
+/// after the other. That is right for kernels whose threads do not wait for
+/// each other: others do not compile with it.
+
+#define __global__
+#define __device__
+
+struct dim3 {
+  unsigned x = 1;
+};
+
+// Of the thread of the device that is run.
+inline thread_local dim3 gridDim;
+inline thread_local dim3 blockIdx;
+inline thread_local dim3 threadIdx;
+
+enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
+using cudaStream_t = void*;
+
+struct cudaLaunchConfig_t {
+  dim3 gridDim;
+  dim3 blockDim;
+  cudaStream_t stream = nullptr;
+};
+
+template <typename Argument>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config,
+                               void (*kernel)(Argument),
+                               const Argument& argument) {
+  gridDim = config->gridDim;
+  for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {
+    for (threadIdx.x = 0; threadIdx.x < config->blockDim.x; ++threadIdx.x) {
+      kernel(argument);
+    }
+  }
+  return cudaSuccess;
+}
+
+#endif  // HEARTH_KERNELS_CUDA_EMULATION_CUDA_RUNTIME_H_
