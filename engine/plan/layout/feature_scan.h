@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/base/clock.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
@@ -16,12 +17,14 @@
 namespace hearth::plan {
 
 /// Reads a feature file once, from one end to the other, in partitions of whole
-/// rows. Reads begin and end at page boundaries, so that they pass by the page
-/// cache, wherever the rows begin. Single-owner.
+/// rows, the next ones while one is used. Reads begin and end at page
+/// boundaries, so that they pass by the page cache, wherever the rows begin.
+/// Single-owner.
 class FeatureScan {
  public:
-  /// Called with the bytes read so far, of those of all rows.
-  using Progress = std::function<void(uint64_t done, uint64_t total)>;
+  /// Partitions that are in memory at a time, at most: one that is read, one
+  /// that waits, one that is used.
+  static constexpr int64_t kPartitionsHeld = 3;
 
   /// `features` outlives the scan. `partition_nodes` rows at a time.
   /// RESOURCE_EXHAUSTED without memory; DATA_LOSS, naming the file, if it ends
@@ -30,16 +33,20 @@ class FeatureScan {
                                           const io::RowLayout& rows,
                                           int64_t partition_nodes);
 
-  /// Rows [first, first + num_rows) of the file; they stay until the next call.
+  /// Rows [first, first + num_rows) of the file, number `index` of the
+  /// partitions.
   struct Partition {
+    int64_t index = 0;
     int64_t first = 0;
     int64_t num_rows = 0;
     const std::byte* rows = nullptr;
   };
 
-  /// Partition `index`. CANCELLED, within a few MiB, when `stop` is requested.
-  absl::StatusOr<Partition> Read(int64_t index, const std::stop_token& stop,
-                                 const Progress& progress);
+  /// Hands all partitions to `use`, in order, on this thread; its rows stay
+  /// until it returns. The first error of reading or of `use`; CANCELLED,
+  /// within a few MiB, when `stop` is requested. Call once.
+  absl::Status Run(const std::function<absl::Status(const Partition&)>& use,
+                   const Clock& clock, const std::stop_token& stop);
 
   /// The memory of the partitions, once they are not needed any more.
   absl::Span<std::byte> memory() { return memory_.bytes(); }
@@ -48,6 +55,9 @@ class FeatureScan {
   FeatureScan(io::ReadableFile& features, const io::RowLayout& rows,
               int64_t partition_nodes, uint64_t file_bytes,
               io::AlignedMemory memory);
+
+  // Fills that part of the memory whose turn it is.
+  absl::Status Read(const std::stop_token& stop, Partition& partition);
 
   io::ReadableFile* features_;
   io::RowLayout rows_;

@@ -29,7 +29,8 @@
 // 2. Planning (pack_heads.h): the beginning of every chunk; which rows go
 // where,
 //    spooled by partition of the feature file.
-// 3. Scanning: each partition is read; its rows are appended to the packs, to
+// 3. Scanning: each partition is read, while the last one's rows are appended
+// to the packs, to
 //    the disk caches in the order of the nodes, and to the images.
 // 4. Ordering (disk_cache_writer.h): each disk cache in its own order.
 // 5. Sync all, name all, write the index.
@@ -217,26 +218,38 @@ class Packer {
                             image(kGpuCacheFile, levels.gpu_nodes()));
     HEARTH_ASSIGN_OR_RETURN(LevelImage cpu,
                             image(kCpuCacheFile, levels.cpu_nodes()));
-    const FeatureScan::Progress progress = ProgressOf("scanning");
-    const int64_t num_batches = layout_.num_batches();
-    for (int64_t i = 0; i < memory_.num_partitions; ++i) {
-      HEARTH_ASSIGN_OR_RETURN(const FeatureScan::Partition partition,
-                              scan.Read(i, context_.options.stop, progress));
-      HEARTH_RETURN_IF_ERROR(gpu.Append(partition));
-      HEARTH_RETURN_IF_ERROR(cpu.Append(partition));
-      HEARTH_RETURN_IF_ERROR(heads_.dispatch->ForEach(
-          i, [&](uint32_t target, absl::Span<const uint32_t> nodes) {
-            if (context_.options.stop.stop_requested()) {
-              return absl::CancelledError("packing rows: stopped on request");
-            }
-            const bool is_pack = target < num_batches;
-            return AppendRows(partition, nodes, layout_.row_bytes,
-                              is_pack ? target : target - num_batches,
-                              is_pack ? packs : disk);
-          }));
-    }
+    HEARTH_RETURN_IF_ERROR(scan.Run(
+        [&](const FeatureScan::Partition& partition) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(gpu.Append(partition));
+          HEARTH_RETURN_IF_ERROR(cpu.Append(partition));
+          return AppendDispatched(partition, packs, disk);
+        },
+        *context_.options.clock, context_.options.stop));
     HEARTH_ASSIGN_OR_RETURN(layout_.gpu_crc, gpu.Finish());
     HEARTH_ASSIGN_OR_RETURN(layout_.cpu_crc, cpu.Finish());
+    return absl::OkStatus();
+  }
+
+  /// The rows of a partition that batches and segments need.
+  absl::Status AppendDispatched(const FeatureScan::Partition& partition,
+                                RegionWriter& packs, RegionWriter& disk) {
+    const int64_t num_batches = layout_.num_batches();
+    HEARTH_RETURN_IF_ERROR(heads_.dispatch->ForEach(
+        partition.index,
+        [&](uint32_t target, absl::Span<const uint32_t> nodes) {
+          if (context_.options.stop.stop_requested()) {
+            return absl::CancelledError("packing rows: stopped on request");
+          }
+          const bool is_pack = target < num_batches;
+          return AppendRows(partition, nodes, layout_.row_bytes,
+                            is_pack ? target : target - num_batches,
+                            is_pack ? packs : disk);
+        }));
+    const auto done = static_cast<uint64_t>(
+        (partition.first + partition.num_rows) * layout_.row_bytes);
+    ProgressOf("scanning")(done,
+                           static_cast<uint64_t>(context_.input.rows.num_rows *
+                                                 layout_.row_bytes));
     return absl::OkStatus();
   }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "engine/base/clock.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/access_trace.h"
@@ -43,9 +44,11 @@ struct PackOptions {
   uint64_t plan_id = 0;
   /// For all memory but that of the input. Default: 1 GiB.
   uint64_t memory_limit_bytes = uint64_t{1} << 30;
-  /// Called on the caller's thread, every few MiB. May be empty.
+  /// Called on the caller's thread, every few dozen MiB. May be empty.
   std::function<void(const PackProgress&)> progress;
   std::stop_token stop;
+  /// For waiting times alone. Outlives the packing.
+  const Clock* clock = &Clock::Real();
 };
 
 /// What a stage of packing works with; all outlive it.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
+#include "engine/plan/layout/feature_scan.h"
 #include "engine/plan/layout/region_writer.h"
 #include "engine/plan/layout/row_file_writer.h"
 #include "engine/plan/layout/segment_planner.h"
@@ -13,7 +14,14 @@
 namespace hearth::plan {
 namespace {
 
+constexpr auto kPartitionsHeld =
+    static_cast<uint64_t>(FeatureScan::kPartitionsHeld);
+
 constexpr uint64_t kMinPartitionBytes = 64 << 10;
+// Partitions are no larger than this, unless a region has less than kPieceBytes
+// in one: memory that is used for the first time costs more than short writes.
+constexpr uint64_t kEnoughPartitionBytes = 64 << 20;
+constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kMinBlockBytes = kPageBytes;
 constexpr uint64_t kMaxBlockBytes = 1 << 20;
 // Of a batch's nodes while its address table is made.
@@ -76,13 +84,30 @@ Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
   return needs;
 }
 
+// More than that is of no use to a partition.
+uint64_t EnoughPartitionBytes(const Needs& needs) {
+  const uint64_t written = needs.num_entries * needs.row_bytes;
+  if (written == 0) return kEnoughPartitionBytes;
+  // As many partitions as leave a region kPieceBytes in each.
+  const double partitions =
+      static_cast<double>(written) /
+      static_cast<double>(needs.num_regions * kPieceBytes);
+  const double bytes =
+      static_cast<double>(needs.num_nodes * needs.row_bytes) / partitions;
+  return std::max(kEnoughPartitionBytes,
+                  static_cast<uint64_t>(std::min(bytes, 1e18)));
+}
+
 std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes) {
   const uint64_t least =
-      std::max(needs.row_bytes, kMinPartitionBytes) + 2 * kPageBytes;
+      kPartitionsHeld *
+      (std::max(needs.row_bytes, kMinPartitionBytes) + 2 * kPageBytes);
   if (limit_bytes < needs.scan_bytes + least) return std::nullopt;
   PackMemory memory;
   const uint64_t partition_bytes =
-      limit_bytes - needs.scan_bytes - 2 * kPageBytes;
+      std::min((limit_bytes - needs.scan_bytes) / kPartitionsHeld,
+               EnoughPartitionBytes(needs)) -
+      2 * kPageBytes;
   const uint64_t nodes = std::clamp<uint64_t>(
       partition_bytes / needs.row_bytes, 1,
       std::min<uint64_t>(std::max<uint64_t>(needs.num_nodes, 1), UINT32_MAX));
@@ -95,7 +120,8 @@ std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes) {
       kMaxBlockBytes, for_blocks / (partitions + 1) / kPageBytes * kPageBytes);
   if (memory.block_bytes < kMinBlockBytes) return std::nullopt;
   memory.scan_bytes =
-      needs.scan_bytes + nodes * needs.row_bytes + 2 * kPageBytes;
+      needs.scan_bytes +
+      kPartitionsHeld * (nodes * needs.row_bytes + 2 * kPageBytes);
   memory.planning_bytes =
       needs.planning_bytes + (partitions + 1) * memory.block_bytes;
   // Every record of the dispatch spool has two words more than nodes; a block

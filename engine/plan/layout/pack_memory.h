@@ -15,7 +15,7 @@ struct PackMemory {
   int64_t num_partitions = 0;
   /// Of the dispatch spool.
   uint64_t block_bytes = 0;
-  /// What the scan holds at most: the partition and all buffers.
+  /// What the scan holds at most: its partitions and all buffers.
   uint64_t scan_bytes = 0;
   /// What the planning before it holds at most, without the memory levels and
   /// the trace.

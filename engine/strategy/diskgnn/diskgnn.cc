@@ -221,9 +221,9 @@ absl::Status Validate(const DiskgnnOptions& options,
   return absl::OkStatus();
 }
 
-// What packing holds at most beside a partition of the features, which is no
-// larger than all of them: buffers, and a page for each batch and each segment
-// (plan::PlanPackMemory).
+// What packing holds at most beside partitions of the features, which are at
+// most twice as large as all of them: buffers, and a page for each batch and
+// each segment (plan::PlanPackMemory).
 uint64_t PackingBytes(const MemoryBasis& basis) {
   constexpr uint64_t kBuffers = uint64_t{64} << 20;
   return kBuffers + 2 * plan::kPageBytes *
@@ -246,13 +246,14 @@ uint64_t PlanningBytes(const DiskgnnOptions& options,
   const uint64_t searching =
       4 * nodes + static_cast<uint64_t>(plan::SegmentPlanner::kBytesPerRow) *
                       (nodes - held);
-  return std::max({basis.edges().indptr.file_size_bytes,
-                   // Counts, and the most popular nodes in their order.
-                   levels + 4 * nodes + 8 * held, levels + searching,
-                   levels + std::min(options.prepare_memory_bytes,
-                                     nodes * row_bytes + PackingBytes(basis)),
-                   // On the way to the GPU.
-                   options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
+  return std::max(
+      {basis.edges().indptr.file_size_bytes,
+       // Counts, and the most popular nodes in their order.
+       levels + 4 * nodes + 8 * held, levels + searching,
+       levels + std::min(options.prepare_memory_bytes,
+                         2 * nodes * row_bytes + PackingBytes(basis)),
+       // On the way to the GPU.
+       options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
 }
 
 // Bytes of the disk cache, as far as the options tell: with neither a size nor

@@ -337,7 +337,8 @@ absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
             Progress(absl::StrCat("packing, ", progress.stage),
                      progress.done_bytes, progress.total_bytes);
           },
-      .stop = context_.stop};
+      .stop = context_.stop,
+      .clock = &context_.clock};
   return Phase("packing", [&] {
     return plan::PackBatches(context_.files, input, choice.segmentation,
                              std::move(choice.layout), options);
