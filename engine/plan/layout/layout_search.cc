@@ -16,43 +16,22 @@
 #include "engine/plan/layout/space_estimate.h"
 
 // 1. If everything packed fits, that is it: no layout reads fewer bytes.
-// 2. Estimate the space of every segment size, and try some, from the first
-//    that seems to fit on: such as make equal segments, since of those that
-//    make as many these read the least. The last one, a single segment, stores
-//    every row once: no layout is smaller, but for the rounding to pages.
-// 3. Trying is reordering a sample of segments and counting what they read. The
-//    cheapest size that fits exactly is the choice.
-// 4. Between it and the next smaller one tried, which does not fit or reads
-//    more, look for a better one by halving.
+// 2. Estimate the space of every segment size. The larger the segments, the
+// less
+//    space they take, as a rule: the smallest size that fits is found by
+//    halving, where the estimates, corrected by what was measured exactly, say
+//    where to look. The last one, a single segment, stores every row once: no
+//    layout is smaller, but for the rounding to pages.
+// 3. The larger the segments, the more they read, as a rule, so that this size
+//    is mostly the one; but pages have their own mind, so that some larger ones
+//    are tried, too. Trying is reordering a sample of segments and counting
+//    what they read.
 
 namespace hearth::plan {
 namespace {
 
-// The estimate of algorithm 2 may be this much too large.
-constexpr double kTolerance = 1.05;
-
-/// The sizes, ascending from 2 on, that divide `num_batches` into equal
-/// segments, as far as that can be.
-std::vector<int64_t> EvenSizes(int64_t num_batches) {
-  std::vector<int64_t> sizes;
-  for (int64_t size = 2; size <= num_batches; ++size) {
-    const int64_t segments = (num_batches + size - 1) / size;
-    if ((num_batches + segments - 1) / segments == size) sizes.push_back(size);
-  }
-  return sizes;
-}
-
-/// `count` of `sizes`, spread evenly, the first and the last among them; all
-/// if there are no more.
-std::vector<int64_t> SomeOf(absl::Span<const int64_t> sizes, int64_t count) {
-  std::vector<int64_t> some;
-  const auto last = std::ssize(sizes) - 1;
-  count = std::min<int64_t>(count, last + 1);
-  for (int64_t i = 0; i < count; ++i) {
-    some.push_back(sizes[count == 1 ? last : i * last / (count - 1)]);
-  }
-  return some;
-}
+// A size that is larger by this part of it is as good.
+constexpr int64_t kFine = 32;
 
 class Search {
  public:
@@ -70,15 +49,14 @@ class Search {
     if (limits_.max_cache_rows == 0) return Refused();
     HEARTH_ASSIGN_OR_RETURN(
         estimates_, EstimateSpace(input_, limits_.max_cache_rows, stop_));
-    sizes_ = EvenSizes(input_.trace->num_batches());
-    HEARTH_RETURN_IF_ERROR(Try(FirstSizes()));
-    HEARTH_ASSIGN_OR_RETURN(int64_t chosen, Cheapest());
-    if (chosen == 0) return Refused();
-    HEARTH_RETURN_IF_ERROR(Refine(chosen));
-    LayoutCandidate& candidate = Candidate(chosen);
-    // The layout at hand may be that of another one.
-    HEARTH_RETURN_IF_ERROR(Measure(candidate).status());
-    return Chosen(candidate, "it reads the least of those that fit");
+    HEARTH_ASSIGN_OR_RETURN(const int64_t smallest, SmallestThatFits());
+    if (smallest > input_.trace->num_batches()) return Refused();
+    HEARTH_RETURN_IF_ERROR(TryFrom(smallest));
+    HEARTH_ASSIGN_OR_RETURN(LayoutCandidate* const chosen, Cheapest());
+    if (measured_size_ != chosen->segment_size) {
+      HEARTH_RETURN_IF_ERROR(Measure(*chosen).status());
+    }
+    return Chosen(*chosen, "it reads the least of those that fit");
   }
 
  private:
@@ -89,11 +67,16 @@ class Search {
             .seed = options_.seed};
   }
 
+  /// What is known of a size.
   LayoutCandidate& Candidate(int64_t size) {
-    return *std::find_if(choice_.candidates.begin(), choice_.candidates.end(),
-                         [&](const LayoutCandidate& candidate) {
-                           return candidate.segment_size == size;
-                         });
+    const auto at = std::lower_bound(
+        choice_.candidates.begin(), choice_.candidates.end(), size,
+        [](const LayoutCandidate& candidate, int64_t other) {
+          return candidate.segment_size < other;
+        });
+    if (at != choice_.candidates.end() && at->segment_size == size) return *at;
+    return *choice_.candidates.insert(
+        at, {.segment_size = size, .estimated_bytes = estimates_[size - 1]});
   }
 
   /// The exact layout of a candidate; whether it is within the limit.
@@ -106,66 +89,94 @@ class Search {
     return *candidate.exact_bytes <= limits_.disk_bytes;
   }
 
-  /// To begin with; the size 1 was measured already.
-  std::vector<int64_t> FirstSizes() const {
-    // The rest is for Refine.
-    const int64_t count = std::max<int64_t>(1, (options_.max_tried + 1) / 2);
-    if (std::ssize(sizes_) <= count) return sizes_;
-    const double fitting = static_cast<double>(limits_.disk_bytes) * kTolerance;
-    size_t first = 0;
-    while (first + 1 < sizes_.size() &&
-           static_cast<double>(estimates_[sizes_[first] - 1]) > fitting) {
-      ++first;
-    }
-    return SomeOf(absl::MakeConstSpan(sizes_).subspan(first), count);
-  }
-
-  /// Moves `chosen` to a smaller size that is better, if there is one.
-  absl::Status Refine(int64_t& chosen) {
+  /// The smallest size that fits, or one that is hardly larger; above the
+  /// number of batches if none does.
+  absl::StatusOr<int64_t> SmallestThatFits() {
+    // What is not above the first does not fit; the second does.
     int64_t below = 1;
-    for (const LayoutCandidate& candidate : choice_.candidates) {
-      if (candidate.segment_size < chosen) {
-        below = std::max(below, candidate.segment_size);
-      }
+    int64_t above = input_.trace->num_batches() + 1;
+    // How much larger layouts are than their estimates.
+    double ratio = RatioOf(choice_.candidates.front());
+    for (bool halve = false; above - below > 1 + above / kFine;
+         halve = !halve) {
+      const int64_t size = halve ? below + (above - below) / 2
+                                 : FirstWithin(below, above, ratio);
+      LayoutCandidate& candidate = Candidate(size);
+      HEARTH_ASSIGN_OR_RETURN(const bool fits, Measure(candidate));
+      (fits ? above : below) = size;
+      ratio = RatioOf(candidate);
     }
-    while (chosen - below > 1 && choice_.num_tried < options_.max_tried) {
-      const int64_t middle = below + (chosen - below) / 2;
-      HEARTH_RETURN_IF_ERROR(Try({middle}));
-      HEARTH_ASSIGN_OR_RETURN(const int64_t cheapest, Cheapest());
-      (cheapest == middle ? chosen : below) = middle;
+    if (above > input_.trace->num_batches()) {
+      // A few sizes are left, of which the last one is the smallest layout.
+      LayoutCandidate& last = Candidate(input_.trace->num_batches());
+      HEARTH_ASSIGN_OR_RETURN(const bool fits, Measure(last));
+      if (fits) above = last.segment_size;
     }
-    return absl::OkStatus();
+    return Evened(above);
   }
 
-  absl::Status Try(const std::vector<int64_t>& sizes) {
+  /// The size that makes as many segments as `size`, but equal ones, if that
+  /// fits as well, which is against the rule: smaller segments read less.
+  absl::StatusOr<int64_t> Evened(int64_t size) {
+    const int64_t batches = input_.trace->num_batches();
+    if (size > batches) return size;
+    const int64_t segments = (batches + size - 1) / size;
+    const int64_t even = (batches + segments - 1) / segments;
+    if (even == size) return size;
+    LayoutCandidate& candidate = Candidate(even);
+    if (!candidate.exact_bytes) {
+      HEARTH_RETURN_IF_ERROR(Measure(candidate).status());
+    }
+    return *candidate.exact_bytes <= limits_.disk_bytes ? even : size;
+  }
+
+  /// The first size between two whose estimate, times `ratio`, is within the
+  /// limit; the last one if none is.
+  int64_t FirstWithin(int64_t below, int64_t above, double ratio) const {
+    int64_t size = below + 1;
+    while (size + 1 < above &&
+           ratio * static_cast<double>(estimates_[size - 1]) >
+               static_cast<double>(limits_.disk_bytes)) {
+      ++size;
+    }
+    return size;
+  }
+
+  static double RatioOf(const LayoutCandidate& candidate) {
+    return static_cast<double>(*candidate.exact_bytes) /
+           static_cast<double>(
+               std::max<uint64_t>(1, candidate.estimated_bytes));
+  }
+
+  /// Tries `first`, and some larger sizes.
+  absl::Status TryFrom(int64_t first) {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<SegmentPlanner> planner,
         SegmentPlanner::Make(*input_.trace, *input_.levels));
-    for (const int64_t size : sizes) {
-      LayoutCandidate candidate = {.segment_size = size,
-                                   .estimated_bytes = estimates_[size - 1]};
+    // Spread evenly, the first and the last among them.
+    const int64_t last = input_.trace->num_batches();
+    const int64_t count =
+        std::min(std::max<int64_t>(1, options_.max_tried), last - first + 1);
+    for (int64_t i = 0; i < count; ++i) {
+      LayoutCandidate& candidate = Candidate(
+          count == 1 ? first : first + i * (last - first) / (count - 1));
       HEARTH_ASSIGN_OR_RETURN(
           candidate.estimated_read_bytes,
-          EstimateReadBytes(input_, SegmentsOf(size),
+          EstimateReadBytes(input_, SegmentsOf(candidate.segment_size),
                             std::max<int64_t>(1, options_.max_sampled_batches),
                             *planner, stop_));
-      choice_.candidates.push_back(candidate);
       ++choice_.num_tried;
     }
-    std::sort(choice_.candidates.begin(), choice_.candidates.end(),
-              [](const LayoutCandidate& a, const LayoutCandidate& b) {
-                return a.segment_size < b.segment_size;
-              });
     return absl::OkStatus();
   }
 
-  /// The size that reads the least of those tried that fit; 0 if none does.
-  absl::StatusOr<int64_t> Cheapest() {
+  /// The size that reads the least of those tried that fit; of equal ones the
+  /// smallest. REQUIRES: one of those tried fits.
+  absl::StatusOr<LayoutCandidate*> Cheapest() {
     std::vector<LayoutCandidate*> order;
     for (LayoutCandidate& candidate : choice_.candidates) {
       if (candidate.estimated_read_bytes) order.push_back(&candidate);
     }
-    // Of equal ones, the smaller segments come first.
     std::stable_sort(order.begin(), order.end(),
                      [](const LayoutCandidate* a, const LayoutCandidate* b) {
                        return *a->estimated_read_bytes <
@@ -175,11 +186,9 @@ class Search {
       if (!candidate->exact_bytes) {
         HEARTH_RETURN_IF_ERROR(Measure(*candidate).status());
       }
-      if (*candidate->exact_bytes <= limits_.disk_bytes) {
-        return candidate->segment_size;
-      }
+      if (*candidate->exact_bytes <= limits_.disk_bytes) return candidate;
     }
-    return 0;
+    return absl::InternalError("layout search: what fitted does not fit");
   }
 
   LayoutChoice Chosen(const LayoutCandidate& candidate, absl::string_view why) {
@@ -203,11 +212,11 @@ class Search {
   const LayoutSearchOptions& options_;
   const std::stop_token& stop_;
   LayoutChoice choice_;
+  // Whose layout choice_ has.
+  int64_t measured_size_ = 0;
   uint64_t smallest_ = UINT64_MAX;
   // By segment size, from 1 on.
   std::vector<uint64_t> estimates_;
-  // That may be tried, ascending.
-  std::vector<int64_t> sizes_;
 };
 
 }  // namespace

@@ -37,7 +37,7 @@ struct LayoutLimits {
 struct LayoutSearchOptions {
   uint64_t seed = 0;
   /// Segment sizes that are reordered, at most; at least 1.
-  int64_t max_tried = 12;
+  int64_t max_tried = 5;
   /// Batches whose reads are counted for each of them; at least 1.
   int64_t max_sampled_batches = 512;
 };
@@ -57,7 +57,7 @@ struct LayoutCandidate {
 struct LayoutChoice {
   Segmentation segmentation;
   PackedLayout layout;
-  /// All sizes that were tried, ascending.
+  /// All sizes that were tried or measured, ascending.
   std::vector<LayoutCandidate> candidates;
   /// Segment sizes that were reordered.
   int64_t num_tried = 0;

@@ -143,14 +143,17 @@ TEST_F(LayoutSearchTest, SaysWhatItTriedAndWhy) {
       SearchLayout(input_, {.disk_bytes = limit}, {.max_tried = 5}, {});
   ASSERT_TRUE(choice.ok()) << choice.status();
   EXPECT_LE(choice->num_tried, 5);
-  // The size 1 is measured without being reordered.
-  ASSERT_EQ(std::ssize(choice->candidates), choice->num_tried + 1);
+  // Some are measured without being reordered.
+  EXPECT_EQ(std::count_if(choice->candidates.begin(), choice->candidates.end(),
+                          [](const LayoutCandidate& candidate) {
+                            return candidate.estimated_read_bytes.has_value();
+                          }),
+            choice->num_tried);
   EXPECT_EQ(choice->candidates.front().segment_size, 1);
   EXPECT_EQ(choice->candidates.back().segment_size, 40);
   for (size_t i = 1; i < choice->candidates.size(); ++i) {
     EXPECT_GT(choice->candidates[i].segment_size,
               choice->candidates[i - 1].segment_size);
-    EXPECT_TRUE(choice->candidates[i].estimated_read_bytes.has_value());
   }
   EXPECT_NE(choice->reason.find(absl::StrCat(
                 "segments of ", choice->segmentation.segment_size, " batches")),
