@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/process_memory.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/version.h"
@@ -45,6 +46,9 @@ class AdminService final : public v1::Admin::Service {
     status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
     status.set_memory_bytes(ReadProcessMemory().total_bytes());
     status.add_devices("cpu");
+    if (!facts_.gpu_name.empty()) {
+      status.add_devices(absl::StrCat("cuda:0 (", facts_.gpu_name, ")"));
+    }
     using Counts = std::map<v1::JobState, int64_t>;
     HEARTH_ASSIGN_OR_RETURN(const Counts counts, parts_.store.CountByState());
     status.set_jobs_queued(static_cast<uint32_t>(counts.at(v1::QUEUED)));

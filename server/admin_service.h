@@ -24,6 +24,8 @@ struct DaemonFacts {
   std::string metrics_address;
   int max_running_jobs = 1;
   absl::Time start_time;
+  /// Of the GPU in use; empty = none.
+  std::string gpu_name = {};
 };
 
 /// What the service looks at; all must outlive the gRPC server.

@@ -25,6 +25,8 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/plugin.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_metrics.h"
@@ -36,6 +38,7 @@
 #include "engine/job/warm_strategies.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
+#include "engine/strategy/strategy.h"
 #include "server/admin_service.h"
 #include "server/admission.h"
 #include "server/daemon_metrics.h"
@@ -155,6 +158,7 @@ class DaemonImpl final : public Daemon {
 
   absl::Status MakeParts() {
     datasets_ = std::make_unique<DatasetCatalog>(files_, *data_dir_);
+    OpenGpu();
     plans_ = std::make_unique<plan::PlanStore>(
         files_, clock_,
         plan::PlanStore::Options{.folder = data_dir_->PlansPath(),
@@ -172,7 +176,8 @@ class DaemonImpl final : public Daemon {
                                       .warm_strategies = *warm_strategies_,
                                       .batch_measurement = *batch_measurement_,
                                       .plans = *plans_,
-                                      .new_train_step = new_train_step_},
+                                      .new_train_step = new_train_step_,
+                                      .gpu = gpu_},
                       .data_dir = *data_dir_,
                       .store = *store_,
                       .registry = *registry_,
@@ -190,10 +195,30 @@ class DaemonImpl final : public Daemon {
                        .plans = *plans_,
                        .store = *store_,
                        .scheduler = *scheduler_},
-        SpecLimits{.processors =
-                       std::max(1u, std::thread::hardware_concurrency())},
+        SpecLimits{
+            .processors = std::max(1u, std::thread::hardware_concurrency()),
+            .has_gpu = !gpu_name_.empty()},
         config_.import_roots);
     return absl::OkStatus();
+  }
+
+  // The first GPU, if there is one.
+  void OpenGpu() {
+    const std::string path = cuda::Plugin::DefaultPath();
+    auto plugin = cuda::Plugin::Load(path);
+    absl::Status status = plugin.status();
+    if (plugin.ok()) {
+      gpu_plugin_ = *std::move(plugin);
+      const absl::StatusOr<cuda::Device> device = gpu_plugin_->OpenDevice(0);
+      status = device.status();
+      if (device.ok()) {
+        gpu_ = *device;
+        gpu_name_ = gpu_plugin_->NameOf(*device).value_or("GPU");
+        spdlog::info("cuda:0 is {}", gpu_name_);
+        return;
+      }
+    }
+    spdlog::info("no GPU: {}", std::string(status.message()));
   }
 
   absl::Status ServeMetrics() {
@@ -221,7 +246,8 @@ class DaemonImpl final : public Daemon {
         NewAdminService({.data_dir = data_dir_->path(),
                          .metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
-                         .start_time = start_time_},
+                         .start_time = start_time_,
+                         .gpu_name = gpu_name_},
                         {.files = files_,
                          .read_queues = *read_queues_,
                          .memory = memory_,
@@ -276,6 +302,11 @@ class DaemonImpl final : public Daemon {
   EventHub hub_;
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<JobStore> store_;
+  // Plans that are open may hold memory of the GPU.
+  std::unique_ptr<cuda::Plugin> gpu_plugin_;
+  strategy::Gpu gpu_;
+  // Empty = none.
+  std::string gpu_name_;
   std::unique_ptr<plan::PlanStore> plans_;
   std::unique_ptr<DaemonMetrics> daemon_metrics_;
   std::unique_ptr<io::ReadMetrics> read_metrics_;

@@ -147,7 +147,7 @@ class SpecChecker {
         "train.data.distinct_epochs", data.distinct_epochs(),
         refreshed ? data.refresh_epochs() : SpecLimits::kMaxEpochs);
     CheckFanouts(*data.mutable_neighbor());
-    CheckStrategy(data, violations_);
+    CheckStrategy(limits_.has_gpu, data, violations_);
   }
 
   void CheckFanouts(v1::NeighborSampler& sampler) {

@@ -30,6 +30,8 @@ struct SpecLimits {
 
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;
+  /// Whether rows can be kept in a GPU's memory.
+  bool has_gpu = false;
 };
 
 /// Fills in the defaults that spec.proto names and checks every field.

@@ -26,10 +26,13 @@ void CheckBudgets(v1::Budgets& budgets, FieldViolations& violations) {
                          budgets.cpu_cache_bytes(), kMaxBudgetBytes);
   violations.CheckAtMost("train.data.budgets.staging_bytes",
                          budgets.staging_bytes(), kMaxBudgetBytes);
-  if (budgets.gpu_cache_bytes() != 0) {
-    violations.Add("train.data.budgets.gpu_cache_bytes",
-                   "must be 0: this daemon uses no GPU");
-  }
+}
+
+void CheckNoGpu(const v1::DataSpec& data, const char* why,
+                FieldViolations& violations) {
+  if (data.budgets().gpu_cache_bytes() == 0) return;
+  violations.Add("train.data.budgets.gpu_cache_bytes",
+                 absl::StrCat("must be 0: ", why));
 }
 
 void CheckNoStaging(const v1::DataSpec& data, const char* strategy,
@@ -93,6 +96,7 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
   const v1::DiskgnnStrategy& diskgnn = data.diskgnn();
   strategy::DiskgnnOptions options;
   options.cpu_cache_bytes = data.budgets().cpu_cache_bytes();
+  options.gpu_cache_bytes = data.budgets().gpu_cache_bytes();
   if (diskgnn.has_disk_cache_bytes()) {
     options.disk_cache_bytes = diskgnn.disk_cache_bytes();
   }
@@ -105,7 +109,13 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
 
 }  // namespace
 
-void CheckStrategy(v1::DataSpec& data, FieldViolations& violations) {
+void CheckStrategy(bool has_gpu, v1::DataSpec& data,
+                   FieldViolations& violations) {
+  if (!data.has_diskgnn()) {
+    CheckNoGpu(data, "only strategy diskgnn has a GPU cache", violations);
+  } else if (!has_gpu) {
+    CheckNoGpu(data, "this daemon uses no GPU", violations);
+  }
   switch (data.strategy_case()) {
     case v1::DataSpec::STRATEGY_NOT_SET:
       violations.Add("train.data.strategy",

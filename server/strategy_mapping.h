@@ -11,7 +11,8 @@ namespace hearth::server {
 
 /// Fills in the defaults of the strategy of `data` and of its budgets, and
 /// notes what is out of bounds.
-void CheckStrategy(v1::DataSpec& data, FieldViolations& violations);
+void CheckStrategy(bool has_gpu, v1::DataSpec& data,
+                   FieldViolations& violations);
 
 /// Extractors that a strategy has unless the spec says otherwise: two of
 /// gnndrive's, since one leaves the disk idle while it claims rows and hands

@@ -22,7 +22,7 @@ v1::DataSpec Parse(const std::string& text) {
 v1::DataSpec Checked(const std::string& text) {
   v1::DataSpec data = Parse(text);
   FieldViolations violations;
-  CheckStrategy(data, violations);
+  CheckStrategy(/*has_gpu=*/false, data, violations);
   EXPECT_TRUE(violations.ToStatus().ok()) << violations.ToStatus();
   return data;
 }
@@ -30,7 +30,7 @@ v1::DataSpec Checked(const std::string& text) {
 std::string Complaint(const std::string& text) {
   v1::DataSpec data = Parse(text);
   FieldViolations violations;
-  CheckStrategy(data, violations);
+  CheckStrategy(/*has_gpu=*/false, data, violations);
   EXPECT_EQ(violations.ToStatus().code(), absl::StatusCode::kInvalidArgument);
   return std::string(violations.ToStatus().message());
 }

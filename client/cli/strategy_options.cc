@@ -166,6 +166,8 @@ std::vector<std::pair<std::string, std::string>> OptionsOfStrategy(
       const v1::DiskgnnStrategy& diskgnn = data.diskgnn();
       out.emplace_back("strategy", "diskgnn");
       add_cpu_cache();
+      out.emplace_back("gpu-cache",
+                       absl::StrCat(data.budgets().gpu_cache_bytes()));
       out.emplace_back("disk-cache",
                        diskgnn.has_disk_cache_bytes()
                            ? absl::StrCat(diskgnn.disk_cache_bytes())

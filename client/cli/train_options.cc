@@ -176,7 +176,7 @@ const std::vector<TrainOption>& TrainOptions() {
        "disk that the plan may take, such as 50GiB, or 3x for three times the "
        "features, for diskgnn (default none)"},
       {"prepare-memory", "memory for preparing, for diskgnn (default 1GiB)"},
-      {"gpu-cache", "GPU memory for rows, for diskgnn: 0, on a CPU"},
+      {"gpu-cache", "GPU memory for rows, for diskgnn (default 0)"},
       {"model",
        "sage (default), gcn, gat, none (reads batches, trains nothing)"},
       {"fanouts",

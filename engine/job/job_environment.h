@@ -13,6 +13,7 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/plan/plan_store.h"
+#include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
@@ -37,6 +38,8 @@ struct JobEnvironment {
   /// What strategies prepare, for all jobs that can use it.
   plan::PlanStore& plans;
   TrainStepFactory new_train_step;
+  /// For rows that are kept in a GPU's memory.
+  strategy::Gpu gpu = {};
 };
 
 }  // namespace hearth::job

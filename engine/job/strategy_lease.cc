@@ -127,7 +127,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                                .clock = environment.clock,
                                .scratch_folder = work.scratch.path(),
                                .plans = &environment.plans,
-                               .files = environment.files}));
+                               .files = environment.files,
+                               .gpu = environment.gpu}));
   }
   return lease;
 }
