@@ -3,17 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
-#include "engine/plan/layout/layout_index.h"
 #include "engine/plan/layout/row_image.h"
 #include "engine/plan/plan_records.h"
 
 namespace hearth::strategy {
-
-int64_t PlanIdentity::num_shards() const {
-  return passes.empty() ? 0 : passes.back().first + passes.back().count;
-}
 
 PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
                            plan::PackedLayout layout)
@@ -23,17 +17,8 @@ PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
 
 absl::StatusOr<std::unique_ptr<const PreparedPlan>> PreparedPlan::Open(
     io::FileSystem& files, PlanIdentity identity, const std::stop_token& stop) {
-  HEARTH_ASSIGN_OR_RETURN(
-      plan::PackedLayout layout,
-      plan::ReadLayoutIndex(files, identity.folder, identity.id));
-  if (layout.num_batches() != identity.num_shards() ||
-      layout.row_bytes != identity.row_bytes) {
-    return absl::DataLossError(
-        absl::StrCat(io::JoinPath(identity.folder, plan::kIndexFile), ": has ",
-                     layout.num_batches(), " batches with rows of ",
-                     layout.row_bytes, " bytes, not ", identity.num_shards(),
-                     " with rows of ", identity.row_bytes));
-  }
+  HEARTH_ASSIGN_OR_RETURN(plan::PackedLayout layout,
+                          ReadPlanIndex(files, identity));
   std::unique_ptr<PreparedPlan> prepared(
       new PreparedPlan(files, std::move(identity), std::move(layout)));
   HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(stop));

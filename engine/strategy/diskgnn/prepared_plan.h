@@ -8,7 +8,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,23 +17,10 @@
 #include "engine/plan/layout/chunk_reader.h"
 #include "engine/plan/layout/disk_cache_reader.h"
 #include "engine/plan/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 
 namespace hearth::strategy {
-
-/// Where a plan is and what it is for.
-struct PlanIdentity {
-  /// In the plan store.
-  std::string name;
-  std::string folder;
-  uint64_t id = 0;
-  /// Of the features.
-  int64_t row_bytes = 0;
-  std::vector<PlannedPass> passes;
-
-  int64_t num_shards() const;
-  bool operator==(const PlanIdentity&) const = default;
-};
 
 /// A plan, open for training: the rows that stay in memory are there. What it
 /// has open stays readable even if the plan is removed and made anew.
