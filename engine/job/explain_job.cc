@@ -67,8 +67,8 @@ class ExplainRun {
     HEARTH_RETURN_IF_ERROR(Open());
     HEARTH_RETURN_IF_ERROR(ReserveMemory());
     observer_.OnRunning();
-    report_.batches = static_cast<uint64_t>(strategy::NumBatches(
-        passes_->num_train(), options_.data.batch_size));
+    report_.batches = static_cast<uint64_t>(
+        strategy::NumBatches(passes_->num_train(), options_.data.batch_size));
     HEARTH_RETURN_IF_ERROR(
         std::holds_alternative<DiskgnnOptions>(options_.data.strategy)
             ? Forecast()
@@ -127,23 +127,21 @@ class ExplainRun {
                              .labels = labels_,
                              .passes = kinds,
                              .model_bytes = model_bytes};
-    HEARTH_ASSIGN_OR_RETURN(
-        const JobSizes sizes,
-        FindJobSizes(environment_, *dataset_, use, stop_));
+    HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
+                            FindJobSizes(environment_, *dataset_, use, stop_));
     report_.memory = sizes.estimate;
     report_.memory_bytes = sizes.estimate.TotalBytes();
     passes_->SetBatches(sizes.batches);
     const strategy::MemoryBasis basis = BasisOf(*dataset_, use, sizes.batches);
     const auto* diskgnn = std::get_if<DiskgnnOptions>(&options_.data.strategy);
     MemoryEstimate own =
-        diskgnn == nullptr
-            ? EstimateCounting(basis)
-            : strategy::EstimateForecastMemory(*diskgnn, basis);
+        diskgnn == nullptr ? EstimateCounting(basis)
+                           : strategy::EstimateForecastMemory(*diskgnn, basis);
     AddJobShares(use, sizes.batches, own);
-    return environment_.memory.Reserve(
-        own, reservation_, stop_, [this](const std::string& text) {
-          observer_.OnLog(Severity::kInfo, text);
-        });
+    return environment_.memory.Reserve(own, reservation_, stop_,
+                                       [this](const std::string& text) {
+                                         observer_.OnLog(Severity::kInfo, text);
+                                       });
   }
 
   // The passes of the first period, those of training first.
@@ -244,8 +242,8 @@ class ExplainRun {
         },
         stop_));
     // In proportion to seeds: exact if all batches were sampled.
-    report_.rows_needed = static_cast<uint64_t>(std::llround(
-        rows / seeds * static_cast<double>(passes_->num_train())));
+    report_.rows_needed = static_cast<uint64_t>(
+        std::llround(rows / seeds * static_cast<double>(passes_->num_train())));
     report_.sampled_batches =
         picks.size() / static_cast<uint64_t>(options_.data.trainers);
     report_.total_batches =
@@ -260,11 +258,11 @@ class ExplainRun {
   void AddNotes() {
     const uint64_t limit = environment_.memory.limit_bytes();
     if (report_.memory_bytes > limit) {
-      report_.notes.push_back(absl::StrCat(
-          "The job would be refused: it may hold ",
-          FormatByteSize(report_.memory_bytes), " of memory (",
-          strategy::FormatShares(report_.memory), "), and jobs may hold ",
-          FormatByteSize(limit), "."));
+      report_.notes.push_back(
+          absl::StrCat("The job would be refused: it may hold ",
+                       FormatByteSize(report_.memory_bytes), " of memory (",
+                       strategy::FormatShares(report_.memory),
+                       "), and jobs may hold ", FormatByteSize(limit), "."));
     }
     if (passes_->num_periods() > 1) {
       report_.notes.push_back(absl::StrCat(

@@ -1,6 +1,7 @@
 #include "engine/job/explain_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -44,6 +45,9 @@ double MeanOf(const TrainReport& report, const Figure& figure) {
 
 class ExplainJobTest : public JobTest {
  protected:
+  // Too little for all rows to be packed.
+  static constexpr uint64_t kTightLimit = 450000;
+
   static strategy::DiskgnnOptions Small() { return {.cpu_cache_bytes = 8192}; }
 
   TrainJobOptions Diskgnn(const strategy::DiskgnnOptions& diskgnn = Small()) {
@@ -102,12 +106,12 @@ class ExplainJobTest : public JobTest {
 };
 
 TEST_F(ExplainJobTest, FromAllBatchesItForetellsWhatHappens) {
-  for (const double ratio : {0.0, 3.5}) {
-    SCOPED_TRACE(ratio);
+  for (const uint64_t limit : {uint64_t{0}, kTightLimit}) {
+    SCOPED_TRACE(limit);
     strategy::DiskgnnOptions diskgnn = Small();
-    diskgnn.disk_limit_ratio = ratio;
+    diskgnn.disk_limit_bytes = limit;
     TrainJobOptions options = Diskgnn(diskgnn);
-    options.directory += std::to_string(ratio);
+    options.directory += std::to_string(limit);
     const auto report = Explain(options);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_FALSE(report->plan_exists);
@@ -117,7 +121,7 @@ TEST_F(ExplainJobTest, FromAllBatchesItForetellsWhatHappens) {
     EXPECT_GT(*report->prepare_seconds, 0);
     EXPECT_GT(*report->epoch_seconds, 0);
     EXPECT_EQ(RowsOf(*report, "gpu_cache"), 0u);
-    EXPECT_EQ(RowsOf(*report, "disk_cache") > 0, ratio > 0);
+    EXPECT_EQ(RowsOf(*report, "disk_cache") > 0, limit > 0);
     const auto trained = Run(options);
     ASSERT_TRUE(trained.ok()) << trained.status();
     EXPECT_FALSE(trained->preparations[0].preparation.reused);
@@ -129,7 +133,7 @@ TEST_F(ExplainJobTest, FromAllBatchesItForetellsWhatHappens) {
 
 TEST_F(ExplainJobTest, APlanThatIsThereTellsItsOwnFigures) {
   strategy::DiskgnnOptions diskgnn = Small();
-  diskgnn.disk_limit_ratio = 3.5;
+  diskgnn.disk_limit_bytes = kTightLimit;
   const TrainJobOptions options = Diskgnn(diskgnn);
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
@@ -149,9 +153,8 @@ TEST_F(ExplainJobTest, ADamagedPlanIsForetoldAnew) {
   const TrainJobOptions options = Diskgnn();
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
-  const std::string index = root_ + "/plans/" +
-                            trained->preparations[0].preparation.plan +
-                            "/index";
+  const std::string index =
+      root_ + "/plans/" + trained->preparations[0].preparation.plan + "/index";
   std::filesystem::resize_file(index, std::filesystem::file_size(index) - 1);
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
@@ -238,9 +241,10 @@ TEST_F(ExplainJobTest, OtherStrategiesTellRowsAndMemory) {
     EXPECT_EQ(report->plan, "");
     const auto trained = Run(options);
     ASSERT_TRUE(trained.ok()) << trained.status();
-    EXPECT_EQ(report->rows_needed,
-              static_cast<uint64_t>(std::llround(MeanOf(
-                  *trained, [](const auto& pass) { return pass.rows_needed; }))));
+    EXPECT_EQ(
+        report->rows_needed,
+        static_cast<uint64_t>(std::llround(MeanOf(
+            *trained, [](const auto& pass) { return pass.rows_needed; }))));
     EXPECT_EQ(report->memory_bytes, trained->memory.TotalBytes());
   }
 }
@@ -291,7 +295,8 @@ class SkewedExplainTest : public ExplainJobTest {
  protected:
   void SetUp() override {
     ExplainJobTest::SetUp();
-    Import({.num_nodes = 12000, .in_degree = 12, .hubs = true});
+    Import(
+        {.num_nodes = 12000, .in_degree = 12, .hubs = true, .feature_dim = 64});
   }
 
   // 36 batches of 200 an epoch.
@@ -329,15 +334,17 @@ class SkewedExplainTest : public ExplainJobTest {
 };
 
 TEST_F(SkewedExplainTest, ASampleForetellsPacks) {
-  ExpectAboutWhatHappens({.cpu_cache_bytes = 60000}, 16);
+  ExpectAboutWhatHappens({.cpu_cache_bytes = 300000}, 16);
 }
 
 TEST_F(SkewedExplainTest, ASampleForetellsSegments) {
-  ExpectAboutWhatHappens({.cpu_cache_bytes = 60000, .disk_limit_ratio = 6}, 24);
+  ExpectAboutWhatHappens(
+      {.cpu_cache_bytes = 300000, .disk_limit_bytes = 27 << 20}, 24);
 }
 
 TEST_F(SkewedExplainTest, SegmentsMayBeLargerThanTheSample) {
-  ExpectAboutWhatHappens({.cpu_cache_bytes = 60000, .disk_limit_ratio = 3.5}, 12);
+  ExpectAboutWhatHappens(
+      {.cpu_cache_bytes = 300000, .disk_limit_bytes = 14 << 20}, 12);
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ struct TimedTraining {
 };
 
 /// Seconds of the mean batch of the pass in `step`, which is trained on a few
-/// of them, with zeros for features: it is of no use afterwards. Memory: that of
-/// the indptr, of a few batches and of one batch's input rows. Errors of
+/// of them, with zeros for features: it is of no use afterwards. Memory: that
+/// of the indptr, of a few batches and of one batch's input rows. Errors of
 /// sampling and of the step; CANCELLED when `stop` is requested.
 absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
                                      train::TrainStep& step);

@@ -27,7 +27,8 @@ class StrategyLease {
 
   /// Finds out how large batches are, reserves memory, which may mean to wait
   /// for other jobs, and takes or makes the strategy. Errors as
-  /// FindJobSizes, MemoryLedger::Reserve and strategy::NewStrategy. All parts of `environment` outlive it.
+  /// FindJobSizes, MemoryLedger::Reserve and strategy::NewStrategy. All parts
+  /// of `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(
       const JobEnvironment& environment,
       std::unique_ptr<store::Dataset> dataset, const Use& use,

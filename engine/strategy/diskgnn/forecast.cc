@@ -66,7 +66,8 @@ class Forecaster {
         plan_(Identify(passes.passes)),
         num_training_(
             Identify(passes.passes.first(passes.num_training)).passes.size()),
-        epoch_seeds_(std::ssize(FirstPass().order->Epoch(FirstPass().epoch_key))) {}
+        epoch_seeds_(
+            std::ssize(FirstPass().order->Epoch(FirstPass().epoch_key))) {}
 
   absl::StatusOr<DiskgnnForecast> Run() {
     result_.plan = plan_.identity.name;
@@ -82,12 +83,11 @@ class Forecaster {
 
  private:
   IdentifiedPlan Identify(absl::Span<const Pass> passes) const {
-    return IdentifyPlan(
-        {.fingerprint = context_.dataset.manifest().fingerprint,
-         .row_bytes = features_.layout.row_bytes,
-         .options = options_,
-         .folder = context_.plans.options().folder},
-        passes);
+    return IdentifyPlan({.fingerprint = context_.dataset.manifest().fingerprint,
+                         .row_bytes = features_.layout.row_bytes,
+                         .options = options_,
+                         .folder = context_.plans.options().folder},
+                        passes);
   }
 
   const Pass& FirstPass() const { return plan_.passes.front(); }
@@ -136,9 +136,8 @@ class Forecaster {
 
   int64_t SeedsOf(const ShardPick& pick) const {
     const Pass& pass = plan_.passes[pick.pass];
-    const auto pass_seeds = pick.pass < num_training_
-                                ? epoch_seeds_
-                                : SeedsOfPass(pick.pass);
+    const auto pass_seeds =
+        pick.pass < num_training_ ? epoch_seeds_ : SeedsOfPass(pick.pass);
     const int64_t batch = pick.number / pass.shards;
     const int64_t size =
         std::min(pass.batch_size, pass_seeds - batch * pass.batch_size);
@@ -226,16 +225,16 @@ class Forecaster {
          .source = {.topology = topology->view(), .labels = context_.labels},
          .samplers = context_.pipeline.samplers,
          .path = path,
-         .progress = [this](uint64_t done,
-                            uint64_t total) {
-           Progress("sampling", done, total);
-         }},
+         .progress =
+             [this](uint64_t done, uint64_t total) {
+               Progress("sampling", done, total);
+             }},
         plan_.passes, picks, context_.stop));
     const double scale = static_cast<double>(plan_.identity.num_shards()) /
                          static_cast<double>(picks.size());
     preparation_.sampling = loaded - start + (Seconds() - loaded) * scale;
-    result_.sampled_batches = static_cast<uint64_t>(
-        std::ssize(picks) / FirstPass().shards);
+    result_.sampled_batches =
+        static_cast<uint64_t>(std::ssize(picks) / FirstPass().shards);
     return absl::OkStatus();
   }
 
@@ -269,9 +268,8 @@ class Forecaster {
       HEARTH_ASSIGN_OR_RETURN(rates_.write_bytes_per_second,
                               ProbeWriting(probe, context_.scratch_folder));
     }
-    rates_.row_copy_seconds =
-        ProbeRowCopy(context_.clock,
-                     {.dim = features_.dim, .dtype = features_.dtype});
+    rates_.row_copy_seconds = ProbeRowCopy(
+        context_.clock, {.dim = features_.dim, .dtype = features_.dtype});
     rates_.checksum_seconds_per_byte = ProbeChecksum(context_.clock);
     return CheckStop();
   }
@@ -295,31 +293,29 @@ class Forecaster {
     result_.disk_bytes =
         Rounded(layout_.plan.total) + plan::PlanStore::kRecordBytes;
     FillInTime();
-    for (std::string& note :
-         NotesOf({.plan_exists = result_.plan_exists,
-                  .sampled_batches = result_.sampled_batches,
-                  .total_batches = result_.total_batches,
-                  .layout = layout_,
-                  .rates = rates_,
-                  .epoch = time_,
-                  .train_seconds = question_.train_seconds,
-                  .preparation = preparation_})) {
+    for (std::string& note : NotesOf({.plan_exists = result_.plan_exists,
+                             .sampled_batches = result_.sampled_batches,
+                             .total_batches = result_.total_batches,
+                             .layout = layout_,
+                             .rates = rates_,
+                             .epoch = time_,
+                             .train_seconds = question_.train_seconds,
+                             .preparation = preparation_})) {
       result_.notes.push_back(std::move(note));
     }
   }
 
   void FillInTime() {
     const Pass& pass = FirstPass();
-    time_ = TimeOfEpoch(
-        layout_.epoch,
-        {.loaders = context_.pipeline.extractors,
-         .processors = Processors(),
-         .batches =
-             static_cast<double>(NumBatches(epoch_seeds_, pass.batch_size)),
-         .row_bytes = RowBytes(),
-         .train_seconds = question_.train_seconds,
-         .train_threads = question_.train_threads},
-        rates_);
+    time_ = TimeOfEpoch(layout_.epoch,
+                        {.loaders = context_.pipeline.extractors,
+                         .processors = Processors(),
+                         .batches = static_cast<double>(
+                             NumBatches(epoch_seeds_, pass.batch_size)),
+                         .row_bytes = RowBytes(),
+                         .train_seconds = question_.train_seconds,
+                         .train_threads = question_.train_threads},
+                        rates_);
     result_.epoch_seconds = time_.seconds;
     if (result_.plan_exists) return;
     preparation_.planning = layout_.planning_seconds;
@@ -351,8 +347,8 @@ class Forecaster {
 absl::StatusOr<DiskgnnForecast> ForecastDiskgnn(const ForecastContext& context,
                                                 const ForecastPasses& passes,
                                                 int64_t most_batches) {
-  if (passes.num_training == 0 ||
-      passes.num_training > passes.passes.size() || most_batches < 1) {
+  if (passes.num_training == 0 || passes.num_training > passes.passes.size() ||
+      most_batches < 1) {
     return absl::InvalidArgumentError(
         "a forecast needs passes of training, and batches to sample");
   }

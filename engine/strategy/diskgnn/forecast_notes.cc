@@ -46,11 +46,11 @@ std::vector<std::string> NotesOf(const ForecastFacts& facts) {
       absl::StrCat("The layout ", facts.plan_exists ? "has " : "would have ",
                    facts.layout.reason, "."),
       LevelsNote(facts.layout)};
-  if (!facts.plan_exists && facts.layout.segment_size >
-                                static_cast<int64_t>(facts.sampled_batches)) {
+  if (!facts.plan_exists &&
+      facts.layout.segment_size > static_cast<int64_t>(facts.sampled_batches)) {
     notes.push_back(
-        "Segments would have more batches than were sampled: reads of the disk "
-        "cache are taken to be as well ordered as in the sample.");
+        "Segments would have more batches than were sampled: how many pages of "
+        "the disk cache a batch reads is extrapolated, and less sure.");
   }
   notes.push_back(absl::StrFormat(
       "The epoch is bound by the %s: the disk reads %s, a training step takes "

@@ -25,8 +25,7 @@ int64_t RowsInMemory(const DiskgnnOptions& options, int64_t row_bytes,
                      int64_t num_nodes) {
   const uint64_t rows =
       options.cpu_cache_bytes / static_cast<uint64_t>(row_bytes);
-  return static_cast<int64_t>(
-      std::min(rows, static_cast<uint64_t>(num_nodes)));
+  return static_cast<int64_t>(std::min(rows, static_cast<uint64_t>(num_nodes)));
 }
 
 absl::StatusOr<plan::MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
@@ -37,8 +36,7 @@ absl::StatusOr<plan::MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
   HEARTH_ASSIGN_OR_RETURN(const plan::AccessCounts counts,
                           plan::AccessCounts::Count(trace, num_nodes, stop));
   return plan::MemoryLevels::Choose(
-      counts,
-      {.gpu = 0, .cpu = RowsInMemory(options, row_bytes, num_nodes)});
+      counts, {.gpu = 0, .cpu = RowsInMemory(options, row_bytes, num_nodes)});
 }
 
 LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
@@ -58,8 +56,9 @@ LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
 absl::Status ExplainRefusal(const absl::Status& status, const LayoutRoom& room,
                             const std::string& folder) {
   if (!room.by_disk || !absl::IsResourceExhausted(status)) return status;
-  return Annotate(status, absl::StrCat(folder, ": limited by what the disk and "
-                                               "other plans leave"));
+  return Annotate(status, absl::StrCat(folder,
+                                       ": limited by what the disk and "
+                                       "other plans leave"));
 }
 
 }  // namespace hearth::strategy

@@ -36,15 +36,19 @@ class Forecaster {
     HEARTH_RETURN_IF_ERROR(model_.has_value() ? ChooseByPart() : ChooseByAll());
     const double chosen = Seconds();
     HEARTH_ASSIGN_OR_RETURN(
-        const std::vector<PageReads> reads,
-        CountPageReads(Input(), segmentation_, question_.stop));
+        const PageReads reads,
+        CountTrainingReads(std::min(forecast_.segment_size, sampled_)));
+    const double walked = Seconds();
     // The same work would take longer with all batches.
     const double scale = static_cast<double>(question_.parts.total) /
                          static_cast<double>(sampled_);
     forecast_.planning_seconds = (chosen - start) * scale;
-    forecast_.walk_seconds = (Seconds() - chosen) * scale;
+    forecast_.walk_seconds = (walked - chosen) * scale;
     Measure(reads);
-    if (model_.has_value()) Correct();
+    if (model_.has_value()) {
+      Correct();
+      HEARTH_RETURN_IF_ERROR(StretchPages(reads));
+    }
     return std::move(forecast_);
   }
 
@@ -152,8 +156,8 @@ class Forecaster {
     const auto fixed = static_cast<double>(sample.cpu_cache_bytes());
     const double room = static_cast<double>(limits.disk_bytes) - fixed -
                         static_cast<double>(limits.other_bytes);
-    const double scale = Share(static_cast<double>(sample.packs_bytes()),
-                               all_packed.packs);
+    const double scale =
+        Share(static_cast<double>(sample.packs_bytes()), all_packed.packs);
     limits.other_bytes = 0;
     limits.disk_bytes =
         static_cast<uint64_t>(std::max(0.0, fixed + room * scale));
@@ -166,13 +170,9 @@ class Forecaster {
     HEARTH_RETURN_IF_ERROR(MeasureSample(1));
     if (!Fits(1)) {
       if (question_.room.limits.max_cache_rows == 0) return Refused(1);
-      HEARTH_ASSIGN_OR_RETURN(size, SearchSample());
-      why = "it reads the least of those that fit the sample";
-      if (!Fits(size)) {
-        HEARTH_ASSIGN_OR_RETURN(size, SmallestThatFits(size));
-        why = "smaller ones would not fit all batches";
-      }
-      HEARTH_RETURN_IF_ERROR(MeasureSample(std::min(size, sampled_)));
+      HEARTH_RETURN_IF_ERROR(SearchSample());
+      HEARTH_ASSIGN_OR_RETURN(size, SmallestThatFits());
+      why = "it reads the least of those that fit";
     }
     forecast_.segment_size = size;
     forecast_.plan = PlanWith(size);
@@ -183,18 +183,20 @@ class Forecaster {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<int64_t> SearchSample() {
-    const auto choice = plan::SearchLayout(
-        Input(), SampleLimits(PlanWith(1), layout_), {}, question_.stop);
-    if (choice.ok()) return std::max<int64_t>(2, choice->segmentation.segment_size);
-    if (!absl::IsResourceExhausted(choice.status())) return choice.status();
-    return std::max<int64_t>(2, sampled_);
+  // For the time that it takes: a sample has too few sizes to choose from.
+  absl::Status SearchSample() {
+    const absl::Status status =
+        plan::SearchLayout(Input(), SampleLimits(PlanWith(1), layout_), {},
+                           question_.stop)
+            .status();
+    return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
   }
 
-  // Larger segments take no more.
-  absl::StatusOr<int64_t> SmallestThatFits(int64_t below) const {
+  // Larger segments take no more, and read no less.
+  absl::StatusOr<int64_t> SmallestThatFits() const {
     int64_t fits = question_.parts.total;
     if (!Fits(fits)) return Refused(fits);
+    int64_t below = 1;
     while (fits - below > 1) {
       const int64_t middle = below + (fits - below) / 2;
       (Fits(middle) ? fits : below) = middle;
@@ -221,20 +223,64 @@ class Forecaster {
           static_cast<double>(question_.parts.total));
     }
     HEARTH_ASSIGN_OR_RETURN(
-        layout_,
-        plan::MeasureLayout(Input(), segmentation_, question_.stop));
+        layout_, plan::MeasureLayout(Input(), segmentation_, question_.stop));
     return absl::OkStatus();
   }
 
-  void Measure(const std::vector<PageReads>& reads) {
+  // Of the samples, in segments of that size, which is measured, too.
+  absl::StatusOr<PageReads> CountTrainingReads(int64_t segment_size) {
+    if (segmentation_.segment_size != segment_size) {
+      HEARTH_RETURN_IF_ERROR(MeasureSample(segment_size));
+    }
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<PageReads> reads,
+        CountPageReads(Input(), segmentation_, question_.stop));
     PageReads training;
     for (size_t i = 0; i < reads.size(); ++i) {
       if (question_.parts.training_seeds[i] >= 0) training.Add(reads[i]);
     }
-    forecast_.epoch = VolumeOfEpoch(layout_, question_.parts, training);
+    return training;
+  }
+
+  void Measure(const PageReads& reads) {
+    forecast_.epoch = VolumeOfEpoch(layout_, question_.parts, reads);
     forecast_.memory_rows = layout_.rows.cpu;
     forecast_.disk_cache_rows = layout_.rows.disk;
     if (!model_.has_value()) forecast_.plan = VolumeOfPlan(layout_);
+  }
+
+  // From segments as large as the sample, which `reads` are of, to larger ones:
+  // each doubling adds as much to a row's pages as the last one within the
+  // sample did.
+  absl::Status StretchPages(const PageReads& reads) {
+    const double doublings =
+        std::log2(static_cast<double>(forecast_.segment_size) /
+                  static_cast<double>(sampled_));
+    if (doublings <= 0 || sampled_ < 4) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(const PageReads half,
+                            CountTrainingReads(sampled_ / 2));
+    const auto stretch = [&](uint64_t now, uint64_t before) {
+      const double whole =
+          Share(static_cast<double>(now), static_cast<double>(reads.rows));
+      const double last = whole - Share(static_cast<double>(before),
+                                        static_cast<double>(half.rows));
+      return 1 + Share(std::max(0.0, last), whole) * doublings;
+    };
+    if (half.rows == 0) return absl::OkStatus();
+    EpochVolume& epoch = forecast_.epoch;
+    epoch.page_bytes *= stretch(reads.bytes, half.bytes);
+    epoch.page_reads *= stretch(reads.requests, half.requests);
+    // No batch reads more than its whole segment.
+    const double segment = static_cast<double>(forecast_.disk_cache_rows) *
+                           RowBytes() *
+                           static_cast<double>(forecast_.segment_size) /
+                           static_cast<double>(question_.parts.total);
+    const double most = epoch.chunk_reads / 2 * segment;
+    if (epoch.page_bytes > most) {
+      epoch.page_reads *= most / epoch.page_bytes;
+      epoch.page_bytes = most;
+    }
+    return absl::OkStatus();
   }
 
   // From what the sample gives to what all batches will.
@@ -308,8 +354,8 @@ EpochVolume VolumeOfEpoch(const plan::PackedLayout& layout,
       Share(epoch.disk_rows, static_cast<double>(pages.rows));
   epoch.page_bytes = static_cast<double>(pages.bytes) * of_rows;
   epoch.page_reads = static_cast<double>(pages.requests) * of_rows;
-  const double scale = Share(static_cast<double>(parts.epoch_seeds),
-                             static_cast<double>(seeds));
+  const double scale =
+      Share(static_cast<double>(parts.epoch_seeds), static_cast<double>(seeds));
   for (double* value :
        {&epoch.rows, &epoch.cpu_rows, &epoch.disk_rows, &epoch.packed_rows,
         &epoch.sample_bytes, &epoch.table_bytes, &epoch.packed_bytes,

@@ -94,16 +94,18 @@ struct LayoutQuestion {
 ///
 /// * Rows and bytes of an epoch are those of the sampled training batches, in
 ///   proportion to seeds (a ratio estimate).
-/// * The search runs on the sample, whose batches stand for all: segments are
-///   counted in batches, and its limits are scaled down with them, so that they
-///   are as tight. Where the segment size that it finds would not fit with all
-///   batches, or none fits the sample, the smallest that does is taken by a
-///   PopularityModel, also beyond the size of the sample.
+/// * Segments are counted in batches. The smallest ones that fit with all
+///   batches are taken, by a PopularityModel: larger ones take less space but
+///   read more (DiskGNN, section 5.1). They may have more batches than the
+///   sample. The search runs on the sample, too, with limits that are scaled
+///   down to be as tight: for the time that it takes.
 /// * How rows share among memory, disk cache and packs is foretold by the
 ///   PopularityModel: each level's part of the training rows in the sample is
 ///   corrected by what the model says of all batches against the sample.
-/// * Pages of the disk cache for each of its rows are as many as in the sample
-///   (of one segment, if segments are larger than it).
+/// * Pages of the disk cache for each of its rows are as many as in segments of
+///   the same size of the sample. For segments that are larger than it, they
+///   grow with each doubling as they do from half of the sample to all of it,
+///   up to the whole segment.
 ///
 /// Errors as plan::SearchLayout.
 absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutQuestion& question);

@@ -47,9 +47,8 @@ absl::Status ReadPart(const ProbeContext& context, io::ReadableFile& file,
       io::AlignedMemory::Allocate(std::min(bytes, kPieceBytes)));
   for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
     HEARTH_RETURN_IF_ERROR(CheckStop(context));
-    HEARTH_RETURN_IF_ERROR(
-        file.Read(begin + at, memory.bytes().first(
-                                  std::min(kPieceBytes, bytes - at))));
+    HEARTH_RETURN_IF_ERROR(file.Read(
+        begin + at, memory.bytes().first(std::min(kPieceBytes, bytes - at))));
   }
   return absl::OkStatus();
 }
@@ -80,15 +79,15 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
   const auto count = static_cast<uint64_t>(streams);
   const uint64_t part = info.size_bytes / count / kPageBytes * kPageBytes;
   const uint64_t bytes = std::min(
-      part, std::max(kPieceBytes, kMostRead / count / kPieceBytes * kPieceBytes));
+      part,
+      std::max(kPieceBytes, kMostRead / count / kPieceBytes * kPieceBytes));
   std::vector<absl::Status> results(count);
   const double start = context.clock.SteadySeconds();
   {
     std::vector<std::jthread> threads;
     for (uint64_t i = 0; i < count; ++i) {
-      threads.emplace_back([&, i] {
-        results[i] = ReadPart(context, *file, i * part, bytes);
-      });
+      threads.emplace_back(
+          [&, i] { results[i] = ReadPart(context, *file, i * part, bytes); });
     }
   }
   const double seconds = Seconds(context.clock, start);
@@ -139,9 +138,8 @@ absl::StatusOr<double> ProbePages(const ProbeContext& context,
   }
   io::ReadTally tally;
   const double start = context.clock.SteadySeconds();
-  HEARTH_RETURN_IF_ERROR(
-      reader->Read(wanted, [](size_t, const std::byte*) {}, context.stop,
-                   tally));
+  HEARTH_RETURN_IF_ERROR(reader->Read(
+      wanted, [](size_t, const std::byte*) {}, context.stop, tally));
   return static_cast<double>(std::max<int64_t>(1, tally.requests)) /
          Seconds(context.clock, start);
 }

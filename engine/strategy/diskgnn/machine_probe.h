@@ -34,8 +34,8 @@ inline constexpr uint64_t kProbeBytes = uint64_t{160} << 20;
 absl::StatusOr<double> ProbeReading(const ProbeContext& context,
                                     const std::string& path, int streams);
 
-/// Bytes that are written in a second, durably, to a file of 64 MiB in `folder`,
-/// which is removed. RESOURCE_EXHAUSTED if the disk is full.
+/// Bytes that are written in a second, durably, to a file of 64 MiB in
+/// `folder`, which is removed. RESOURCE_EXHAUSTED if the disk is full.
 absl::StatusOr<double> ProbeWriting(const ProbeContext& context,
                                     const std::string& folder);
 

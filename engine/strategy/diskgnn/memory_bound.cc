@@ -138,11 +138,10 @@ MemoryEstimate EstimateForecastMemory(const DiskgnnOptions& options,
                                       const MemoryBasis& basis) {
   MemoryEstimate estimate;
   // One step follows the other; a sample's counts are there besides.
-  estimate.Add("planning",
-               std::max(SearchBytes(options, basis) +
-                            PopularityModel::MemoryBytes(basis.total_batches *
-                                                         basis.shards),
-                        kProbeBytes));
+  estimate.Add("planning", std::max(SearchBytes(options, basis) +
+                                        PopularityModel::MemoryBytes(
+                                            basis.total_batches * basis.shards),
+                                    kProbeBytes));
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = basis.pipeline.samplers + 3 * basis.shards,

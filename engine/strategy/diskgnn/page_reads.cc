@@ -45,11 +45,10 @@ absl::StatusOr<PageReads> PageReadCounter::Count(
     if (!pages_.empty()) page = std::max(page, pages_.back() + 1);
     for (; page < end; ++page) pages_.push_back(page);
   }
-  const io::ReadCost cost = {
-      .max_request_bytes = DiskgnnPass::StagingBytes(/*io_depth=*/1)};
+  const io::ReadCost cost = {.max_request_bytes =
+                                 DiskgnnPass::StagingBytes(/*io_depth=*/1)};
   HEARTH_RETURN_IF_ERROR(io::Coalesce(
-      pages_,
-      {.row_bytes = plan::kPageBytes, .num_rows = pages_.back() + 1},
+      pages_, {.row_bytes = plan::kPageBytes, .num_rows = pages_.back() + 1},
       plan::kPageBytes, cost, plan_));
   return PageReads{.rows = std::ssize(rows),
                    .bytes = plan_.read_bytes,

@@ -32,8 +32,8 @@ absl::Status CheckStop(const KnownPlan& known) {
 
 sample::BatchKey KeyOf(const IdentifiedPlan& plan, int64_t chunk) {
   size_t pass = 0;
-  while (chunk >= plan.identity.passes[pass].first +
-                      plan.identity.passes[pass].count) {
+  while (chunk >=
+         plan.identity.passes[pass].first + plan.identity.passes[pass].count) {
     ++pass;
   }
   return KeyOfShard(plan.passes[pass],
@@ -109,13 +109,12 @@ absl::StatusOr<PlanFigures> ReadPlanFigures(const KnownPlan& known) {
   PlanFigures figures;
   HEARTH_ASSIGN_OR_RETURN(figures.decode_seconds_per_byte,
                           TimeDecoding(known, *chunks));
-  figures.layout = {
-      .epoch = VolumeOfEpoch(known.layout, known.parts, pages),
-      .plan = VolumeOfPlan(known.layout),
-      .segment_size = known.layout.segment_size,
-      .memory_rows = known.layout.rows.cpu,
-      .disk_cache_rows = known.layout.rows.disk,
-      .reason = ReasonOf(known)};
+  figures.layout = {.epoch = VolumeOfEpoch(known.layout, known.parts, pages),
+                    .plan = VolumeOfPlan(known.layout),
+                    .segment_size = known.layout.segment_size,
+                    .memory_rows = known.layout.rows.cpu,
+                    .disk_cache_rows = known.layout.rows.disk,
+                    .reason = ReasonOf(known)};
   return figures;
 }
 

@@ -75,7 +75,8 @@ std::vector<double> Estimate(const std::vector<double>& seen,
     std::vector<double>& of_k = likelihoods.emplace_back();
     for (const double p : grid) of_k.push_back(Binomial(log_choose, n, k, p));
   }
-  std::vector<double> nodes(grid.size(), all / static_cast<double>(grid.size()));
+  std::vector<double> nodes(grid.size(),
+                            all / static_cast<double>(grid.size()));
   std::vector<double> next(grid.size());
   for (int round = 0; round < kRounds; ++round) {
     std::fill(next.begin(), next.end(), 0);
@@ -124,8 +125,7 @@ void PopularityModel::Extrapolate(const std::vector<double>& grid,
                                   const std::vector<double>& nodes) {
   nodes_.assign(static_cast<size_t>(total_) + 1, 0);
   for (size_t j = 0; j < grid.size(); ++j) {
-    const Window window =
-        Around(grid[j] * static_cast<double>(total_), total_);
+    const Window window = Around(grid[j] * static_cast<double>(total_), total_);
     for (int64_t k = window.begin; k < window.end; ++k) {
       nodes_[k] +=
           nodes[j] * Binomial(LogChoose(total_, k), total_, k, grid[j]);
@@ -154,15 +154,15 @@ std::vector<double> PopularityModel::InSegment(const std::vector<double>& nodes,
   for (int64_t k = 1; k <= total_; ++k) {
     if (nodes[k] < 1e-9) continue;
     // Hypergeometric.
-    const Window window = Around(part * static_cast<double>(k),
-                                 std::min(segment_size, k));
+    const Window window =
+        Around(part * static_cast<double>(k), std::min(segment_size, k));
     const double log_all = LogChoose(total_, k);
     for (int64_t j = window.begin; j < window.end; ++j) {
       if (k - j > total_ - segment_size) continue;
       in_segment[j] +=
-          nodes[k] * std::exp(LogChoose(segment_size, j) +
-                              LogChoose(total_ - segment_size, k - j) -
-                              log_all);
+          nodes[k] *
+          std::exp(LogChoose(segment_size, j) +
+                   LogChoose(total_ - segment_size, k - j) - log_all);
     }
   }
   return in_segment;

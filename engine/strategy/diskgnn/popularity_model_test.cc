@@ -58,15 +58,14 @@ PopularityModel::Rows Measure(const Batches& batches, int64_t memory_rows,
   const auto levels =
       MemoryLevels::Choose(*counts, {.gpu = 0, .cpu = memory_rows});
   const std::vector<uint64_t> sizes(batches.size(), 100);
-  const auto layout = plan::MeasureLayout(
-      {.trace = &trace,
-       .levels = &*levels,
-       .row_bytes = 64,
-       .sample_bytes = sizes},
-      {.num_batches = trace.num_batches(),
-       .segment_size = segment_size,
-       .max_rows = max_cache_rows},
-      {});
+  const auto layout = plan::MeasureLayout({.trace = &trace,
+                                           .levels = &*levels,
+                                           .row_bytes = 64,
+                                           .sample_bytes = sizes},
+                                          {.num_batches = trace.num_batches(),
+                                           .segment_size = segment_size,
+                                           .max_rows = max_cache_rows},
+                                          {});
   PopularityModel::Rows rows;
   for (const plan::Chunk& chunk : layout->chunks) {
     rows.cpu += static_cast<double>(chunk.counts.cpu);
@@ -96,12 +95,13 @@ TEST_F(PopularityModelTest, ForetellsEveryLevelFromATenthOfTheBatches) {
   const PopularityModel model = Fit(Every(batches_, 10), kTotal);
   for (const int64_t memory_rows : {0, 200, 2000, 6000}) {
     for (const int64_t segment_size : {1, 4, 40, 100, 400}) {
-      SCOPED_TRACE(std::to_string(memory_rows) + " rows in memory, segments of " +
+      SCOPED_TRACE(std::to_string(memory_rows) +
+                   " rows in memory, segments of " +
                    std::to_string(segment_size));
       const auto expected = Measure(batches_, memory_rows, segment_size,
                                     Segmentation::kUnbounded);
-      const auto rows = model.Foretell(memory_rows, segment_size,
-                                       Segmentation::kUnbounded);
+      const auto rows =
+          model.Foretell(memory_rows, segment_size, Segmentation::kUnbounded);
       ExpectNear(rows.cpu, expected.cpu, 0.05);
       ExpectNear(rows.cpu + rows.disk + rows.packed,
                  expected.cpu + expected.disk + expected.packed, 0.02);

@@ -51,12 +51,12 @@ uint64_t DiskBytes(const plan::PackedLayout& layout) {
 Preparation::Preparation(const PreparationContext& context,
                          absl::Span<const Pass> passes)
     : context_(context) {
-  IdentifiedPlan plan = IdentifyPlan(
-      {.fingerprint = context_.dataset.manifest().fingerprint,
-       .row_bytes = context_.features.layout.row_bytes,
-       .options = context_.options,
-       .folder = context_.plans.options().folder},
-      passes);
+  IdentifiedPlan plan =
+      IdentifyPlan({.fingerprint = context_.dataset.manifest().fingerprint,
+                    .row_bytes = context_.features.layout.row_bytes,
+                    .options = context_.options,
+                    .folder = context_.plans.options().folder},
+                   passes);
   identity_ = std::move(plan.identity);
   passes_ = std::move(plan.passes);
   report_.plan = identity_.name;
@@ -260,11 +260,10 @@ absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
       plan::LayoutChoice choice,
       Phase("planning", [&]() -> absl::StatusOr<plan::LayoutChoice> {
         Progress("planning", 0, 0);
-        HEARTH_ASSIGN_OR_RETURN(levels, ChooseLevels(spool, context_.options,
-                                                     identity_.row_bytes,
-                                                     context_.features.layout
-                                                         .num_rows,
-                                                     context_.stop));
+        HEARTH_ASSIGN_OR_RETURN(
+            levels,
+            ChooseLevels(spool, context_.options, identity_.row_bytes,
+                         context_.features.layout.num_rows, context_.stop));
         return ChooseLayout(lease, spool, *levels);
       }));
   report_.reason = choice.reason;

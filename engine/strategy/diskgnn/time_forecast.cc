@@ -64,15 +64,14 @@ EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
     compute += stage.compute * stage.processors;
     all += stage.compute + stage.wait;
   }
-  bound("disk", (epoch.sample_bytes + chunk_bytes) /
-                        rates.pass_bytes_per_second +
-                    pages);
+  bound(
+      "disk",
+      (epoch.sample_bytes + chunk_bytes) / rates.pass_bytes_per_second + pages);
   bound("processors", compute / shape.processors);
   // The first batch waits for each stage in turn.
   if (shape.batches > 0) {
     const double alone = all / shape.batches;
-    time.seconds +=
-        std::max(0.0, alone - time.seconds / shape.batches);
+    time.seconds += std::max(0.0, alone - time.seconds / shape.batches);
   }
   return time;
 }
