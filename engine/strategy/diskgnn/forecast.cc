@@ -256,15 +256,17 @@ class Forecaster {
                                 .stop = context_.stop};
     const std::string& path = features_.device->path();
     HEARTH_ASSIGN_OR_RETURN(rates_.read_bytes_per_second,
-                            ProbeReading(probe, path, 1));
-    HEARTH_ASSIGN_OR_RETURN(
-        rates_.pass_bytes_per_second,
-        ProbeReading(probe, path, 2 * context_.pipeline.extractors));
+                            ProbeReading(probe, path, {}));
+    const int loaders = std::min(16, 2 * context_.pipeline.extractors);
+    HEARTH_ASSIGN_OR_RETURN(rates_.pass_bytes_per_second,
+                            ProbeReading(probe, path, {.threads = loaders}));
     if (layout_.epoch.page_reads > 0) {
       HEARTH_ASSIGN_OR_RETURN(rates_.pages_per_second,
                               ProbePages(probe, path, options_.io_depth));
     }
     if (!result_.plan_exists) {
+      HEARTH_ASSIGN_OR_RETURN(rates_.scan_bytes_per_second,
+                              ProbeReading(probe, path, {.at_once = true}));
       HEARTH_ASSIGN_OR_RETURN(rates_.write_bytes_per_second,
                               ProbeWriting(probe, context_.scratch_folder));
     }

@@ -104,17 +104,20 @@ class Forecaster {
     const PopularityModel::Rows rows = model_->Foretell(
         MemoryRows(), segment_size, question_.room.limits.max_cache_rows);
     PlanVolume volume;
-    volume.rows = rows.packed + rows.disk_cache;
+    volume.rows = rows.packed + rows.disk_cache +
+                  static_cast<double>(levels_->cpu_nodes().size());
     volume.disk_cache = rows.disk_cache * RowBytes();
     volume.memory_image =
         static_cast<double>(levels_->cpu_nodes().size()) * RowBytes();
     const auto batches = static_cast<double>(question_.parts.total);
     double heads = 0;
     for (const uint64_t bytes : question_.samples.sizes()) {
+      volume.samples += static_cast<double>(bytes);
       heads += static_cast<double>(
           plan::RoundUpToPage(plan::kChunkHeaderBytes + bytes));
     }
     heads /= static_cast<double>(sampled_);
+    volume.samples *= batches / static_cast<double>(sampled_);
     heads += TableBytes(rows, batches) + plan::kPageBytes / 2.0;
     volume.packs = heads * batches + rows.packed * RowBytes();
     volume.total = volume.packs + volume.memory_image +
@@ -370,10 +373,11 @@ PlanVolume VolumeOfPlan(const plan::PackedLayout& layout) {
       .packs = static_cast<double>(layout.packs_bytes()),
       .disk_cache = static_cast<double>(layout.disk_cache_bytes()),
       .memory_image = static_cast<double>(layout.cpu_cache_bytes()),
-      .rows = static_cast<double>(layout.rows.disk),
+      .rows = static_cast<double>(layout.rows.disk + layout.rows.cpu),
       .total = static_cast<double>(layout.total_bytes())};
   for (const plan::Chunk& chunk : layout.chunks) {
     volume.rows += static_cast<double>(chunk.counts.packed);
+    volume.samples += static_cast<double>(chunk.sample_bytes);
   }
   return volume;
 }

@@ -34,9 +34,10 @@ struct EpochVolume {
   double page_reads = 0;
 };
 
-/// What a plan has on disk, in bytes but for `rows`, those of packs and disk
-/// cache.
+/// What a plan has on disk, in bytes but for `rows`, those of packs, disk cache
+/// and memory. Samples are a part of the packs.
 struct PlanVolume {
+  double samples = 0;
   double packs = 0;
   double disk_cache = 0;
   double memory_image = 0;

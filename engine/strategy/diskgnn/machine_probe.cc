@@ -22,7 +22,11 @@ namespace {
 
 constexpr uint64_t kMostRead = uint64_t{256} << 20;
 constexpr uint64_t kMostWritten = uint64_t{64} << 20;
-constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
+constexpr uint64_t kPieceBytes = uint64_t{8} << 20;
+// More than processors keep near.
+constexpr uint64_t kAtOncePieces = 16;
+// About what packing writes at a time.
+constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
 constexpr int64_t kMostPages = 4096;
 // Of a row copy: two buffers that no processor keeps near.
@@ -39,16 +43,19 @@ double Seconds(const Clock& clock, double start) {
   return std::max(kLeastSeconds, clock.SteadySeconds() - start);
 }
 
-// Bytes [begin, begin + bytes) of a file, in pieces.
+// Reads pieces, `bytes` in all, that are spread over bytes [begin, begin +
+// part) of a file, since what is read again and again is not read from a disk.
 absl::Status ReadPart(const ProbeContext& context, io::ReadableFile& file,
-                      uint64_t begin, uint64_t bytes) {
-  HEARTH_ASSIGN_OR_RETURN(
-      io::AlignedMemory memory,
-      io::AlignedMemory::Allocate(std::min(bytes, kPieceBytes)));
+                      uint64_t begin, uint64_t part, uint64_t bytes,
+                      absl::Span<std::byte> memory) {
   for (uint64_t at = 0; at < bytes; at += kPieceBytes) {
     HEARTH_RETURN_IF_ERROR(CheckStop(context));
+    const auto gap = static_cast<uint64_t>(static_cast<double>(part - bytes) *
+                                           static_cast<double>(at) /
+                                           static_cast<double>(bytes));
     HEARTH_RETURN_IF_ERROR(file.Read(
-        begin + at, memory.bytes().first(std::min(kPieceBytes, bytes - at))));
+        begin + at + gap / kPageBytes * kPageBytes,
+        memory.subspan(at % memory.size(), std::min(kPieceBytes, bytes - at))));
   }
   return absl::OkStatus();
 }
@@ -72,11 +79,18 @@ class RemovedFile {
 }  // namespace
 
 absl::StatusOr<double> ProbeReading(const ProbeContext& context,
-                                    const std::string& path, int streams) {
+                                    const std::string& path,
+                                    const Streams& streams) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           context.files.OpenForScan(path));
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  const auto count = static_cast<uint64_t>(streams);
+  const auto count = static_cast<uint64_t>(streams.threads);
+  const uint64_t pieces = streams.at_once ? kAtOncePieces : 1;
+  HEARTH_ASSIGN_OR_RETURN(
+      io::AlignedMemory memory,
+      io::AlignedMemory::Allocate(count * pieces * kPieceBytes));
+  // Not when it is first read into.
+  std::fill(memory.bytes().begin(), memory.bytes().end(), std::byte{0});
   const uint64_t part = info.size_bytes / count / kPageBytes * kPageBytes;
   const uint64_t bytes = std::min(
       part,
@@ -86,8 +100,11 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
   {
     std::vector<std::jthread> threads;
     for (uint64_t i = 0; i < count; ++i) {
-      threads.emplace_back(
-          [&, i] { results[i] = ReadPart(context, *file, i * part, bytes); });
+      threads.emplace_back([&, i] {
+        results[i] = ReadPart(context, *file, i * part, part, bytes,
+                              memory.bytes().subspan(i * pieces * kPieceBytes,
+                                                     pieces * kPieceBytes));
+      });
     }
   }
   const double seconds = Seconds(context.clock, start);
@@ -99,13 +116,14 @@ absl::StatusOr<double> ProbeWriting(const ProbeContext& context,
                                     const std::string& folder) {
   const RemovedFile removed(context.files, io::JoinPath(folder, "probe"));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
-                          io::AlignedMemory::Allocate(kPieceBytes));
+                          io::AlignedMemory::Allocate(kWriteBytes));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> file,
                           context.files.CreateUncached(removed.path()));
   const double start = context.clock.SteadySeconds();
-  for (uint64_t at = 0; at < kMostWritten; at += kPieceBytes) {
+  HEARTH_RETURN_IF_ERROR(file->Allocate(kMostWritten));
+  for (uint64_t at = 0; at < kMostWritten; at += kWriteBytes) {
     HEARTH_RETURN_IF_ERROR(CheckStop(context));
-    HEARTH_RETURN_IF_ERROR(file->Append(memory.bytes()));
+    HEARTH_RETURN_IF_ERROR(file->Write(at, memory.bytes()));
   }
   HEARTH_RETURN_IF_ERROR(file->Sync());
   HEARTH_RETURN_IF_ERROR(file->Close());

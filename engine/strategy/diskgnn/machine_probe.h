@@ -28,11 +28,22 @@ struct ProbeContext {
 /// Memory that any of them holds at most.
 inline constexpr uint64_t kProbeBytes = uint64_t{160} << 20;
 
-/// Bytes that are read in a second from `path`, past the page cache, by
-/// `streams` threads that each read large pieces of their own part of it: up to
-/// 256 MiB in all.
+/// Who reads.
+struct Streams {
+  /// At most 16.
+  int threads = 1;
+  /// What was read stays in memory, so that the processor's cache has no part
+  /// in it, as in a scan of the features; otherwise each piece replaces the one
+  /// before it. For one thread.
+  bool at_once = false;
+};
+
+/// Bytes that are read in a second from `path`, past the page cache, by threads
+/// that each read large pieces of their own part of it: up to 256 MiB in all,
+/// spread over the file.
 absl::StatusOr<double> ProbeReading(const ProbeContext& context,
-                                    const std::string& path, int streams);
+                                    const std::string& path,
+                                    const Streams& streams);
 
 /// Bytes that are written in a second, durably, to a file of 64 MiB in
 /// `folder`, which is removed. RESOURCE_EXHAUSTED if the disk is full.

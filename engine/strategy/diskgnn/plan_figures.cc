@@ -23,7 +23,7 @@
 namespace hearth::strategy {
 namespace {
 
-constexpr int64_t kMostTables = 128;
+constexpr int64_t kMostTables = 512;
 
 absl::Status CheckStop(const KnownPlan& known) {
   if (!known.stop.stop_requested()) return absl::OkStatus();

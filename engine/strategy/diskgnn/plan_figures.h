@@ -27,7 +27,7 @@ struct KnownPlan {
 /// What a plan tells of itself.
 struct PlanFigures {
   /// As if it were foretold; exact but for the pages of the disk cache, which
-  /// are counted in the address tables of up to 128 batches of training.
+  /// are counted in the address tables of up to 512 batches of training.
   LayoutForecast layout;
   double decode_seconds_per_byte = 0;
 };

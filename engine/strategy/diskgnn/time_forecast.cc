@@ -80,7 +80,10 @@ double PackingSeconds(const PlanVolume& plan, double feature_bytes,
                       double walk_seconds, const MachineRates& rates) {
   const double read = feature_bytes + plan.disk_cache + plan.memory_image;
   const double written = plan.packs + plan.memory_image + 2 * plan.disk_cache;
-  return walk_seconds + read / rates.read_bytes_per_second +
+  // One walk plans the segments, another one makes the tables, and each sample
+  // is checked on its way.
+  return 2 * walk_seconds + plan.samples * rates.decode_seconds_per_byte +
+         read / rates.scan_bytes_per_second +
          written / rates.write_bytes_per_second +
          plan.rows * rates.row_copy_seconds +
          (plan.packs + plan.disk_cache) * rates.checksum_seconds_per_byte;

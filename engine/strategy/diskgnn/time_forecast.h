@@ -11,11 +11,13 @@ namespace hearth::strategy {
 
 /// What was measured on this machine.
 struct MachineRates {
-  /// Bytes that one thread reads and writes in large pieces, and that as many
-  /// threads as a pass has read together.
+  /// Bytes that a loader reads in large pieces, and all loaders of a pass
+  /// together.
   double read_bytes_per_second = 1;
-  double write_bytes_per_second = 1;
   double pass_bytes_per_second = 1;
+  /// Bytes that are scanned, and written in large pieces, while packing.
+  double scan_bytes_per_second = 1;
+  double write_bytes_per_second = 1;
   /// Small reads at a loader's depth; 0: not needed.
   double pages_per_second = 0;
   double decode_seconds_per_byte = 0;
@@ -49,10 +51,11 @@ struct EpochTime {
 EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
                       const MachineRates& rates);
 
-/// Seconds of packing (plan::PackBatches), one step after the other: a walk to
-/// dispatch the rows; the features scanned; packs, images and disk cache
-/// written, the latter read and written again in its order; rows copied; and
-/// the rows in memory read when the plan is opened.
+/// Seconds of packing (plan::PackBatches), one step after the other: two walks
+/// to make tables and to dispatch the rows, with all samples decoded; the
+/// features scanned; packs, images and disk cache written, the latter read and
+/// written again in its order; rows copied; and the rows in memory read when
+/// the plan is opened.
 double PackingSeconds(const PlanVolume& plan, double feature_bytes,
                       double walk_seconds, const MachineRates& rates);
 
