@@ -255,6 +255,9 @@ class Forecaster {
                                 .clock = context_.clock,
                                 .stop = context_.stop};
     const std::string& path = features_.device->path();
+    // First: what others leave is no longer new.
+    HEARTH_ASSIGN_OR_RETURN(rates_.memory_seconds_per_byte,
+                            ProbeMemory(context_.clock));
     HEARTH_ASSIGN_OR_RETURN(rates_.read_bytes_per_second,
                             ProbeReading(probe, path, {}));
     const int loaders = std::min(16, 2 * context_.pipeline.extractors);
@@ -321,10 +324,15 @@ class Forecaster {
     result_.epoch_seconds = time_.seconds;
     if (result_.plan_exists) return;
     preparation_.planning = layout_.planning_seconds;
+    const auto features =
+        static_cast<double>(features_.layout.num_rows * RowBytes());
     preparation_.packing = PackingSeconds(
         layout_.plan,
-        static_cast<double>(features_.layout.num_rows * RowBytes()),
-        layout_.walk_seconds, rates_);
+        {.features = features,
+         .memory = std::min(features,
+                            static_cast<double>(options_.prepare_memory_bytes)),
+         .walk_seconds = layout_.walk_seconds},
+        rates_);
     result_.prepare_seconds = preparation_.total();
   }
 

@@ -189,6 +189,17 @@ double ProbeRowCopy(const Clock& clock, const cache::RowFormat& format) {
   return Seconds(clock, start) / static_cast<double>(count);
 }
 
+absl::StatusOr<double> ProbeMemory(const Clock& clock) {
+  constexpr uint64_t kBytes = kAtOncePieces * kPieceBytes;
+  const double start = clock.SteadySeconds();
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                          io::AlignedMemory::Allocate(kBytes));
+  for (uint64_t at = 0; at < kBytes; at += kPageBytes) {
+    memory.bytes()[at] = std::byte{1};
+  }
+  return Seconds(clock, start) / static_cast<double>(kBytes);
+}
+
 double ProbeChecksum(const Clock& clock) {
   const std::vector<std::byte> bytes(kPieceBytes, std::byte{7});
   const double start = clock.SteadySeconds();

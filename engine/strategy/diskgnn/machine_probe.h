@@ -57,6 +57,10 @@ absl::StatusOr<double> ProbePages(const ProbeContext& context,
 /// Seconds to bring a row of `format` from memory to its place in a batch.
 double ProbeRowCopy(const Clock& clock, const cache::RowFormat& format);
 
+/// Seconds to get a byte of memory that was not in use: on virtual machines
+/// that is more than to read one. RESOURCE_EXHAUSTED without memory.
+absl::StatusOr<double> ProbeMemory(const Clock& clock);
+
 /// Seconds to check a byte that was read.
 double ProbeChecksum(const Clock& clock);
 

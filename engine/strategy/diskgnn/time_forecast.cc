@@ -76,13 +76,14 @@ EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
   return time;
 }
 
-double PackingSeconds(const PlanVolume& plan, double feature_bytes,
-                      double walk_seconds, const MachineRates& rates) {
-  const double read = feature_bytes + plan.disk_cache + plan.memory_image;
+double PackingSeconds(const PlanVolume& plan, const PackingWork& work,
+                      const MachineRates& rates) {
+  const double read = work.features + plan.disk_cache + plan.memory_image;
   const double written = plan.packs + plan.memory_image + 2 * plan.disk_cache;
   // One walk plans the segments, another one makes the tables, and each sample
   // is checked on its way.
-  return 2 * walk_seconds + plan.samples * rates.decode_seconds_per_byte +
+  return 2 * work.walk_seconds + work.memory * rates.memory_seconds_per_byte +
+         plan.samples * rates.decode_seconds_per_byte +
          read / rates.scan_bytes_per_second +
          written / rates.write_bytes_per_second +
          plan.rows * rates.row_copy_seconds +

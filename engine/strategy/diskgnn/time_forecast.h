@@ -22,6 +22,8 @@ struct MachineRates {
   double pages_per_second = 0;
   double decode_seconds_per_byte = 0;
   double checksum_seconds_per_byte = 0;
+  /// Of memory that was not in use.
+  double memory_seconds_per_byte = 0;
   double row_copy_seconds = 0;
 };
 
@@ -51,13 +53,21 @@ struct EpochTime {
 EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
                       const MachineRates& rates);
 
+/// What packing works on, in bytes: all features, and the memory for them.
+struct PackingWork {
+  double features = 0;
+  double memory = 0;
+  /// A walk over the trace.
+  double walk_seconds = 0;
+};
+
 /// Seconds of packing (plan::PackBatches), one step after the other: two walks
-/// to make tables and to dispatch the rows, with all samples decoded; the
-/// features scanned; packs, images and disk cache written, the latter read and
-/// written again in its order; rows copied; and the rows in memory read when
-/// the plan is opened.
-double PackingSeconds(const PlanVolume& plan, double feature_bytes,
-                      double walk_seconds, const MachineRates& rates);
+/// to make tables and to dispatch the rows, with all samples decoded; memory is
+/// taken; the features are scanned; packs, images and disk cache are written,
+/// the latter read and written again in its order; rows are copied; and the
+/// rows in memory are read when the plan is opened.
+double PackingSeconds(const PlanVolume& plan, const PackingWork& work,
+                      const MachineRates& rates);
 
 }  // namespace hearth::strategy
 
