@@ -1,22 +1,17 @@
 #ifndef HEARTH_ENGINE_JOB_STRATEGY_LEASE_H_
 #define HEARTH_ENGINE_JOB_STRATEGY_LEASE_H_
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/job/job_environment.h"
+#include "engine/job/job_sizes.h"
 #include "engine/job/observer.h"
-#include "engine/job/train_job_options.h"
 #include "engine/job/warm_strategies.h"
-#include "engine/sample/batch_shape.h"
 #include "engine/store/dataset.h"
-#include "engine/store/labels.h"
 #include "engine/strategy/batch_bound.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
@@ -28,22 +23,12 @@ namespace hearth::job {
 /// Movable; belongs to the job's thread.
 class StrategyLease {
  public:
-  /// What a job is going to do with it.
-  struct Use {
-    const DataOptions& data;
-    const strategy::PipelineOptions& pipeline;
-    /// Those of the dataset; needed during Take alone.
-    const store::Labels& labels;
-    /// All passes of the job that differ in their seeds.
-    absl::Span<const strategy::Pass> passes;
-    /// What the model takes for batches of a shape.
-    absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
-  };
+  using Use = StrategyUse;
 
   /// Finds out how large batches are, reserves memory, which may mean to wait
   /// for other jobs, and takes or makes the strategy. Errors as
-  /// BatchMeasurement::Measure, strategy::EstimateMemory, MemoryLedger::Reserve
-  /// and strategy::NewStrategy. All parts of `environment` outlive it.
+  /// FindJobSizes, MemoryLedger::Reserve and strategy::NewStrategy. All parts
+  /// of `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(
       const JobEnvironment& environment,
       std::unique_ptr<store::Dataset> dataset, const Use& use,

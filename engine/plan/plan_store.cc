@@ -4,6 +4,7 @@
 #include <functional>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,17 @@ namespace {
 std::string PartOfName(const std::string& name, size_t part) {
   const std::vector<std::string> parts = absl::StrSplit(name, '-');
   return part < parts.size() ? parts[part] : "";
+}
+
+// Where `path` is or, as long as it is not there, will be.
+absl::StatusOr<uint64_t> FreeBytesAt(io::FileSystem& files, std::string path) {
+  while (true) {
+    absl::StatusOr<uint64_t> free = files.FreeBytes(path);
+    if (!absl::IsNotFound(free.status())) return free;
+    std::string parent = io::ParentDirectory(path);
+    if (parent == path) return free;
+    path = std::move(parent);
+  }
 }
 
 }  // namespace
@@ -219,13 +231,15 @@ absl::StatusOr<uint64_t> PlanStore::BytesOfOthers(const std::string& name,
 }
 
 absl::StatusOr<uint64_t> PlanStore::RoomFor(const std::string& name) {
-  HEARTH_ASSIGN_OR_RETURN(const uint64_t free, files_.FreeBytes(Path(name)));
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t free, FreeBytesAt(files_, Path(name)));
   if (options_.space_bytes == 0) return free;
   HEARTH_ASSIGN_OR_RETURN(const uint64_t in_use,
                           BytesOfOthers(name, /*in_use_only=*/true));
   HEARTH_ASSIGN_OR_RETURN(const uint64_t others,
                           BytesOfOthers(name, /*in_use_only=*/false));
-  HEARTH_ASSIGN_OR_RETURN(const uint64_t own, SizeOf(name));
+  const absl::StatusOr<uint64_t> size = SizeOf(name);
+  if (!size.ok() && !absl::IsNotFound(size.status())) return size.status();
+  const uint64_t own = size.ok() ? *size : 0;
   const uint64_t removable = others - std::min(others, in_use);
   const uint64_t taken = std::min(options_.space_bytes, in_use + own);
   return std::min(free + removable, options_.space_bytes - taken);

@@ -90,6 +90,13 @@ class PlanStore {
   absl::Status RemoveOf(absl::string_view fingerprint)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// What PlanLease::Room would tell, whether the plan is there or not; makes
+  /// no folder.
+  absl::StatusOr<uint64_t> Room(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    return RoomFor(name);
+  }
+
   /// What all plans take.
   absl::StatusOr<uint64_t> TotalBytes() ABSL_LOCKS_EXCLUDED(mutex_);
 

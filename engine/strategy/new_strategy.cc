@@ -4,6 +4,7 @@
 
 #include "engine/strategy/addressable/addressable.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
+#include "engine/strategy/diskgnn/memory_bound.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
 

@@ -172,6 +172,14 @@ struct LevelHits {
   int64_t rows = 0;
 };
 
+/// What a level of the feature store is expected to give in an epoch.
+struct LevelForecast {
+  /// "gpu_cache", "cpu_cache", "disk_cache", "packs".
+  std::string level;
+  uint64_t rows = 0;
+  uint64_t bytes = 0;
+};
+
 /// Wall time of one of a strategy's own phases.
 struct PhaseSeconds {
   std::string name;

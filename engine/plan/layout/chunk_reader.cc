@@ -91,4 +91,19 @@ absl::StatusOr<absl::Span<const std::byte>> ChunkReader::ReadFeatures(
   return features;
 }
 
+absl::Status ChunkReader::ReadTable(int64_t batch, absl::Span<std::byte> buffer,
+                                    AddressTable& table) const {
+  const Chunk& chunk = layout_.chunks[batch];
+  const FileRange range = layout_.TableRange(batch);
+  const absl::Span<std::byte> pages = buffer.first(range.end() - range.offset);
+  const absl::Span<const std::byte> bytes = pages.first(range.bytes);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    HEARTH_RETURN_IF_ERROR(file_->Read(range.offset, pages));
+    if (Crc32c(bytes) != chunk.table_crc) continue;
+    return Annotate(DecodeTable(bytes, chunk.counts, layout_.rows, table),
+                    absl::StrCat(file_->path(), ": batch ", batch));
+  }
+  return Damaged(batch, range.offset, "address table");
+}
+
 }  // namespace hearth::plan

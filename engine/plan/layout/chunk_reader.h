@@ -44,6 +44,10 @@ class ChunkReader {
   absl::StatusOr<absl::Span<const std::byte>> ReadFeatures(
       int64_t batch, absl::Span<std::byte> buffer, AddressTable& table) const;
 
+  /// The same without its rows, which are not read.
+  absl::Status ReadTable(int64_t batch, absl::Span<std::byte> buffer,
+                         AddressTable& table) const;
+
  private:
   ChunkReader(std::unique_ptr<io::ReadableFile> file,
               const PackedLayout& layout);

@@ -1,6 +1,5 @@
 #include "engine/strategy/diskgnn/diskgnn.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,17 +14,15 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/direct_cache.h"
-#include "engine/io/coalesce.h"
 #include "engine/io/read_queues.h"
 #include "engine/plan/layout/packed_layout.h"
-#include "engine/plan/layout/segment_planner.h"
 #include "engine/plan/plan_lease.h"
 #include "engine/plan/plan_store.h"
-#include "engine/sample/batch_shape.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
+#include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
@@ -188,18 +185,6 @@ class DiskgnnStrategy final : public Strategy {
   BufferPool reads_;
 };
 
-// `options` with a limit in bytes alone.
-DiskgnnOptions InBytes(DiskgnnOptions options, int64_t num_rows,
-                       int64_t row_bytes) {
-  if (options.disk_limit_ratio > 0) {
-    options.disk_limit_bytes = static_cast<uint64_t>(
-        std::max(1.0, options.disk_limit_ratio * static_cast<double>(num_rows) *
-                          static_cast<double>(row_bytes)));
-    options.disk_limit_ratio = 0;
-  }
-  return options;
-}
-
 absl::Status Validate(const DiskgnnOptions& options,
                       const PipelineOptions& pipeline, const Gpu& gpu) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
@@ -221,69 +206,6 @@ absl::Status Validate(const DiskgnnOptions& options,
   return absl::OkStatus();
 }
 
-// What packing holds at most beside partitions of the features, which are at
-// most twice as large as all of them: buffers, and a page for each batch and
-// each segment (plan::PlanPackMemory).
-uint64_t PackingBytes(const MemoryBasis& basis) {
-  constexpr uint64_t kBuffers = uint64_t{64} << 20;
-  return kBuffers + 2 * plan::kPageBytes *
-                        static_cast<uint64_t>(basis.total_batches) *
-                        static_cast<uint64_t>(basis.shards);
-}
-
-// The most that one of the steps before training takes: the indptr while
-// batches are sampled; counts, levels and a planner's tables while the layout
-// is searched; levels beside the limit while it is packed.
-uint64_t PlanningBytes(const DiskgnnOptions& options,
-                       const MemoryBasis& basis) {
-  const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
-  const uint64_t row_bytes =
-      std::max<uint64_t>(1, static_cast<uint64_t>(basis.row_bytes()));
-  const uint64_t held =
-      std::min(nodes, options.gpu_cache_bytes / row_bytes +
-                          options.cpu_cache_bytes / row_bytes);
-  const uint64_t levels = 4 * nodes + 8 * held;
-  const uint64_t searching =
-      4 * nodes + static_cast<uint64_t>(plan::SegmentPlanner::kBytesPerRow) *
-                      (nodes - held);
-  return std::max(
-      {basis.edges().indptr.file_size_bytes,
-       // Counts, and the most popular nodes in their order.
-       levels + 4 * nodes + 8 * held, levels + searching,
-       levels + std::min(options.prepare_memory_bytes,
-                         2 * nodes * row_bytes + PackingBytes(basis)),
-       // On the way to the GPU.
-       options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
-}
-
-// Bytes of the disk cache, as far as the options tell: with neither a size nor
-// a limit, half of the rows of the longest pass.
-uint64_t DiskCacheBytes(const DiskgnnOptions& options,
-                        const MemoryBasis& basis) {
-  uint64_t bytes = UINT64_MAX;
-  if (options.disk_cache_bytes.has_value()) bytes = *options.disk_cache_bytes;
-  if (options.disk_limit_bytes > 0) {
-    bytes = std::min(bytes, options.disk_limit_bytes);
-  }
-  if (bytes < UINT64_MAX) return bytes;
-  return static_cast<uint64_t>(basis.batches.WithMargin().num_inputs() *
-                               basis.row_bytes() * basis.num_batches *
-                               basis.shards / 2);
-}
-
-// Of each reading thread: requests in flight, and which pages are wanted.
-uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
-  constexpr uint64_t kBytesPerPage =
-      2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
-  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
-  const uint64_t pages_of_row = row_bytes / plan::kPageBytes + 2;
-  const auto rows =
-      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
-  return static_cast<uint64_t>(basis.pipeline.extractors) *
-         (DiskgnnPass::StagingBytes(options.io_depth) +
-          rows * pages_of_row * kBytesPerPage);
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
@@ -296,46 +218,6 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
   return std::make_unique<DiskgnnStrategy>(
       InBytes(options, features.layout.num_rows, features.layout.row_bytes),
       pipeline, dataset, resources, std::move(labels), std::move(features));
-}
-
-MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
-                                     const MemoryBasis& basis) {
-  const sample::BatchShape largest = basis.batches.WithMargin();
-  const auto rows = static_cast<uint64_t>(largest.num_inputs());
-  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
-  const int loaders = basis.pipeline.extractors;
-  const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards);
-  const int assembled = DiskgnnPass::AssembledAtOnce(basis.shards);
-  // Positions and rows, with the room that lists have grown to, and the table's
-  // own bytes, each range from a page on.
-  constexpr uint64_t kTableBytesPerRow =
-      3 * (sizeof(int32_t) + sizeof(int64_t));
-  const uint64_t read_bytes = rows * row_bytes + 2 * plan::kPageBytes;
-  MemoryEstimate estimate;
-  estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
-  const DiskgnnOptions limited =
-      InBytes(options, basis.nodes().num_nodes, basis.row_bytes());
-  estimate.Add(
-      "checksums",
-      DiskCacheBytes(limited, basis) / plan::kPageBytes * sizeof(uint32_t),
-      /*kept=*/true);
-  estimate.Add("planning", PlanningBytes(options, basis));
-  estimate.Add("reads", ReadBytes(options, basis));
-  // Offline: a sampler's batches, and those that wait to be written. Graph
-  // loaders have their chunks' bytes besides.
-  const int offline = basis.pipeline.samplers + 3 * basis.shards;
-  const int online = 2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
-                     read + assembled;
-  AddBatches(basis,
-             {.samplers = basis.pipeline.samplers,
-              .sampled = basis.prepares_ahead ? offline + online
-                                              : std::max(offline, online),
-              .assembled = assembled},
-             estimate);
-  estimate.shares.back().bytes +=
-      static_cast<uint64_t>(read) *
-      (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow);
-  return estimate;
 }
 
 }  // namespace hearth::strategy

@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
-#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -19,10 +18,6 @@ namespace hearth::strategy {
 absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
     const DiskgnnOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
-
-/// What it holds at most, preparing included, of the host's memory.
-MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
-                                     const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

@@ -11,6 +11,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/strategy/sample_stage.h"
+#include "engine/strategy/spread_sampling.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -25,8 +26,8 @@ struct OfflineSampling {
   int samplers = 1;
   /// Of the spool; its folder is there.
   std::string path;
-  /// Called before so many more bytes are written.
-  std::function<absl::Status(uint64_t bytes)> make_room;
+  /// Called before so many more bytes are written. May be empty.
+  std::function<absl::Status(uint64_t bytes)> make_room = nullptr;
   /// Hears of shards done and in all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -37,6 +38,12 @@ struct OfflineSampling {
 /// requested; errors of `make_room`; after an error nothing is left.
 absl::Status SampleOffline(const OfflineSampling& sampling,
                            absl::Span<const Pass> passes, std::stop_token stop);
+
+/// The same of the shards `picks` alone, which SpreadOver made of `passes`.
+absl::Status SampleOffline(const OfflineSampling& sampling,
+                           absl::Span<const Pass> passes,
+                           absl::Span<const ShardPick> picks,
+                           std::stop_token stop);
 
 }  // namespace hearth::strategy
 

@@ -9,23 +9,18 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
-#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
-#include "engine/plan/access_counts.h"
 #include "engine/plan/layout/layout_index.h"
 #include "engine/plan/layout/pack_batches.h"
 #include "engine/store/residency.h"
+#include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
-#include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {
 namespace {
 
 using plan::PlanLease;
-
-// The property of a plan that says how its layout was chosen.
-constexpr char kLayoutProperty[] = "layout";
 
 // Adds the time until its end.
 class Stopwatch {
@@ -56,27 +51,14 @@ uint64_t DiskBytes(const plan::PackedLayout& layout) {
 Preparation::Preparation(const PreparationContext& context,
                          absl::Span<const Pass> passes)
     : context_(context) {
-  for (Pass pass : passes) {
-    pass.first_batch = 0;
-    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
-    PlannedPass planned = {.digest = DigestOfPass(pass, seeds),
-                           .first = identity_.num_shards(),
-                           .count = ShardsOf(pass, std::ssize(seeds)).count};
-    const bool known = std::any_of(
-        identity_.passes.begin(), identity_.passes.end(),
-        [&](const auto& other) { return other.digest == planned.digest; });
-    if (known) continue;
-    identity_.passes.push_back(std::move(planned));
-    passes_.push_back(pass);
-  }
-  identity_.row_bytes = context_.features.layout.row_bytes;
-  const PlanKey key =
-      KeyOfPlan(context_.dataset.manifest().fingerprint, context_.options,
-                identity_.row_bytes, identity_.passes);
-  identity_.id = key.id;
-  identity_.name = key.name;
-  identity_.folder =
-      io::JoinPath(context_.plans.options().folder, identity_.name);
+  IdentifiedPlan plan =
+      IdentifyPlan({.fingerprint = context_.dataset.manifest().fingerprint,
+                    .row_bytes = context_.features.layout.row_bytes,
+                    .options = context_.options,
+                    .folder = context_.plans.options().folder},
+                   passes);
+  identity_ = std::move(plan.identity);
+  passes_ = std::move(plan.passes);
   report_.plan = identity_.name;
 }
 
@@ -256,53 +238,19 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
       passes_, context_.stop);
 }
 
-absl::StatusOr<plan::MemoryLevels> Preparation::ChooseLevels(
-    plan::SampleSpool& spool) const {
-  HEARTH_ASSIGN_OR_RETURN(
-      const plan::AccessCounts counts,
-      plan::AccessCounts::Count(spool, context_.features.layout.num_rows,
-                                context_.stop));
-  const auto rows = [&](uint64_t budget_bytes) {
-    return static_cast<int64_t>(
-        std::min(budget_bytes / static_cast<uint64_t>(identity_.row_bytes),
-                 static_cast<uint64_t>(counts.num_nodes())));
-  };
-  HEARTH_ASSIGN_OR_RETURN(
-      plan::MemoryLevels levels,
-      plan::MemoryLevels::Choose(
-          counts, {.gpu = rows(context_.options.gpu_cache_bytes),
-                   .cpu = rows(context_.options.cpu_cache_bytes)}));
-  if (!levels.gpu_nodes().empty()) {
-    Log(absl::StrCat(levels.gpu_nodes().size(), " rows on the GPU"));
-  }
-  return levels;
-}
-
 absl::StatusOr<plan::LayoutChoice> Preparation::ChooseLayout(
     const PlanLease& lease, plan::SampleSpool& spool,
     const plan::MemoryLevels& levels) const {
-  const DiskgnnOptions& options = context_.options;
-  plan::LayoutLimits limits = {.other_bytes = plan::PlanStore::kRecordBytes};
-  HEARTH_ASSIGN_OR_RETURN(limits.disk_bytes, lease.Room());
-  const bool full = options.disk_limit_bytes == 0 ||
-                    limits.disk_bytes < options.disk_limit_bytes;
-  if (!full) limits.disk_bytes = options.disk_limit_bytes;
-  if (options.disk_cache_bytes.has_value()) {
-    limits.max_cache_rows = static_cast<int64_t>(
-        *options.disk_cache_bytes / static_cast<uint64_t>(identity_.row_bytes));
-  }
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t free, lease.Room());
+  const LayoutRoom room =
+      RoomForLayout(context_.options, identity_.row_bytes, free);
   auto choice = plan::SearchLayout({.trace = &spool,
                                     .levels = &levels,
                                     .row_bytes = identity_.row_bytes,
                                     .sample_bytes = spool.sizes()},
-                                   limits, {}, context_.stop);
-  if (full && absl::IsResourceExhausted(choice.status())) {
-    return Annotate(
-        choice.status(),
-        absl::StrCat(identity_.folder,
-                     ": limited by what the disk and other plans leave"));
-  }
-  return choice;
+                                   room.limits, {}, context_.stop);
+  if (choice.ok()) return choice;
+  return ExplainRefusal(choice.status(), room, identity_.folder);
 }
 
 absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
@@ -312,10 +260,16 @@ absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
       plan::LayoutChoice choice,
       Phase("planning", [&]() -> absl::StatusOr<plan::LayoutChoice> {
         Progress("planning", 0, 0);
-        HEARTH_ASSIGN_OR_RETURN(levels, ChooseLevels(spool));
+        HEARTH_ASSIGN_OR_RETURN(
+            levels,
+            ChooseLevels(spool, context_.options, identity_.row_bytes,
+                         context_.features.layout.num_rows, context_.stop));
         return ChooseLayout(lease, spool, *levels);
       }));
   report_.reason = choice.reason;
+  if (!levels->gpu_nodes().empty()) {
+    Log(absl::StrCat(levels->gpu_nodes().size(), " rows on the GPU"));
+  }
   Log(absl::StrCat(levels->cpu_nodes().size(), " rows in memory, ",
                    choice.layout.rows.disk, " in the disk cache; ",
                    choice.reason));

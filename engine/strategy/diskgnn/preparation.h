@@ -22,6 +22,7 @@
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
 #include "engine/strategy/strategy.h"
 
@@ -83,8 +84,6 @@ class Preparation {
   absl::Status Sample(plan::PlanLease& lease) const;
   absl::StatusOr<plan::PackedLayout> Pack(plan::PlanLease& lease,
                                           plan::SampleSpool& spool);
-  absl::StatusOr<plan::MemoryLevels> ChooseLevels(
-      plan::SampleSpool& spool) const;
   absl::StatusOr<plan::LayoutChoice> ChooseLayout(
       const plan::PlanLease& lease, plan::SampleSpool& spool,
       const plan::MemoryLevels& levels) const;

@@ -4,19 +4,13 @@
 #include <utility>
 #include <variant>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/cuda/device.h"
-#include "engine/plan/layout/layout_index.h"
 #include "engine/plan/plan_records.h"
 #include "engine/strategy/diskgnn/cpu_row_assembler.h"
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 
 namespace hearth::strategy {
-
-int64_t PlanIdentity::num_shards() const {
-  return passes.empty() ? 0 : passes.back().first + passes.back().count;
-}
 
 PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
                            plan::PackedLayout layout)
@@ -27,17 +21,8 @@ PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
 absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
     io::FileSystem& files, PlanIdentity identity, const RowPlacement& placement,
     const std::stop_token& stop) {
-  HEARTH_ASSIGN_OR_RETURN(
-      plan::PackedLayout layout,
-      plan::ReadLayoutIndex(files, identity.folder, identity.id));
-  if (layout.num_batches() != identity.num_shards() ||
-      layout.row_bytes != identity.row_bytes) {
-    return absl::DataLossError(
-        absl::StrCat(io::JoinPath(identity.folder, plan::kIndexFile), ": has ",
-                     layout.num_batches(), " batches with rows of ",
-                     layout.row_bytes, " bytes, not ", identity.num_shards(),
-                     " with rows of ", identity.row_bytes));
-  }
+  HEARTH_ASSIGN_OR_RETURN(plan::PackedLayout layout,
+                          ReadPlanIndex(files, identity));
   std::unique_ptr<PreparedPlan> prepared(
       new PreparedPlan(files, std::move(identity), std::move(layout)));
   HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(placement, stop));

@@ -7,7 +7,6 @@
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,25 +16,12 @@
 #include "engine/plan/layout/chunk_reader.h"
 #include "engine/plan/layout/disk_cache_reader.h"
 #include "engine/plan/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
-
-/// Where a plan is and what it is for.
-struct PlanIdentity {
-  /// In the plan store.
-  std::string name;
-  std::string folder;
-  uint64_t id = 0;
-  /// Of the features.
-  int64_t row_bytes = 0;
-  std::vector<PlannedPass> passes;
-
-  int64_t num_shards() const;
-  bool operator==(const PlanIdentity&) const = default;
-};
 
 /// What rows are, and where those of the GPU cache go.
 struct RowPlacement {

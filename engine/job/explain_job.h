@@ -1,0 +1,31 @@
+#ifndef HEARTH_ENGINE_JOB_EXPLAIN_JOB_H_
+#define HEARTH_ENGINE_JOB_EXPLAIN_JOB_H_
+
+#include <cstdint>
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/observer.h"
+#include "engine/job/report.h"
+#include "engine/job/train_job_options.h"
+
+namespace hearth::job {
+
+/// What a train job with `options` would read, take and hold, without running
+/// it: batches are sampled, all of them or, of more than `most_batches`, as
+/// many that are spread evenly; a few training steps are timed; DiskGNN is
+/// forecast (strategy/diskgnn/forecast.h). Leaves no file but the measurement
+/// of the largest batch (batch_measurement.h), where the job would make one.
+///
+/// Errors as RunTrainJob has until it trains, but that of a job that needs more
+/// memory than there may be: that is in the notes.
+absl::StatusOr<ExplainReport> RunExplainJob(const JobEnvironment& environment,
+                                            const TrainJobOptions& options,
+                                            Observer& observer,
+                                            std::stop_token stop,
+                                            int64_t most_batches = 512);
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_EXPLAIN_JOB_H_

@@ -1,0 +1,101 @@
+#include "engine/job/job_sizes.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <variant>
+
+#include "engine/base/status_macros.h"
+#include "engine/job/batch_measurement.h"
+#include "engine/strategy/new_strategy.h"
+
+namespace hearth::job {
+namespace {
+
+using strategy::BatchBound;
+using strategy::MemoryEstimate;
+
+// An estimate from the fan-outs alone is good enough if it is below this part
+// of what jobs may take.
+constexpr uint64_t kSmallPart = 16;
+// Threads' stacks, queues, the job's own records.
+constexpr uint64_t kRuntimeBytes = uint64_t{48} << 20;
+
+// Whether the strategy's budgets follow from the batches as they are.
+bool NeedsMeasurement(const strategy::StrategyOptions& options) {
+  return std::holds_alternative<strategy::GnndriveOptions>(options);
+}
+
+absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
+                                        const StrategyUse& use,
+                                        const BatchBound& batches) {
+  HEARTH_ASSIGN_OR_RETURN(
+      MemoryEstimate estimate,
+      strategy::EstimateMemory(use.data.strategy,
+                               BasisOf(dataset, use, batches)));
+  AddJobShares(use, batches, estimate);
+  return estimate;
+}
+
+}  // namespace
+
+strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
+                              const StrategyUse& use,
+                              const BatchBound& batches) {
+  int64_t num_batches = 0;
+  int64_t total_batches = 0;
+  for (const strategy::Pass& pass : use.passes) {
+    const size_t count = pass.order->Epoch(0).size();
+    const int64_t of_pass =
+        strategy::NumBatches(static_cast<int64_t>(count), pass.batch_size);
+    num_batches = std::max(num_batches, of_pass);
+    // As if each of them were one of training.
+    total_batches += of_pass * use.data.epochs;
+  }
+  return {.manifest = dataset.manifest(),
+          .pipeline = use.pipeline,
+          .batches = batches,
+          .shards = static_cast<int>(use.data.trainers),
+          .num_batches = num_batches,
+          .total_batches = total_batches,
+          .prepares_ahead = use.data.refresh_epochs > 0};
+}
+
+void AddJobShares(const StrategyUse& use, const BatchBound& batches,
+                  MemoryEstimate& estimate) {
+  uint64_t seeds = 0;
+  for (const strategy::Pass& pass : use.passes) {
+    seeds += pass.order->Epoch(0).size();
+  }
+  // The split's, those in order, and those of the pass.
+  estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
+  estimate.Add("model", use.model_bytes(batches.WithMargin()));
+  estimate.Add("runtime", kRuntimeBytes);
+}
+
+absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
+                                      const store::Dataset& dataset,
+                                      const StrategyUse& use,
+                                      std::stop_token stop) {
+  const MeasuredPasses passes = {
+      .dataset = dataset, .labels = use.labels, .passes = use.passes};
+  if (!NeedsMeasurement(use.data.strategy)) {
+    JobSizes sizes = {.batches = BoundBatches(passes), .estimate = {}};
+    HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
+                            Estimate(dataset, use, sizes.batches));
+    if (sizes.estimate.TotalBytes() <=
+        environment.memory.limit_bytes() / kSmallPart) {
+      return sizes;
+    }
+  }
+  JobSizes sizes;
+  HEARTH_ASSIGN_OR_RETURN(sizes.batches,
+                          environment.batch_measurement.Measure(
+                              passes, use.pipeline.samplers, std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
+                          Estimate(dataset, use, sizes.batches));
+  return sizes;
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,58 @@
+#ifndef HEARTH_ENGINE_JOB_JOB_SIZES_H_
+#define HEARTH_ENGINE_JOB_JOB_SIZES_H_
+
+#include <cstdint>
+#include <stop_token>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/train_job_options.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/batch_bound.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::job {
+
+/// What a job is going to do with a strategy.
+struct StrategyUse {
+  const DataOptions& data;
+  const strategy::PipelineOptions& pipeline;
+  /// Those of the dataset; needed while batches are measured alone.
+  const store::Labels& labels;
+  /// All passes of the job that differ in their seeds.
+  absl::Span<const strategy::Pass> passes;
+  /// What the model takes for batches of a shape.
+  absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
+};
+
+/// How large a job's batches are, and what follows from it for its memory.
+struct JobSizes {
+  strategy::BatchBound batches;
+  strategy::MemoryEstimate estimate;
+};
+
+/// Bounds the batches by the fan-outs, where that is little, else by a dry run.
+/// Reserves nothing. Errors as BatchMeasurement::Measure and
+/// strategy::EstimateMemory.
+absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
+                                      const store::Dataset& dataset,
+                                      const StrategyUse& use,
+                                      std::stop_token stop);
+
+/// What a strategy's memory follows from.
+strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
+                              const StrategyUse& use,
+                              const strategy::BatchBound& batches);
+
+/// Adds what a job holds beside its strategy: "seeds", "model", "runtime".
+void AddJobShares(const StrategyUse& use, const strategy::BatchBound& batches,
+                  strategy::MemoryEstimate& estimate);
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_JOB_SIZES_H_

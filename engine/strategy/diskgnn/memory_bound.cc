@@ -1,0 +1,158 @@
+#include "engine/strategy/diskgnn/memory_bound.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/io/coalesce.h"
+#include "engine/plan/layout/packed_layout.h"
+#include "engine/plan/layout/segment_planner.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/strategy/diskgnn/cuda_row_assembler.h"
+#include "engine/strategy/diskgnn/diskgnn_pass.h"
+#include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/diskgnn/machine_probe.h"
+#include "engine/strategy/diskgnn/popularity_model.h"
+
+namespace hearth::strategy {
+namespace {
+
+// What packing holds at most beside partitions of the features, which are at
+// most twice as large as all of them: buffers, and a page for each batch and
+// each segment (plan::PlanPackMemory).
+uint64_t PackingBytes(const MemoryBasis& basis) {
+  constexpr uint64_t kBuffers = uint64_t{64} << 20;
+  return kBuffers + 2 * plan::kPageBytes *
+                        static_cast<uint64_t>(basis.total_batches) *
+                        static_cast<uint64_t>(basis.shards);
+}
+
+// What one of the nodes' lists takes: what is in memory, and where.
+struct LevelBytes {
+  uint64_t held_rows = 0;
+  uint64_t bytes = 0;
+};
+
+LevelBytes LevelsOf(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
+  const uint64_t row_bytes =
+      std::max<uint64_t>(1, static_cast<uint64_t>(basis.row_bytes()));
+  const uint64_t held =
+      std::min(nodes, options.gpu_cache_bytes / row_bytes +
+                          options.cpu_cache_bytes / row_bytes);
+  return {.held_rows = held, .bytes = 4 * nodes + 8 * held};
+}
+
+// The most that one of the steps up to the choice of the layout takes: the
+// indptr while batches are sampled; counts, and the most popular nodes in their
+// order; levels and a planner's tables.
+uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
+  const auto [held, levels] = LevelsOf(options, basis);
+  const uint64_t searching =
+      4 * nodes + static_cast<uint64_t>(plan::SegmentPlanner::kBytesPerRow) *
+                      (nodes - held);
+  return std::max({basis.edges().indptr.file_size_bytes,
+                   levels + 4 * nodes + 8 * held, levels + searching});
+}
+
+// The same of all steps before training: levels beside the limit while it is
+// packed.
+uint64_t PlanningBytes(const DiskgnnOptions& options,
+                       const MemoryBasis& basis) {
+  const uint64_t features = static_cast<uint64_t>(basis.nodes().num_nodes) *
+                            static_cast<uint64_t>(basis.row_bytes());
+  return std::max({SearchBytes(options, basis),
+                   LevelsOf(options, basis).bytes +
+                       std::min(options.prepare_memory_bytes,
+                                2 * features + PackingBytes(basis)),
+                   // On the way to the GPU.
+                   options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
+}
+
+// Bytes of the disk cache, as far as the options tell: with neither a size nor
+// a limit, half of the rows of the longest pass.
+uint64_t DiskCacheBytes(const DiskgnnOptions& options,
+                        const MemoryBasis& basis) {
+  uint64_t bytes = UINT64_MAX;
+  if (options.disk_cache_bytes.has_value()) bytes = *options.disk_cache_bytes;
+  if (options.disk_limit_bytes > 0) {
+    bytes = std::min(bytes, options.disk_limit_bytes);
+  }
+  if (bytes < UINT64_MAX) return bytes;
+  return static_cast<uint64_t>(basis.batches.WithMargin().num_inputs() *
+                               basis.row_bytes() * basis.num_batches *
+                               basis.shards / 2);
+}
+
+// Of each reading thread: requests in flight, and which pages are wanted.
+uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  constexpr uint64_t kBytesPerPage =
+      2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const uint64_t pages_of_row = row_bytes / plan::kPageBytes + 2;
+  const auto rows =
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
+  return static_cast<uint64_t>(basis.pipeline.extractors) *
+         (DiskgnnPass::StagingBytes(options.io_depth) +
+          rows * pages_of_row * kBytesPerPage);
+}
+
+}  // namespace
+
+MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
+                                     const MemoryBasis& basis) {
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  const auto rows = static_cast<uint64_t>(largest.num_inputs());
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const int loaders = basis.pipeline.extractors;
+  const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards);
+  const int assembled = DiskgnnPass::AssembledAtOnce(basis.shards);
+  // Positions and rows, with the room that lists have grown to, and the table's
+  // own bytes, each range from a page on.
+  constexpr uint64_t kTableBytesPerRow =
+      3 * (sizeof(int32_t) + sizeof(int64_t));
+  const uint64_t read_bytes = rows * row_bytes + 2 * plan::kPageBytes;
+  MemoryEstimate estimate;
+  estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
+  const DiskgnnOptions limited =
+      InBytes(options, basis.nodes().num_nodes, basis.row_bytes());
+  estimate.Add(
+      "checksums",
+      DiskCacheBytes(limited, basis) / plan::kPageBytes * sizeof(uint32_t),
+      /*kept=*/true);
+  estimate.Add("planning", PlanningBytes(options, basis));
+  estimate.Add("reads", ReadBytes(options, basis));
+  // Offline: a sampler's batches, and those that wait to be written. Graph
+  // loaders have their chunks' bytes besides.
+  const int offline = basis.pipeline.samplers + 3 * basis.shards;
+  const int online = 2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
+                     read + assembled;
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = basis.prepares_ahead ? offline + online
+                                              : std::max(offline, online),
+              .assembled = assembled},
+             estimate);
+  estimate.shares.back().bytes +=
+      static_cast<uint64_t>(read) *
+      (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow);
+  return estimate;
+}
+
+MemoryEstimate EstimateForecastMemory(const DiskgnnOptions& options,
+                                      const MemoryBasis& basis) {
+  MemoryEstimate estimate;
+  // One step follows the other; a sample's counts are there besides.
+  estimate.Add("planning", std::max(SearchBytes(options, basis) +
+                                        PopularityModel::MemoryBytes(
+                                            basis.total_batches * basis.shards),
+                                    kProbeBytes));
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = basis.pipeline.samplers + 3 * basis.shards,
+              .assembled = basis.shards},
+             estimate);
+  return estimate;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,60 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PLAN_IDENTITY_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_PLAN_IDENTITY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/io/file_system.h"
+#include "engine/plan/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/plan_key.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// Where a plan is and what it is for.
+struct PlanIdentity {
+  /// In the plan store.
+  std::string name;
+  std::string folder;
+  uint64_t id = 0;
+  /// Of the features.
+  int64_t row_bytes = 0;
+  std::vector<PlannedPass> passes;
+
+  int64_t num_shards() const;
+  bool operator==(const PlanIdentity&) const = default;
+};
+
+/// What a plan is looked for by. `options` have limits in bytes.
+struct PlanOrigin {
+  /// Of the dataset, and bytes of a row of its features.
+  absl::string_view fingerprint;
+  int64_t row_bytes = 0;
+  const DiskgnnOptions& options;
+  /// Of all plans.
+  absl::string_view folder;
+};
+
+/// The plan for some passes.
+struct IdentifiedPlan {
+  PlanIdentity identity;
+  /// Each once, in the order of the plan's, from their first batch on.
+  std::vector<Pass> passes;
+};
+
+/// Works out all seeds of the passes; reads no file.
+IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
+                            absl::Span<const Pass> passes);
+
+/// The index of a plan, which is there and whole as far as it tells. Errors as
+/// plan::ReadLayoutIndex; DATA_LOSS, too, if it is not for these passes.
+absl::StatusOr<plan::PackedLayout> ReadPlanIndex(io::FileSystem& files,
+                                                 const PlanIdentity& identity);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PLAN_IDENTITY_H_
