@@ -73,6 +73,19 @@ class PlanStoreTest : public ::testing::Test {
   TickingClock clock_;
 };
 
+TEST_F(PlanStoreTest, RoomIsToldWithoutMakingAFolder) {
+  const auto store = Open(1000000);
+  EXPECT_EQ(*store->Room("diskgnn-a-1"), 1000000u);
+  EXPECT_TRUE(absl::IsNotFound(files_.Stat(store->options().folder).status()));
+  ASSERT_EQ(Make(*store, "diskgnn-a-2", 100000), absl::OkStatus());
+  // Nobody uses it, so that it may go.
+  EXPECT_EQ(*store->Room("diskgnn-a-1"), 1000000u);
+  const auto lease = store->Take("diskgnn-a-2", {});
+  ASSERT_TRUE(lease.ok()) << lease.status();
+  EXPECT_LT(*store->Room("diskgnn-a-1"), 900000u);
+  EXPECT_EQ(Names(*store).size(), 1u);
+}
+
 TEST_F(PlanStoreTest, NamesTellStrategyAndDataset) {
   const PlanInfo info = {.name = PlanName("diskgnn", "ab12", "99ff")};
   EXPECT_EQ(info.name, "diskgnn-ab12-99ff");

@@ -12,9 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/io/aligned_memory.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/plan/layout/address_table.h"
 #include "engine/plan/layout/chunk_reader.h"
 #include "engine/plan/layout/disk_cache_reader.h"
 #include "engine/plan/layout/layout_index.h"
@@ -87,6 +89,25 @@ TEST_F(ReadPlanTest, DamageOfAChunkIsNamedByFileBatchAndOffset) {
     }
   }
   EXPECT_EQ(plan_.ReadAll(posix_), absl::OkStatus());
+}
+
+TEST_F(ReadPlanTest, ATableAloneIsTheOneThatComesWithTheRows) {
+  const PackedLayout layout =
+      *ReadLayoutIndex(posix_, plan_.folder(), SmallPlan::kPlanId);
+  const auto chunks = *ChunkReader::Open(posix_, plan_.folder(), layout);
+  auto buffer = *io::AlignedMemory::Allocate(chunks->features_buffer_bytes());
+  AddressTable alone;
+  AddressTable with_rows;
+  for (int64_t batch = 0; batch < layout.num_batches(); ++batch) {
+    ASSERT_EQ(chunks->ReadTable(batch, buffer.bytes(), alone),
+              absl::OkStatus());
+    ASSERT_TRUE(chunks->ReadFeatures(batch, buffer.bytes(), with_rows).ok());
+    EXPECT_EQ(alone, with_rows);
+  }
+  const uint64_t offset = layout.TableRange(3).offset;
+  Change(kPacksFile, [&](std::string& contents) { contents[offset] ^= 1; });
+  ExpectDamage(chunks->ReadTable(3, buffer.bytes(), alone),
+               {Path(kPacksFile), "batch 3", absl::StrCat("byte ", offset)});
 }
 
 TEST_F(ReadPlanTest, DamageOfTheDiskCacheIsNamedByFileBatchAndOffset) {
