@@ -6,6 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "engine/job/explain_job.h"
 #include "engine/job/export_model.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/prepare_job.h"
@@ -60,9 +61,10 @@ class EngineJobRunner final : public JobRunner {
         return Train(job, observer, std::move(stop));
       case v1::JobSpec::kPrepare:
         return Prepare(job, observer, std::move(stop));
+      case v1::JobSpec::kExplain:
+        return Explain(job, observer, std::move(stop));
       case v1::JobSpec::kExport:
         return Export(job, observer);
-      case v1::JobSpec::kExplain:
       case v1::JobSpec::KIND_NOT_SET:
         break;
     }
@@ -121,6 +123,23 @@ class EngineJobRunner final : public JobRunner {
             observer, std::move(stop)));
     v1::JobReport report;
     *report.mutable_prepare() = ToProto(result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Explain(const v1::Job& job,
+                                        job::Observer& observer,
+                                        std::stop_token stop) {
+    const v1::TrainJobSpec& spec = job.spec().explain().train();
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::ExplainReport result,
+        job::RunExplainJob(
+            parts_.environment,
+            ToTrainJobOptions(
+                spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
+                parts_.data_dir.JobPath(job.id())),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_explain() = ToProto(result);
     return report;
   }
 

@@ -219,6 +219,34 @@ v1::PrepareReport ToProto(const job::PrepareReport& report) {
   return proto;
 }
 
+v1::ExplainReport ToProto(const job::ExplainReport& report) {
+  v1::ExplainReport proto;
+  AddMemory(report.memory, proto);
+  proto.set_memory_bytes(report.memory_bytes);
+  proto.set_batches(report.batches);
+  proto.set_rows_needed(report.rows_needed);
+  proto.set_bytes_needed(report.bytes_needed);
+  for (const strategy::LevelForecast& level : report.levels) {
+    v1::LevelForecast& forecast = *proto.add_levels();
+    forecast.set_level(level.level);
+    forecast.set_rows(level.rows);
+    forecast.set_bytes(level.bytes);
+  }
+  if (report.bytes_read) proto.set_bytes_read(*report.bytes_read);
+  if (report.read_ops) proto.set_read_ops(*report.read_ops);
+  if (report.disk_bytes) proto.set_disk_bytes(*report.disk_bytes);
+  if (report.prepare_seconds) {
+    proto.set_prepare_seconds(*report.prepare_seconds);
+  }
+  if (report.epoch_seconds) proto.set_epoch_seconds(*report.epoch_seconds);
+  proto.set_plan(report.plan);
+  proto.set_plan_exists(report.plan_exists);
+  proto.set_sampled_batches(report.sampled_batches);
+  proto.set_total_batches(report.total_batches);
+  proto.mutable_notes()->Add(report.notes.begin(), report.notes.end());
+  return proto;
+}
+
 v1::Progress ToProto(const job::Progress& progress) {
   v1::Progress proto;
   proto.set_phase(progress.phase);

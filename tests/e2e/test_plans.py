@@ -142,3 +142,39 @@ def test_many_kills_of_preparations(start_daemon, graph_folder):
     daemon = start_daemon()
     daemon.import_graph("planted", graph_folder)
     kill_while_preparing(daemon, kills=20, seed=time.time_ns())
+
+
+def mean(report, field):
+    return sum(epoch[field] for epoch in report["epochs"]) / len(report["epochs"])
+
+
+def test_explain_tells_what_training_then_does(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    told = daemon.json("explain", *QUICK[1:], *DISKGNN)["report"]
+    assert names(daemon) == [] and not told["plan_exists"]
+    assert told["sampled_batches"] == told["total_batches"] > 0
+    report = daemon.json(*QUICK, *DISKGNN)["report"]
+    for field in ("batches", "rows_needed", "bytes_needed", "bytes_read", "read_ops"):
+        assert told[field] == pytest.approx(mean(report, field), rel=0.01), field
+    levels = {level["level"]: level["rows"] for level in told["levels"]}
+    hits = sum(e["hits"][0]["rows"] for e in report["epochs"]) / len(report["epochs"])
+    assert levels["cpu_cache"] == pytest.approx(hits, rel=0.01)
+    assert levels["disk_cache"] + levels["packs"] == \
+        pytest.approx(mean(report, "rows_read"), rel=0.01)
+    made, = report["preparations"]
+    assert told["plan"] == made["plan"]
+    assert told["disk_bytes"] == pytest.approx(made["disk_bytes"], rel=0.01)
+    assert told["epoch_seconds"] > 0 and told["prepare_seconds"] > 0
+    again = daemon.json("explain", *QUICK[1:], *DISKGNN)["report"]
+    assert again["plan_exists"] and again["prepare_seconds"] == 0
+    assert again["rows_needed"] == told["rows_needed"]
+    shown = daemon.hearth("explain", *QUICK[1:], *DISKGNN).out
+    assert "rows an epoch" in shown and "cpu_cache" in shown and "(there)" in shown
+
+
+@pytest.mark.parametrize("strategy", ["memory", "mmap", "gnndrive", "ginex"])
+def test_explain_of_other_strategies(daemon, strategy):
+    told = daemon.json("explain", *QUICK[1:], "--strategy", strategy)["report"]
+    assert told["rows_needed"] > 0 and told["memory_bytes"] > 0 and told["plan"] == ""
+    assert told["bytes_read"] is None and told["epoch_seconds"] is None

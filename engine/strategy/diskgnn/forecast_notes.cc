@@ -25,7 +25,7 @@ std::string BasisNote(const ForecastFacts& facts) {
   }
   return absl::StrCat(facts.sampled_batches, " of ", facts.total_batches,
                       " batches were sampled, spread evenly: figures of rows, "
-                      "bytes and disk are estimates, mostly within 10%.");
+                      "bytes and disk are estimates.");
 }
 
 std::string LevelsNote(const LayoutForecast& layout) {
@@ -66,8 +66,8 @@ std::vector<std::string> NotesOf(const ForecastFacts& facts) {
         RateText(facts.rates.write_bytes_per_second)));
   }
   notes.push_back(
-      "Times were measured on the machine as busy as it was: they hold within "
-      "25% where it stays so.");
+      "Times follow from short measurements on the machine as busy as it was; "
+      "packing, which takes memory that was not used before, may take longer.");
   return notes;
 }
 
