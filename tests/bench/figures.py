@@ -35,6 +35,8 @@ class Run:
     memory_limit_bytes: Optional[int]
     epochs: tuple[Epoch, ...] = ()
     loss_digest: str = ""
+    # None = the strategy prepares nothing.
+    prepare_seconds: Optional[float] = None
     peak_memory_bytes: Optional[int] = None
     cgroup_peak_bytes: Optional[int] = None
     left_in_page_cache_bytes: int = 0
@@ -59,6 +61,12 @@ def trainer_idle(stages: Sequence[dict[str, Any]]) -> Optional[float]:
             whole = (stage["busy_seconds"] + stage["starved_seconds"] + stage["blocked_seconds"])
             return stage["starved_seconds"] / whole if whole > 0 else None
     return None
+
+
+def prepare_seconds_of(report: dict[str, Any]) -> Optional[float]:
+    """From a train job's report: seconds until all its plans were made or found."""
+    preparations = report.get("preparations")
+    return sum(each["seconds"] for each in preparations) if preparations else None
 
 
 def epoch_of(report: dict[str, Any]) -> Epoch:

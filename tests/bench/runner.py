@@ -8,7 +8,7 @@ from typing import Any, Optional
 
 import dataset
 import page_cache
-from figures import Run, epoch_of
+from figures import Run, epoch_of, prepare_seconds_of
 from hearth_daemon import HearthDaemon, RunFailed
 from memory_cgroup import MemoryCgroup, Usage
 from settings import Settings
@@ -54,6 +54,7 @@ class Runner:
             memory_limit_bytes=task.memory_limit_bytes if self._use_cgroups else None,
             epochs=tuple(map(epoch_of, report.get("epochs", []))),
             loss_digest=report.get("loss_digest", ""),
+            prepare_seconds=prepare_seconds_of(report),
             peak_memory_bytes=report.get("peak_memory_bytes"),
             cgroup_peak_bytes=usage["peak_bytes"], left_in_page_cache_bytes=left,
             failure=failure)

@@ -27,6 +27,8 @@ class Summary:
     failures: tuple[str, ...]
     epoch_seconds: Number = None
     first_epoch_seconds: Number = None
+    # Before the first epoch, once.
+    prepare_seconds: Number = None
     rows_per_second: Number = None
     bytes_needed: Number = None
     bytes_read: Number = None
@@ -97,6 +99,7 @@ class Round:
         return {
             "epoch_seconds": seconds,
             "first_epoch_seconds": run.epochs[0].seconds if run.epochs else None,
+            "prepare_seconds": run.prepare_seconds,
             "rows_per_second": ratio(rows, seconds),
             "bytes_needed": run.median(lambda epoch: epoch.bytes_needed),
             "bytes_read": bytes_read,

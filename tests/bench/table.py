@@ -25,6 +25,7 @@ COLUMNS: tuple[tuple[str, str, Callable[..., str]], ...] = (
     ("strategy", "strategy", str),
     ("s/epoch", "epoch_seconds", _number(2)),
     ("first", "first_epoch_seconds", _number(2)),
+    ("prepare", "prepare_seconds", _number(1)),
     ("rows/s", "rows_per_second", _number(0)),
     ("needed", "bytes_needed", format_bytes),
     ("read", "bytes_read", format_bytes),

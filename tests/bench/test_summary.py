@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from figures import Epoch, Run, epoch_of, trainer_idle
+from figures import Epoch, Run, epoch_of, prepare_seconds_of, trainer_idle
 from fio import DiskRate, DiskRates
 from summary import disagreements, median, ratio, summarize
 
@@ -57,6 +57,15 @@ def test_an_epoch_of_a_report():
               "read_ops": None, "io_wait_seconds": 0.5, "stages": [stage("train", 1, 1, 0)]}
     assert epoch_of(report) == Epoch(2.0, 10, 5120, 2048, None, None, 0.5, 0.5)
     assert epoch_of({**report, "rows_read": 4}).rows_read == 4
+
+
+def test_preparing_stands_apart():
+    assert prepare_seconds_of({"preparations": []}) is None
+    assert prepare_seconds_of({}) is None
+    seconds = prepare_seconds_of({"preparations": [{"seconds": 2.5}, {"seconds": 1.0}]})
+    assert seconds == 3.5
+    summary = by_name([run("diskgnn", epoch(1), prepare_seconds=seconds)])["diskgnn"]
+    assert (summary.prepare_seconds, summary.epoch_seconds) == (3.5, 1)
 
 
 def test_the_first_epoch_stands_apart():

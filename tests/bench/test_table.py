@@ -23,7 +23,7 @@ def test_the_first_column_is_left_and_others_are_right():
 
 def test_values_are_written_for_people_and_unknown_ones_dashed():
     heading, *_, line = render([MADE]).splitlines()
-    assert line.split()[:7] == ["mmap", "1,234.50", "-", "1,000,000", "3.0", "GiB", "-"]
+    assert line.split()[:8] == ["mmap", "1,234.50", "-", "-", "1,000,000", "3.0", "GiB", "-"]
     assert "50%" in line
     assert heading.index("s/epoch") + len("s/epoch") == line.index("1,234.50") + len("1,234.50")
 
