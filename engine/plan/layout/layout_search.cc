@@ -30,7 +30,8 @@
 namespace hearth::plan {
 namespace {
 
-// A size that is larger by this part of it is as good.
+// A size that is larger by this part of it is as good, and a limit that is used
+// but for this part.
 constexpr int64_t kFine = 32;
 
 class Search {
@@ -84,6 +85,7 @@ class Search {
     HEARTH_ASSIGN_OR_RETURN(
         choice_.layout,
         MeasureLayout(input_, SegmentsOf(candidate.segment_size), stop_));
+    measured_size_ = candidate.segment_size;
     candidate.exact_bytes = choice_.layout.total_bytes() + limits_.other_bytes;
     smallest_ = std::min(smallest_, *candidate.exact_bytes);
     return *candidate.exact_bytes <= limits_.disk_bytes;
@@ -104,6 +106,8 @@ class Search {
       LayoutCandidate& candidate = Candidate(size);
       HEARTH_ASSIGN_OR_RETURN(const bool fits, Measure(candidate));
       (fits ? above : below) = size;
+      // Smaller segments would have no more room to gain from.
+      if (fits && size > kFine && IsFull(*candidate.exact_bytes)) break;
       ratio = RatioOf(candidate);
     }
     if (above > input_.trace->num_batches()) {
@@ -140,6 +144,11 @@ class Search {
       ++size;
     }
     return size;
+  }
+
+  /// Whether a layout takes nearly all that it may.
+  bool IsFull(uint64_t bytes) const {
+    return bytes >= limits_.disk_bytes - limits_.disk_bytes / kFine;
   }
 
   static double RatioOf(const LayoutCandidate& candidate) {

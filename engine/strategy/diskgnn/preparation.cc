@@ -273,6 +273,7 @@ absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
   Log(absl::StrCat(levels->cpu_nodes().size(), " rows in memory, ",
                    choice.layout.rows.disk, " in the disk cache; ",
                    choice.reason));
+  WarnOfSize(choice.layout);
   HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<io::ReadableFile> features,
@@ -299,6 +300,20 @@ absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
   });
 }
 
+// Without a limit, a plan may take many times what the features do.
+void Preparation::WarnOfSize(const plan::PackedLayout& layout) const {
+  constexpr double kMuch = 8;
+  const double times = static_cast<double>(layout.total_bytes()) /
+                       static_cast<double>(context_.features.layout.num_rows *
+                                           identity_.row_bytes);
+  if (context_.options.disk_limit_bytes > 0 || times < kMuch) return;
+  Log(
+      absl::StrFormat("the plan takes %.0f times as much disk as the features: "
+                      "a disk limit, or "
+                      "fewer distinct epochs, would take less",
+                      times));
+}
+
 // Facts for people.
 plan::PlanProperties Preparation::Describe(
     const plan::PackedLayout& layout) const {
@@ -308,6 +323,7 @@ plan::PlanProperties Preparation::Describe(
       {"dataset", context_.dataset.manifest().name},
       {"passes", absl::StrCat(identity_.passes.size())},
       {"batches", absl::StrCat(identity_.num_shards())},
+      {"rows on the GPU", RowsText(layout.rows.gpu, identity_.row_bytes)},
       {"rows in memory", RowsText(layout.rows.cpu, identity_.row_bytes)},
       {"rows in disk cache", RowsText(layout.rows.disk, identity_.row_bytes)},
       {"rows in packs", RowsText(packed, identity_.row_bytes)}};

@@ -87,6 +87,7 @@ class Preparation {
   absl::StatusOr<plan::LayoutChoice> ChooseLayout(
       const plan::PlanLease& lease, plan::SampleSpool& spool,
       const plan::MemoryLevels& levels) const;
+  void WarnOfSize(const plan::PackedLayout& layout) const;
   plan::PlanProperties Describe(const plan::PackedLayout& layout) const;
   std::string SpoolPath() const;
 
