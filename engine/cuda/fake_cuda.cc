@@ -145,13 +145,15 @@ int ReleasePinned(int /*device*/, void* memory) {
   return ReleaseOf(FakeMemory::Kind::kPinned, memory);
 }
 
-int StreamCreate(int device, HearthCudaStream** stream) {
+// A stream or an event.
+template <typename Handle>
+int Create(int device, Handle** handle) {
   State& state = TheState();
   absl::MutexLock lock(&state.mutex);
   if (device != 0) return kInvalidValue;
   if (const int error = CallError(state); error != 0) return error;
   ++state.streams_and_events;
-  *stream = new HearthCudaStream();
+  *handle = new Handle();
   return 0;
 }
 
@@ -161,16 +163,6 @@ int StreamDestroy(HearthCudaStream* stream) {
   RunUntil(state, *stream, stream->queued);
   --state.streams_and_events;
   delete stream;
-  return 0;
-}
-
-int EventCreate(int device, HearthCudaEvent** event) {
-  State& state = TheState();
-  absl::MutexLock lock(&state.mutex);
-  if (device != 0) return kInvalidValue;
-  if (const int error = CallError(state); error != 0) return error;
-  ++state.streams_and_events;
-  *event = new HearthCudaEvent();
   return 0;
 }
 
@@ -267,9 +259,9 @@ constexpr HearthCudaTable kTable = {
     .device_name = DeviceName,
     .allocate = Allocate,
     .release = Release,
-    .stream_create = StreamCreate,
+    .stream_create = Create<HearthCudaStream>,
     .stream_destroy = StreamDestroy,
-    .event_create = EventCreate,
+    .event_create = Create<HearthCudaEvent>,
     .event_destroy = EventDestroy,
     .event_record = EventRecord,
     .stream_wait_event = StreamWaitEvent,

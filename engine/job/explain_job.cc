@@ -14,9 +14,9 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/census.h"
+#include "engine/job/job_data.h"
 #include "engine/job/job_passes.h"
 #include "engine/job/job_sizes.h"
-#include "engine/job/labeled_split.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/preparation_listener.h"
 #include "engine/job/step_timing.h"
@@ -79,10 +79,6 @@ class ExplainRun {
   }
 
  private:
-  bool HasModel() const {
-    return !std::holds_alternative<train::NoModelOptions>(options_.train.model);
-  }
-
   uint64_t RowBytes() const {
     const auto& features = dataset_->manifest().node_types[0].features;
     return static_cast<uint64_t>(features.shape[1] *
@@ -90,29 +86,15 @@ class ExplainRun {
   }
 
   absl::Status Open() {
-    HEARTH_ASSIGN_OR_RETURN(
-        dataset_,
-        store::Dataset::Open(environment_.files, options_.data.dataset_path));
-    HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset_));
-    HEARTH_ASSIGN_OR_RETURN(labels_, dataset_->LoadLabels());
-    std::vector<std::string> warnings;
-    HEARTH_ASSIGN_OR_RETURN(
-        passes_,
-        JobPasses::Make({.data = options_.data, .training_only = !HasModel()},
-                        *dataset_, labels_, warnings));
-    for (const std::string& warning : warnings) {
-      observer_.OnLog(Severity::kWarning, warning);
-    }
-    const store::NodeTypeEntry& nodes = dataset_->manifest().node_types[0];
-    HEARTH_ASSIGN_OR_RETURN(
-        step_,
-        environment_.new_train_step(
-            options_.train,
-            {.feature_dim = nodes.features.shape[1],
-             .label_kind = nodes.label_kind,
-             .label_width = nodes.label_width,
-             .num_layers = static_cast<int64_t>(options_.data.fanouts.size()),
-             .trainers = options_.data.trainers}));
+    HEARTH_ASSIGN_OR_RETURN(JobData data,
+                            OpenJobData(environment_,
+                                        {.data = options_.data,
+                                         .training_only = !options_.HasModel()},
+                                        observer_));
+    dataset_ = std::move(data.dataset);
+    labels_ = std::move(data.labels);
+    passes_ = std::move(data.passes);
+    HEARTH_ASSIGN_OR_RETURN(step_, NewModel(environment_, options_, *dataset_));
     return absl::OkStatus();
   }
 
@@ -162,7 +144,7 @@ class ExplainRun {
   }
 
   absl::StatusOr<double> TrainSeconds() {
-    if (!HasModel()) return 0;
+    if (!options_.HasModel()) return 0;
     const strategy::Pass pass = passes_->Training(0);
     return TimeTrainStep({.dataset = *dataset_,
                           .labels = labels_,

@@ -1,19 +1,14 @@
 #include "engine/job/prepare_job.h"
 
 #include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "engine/base/status_macros.h"
-#include "engine/job/job_passes.h"
-#include "engine/job/labeled_split.h"
+#include "engine/job/job_data.h"
 #include "engine/job/memory_sampler.h"
 #include "engine/job/preparation_listener.h"
 #include "engine/job/strategy_lease.h"
 #include "engine/sample/batch_shape.h"
-#include "engine/store/dataset.h"
-#include "engine/store/labels.h"
 
 namespace hearth::job {
 
@@ -26,36 +21,27 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   const std::unique_ptr<MemorySampler> memory = NewMemorySampler();
   const uint64_t base_memory_bytes = memory->PeakBytes();
   const Census::Resident resident(environment.census);
-  HEARTH_ASSIGN_OR_RETURN(
-      std::unique_ptr<store::Dataset> dataset,
-      store::Dataset::Open(environment.files, options.data.dataset_path));
-  HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
-  HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset->LoadLabels());
-  std::vector<std::string> warnings;
-  HEARTH_ASSIGN_OR_RETURN(
-      JobPasses passes,
-      JobPasses::Make(
-          {.data = options.data, .training_only = options.training_only},
-          *dataset, labels, warnings));
-  for (const std::string& warning : warnings) {
-    observer.OnLog(Severity::kWarning, warning);
-  }
+  HEARTH_ASSIGN_OR_RETURN(JobData data,
+                          OpenJobData(environment,
+                                      {.data = options.data,
+                                       .training_only = options.training_only},
+                                      observer));
   HEARTH_ASSIGN_OR_RETURN(
       StrategyLease lease,
-      StrategyLease::Take(environment, std::move(dataset),
+      StrategyLease::Take(environment, std::move(data.dataset),
                           {.data = options.data,
                            .pipeline = options.pipeline,
-                           .labels = labels,
-                           .passes = passes.Kinds(),
+                           .labels = data.labels,
+                           .passes = data.passes.Kinds(),
                            .model_bytes = [](const sample::BatchShape&)
                                -> uint64_t { return 0; }},
                           observer, stop));
-  passes.SetBatches(lease.batches());
+  data.passes.SetBatches(lease.batches());
   observer.OnRunning();
   PrepareReport report;
-  HEARTH_ASSIGN_OR_RETURN(
-      report.preparation,
-      lease.strategy().Prepare(passes.OfPeriod(0), ListenFor(observer), stop));
+  HEARTH_ASSIGN_OR_RETURN(report.preparation,
+                          lease.strategy().Prepare(data.passes.OfPeriod(0),
+                                                   ListenFor(observer), stop));
   report.peak_memory_bytes = memory->PeakBytes();
   report.memory = lease.memory();
   report.memory_bound_bytes = base_memory_bytes + report.memory.TotalBytes();

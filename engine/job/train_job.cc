@@ -24,13 +24,12 @@
 #include "engine/job/ahead_preparation.h"
 #include "engine/job/checkpoint.h"
 #include "engine/job/export_model.h"
+#include "engine/job/job_data.h"
 #include "engine/job/job_passes.h"
-#include "engine/job/labeled_split.h"
 #include "engine/job/memory_sampler.h"
 #include "engine/job/preparation_listener.h"
 #include "engine/job/strategy_lease.h"
 #include "engine/store/dataset.h"
-#include "engine/store/labels.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 
@@ -93,30 +92,23 @@ class TrainRun {
   absl::Status Open() {
     HEARTH_RETURN_IF_ERROR(
         environment_.files.CreateDirectory(options_.directory));
-    HEARTH_ASSIGN_OR_RETURN(
-        std::unique_ptr<store::Dataset> dataset,
-        store::Dataset::Open(environment_.files, options_.data.dataset_path));
-    HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
-    HEARTH_ASSIGN_OR_RETURN(const store::Labels labels, dataset->LoadLabels());
-    HEARTH_RETURN_IF_ERROR(MakePasses(*dataset, labels));
-    const store::NodeTypeEntry& nodes = dataset->manifest().node_types[0];
-    metric_ = train::MetricFor(nodes.label_kind);
-    HEARTH_ASSIGN_OR_RETURN(
-        step_,
-        environment_.new_train_step(
-            options_.train,
-            {.feature_dim = nodes.features.shape[1],
-             .label_kind = nodes.label_kind,
-             .label_width = nodes.label_width,
-             .num_layers = static_cast<int64_t>(options_.data.fanouts.size()),
-             .trainers = options_.data.trainers}));
+    HEARTH_ASSIGN_OR_RETURN(JobData data,
+                            OpenJobData(environment_,
+                                        {.data = options_.data,
+                                         .training_only = !options_.HasModel()},
+                                        observer_));
+    passes_ = std::move(data.passes);
+    metric_ =
+        train::MetricFor(data.dataset->manifest().node_types[0].label_kind);
+    HEARTH_ASSIGN_OR_RETURN(step_,
+                            NewModel(environment_, options_, *data.dataset));
     HEARTH_RETURN_IF_ERROR(Resume());
     HEARTH_ASSIGN_OR_RETURN(
         lease_,
-        StrategyLease::Take(environment_, std::move(dataset),
+        StrategyLease::Take(environment_, std::move(data.dataset),
                             {.data = options_.data,
                              .pipeline = options_.pipeline,
-                             .labels = labels,
+                             .labels = data.labels,
                              .passes = passes_->Kinds(),
                              .model_bytes =
                                  [this](const sample::BatchShape& shape) {
@@ -124,25 +116,6 @@ class TrainRun {
                                  }},
                             observer_, stop_));
     passes_->SetBatches(lease_->batches());
-    return absl::OkStatus();
-  }
-
-  // The nodes of each pass: those of the split that have labels.
-  absl::Status MakePasses(const store::Dataset& dataset,
-                          const store::Labels& labels) {
-    std::vector<std::string> warnings;
-    HEARTH_ASSIGN_OR_RETURN(
-        passes_,
-        JobPasses::Make(
-            {.data = options_.data,
-             // A job without a model measures the data path of
-             // training alone.
-             .training_only = std::holds_alternative<train::NoModelOptions>(
-                 options_.train.model)},
-            dataset, labels, warnings));
-    for (const std::string& warning : warnings) {
-      observer_.OnLog(Severity::kWarning, warning);
-    }
     return absl::OkStatus();
   }
 
@@ -441,7 +414,7 @@ class TrainRun {
                               Evaluate("testing", passes_->Testing(),
                                        passes_->num_test(), report.test));
     }
-    if (!std::holds_alternative<train::NoModelOptions>(options_.train.model)) {
+    if (options_.HasModel()) {
       HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
       report.model_path = io::JoinPath(options_.directory, "model");
       HEARTH_RETURN_IF_ERROR(

@@ -1,5 +1,7 @@
 #include "engine/job/train_job_options.h"
 
+#include <variant>
+
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
@@ -49,6 +51,10 @@ absl::Status DataOptions::Validate() const {
                      refresh_epochs, ", not ", distinct_epochs));
   }
   return absl::OkStatus();
+}
+
+bool TrainJobOptions::HasModel() const {
+  return !std::holds_alternative<train::NoModelOptions>(train.model);
 }
 
 absl::Status TrainJobOptions::Validate() const {

@@ -48,6 +48,10 @@ struct TrainJobOptions {
   /// end, the model.
   std::string directory;
 
+  /// Whether anything is trained. Without a model, a job measures the data path
+  /// of training alone: nothing is validated or tested.
+  bool HasModel() const;
+
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;
 };

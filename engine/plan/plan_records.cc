@@ -32,6 +32,13 @@ absl::Time ParseTimeText(const std::string& text) {
 
 }  // namespace
 
+std::string ValueOf(const PlanProperties& properties, absl::string_view name) {
+  for (const auto& [known, value] : properties) {
+    if (known == name) return value;
+  }
+  return "";
+}
+
 std::string PlanRecords::Path(const char* file) const {
   return io::JoinPath(folder_, file);
 }

@@ -16,6 +16,9 @@ namespace hearth::plan {
 /// Facts about a plan, as (name, value), for people.
 using PlanProperties = std::vector<std::pair<std::string, std::string>>;
 
+/// The value of a property; empty if there is none of the name.
+std::string ValueOf(const PlanProperties& properties, absl::string_view name);
+
 /// What a PlanStore keeps in a plan's folder beside what the strategy writes:
 ///
 ///   about.json  written last: when it was made, and facts about it

@@ -214,59 +214,63 @@ absl::Status PlanStore::RemoveOf(absl::string_view fingerprint) {
   return status;
 }
 
-absl::StatusOr<uint64_t> PlanStore::BytesOfOthers(const std::string& name,
-                                                  bool in_use_only) {
+absl::StatusOr<PlanStore::OtherBytes> PlanStore::BytesOfOthers(
+    const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names, Names());
-  uint64_t bytes = 0;
+  OtherBytes others;
   for (const std::string& other : names) {
-    if (other == name || (in_use_only && !InUse(other))) continue;
+    if (other == name) continue;
     const absl::StatusOr<uint64_t> size = SizeOf(other);
+    const uint64_t taken = size.ok() ? *size : 0;
     absl::MutexLock lock(&mutex_);
     const auto found = holders_.find(other);
-    const uint64_t reserved =
-        found == holders_.end() ? 0 : found->second.reserved_bytes;
-    bytes += std::max(size.ok() ? *size : 0, reserved);
+    if (found != holders_.end() && found->second.leases > 0) {
+      others.in_use += std::max(taken, found->second.reserved_bytes);
+    } else {
+      others.unused += taken;
+    }
   }
-  return bytes;
+  return others;
 }
 
 absl::StatusOr<uint64_t> PlanStore::RoomFor(const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, FreeBytesAt(files_, Path(name)));
   if (options_.space_bytes == 0) return free;
-  HEARTH_ASSIGN_OR_RETURN(const uint64_t in_use,
-                          BytesOfOthers(name, /*in_use_only=*/true));
-  HEARTH_ASSIGN_OR_RETURN(const uint64_t others,
-                          BytesOfOthers(name, /*in_use_only=*/false));
+  HEARTH_ASSIGN_OR_RETURN(const OtherBytes others, BytesOfOthers(name));
   const absl::StatusOr<uint64_t> size = SizeOf(name);
   if (!size.ok() && !absl::IsNotFound(size.status())) return size.status();
   const uint64_t own = size.ok() ? *size : 0;
-  const uint64_t removable = others - std::min(others, in_use);
-  const uint64_t taken = std::min(options_.space_bytes, in_use + own);
-  return std::min(free + removable, options_.space_bytes - taken);
+  const uint64_t taken = std::min(options_.space_bytes, others.in_use + own);
+  return std::min(free + others.unused, options_.space_bytes - taken);
 }
 
 absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
+  if (options_.space_bytes == 0) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(const uint64_t own, SizeOf(name));
   bytes += own;
   {
     absl::MutexLock lock(&mutex_);
     holders_[name].reserved_bytes = bytes;
   }
-  if (options_.space_bytes == 0) return absl::OkStatus();
-  HEARTH_ASSIGN_OR_RETURN(std::vector<PlanInfo> plans, List());
+  // Described only where one of them has to go.
+  std::optional<std::vector<PlanInfo>> plans;
   while (true) {
-    HEARTH_ASSIGN_OR_RETURN(const uint64_t others,
-                            BytesOfOthers(name, /*in_use_only=*/false));
-    if (others + bytes <= options_.space_bytes) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(const OtherBytes others, BytesOfOthers(name));
+    if (others.in_use + others.unused + bytes <= options_.space_bytes) {
+      return absl::OkStatus();
+    }
+    if (!plans.has_value()) {
+      HEARTH_ASSIGN_OR_RETURN(plans, List());
+    }
     const auto oldest =
-        std::find_if(plans.rbegin(), plans.rend(), [&](const PlanInfo& plan) {
+        std::find_if(plans->rbegin(), plans->rend(), [&](const PlanInfo& plan) {
           return plan.name != name && !InUse(plan.name);
         });
-    if (oldest == plans.rend()) {
+    if (oldest == plans->rend()) {
       return absl::ResourceExhaustedError(absl::StrCat(
           "a plan of ", bytes, " bytes (", FormatByteSize(bytes),
-          ") does not fit beside ", others, " bytes of plans in use within ",
-          options_.space_bytes, " bytes (",
+          ") does not fit beside ", others.in_use,
+          " bytes of plans in use within ", options_.space_bytes, " bytes (",
           FormatByteSize(options_.space_bytes), ") for all plans"));
     }
     const absl::Status removed = Remove(oldest->name);
@@ -274,7 +278,7 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
     if (!absl::IsFailedPrecondition(removed) && !absl::IsNotFound(removed)) {
       HEARTH_RETURN_IF_ERROR(removed);
     }
-    plans.erase(std::next(oldest).base());
+    plans->erase(std::next(oldest).base());
   }
 }
 

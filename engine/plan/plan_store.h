@@ -141,9 +141,13 @@ class PlanStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status MakeRoom(const std::string& name, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What plans other than `name` take or have reserved.
-  absl::StatusOr<uint64_t> BytesOfOthers(const std::string& name,
-                                         bool in_use_only)
+  // What plans other than one take or have reserved.
+  struct OtherBytes {
+    uint64_t in_use = 0;
+    // Of plans that could be removed.
+    uint64_t unused = 0;
+  };
+  absl::StatusOr<OtherBytes> BytesOfOthers(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   io::FileSystem& files_;

@@ -22,17 +22,20 @@ int64_t MostSeeds(const Pass& pass, int64_t num_seeds) {
   return (std::min(num_seeds, pass.batch_size) + pass.shards - 1) / pass.shards;
 }
 
-absl::Span<const store::NodeId> ShardSeeds(
-    const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number) {
-  const absl::Span<const store::NodeId> batch =
-      seeds.subspan(static_cast<size_t>(number / pass.shards * pass.batch_size),
-                    static_cast<size_t>(pass.batch_size));
-  const auto size = static_cast<int64_t>(batch.size());
+SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number) {
+  const int64_t first = number / pass.shards * pass.batch_size;
+  const int64_t size = std::min(pass.batch_size, num_seeds - first);
   const int64_t shard = number % pass.shards;
   const int64_t begin = size * shard / pass.shards;
   const int64_t end = size * (shard + 1) / pass.shards;
-  return batch.subspan(static_cast<size_t>(begin),
-                       static_cast<size_t>(end - begin));
+  return {.first = first + begin, .count = end - begin};
+}
+
+absl::Span<const store::NodeId> ShardSeeds(
+    const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number) {
+  const SeedRange range = SeedsOfShard(pass, std::ssize(seeds), number);
+  return seeds.subspan(static_cast<size_t>(range.first),
+                       static_cast<size_t>(range.count));
 }
 
 sample::BatchKey KeyOfShard(const Pass& pass, int64_t number) {

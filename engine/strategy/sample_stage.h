@@ -39,6 +39,15 @@ ShardRange ShardsOf(const Pass& pass, int64_t num_seeds);
 /// Seeds of the largest shard of a pass over `num_seeds` seeds.
 int64_t MostSeeds(const Pass& pass, int64_t num_seeds);
 
+/// Seeds `first` .. `first + count - 1` of those of an epoch.
+struct SeedRange {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
+/// Which seeds shard `number` of a pass over `num_seeds` seeds has.
+SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number);
+
 /// The seeds of shard `number` of a pass over `seeds`.
 absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number);

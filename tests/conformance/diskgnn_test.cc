@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "engine/io/faulty_file_system.h"
+#include "engine/plan/plan_records.h"
 #include "engine/strategy/new_strategy.h"
 #include "engine/strategy/strategy.h"
 #include "gmock/gmock.h"
@@ -185,6 +186,19 @@ TEST_F(DiskgnnTest, WhatIsMadeAheadIsFoundWhileOtherPassesRun) {
   EXPECT_EQ(Run(*strategy, MakePass(5)).batches, Expected(MakePass(5)));
   // A second time there is nothing to make.
   EXPECT_TRUE(strategy->PrepareAhead(next, {}, {})->reused);
+}
+
+TEST_F(DiskgnnTest, WhatIsKnownToBeDamagedIsMadeAnewAhead) {
+  ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
+  const plan::PlanRecords records(faulty_, PlanFolder());
+  ASSERT_EQ(records.WriteDamage("packs: batch 3"), absl::OkStatus());
+  const auto strategy = Make(kSome);
+  const auto ahead = strategy->PrepareAhead(Passes(), {}, {});
+  ASSERT_TRUE(ahead.ok()) << ahead.status();
+  EXPECT_FALSE(ahead->reused);
+  EXPECT_TRUE(absl::IsNotFound(records.ReadDamage().status()));
+  EXPECT_TRUE(strategy->Prepare(Passes(), {}, {})->reused);
+  ExpectAllPasses(*strategy);
 }
 
 TEST_F(DiskgnnTest, PlansKeepToTheirSpace) {

@@ -17,11 +17,11 @@
 ///
 /// One walk over the trace estimates the space of every segment size i from the
 /// first i batches: (|V_d| + |V_p|) rows for each of n / i segments. Larger
-/// segments take less space but more reads. Of the sizes that seem to fit, some
-/// are tried: they are reordered (algorithm 1) in a sample of segments, and the
+/// segments take less space but more reads. The estimates lead to the smallest
+/// size whose exact space is within the limit; this and some larger ones are
+/// tried: they are reordered (algorithm 1) in a sample of segments, and the
 /// bytes that the sampled batches read are counted, with the requests that fall
-/// on one page of the disk cache merged. The cheapest one whose exact size is
-/// within the limit is taken.
+/// on one page of the disk cache merged. The one that reads the least is taken.
 
 namespace hearth::plan {
 

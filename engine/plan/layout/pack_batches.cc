@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/scratch_file.h"
 #include "engine/plan/layout/disk_cache_writer.h"
 #include "engine/plan/layout/dispatch_spool.h"
 #include "engine/plan/layout/feature_scan.h"
@@ -86,23 +87,6 @@ class LevelImage {
   int64_t row_bytes_;
 };
 
-/// A scratch file, removed when it goes.
-class DiskRowsFile {
- public:
-  DiskRowsFile(io::FileSystem& files, const std::string& folder)
-      : files_(files), path_(io::JoinPath(folder, kDiskRowsFile)) {}
-  // The next run overwrites what is left.
-  ~DiskRowsFile() { files_.RemoveTree(path_).IgnoreError(); }
-  DiskRowsFile(const DiskRowsFile&) = delete;
-  DiskRowsFile& operator=(const DiskRowsFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  io::FileSystem& files_;
-  const std::string path_;
-};
-
 absl::Status AppendRows(const FeatureScan::Partition& partition,
                         absl::Span<const uint32_t> nodes, int64_t row_bytes,
                         int64_t region, RegionWriter& writer) {
@@ -133,7 +117,8 @@ class Packer {
         memory_(memory),
         pack_files_(pack_files),
         layout_(layout),
-        disk_rows_(context.files, context.options.folder) {}
+        disk_rows_(context.files,
+                   io::JoinPath(context.options.folder, kDiskRowsFile)) {}
 
   absl::Status Pack() {
     HEARTH_ASSIGN_OR_RETURN(packs_, context_.files.CreateUncached(
@@ -273,7 +258,7 @@ class Packer {
   const PackMemory& memory_;
   PackFiles& pack_files_;
   PackedLayout& layout_;
-  DiskRowsFile disk_rows_;
+  io::ScratchFile disk_rows_;
   std::unique_ptr<io::WritableFile> packs_;
   PackHeads heads_;
 };

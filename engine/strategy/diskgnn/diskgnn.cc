@@ -23,6 +23,7 @@
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/diskgnn/preparation.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
@@ -162,8 +163,7 @@ class DiskgnnStrategy final : public Strategy {
     return PreparationReport{.plan = plan_->identity().name,
                              .reused = true,
                              .phases = {},
-                             .disk_bytes = plan_->layout().total_bytes() +
-                                           plan::PlanStore::kRecordBytes,
+                             .disk_bytes = DiskBytes(plan_->layout()),
                              .reason = ""};
   }
 

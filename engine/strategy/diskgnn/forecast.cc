@@ -63,11 +63,12 @@ class Forecaster {
         features_(std::move(features)),
         options_(InBytes(context.options, features_.layout.num_rows,
                          features_.layout.row_bytes)),
-        plan_(Identify(passes.passes)),
-        num_training_(
-            Identify(passes.passes.first(passes.num_training)).passes.size()),
-        epoch_seeds_(
-            std::ssize(FirstPass().order->Epoch(FirstPass().epoch_key))) {}
+        plan_(Identify(passes.passes)) {
+    for (const Pass& pass : plan_.passes) {
+      seeds_.push_back(std::ssize(pass.order->Epoch(pass.epoch_key)));
+      if (pass.order == FirstPass().order) ++num_training_;
+    }
+  }
 
   absl::StatusOr<DiskgnnForecast> Run() {
     // What is held in memory is foretold as one level.
@@ -95,37 +96,28 @@ class Forecaster {
 
   const Pass& FirstPass() const { return plan_.passes.front(); }
 
+  int64_t EpochSeeds() const { return seeds_.front(); }
+
   double Seconds() const { return context_.clock.SteadySeconds(); }
 
   int64_t RowBytes() const { return features_.layout.row_bytes; }
 
   // The plan's layout, if it is there and nobody found damage in it.
   absl::StatusOr<std::optional<plan::PackedLayout>> Find() {
-    const PlanIdentity& identity = plan_.identity;
-    absl::Status unusable;
-    const absl::StatusOr<std::string> damage =
-        plan::PlanRecords(context_.files, identity.folder).ReadDamage();
-    if (damage.ok()) {
-      unusable = absl::DataLossError(*damage);
-    } else {
-      absl::StatusOr<plan::PackedLayout> layout =
-          ReadPlanIndex(context_.files, identity);
-      if (layout.ok()) return std::move(*layout);
-      if (absl::IsNotFound(layout.status())) return std::nullopt;
-      unusable = layout.status();
-    }
-    if (!absl::IsDataLoss(unusable) && !absl::IsFailedPrecondition(unusable)) {
-      return unusable;
-    }
-    result_.notes.push_back(
-        absl::StrCat("The plan will be made anew: ", unusable.message()));
+    absl::StatusOr<plan::PackedLayout> layout =
+        ReadPlanIndex(context_.files, plan_.identity);
+    if (layout.ok()) return std::move(*layout);
+    if (absl::IsNotFound(layout.status())) return std::nullopt;
+    if (!IsUnusable(layout.status())) return layout.status();
+    result_.notes.push_back(absl::StrCat("The plan will be made anew: ",
+                                         layout.status().message()));
     return std::nullopt;
   }
 
   // Of the shards that are looked at.
   TraceParts PartsOf(absl::Span<const ShardPick> picks) const {
     TraceParts parts = {.training_seeds = {},
-                        .epoch_seeds = epoch_seeds_,
+                        .epoch_seeds = EpochSeeds(),
                         .total = plan_.identity.num_shards()};
     bool any = false;
     for (const ShardPick& pick : picks) any |= pick.pass < num_training_;
@@ -138,19 +130,8 @@ class Forecaster {
   }
 
   int64_t SeedsOf(const ShardPick& pick) const {
-    const Pass& pass = plan_.passes[pick.pass];
-    const auto pass_seeds =
-        pick.pass < num_training_ ? epoch_seeds_ : SeedsOfPass(pick.pass);
-    const int64_t batch = pick.number / pass.shards;
-    const int64_t size =
-        std::min(pass.batch_size, pass_seeds - batch * pass.batch_size);
-    const int64_t shard = pick.number % pass.shards;
-    return size * (shard + 1) / pass.shards - size * shard / pass.shards;
-  }
-
-  int64_t SeedsOfPass(size_t index) const {
-    const Pass& pass = plan_.passes[index];
-    return std::ssize(pass.order->Epoch(pass.epoch_key));
+    return SeedsOfShard(plan_.passes[pick.pass], seeds_[pick.pass], pick.number)
+        .count;
   }
 
   absl::Status FromPlan(const plan::PackedLayout& layout) {
@@ -321,7 +302,7 @@ class Forecaster {
                         {.loaders = context_.pipeline.extractors,
                          .processors = Processors(),
                          .batches = static_cast<double>(
-                             NumBatches(epoch_seeds_, pass.batch_size)),
+                             NumBatches(EpochSeeds(), pass.batch_size)),
                          .row_bytes = RowBytes(),
                          .train_seconds = question_.train_seconds,
                          .train_threads = question_.train_threads},
@@ -348,9 +329,9 @@ class Forecaster {
   DiskgnnOptions options_;
   bool has_gpu_cache_ = false;
   const IdentifiedPlan plan_;
-  // Of the plan's passes, the first ones.
-  const size_t num_training_;
-  const int64_t epoch_seeds_;
+  // Seeds of each of the plan's passes, of which the first ones are training.
+  std::vector<int64_t> seeds_;
+  size_t num_training_ = 0;
   DiskgnnForecast result_;
   LayoutForecast layout_;
   MachineRates rates_;

@@ -16,6 +16,7 @@
 #include "engine/cache/assemble.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/row_reader.h"
+#include "engine/io/scratch_file.h"
 
 namespace hearth::strategy {
 namespace {
@@ -60,22 +61,6 @@ absl::Status ReadPart(const ProbeContext& context, io::ReadableFile& file,
   return absl::OkStatus();
 }
 
-// Removes a file when it goes.
-class RemovedFile {
- public:
-  RemovedFile(io::FileSystem& files, std::string path)
-      : files_(files), path_(std::move(path)) {}
-  ~RemovedFile() { files_.RemoveTree(path_).IgnoreError(); }
-  RemovedFile(const RemovedFile&) = delete;
-  RemovedFile& operator=(const RemovedFile&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  io::FileSystem& files_;
-  const std::string path_;
-};
-
 }  // namespace
 
 absl::StatusOr<double> ProbeReading(const ProbeContext& context,
@@ -114,7 +99,7 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
 
 absl::StatusOr<double> ProbeWriting(const ProbeContext& context,
                                     const std::string& folder) {
-  const RemovedFile removed(context.files, io::JoinPath(folder, "probe"));
+  const io::ScratchFile removed(context.files, io::JoinPath(folder, "probe"));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(kWriteBytes));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> file,

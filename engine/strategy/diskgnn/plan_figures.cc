@@ -90,11 +90,9 @@ absl::StatusOr<double> TimeDecoding(const KnownPlan& known,
 std::string ReasonOf(const KnownPlan& known) {
   const auto about =
       plan::PlanRecords(known.files, known.plan.identity.folder).ReadAbout();
-  if (about.ok()) {
-    for (const auto& [name, value] : about->properties) {
-      if (name == kLayoutProperty) return value;
-    }
-  }
+  std::string reason;
+  if (about.ok()) reason = plan::ValueOf(about->properties, kLayoutProperty);
+  if (!reason.empty()) return reason;
   return absl::StrCat("segments of ", known.layout.segment_size, " batches");
 }
 

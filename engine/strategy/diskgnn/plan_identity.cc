@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/plan/layout/layout_index.h"
+#include "engine/plan/plan_records.h"
+#include "engine/plan/plan_store.h"
 #include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {
@@ -43,6 +44,10 @@ IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
 
 absl::StatusOr<plan::PackedLayout> ReadPlanIndex(io::FileSystem& files,
                                                  const PlanIdentity& identity) {
+  const absl::StatusOr<std::string> damage =
+      plan::PlanRecords(files, identity.folder).ReadDamage();
+  if (damage.ok()) return absl::DataLossError(*damage);
+  if (!absl::IsNotFound(damage.status())) return damage.status();
   HEARTH_ASSIGN_OR_RETURN(
       plan::PackedLayout layout,
       plan::ReadLayoutIndex(files, identity.folder, identity.id));
@@ -55,6 +60,14 @@ absl::StatusOr<plan::PackedLayout> ReadPlanIndex(io::FileSystem& files,
                    layout.num_batches(), " batches with rows of ",
                    layout.row_bytes, " bytes, not ", identity.num_shards(),
                    " with rows of ", identity.row_bytes));
+}
+
+bool IsUnusable(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
+}
+
+uint64_t DiskBytes(const plan::PackedLayout& layout) {
+  return layout.total_bytes() + plan::PlanStore::kRecordBytes;
 }
 
 }  // namespace hearth::strategy

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -50,10 +51,17 @@ struct IdentifiedPlan {
 IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
                             absl::Span<const Pass> passes);
 
-/// The index of a plan, which is there and whole as far as it tells. Errors as
-/// plan::ReadLayoutIndex; DATA_LOSS, too, if it is not for these passes.
+/// The index of a plan, which is there and whole as far as that is known.
+/// Errors as plan::ReadLayoutIndex; DATA_LOSS, too, if it is not for these
+/// passes, or if somebody has read damage, which it tells.
 absl::StatusOr<plan::PackedLayout> ReadPlanIndex(io::FileSystem& files,
                                                  const PlanIdentity& identity);
+
+/// Whether a plan that gave this error is of no use but to be made anew.
+bool IsUnusable(const absl::Status& status);
+
+/// What the plan takes on disk, the store's records included.
+uint64_t DiskBytes(const plan::PackedLayout& layout);
 
 }  // namespace hearth::strategy
 

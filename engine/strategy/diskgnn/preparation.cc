@@ -10,11 +10,11 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
-#include "engine/plan/layout/layout_index.h"
 #include "engine/plan/layout/pack_batches.h"
 #include "engine/store/residency.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
+#include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {
@@ -40,10 +40,6 @@ class Stopwatch {
 std::string RowsText(int64_t rows, int64_t row_bytes) {
   return absl::StrCat(
       rows, " (", FormatByteSize(static_cast<uint64_t>(rows * row_bytes)), ")");
-}
-
-uint64_t DiskBytes(const plan::PackedLayout& layout) {
-  return layout.total_bytes() + plan::PlanStore::kRecordBytes;
 }
 
 }  // namespace
@@ -103,8 +99,7 @@ absl::StatusOr<PlanLease> Preparation::MakeAhead() {
   const Stopwatch stopwatch(context_.clock, report_.seconds);
   HEARTH_ASSIGN_OR_RETURN(PlanLease lease,
                           context_.plans.Take(identity_.name, context_.stop));
-  const auto layout =
-      plan::ReadLayoutIndex(context_.files, identity_.folder, identity_.id);
+  const auto layout = ReadPlanIndex(context_.files, identity_);
   if (layout.ok()) {
     HEARTH_RETURN_IF_ERROR(Found(lease, *layout));
   } else {
@@ -121,30 +116,22 @@ absl::StatusOr<PlanLease> Preparation::MakeAhead() {
 // of it is left but samples.
 absl::StatusOr<std::shared_ptr<PreparedPlan>> Preparation::Find(
     PlanLease& lease) {
-  absl::Status unusable;
-  const absl::StatusOr<std::string> damage = lease.records().ReadDamage();
-  if (damage.ok()) {
-    unusable = absl::DataLossError(*damage);
-  } else if (!absl::IsNotFound(damage.status())) {
-    return damage.status();
-  } else {
-    absl::StatusOr<std::shared_ptr<PreparedPlan>> plan = PreparedPlan::Open(
-        context_.files, identity_, context_.placement, context_.stop);
-    if (plan.ok()) {
-      HEARTH_RETURN_IF_ERROR(Found(lease, (*plan)->layout()));
-      return plan;
-    }
-    if (absl::IsNotFound(plan.status())) return nullptr;
-    unusable = plan.status();
+  absl::StatusOr<std::shared_ptr<PreparedPlan>> plan = PreparedPlan::Open(
+      context_.files, identity_, context_.placement, context_.stop);
+  if (plan.ok()) {
+    HEARTH_RETURN_IF_ERROR(Found(lease, (*plan)->layout()));
+    return plan;
   }
-  HEARTH_RETURN_IF_ERROR(StartAnew(lease, unusable));
+  if (!absl::IsNotFound(plan.status())) {
+    HEARTH_RETURN_IF_ERROR(StartAnew(lease, plan.status()));
+  }
   return nullptr;
 }
 
-// Removes a plan that is damaged or of another version; passes on other errors.
+// Removes a plan that is of no use; passes on other errors.
 absl::Status Preparation::StartAnew(PlanLease& lease,
                                     const absl::Status& why) const {
-  if (!absl::IsDataLoss(why) && !absl::IsFailedPrecondition(why)) return why;
+  if (!IsUnusable(why)) return why;
   Log(absl::StrCat("plan ", identity_.name,
                    " is removed and made anew: ", why.message()));
   return lease.Clear();
@@ -159,9 +146,7 @@ absl::Status Preparation::Found(PlanLease& lease,
   const absl::StatusOr<plan::PlanRecords::About> about =
       lease.records().ReadAbout();
   if (about.ok()) {
-    for (const auto& [name, value] : about->properties) {
-      if (name == kLayoutProperty) report_.reason = value;
-    }
+    report_.reason = plan::ValueOf(about->properties, kLayoutProperty);
   } else {
     HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(layout)));
   }
