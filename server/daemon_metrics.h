@@ -8,8 +8,8 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
-#include "server/data_dir.h"
-#include "server/job_store.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_store.h"
 
 namespace hearth::server {
 

@@ -27,7 +27,7 @@
 #include "engine/store/dtype.h"
 #include "engine/store/labels.h"
 #include "engine/store/residency.h"
-#include "engine/strategy/diskgnn/forecast.h"
+#include "engine/strategy/diskgnn/forecast/forecast.h"
 #include "engine/strategy/diskgnn/memory_bound.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/spread_sampling.h"

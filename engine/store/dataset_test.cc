@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "engine/ingest/formats/import_dataset.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 #include "engine/store/labels.h"
-#include "engine/store/layout/import_dataset.h"
 #include "engine/store/manifest.h"
 #include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"

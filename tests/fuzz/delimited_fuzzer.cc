@@ -6,9 +6,9 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/ingest/parse/delimited.h"
+#include "engine/ingest/parse/text_lines.h"
 #include "engine/io/memory_file.h"
-#include "engine/store/parse/delimited.h"
-#include "engine/store/parse/text_lines.h"
 
 namespace hearth::store {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
-#include "engine/store/layout/metadata_yaml.h"
+#include "engine/ingest/formats/metadata_yaml.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/ingest/parse/pickle_reader.h"
+#include "engine/ingest/parse/pickle_value.h"
 #include "engine/io/memory_file.h"
-#include "engine/store/parse/pickle_reader.h"
-#include "engine/store/parse/pickle_value.h"
 #include "tests/fuzz/pickle_visit.h"
 
 // Pickles alone: within a PyTorch file a checksum is in the way.

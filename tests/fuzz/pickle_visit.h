@@ -4,8 +4,8 @@
 #include <variant>
 #include <vector>
 
-#include "engine/store/parse/pickle_reader.h"
-#include "engine/store/parse/pickle_value.h"
+#include "engine/ingest/parse/pickle_reader.h"
+#include "engine/ingest/parse/pickle_value.h"
 
 namespace hearth::store {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/ingest/parse/pickle_value.h"
+#include "engine/ingest/parse/torch_file.h"
 #include "engine/io/memory_file.h"
-#include "engine/store/parse/pickle_value.h"
-#include "engine/store/parse/torch_file.h"
 #include "tests/fuzz/pickle_visit.h"
 
 namespace hearth::store {

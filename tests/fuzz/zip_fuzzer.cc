@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/ingest/parse/zip_archive.h"
 #include "engine/io/memory_file.h"
 #include "engine/store/npy.h"
-#include "engine/store/parse/zip_archive.h"
 
 namespace hearth::store {
 namespace {

@@ -5,7 +5,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/plan/layout/row_image.h"
+#include "engine/strategy/diskgnn/layout/row_image.h"
 
 namespace hearth::strategy {
 namespace {

@@ -7,8 +7,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/stream.h"
-#include "engine/plan/layout/row_image.h"
 #include "engine/store/dtype.h"
+#include "engine/strategy/diskgnn/layout/row_image.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 // A batch:

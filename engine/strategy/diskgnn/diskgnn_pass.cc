@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
-#include "engine/plan/layout/chunk_reader.h"
-#include "engine/plan/layout/packed_layout.h"
 #include "engine/strategy/batch_delivery.h"
+#include "engine/strategy/diskgnn/layout/chunk_reader.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/sample_stage.h"
 

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/plan/access_trace.h"
-#include "engine/plan/layout/layout_search.h"
-#include "engine/plan/layout/memory_levels.h"
+#include "engine/strategy/diskgnn/layout/layout_search.h"
+#include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/strategy.h"
 
 /// What a job's options mean for the layout of its plan: the same for who makes

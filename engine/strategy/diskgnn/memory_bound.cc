@@ -4,14 +4,14 @@
 #include <cstdint>
 
 #include "engine/io/coalesce.h"
-#include "engine/plan/layout/packed_layout.h"
-#include "engine/plan/layout/segment_planner.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
+#include "engine/strategy/diskgnn/forecast/machine_probe.h"
+#include "engine/strategy/diskgnn/forecast/popularity_model.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
-#include "engine/strategy/diskgnn/machine_probe.h"
-#include "engine/strategy/diskgnn/popularity_model.h"
 
 namespace hearth::strategy {
 namespace {

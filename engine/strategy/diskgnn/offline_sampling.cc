@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/base/status_macros.h"
-#include "engine/plan/layout/sample_spool.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/strategy/diskgnn/layout/sample_spool.h"
 #include "engine/strategy/spread_sampling.h"
 
 namespace hearth::strategy {

@@ -5,8 +5,8 @@
 
 #include "absl/types/span.h"
 #include "engine/io/row_reader.h"
-#include "engine/plan/layout/address_table.h"
 #include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {

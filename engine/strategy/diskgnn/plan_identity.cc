@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
-#include "engine/plan/layout/layout_index.h"
 #include "engine/plan/plan_records.h"
 #include "engine/plan/plan_store.h"
+#include "engine/strategy/diskgnn/layout/layout_index.h"
 #include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/strategy.h"
 

@@ -10,10 +10,10 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
-#include "engine/plan/layout/pack_batches.h"
 #include "engine/store/residency.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
+#include "engine/strategy/diskgnn/packing/pack_batches.h"
 #include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/sample_stage.h"
 

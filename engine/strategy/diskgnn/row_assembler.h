@@ -8,9 +8,9 @@
 #include "absl/types/span.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/layout/address_table.h"
-#include "engine/plan/layout/packed_layout.h"
-#include "engine/plan/layout/row_image.h"
+#include "engine/strategy/diskgnn/layout/address_table.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/layout/row_image.h"
 
 namespace hearth::strategy {
 

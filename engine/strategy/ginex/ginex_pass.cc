@@ -6,7 +6,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/plan/access_trace.h"
-#include "engine/plan/changeset_file.h"
+#include "engine/strategy/ginex/changeset_file.h"
 #include "engine/strategy/ginex/superbatch_size.h"
 
 // The order of things, for superbatches 0, 1, 2 ...:

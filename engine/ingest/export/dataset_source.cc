@@ -1,0 +1,119 @@
+#include "engine/ingest/export/dataset_source.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/base/status_macros.h"
+#include "engine/ingest/export/unpacked_labels.h"
+#include "engine/store/array_header.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/dtype.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/manifest.h"
+#include "engine/store/verified_file.h"
+
+namespace hearth::store {
+namespace {
+
+ElementType TypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kFloat32:
+    case DType::kFloat16:
+      return {ElementType::Kind::kFloat, SizeOf(dtype)};
+    case DType::kBFloat16:
+      return {ElementType::Kind::kBFloat, SizeOf(dtype)};
+    case DType::kInt32:
+    case DType::kInt64:
+      return {ElementType::Kind::kInt, SizeOf(dtype)};
+    case DType::kUint8:
+      return {ElementType::Kind::kUint, SizeOf(dtype)};
+  }
+  return {};
+}
+
+/// Opens the arrays of a dataset; null for those that it lacks.
+class ArrayOpener {
+ public:
+  ArrayOpener(io::FileSystem& files, const std::string& folder)
+      : files_(files), folder_(folder) {}
+
+  absl::Status Open(const ArrayFile& array,
+                    std::unique_ptr<ArrayReader>& reader) const {
+    if (array.path.empty()) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                            OpenVerifiedFile(files_, folder_, array));
+    ArrayHeader header;
+    header.type = TypeOf(array.dtype);
+    header.shape = array.shape;
+    header.data_offset = array.data_offset;
+    HEARTH_ASSIGN_OR_RETURN(
+        reader, ArrayReader::ReadRaw(std::move(file), std::move(header)));
+    return absl::OkStatus();
+  }
+
+  /// Multi-label rows are bits on disk, which no other layout knows.
+  absl::Status OpenLabels(const NodeTypeEntry& entry,
+                          std::unique_ptr<ArrayReader>& reader) const {
+    const ArrayFile& labels = entry.labels;
+    if (labels.path.empty() || entry.label_kind != LabelKind::kMultiLabel) {
+      return Open(labels, reader);
+    }
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> bits,
+                            OpenVerifiedFile(files_, folder_, labels));
+    ArrayHeader header;
+    header.type = TypeOf(DType::kFloat32);
+    header.shape = {entry.num_nodes, entry.label_width};
+    HEARTH_ASSIGN_OR_RETURN(
+        reader, ArrayReader::ReadRaw(
+                    NewUnpackedLabels(std::move(bits), labels.data_offset,
+                                      entry.num_nodes, entry.label_width),
+                    std::move(header)));
+    return absl::OkStatus();
+  }
+
+ private:
+  io::FileSystem& files_;
+  const std::string folder_;
+};
+
+absl::StatusOr<SourceNodes> OpenNodes(const ArrayOpener& opener,
+                                      const NodeTypeEntry& entry) {
+  SourceNodes nodes;
+  nodes.type = entry.name;
+  nodes.num_nodes = entry.num_nodes;
+  if (!entry.labels.path.empty()) nodes.label_kind = entry.label_kind;
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.features, nodes.features));
+  HEARTH_RETURN_IF_ERROR(opener.OpenLabels(entry, nodes.labels));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.train, nodes.split[0]));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.valid, nodes.split[1]));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.test, nodes.split[2]));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.ids, nodes.ids));
+  HEARTH_RETURN_IF_ERROR(opener.Open(entry.id_text, nodes.id_text));
+  return nodes;
+}
+
+}  // namespace
+
+absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
+                                                const Dataset& dataset) {
+  HEARTH_RETURN_IF_ERROR(dataset.CheckUnchanged());
+  const ArrayOpener opener(files, dataset.path());
+  SourceGraph graph;
+  for (const NodeTypeEntry& entry : dataset.manifest().node_types) {
+    HEARTH_ASSIGN_OR_RETURN(SourceNodes nodes, OpenNodes(opener, entry));
+    graph.nodes.push_back(std::move(nodes));
+  }
+  for (const EdgeTypeEntry& entry : dataset.manifest().edge_types) {
+    SourceEdges edges;
+    edges.type = entry.name;
+    edges.source_type = entry.source_type;
+    edges.destination_type = entry.destination_type;
+    HEARTH_RETURN_IF_ERROR(opener.Open(entry.indptr, edges.indptr));
+    HEARTH_RETURN_IF_ERROR(opener.Open(entry.indices, edges.indices));
+    graph.edges.push_back(std::move(edges));
+  }
+  return graph;
+}
+
+}  // namespace hearth::store

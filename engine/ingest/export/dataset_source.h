@@ -1,0 +1,20 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_DATASET_SOURCE_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_DATASET_SOURCE_H_
+
+#include "absl/status/statusor.h"
+#include "engine/ingest/source/source_graph.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dataset.h"
+
+namespace hearth::store {
+
+/// A dataset's own arrays as a source, of all its types, to be written in
+/// another layout. Every block that is read is compared with its checksum:
+/// DATA_LOSS, here or from the arrays, where it does not match.
+/// FAILED_PRECONDITION if a file has changed since the import.
+absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
+                                                const Dataset& dataset);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_DATASET_SOURCE_H_

@@ -1,0 +1,19 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_ID_OUTPUT_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_ID_OUTPUT_H_
+
+#include "absl/status/status.h"
+#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/ingest/source/source_graph.h"
+
+namespace hearth::store {
+
+/// What the source called the nodes, for which no layout has a place, beside
+/// its files: of each type with ids TYPE.ids.npy (int64), or TYPE.ids.txt where
+/// they are text, one a line. Line or element i is node i.
+absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
+                          LayoutFolder& folder);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_ID_OUTPUT_H_

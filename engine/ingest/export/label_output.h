@@ -1,0 +1,23 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_LABEL_OUTPUT_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_LABEL_OUTPUT_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/label_kind.h"
+
+namespace hearth::store {
+
+/// Calls `visit` with all rows of labels that are no classes, block after
+/// block, as floats: 0 or 1, or targets; a row of NaN is unlabeled.
+/// INVALID_ARGUMENT naming the first element that is no such label.
+/// REQUIRES: kind != kClasses.
+absl::Status ForEachLabelRowBlock(
+    ImportContext& context, ArrayReader& labels, LabelKind kind,
+    absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_LABEL_OUTPUT_H_

@@ -1,0 +1,46 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_NPY_OUTPUT_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_NPY_OUTPUT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/ingest/source/source_graph.h"
+#include "engine/store/dtype.h"
+
+namespace hearth::store {
+
+/// An .npy file being made. Headers take 128 bytes, as numpy's do.
+struct NpyFile {
+  std::string path;
+  DType dtype = DType::kInt64;
+  std::vector<int64_t> shape;
+};
+
+/// Writes a file whose elements `write` appends.
+absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
+                      absl::FunctionRef<absl::Status(ByteSink&)> write);
+
+/// Features (N, dim) in their own type, but float64 as float32.
+absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
+                             ArrayReader& features, const std::string& path);
+
+/// Labels (N) of type int64 or float32, see WriteLabels.
+absl::Status WriteLabelNpy(ImportContext& context, LayoutFolder& folder,
+                           ArrayReader& labels, const NpyFile& file);
+
+/// Integers (K) as int64.
+absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
+                             ArrayReader& integers, const std::string& path);
+
+/// Edges (2, E) as int64.
+absl::Status WriteEdgeNpy(ImportContext& context, LayoutFolder& folder,
+                          EdgeSource& edges, const std::string& path);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_NPY_OUTPUT_H_

@@ -1,0 +1,24 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_NUMPY_WRITER_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_NUMPY_WRITER_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/ingest/source/source_graph.h"
+
+namespace hearth::store {
+
+/// Writes a plain numpy folder: node_feat.npy in the features' own type
+/// (bfloat16, which numpy lacks, as uint16), node_label.npy (int64, -1:
+/// none; of multi-label and targets float32 (N, C), a row of NaN: none),
+/// {train,valid,test}_idx.npy (int64), and edge_index.npy (int64, (2, E)), or
+/// indptr.npy and indices.npy if the edges are so. INVALID_ARGUMENT for a graph
+/// of several types or without one of the arrays; otherwise errors as
+/// LayoutFolder and the source.
+absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
+                              const std::string& destination);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_NUMPY_WRITER_H_

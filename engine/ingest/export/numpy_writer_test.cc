@@ -1,0 +1,98 @@
+#include "engine/ingest/export/numpy_writer.h"
+
+#include <stop_token>
+#include <string>
+
+#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/generate/open_generated.h"
+#include "engine/io/file_system.h"
+#include "engine/io/scratch_directory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::HasSubstr;
+
+GenerateOptions Options(DType dtype) {
+  GenerateOptions options;
+  options.num_nodes = 1000;
+  options.num_edges = 9000;
+  options.feature_dim = 7;
+  options.feature_dtype = dtype;
+  return options;
+}
+
+class NumpyWriterTest : public testing::Test {
+ protected:
+  absl::Status Write(const GenerateOptions& options, const std::string& to,
+                     io::FileSystem& files = io::FileSystem::Posix()) {
+    ImportContext context(files, 1 << 20, scratch_.Path("work/scratch"),
+                          progress_, stop_.get_token());
+    absl::StatusOr<SourceGraph> graph = OpenGenerated(context, options);
+    if (!graph.ok()) return graph.status();
+    return WriteNumpyFolder(context, *graph, to);
+  }
+
+  /// The fingerprint of the dataset that the source becomes.
+  absl::StatusOr<ImportResult> Import(OpenSource open, const std::string& to) {
+    ImportOptions options;
+    options.source = scratch_.path();
+    options.name = "test";
+    options.destination = to;
+    return ImportGraph(io::FileSystem::Posix(), options, open, nullptr, {});
+  }
+
+  io::ScratchDirectory scratch_;
+  ImportProgress progress_;
+  std::stop_source stop_;
+};
+
+TEST_F(NumpyWriterTest, ComesBackAsTheSameDataset) {
+  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+    const GenerateOptions options = Options(dtype);
+    const std::string folder = scratch_.Path("folder_" + Name(dtype));
+    ASSERT_TRUE(Write(options, folder).ok());
+    const auto direct = Import(
+        [&](ImportContext& context) { return OpenGenerated(context, options); },
+        scratch_.Path("direct_" + Name(dtype)));
+    const auto back = Import(
+        [&](ImportContext& context) {
+          return OpenLayout(context, Layout::kNumpy, folder);
+        },
+        scratch_.Path("back_" + Name(dtype)));
+    ASSERT_TRUE(direct.ok()) << direct.status();
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(direct->manifest.fingerprint, back->manifest.fingerprint);
+  }
+}
+
+TEST_F(NumpyWriterTest, RefusesWhatIsThere) {
+  const absl::Status status = Write(Options(DType::kFloat32), scratch_.path());
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+}
+
+TEST_F(NumpyWriterTest, RefusesAGraphWithoutLabels) {
+  ImportContext context(io::FileSystem::Posix(), 1 << 20,
+                        scratch_.Path("work/scratch"), progress_, {});
+  auto graph = OpenGenerated(context, Options(DType::kFloat32));
+  ASSERT_TRUE(graph.ok());
+  graph->nodes[0].labels = nullptr;
+  const absl::Status status =
+      WriteNumpyFolder(context, *graph, scratch_.Path("folder"));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has no labels"));
+}
+
+TEST_F(NumpyWriterTest, CancellationLeavesNothing) {
+  stop_.request_stop();
+  const std::string folder = scratch_.Path("folder");
+  EXPECT_TRUE(absl::IsCancelled(Write(Options(DType::kFloat32), folder)));
+  io::FileSystem& files = io::FileSystem::Posix();
+  EXPECT_TRUE(absl::IsNotFound(files.Stat(folder).status()));
+  EXPECT_TRUE(absl::IsNotFound(files.Stat(folder + ".tmp").status()));
+}
+
+}  // namespace
+}  // namespace hearth::store

@@ -1,0 +1,64 @@
+#include "engine/ingest/export/source_parts.h"
+
+#include <array>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/import/label_import.h"
+#include "engine/store/label_kind.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr std::array<absl::string_view, 3> kPartNames = {
+    "training nodes", "validation nodes", "test nodes"};
+
+/// Most layouts have a class a node; other labels would be taken for classes.
+absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
+                                   absl::string_view layout) {
+  for (const SourceNodes& nodes : graph.nodes) {
+    if (nodes.labels == nullptr) continue;
+    const LabelKind kind =
+        KindOfLabels(nodes.labels->header(), nodes.label_kind);
+    if (kind == LabelKind::kClasses) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the labels of \"", nodes.type, "\" are ", Name(kind),
+                     "; the layout ", layout, " has classes alone"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
+                            const NeededParts& needed) {
+  const auto missing = [&](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph has no ", what, "; the layout ", layout, " needs them"));
+  };
+  if (needed.features && nodes.features == nullptr) return missing("features");
+  if (needed.labels && nodes.labels == nullptr) return missing("labels");
+  for (size_t i = 0; needed.split && i < kPartNames.size(); ++i) {
+    if (nodes.split[i] == nullptr) return missing(kPartNames[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
+                        const NeededParts& needed) {
+  HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
+  HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
+  if (needed.labels && !needed.any_label_kind) {
+    HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, layout));
+  }
+  if (!needed.one_type) return absl::OkStatus();
+  if (graph.nodes.size() != 1 || graph.edges.size() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph has ", graph.nodes.size(), " node and ", graph.edges.size(),
+        " edge types; the layout ", layout, " has one of each"));
+  }
+  return CheckNodeParts(graph.nodes[0], layout, needed);
+}
+
+}  // namespace hearth::store

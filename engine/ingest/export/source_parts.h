@@ -1,0 +1,31 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_SOURCE_PARTS_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_SOURCE_PARTS_H_
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "engine/ingest/source/source_graph.h"
+
+namespace hearth::store {
+
+/// What a layout cannot do without.
+struct NeededParts {
+  bool one_type = true;
+  bool features = true;
+  bool labels = true;
+  bool split = true;
+  /// Otherwise labels that are written must be classes.
+  bool any_label_kind = false;
+};
+
+/// INVALID_ARGUMENT, naming the layout and what the graph lacks; and as
+/// CheckTypes and CheckHeaders.
+absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
+                        const NeededParts& needed = {});
+
+/// That one type's nodes have them.
+absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
+                            const NeededParts& needed = {});
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_SOURCE_PARTS_H_

@@ -1,0 +1,51 @@
+#ifndef HEARTH_ENGINE_INGEST_EXPORT_TORCH_WRITER_H_
+#define HEARTH_ENGINE_INGEST_EXPORT_TORCH_WRITER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/ingest/export/byte_sink.h"
+#include "engine/ingest/export/layout_folder.h"
+#include "engine/store/dtype.h"
+
+namespace hearth::store {
+
+/// A tensor of a file for torch.load.
+struct TensorOutput {
+  /// Its key, in a dict.
+  std::string name;
+  DType dtype = DType::kInt64;
+  std::vector<int64_t> shape;
+  /// Appends its elements in C order.
+  std::function<absl::Status(ByteSink&)> write;
+};
+
+/// Files as torch.save makes them: a zip of stored members, a pickle of
+/// protocol 2 and the tensors' elements, each at a multiple of 64 bytes.
+
+/// One tensor, as torch.load(path, weights_only=True) gives it.
+absl::Status WriteTorchTensor(LayoutFolder& folder, const std::string& path,
+                              const TensorOutput& tensor);
+
+/// A dict of tensors by their names.
+absl::Status WriteTorchDict(LayoutFolder& folder, const std::string& path,
+                            absl::Span<const TensorOutput> tensors);
+
+/// A dict of numbers by their names.
+absl::Status WriteTorchCounts(
+    LayoutFolder& folder, const std::string& path,
+    absl::Span<const std::pair<std::string, int64_t>> counts);
+
+/// GraphBolt's FusedCSCSamplingGraph of a homogeneous graph: the tensors are
+/// "indptr" and "indices". To be loaded where dgl.graphbolt is.
+absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
+                                absl::Span<const TensorOutput> tensors);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_EXPORT_TORCH_WRITER_H_

@@ -1,0 +1,54 @@
+#ifndef HEARTH_ENGINE_INGEST_FORMATS_FIXTURE_COMPARISON_H_
+#define HEARTH_ENGINE_INGEST_FORMATS_FIXTURE_COMPARISON_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/ingest/formats/layout.h"
+#include "engine/ingest/import/import_graph.h"
+#include "engine/io/scratch_directory.h"
+
+/// Imports the datasets of tests/importers/fixtures and compares them with what
+/// the projects' own readers give.
+
+namespace hearth::store {
+
+/// A copy of a fixture, which a test may spoil, and a place for the dataset.
+class FixtureFolder {
+ public:
+  /// `fixture` is a folder of tests/importers/fixtures, such as "mag240m".
+  explicit FixtureFolder(const std::string& fixture);
+
+  /// The path of a file of the copy.
+  std::string Path(const std::string& name) const;
+  void Write(const std::string& name, const std::string& bytes) const;
+  std::string Read(const std::string& name) const;
+  void Remove(const std::string& name) const;
+  void Move(const std::string& from, const std::string& to) const;
+
+  std::string Destination() const { return scratch_.Path("dataset"); }
+
+  /// Imports the folder or file `source` of the copy.
+  absl::StatusOr<ImportResult> Import(const std::string& source, Layout layout,
+                                      const LayoutOptions& options = {},
+                                      bool in_place = false) const;
+
+  /// How the import fails; that it leaves nothing behind is expected.
+  absl::Status ImportError(const std::string& source, Layout layout,
+                           const LayoutOptions& options = {}) const;
+
+  /// That the dataset at Destination() has, of each type, the edges, features
+  /// and labels in expected/, and of each part the nodes there: compared as
+  /// numbers, edges sorted, and NaN labels as -1. `names` says where a part is
+  /// called otherwise than "train", "valid", "test".
+  void ExpectAsExpected(
+      const std::map<std::string, std::string>& names = {}) const;
+
+ private:
+  io::ScratchDirectory scratch_;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_FORMATS_FIXTURE_COMPARISON_H_

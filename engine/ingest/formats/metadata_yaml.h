@@ -1,0 +1,94 @@
+#ifndef HEARTH_ENGINE_INGEST_FORMATS_METADATA_YAML_H_
+#define HEARTH_ENGINE_INGEST_FORMATS_METADATA_YAML_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+/// The metadata.yaml of a GraphBolt OnDiskDataset, raw or preprocessed. What a
+/// file leaves out is empty; what Hearth has no use for is not kept.
+
+namespace hearth::store {
+
+/// Longest file that is read.
+inline constexpr uint64_t kMaxMetadataBytes = 64 << 10;
+
+/// A file that the yaml refers to.
+struct MetadataFile {
+  enum class Format { kCsv, kNumpy, kTorch };
+  Format format = Format::kNumpy;
+  /// Relative to the dataset's folder, within which it lies.
+  std::string path;
+};
+
+struct MetadataNodes {
+  std::string type;
+  int64_t num = 0;
+};
+
+struct MetadataEdges {
+  /// "source:relation:destination".
+  std::string type;
+  MetadataFile file;
+  /// "metadata.yaml:12", for messages.
+  std::string place;
+};
+
+struct MetadataFeature {
+  /// "node", "edge" or "graph".
+  std::string domain;
+  std::string type;
+  std::string name;
+  MetadataFile file;
+};
+
+/// An array of a set: "seeds", "labels", and so on.
+struct MetadataItem {
+  std::string name;
+  MetadataFile file;
+};
+
+/// What a part of a split has of one type.
+struct MetadataSet {
+  std::string type;
+  std::vector<MetadataItem> data;
+  std::string place;
+
+  /// The item of that name, or null.
+  const MetadataItem* Find(absl::string_view name) const;
+};
+
+struct MetadataTask {
+  std::string name;
+  /// Train, validation, test.
+  std::array<std::vector<MetadataSet>, 3> sets;
+};
+
+struct MetadataYaml {
+  /// The edges of a raw dataset, and the nodes they join.
+  bool has_graph = false;
+  std::vector<MetadataNodes> nodes;
+  std::vector<MetadataEdges> edges;
+  /// What the graph keeps about nodes or edges for sampling.
+  std::vector<MetadataFeature> graph_features;
+  std::vector<MetadataFeature> features;
+  std::vector<MetadataTask> tasks;
+  /// The FusedCSCSamplingGraph of a preprocessed dataset.
+  std::optional<std::string> topology_path;
+};
+
+/// Parses the text of the file at `path`. INVALID_ARGUMENT naming file and line
+/// for anything that is not as GraphBolt writes it, and for paths that are
+/// absolute or lead out of the folder; RESOURCE_EXHAUSTED for a longer text,
+/// and for one that aliases make too long.
+absl::StatusOr<MetadataYaml> ParseMetadataYaml(absl::string_view text,
+                                               const std::string& path);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_FORMATS_METADATA_YAML_H_

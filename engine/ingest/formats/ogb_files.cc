@@ -1,0 +1,201 @@
+#include "engine/ingest/formats/ogb_files.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/formats/source_folder.h"
+#include "engine/ingest/formats/text_arrays.h"
+#include "engine/ingest/formats/torch_arrays.h"
+#include "engine/ingest/parse/delimited.h"
+#include "engine/ingest/parse/pickle_value.h"
+#include "engine/ingest/parse/text_lines.h"
+#include "engine/ingest/parse/torch_file.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
+constexpr char kSplitDict[] = "split_dict.pt";
+
+absl::Status OpenCsvSplit(ImportContext& context, const std::string& folder,
+                          SourceNodes& nodes) {
+  for (size_t i = 0; i < kParts.size(); ++i) {
+    HEARTH_ASSIGN_OR_RETURN(const std::string path,
+                            FindCsv(context.files(), folder, kParts[i]));
+    HEARTH_ASSIGN_OR_RETURN(nodes.split[i], ReadTextIds(context, path));
+  }
+  return absl::OkStatus();
+}
+
+/// One part of split_dict.pt: a dictionary of arrays by node type.
+absl::Status OpenTypedPart(ImportContext& context, const TorchFile& file,
+                           size_t part, SourceGraph& graph) {
+  const PickleValue* value = file.root().Find(kParts[part]);
+  const auto* dict = value == nullptr ? nullptr : value->As<PickleDict>();
+  if (dict == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path(), ": has no dict \"", kParts[part], "\""));
+  }
+  for (const auto& [key, array] : dict->items) {
+    const auto* type = key->As<std::string>();
+    if (type == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(file.path(), ": has ", key->KindName(), " in \"",
+                       kParts[part], "\" where names of types are needed"));
+    }
+    HEARTH_ASSIGN_OR_RETURN(SourceNodes* const nodes,
+                            FindType(graph, file.path(), *type));
+    HEARTH_ASSIGN_OR_RETURN(nodes->split[part],
+                            OpenTorchArray(context, file, *value, *type));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> HasSplitDict(io::FileSystem& files,
+                                  const std::string& folder) {
+  return Exists(files, io::JoinPath(folder, kSplitDict));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindCsv(io::FileSystem& files,
+                                    const std::string& folder,
+                                    const std::string& name) {
+  const std::string plain = io::JoinPath(folder, absl::StrCat(name, ".csv"));
+  const std::string packed = absl::StrCat(plain, ".gz");
+  HEARTH_ASSIGN_OR_RETURN(const bool has_packed, Exists(files, packed));
+  if (has_packed) return packed;
+  HEARTH_ASSIGN_OR_RETURN(const bool has_plain, Exists(files, plain));
+  // What is missing is usually the packed one.
+  return has_plain ? plain : packed;
+}
+
+absl::StatusOr<NamedValues> ReadNamedValues(ImportContext& context,
+                                            const std::string& path) {
+  NamedValues read;
+  read.path = path;
+  HEARTH_RETURN_IF_ERROR(ForEachLine(context, path, [&](const TextLines& line) {
+    std::vector<absl::string_view> fields;
+    SplitFields(line.line(), Separator::kComma, fields);
+    if (fields.empty()) return line.Error("is empty");
+    if (line.number() > 2) return line.Error("follows the values");
+    std::vector<std::string>& row =
+        line.number() == 1 ? read.names : read.values;
+    for (const absl::string_view field : fields) row.emplace_back(field);
+    if (line.number() == 1 || read.names.size() == read.values.size()) {
+      return absl::OkStatus();
+    }
+    return line.Error(absl::StrCat("has ", read.values.size(), " values, ",
+                                   read.names.size(), " are named"));
+  }));
+  if (!read.values.empty()) return read;
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": needs a line of names and one of values"));
+}
+
+absl::StatusOr<std::vector<std::string>> ReadMarkedNames(
+    ImportContext& context, const std::string& path) {
+  HEARTH_ASSIGN_OR_RETURN(const NamedValues read,
+                          ReadNamedValues(context, path));
+  std::vector<std::string> marked;
+  for (size_t i = 0; i < read.names.size(); ++i) {
+    if (read.values[i] == "True") {
+      marked.push_back(read.names[i]);
+    } else if (read.values[i] != "False") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": line 2, field ", i + 1, ": is \"",
+          absl::Utf8SafeCEscape(read.values[i]), "\", not True or False"));
+    }
+  }
+  return marked;
+}
+
+absl::StatusOr<std::string> FindSplitFolder(io::FileSystem& files,
+                                            const std::string& source,
+                                            const OgbOptions& options) {
+  const std::string split = io::JoinPath(source, "split");
+  HEARTH_RETURN_IF_ERROR(CheckIsFolder(files, split));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
+                          files.List(split));
+  std::vector<std::string> names;
+  for (const std::string& name : entries) {
+    HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info,
+                            files.Stat(io::JoinPath(split, name)));
+    if (info.is_directory) names.push_back(name);
+  }
+  const bool is_known =
+      std::find(names.begin(), names.end(), options.split) != names.end();
+  if (is_known) return io::JoinPath(split, options.split);
+  if (options.split.empty() && names.size() == 1) {
+    return io::JoinPath(split, names[0]);
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      split, ": has ", names.empty() ? "no splits" : absl::StrJoin(names, ", "),
+      "; ",
+      options.split.empty()
+          ? "say which split to use"
+          : absl::StrCat("there is no \"", absl::Utf8SafeCEscape(options.split),
+                         "\"")));
+}
+
+absl::Status OpenSplit(ImportContext& context, const std::string& folder,
+                       SourceNodes& nodes) {
+  HEARTH_ASSIGN_OR_RETURN(const bool has_dict,
+                          HasSplitDict(context.files(), folder));
+  if (!has_dict) return OpenCsvSplit(context, folder, nodes);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TorchFile> file,
+      OpenTorchFile(context.files(), io::JoinPath(folder, kSplitDict)));
+  for (size_t i = 0; i < kParts.size(); ++i) {
+    HEARTH_ASSIGN_OR_RETURN(
+        nodes.split[i],
+        OpenTorchArray(context, *file, file->root(), kParts[i]));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OpenTypedSplit(ImportContext& context, const std::string& folder,
+                            SourceGraph& graph) {
+  io::FileSystem& files = context.files();
+  HEARTH_ASSIGN_OR_RETURN(const bool has_dict, HasSplitDict(files, folder));
+  if (has_dict) {
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<TorchFile> file,
+        OpenTorchFile(files, io::JoinPath(folder, kSplitDict)));
+    for (size_t i = 0; i < kParts.size(); ++i) {
+      HEARTH_RETURN_IF_ERROR(OpenTypedPart(context, *file, i, graph));
+    }
+    return absl::OkStatus();
+  }
+  HEARTH_ASSIGN_OR_RETURN(const std::string path,
+                          FindCsv(files, folder, "nodetype-has-split"));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> types,
+                          ReadMarkedNames(context, path));
+  for (const std::string& type : types) {
+    HEARTH_ASSIGN_OR_RETURN(SourceNodes* const nodes,
+                            FindType(graph, path, type));
+    HEARTH_RETURN_IF_ERROR(
+        OpenCsvSplit(context, io::JoinPath(folder, type), *nodes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SourceNodes*> FindType(SourceGraph& graph,
+                                      const std::string& path,
+                                      const std::string& type) {
+  for (SourceNodes& nodes : graph.nodes) {
+    if (nodes.type == type) return &nodes;
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": names nodes of type \"",
+                   absl::Utf8SafeCEscape(type), "\", which there are not"));
+}
+
+}  // namespace hearth::store

@@ -1,0 +1,172 @@
+#include "engine/ingest/formats/ogb_heterogeneous.h"
+
+#include <array>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/formats/ogb_files.h"
+#include "engine/ingest/formats/source_folder.h"
+#include "engine/ingest/formats/text_arrays.h"
+#include "engine/ingest/parse/delimited.h"
+#include "engine/ingest/parse/text_lines.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::store {
+namespace {
+
+// More are taken for a mistake.
+constexpr size_t kMaxTypes = 10'000;
+
+/// Source type, relation, destination type.
+using Triplet = std::array<std::string, 3>;
+
+/// INVALID_ARGUMENT for a name that would lead out of its folder.
+absl::Status CheckIsName(const std::string& path, const std::string& name) {
+  const bool is_name = !name.empty() && name != "." && name != ".." &&
+                       name.find('/') == std::string::npos &&
+                       name.find('\0') == std::string::npos;
+  if (is_name) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": \"", absl::Utf8SafeCEscape(name),
+                   "\" is no name of nodes or edges"));
+}
+
+absl::Status AddNodes(ImportContext& context, const std::string& raw,
+                      SourceGraph& graph) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string path,
+                          FindCsv(context.files(), raw, "num-node-dict"));
+  HEARTH_ASSIGN_OR_RETURN(const NamedValues counts,
+                          ReadNamedValues(context, path));
+  if (counts.names.size() > kMaxTypes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": has ", counts.names.size(), " node types; up to ",
+                     kMaxTypes, " are read"));
+  }
+  for (size_t i = 0; i < counts.names.size(); ++i) {
+    SourceNodes nodes;
+    nodes.type = counts.names[i];
+    HEARTH_RETURN_IF_ERROR(CheckIsName(path, nodes.type));
+    if (!absl::SimpleAtoi(counts.values[i], &nodes.num_nodes) ||
+        nodes.num_nodes <= 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": line 2, field ", i + 1, ": is \"",
+          absl::Utf8SafeCEscape(counts.values[i]), "\", no number of nodes"));
+    }
+    graph.nodes.push_back(std::move(nodes));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OpenFeatures(ImportContext& context, const std::string& raw,
+                          SourceNodes& nodes) {
+  const std::string folder =
+      io::JoinPath(io::JoinPath(raw, "node-feat"), nodes.type);
+  HEARTH_ASSIGN_OR_RETURN(const std::string path,
+                          FindCsv(context.files(), folder, "node-feat"));
+  HEARTH_ASSIGN_OR_RETURN(const bool found, Exists(context.files(), path));
+  if (!found) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(nodes.features,
+                          ReadTextFloats(context, path, nodes.num_nodes));
+  return absl::OkStatus();
+}
+
+absl::Status OpenLabels(ImportContext& context, const std::string& raw,
+                        SourceGraph& graph) {
+  io::FileSystem& files = context.files();
+  HEARTH_ASSIGN_OR_RETURN(const std::string marks,
+                          FindCsv(files, raw, "nodetype-has-label"));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> types,
+                          ReadMarkedNames(context, marks));
+  for (const std::string& type : types) {
+    HEARTH_ASSIGN_OR_RETURN(SourceNodes* const nodes,
+                            FindType(graph, marks, type));
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::string path,
+        FindCsv(files, io::JoinPath(io::JoinPath(raw, "node-label"), type),
+                "node-label"));
+    HEARTH_ASSIGN_OR_RETURN(nodes->labels,
+                            ReadTextLabels(context, path, nodes->num_nodes));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Triplet>> ReadTriplets(ImportContext& context,
+                                                  const std::string& path) {
+  std::vector<Triplet> triplets;
+  HEARTH_RETURN_IF_ERROR(ForEachLine(context, path, [&](const TextLines& line) {
+    std::vector<absl::string_view> fields;
+    SplitFields(line.line(), Separator::kComma, fields);
+    if (fields.size() != 3) {
+      return line.Error("needs a source, a relation and a destination");
+    }
+    if (triplets.size() == kMaxTypes) {
+      return line.Error(
+          absl::StrCat("is one more than the ", kMaxTypes, " that are read"));
+    }
+    Triplet triplet;
+    for (size_t i = 0; i < fields.size(); ++i) {
+      triplet[i] = std::string(fields[i]);
+      HEARTH_RETURN_IF_ERROR(CheckIsName(path, triplet[i]));
+    }
+    triplets.push_back(std::move(triplet));
+    return absl::OkStatus();
+  }));
+  return triplets;
+}
+
+absl::StatusOr<SourceEdges> OpenRelation(ImportContext& context,
+                                         const std::string& raw,
+                                         const Triplet& triplet,
+                                         const SourceGraph& graph) {
+  io::FileSystem& files = context.files();
+  const std::string folder = io::JoinPath(io::JoinPath(raw, "relations"),
+                                          absl::StrJoin(triplet, "___"));
+  SourceEdges edges;
+  edges.type = absl::StrJoin(triplet, ":");
+  edges.source_type = triplet[0];
+  edges.destination_type = triplet[2];
+  HEARTH_ASSIGN_OR_RETURN(const std::string count,
+                          FindCsv(files, folder, "num-edge-list"));
+  HEARTH_ASSIGN_OR_RETURN(const int64_t num_edges,
+                          ReadTextCount(context, count));
+  HEARTH_ASSIGN_OR_RETURN(const std::string list,
+                          FindCsv(files, folder, "edge"));
+  HEARTH_ASSIGN_OR_RETURN(
+      edges.edges,
+      ReadTextEdges(context, list, graph.EndsOf(edges), num_edges));
+  return edges;
+}
+
+}  // namespace
+
+absl::StatusOr<SourceGraph> OpenOgbHeterogeneous(ImportContext& context,
+                                                 const std::string& raw) {
+  SourceGraph graph;
+  HEARTH_RETURN_IF_ERROR(AddNodes(context, raw, graph));
+  HEARTH_RETURN_IF_ERROR(OpenLabels(context, raw, graph));
+  HEARTH_ASSIGN_OR_RETURN(const std::string path,
+                          FindCsv(context.files(), raw, "triplet-type-list"));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<Triplet> triplets,
+                          ReadTriplets(context, path));
+  for (const Triplet& triplet : triplets) {
+    for (const size_t end : {0, 2}) {
+      HEARTH_RETURN_IF_ERROR(FindType(graph, path, triplet[end]).status());
+    }
+    HEARTH_ASSIGN_OR_RETURN(SourceEdges edges,
+                            OpenRelation(context, raw, triplet, graph));
+    graph.edges.push_back(std::move(edges));
+  }
+  for (SourceNodes& nodes : graph.nodes) {
+    HEARTH_RETURN_IF_ERROR(OpenFeatures(context, raw, nodes));
+  }
+  return graph;
+}
+
+}  // namespace hearth::store

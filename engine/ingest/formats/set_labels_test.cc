@@ -1,0 +1,172 @@
+#include "engine/ingest/formats/set_labels.h"
+
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/io/faulty_file_system.h"
+#include "engine/io/file_system.h"
+#include "engine/io/memory_file.h"
+#include "engine/io/scratch_directory.h"
+#include "engine/store/array_header.h"
+#include "engine/store/array_reader.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+template <typename T>
+std::unique_ptr<ArrayReader> Array(const std::string& name,
+                                   const std::vector<T>& values,
+                                   std::vector<int64_t> shape = {}) {
+  ArrayHeader header;
+  header.type = {std::is_integral_v<T> ? ElementType::Kind::kInt
+                                       : ElementType::Kind::kFloat,
+                 sizeof(T)};
+  header.shape = std::move(shape);
+  if (header.shape.empty()) {
+    header.shape = {static_cast<int64_t>(values.size())};
+  }
+  std::string bytes(reinterpret_cast<const char*>(values.data()),
+                    values.size() * sizeof(T));
+  return *ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), name),
+                               header);
+}
+
+class SetLabelsTest : public testing::Test {
+ protected:
+  template <typename T>
+  void AddSet(const std::vector<int64_t>& seeds, const std::vector<T>& labels,
+              std::vector<int64_t> shape = {}) {
+    const std::string number = std::to_string(sets_.size());
+    sets_.push_back({Array("seeds" + number, seeds),
+                     Array("labels" + number, labels, std::move(shape))});
+  }
+
+  absl::StatusOr<std::vector<int64_t>> Join(int64_t num_nodes,
+                                            uint64_t memory = kMiB) {
+    ImportContext context(files_, memory, scratch_.Path("s/scratch"), nullptr,
+                          stop_.get_token());
+    const auto joined = JoinSetLabels(context, num_nodes, "joined", sets_);
+    if (!joined.ok()) return joined.status();
+    EXPECT_EQ((*joined)->path(), "joined");
+    EXPECT_THAT((*joined)->header().shape, ElementsAre(num_nodes));
+    std::vector<int64_t> labels(static_cast<size_t>(num_nodes));
+    const absl::Status status = (*joined)->ReadInts(0, absl::MakeSpan(labels));
+    if (!status.ok()) return status;
+    return labels;
+  }
+
+  void ExpectInvalid(const std::string& problem) {
+    const absl::Status status = Join(5).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(problem));
+    sets_.clear();
+  }
+
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  io::ScratchDirectory scratch_;
+  std::stop_source stop_;
+  std::vector<SetLabels> sets_;
+};
+
+TEST_F(SetLabelsTest, NodesOfNoSetHaveNone) {
+  AddSet<int64_t>({4, 0}, {7, 2});
+  AddSet<float>({1}, {3}, {1, 1});
+  AddSet<double>({3}, {NAN});
+  EXPECT_THAT(*Join(5), ElementsAre(2, 3, -1, -1, 7));
+  sets_.clear();
+  EXPECT_THAT(*Join(2), ElementsAre(-1, -1));
+}
+
+TEST_F(SetLabelsTest, ANodeMayBeGivenTwiceWithOneLabel) {
+  AddSet<int64_t>({1, 1}, {6, 6});
+  AddSet<int64_t>({1}, {6});
+  EXPECT_THAT(*Join(2), ElementsAre(-1, 6));
+}
+
+TEST_F(SetLabelsTest, TwoLabelsOfANodeAreRefused) {
+  AddSet<int64_t>({1}, {6});
+  AddSet<int64_t>({0, 1}, {0, 5});
+  ExpectInvalid("labels1: [1] is 5, but node 1 has the label 6 already");
+  // Unlabeled is another label than 6.
+  AddSet<float>({1, 1}, {6, NAN});
+  ExpectInvalid("labels0: [1] is -1, but node 1 has the label 6 already");
+}
+
+TEST_F(SetLabelsTest, IdsOutOfRangeAreRefused) {
+  AddSet<int64_t>({0, 5}, {0, 0});
+  ExpectInvalid("seeds0: [1] is 5; node ids are 0 .. 4");
+  AddSet<int64_t>({-1}, {0});
+  ExpectInvalid("seeds0: [0] is -1");
+}
+
+TEST_F(SetLabelsTest, WhatIsNoLabelIsRefused) {
+  for (const double label : {-2.0, 0.5, 1e9, double{INFINITY}}) {
+    AddSet<double>({2}, {label});
+    ExpectInvalid("labels0: [0] is ");
+  }
+  AddSet<int64_t>({2}, {-2});
+  ExpectInvalid("labels0: [0] is -2");
+}
+
+TEST_F(SetLabelsTest, ShapesThatDoNotFitAreRefused) {
+  AddSet<int64_t>({0, 1}, {0});
+  ExpectInvalid("labels0");
+  AddSet<int64_t>({0}, {0, 1}, {1, 2});
+  ExpectInvalid("labels0");
+}
+
+TEST_F(SetLabelsTest, NodesThatDoNotFitMemoryTakeSeveralPasses) {
+  // 1 MiB holds 65,536 at a time.
+  const int64_t num_nodes = 200'001;
+  std::vector<int64_t> seeds, labels, expected(num_nodes, -1);
+  for (int64_t i = 0; i < num_nodes; i += 3) {
+    seeds.push_back(num_nodes - 1 - i);
+    labels.push_back(i % 1000);
+    expected[static_cast<size_t>(seeds.back())] = labels.back();
+  }
+  AddSet(seeds, labels);
+  const auto joined = Join(num_nodes);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_TRUE(*joined == expected);
+  // A mistake beyond the first part is found in any pass.
+  sets_.clear();
+  labels.back() = -7;
+  AddSet(seeds, labels);
+  EXPECT_TRUE(absl::IsInvalidArgument(Join(num_nodes).status()));
+}
+
+TEST_F(SetLabelsTest, CancellationAndFailedCallsAreTold) {
+  AddSet<int64_t>({1}, {6});
+  bool hit = true;
+  for (int64_t nth = 1; hit; ++nth) {
+    files_.Inject({.nth = nth});
+    const absl::Status status = Join(2).status();
+    hit = files_.hits() > 0;
+    EXPECT_EQ(absl::IsUnavailable(status), hit) << status;
+  }
+  files_.Clear();
+  files_.LimitSpace(7);
+  EXPECT_TRUE(absl::IsResourceExhausted(Join(2).status()));
+  files_.Clear();
+  stop_.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(Join(2).status()));
+}
+
+}  // namespace
+}  // namespace hearth::store

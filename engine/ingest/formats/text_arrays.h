@@ -1,0 +1,54 @@
+#ifndef HEARTH_ENGINE_INGEST_FORMATS_TEXT_ARRAYS_H_
+#define HEARTH_ENGINE_INGEST_FORMATS_TEXT_ARRAYS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/ingest/parse/text_lines.h"
+#include "engine/ingest/source/edge_source.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/io/file_system.h"
+#include "engine/store/array_reader.h"
+
+/// Numbers in text files, plain or gzip, brought to the import's scratch folder
+/// as arrays. All need memory for one line and little more. Errors are
+/// INVALID_ARGUMENT naming file and line, DATA_LOSS for truncated gzip files,
+/// or RESOURCE_EXHAUSTED where the disk has no room.
+
+namespace hearth::store {
+
+/// Calls `visit` at every line of the file at `path`, as the phase "reading".
+absl::Status ForEachLine(
+    ImportContext& context, const std::string& path,
+    absl::FunctionRef<absl::Status(const TextLines& line)> visit);
+
+/// The only line of a file, a number of things from 1 on.
+absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
+                                      const std::string& path);
+
+/// float32 (num_rows, columns): as many numbers, with commas between them, in
+/// each line as in the first.
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextFloats(
+    ImportContext& context, const std::string& path, int64_t num_rows);
+
+/// The same of labels: int64 if all of them are whole numbers without a point
+/// or exponent, else float64.
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
+    ImportContext& context, const std::string& path, int64_t num_rows);
+
+/// int64 (lines,): one number a line.
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
+    ImportContext& context, const std::string& path);
+
+/// Two ids a line with a comma between them, source first; `num_edges` lines.
+absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
+    ImportContext& context, const std::string& path, const EdgeEnds& ends,
+    int64_t num_edges);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_FORMATS_TEXT_ARRAYS_H_

@@ -1,0 +1,32 @@
+#ifndef HEARTH_ENGINE_INGEST_GENERATE_GENERATED_EDGES_H_
+#define HEARTH_ENGINE_INGEST_GENERATE_GENERATED_EDGES_H_
+
+#include <memory>
+
+#include "engine/ingest/generate/generate_options.h"
+#include "engine/ingest/generate/generated_classes.h"
+#include "engine/ingest/source/edge_source.h"
+
+namespace hearth::store {
+
+/// The edges of a generated graph, computed when they are read: each is a pure
+/// function of the options and its number. Loops and repeats occur.
+///
+/// R-MAT: the recursion divides a square of 2^L positions, 2^L >= num_nodes,
+/// which are scaled to ranks. By itself it joins classes almost at random (with
+/// the usual parameters the two ends are nearly independent); so that labels
+/// can be learned from neighbors, half of the edges take their source's place
+/// within its group of num_classes ranks from their destination. With b = c
+/// that changes no expected degree.
+///
+/// Communities: the destination's rank is drawn with probabilities by a power
+/// law, the source's likewise within one community: the destination's, in a
+/// share `inside` of the edges, and otherwise any other.
+///
+/// REQUIRES: options.Validate(), and that `classes` are of the same options.
+std::unique_ptr<EdgeSource> NewGeneratedEdges(const GenerateOptions& options,
+                                              const GeneratedClasses& classes);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATED_EDGES_H_

@@ -1,0 +1,229 @@
+#include "engine/ingest/generate/open_generated.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/ingest/import/import_graph.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/file_system.h"
+#include "engine/io/scratch_directory.h"
+#include "engine/store/dataset.h"
+#include "engine/store/labels.h"
+#include "engine/store/residency.h"
+#include "engine/store/topology.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::HasSubstr;
+
+GenerateOptions Options(bool rmat) {
+  GenerateOptions options;
+  if (!rmat) options.graph = CommunityGraph{};
+  options.num_nodes = 20'000;
+  options.num_edges = 400'000;
+  options.undirected = true;
+  options.feature_dim = 64;
+  options.seed = 21;
+  return options;
+}
+
+class OpenGeneratedTest : public testing::Test {
+ protected:
+  absl::StatusOr<ImportResult> Generate(const GenerateOptions& options,
+                                        const std::string& folder,
+                                        uint64_t memory = 64 << 20) {
+    ImportOptions import;
+    import.source = kGeneratedSource;
+    import.name = "made-up";
+    import.destination = scratch_.Path(folder);
+    import.memory_limit_bytes = memory;
+    import.in_place = in_place_;
+    return ImportGraph(
+        files_, import,
+        [&](ImportContext& context) { return OpenGenerated(context, options); },
+        nullptr, {});
+  }
+
+  std::string Bytes(const std::string& name) {
+    return io::ReadWholeFile(files_, scratch_.Path(name), 64 << 20).value();
+  }
+
+  io::FileSystem& files_ = io::FileSystem::Posix();
+  io::ScratchDirectory scratch_;
+  bool in_place_ = false;
+};
+
+TEST_F(OpenGeneratedTest, BecomesADataset) {
+  for (const DType dtype :
+       {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    GenerateOptions options = Options(true);
+    options.feature_dtype = dtype;
+    const auto result = Generate(options, Name(dtype));
+    ASSERT_TRUE(result.ok()) << result.status();
+    const auto dataset = Dataset::Open(files_, scratch_.Path(Name(dtype)));
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    const Manifest& manifest = (*dataset)->manifest();
+    EXPECT_EQ(manifest.transforms[0], options.Describe());
+    EXPECT_EQ(manifest.edge_types[0].num_edges, 400'000);
+    const NodeTypeEntry& nodes = manifest.node_types[0];
+    EXPECT_EQ(nodes.num_nodes, 20'000);
+    EXPECT_EQ(nodes.label_width, 16);
+    EXPECT_EQ(nodes.features.dtype, dtype);
+    EXPECT_EQ(nodes.features.shape, (std::vector<int64_t>{20'000, 64}));
+    const auto split = (*dataset)->LoadSplit();
+    ASSERT_TRUE(split.ok());
+    EXPECT_EQ(split->train.size(), 2000u);
+    EXPECT_EQ(split->valid.size(), 1000u);
+    EXPECT_EQ(split->test.size(), 1000u);
+  }
+}
+
+TEST_F(OpenGeneratedTest, TheSameSeedGivesTheSameBytesWithAnyMemory) {
+  GenerateOptions options = Options(false);
+  const auto one = Generate(options, "one");
+  const auto same = Generate(options, "same", 1 << 20);
+  options.seed = 22;
+  const auto other = Generate(options, "other");
+  ASSERT_TRUE(one.ok() && same.ok() && other.ok());
+  EXPECT_EQ(one->manifest.fingerprint, same->manifest.fingerprint);
+  EXPECT_NE(one->manifest.fingerprint, other->manifest.fingerprint);
+  for (const char* name :
+       {"node.features.npy", "node.labels.npy", "node.train.npy",
+        "edge.indptr.npy", "edge.indices.npy"}) {
+    EXPECT_EQ(Bytes(std::string("one/") + name),
+              Bytes(std::string("same/") + name));
+    EXPECT_NE(Bytes(std::string("one/") + name),
+              Bytes(std::string("other/") + name));
+  }
+}
+
+TEST_F(OpenGeneratedTest, RefusesBadOptions) {
+  GenerateOptions options = Options(true);
+  options.num_nodes = 0;
+  EXPECT_TRUE(absl::IsInvalidArgument(Generate(options, "bad").status()));
+  EXPECT_TRUE(absl::IsNotFound(files_.Stat(scratch_.Path("bad")).status()));
+}
+
+TEST_F(OpenGeneratedTest, RefusesCentroidsThatDoNotFit) {
+  GenerateOptions options = Options(true);
+  options.num_classes = 20'000;
+  const absl::Status status = Generate(options, "big", 1 << 20).status();
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("20000 classes need"));
+}
+
+TEST_F(OpenGeneratedTest, CannotStayInPlace) {
+  in_place_ = true;
+  const absl::Status status = Generate(Options(true), "placed").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("generated/node_feat"));
+}
+
+/// A generated graph in memory, and how well a classifier does on it that
+/// knows the mean row of each class: the best that a linear model can learn.
+class Learner {
+ public:
+  explicit Learner(const std::string& folder) {
+    io::FileSystem& files = io::FileSystem::Posix();
+    dataset_ = Dataset::Open(files, folder).value();
+    features_ = dataset_->LoadFeatures(Residency::kMemory).value();
+    topology_ = dataset_->LoadTopology(Residency::kMemory).value();
+    const Labels labels = dataset_->LoadLabels().value();
+    labels_.assign(labels.view().classes.begin(), labels.view().classes.end());
+    split_ = dataset_->LoadSplit().value();
+    dim_ = static_cast<size_t>(features_->dim());
+  }
+
+  /// Test accuracy of the nearest mean of the training nodes' rows.
+  double Accuracy(bool of_neighbors) const {
+    std::vector<double> means(16 * dim_);
+    std::vector<double> counts(16);
+    for (const NodeId node : split_.train) {
+      const std::vector<double> row = Row(node, of_neighbors);
+      const auto label = static_cast<size_t>(labels_[node]);
+      ++counts[label];
+      for (size_t i = 0; i < dim_; ++i) means[label * dim_ + i] += row[i];
+    }
+    for (size_t i = 0; i < means.size(); ++i) means[i] /= counts[i / dim_];
+    double right = 0;
+    for (const NodeId node : split_.test) {
+      const size_t found = Nearest(means, Row(node, of_neighbors));
+      right += found == static_cast<size_t>(labels_[node]) ? 1 : 0;
+    }
+    return right / static_cast<double>(split_.test.size());
+  }
+
+ private:
+  /// The node's row, plus the mean of its in-neighbors' rows if asked for.
+  std::vector<double> Row(NodeId node, bool of_neighbors) const {
+    std::vector<double> row(dim_);
+    Add(node, 1, row);
+    const Topology& topology = topology_->view();
+    if (!of_neighbors || topology.InDegree(node) == 0) return row;
+    const auto& indices = std::get<absl::Span<const int32_t>>(topology.indices);
+    const double weight = 1.0 / static_cast<double>(topology.InDegree(node));
+    for (int64_t i = topology.indptr[node]; i < topology.indptr[node + 1];
+         ++i) {
+      Add(indices[static_cast<size_t>(i)], weight, row);
+    }
+    return row;
+  }
+
+  void Add(NodeId node, double weight, std::vector<double>& row) const {
+    const auto* from = reinterpret_cast<const float*>(
+        features_->rows() + node * features_->row_bytes());
+    for (size_t i = 0; i < dim_; ++i) row[i] += weight * from[i];
+  }
+
+  size_t Nearest(const std::vector<double>& means,
+                 const std::vector<double>& row) const {
+    size_t best = 0;
+    double least = 1e300;
+    for (size_t label = 0; label < 16; ++label) {
+      double distance = 0;
+      for (size_t i = 0; i < dim_; ++i) {
+        const double difference = means[label * dim_ + i] - row[i];
+        distance += difference * difference;
+      }
+      if (distance < least) {
+        least = distance;
+        best = label;
+      }
+    }
+    return best;
+  }
+
+  std::unique_ptr<Dataset> dataset_;
+  std::unique_ptr<LoadedFeatures> features_;
+  std::unique_ptr<LoadedTopology> topology_;
+  std::vector<int32_t> labels_;
+  Split split_;
+  size_t dim_ = 0;
+};
+
+TEST_F(OpenGeneratedTest, LabelsFollowFromFeaturesAndBetterFromNeighbors) {
+  for (const bool rmat : {true, false}) {
+    const std::string folder = rmat ? "rmat" : "communities";
+    ASSERT_TRUE(Generate(Options(rmat), folder).ok());
+    const Learner learner(scratch_.Path(folder));
+    const double alone = learner.Accuracy(false);
+    const double with_neighbors = learner.Accuracy(true);
+    RecordProperty(folder + "_alone", std::to_string(alone));
+    RecordProperty(folder + "_with_neighbors", std::to_string(with_neighbors));
+    // Guessing gives 1 in 16.
+    EXPECT_GT(alone, 0.2) << folder;
+    EXPECT_LT(alone, 0.6) << folder;
+    EXPECT_GT(with_neighbors, alone + 0.15) << folder;
+    EXPECT_LT(with_neighbors, 0.99) << folder;
+  }
+}
+
+}  // namespace
+}  // namespace hearth::store

@@ -1,0 +1,28 @@
+#ifndef HEARTH_ENGINE_INGEST_IMPORT_CSC_BUILDER_H_
+#define HEARTH_ENGINE_INGEST_IMPORT_CSC_BUILDER_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "engine/ingest/import/csc_arrays.h"
+#include "engine/ingest/source/edge_source.h"
+#include "engine/ingest/source/import_context.h"
+
+namespace hearth::store {
+
+/// The file of distributed edges, in the place's folder; gone when BuildCsc
+/// returns OK.
+inline constexpr char kScratchName[] = "sorting.scratch";
+
+/// Sorts edges by destination, keeping their order within one: the topology in
+/// CSC. The result does not depend on the memory limit: where the edges do not
+/// fit, they are first distributed to ranges of destinations in a scratch file
+/// of num_edges * ScratchEdgeBytes. RESOURCE_EXHAUSTED, with the
+/// numbers, where even that does not fit.
+absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
+                                   const EdgeEnds& ends,
+                                   const ArrayPlace& place);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_IMPORT_CSC_BUILDER_H_

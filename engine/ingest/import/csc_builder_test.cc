@@ -1,0 +1,254 @@
+#include "engine/ingest/import/csc_builder.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/base/random.h"
+#include "engine/ingest/import/range_sorter.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/faulty_file_system.h"
+#include "engine/io/scratch_directory.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::ElementsAre;
+
+constexpr uint64_t kMiB = 1 << 20;
+
+/// Edges in memory; `on_pass` is told when a pass begins.
+class VectorEdges final : public EdgeSource {
+ public:
+  VectorEdges(std::vector<int64_t> sources, std::vector<int64_t> destinations)
+      : sources_(std::move(sources)), destinations_(std::move(destinations)) {}
+
+  int64_t num_edges() const override {
+    return static_cast<int64_t>(sources_.size());
+  }
+
+  absl::Status Read(int64_t first, int64_t count, EdgeBlock& block) override {
+    if (first == 0) {
+      ++passes_;
+      if (on_pass_) on_pass_(passes_, destinations_);
+    }
+    block.sources.assign(sources_.begin() + first,
+                         sources_.begin() + first + count);
+    block.destinations.assign(destinations_.begin() + first,
+                              destinations_.begin() + first + count);
+    return absl::OkStatus();
+  }
+
+  void OnPass(std::function<void(int, std::vector<int64_t>&)> on_pass) {
+    on_pass_ = std::move(on_pass);
+  }
+  int passes() const { return passes_; }
+
+ private:
+  std::vector<int64_t> sources_;
+  std::vector<int64_t> destinations_;
+  std::function<void(int, std::vector<int64_t>&)> on_pass_;
+  int passes_ = 0;
+};
+
+struct Csc {
+  std::vector<int64_t> indptr;
+  std::vector<int64_t> indices;
+
+  friend bool operator==(const Csc&, const Csc&) = default;
+};
+
+/// The definition.
+Csc Naive(int64_t num_nodes, const std::vector<int64_t>& sources,
+          const std::vector<int64_t>& destinations) {
+  std::vector<std::vector<int64_t>> neighbors(num_nodes);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    neighbors[destinations[i]].push_back(sources[i]);
+  }
+  Csc csc{{0}, {}};
+  for (const auto& list : neighbors) {
+    csc.indices.insert(csc.indices.end(), list.begin(), list.end());
+    csc.indptr.push_back(static_cast<int64_t>(csc.indices.size()));
+  }
+  return csc;
+}
+
+class CscBuilderTest : public testing::Test {
+ protected:
+  absl::Status Build(EdgeSource& edges, int64_t num_nodes, uint64_t memory) {
+    ImportContext context(files_, memory, scratch_.Path("scratch"), progress_,
+                          {});
+    return BuildCsc(context, edges, {num_nodes, num_nodes},
+                    {scratch_.path(), "test", "edge"})
+        .status();
+  }
+
+  template <typename T>
+  std::vector<int64_t> ReadArray(const std::string& name) {
+    const std::string bytes =
+        *io::ReadWholeFile(files_, scratch_.Path(name), 1 << 30);
+    const size_t data = bytes.find('\n') + 1;
+    std::vector<int64_t> values;
+    for (size_t at = data; at < bytes.size(); at += sizeof(T)) {
+      T value;
+      std::memcpy(&value, bytes.data() + at, sizeof(T));
+      values.push_back(value);
+    }
+    return values;
+  }
+
+  Csc Result() {
+    return {ReadArray<int64_t>("edge.indptr.npy"),
+            ReadArray<int32_t>("edge.indices.npy")};
+  }
+
+  bool UsedScratch() {
+    for (const auto& call : files_.calls()) {
+      if (call.path == scratch_.Path(kScratchName)) return true;
+    }
+    return false;
+  }
+
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  io::ScratchDirectory scratch_;
+  ImportProgress progress_;
+};
+
+struct Graph {
+  const char* name;
+  int64_t num_nodes;
+  int64_t num_edges;
+  /// Of the edges, one in so many ends in node 1; 0 = none.
+  uint64_t hub;
+  /// Whether an edge list within 1 MiB needs the scratch file.
+  bool scratch;
+};
+
+class CscGraphTest : public CscBuilderTest,
+                     public testing::WithParamInterface<Graph> {};
+
+TEST_P(CscGraphTest, IsSortedAsDefinedWhateverTheMemory) {
+  const Graph& graph = GetParam();
+  RandomStream random(3, RandomPurpose::kGenerator);
+  std::vector<int64_t> sources, destinations;
+  for (int64_t i = 0; i < graph.num_edges; ++i) {
+    sources.push_back(static_cast<int64_t>(random.Below(graph.num_nodes)));
+    const bool hub = graph.hub > 0 && random.Below(graph.hub) == 0;
+    destinations.push_back(
+        hub ? 1 : static_cast<int64_t>(random.Below(graph.num_nodes)));
+  }
+  const Csc expected = Naive(graph.num_nodes, sources, destinations);
+  VectorEdges edges(sources, destinations);
+  ASSERT_TRUE(Build(edges, graph.num_nodes, 64 * kMiB).ok());
+  EXPECT_FALSE(UsedScratch());
+  EXPECT_EQ(Result(), expected);
+  ASSERT_TRUE(Build(edges, graph.num_nodes, kMiB).ok());
+  EXPECT_EQ(UsedScratch(), graph.scratch);
+  EXPECT_TRUE(Result() == expected);
+  EXPECT_THAT(*files_.List(scratch_.path()),
+              testing::Not(testing::Contains(std::string(kScratchName))));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Graphs, CscGraphTest,
+    testing::Values(Graph{"small", 10, 100, 0, false},
+                    Graph{"one node", 1, 1000, 0, false},
+                    Graph{"no edges", 100'000, 0, 0, true},
+                    Graph{"many nodes", 300'000, 1000, 0, true},
+                    Graph{"many edges", 1000, 500'000, 0, true},
+                    Graph{"both", 100'000, 500'000, 0, true},
+                    // More edges than memory holds end in one node.
+                    Graph{"hub", 50'000, 600'000, 2, true},
+                    Graph{"only a hub", 2, 300'000, 1, true}),
+    [](const auto& param) {
+      std::string name = param.param.name;
+      std::replace(name.begin(), name.end(), ' ', '_');
+      return name;
+    });
+
+TEST_F(CscBuilderTest, KeepsTheOrderOfEqualEdges) {
+  VectorEdges edges({5, 3, 5, 4, 3}, {0, 0, 0, 1, 0});
+  ASSERT_TRUE(Build(edges, 6, kMiB).ok());
+  EXPECT_THAT(Result().indices, ElementsAre(5, 3, 5, 3, 4));
+}
+
+TEST_F(CscBuilderTest, TooManyNodesForTheMemoryAreRefusedWithNumbers) {
+  VectorEdges edges({0}, {0});
+  const absl::Status status = Build(edges, int64_t{1} << 40, kMiB);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("256.0 KiB"));
+}
+
+// Edges that change from one pass to the next, as a file that somebody writes
+// to may, must neither be taken nor run over the ends of buffers.
+class ChangingEdgesTest
+    : public CscBuilderTest,
+      public testing::WithParamInterface<std::pair<uint64_t, int>> {};
+
+TEST_P(ChangingEdgesTest, AreRefused) {
+  const uint64_t memory = GetParam().first;
+  const int pass = GetParam().second;
+  const int64_t num_nodes = 50'000, num_edges = 200'000;
+  RandomStream random(3, RandomPurpose::kGenerator);
+  std::vector<int64_t> nodes;
+  for (int64_t i = 0; i < num_edges; ++i) {
+    nodes.push_back(static_cast<int64_t>(random.Below(num_nodes)));
+  }
+  VectorEdges edges(nodes, nodes);
+  edges.OnPass([&](int now, std::vector<int64_t>& destinations) {
+    if (now == pass)
+      std::fill(destinations.begin(), destinations.end(), 49'999);
+  });
+  const absl::Status status = Build(edges, num_nodes, memory);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, ChangingEdgesTest,
+                         testing::Values(std::pair(64 * kMiB, 3),
+                                         std::pair(kMiB, 2)));
+
+// A disk that gives back what was not written.
+TEST_F(CscBuilderTest, DamageInTheScratchFileIsNoticed) {
+  const int64_t num_nodes = 100'000;
+  std::vector<int64_t> nodes(200'000);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i] = static_cast<int64_t>(i * 7919 % num_nodes);
+  }
+  VectorEdges edges(nodes, nodes);
+  files_.Inject({.for_good = true, .effect = io::Effect::kCorruptRead});
+  EXPECT_TRUE(absl::IsDataLoss(Build(edges, num_nodes, kMiB)));
+}
+
+// ---- Joining ranges
+
+TEST(JoinRangesTest, JoinsWhatFits) {
+  // 8 bytes a node and 4 an edge.
+  const SortBudget budget{4, 100};
+  const std::vector<NodeRange> slices = {{0, 2, 5},   {2, 2, 5}, {4, 2, 8},
+                                         {6, 2, 100}, {8, 2, 0}, {10, 2, 0}};
+  EXPECT_THAT(JoinRanges(slices, budget),
+              ElementsAre(NodeRange{0, 4, 10}, NodeRange{4, 2, 8},
+                          NodeRange{6, 2, 100}, NodeRange{8, 4, 0}));
+}
+
+TEST(SortBudgetTest, CountsPasses) {
+  const SortBudget budget{4, 100};
+  EXPECT_EQ(budget.WindowEdges(5), 15);
+  EXPECT_EQ(budget.WindowEdges(13), 0);
+  EXPECT_EQ(budget.Passes({0, 5, 15}), 2);
+  EXPECT_EQ(budget.Passes({0, 5, 16}), 3);
+  EXPECT_EQ(budget.Passes({0, 5, 0}), 1);
+  EXPECT_TRUE(budget.Fits({0, 5, 15}));
+  EXPECT_FALSE(budget.Fits({0, 5, 16}));
+  EXPECT_FALSE(budget.Fits({0, 13, 0}));
+}
+
+}  // namespace
+}  // namespace hearth::store

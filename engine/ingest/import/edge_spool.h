@@ -1,0 +1,55 @@
+#ifndef HEARTH_ENGINE_INGEST_IMPORT_EDGE_SPOOL_H_
+#define HEARTH_ENGINE_INGEST_IMPORT_EDGE_SPOOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/ingest/source/edge_source.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::store {
+
+/// Edges that come one by one, from text or from an archive, kept in the
+/// import's scratch folder so that they can be read again and again: 8 bytes
+/// each up to the first one with an id of 2^31 - 1 or more, 16 bytes each from
+/// there on. Single-owner.
+class EdgeSpool {
+ public:
+  static absl::StatusOr<std::unique_ptr<EdgeSpool>> Create(
+      ImportContext& context);
+
+  /// REQUIRES: both ids are in the range that the import will give the nodes;
+  /// in any case 0 or more.
+  absl::Status Add(int64_t source, int64_t destination);
+
+  int64_t num_edges() const { return narrow_.num_edges + wide_.num_edges; }
+
+  /// The edges, in the order in which they came; DATA_LOSS when they are read
+  /// if they are no longer those. To be called once.
+  absl::StatusOr<std::unique_ptr<EdgeSource>> Finish();
+
+ private:
+  EdgeSpool(io::FileSystem& files, std::string path)
+      : files_(files), path_(std::move(path)) {}
+
+  absl::Status Flush();
+  absl::Status Widen();
+
+  io::FileSystem& files_;
+  const std::string path_;
+  std::unique_ptr<io::WritableFile> file_;
+  std::vector<std::byte> buffer_;
+  bool is_wide_ = false;
+  ScratchExtent narrow_;
+  ScratchExtent wide_;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_IMPORT_EDGE_SPOOL_H_

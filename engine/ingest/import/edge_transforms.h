@@ -1,0 +1,32 @@
+#ifndef HEARTH_ENGINE_INGEST_IMPORT_EDGE_TRANSFORMS_H_
+#define HEARTH_ENGINE_INGEST_IMPORT_EDGE_TRANSFORMS_H_
+
+namespace hearth::store {
+
+/// What is done with edges from a node to itself.
+enum class SelfLoops {
+  kKeep,
+  kRemove,
+  /// Every node has exactly one.
+  kAdd,
+};
+
+/// What an import does to the edges that join nodes of one type; edges between
+/// different types stay as they are.
+struct EdgeTransforms {
+  /// Adds the reverse of each edge, right after it.
+  bool add_reverse = false;
+  /// Keeps one of equal edges; the neighbors of each node are then ascending.
+  bool remove_duplicates = false;
+  SelfLoops self_loops = SelfLoops::kKeep;
+
+  /// Whether lists of neighbors change once they are sorted by destination.
+  bool ChangesLists() const {
+    return remove_duplicates || self_loops != SelfLoops::kKeep;
+  }
+  bool IsAny() const { return add_reverse || ChangesLists(); }
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_IMPORT_EDGE_TRANSFORMS_H_

@@ -1,0 +1,35 @@
+#ifndef HEARTH_ENGINE_INGEST_IMPORT_ID_IMPORT_H_
+#define HEARTH_ENGINE_INGEST_IMPORT_ID_IMPORT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/array_writer.h"
+
+/// What the source calls the nodes, kept beside them.
+
+namespace hearth::store {
+
+/// That `ids` is an int64 array of shape (num_nodes,).
+absl::Status CheckIdHeader(const ArrayReader& ids, int64_t num_nodes);
+
+/// That `text` is a uint8 array of one dimension.
+absl::Status CheckIdTextHeader(const ArrayReader& text);
+
+/// Copies the ids to "ids", whatever they are. REQUIRES: CheckIdHeader.
+absl::StatusOr<FinishedArray> CopyIds(ImportContext& context, ArrayReader& ids,
+                                      const ArrayPlace& place);
+
+/// Copies ids with a line feed between each and the next to "id_text".
+/// INVALID_ARGUMENT if they are not `num_nodes` or one is empty.
+/// REQUIRES: CheckIdTextHeader.
+absl::StatusOr<FinishedArray> CopyIdText(ImportContext& context,
+                                         ArrayReader& text, int64_t num_nodes,
+                                         const ArrayPlace& place);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_IMPORT_ID_IMPORT_H_

@@ -1,0 +1,272 @@
+#include "engine/ingest/import/label_import.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/import/label_rows.h"
+#include "engine/store/dtype.h"
+#include "engine/store/labels.h"
+#include "engine/store/shape.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr int32_t kUnlabeled = -1;
+
+int64_t WidthOf(const ArrayHeader& header) {
+  return header.shape.size() == 1 ? 1 : header.shape[1];
+}
+
+/// One kind of labels: what is written of a row.
+class LabelColumns {
+ public:
+  virtual ~LabelColumns() = default;
+  virtual DType dtype() const = 0;
+  virtual std::vector<int64_t> shape(int64_t num_rows) const = 0;
+  /// Appends what is stored of the row at `values`; whether it is labeled.
+  virtual absl::StatusOr<bool> Convert(int64_t row, const double* values) = 0;
+  /// The converted rows, which are forgotten.
+  virtual absl::Status Write(ArrayWriter& writer) = 0;
+  virtual int64_t width() const = 0;
+};
+
+class ClassColumn final : public LabelColumns {
+ public:
+  ClassColumn(const LabelRows& rows, bool is_float)
+      : rows_(rows), is_float_(is_float) {}
+
+  DType dtype() const override { return DType::kInt32; }
+  std::vector<int64_t> shape(int64_t num_rows) const override {
+    return {num_rows};
+  }
+
+  absl::StatusOr<bool> Convert(int64_t row, const double* values) override {
+    const double value = *values;
+    int32_t label = kUnlabeled;
+    if (!std::isnan(value)) {
+      HEARTH_RETURN_IF_ERROR(Check(row, value));
+      label = static_cast<int32_t>(value);
+    }
+    block_.push_back(label);
+    num_classes_ = std::max<int64_t>(num_classes_, label + int64_t{1});
+    return label != kUnlabeled;
+  }
+
+  absl::Status Write(ArrayWriter& writer) override {
+    HEARTH_RETURN_IF_ERROR(
+        writer.AppendValues<int32_t>(absl::MakeConstSpan(block_)));
+    block_.clear();
+    return absl::OkStatus();
+  }
+
+  int64_t width() const override { return num_classes_; }
+
+ private:
+  absl::Status Check(int64_t row, double value) const {
+    if (value < kUnlabeled || value >= static_cast<double>(kMaxClasses)) {
+      return rows_.ErrorAt(
+          row, 0,
+          absl::StrCat("; labels are 0 .. ", kMaxClasses - 1, ", or -1",
+                       is_float_ ? " or NaN" : "", " for unlabeled nodes"));
+    }
+    if (value == std::floor(value)) return absl::OkStatus();
+    return rows_.ErrorAt(row, 0,
+                         ", not a whole number; --labels targets takes numbers "
+                         "to predict");
+  }
+
+  const LabelRows& rows_;
+  const bool is_float_;
+  int64_t num_classes_ = 0;
+  std::vector<int32_t> block_;
+};
+
+class BitColumns final : public LabelColumns {
+ public:
+  explicit BitColumns(const LabelRows& rows)
+      : rows_(rows), row_bytes_(MultiLabelRowBytes(rows.width())) {}
+
+  DType dtype() const override { return DType::kUint8; }
+  std::vector<int64_t> shape(int64_t num_rows) const override {
+    return {num_rows, row_bytes_};
+  }
+
+  absl::StatusOr<bool> Convert(int64_t row, const double* values) override {
+    HEARTH_ASSIGN_OR_RETURN(const bool unlabeled,
+                            rows_.IsUnlabeled(row, values));
+    const size_t begin = block_.size();
+    block_.resize(begin + static_cast<size_t>(row_bytes_));
+    if (unlabeled) return false;
+    const auto set = [&](int64_t bit) {
+      block_[begin + static_cast<size_t>(bit / 8)] |=
+          static_cast<uint8_t>(1 << (bit % 8));
+    };
+    for (int64_t i = 0; i < rows_.width(); ++i) {
+      if (values[i] != 0 && values[i] != 1) {
+        return rows_.ErrorAt(row, i,
+                             "; of several labels each is 0 or 1 (--labels "
+                             "targets takes numbers to predict)");
+      }
+      if (values[i] == 1) set(i);
+    }
+    set(rows_.width());
+    return true;
+  }
+
+  absl::Status Write(ArrayWriter& writer) override {
+    HEARTH_RETURN_IF_ERROR(
+        writer.AppendValues<uint8_t>(absl::MakeConstSpan(block_)));
+    block_.clear();
+    return absl::OkStatus();
+  }
+
+  int64_t width() const override { return rows_.width(); }
+
+ private:
+  const LabelRows& rows_;
+  const int64_t row_bytes_;
+  std::vector<uint8_t> block_;
+};
+
+class TargetColumns final : public LabelColumns {
+ public:
+  explicit TargetColumns(const LabelRows& rows) : rows_(rows) {}
+
+  DType dtype() const override { return DType::kFloat32; }
+  std::vector<int64_t> shape(int64_t num_rows) const override {
+    return {num_rows, rows_.width()};
+  }
+
+  absl::StatusOr<bool> Convert(int64_t row, const double* values) override {
+    HEARTH_ASSIGN_OR_RETURN(const bool unlabeled,
+                            rows_.IsUnlabeled(row, values));
+    for (int64_t i = 0; i < rows_.width(); ++i) {
+      const auto target = unlabeled ? std::numeric_limits<float>::quiet_NaN()
+                                    : static_cast<float>(values[i]);
+      if (std::isinf(target)) {
+        return rows_.ErrorAt(row, i, ", more than a float32 can hold");
+      }
+      block_.push_back(target);
+    }
+    return !unlabeled;
+  }
+
+  absl::Status Write(ArrayWriter& writer) override {
+    HEARTH_RETURN_IF_ERROR(
+        writer.AppendValues<float>(absl::MakeConstSpan(block_)));
+    block_.clear();
+    return absl::OkStatus();
+  }
+
+  int64_t width() const override { return rows_.width(); }
+
+ private:
+  const LabelRows& rows_;
+  std::vector<float> block_;
+};
+
+std::unique_ptr<LabelColumns> NewColumns(LabelKind kind, const LabelRows& rows,
+                                         bool is_float) {
+  switch (kind) {
+    case LabelKind::kClasses:
+      break;
+    case LabelKind::kMultiLabel:
+      return std::make_unique<BitColumns>(rows);
+    case LabelKind::kTargets:
+      return std::make_unique<TargetColumns>(rows);
+  }
+  return std::make_unique<ClassColumn>(rows, is_float);
+}
+
+/// Converts and writes all rows; whether any is labeled.
+absl::StatusOr<bool> WriteRows(ImportContext& context, LabelRows& rows,
+                               LabelColumns& columns, ArrayWriter& writer) {
+  bool any_labeled = false;
+  for (int64_t first = 0; first < rows.num_rows(); first += rows.block_rows()) {
+    const int64_t count = std::min(rows.block_rows(), rows.num_rows() - first);
+    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const double> values,
+                            rows.Read(first, count));
+    for (int64_t i = 0; i < count; ++i) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const bool labeled,
+          columns.Convert(first + i, values.data() + i * rows.width()));
+      any_labeled |= labeled;
+    }
+    HEARTH_RETURN_IF_ERROR(columns.Write(writer));
+    HEARTH_RETURN_IF_ERROR(context.Advance(values.size() * sizeof(int64_t)));
+  }
+  return any_labeled;
+}
+
+}  // namespace
+
+LabelKind KindOfLabels(const ArrayHeader& header,
+                       std::optional<LabelKind> wanted) {
+  if (wanted.has_value()) return *wanted;
+  return WidthOf(header) > 1 ? LabelKind::kMultiLabel : LabelKind::kClasses;
+}
+
+absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
+                              std::optional<LabelKind> wanted) {
+  const std::vector<int64_t>& shape = labels.header().shape;
+  const bool one_column = wanted == LabelKind::kClasses;
+  const bool has_rows =
+      (shape.size() == 1 || shape.size() == 2) && shape[0] == num_nodes;
+  if (!has_rows || WidthOf(labels.header()) == 0 ||
+      (one_column && WidthOf(labels.header()) != 1)) {
+    return labels.Error(
+        absl::StrCat("has shape ", FormatShape(shape), "; with ", num_nodes,
+                     " nodes it must be (", num_nodes, ",)",
+                     one_column ? ", as of classes"
+                                : absl::StrCat(" or, of several labels, (",
+                                               num_nodes, ", labels)")));
+  }
+  if (WidthOf(labels.header()) <= kMaxLabelColumns) return absl::OkStatus();
+  return labels.Error(absl::StrCat("has ", shape[1], " columns; at most ",
+                                   kMaxLabelColumns, " are possible"));
+}
+
+uint64_t ImportedLabelBytes(const ArrayHeader& header,
+                            std::optional<LabelKind> wanted) {
+  const auto rows = static_cast<uint64_t>(header.shape[0]);
+  const int64_t width = WidthOf(header);
+  switch (KindOfLabels(header, wanted)) {
+    case LabelKind::kClasses:
+      return rows * sizeof(int32_t);
+    case LabelKind::kMultiLabel:
+      return rows * static_cast<uint64_t>(MultiLabelRowBytes(width));
+    case LabelKind::kTargets:
+      return rows * static_cast<uint64_t>(width) * sizeof(float);
+  }
+  return 0;
+}
+
+absl::StatusOr<ImportedLabels> ImportLabels(ImportContext& context,
+                                            ArrayReader& labels,
+                                            std::optional<LabelKind> wanted,
+                                            const ArrayPlace& place) {
+  HEARTH_ASSIGN_OR_RETURN(LabelRows rows, LabelRows::Open(context, labels));
+  ImportedLabels imported;
+  imported.kind = KindOfLabels(labels.header(), wanted);
+  const std::unique_ptr<LabelColumns> columns =
+      NewColumns(imported.kind, rows, labels.header().type.IsFloat());
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ArrayWriter> writer,
+      ArrayWriter::Create(context.files(), place, "labels", columns->dtype(),
+                          columns->shape(rows.num_rows()), kStreamLayout));
+  HEARTH_ASSIGN_OR_RETURN(const bool any_labeled,
+                          WriteRows(context, rows, *columns, *writer));
+  if (!any_labeled) return labels.Error("labels no node at all");
+  imported.width = columns->width();
+  HEARTH_ASSIGN_OR_RETURN(imported.array, writer->Finish());
+  return imported;
+}
+
+}  // namespace hearth::store

@@ -1,0 +1,17 @@
+#ifndef HEARTH_ENGINE_INGEST_IMPORT_NON_FINITE_H_
+#define HEARTH_ENGINE_INGEST_IMPORT_NON_FINITE_H_
+
+namespace hearth::store {
+
+/// What an import does with feature values that are NaN or infinite.
+enum class NonFinite {
+  /// It fails, naming the first.
+  kRefuse,
+  kKeep,
+  /// They become 0.
+  kZero,
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_IMPORT_NON_FINITE_H_

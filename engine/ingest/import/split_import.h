@@ -1,0 +1,46 @@
+#ifndef HEARTH_ENGINE_INGEST_IMPORT_SPLIT_IMPORT_H_
+#define HEARTH_ENGINE_INGEST_IMPORT_SPLIT_IMPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/array_writer.h"
+
+namespace hearth::store {
+
+/// A set of nodes, one bit each.
+using NodeSet = std::vector<bool>;
+
+/// That `part` is an integer array of shape (K,), 0 < K <= num_nodes.
+absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes);
+
+/// One part of a split, read before.
+struct SplitPart {
+  /// "train_idx.npy".
+  std::string name;
+  NodeSet nodes;
+  bool was_sorted = true;
+};
+
+/// Reads the ids of a part: in range, each once, and in none of the `others`;
+/// with or without labels. INVALID_ARGUMENT naming the first offending
+/// position.
+absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
+                                        ArrayReader& part, int64_t num_nodes,
+                                        const std::vector<SplitPart>& others);
+
+/// Writes the part's nodes as ascending int64 to `what`, such as "train".
+absl::StatusOr<FinishedArray> WriteSplitPart(ImportContext& context,
+                                             const SplitPart& part,
+                                             const ArrayPlace& place,
+                                             absl::string_view what);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_IMPORT_SPLIT_IMPORT_H_

@@ -1,0 +1,77 @@
+#ifndef HEARTH_ENGINE_INGEST_INSPECT_FEATURE_SCAN_H_
+#define HEARTH_ENGINE_INGEST_INSPECT_FEATURE_SCAN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/ingest/inspect/statistics.h"
+#include "engine/store/dtype.h"
+
+namespace hearth::store {
+
+/// Columns of a feature matrix that look like something else, ascending.
+struct SuspectColumns {
+  /// Equal to the label in every row that has one.
+  std::vector<uint32_t> labels;
+  /// Equal to the number of the row in every row.
+  std::vector<uint32_t> row_numbers;
+  /// Whole numbers from 0 to a million throughout.
+  std::vector<uint32_t> whole_numbers;
+};
+
+/// Counts what is in a feature matrix while its rows pass by: one pass over the
+/// values, wide, and one over few columns, those that still look remarkable.
+/// Sums are taken around the first finite value, in double: small deviations
+/// from a large mean survive. Single-owner.
+class FeatureScan {
+ public:
+  /// `dtype` is a float type; `num_columns` > 0.
+  FeatureScan(DType dtype, int64_t num_columns);
+
+  /// The next rows, row-major. `labels` has one for each (-1 = unlabeled), or
+  /// is empty where they are unknown or no longer wanted.
+  void Add(absl::Span<const std::byte> rows, absl::Span<const int32_t> labels);
+
+  /// Whether labels of the next rows can still tell something.
+  bool WantsLabels() const;
+
+  /// Of all rows so far.
+  FeatureStatistics Statistics() const;
+  SuspectColumns Suspects() const;
+  /// Whether the first row is the beginning of an .npy file: values that were
+  /// taken for raw ones with their header.
+  bool begins_like_npy() const { return begins_like_npy_; }
+
+ private:
+  /// Rows as floats, converted where they are not.
+  absl::Span<const float> ToFloats(absl::Span<const std::byte> rows);
+  void AddValues(absl::Span<const float> values);
+  void AddZeroRows(absl::Span<const float> values);
+  void NarrowSuspects(absl::Span<const float> row, const int32_t* label);
+
+  const DType dtype_;
+  const int64_t num_columns_;
+  std::vector<float> converted_;
+  int64_t num_rows_ = 0;
+  bool has_finite_ = false;
+  /// The first finite value.
+  float origin_ = 0;
+  double sum_ = 0;
+  double sum_of_squares_ = 0;
+  float min_ = 0;
+  float max_ = 0;
+  uint64_t num_zeros_ = 0;
+  uint64_t num_non_finite_ = 0;
+  uint64_t num_zero_rows_ = 0;
+  std::vector<float> first_row_;
+  bool begins_like_npy_ = false;
+  bool saw_label_ = false;
+  std::vector<uint32_t> constant_columns_;
+  SuspectColumns suspects_;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_INSPECT_FEATURE_SCAN_H_

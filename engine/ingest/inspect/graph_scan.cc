@@ -1,0 +1,53 @@
+#include "engine/ingest/inspect/graph_scan.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/base/status_macros.h"
+#include "engine/ingest/inspect/feature_scan.h"
+#include "engine/ingest/inspect/label_scan.h"
+#include "engine/ingest/inspect/node_probes.h"
+#include "engine/ingest/inspect/topology_scan.h"
+#include "engine/ingest/inspect/warnings.h"
+
+namespace hearth::store {
+
+absl::StatusOr<DatasetStatistics> ScanGraph(
+    ImportContext& context, const std::string& folder, const Manifest& manifest,
+    absl::Span<const std::unique_ptr<LabeledFeatureScan>> features) {
+  TopologyScan topology(context, folder, manifest);
+  uint64_t bytes = topology.BytesToScan();
+  for (const NodeTypeEntry& nodes : manifest.node_types) {
+    bytes += LabelBytesToScan(nodes);
+  }
+  context.Begin("counting", bytes);
+  DatasetStatistics statistics;
+  for (const EdgeTypeEntry& edges : manifest.edge_types) {
+    HEARTH_ASSIGN_OR_RETURN(EdgeStatistics some, topology.Scan(edges));
+    statistics.edges.push_back(std::move(some));
+  }
+  std::vector<NodeProbes> probes(manifest.node_types.size());
+  for (size_t i = 0; i < probes.size(); ++i) {
+    const NodeTypeEntry& nodes = manifest.node_types[i];
+    NodeStatistics some;
+    some.type = nodes.name;
+    some.num_isolated = topology.NumIsolated(i);
+    HEARTH_ASSIGN_OR_RETURN(probes[i].num_train_only_sources,
+                            topology.NumTrainOnlySources(i));
+    HEARTH_RETURN_IF_ERROR(ScanLabels(context, folder, nodes, some, probes[i]));
+    if (features[i] != nullptr) {
+      const FeatureScan& scan = features[i]->scan();
+      some.features = scan.Statistics();
+      probes[i].suspects = scan.Suspects();
+      probes[i].begins_like_npy = scan.begins_like_npy();
+    }
+    statistics.nodes.push_back(std::move(some));
+  }
+  statistics.notes = topology.Notes();
+  statistics.warnings = FindWarnings(manifest, statistics, probes);
+  return statistics;
+}
+
+}  // namespace hearth::store

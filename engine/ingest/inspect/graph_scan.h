@@ -1,0 +1,26 @@
+#ifndef HEARTH_ENGINE_INGEST_INSPECT_GRAPH_SCAN_H_
+#define HEARTH_ENGINE_INGEST_INSPECT_GRAPH_SCAN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/ingest/inspect/labeled_feature_scan.h"
+#include "engine/ingest/inspect/statistics.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/store/manifest.h"
+
+namespace hearth::store {
+
+/// Counts what is in a dataset whose arrays are all in `folder`, reading labels
+/// and topology once more, and warns of what looks like a mistake. `features`
+/// has the scan of each node type's features, null without any. CANCELLED, or
+/// DATA_LOSS if an array is not what was written.
+absl::StatusOr<DatasetStatistics> ScanGraph(
+    ImportContext& context, const std::string& folder, const Manifest& manifest,
+    absl::Span<const std::unique_ptr<LabeledFeatureScan>> features);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_INSPECT_GRAPH_SCAN_H_

@@ -1,0 +1,38 @@
+#include "engine/ingest/inspect/labeled_feature_scan.h"
+
+#include <cstddef>
+
+#include "absl/memory/memory.h"
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/import/feature_import.h"
+#include "engine/store/label_kind.h"
+
+namespace hearth::store {
+
+absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> LabeledFeatureScan::Create(
+    io::FileSystem& files, const std::string& folder,
+    const NodeTypeEntry& nodes, const ArrayHeader& features) {
+  auto scan = absl::WrapUnique(
+      new LabeledFeatureScan(StoredType(features), features.shape[1]));
+  if (!nodes.labels.path.empty() && nodes.label_kind == LabelKind::kClasses) {
+    HEARTH_ASSIGN_OR_RETURN(
+        scan->classes_,
+        ArrayReader::OpenNpy(files, io::JoinPath(folder, nodes.labels.path)));
+  }
+  return scan;
+}
+
+absl::Status LabeledFeatureScan::Add(const RowBlock& rows) {
+  labels_.clear();
+  if (classes_ != nullptr && scan_.WantsLabels()) {
+    labels_.resize(static_cast<size_t>(rows.num_rows));
+    HEARTH_RETURN_IF_ERROR(classes_->ReadBytes(
+        rows.first_row, {reinterpret_cast<std::byte*>(labels_.data()),
+                         labels_.size() * sizeof(int32_t)}));
+  }
+  scan_.Add(rows.bytes, labels_);
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::store

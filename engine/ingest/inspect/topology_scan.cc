@@ -1,0 +1,366 @@
+#include "engine/ingest/inspect/topology_scan.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/inspect/degree_counts.h"
+#include "engine/ingest/inspect/id_stream.h"
+#include "engine/io/file_system.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/label_kind.h"
+
+namespace hearth::store {
+namespace {
+
+constexpr uint64_t kMaxBlockBytes = 2 << 20;
+// As many as wait for memory at a time.
+constexpr size_t kPrefetched = 16;
+
+uint64_t DataBytes(const ArrayFile& array) {
+  return array.file_size_bytes - array.data_offset;
+}
+
+uint64_t BytesOfBits(int64_t count) {
+  return static_cast<uint64_t>(count) / 8 + sizeof(uint64_t);
+}
+
+uint64_t CountZeros(const std::vector<bool>& bits) {
+  return static_cast<uint64_t>(std::count(bits.begin(), bits.end(), false));
+}
+
+}  // namespace
+
+struct TopologyScan::Counts {
+  /// Sources of edges, in any order; false if one is no node. Sets their
+  /// classes where those are counted.
+  bool AddSources(absl::Span<const int64_t> sources,
+                  std::vector<int32_t>& source_classes) {
+    // Without a branch, for the compiler to make it wide.
+    bool all_nodes = true;
+    for (const int64_t source : sources) {
+      all_nodes &=
+          static_cast<uint64_t>(source) < static_cast<uint64_t>(num_sources);
+    }
+    if (!all_nodes) return false;
+    if (!is_source.empty()) {
+      for (const int64_t source : sources) {
+        is_source[static_cast<size_t>(source)] = true;
+      }
+    }
+    if (classes.empty()) return true;
+    source_classes.resize(sources.size());
+    for (size_t i = 0; i < sources.size(); ++i) {
+      const size_t ahead = std::min(i + kPrefetched, sources.size() - 1);
+      __builtin_prefetch(&classes[static_cast<size_t>(sources[ahead])]);
+      source_classes[i] = classes[static_cast<size_t>(sources[i])];
+    }
+    return true;
+  }
+
+  /// Edges into `destination`, whose sources are added already.
+  void AddEdges(int64_t destination, absl::Span<const int64_t> sources,
+                absl::Span<const int32_t> source_classes) {
+    if (same_type) {
+      num_self_loops += static_cast<uint64_t>(
+          std::count(sources.begin(), sources.end(), destination));
+    }
+    if (source_classes.empty()) return;
+    const int32_t label = classes[static_cast<size_t>(destination)];
+    if (label < 0) return;
+    for (const int32_t other : source_classes) {
+      num_labeled += other >= 0 ? 1 : 0;
+      num_equal += other == label ? 1 : 0;
+    }
+  }
+
+  int64_t num_sources = 0;
+  bool same_type = false;
+  /// Empty where it is not counted.
+  std::vector<bool> is_source;
+  std::vector<bool>* is_destination = nullptr;
+  /// Of the nodes at both ends; empty where homophily is not counted.
+  std::vector<int32_t> classes;
+  DegreeCounts in_degrees;
+  uint64_t num_self_loops = 0;
+  /// Edges between labeled nodes, and those between equal labels.
+  uint64_t num_labeled = 0;
+  uint64_t num_equal = 0;
+};
+
+/// What is counted of the edges' sources does not depend on where their lists
+/// end, so it is counted of whole blocks: lists are short, and what follows one
+/// of them would wait for memory anew in each.
+class TopologyScan::NeighborStream {
+ public:
+  /// Neighbors, and their classes where homophily is counted.
+  struct Neighbors {
+    absl::Span<const int64_t> ids;
+    absl::Span<const int32_t> classes;
+  };
+
+  NeighborStream(ImportContext& context, ArrayReader& indices,
+                 int64_t block_elements, Counts& counts)
+      : context_(context),
+        indices_(indices),
+        block_elements_(block_elements),
+        counts_(counts) {}
+
+  /// The next neighbors, at least one and at most `count`.
+  absl::StatusOr<Neighbors> Take(int64_t count) {
+    if (at_ == block_.size()) HEARTH_RETURN_IF_ERROR(ReadBlock());
+    const auto taken =
+        std::min(static_cast<size_t>(count), block_.size() - at_);
+    Neighbors neighbors;
+    neighbors.ids = absl::MakeConstSpan(block_).subspan(at_, taken);
+    if (!classes_.empty()) {
+      neighbors.classes = absl::MakeConstSpan(classes_).subspan(at_, taken);
+    }
+    at_ += taken;
+    return neighbors;
+  }
+
+ private:
+  absl::Status ReadBlock() {
+    const ArrayHeader& header = indices_.header();
+    const int64_t left = header.NumElements() - num_read_;
+    if (left <= 0) {
+      return absl::DataLossError(absl::StrCat(
+          indices_.path(), ": has fewer elements than its offsets say"));
+    }
+    block_.resize(static_cast<size_t>(std::min(left, block_elements_)));
+    at_ = 0;
+    HEARTH_RETURN_IF_ERROR(
+        indices_.ReadInts(num_read_, absl::MakeSpan(block_)));
+    num_read_ += static_cast<int64_t>(block_.size());
+    if (!counts_.AddSources(block_, classes_)) {
+      return absl::DataLossError(
+          absl::StrCat(indices_.path(), ": has ids that no node has"));
+    }
+    return context_.Advance(block_.size() *
+                            static_cast<uint64_t>(header.type.item_bytes));
+  }
+
+  ImportContext& context_;
+  ArrayReader& indices_;
+  const int64_t block_elements_;
+  Counts& counts_;
+  int64_t num_read_ = 0;
+  std::vector<int64_t> block_;
+  /// Of the nodes in the block; empty where they are not needed.
+  std::vector<int32_t> classes_;
+  size_t at_ = 0;
+};
+
+TopologyScan::TopologyScan(ImportContext& context, const std::string& folder,
+                           const Manifest& manifest)
+    : context_(context), folder_(folder), manifest_(manifest) {
+  uint64_t needed = 0, largest = 0;
+  for (const NodeTypeEntry& nodes : manifest.node_types) {
+    const uint64_t bytes = BytesOfBits(nodes.num_nodes);
+    needed += 2 * bytes;
+    largest = std::max(largest, bytes);
+  }
+  has_ends_ = needed + largest <= context.memory_limit_bytes() / 4;
+  if (!has_ends_) return;
+  for (const NodeTypeEntry& nodes : manifest.node_types) {
+    const auto count = static_cast<size_t>(nodes.num_nodes);
+    ends_.push_back({std::vector<bool>(count), std::vector<bool>(count)});
+  }
+}
+
+size_t TopologyScan::FindNodes(const std::string& type) const {
+  size_t found = 0;
+  while (manifest_.node_types[found].name != type) ++found;
+  return found;
+}
+
+bool TopologyScan::JoinsClasses(const EdgeTypeEntry& edges) const {
+  if (edges.source_type != edges.destination_type) return false;
+  const NodeTypeEntry& nodes =
+      manifest_.node_types[FindNodes(edges.source_type)];
+  return !nodes.labels.path.empty() && nodes.label_kind == LabelKind::kClasses;
+}
+
+bool TopologyScan::FitsLabels(const EdgeTypeEntry& edges) const {
+  const NodeTypeEntry& nodes =
+      manifest_.node_types[FindNodes(edges.source_type)];
+  return DataBytes(nodes.labels) <= context_.memory_limit_bytes() / 4;
+}
+
+uint64_t TopologyScan::BytesToScan() const {
+  uint64_t bytes = 0;
+  for (const EdgeTypeEntry& edges : manifest_.edge_types) {
+    bytes += DataBytes(edges.indptr) + DataBytes(edges.indices);
+    if (!JoinsClasses(edges) || !FitsLabels(edges)) continue;
+    bytes +=
+        DataBytes(manifest_.node_types[FindNodes(edges.source_type)].labels);
+  }
+  return bytes;
+}
+
+int64_t TopologyScan::BlockElements() const {
+  return static_cast<int64_t>(
+      std::min(kMaxBlockBytes, context_.memory_limit_bytes() / 32) /
+      sizeof(int64_t));
+}
+
+absl::StatusOr<std::vector<int32_t>> TopologyScan::ReadClasses(
+    const NodeTypeEntry& nodes) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ArrayReader> labels,
+      ArrayReader::OpenNpy(context_.files(),
+                           io::JoinPath(folder_, nodes.labels.path)));
+  std::vector<int32_t> classes(static_cast<size_t>(nodes.num_nodes));
+  const auto block_elements = static_cast<size_t>(BlockElements());
+  for (size_t first = 0; first < classes.size(); first += block_elements) {
+    const absl::Span<int32_t> block =
+        absl::MakeSpan(classes).subspan(first, block_elements);
+    const absl::Span<std::byte> bytes(
+        reinterpret_cast<std::byte*>(block.data()),
+        block.size() * sizeof(int32_t));
+    HEARTH_RETURN_IF_ERROR(
+        labels->ReadBytes(static_cast<int64_t>(first), bytes));
+    HEARTH_RETURN_IF_ERROR(context_.Advance(bytes.size()));
+  }
+  return classes;
+}
+
+absl::StatusOr<EdgeStatistics> TopologyScan::Scan(const EdgeTypeEntry& edges) {
+  const size_t source = FindNodes(edges.source_type);
+  Counts counts;
+  counts.num_sources = manifest_.node_types[source].num_nodes;
+  counts.same_type = edges.source_type == edges.destination_type;
+  if (has_ends_) {
+    counts.is_source.resize(static_cast<size_t>(counts.num_sources));
+    counts.is_destination =
+        &ends_[FindNodes(edges.destination_type)].is_destination;
+  }
+  if (JoinsClasses(edges) && FitsLabels(edges)) {
+    HEARTH_ASSIGN_OR_RETURN(counts.classes,
+                            ReadClasses(manifest_.node_types[source]));
+  }
+  HEARTH_RETURN_IF_ERROR(ScanLists(edges, counts));
+  EdgeStatistics statistics;
+  statistics.type = edges.name;
+  statistics.mean_in_degree = counts.in_degrees.Mean();
+  statistics.median_in_degree = counts.in_degrees.Percentile(50);
+  statistics.percentile_99_in_degree = counts.in_degrees.Percentile(99);
+  statistics.max_in_degree = counts.in_degrees.Percentile(100);
+  statistics.num_without_in_edges = counts.in_degrees.NumOf(0);
+  statistics.num_self_loops = counts.num_self_loops;
+  if (counts.num_labeled > 0) {
+    statistics.homophily = static_cast<double>(counts.num_equal) /
+                           static_cast<double>(counts.num_labeled);
+  }
+  if (has_ends_) {
+    statistics.num_without_out_edges = CountZeros(counts.is_source);
+    std::vector<bool>& all = ends_[source].is_source;
+    std::transform(all.begin(), all.end(), counts.is_source.begin(),
+                   all.begin(), [](bool a, bool b) { return a || b; });
+  }
+  return statistics;
+}
+
+absl::Status TopologyScan::AddList(int64_t destination, int64_t degree,
+                                   NeighborStream& neighbors, Counts& counts) {
+  while (degree > 0) {
+    HEARTH_ASSIGN_OR_RETURN(const NeighborStream::Neighbors sources,
+                            neighbors.Take(degree));
+    counts.AddEdges(destination, sources.ids, sources.classes);
+    degree -= static_cast<int64_t>(sources.ids.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TopologyScan::ScanLists(const EdgeTypeEntry& edges,
+                                     Counts& counts) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ArrayReader> indptr,
+      ArrayReader::OpenNpy(context_.files(),
+                           io::JoinPath(folder_, edges.indptr.path)));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ArrayReader> indices,
+      ArrayReader::OpenNpy(context_.files(),
+                           io::JoinPath(folder_, edges.indices.path)));
+  NeighborStream neighbors(context_, *indices, BlockElements(), counts);
+  const int64_t num_offsets = indptr->header().NumElements();
+  std::vector<int64_t> offsets;
+  int64_t begin = 0;
+  for (int64_t first = 0; first < num_offsets; first += BlockElements()) {
+    offsets.resize(
+        static_cast<size_t>(std::min(BlockElements(), num_offsets - first)));
+    HEARTH_RETURN_IF_ERROR(indptr->ReadInts(first, absl::MakeSpan(offsets)));
+    for (size_t i = first == 0 ? 1 : 0; i < offsets.size(); ++i) {
+      const int64_t destination = first + static_cast<int64_t>(i) - 1;
+      const int64_t degree = offsets[i] - begin;
+      if (degree < 0) {
+        return absl::DataLossError(
+            absl::StrCat(indptr->path(), ": is not ascending"));
+      }
+      counts.in_degrees.Add(static_cast<uint64_t>(degree));
+      if (degree > 0 && counts.is_destination != nullptr) {
+        (*counts.is_destination)[static_cast<size_t>(destination)] = true;
+      }
+      HEARTH_RETURN_IF_ERROR(AddList(destination, degree, neighbors, counts));
+      begin = offsets[i];
+    }
+    HEARTH_RETURN_IF_ERROR(context_.Advance(offsets.size() * sizeof(int64_t)));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<uint64_t> TopologyScan::NumIsolated(size_t node_type) const {
+  if (!has_ends_) return std::nullopt;
+  const Ends& ends = ends_[node_type];
+  uint64_t isolated = 0;
+  for (size_t i = 0; i < ends.is_source.size(); ++i) {
+    isolated += !ends.is_source[i] && !ends.is_destination[i] ? 1 : 0;
+  }
+  return isolated;
+}
+
+absl::StatusOr<std::optional<uint64_t>> TopologyScan::NumTrainOnlySources(
+    size_t node_type) const {
+  const ArrayFile& train = manifest_.node_types[node_type].train;
+  if (!has_ends_ || train.path.empty()) return std::nullopt;
+  const Ends& ends = ends_[node_type];
+  HEARTH_ASSIGN_OR_RETURN(
+      IdStream ids,
+      IdStream::Open(context_.files(), io::JoinPath(folder_, train.path)));
+  uint64_t count = 0;
+  while (!ids.AtEnd()) {
+    const auto id = static_cast<size_t>(ids.id());
+    if (id >= ends.is_source.size()) {
+      return absl::DataLossError(
+          absl::StrCat(train.path, ": has ids that no node has"));
+    }
+    count += ends.is_source[id] && !ends.is_destination[id] ? 1 : 0;
+    HEARTH_RETURN_IF_ERROR(ids.Next());
+  }
+  return count;
+}
+
+std::vector<std::string> TopologyScan::Notes() const {
+  const std::string limit = absl::StrCat(
+      "a quarter of the import's memory limit (",
+      FormatByteSize(context_.memory_limit_bytes() / 4), ") does not hold ");
+  std::vector<std::string> notes;
+  if (!has_ends_) {
+    notes.push_back(absl::StrCat(
+        "isolated nodes and nodes without out-edges were not counted: ", limit,
+        "three bits for each node"));
+  }
+  for (const EdgeTypeEntry& edges : manifest_.edge_types) {
+    if (!JoinsClasses(edges) || FitsLabels(edges)) continue;
+    notes.push_back(absl::StrCat("the homophily of edges \"", edges.name,
+                                 "\" was not counted: ", limit, "the labels"));
+  }
+  return notes;
+}
+
+}  // namespace hearth::store

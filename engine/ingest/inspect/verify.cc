@@ -1,0 +1,330 @@
+#include "engine/ingest/inspect/verify.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/clock.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/inspect/damage_list.h"
+#include "engine/ingest/inspect/statistics.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/atomic_file.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/store/array_loader.h"
+#include "engine/store/block_checksums.h"
+#include "engine/store/manifest.h"
+
+// An array is read in chunks of whole blocks by two threads, so that the disk
+// has the next request while a chunk is checked. Each chunk is read with what
+// surrounds it up to multiples of a page: such reads can bypass the page cache.
+// An array of one chunk is read on the caller's thread: a dataset of many types
+// has hundreds of them.
+
+namespace hearth::store {
+namespace {
+
+constexpr uint64_t kChunkBytes = 4 << 20;
+constexpr uint64_t kPageBytes = 4096;
+constexpr int kThreads = 2;
+
+uint64_t DataBytes(const ArrayFile& array) {
+  return array.file_size_bytes - array.data_offset;
+}
+
+uint64_t ChecksumBytes(const ArrayFile& array) {
+  return NumBlocks(DataBytes(array), array.crc_block_bytes) * sizeof(uint32_t);
+}
+
+absl::Span<std::byte> AsBytes(std::vector<uint32_t>& values) {
+  return {reinterpret_cast<std::byte*>(values.data()),
+          values.size() * sizeof(uint32_t)};
+}
+
+absl::Status CheckSize(io::ReadableFile& file, uint64_t size_bytes) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
+  if (info.size_bytes == size_bytes) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(file.path(), ": has ",
+                                          info.size_bytes, " bytes instead of ",
+                                          size_bytes));
+}
+
+/// CRC32C of a file's first bytes, which are read into `scratch` by and by.
+absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t size_bytes,
+                                    absl::Span<std::byte> scratch) {
+  const uint64_t chunk_bytes = scratch.size() - scratch.size() % kPageBytes;
+  uint32_t crc = 0;
+  for (uint64_t at = 0; at < size_bytes; at += chunk_bytes) {
+    const auto chunk = scratch.first(std::min(chunk_bytes, size_bytes - at));
+    HEARTH_RETURN_IF_ERROR(file.Read(at, chunk));
+    crc = Crc32c(chunk, crc);
+  }
+  return crc;
+}
+
+/// A file's first bytes, what they are of it, and their checksum.
+struct Beginning {
+  uint64_t size_bytes = 0;
+  uint32_t crc32c = 0;
+  absl::string_view what;
+};
+
+/// DATA_LOSS, or why they cannot be read, if they do not have that checksum at
+/// the second attempt either.
+absl::Status CheckBeginning(io::ReadableFile& file, const Beginning& beginning,
+                            absl::Span<std::byte> scratch) {
+  absl::StatusOr<uint32_t> crc =
+      ChecksumOf(file, beginning.size_bytes, scratch);
+  if (!crc.ok() || *crc != beginning.crc32c) {
+    crc = ChecksumOf(file, beginning.size_bytes, scratch);
+  }
+  HEARTH_RETURN_IF_ERROR(crc.status());
+  if (*crc == beginning.crc32c) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(file.path(), ": ", beginning.what, " (bytes 0 .. ",
+                   beginning.size_bytes - 1, ") does not match its checksum"));
+}
+
+/// Some consecutive blocks of an array, and what was found of them.
+class Chunk final : public pipeline::Item {
+ public:
+  Chunk(uint64_t first, uint64_t count) : first_block(first), blocks(count) {}
+
+  const uint64_t first_block;
+  const uint64_t blocks;
+  DamageList damage;
+};
+
+/// An array's open files. Thread-safe.
+class ArrayBlocks {
+ public:
+  ArrayBlocks(const ArrayFile& array, std::unique_ptr<io::ReadableFile> data,
+              std::unique_ptr<io::ReadableFile> checksums)
+      : array_(array),
+        data_(std::move(data)),
+        checksums_(std::move(checksums)) {}
+
+  uint64_t chunk_blocks() const { return kChunkBytes / array_.crc_block_bytes; }
+  uint64_t num_blocks() const {
+    return NumBlocks(DataBytes(array_), array_.crc_block_bytes);
+  }
+  uint64_t num_chunks() const {
+    return (num_blocks() + chunk_blocks() - 1) / chunk_blocks();
+  }
+
+  Chunk MakeChunk(uint64_t number) const {
+    const uint64_t first = number * chunk_blocks();
+    return Chunk(first, std::min(chunk_blocks(), num_blocks() - first));
+  }
+
+  /// Bytes of the blocks from `first_block` on.
+  uint64_t SizeOfBlocks(uint64_t first_block, uint64_t count) const {
+    return std::min(count * array_.crc_block_bytes,
+                    DataBytes(array_) - first_block * array_.crc_block_bytes);
+  }
+
+  /// Memory that a chunk of an array of so many bytes is read into.
+  static uint64_t ScratchBytes(uint64_t data_bytes) {
+    return std::min(kChunkBytes, data_bytes) + 2 * kPageBytes;
+  }
+
+  /// Checks all blocks of a chunk.
+  absl::Status Check(absl::Span<std::byte> scratch, Chunk& chunk) const {
+    const uint64_t begin = OffsetOf(chunk.first_block);
+    const uint64_t end = begin + SizeOfBlocks(chunk.first_block, chunk.blocks);
+    const uint64_t page_begin = begin - begin % kPageBytes;
+    const uint64_t page_end =
+        std::min((end + kPageBytes - 1) / kPageBytes * kPageBytes,
+                 array_.file_size_bytes);
+    std::vector<uint32_t> expected(chunk.blocks);
+    absl::Status status =
+        data_->Read(page_begin, scratch.first(page_end - page_begin));
+    if (status.ok()) {
+      status = checksums_->Read(chunk.first_block * sizeof(uint32_t),
+                                AsBytes(expected));
+    }
+    for (uint64_t i = 0; i < chunk.blocks; ++i) {
+      const uint64_t number = chunk.first_block + i;
+      const auto bytes = scratch.subspan(OffsetOf(number) - page_begin,
+                                         SizeOfBlocks(number, 1));
+      if (status.ok() &&
+          BlockCrc32c(bytes, array_.file_id, number) == expected[i]) {
+        continue;
+      }
+      HEARTH_RETURN_IF_ERROR(chunk.damage.AddIfDamage(CheckAgain(number)));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  uint64_t OffsetOf(uint64_t block) const {
+    return array_.data_offset + block * array_.crc_block_bytes;
+  }
+
+  /// Reads one block, and its checksum, by themselves: damage on the way is
+  /// gone then, and what a bad sector leaves readable is told apart.
+  absl::Status CheckAgain(uint64_t number) const {
+    std::vector<std::byte> block(SizeOfBlocks(number, 1));
+    std::vector<uint32_t> expected(1);
+    HEARTH_RETURN_IF_ERROR(
+        checksums_->Read(number * sizeof(uint32_t), AsBytes(expected)));
+    const absl::Status read =
+        data_->Read(OffsetOf(number), absl::MakeSpan(block));
+    if (read.ok() &&
+        BlockCrc32c(block, array_.file_id, number) == expected[0]) {
+      return absl::OkStatus();
+    }
+    const std::string what = absl::StrCat(
+        data_->path(), ": block ", number, " (bytes ", OffsetOf(number), " .. ",
+        OffsetOf(number) + block.size() - 1, ") ");
+    if (read.ok()) {
+      return absl::DataLossError(
+          absl::StrCat(what, "does not match its checksum"));
+    }
+    return absl::Status(read.code(),
+                        absl::StrCat(what, "cannot be read: ", read.message()));
+  }
+
+  const ArrayFile& array_;
+  const std::unique_ptr<io::ReadableFile> data_;
+  const std::unique_ptr<io::ReadableFile> checksums_;
+};
+
+class Verification {
+ public:
+  Verification(io::FileSystem& files, const Dataset& dataset,
+               const VerifyProgress& progress, std::stop_token stop)
+      : files_(files),
+        dataset_(dataset),
+        progress_(progress),
+        stop_(std::move(stop)) {}
+
+  absl::StatusOr<VerifyResult> Run() {
+    uint64_t scratch_bytes = 0;
+    for (const ArrayFile* array : dataset_.manifest().Arrays()) {
+      total_ += array->file_size_bytes + ChecksumBytes(*array);
+      scratch_bytes =
+          std::max(scratch_bytes, ArrayBlocks::ScratchBytes(DataBytes(*array)));
+    }
+    for (int i = 0; i < kThreads; ++i) {
+      HEARTH_ASSIGN_OR_RETURN(scratch_.emplace_back(),
+                              io::AlignedMemory::Allocate(scratch_bytes));
+    }
+    HEARTH_RETURN_IF_ERROR(CheckTwice([this] { return CheckManifest(); }));
+    HEARTH_RETURN_IF_ERROR(CheckTwice(
+        [this] { return LoadStatistics(files_, dataset_.path()).status(); }));
+    for (const ArrayFile* array : dataset_.manifest().Arrays()) {
+      HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckArray(*array)));
+      ++result_.files;
+    }
+    HEARTH_RETURN_IF_ERROR(damage_.ToStatus(dataset_.path()));
+    return result_;
+  }
+
+ private:
+  /// Records damage that is there at the second attempt, too.
+  absl::Status CheckTwice(absl::FunctionRef<absl::Status()> check) {
+    absl::Status status = check();
+    if (absl::IsDataLoss(status) || absl::IsUnavailable(status)) {
+      status = check();
+    }
+    return damage_.AddIfDamage(status);
+  }
+
+  absl::Status CheckManifest() {
+    const std::string path = io::JoinPath(dataset_.path(), Manifest::kFileName);
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::string text,
+        io::ReadWholeFile(files_, path, Manifest::kMaxFileBytes));
+    return ParseManifest(text, path).status();
+  }
+
+  /// Damage that leaves nothing else of the array to check is returned.
+  absl::Status CheckArray(const ArrayFile& array) {
+    const std::string& folder = dataset_.path();
+    HEARTH_ASSIGN_OR_RETURN(
+        std::unique_ptr<io::ReadableFile> checksums,
+        files_.OpenForRead(io::JoinPath(folder, array.crc_path)));
+    HEARTH_RETURN_IF_ERROR(CheckSize(*checksums, ChecksumBytes(array)));
+    HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
+        *checksums,
+        {ChecksumBytes(array), array.crc_file_crc32c, "the whole file"},
+        scratch_[0].bytes())));
+    HEARTH_RETURN_IF_ERROR(Advance(ChecksumBytes(array)));
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
+                            files_.OpenForScan(ArrayPath(folder, array)));
+    HEARTH_RETURN_IF_ERROR(CheckSize(*data, array.file_size_bytes));
+    HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
+        *data, {array.data_offset, array.header_crc32c, "the header"},
+        scratch_[0].bytes())));
+    HEARTH_RETURN_IF_ERROR(Advance(array.data_offset));
+    return CheckBlocks(
+        ArrayBlocks(array, std::move(data), std::move(checksums)));
+  }
+
+  absl::Status CheckBlocks(const ArrayBlocks& blocks) {
+    if (blocks.num_chunks() > 1) return CheckChunks(blocks);
+    Chunk chunk = blocks.MakeChunk(0);
+    HEARTH_RETURN_IF_ERROR(blocks.Check(scratch_[0].bytes(), chunk));
+    return Collect(blocks, chunk);
+  }
+
+  absl::Status CheckChunks(const ArrayBlocks& blocks) {
+    pipeline::Stage check;
+    check.name = "verify";
+    check.width = kThreads;
+    check.work = [&](int thread, pipeline::Item& item) {
+      return blocks.Check(scratch_[static_cast<size_t>(thread)].bytes(),
+                          static_cast<Chunk&>(item));
+    };
+    const auto make = [&](int64_t number) {
+      return std::make_unique<Chunk>(
+          blocks.MakeChunk(static_cast<uint64_t>(number)));
+    };
+    const auto collect = [&](std::unique_ptr<pipeline::Item> item) {
+      return Collect(blocks, static_cast<Chunk&>(*item));
+    };
+    return pipeline::NewPipeline({std::move(check)}, "collect", Clock::Real())
+        ->Run(static_cast<int64_t>(blocks.num_chunks()), make, collect, stop_);
+  }
+
+  absl::Status Collect(const ArrayBlocks& blocks, Chunk& chunk) {
+    damage_.Append(std::move(chunk.damage));
+    result_.blocks += chunk.blocks;
+    return Advance(blocks.SizeOfBlocks(chunk.first_block, chunk.blocks));
+  }
+
+  absl::Status Advance(uint64_t bytes) {
+    if (stop_.stop_requested()) {
+      return absl::CancelledError("the verification was cancelled");
+    }
+    result_.bytes += bytes;
+    if (progress_) progress_(result_.bytes, total_);
+    return absl::OkStatus();
+  }
+
+  io::FileSystem& files_;
+  const Dataset& dataset_;
+  const VerifyProgress& progress_;
+  const std::stop_token stop_;
+  /// Of each thread; the first is the caller's own where there is no other.
+  std::vector<io::AlignedMemory> scratch_;
+  uint64_t total_ = 0;
+  DamageList damage_;
+  VerifyResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
+                                           const Dataset& dataset,
+                                           const VerifyProgress& progress,
+                                           std::stop_token stop) {
+  return Verification(files, dataset, progress, std::move(stop)).Run();
+}
+
+}  // namespace hearth::store

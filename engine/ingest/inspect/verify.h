@@ -1,0 +1,41 @@
+#ifndef HEARTH_ENGINE_INGEST_INSPECT_VERIFY_H_
+#define HEARTH_ENGINE_INGEST_INSPECT_VERIFY_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dataset.h"
+
+namespace hearth::store {
+
+/// What was read and found as it was written.
+struct VerifyResult {
+  /// Arrays.
+  uint64_t files = 0;
+  /// Blocks with a checksum.
+  uint64_t blocks = 0;
+  /// Bytes of arrays and checksum files.
+  uint64_t bytes = 0;
+};
+
+/// Called now and then with the bytes done and in all, by one thread at a time.
+using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
+
+/// Reads everything that belongs to a dataset, arrays registered in place too,
+/// against its checksums: past the page cache where the file system allows it,
+/// so that it sees what is on the disk. What does not match, or cannot be read,
+/// is tried once more. Goes on to the end, and then returns DATA_LOSS that
+/// names every damaged block with its file, number and bytes: the first 20, and
+/// how many more there are. CANCELLED once a stop is requested; other errors
+/// (such as PERMISSION_DENIED) at once. `progress` may be empty.
+absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
+                                           const Dataset& dataset,
+                                           const VerifyProgress& progress,
+                                           std::stop_token stop);
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_INSPECT_VERIFY_H_

@@ -1,0 +1,174 @@
+#include "engine/ingest/inspect/warnings.h"
+
+#include <string>
+#include <vector>
+
+#include "engine/ingest/inspect/feature_scan.h"
+#include "engine/ingest/inspect/node_probes.h"
+#include "engine/ingest/inspect/statistics.h"
+#include "engine/store/manifest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// Each test makes one thing remarkable, and then just not.
+class WarningsTest : public testing::Test {
+ protected:
+  WarningsTest() {
+    NodeTypeEntry nodes;
+    nodes.name = "paper";
+    nodes.num_nodes = 1000;
+    nodes.features.path = "paper.features.npy";
+    nodes.features.shape = {1000, 8};
+    nodes.labels.path = "paper.labels.npy";
+    nodes.train.path = "paper.train.npy";
+    nodes.train.shape = {100};
+    manifest_.node_types = {nodes};
+    EdgeTypeEntry edges;
+    edges.name = "cites";
+    edges.source_type = edges.destination_type = "paper";
+    edges.num_edges = 10'001;
+    manifest_.edge_types = {edges};
+    statistics_.nodes.resize(1);
+    statistics_.nodes[0].num_isolated = 0;
+    statistics_.nodes[0].features.emplace();
+    statistics_.edges.resize(1);
+    statistics_.edges[0].homophily = 0.8;
+    probes_.num_train_only_sources = 0;
+    probes_.chance_homophily = 0.3;
+  }
+
+  std::vector<std::string> Find() const {
+    return FindWarnings(manifest_, statistics_, {&probes_, 1});
+  }
+  void ExpectWarning(const std::string& text) const {
+    EXPECT_THAT(Find(), ElementsAre(HasSubstr(text)));
+  }
+  void ExpectNone() const { EXPECT_THAT(Find(), IsEmpty()); }
+
+  NodeStatistics& nodes() { return statistics_.nodes[0]; }
+  FeatureStatistics& features() { return *statistics_.nodes[0].features; }
+
+  Manifest manifest_;
+  DatasetStatistics statistics_;
+  NodeProbes probes_;
+};
+
+TEST_F(WarningsTest, AUsualGraphHasNone) { ExpectNone(); }
+
+TEST_F(WarningsTest, TrainingNodesThatAreSourcesAlone) {
+  probes_.num_train_only_sources = 51;
+  ExpectWarning(
+      "nodes \"paper\": 51 of 100 training nodes have edges from them but none "
+      "to them");
+  probes_.num_train_only_sources = 50;
+  ExpectNone();
+  probes_.num_train_only_sources.reset();
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, IsolatedNodes) {
+  nodes().num_isolated = 501;
+  ExpectWarning("nodes \"paper\": 501 of 1000 have no edge");
+  nodes().num_isolated = 500;
+  ExpectNone();
+  nodes().num_isolated.reset();
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, TrainingNodesWithoutALabel) {
+  probes_.num_train_unlabeled = 1;
+  ExpectWarning("1 of 100 training nodes have no label");
+  manifest_.node_types[0].labels.path.clear();
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, ClassesWithoutATrainingNode) {
+  probes_.num_untrained_classes = 2;
+  probes_.first_untrained_class = 7;
+  ExpectWarning("2 classes that nodes have are not among the training nodes");
+  EXPECT_THAT(Find()[0], HasSubstr("the first of them 7"));
+  // Nothing is to be trained.
+  manifest_.node_types[0].train = {};
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, LabelsAmongTheFeatures) {
+  probes_.suspects.labels = {3};
+  ExpectWarning(
+      "the label of every labeled node is among its features (column 3)");
+  // All labels are the same, as all values are.
+  features().constant_columns = {3};
+  ExpectWarning("have one value throughout");
+}
+
+TEST_F(WarningsTest, NumbersOfTheNodesAmongTheFeatures) {
+  probes_.suspects.row_numbers = {0};
+  ExpectWarning("features hold the number of the node (column 0)");
+}
+
+TEST_F(WarningsTest, LabelsInThePlaceOfFeatures) {
+  manifest_.node_types[0].features.shape = {1000, 1};
+  probes_.suspects.whole_numbers = {0};
+  ExpectWarning("the only feature is a small whole number throughout");
+  // Counts of words are whole numbers.
+  manifest_.node_types[0].features.shape = {1000, 2};
+  probes_.suspects.whole_numbers = {0, 1};
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, ConstantColumns) {
+  features().constant_columns = {0, 1, 2, 3, 4, 6};
+  ExpectWarning(
+      "6 of 8 features have one value throughout (columns 0, 1, 2, 3, 4, ...)");
+  // Of a single node every column is.
+  manifest_.node_types[0].num_nodes = 1;
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, AHeaderTakenForFeatures) {
+  probes_.begins_like_npy = true;
+  ExpectWarning("begins like an .npy file");
+}
+
+TEST_F(WarningsTest, RowsOfZeros) {
+  features().num_zero_rows = 101;
+  ExpectWarning("101 of 1000 have nothing but 0 as features");
+  features().num_zero_rows = 100;
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, ValuesThatAreNotFinite) {
+  features().num_non_finite = 1;
+  ExpectWarning("1 feature values are NaN or infinite");
+}
+
+TEST_F(WarningsTest, HomophilyNotAboveChance) {
+  statistics_.edges[0].homophily = 0.3;
+  ExpectWarning(
+      "edges \"cites\": 30.0% of them join nodes of one class, random ones "
+      "would be 30.0%");
+  manifest_.edge_types[0].num_edges = 10'000;
+  ExpectNone();
+  manifest_.edge_types[0].num_edges = 10'001;
+  probes_.chance_homophily.reset();
+  ExpectNone();
+  probes_.chance_homophily = 0.3;
+  statistics_.edges[0].homophily.reset();
+  ExpectNone();
+}
+
+TEST_F(WarningsTest, NodesWithoutFeaturesAreNotJudgedByThem) {
+  nodes().features.reset();
+  probes_.begins_like_npy = true;
+  ExpectNone();
+}
+
+}  // namespace
+}  // namespace hearth::store

@@ -1,0 +1,129 @@
+#include "engine/ingest/parse/delimited.h"
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/io/memory_file.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<absl::string_view> Split(absl::string_view line,
+                                     Separator separator) {
+  std::vector<absl::string_view> fields = {"of the line before"};
+  SplitFields(line, separator, fields);
+  return fields;
+}
+
+TEST(SplitFieldsTest, AtCommas) {
+  const auto split = [](absl::string_view line) {
+    return Split(line, Separator::kComma);
+  };
+  EXPECT_THAT(split("1,22,3"), ElementsAre("1", "22", "3"));
+  EXPECT_THAT(split(" 1 ,\t2 x\t, 3 "), ElementsAre("1", "2 x", "3"));
+  EXPECT_THAT(split(",a,"), ElementsAre("", "a", ""));
+  EXPECT_THAT(split(" , "), ElementsAre("", ""));
+  EXPECT_THAT(split(""), IsEmpty());
+  EXPECT_THAT(split(" \t"), IsEmpty());
+}
+
+TEST(SplitFieldsTest, AtBlanks) {
+  const auto split = [](absl::string_view line) {
+    return Split(line, Separator::kBlank);
+  };
+  EXPECT_THAT(split("1 2\t3"), ElementsAre("1", "2", "3"));
+  EXPECT_THAT(split("  1 \t 2  "), ElementsAre("1", "2"));
+  EXPECT_THAT(split("1,2"), ElementsAre("1,2"));
+  EXPECT_THAT(split(""), IsEmpty());
+  EXPECT_THAT(split("  "), IsEmpty());
+}
+
+/// The numbers of `line`, which is the third of its file.
+template <typename T>
+absl::StatusOr<std::vector<T>> Parse(const std::string& line, size_t count,
+                                     Separator separator = Separator::kComma) {
+  auto lines = TextLines::Open(io::NewMemoryFile("\n\n" + line, "e.csv"));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE((*lines)->Next().value());
+  std::vector<T> out(count);
+  const absl::Status status =
+      ParseFields(**lines, separator, absl::MakeSpan(out));
+  if (!status.ok()) return status;
+  return out;
+}
+
+std::string IntError(const std::string& line) {
+  return std::string(Parse<int64_t>(line, 2).status().message());
+}
+
+std::string FloatError(const std::string& line) {
+  return std::string(Parse<float>(line, 1).status().message());
+}
+
+TEST(ParseFieldsTest, Integers) {
+  EXPECT_THAT(*Parse<int64_t>("12,-7\r\n", 2), ElementsAre(12, -7));
+  EXPECT_THAT(*Parse<int64_t>("1\t2", 2, Separator::kBlank), ElementsAre(1, 2));
+  EXPECT_THAT(*Parse<int64_t>("9223372036854775807,-9223372036854775808", 2),
+              ElementsAre(std::numeric_limits<int64_t>::max(),
+                          std::numeric_limits<int64_t>::min()));
+  EXPECT_THAT(*Parse<int64_t>(" ", 0), IsEmpty());
+}
+
+TEST(ParseFieldsTest, WhatIsNoInteger) {
+  EXPECT_EQ(IntError("1,x2"),
+            "e.csv: line 3, field 2: \"x2\" is where an integer should be");
+  for (const std::string bad : {"1.0", "+1", "1e3", "0x1", "", "-", "1 2",
+                                "--1", "1\v", "1\"", "nan"}) {
+    EXPECT_THAT(IntError(bad + ",1"), HasSubstr("line 3, field 1: \"")) << bad;
+    EXPECT_THAT(IntError(bad + ",1"), HasSubstr("where an integer")) << bad;
+  }
+  EXPECT_EQ(IntError("9223372036854775808,1"),
+            "e.csv: line 3, field 1: \"9223372036854775808\" is out of range");
+  // What follows the digits is what is wrong.
+  EXPECT_THAT(IntError("99999999999999999999z,1"),
+              HasSubstr("where an integer"));
+}
+
+TEST(ParseFieldsTest, NumbersOfFields) {
+  EXPECT_EQ(IntError("1"), "e.csv: line 3: has 1 fields; 2 are needed");
+  EXPECT_EQ(IntError(" "), "e.csv: line 3: has 0 fields; 2 are needed");
+  EXPECT_EQ(IntError("1,2,3"), "e.csv: line 3: has more than 2 fields");
+  EXPECT_EQ(IntError("1,2,"), "e.csv: line 3: has more than 2 fields");
+}
+
+TEST(ParseFieldsTest, Floats) {
+  EXPECT_THAT(*Parse<float>("1,-0.5,1e3,.25,3.", 5),
+              ElementsAre(1, -0.5, 1000, 0.25, 3));
+  EXPECT_THAT(*Parse<double>("0.1", 1), ElementsAre(0.1));
+  EXPECT_TRUE(std::isnan(Parse<float>("NaN", 1)->front()));
+  EXPECT_EQ(Parse<double>("-inf", 1)->front(),
+            -std::numeric_limits<double>::infinity());
+}
+
+TEST(ParseFieldsTest, FloatsOutOfRange) {
+  EXPECT_THAT(FloatError("1e39"), HasSubstr("\"1e39\" is out of range"));
+  EXPECT_THAT(FloatError("1e99999"), HasSubstr("out of range"));
+  EXPECT_EQ(Parse<float>("1e-60", 1)->front(), 0);
+  EXPECT_EQ(Parse<double>("-1E-99999", 1)->front(), 0);
+  EXPECT_EQ(Parse<float>("1e-40", 1)->front(), 1e-40f);
+}
+
+TEST(ParseFieldsTest, WhatIsNoFloat) {
+  for (const std::string bad :
+       {"x", "+1", "1f", "0x1p3", "1,5", "1e", "e5", "1 1"}) {
+    EXPECT_FALSE(Parse<float>(bad, 1).ok()) << bad;
+  }
+  EXPECT_EQ(FloatError("x\n"),
+            "e.csv: line 3, field 1: \"x\" is where a number should be");
+}
+
+}  // namespace
+}  // namespace hearth::store

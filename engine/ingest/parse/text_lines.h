@@ -1,0 +1,67 @@
+#ifndef HEARTH_ENGINE_INGEST_PARSE_TEXT_LINES_H_
+#define HEARTH_ENGINE_INGEST_PARSE_TEXT_LINES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/ingest/parse/byte_stream.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::store {
+
+/// The lines of a text, one after another, through a buffer of 256 KiB or, if
+/// that is more, one line. Single-owner.
+class TextLines {
+ public:
+  /// Longest line that is read unless told otherwise: features of one node.
+  static constexpr size_t kMaxLineBytes = size_t{1} << 20;
+
+  /// `file` may be a gzip file: its first bytes tell.
+  static absl::StatusOr<std::unique_ptr<TextLines>> Open(
+      std::unique_ptr<io::ReadableFile> file,
+      size_t max_line_bytes = kMaxLineBytes);
+
+  explicit TextLines(std::unique_ptr<ByteStream> stream,
+                     size_t max_line_bytes = kMaxLineBytes);
+
+  /// Goes to the next line; false at the end. A line ends with "\n" or "\r\n",
+  /// which the last one may lack. INVALID_ARGUMENT naming the line if it is
+  /// longer than allowed; errors of the stream. An error stays.
+  absl::StatusOr<bool> Next();
+
+  /// Without its end. Valid until the next call of Next.
+  absl::string_view line() const { return line_; }
+
+  /// Counts from 1.
+  int64_t number() const { return number_; }
+
+  const std::string& path() const { return stream_->path(); }
+
+  /// INVALID_ARGUMENT: "PATH: line 12: `problem`".
+  absl::Status Error(absl::string_view problem) const;
+
+ private:
+  absl::Status Fill();
+  bool TakeLine(size_t end, size_t skipped);
+
+  const std::unique_ptr<ByteStream> stream_;
+  const size_t max_line_bytes_;
+  std::vector<char> buffer_;
+  /// What of the buffer was not given out yet.
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  bool is_over_ = false;
+  absl::Status status_;
+  absl::string_view line_;
+  int64_t number_ = 0;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_PARSE_TEXT_LINES_H_

@@ -1,0 +1,87 @@
+#ifndef HEARTH_ENGINE_INGEST_SOURCE_SOURCE_GRAPH_H_
+#define HEARTH_ENGINE_INGEST_SOURCE_SOURCE_GRAPH_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/ingest/source/edge_source.h"
+#include "engine/store/array_reader.h"
+#include "engine/store/label_kind.h"
+
+namespace hearth::store {
+
+/// Nodes of one type. Arrays that are null are absent.
+struct SourceNodes {
+  /// "node" in a homogeneous graph.
+  std::string type = "node";
+  int64_t num_nodes = 0;
+  /// [num_nodes, dim] floats.
+  std::unique_ptr<ArrayReader> features;
+  /// [num_nodes] or [num_nodes, columns]; see label_import.h.
+  std::unique_ptr<ArrayReader> labels;
+  /// What they are; nullopt = told from their shape.
+  std::optional<LabelKind> label_kind = std::nullopt;
+  /// [number of nodes in the part] ids: train, valid, test.
+  std::array<std::unique_ptr<ArrayReader>, 3> split;
+  /// [num_nodes] int64: what the source calls the nodes; or else text, uint8
+  /// [bytes]: the ids with "\n" between them.
+  std::unique_ptr<ArrayReader> ids;
+  std::unique_ptr<ArrayReader> id_text;
+};
+
+/// Edges of one type: either a list, or compressed by destination.
+struct SourceEdges {
+  /// "edge" in a homogeneous graph.
+  std::string type = "edge";
+  std::string source_type = "node";
+  std::string destination_type = "node";
+  std::unique_ptr<EdgeSource> edges;
+  /// [number of destinations + 1].
+  std::unique_ptr<ArrayReader> indptr;
+  /// [num_edges] sources.
+  std::unique_ptr<ArrayReader> indices;
+
+  int64_t num_edges() const {
+    return edges != nullptr ? edges->num_edges() : indices->header().shape[0];
+  }
+};
+
+/// A graph as a layout finds it: open arrays, of which nothing but the headers
+/// has been looked at. ImportGraph checks every value.
+struct SourceGraph {
+  std::vector<SourceNodes> nodes;
+  std::vector<SourceEdges> edges;
+  /// What finding it did to the source or decided about it, in words: for the
+  /// manifest. ImportGraph adds its own.
+  std::vector<std::string> transforms;
+
+  /// The nodes of that type; null if there are none.
+  const SourceNodes* FindNodes(const std::string& type) const;
+
+  /// How many nodes there are at either end. REQUIRES: CheckTypes.
+  EdgeEnds EndsOf(const SourceEdges& edges) const;
+
+  /// INVALID_ARGUMENT for types that are named twice, nameless or not there,
+  /// and for a graph without nodes or edge types; `source` is for messages.
+  absl::Status CheckTypes(const std::string& source) const;
+
+  /// Takes features that are uint16 as bfloat16, and says so in `transforms`.
+  void TakeFeaturesAsBFloat16();
+
+  /// INVALID_ARGUMENT or DATA_LOSS, naming the file, for headers that do not
+  /// fit each other. REQUIRES: CheckTypes.
+  absl::Status CheckHeaders(bool in_place) const;
+
+  /// Upper bound for the bytes that importing it writes, scratch included.
+  /// REQUIRES: CheckHeaders.
+  uint64_t BytesToImport(bool in_place) const;
+};
+
+}  // namespace hearth::store
+
+#endif  // HEARTH_ENGINE_INGEST_SOURCE_SOURCE_GRAPH_H_

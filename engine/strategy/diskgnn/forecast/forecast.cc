@@ -1,0 +1,357 @@
+#include "engine/strategy/diskgnn/forecast/forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/plan/plan_records.h"
+#include "engine/store/residency.h"
+#include "engine/strategy/diskgnn/forecast/decode_timer.h"
+#include "engine/strategy/diskgnn/forecast/forecast_notes.h"
+#include "engine/strategy/diskgnn/forecast/layout_forecast.h"
+#include "engine/strategy/diskgnn/forecast/machine_probe.h"
+#include "engine/strategy/diskgnn/forecast/plan_figures.h"
+#include "engine/strategy/diskgnn/forecast/time_forecast.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/layout/sample_spool.h"
+#include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/diskgnn/offline_sampling.h"
+#include "engine/strategy/diskgnn/plan_identity.h"
+#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/spread_sampling.h"
+
+namespace hearth::strategy {
+namespace {
+
+// Removes samples when it goes.
+class ScratchSamples {
+ public:
+  ScratchSamples(io::FileSystem& files, const std::string& folder)
+      : files_(files), path_(io::JoinPath(folder, "samples")) {}
+  ~ScratchSamples() { plan::SampleSpool::Remove(files_, path_).IgnoreError(); }
+  ScratchSamples(const ScratchSamples&) = delete;
+  ScratchSamples& operator=(const ScratchSamples&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  io::FileSystem& files_;
+  const std::string path_;
+};
+
+int Processors() {
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+uint64_t Rounded(double value) {
+  return static_cast<uint64_t>(std::llround(std::max(0.0, value)));
+}
+
+class Forecaster {
+ public:
+  Forecaster(const ForecastContext& context, const ForecastPasses& passes,
+             int64_t most_batches, store::StoredFeatures features)
+      : context_(context),
+        question_(passes),
+        most_batches_(most_batches),
+        features_(std::move(features)),
+        options_(InBytes(context.options, features_.layout.num_rows,
+                         features_.layout.row_bytes)),
+        plan_(Identify(passes.passes)) {
+    for (const Pass& pass : plan_.passes) {
+      seeds_.push_back(std::ssize(pass.order->Epoch(pass.epoch_key)));
+      if (pass.order == FirstPass().order) ++num_training_;
+    }
+  }
+
+  absl::StatusOr<DiskgnnForecast> Run() {
+    // What is held in memory is foretold as one level.
+    has_gpu_cache_ = options_.gpu_cache_bytes > 0;
+    options_.cpu_cache_bytes += std::exchange(options_.gpu_cache_bytes, 0);
+    result_.plan = plan_.identity.name;
+    result_.total_batches = static_cast<uint64_t>(TotalBatches(plan_.passes));
+    HEARTH_ASSIGN_OR_RETURN(std::optional<plan::PackedLayout> layout, Find());
+    result_.plan_exists = layout.has_value();
+    HEARTH_RETURN_IF_ERROR(layout.has_value() ? FromPlan(*layout)
+                                              : FromSamples());
+    HEARTH_RETURN_IF_ERROR(MeasureMachine());
+    FillIn();
+    return std::move(result_);
+  }
+
+ private:
+  IdentifiedPlan Identify(absl::Span<const Pass> passes) const {
+    return IdentifyPlan({.fingerprint = context_.dataset.manifest().fingerprint,
+                         .row_bytes = features_.layout.row_bytes,
+                         .options = options_,
+                         .folder = context_.plans.options().folder},
+                        passes);
+  }
+
+  const Pass& FirstPass() const { return plan_.passes.front(); }
+
+  int64_t EpochSeeds() const { return seeds_.front(); }
+
+  double Seconds() const { return context_.clock.SteadySeconds(); }
+
+  int64_t RowBytes() const { return features_.layout.row_bytes; }
+
+  // The plan's layout, if it is there and nobody found damage in it.
+  absl::StatusOr<std::optional<plan::PackedLayout>> Find() {
+    absl::StatusOr<plan::PackedLayout> layout =
+        ReadPlanIndex(context_.files, plan_.identity);
+    if (layout.ok()) return std::move(*layout);
+    if (absl::IsNotFound(layout.status())) return std::nullopt;
+    if (!IsUnusable(layout.status())) return layout.status();
+    result_.notes.push_back(absl::StrCat("The plan will be made anew: ",
+                                         layout.status().message()));
+    return std::nullopt;
+  }
+
+  // Of the shards that are looked at.
+  TraceParts PartsOf(absl::Span<const ShardPick> picks) const {
+    TraceParts parts = {.training_seeds = {},
+                        .epoch_seeds = EpochSeeds(),
+                        .total = plan_.identity.num_shards()};
+    bool any = false;
+    for (const ShardPick& pick : picks) any |= pick.pass < num_training_;
+    for (const ShardPick& pick : picks) {
+      // A small sample may have missed the training: others stand for it.
+      const bool counts = !any || pick.pass < num_training_;
+      parts.training_seeds.push_back(counts ? SeedsOf(pick) : -1);
+    }
+    return parts;
+  }
+
+  int64_t SeedsOf(const ShardPick& pick) const {
+    return SeedsOfShard(plan_.passes[pick.pass], seeds_[pick.pass], pick.number)
+        .count;
+  }
+
+  absl::Status FromPlan(const plan::PackedLayout& layout) {
+    const TraceParts parts = PartsOf(SpreadOver(plan_.passes, INT64_MAX));
+    HEARTH_ASSIGN_OR_RETURN(PlanFigures figures,
+                            ReadPlanFigures({.files = context_.files,
+                                             .clock = context_.clock,
+                                             .plan = plan_,
+                                             .layout = layout,
+                                             .parts = parts,
+                                             .stop = context_.stop}));
+    layout_ = std::move(figures.layout);
+    rates_.decode_seconds_per_byte = figures.decode_seconds_per_byte;
+    return absl::OkStatus();
+  }
+
+  absl::Status FromSamples() {
+    const std::vector<ShardPick> picks =
+        SpreadOver(plan_.passes, most_batches_);
+    const ScratchSamples scratch(context_.files, context_.scratch_folder);
+    HEARTH_RETURN_IF_ERROR(Sample(picks, scratch.path()));
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<plan::SampleSpool> spool,
+        plan::SampleSpool::Open(context_.files, scratch.path()));
+    HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
+                            context_.plans.Room(plan_.identity.name));
+    const LayoutRoom room = RoomForLayout(options_, RowBytes(), free);
+    const TraceParts parts = PartsOf(picks);
+    Progress("planning", 0, 0);
+    auto layout = ForecastLayout({.samples = *spool,
+                                  .parts = parts,
+                                  .options = options_,
+                                  .row_bytes = RowBytes(),
+                                  .num_nodes = features_.layout.num_rows,
+                                  .room = room,
+                                  .clock = context_.clock,
+                                  .stop = context_.stop});
+    if (!layout.ok()) {
+      return ExplainRefusal(layout.status(), room, plan_.identity.folder);
+    }
+    layout_ = *std::move(layout);
+    return TimeDecoding(picks, *spool);
+  }
+
+  absl::Status TimeDecoding(absl::Span<const ShardPick> picks,
+                            plan::SampleSpool& spool) {
+    DecodeTimer timer(context_.clock);
+    const auto total = std::ssize(picks);
+    const int64_t count = std::min(total, DecodeTimer::kBatches);
+    std::vector<std::byte> bytes;
+    for (int64_t i = 0; i < count; ++i) {
+      HEARTH_RETURN_IF_ERROR(CheckStop());
+      const int64_t index = i * total / count;
+      const ShardPick& pick = picks[static_cast<size_t>(index)];
+      bytes.resize(spool.sizes()[index]);
+      HEARTH_RETURN_IF_ERROR(spool.Read(index, absl::MakeSpan(bytes)));
+      HEARTH_RETURN_IF_ERROR(
+          timer.Add(bytes, KeyOfShard(plan_.passes[pick.pass], pick.number)));
+    }
+    rates_.decode_seconds_per_byte = timer.seconds_per_byte();
+    return absl::OkStatus();
+  }
+
+  absl::Status Sample(absl::Span<const ShardPick> picks,
+                      const std::string& path) {
+    const double start = Seconds();
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<store::LoadedTopology> topology,
+        context_.dataset.LoadTopology(
+            {store::Residency::kMemory, store::Residency::kMapped}));
+    const double loaded = Seconds();
+    HEARTH_RETURN_IF_ERROR(SampleOffline(
+        {.files = context_.files,
+         .clock = context_.clock,
+         .source = {.topology = topology->view(), .labels = context_.labels},
+         .samplers = context_.pipeline.samplers,
+         .path = path,
+         .progress =
+             [this](uint64_t done, uint64_t total) {
+               Progress("sampling", done, total);
+             }},
+        plan_.passes, picks, context_.stop));
+    const double scale = static_cast<double>(plan_.identity.num_shards()) /
+                         static_cast<double>(picks.size());
+    preparation_.sampling = loaded - start + (Seconds() - loaded) * scale;
+    result_.sampled_batches =
+        static_cast<uint64_t>(std::ssize(picks) / FirstPass().shards);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckStop() const {
+    if (!context_.stop.stop_requested()) return absl::OkStatus();
+    return absl::CancelledError("a forecast: stopped on request");
+  }
+
+  void Progress(absl::string_view phase, uint64_t done, uint64_t total) const {
+    if (!context_.listener.progress) return;
+    context_.listener.progress(phase, done, total);
+  }
+
+  absl::Status MeasureMachine() {
+    Progress("measuring", 0, 0);
+    const ProbeContext probe = {.files = context_.files,
+                                .read_queues = context_.read_queues,
+                                .clock = context_.clock,
+                                .stop = context_.stop};
+    const std::string& path = features_.device->path();
+    // First: what others leave is no longer new.
+    HEARTH_ASSIGN_OR_RETURN(rates_.memory_seconds_per_byte,
+                            ProbeMemory(context_.clock));
+    HEARTH_ASSIGN_OR_RETURN(rates_.read_bytes_per_second,
+                            ProbeReading(probe, path, {}));
+    const int loaders = std::min(16, 2 * context_.pipeline.extractors);
+    HEARTH_ASSIGN_OR_RETURN(rates_.pass_bytes_per_second,
+                            ProbeReading(probe, path, {.threads = loaders}));
+    if (layout_.epoch.page_reads > 0) {
+      HEARTH_ASSIGN_OR_RETURN(rates_.pages_per_second,
+                              ProbePages(probe, path, options_.io_depth));
+    }
+    if (!result_.plan_exists) {
+      HEARTH_ASSIGN_OR_RETURN(rates_.scan_bytes_per_second,
+                              ProbeReading(probe, path, {.at_once = true}));
+      HEARTH_ASSIGN_OR_RETURN(rates_.write_bytes_per_second,
+                              ProbeWriting(probe, context_.scratch_folder));
+    }
+    rates_.row_copy_seconds = ProbeRowCopy(
+        context_.clock, {.dim = features_.dim, .dtype = features_.dtype});
+    rates_.checksum_seconds_per_byte = ProbeChecksum(context_.clock);
+    return CheckStop();
+  }
+
+  void FillIn() {
+    const EpochVolume& epoch = layout_.epoch;
+    result_.rows_needed = Rounded(epoch.rows);
+    const auto level = [&](const char* name, double rows) {
+      result_.levels.push_back(
+          {.level = name,
+           .rows = Rounded(rows),
+           .bytes = Rounded(rows) * static_cast<uint64_t>(RowBytes())});
+    };
+    level("cpu_cache", epoch.cpu_rows);
+    level("disk_cache", epoch.disk_rows);
+    level("packs", epoch.packed_rows);
+    result_.bytes_read = Rounded(epoch.sample_bytes + epoch.table_bytes +
+                                 epoch.packed_bytes + epoch.page_bytes);
+    result_.read_ops = Rounded(epoch.chunk_reads + epoch.page_reads);
+    result_.disk_bytes =
+        Rounded(layout_.plan.total) + plan::PlanStore::kRecordBytes;
+    FillInTime();
+    if (has_gpu_cache_) {
+      result_.notes.push_back("cpu_cache is that of the CPU and of the GPU");
+    }
+    for (std::string& note : NotesOf({.plan_exists = result_.plan_exists,
+                             .sampled_batches = result_.sampled_batches,
+                             .total_batches = result_.total_batches,
+                             .layout = layout_,
+                             .rates = rates_,
+                             .epoch = time_,
+                             .train_seconds = question_.train_seconds,
+                             .preparation = preparation_})) {
+      result_.notes.push_back(std::move(note));
+    }
+  }
+
+  void FillInTime() {
+    const Pass& pass = FirstPass();
+    time_ = TimeOfEpoch(layout_.epoch,
+                        {.loaders = context_.pipeline.extractors,
+                         .processors = Processors(),
+                         .batches = static_cast<double>(
+                             NumBatches(EpochSeeds(), pass.batch_size)),
+                         .row_bytes = RowBytes(),
+                         .train_seconds = question_.train_seconds,
+                         .train_threads = question_.train_threads},
+                        rates_);
+    result_.epoch_seconds = time_.seconds;
+    if (result_.plan_exists) return;
+    preparation_.planning = layout_.planning_seconds;
+    const auto features =
+        static_cast<double>(features_.layout.num_rows * RowBytes());
+    preparation_.packing = PackingSeconds(
+        layout_.plan,
+        {.features = features,
+         .memory = std::min(features,
+                            static_cast<double>(options_.prepare_memory_bytes)),
+         .walk_seconds = layout_.walk_seconds},
+        rates_);
+    result_.prepare_seconds = preparation_.total();
+  }
+
+  const ForecastContext& context_;
+  const ForecastPasses& question_;
+  const int64_t most_batches_;
+  const store::StoredFeatures features_;
+  DiskgnnOptions options_;
+  bool has_gpu_cache_ = false;
+  const IdentifiedPlan plan_;
+  // Seeds of each of the plan's passes, of which the first ones are training.
+  std::vector<int64_t> seeds_;
+  size_t num_training_ = 0;
+  DiskgnnForecast result_;
+  LayoutForecast layout_;
+  MachineRates rates_;
+  EpochTime time_;
+  PreparationTime preparation_;
+};
+
+}  // namespace
+
+absl::StatusOr<DiskgnnForecast> ForecastDiskgnn(const ForecastContext& context,
+                                                const ForecastPasses& passes,
+                                                int64_t most_batches) {
+  if (passes.num_training == 0 || passes.num_training > passes.passes.size() ||
+      most_batches < 1) {
+    return absl::InvalidArgumentError(
+        "a forecast needs passes of training, and batches to sample");
+  }
+  HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
+                          context.dataset.OpenFeatures({}));
+  return Forecaster(context, passes, most_batches, std::move(features)).Run();
+}
+
+}  // namespace hearth::strategy

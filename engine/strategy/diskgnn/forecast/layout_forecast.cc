@@ -1,0 +1,389 @@
+#include "engine/strategy/diskgnn/forecast/layout_forecast.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+#include "engine/plan/access_counts.h"
+#include "engine/strategy/diskgnn/forecast/popularity_model.h"
+#include "engine/strategy/diskgnn/layout/layout_search.h"
+#include "engine/strategy/diskgnn/layout/measure_layout.h"
+#include "engine/strategy/diskgnn/layout/memory_levels.h"
+
+namespace hearth::strategy {
+namespace {
+
+double PagesOf(const plan::FileRange& range) {
+  return static_cast<double>(range.end() - range.offset);
+}
+
+// `part` of `whole`; 0 of nothing.
+double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+class Forecaster {
+ public:
+  explicit Forecaster(const LayoutQuestion& question)
+      : question_(question), sampled_(question.samples.num_batches()) {}
+
+  absl::StatusOr<LayoutForecast> Run() {
+    const double start = Seconds();
+    HEARTH_RETURN_IF_ERROR(CountAndChooseLevels());
+    HEARTH_RETURN_IF_ERROR(model_.has_value() ? ChooseByPart() : ChooseByAll());
+    const double chosen = Seconds();
+    HEARTH_ASSIGN_OR_RETURN(
+        const PageReads reads,
+        CountTrainingReads(std::min(forecast_.segment_size, sampled_)));
+    const double walked = Seconds();
+    // The same work would take longer with all batches.
+    const double scale = static_cast<double>(question_.parts.total) /
+                         static_cast<double>(sampled_);
+    forecast_.planning_seconds = (chosen - start) * scale;
+    forecast_.walk_seconds = (walked - chosen) * scale;
+    Measure(reads);
+    if (model_.has_value()) {
+      Correct();
+      HEARTH_RETURN_IF_ERROR(StretchPages(reads));
+    }
+    return std::move(forecast_);
+  }
+
+ private:
+  double Seconds() const { return question_.clock.SteadySeconds(); }
+
+  plan::LayoutInput Input() const {
+    return {.trace = &question_.samples,
+            .levels = &*levels_,
+            .row_bytes = question_.row_bytes,
+            .sample_bytes = question_.samples.sizes()};
+  }
+
+  int64_t MemoryRows() const {
+    return RowsWithin(question_.options.cpu_cache_bytes, question_.row_bytes,
+                      question_.num_nodes);
+  }
+
+  double RowBytes() const { return static_cast<double>(question_.row_bytes); }
+
+  absl::Status CountAndChooseLevels() {
+    if (sampled_ == question_.parts.total) {
+      HEARTH_ASSIGN_OR_RETURN(
+          levels_, ChooseLevels(question_.samples, question_.options,
+                                question_.row_bytes, question_.num_nodes,
+                                question_.stop));
+      return absl::OkStatus();
+    }
+    HEARTH_ASSIGN_OR_RETURN(
+        const plan::AccessCounts counts,
+        plan::AccessCounts::Count(question_.samples, question_.num_nodes,
+                                  question_.stop));
+    model_.emplace(counts, sampled_, question_.parts.total);
+    HEARTH_ASSIGN_OR_RETURN(
+        levels_,
+        plan::MemoryLevels::Choose(counts, {.gpu = 0, .cpu = MemoryRows()}));
+    return absl::OkStatus();
+  }
+
+  absl::Status ChooseByAll() {
+    HEARTH_ASSIGN_OR_RETURN(
+        plan::LayoutChoice choice,
+        plan::SearchLayout(Input(), question_.room.limits, {}, question_.stop));
+    layout_ = std::move(choice.layout);
+    segmentation_ = choice.segmentation;
+    forecast_.segment_size = segmentation_.segment_size;
+    forecast_.reason = std::move(choice.reason);
+    return absl::OkStatus();
+  }
+
+  // Of all batches, by the model.
+  PlanVolume PlanWith(int64_t segment_size) const {
+    const PopularityModel::Rows rows = model_->Foretell(
+        MemoryRows(), segment_size, question_.room.limits.max_cache_rows);
+    PlanVolume volume;
+    volume.rows = rows.packed + rows.disk_cache +
+                  static_cast<double>(levels_->cpu_nodes().size());
+    volume.disk_cache = rows.disk_cache * RowBytes();
+    volume.memory_image =
+        static_cast<double>(levels_->cpu_nodes().size()) * RowBytes();
+    const auto batches = static_cast<double>(question_.parts.total);
+    double heads = 0;
+    for (const uint64_t bytes : question_.samples.sizes()) {
+      volume.samples += static_cast<double>(bytes);
+      heads += static_cast<double>(
+          plan::RoundUpToPage(plan::kChunkHeaderBytes + bytes));
+    }
+    heads /= static_cast<double>(sampled_);
+    volume.samples *= batches / static_cast<double>(sampled_);
+    heads += TableBytes(rows, batches) + plan::kPageBytes / 2.0;
+    volume.packs = heads * batches + rows.packed * RowBytes();
+    volume.total = volume.packs + volume.memory_image +
+                   volume.disk_cache * (1 + 4.0 / plan::kPageBytes) +
+                   plan::kIndexHeaderBytes + sizeof(plan::Chunk) * batches;
+    return volume;
+  }
+
+  // Of a batch, in pages.
+  double TableBytes(const PopularityModel::Rows& rows, double batches) const {
+    const auto of_batch = [&](double all) {
+      return static_cast<int64_t>(all / batches);
+    };
+    return static_cast<double>(plan::RoundUpToPage(plan::EncodedTableBytes(
+        {.cpu = of_batch(rows.cpu),
+         .disk = of_batch(rows.disk),
+         .packed = of_batch(rows.packed)},
+        {.cpu = std::ssize(levels_->cpu_nodes()),
+         .disk = static_cast<int64_t>(rows.disk_cache)})));
+  }
+
+  bool Fits(int64_t segment_size) const {
+    const plan::LayoutLimits& limits = question_.room.limits;
+    return PlanWith(segment_size).total +
+               static_cast<double>(limits.other_bytes) <=
+           static_cast<double>(limits.disk_bytes);
+  }
+
+  // As tight for the sample as they are for all batches.
+  plan::LayoutLimits SampleLimits(const PlanVolume& all_packed,
+                                  const plan::PackedLayout& sample) const {
+    plan::LayoutLimits limits = question_.room.limits;
+    const double part = static_cast<double>(sampled_) /
+                        static_cast<double>(question_.parts.total);
+    if (limits.max_cache_rows != plan::Segmentation::kUnbounded) {
+      limits.max_cache_rows = static_cast<int64_t>(
+          static_cast<double>(limits.max_cache_rows) * part);
+    }
+    const auto fixed = static_cast<double>(sample.cpu_cache_bytes());
+    const double room = static_cast<double>(limits.disk_bytes) - fixed -
+                        static_cast<double>(limits.other_bytes);
+    const double scale =
+        Share(static_cast<double>(sample.packs_bytes()), all_packed.packs);
+    limits.other_bytes = 0;
+    limits.disk_bytes =
+        static_cast<uint64_t>(std::max(0.0, fixed + room * scale));
+    return limits;
+  }
+
+  absl::Status ChooseByPart() {
+    int64_t size = 1;
+    std::string why = "everything packed fits";
+    HEARTH_RETURN_IF_ERROR(MeasureSample(1));
+    if (!Fits(1)) {
+      if (question_.room.limits.max_cache_rows == 0) return Refused(1);
+      HEARTH_RETURN_IF_ERROR(SearchSample());
+      HEARTH_ASSIGN_OR_RETURN(size, SmallestThatFits());
+      why = "it reads the least of those that fit";
+    }
+    forecast_.segment_size = size;
+    forecast_.plan = PlanWith(size);
+    forecast_.reason = absl::StrCat(
+        "segments of about ", size, " batches, about ",
+        FormatByteSize(static_cast<uint64_t>(forecast_.plan.total)),
+        " on disk: ", why);
+    return absl::OkStatus();
+  }
+
+  // For the time that it takes: a sample has too few sizes to choose from.
+  absl::Status SearchSample() {
+    const absl::Status status =
+        plan::SearchLayout(Input(), SampleLimits(PlanWith(1), layout_), {},
+                           question_.stop)
+            .status();
+    return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
+  }
+
+  // Larger segments take no more, and read no less.
+  absl::StatusOr<int64_t> SmallestThatFits() const {
+    int64_t fits = question_.parts.total;
+    if (!Fits(fits)) return Refused(fits);
+    int64_t below = 1;
+    while (fits - below > 1) {
+      const int64_t middle = below + (fits - below) / 2;
+      (Fits(middle) ? fits : below) = middle;
+    }
+    return fits;
+  }
+
+  absl::Status Refused(int64_t segment_size) const {
+    const auto smallest = static_cast<uint64_t>(PlanWith(segment_size).total) +
+                          question_.room.limits.other_bytes;
+    const uint64_t limit = question_.room.limits.disk_bytes;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the disk limit of ", limit, " bytes (", FormatByteSize(limit),
+        ") is below the smallest layout for these batches and caches: about ",
+        smallest, " bytes (", FormatByteSize(smallest), ")"));
+  }
+
+  absl::Status MeasureSample(int64_t segment_size) {
+    segmentation_ = {.num_batches = sampled_, .segment_size = segment_size};
+    const int64_t max_rows = question_.room.limits.max_cache_rows;
+    if (max_rows != plan::Segmentation::kUnbounded) {
+      segmentation_.max_rows = static_cast<int64_t>(
+          static_cast<double>(max_rows) * static_cast<double>(sampled_) /
+          static_cast<double>(question_.parts.total));
+    }
+    HEARTH_ASSIGN_OR_RETURN(
+        layout_, plan::MeasureLayout(Input(), segmentation_, question_.stop));
+    return absl::OkStatus();
+  }
+
+  // Of the samples, in segments of that size, which is measured, too.
+  absl::StatusOr<PageReads> CountTrainingReads(int64_t segment_size) {
+    if (segmentation_.segment_size != segment_size) {
+      HEARTH_RETURN_IF_ERROR(MeasureSample(segment_size));
+    }
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::vector<PageReads> reads,
+        CountPageReads(Input(), segmentation_, question_.stop));
+    PageReads training;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      if (question_.parts.training_seeds[i] >= 0) training.Add(reads[i]);
+    }
+    return training;
+  }
+
+  void Measure(const PageReads& reads) {
+    forecast_.epoch = VolumeOfEpoch(layout_, question_.parts, reads);
+    forecast_.memory_rows = layout_.rows.cpu;
+    forecast_.disk_cache_rows = layout_.rows.disk;
+    if (!model_.has_value()) forecast_.plan = VolumeOfPlan(layout_);
+  }
+
+  // From segments as large as the sample, which `reads` are of, to larger ones:
+  // each doubling adds as much to a row's pages as the last one within the
+  // sample did.
+  absl::Status StretchPages(const PageReads& reads) {
+    const double doublings =
+        std::log2(static_cast<double>(forecast_.segment_size) /
+                  static_cast<double>(sampled_));
+    if (doublings <= 0 || sampled_ < 4) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(const PageReads half,
+                            CountTrainingReads(sampled_ / 2));
+    const auto stretch = [&](uint64_t now, uint64_t before) {
+      const double whole =
+          Share(static_cast<double>(now), static_cast<double>(reads.rows));
+      const double last = whole - Share(static_cast<double>(before),
+                                        static_cast<double>(half.rows));
+      return 1 + Share(std::max(0.0, last), whole) * doublings;
+    };
+    if (half.rows == 0) return absl::OkStatus();
+    EpochVolume& epoch = forecast_.epoch;
+    epoch.page_bytes *= stretch(reads.bytes, half.bytes);
+    epoch.page_reads *= stretch(reads.requests, half.requests);
+    // No batch reads more than its whole segment.
+    const double segment = static_cast<double>(forecast_.disk_cache_rows) *
+                           RowBytes() *
+                           static_cast<double>(forecast_.segment_size) /
+                           static_cast<double>(question_.parts.total);
+    const double most = epoch.chunk_reads / 2 * segment;
+    if (epoch.page_bytes > most) {
+      epoch.page_reads *= most / epoch.page_bytes;
+      epoch.page_bytes = most;
+    }
+    return absl::OkStatus();
+  }
+
+  // From what the sample gives to what all batches will.
+  void Correct() {
+    plan::LevelCounts sample;
+    for (const plan::Chunk& chunk : layout_.chunks) {
+      sample.cpu += chunk.counts.cpu;
+      sample.disk += chunk.counts.disk;
+      sample.packed += chunk.counts.packed;
+    }
+    const PopularityModel::Rows all =
+        model_->Foretell(MemoryRows(), forecast_.segment_size,
+                         question_.room.limits.max_cache_rows);
+    EpochVolume& epoch = forecast_.epoch;
+    const double rows = epoch.rows;
+    const auto corrected = [&](double training, int64_t in_sample,
+                               double in_all) {
+      const double part = Share(in_all, model_->num_accesses());
+      const double was = Share(static_cast<double>(in_sample),
+                               static_cast<double>(sample.total()));
+      return was > 0 ? training * part / was : rows * part;
+    };
+    const double cpu = corrected(epoch.cpu_rows, sample.cpu, all.cpu);
+    const double disk = corrected(epoch.disk_rows, sample.disk, all.disk);
+    const double packed =
+        corrected(epoch.packed_rows, sample.packed, all.packed);
+    const double scale = Share(rows, cpu + disk + packed);
+    const double pages = Share(disk * scale, epoch.disk_rows);
+    epoch.page_bytes *= pages;
+    epoch.page_reads *= pages;
+    epoch.packed_bytes += (packed * scale - epoch.packed_rows) * RowBytes();
+    epoch.packed_bytes = std::max(0.0, epoch.packed_bytes);
+    epoch.cpu_rows = cpu * scale;
+    epoch.disk_rows = disk * scale;
+    epoch.packed_rows = packed * scale;
+    forecast_.disk_cache_rows = static_cast<int64_t>(all.disk_cache);
+  }
+
+  const LayoutQuestion& question_;
+  const int64_t sampled_;
+  std::optional<plan::MemoryLevels> levels_;
+  // If the samples are a part.
+  std::optional<PopularityModel> model_;
+  // Of the samples.
+  plan::Segmentation segmentation_;
+  plan::PackedLayout layout_;
+  LayoutForecast forecast_;
+};
+
+}  // namespace
+
+EpochVolume VolumeOfEpoch(const plan::PackedLayout& layout,
+                          const TraceParts& parts, const PageReads& pages) {
+  EpochVolume epoch;
+  int64_t seeds = 0;
+  for (int64_t i = 0; i < layout.num_batches(); ++i) {
+    if (parts.training_seeds[i] < 0) continue;
+    seeds += parts.training_seeds[i];
+    const plan::LevelCounts& counts = layout.chunks[i].counts;
+    epoch.rows += static_cast<double>(counts.total());
+    epoch.cpu_rows += static_cast<double>(counts.gpu + counts.cpu);
+    epoch.disk_rows += static_cast<double>(counts.disk);
+    epoch.packed_rows += static_cast<double>(counts.packed);
+    epoch.sample_bytes += PagesOf(layout.SampleRange(i));
+    epoch.table_bytes += PagesOf(layout.TableRange(i));
+    epoch.packed_bytes += PagesOf(layout.FeaturesRange(i));
+    // An empty shard has a graph sample alone.
+    epoch.chunk_reads += counts.total() > 0 ? 2 : 1;
+  }
+  const double of_rows =
+      Share(epoch.disk_rows, static_cast<double>(pages.rows));
+  epoch.page_bytes = static_cast<double>(pages.bytes) * of_rows;
+  epoch.page_reads = static_cast<double>(pages.requests) * of_rows;
+  const double scale =
+      Share(static_cast<double>(parts.epoch_seeds), static_cast<double>(seeds));
+  for (double* value :
+       {&epoch.rows, &epoch.cpu_rows, &epoch.disk_rows, &epoch.packed_rows,
+        &epoch.sample_bytes, &epoch.table_bytes, &epoch.packed_bytes,
+        &epoch.chunk_reads, &epoch.page_bytes, &epoch.page_reads}) {
+    *value *= scale;
+  }
+  return epoch;
+}
+
+PlanVolume VolumeOfPlan(const plan::PackedLayout& layout) {
+  PlanVolume volume = {
+      .packs = static_cast<double>(layout.packs_bytes()),
+      .disk_cache = static_cast<double>(layout.disk_cache_bytes()),
+      .memory_image = static_cast<double>(layout.cpu_cache_bytes()),
+      .rows = static_cast<double>(layout.rows.disk + layout.rows.cpu),
+      .total = static_cast<double>(layout.total_bytes())};
+  for (const plan::Chunk& chunk : layout.chunks) {
+    volume.rows += static_cast<double>(chunk.counts.packed);
+    volume.samples += static_cast<double>(chunk.sample_bytes);
+  }
+  return volume;
+}
+
+absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutQuestion& question) {
+  return Forecaster(question).Run();
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,116 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_FORECAST_LAYOUT_FORECAST_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_FORECAST_LAYOUT_FORECAST_H_
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/strategy/diskgnn/forecast/page_reads.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/layout/sample_spool.h"
+#include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// What an epoch of training takes from a plan: the mean of its passes. Bytes
+/// are those that are read, in pages.
+struct EpochVolume {
+  double rows = 0;
+  double cpu_rows = 0;
+  double disk_rows = 0;
+  double packed_rows = 0;
+  /// One read each a batch.
+  double sample_bytes = 0;
+  double table_bytes = 0;
+  double packed_bytes = 0;
+  double chunk_reads = 0;
+  /// Of the disk cache.
+  double page_bytes = 0;
+  double page_reads = 0;
+};
+
+/// What a plan has on disk, in bytes but for `rows`, those of packs, disk cache
+/// and memory. Samples are a part of the packs.
+struct PlanVolume {
+  double samples = 0;
+  double packs = 0;
+  double disk_cache = 0;
+  double memory_image = 0;
+  double rows = 0;
+  double total = 0;
+};
+
+/// Which batches a trace has.
+struct TraceParts {
+  /// [batches of the trace] seeds of those that belong to training; negative:
+  /// of another pass.
+  std::vector<int64_t> training_seeds;
+  /// Seeds of one epoch.
+  int64_t epoch_seeds = 0;
+  /// Batches of the whole plan, of which the trace may be a part.
+  int64_t total = 0;
+};
+
+/// Figures of a plan that is known; `pages` are counted in some batches of
+/// training, and scaled to all of their rows.
+EpochVolume VolumeOfEpoch(const plan::PackedLayout& layout,
+                          const TraceParts& parts, const PageReads& pages);
+PlanVolume VolumeOfPlan(const plan::PackedLayout& layout);
+
+/// A layout that preparation would choose.
+struct LayoutForecast {
+  EpochVolume epoch;
+  PlanVolume plan;
+  int64_t segment_size = 0;
+  /// Rows in memory and in the disk cache.
+  int64_t memory_rows = 0;
+  int64_t disk_cache_rows = 0;
+  /// For people.
+  std::string reason;
+  /// Time that preparation will take for the choice, and for one more walk.
+  double planning_seconds = 0;
+  double walk_seconds = 0;
+};
+
+/// What is looked at. All of it outlives the call.
+struct LayoutQuestion {
+  plan::SampleSpool& samples;
+  const TraceParts& parts;
+  const DiskgnnOptions& options;
+  int64_t row_bytes = 0;
+  int64_t num_nodes = 0;
+  /// As preparation has it.
+  const LayoutRoom& room;
+  const Clock& clock;
+  std::stop_token stop;
+};
+
+/// Foretells the layout. If the samples are those of all batches, it is made as
+/// preparation makes it, so all figures but time are its own. Of a part:
+///
+/// * Rows and bytes of an epoch are those of the sampled training batches, in
+///   proportion to seeds (a ratio estimate).
+/// * Segments are counted in batches. The smallest ones that fit with all
+///   batches are taken, by a PopularityModel: larger ones take less space but
+///   read more (DiskGNN, section 5.1). They may have more batches than the
+///   sample. The search runs on the sample, too, with limits that are scaled
+///   down to be as tight: for the time that it takes.
+/// * How rows share among memory, disk cache and packs is foretold by the
+///   PopularityModel: each level's part of the training rows in the sample is
+///   corrected by what the model says of all batches against the sample.
+/// * Pages of the disk cache for each of its rows are as many as in segments of
+///   the same size of the sample. For segments that are larger than it, they
+///   grow with each doubling as they do from half of the sample to all of it,
+///   up to the whole segment.
+///
+/// Errors as plan::SearchLayout.
+absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutQuestion& question);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_FORECAST_LAYOUT_FORECAST_H_

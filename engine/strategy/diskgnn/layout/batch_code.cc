@@ -1,0 +1,232 @@
+#include "engine/strategy/diskgnn/layout/batch_code.h"
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+#include "engine/strategy/diskgnn/layout/byte_packing.h"
+
+// Header; the input nodes; their in-degrees; for each block a BlockHeader, the
+// number of edges of each destination, and the positions of their sources.
+
+namespace hearth::plan {
+namespace {
+
+using sample::BatchKey;
+using sample::Block;
+using sample::MiniBatch;
+using store::NodeId;
+
+// The last character is the version.
+constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '1'};
+
+struct Header {
+  char magic[8];
+  uint64_t epoch_key;
+  uint64_t batch;
+  int64_t num_seeds;
+  int64_t num_nodes;
+  uint64_t total_bytes;
+  uint32_t num_blocks;
+  // Bytes of an input node and of an in-degree.
+  uint16_t node_bytes;
+  uint16_t degree_bytes;
+  // Of the input nodes; of all that follows them; of the header up to here.
+  uint32_t nodes_crc;
+  uint32_t rest_crc;
+  uint32_t header_crc;
+  uint32_t zero;
+
+  uint64_t nodes_end() const {
+    return sizeof(Header) + static_cast<uint64_t>(num_nodes) * node_bytes;
+  }
+};
+static_assert(std::is_trivially_copyable_v<Header>);
+
+struct BlockHeader {
+  int64_t num_sources;
+  int64_t num_destinations;
+  int64_t num_edges;
+  // Bytes of a number of edges and of a position.
+  uint32_t count_bytes;
+  uint32_t position_bytes;
+
+  uint64_t body_bytes() const {
+    return static_cast<uint64_t>(num_destinations) * count_bytes +
+           static_cast<uint64_t>(num_edges) * position_bytes;
+  }
+};
+static_assert(std::is_trivially_copyable_v<BlockHeader>);
+
+uint32_t HeaderCrc(const Header& header) {
+  return Crc32c({reinterpret_cast<const std::byte*>(&header),
+                 offsetof(Header, header_crc)});
+}
+
+std::vector<int64_t> EdgeCounts(const Block& block) {
+  std::vector<int64_t> counts(static_cast<size_t>(block.num_destinations));
+  for (size_t row = 0; row < counts.size(); ++row) {
+    counts[row] = block.indptr[row + 1] - block.indptr[row];
+  }
+  return counts;
+}
+
+uint16_t NodeWidth(const MiniBatch& batch) {
+  return static_cast<uint16_t>(
+      PackedWidthOf(absl::MakeConstSpan(batch.input_nodes)));
+}
+
+void AppendBlock(const Block& block, std::vector<std::byte>& bytes) {
+  const std::vector<int64_t> counts = EdgeCounts(block);
+  BlockHeader header = {};
+  header.num_sources = block.num_sources;
+  header.num_destinations = block.num_destinations;
+  header.num_edges = std::ssize(block.indices);
+  header.count_bytes =
+      static_cast<uint32_t>(PackedWidthOf(absl::MakeConstSpan(counts)));
+  header.position_bytes =
+      static_cast<uint32_t>(PackedWidthOf(absl::MakeConstSpan(block.indices)));
+  const size_t begin = bytes.size();
+  bytes.resize(begin + sizeof(header) + header.body_bytes());
+  std::memcpy(&bytes[begin], &header, sizeof(header));
+  std::byte* at = bytes.data() + begin + sizeof(header);
+  at = Pack(absl::MakeConstSpan(counts), static_cast<int>(header.count_bytes),
+            at);
+  Pack(absl::MakeConstSpan(block.indices),
+       static_cast<int>(header.position_bytes), at);
+}
+
+absl::Status Damaged(uint64_t offset, absl::string_view problem) {
+  return absl::DataLossError(
+      absl::StrCat("the graph sample at byte ", offset, " ", problem));
+}
+
+absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
+                                    const BatchKey& key) {
+  Header header;
+  if (bytes.size() < sizeof(header)) return Damaged(0, "is cut off");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
+      header.header_crc != HeaderCrc(header)) {
+    return Damaged(0, "is damaged (header)");
+  }
+  if (header.epoch_key != key.epoch_key || header.batch != key.batch) {
+    return Damaged(0, absl::StrCat("is batch ", header.batch, " of epoch key ",
+                                   header.epoch_key, ", not batch ", key.batch,
+                                   " of ", key.epoch_key));
+  }
+  return header;
+}
+
+absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
+                         const Header& header, std::vector<NodeId>& nodes) {
+  if (bytes.size() < header.nodes_end()) {
+    return Damaged(bytes.size(), "is cut off");
+  }
+  bytes = bytes.subspan(sizeof(Header), header.nodes_end() - sizeof(Header));
+  if (Crc32c(bytes) != header.nodes_crc) {
+    return Damaged(sizeof(Header), "is damaged (input nodes)");
+  }
+  nodes.resize(static_cast<size_t>(header.num_nodes));
+  Unpack(bytes.data(), header.node_bytes, absl::MakeSpan(nodes));
+  return absl::OkStatus();
+}
+
+/// Takes a block from the beginning of `bytes`. False if it is not there.
+bool TakeBlock(absl::Span<const std::byte>& bytes, Block& block) {
+  BlockHeader header;
+  if (bytes.size() < sizeof(header)) return false;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  bytes.remove_prefix(sizeof(header));
+  if (header.body_bytes() > bytes.size()) return false;
+  block.num_sources = header.num_sources;
+  block.num_destinations = header.num_destinations;
+  std::vector<int64_t> counts(static_cast<size_t>(header.num_destinations));
+  const std::byte* at =
+      Unpack(bytes.data(), static_cast<int>(header.count_bytes),
+             absl::MakeSpan(counts));
+  block.indptr.reserve(counts.size() + 1);
+  block.indptr.push_back(0);
+  for (const int64_t count : counts) {
+    block.indptr.push_back(block.indptr.back() + count);
+  }
+  block.indices.resize(static_cast<size_t>(header.num_edges));
+  Unpack(at, static_cast<int>(header.position_bytes),
+         absl::MakeSpan(block.indices));
+  bytes.remove_prefix(header.body_bytes());
+  return block.indptr.back() == header.num_edges;
+}
+
+}  // namespace
+
+std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
+  Header header = {};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.epoch_key = batch.key.epoch_key;
+  header.batch = batch.key.batch;
+  header.num_seeds = batch.num_seeds;
+  header.num_nodes = std::ssize(batch.input_nodes);
+  header.num_blocks = static_cast<uint32_t>(batch.blocks.size());
+  header.node_bytes = NodeWidth(batch);
+  header.degree_bytes = static_cast<uint16_t>(
+      PackedWidthOf(absl::MakeConstSpan(batch.in_degrees)));
+  std::vector<std::byte> bytes(header.nodes_end() +
+                               batch.in_degrees.size() * header.degree_bytes);
+  std::byte* at = Pack(absl::MakeConstSpan(batch.input_nodes),
+                       header.node_bytes, bytes.data() + sizeof(header));
+  Pack(absl::MakeConstSpan(batch.in_degrees), header.degree_bytes, at);
+  for (const Block& block : batch.blocks) AppendBlock(block, bytes);
+  header.total_bytes = bytes.size();
+  const absl::Span<const std::byte> all = bytes;
+  header.nodes_crc =
+      Crc32c(all.subspan(sizeof(header), header.nodes_end() - sizeof(header)));
+  header.rest_crc = Crc32c(all.subspan(header.nodes_end()));
+  header.header_crc = HeaderCrc(header);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  return bytes;
+}
+
+uint64_t EncodedNodesBytes(const MiniBatch& batch) {
+  return sizeof(Header) + batch.input_nodes.size() * NodeWidth(batch);
+}
+
+absl::StatusOr<MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
+                                      const BatchKey& key) {
+  HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeHeader(bytes, key));
+  if (bytes.size() != header.total_bytes) {
+    return Damaged(0, absl::StrCat("has ", bytes.size(), " bytes, not ",
+                                   header.total_bytes));
+  }
+  MiniBatch batch;
+  batch.key = key;
+  batch.num_seeds = header.num_seeds;
+  HEARTH_RETURN_IF_ERROR(DecodeNodes(bytes, header, batch.input_nodes));
+  bytes.remove_prefix(header.nodes_end());
+  const uint64_t degrees_bytes =
+      static_cast<uint64_t>(header.num_nodes) * header.degree_bytes;
+  bool whole =
+      Crc32c(bytes) == header.rest_crc && degrees_bytes <= bytes.size();
+  if (whole) {
+    batch.in_degrees.resize(batch.input_nodes.size());
+    Unpack(bytes.data(), header.degree_bytes, absl::MakeSpan(batch.in_degrees));
+    bytes.remove_prefix(degrees_bytes);
+    batch.blocks.resize(header.num_blocks);
+  }
+  for (Block& block : batch.blocks) whole = whole && TakeBlock(bytes, block);
+  if (!whole || !bytes.empty()) {
+    return Damaged(header.nodes_end(), "is damaged (degrees and blocks)");
+  }
+  return batch;
+}
+
+absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,
+                              const BatchKey& key, std::vector<NodeId>& nodes) {
+  HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeHeader(bytes, key));
+  return DecodeNodes(bytes, header, nodes);
+}
+
+}  // namespace hearth::plan

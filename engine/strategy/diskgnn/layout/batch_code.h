@@ -1,0 +1,40 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/store/topology.h"
+
+/// A sampled batch as bytes, for files that last: versioned, little-endian,
+/// covered by CRC32Cs. Compact: edges are positions in the batch, destinations
+/// have edge counts instead of offsets, and each list of numbers is as wide, in
+/// bytes, as its largest one needs. Pure functions.
+
+namespace hearth::plan {
+
+std::vector<std::byte> EncodeBatch(const sample::MiniBatch& batch);
+
+/// Bytes at the beginning of an encoded batch that hold its input nodes: all
+/// that DecodeBatchNodes needs.
+uint64_t EncodedNodesBytes(const sample::MiniBatch& batch);
+
+/// What EncodeBatch made. DATA_LOSS, naming the byte, if the bytes are damaged
+/// or those of another batch than `key`.
+absl::StatusOr<sample::MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
+                                              const sample::BatchKey& key);
+
+/// Its input nodes alone, from the beginning of its bytes; they replace
+/// `nodes`.
+absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,
+                              const sample::BatchKey& key,
+                              std::vector<store::NodeId>& nodes);
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_

@@ -1,0 +1,107 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_PACKED_LAYOUT_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_PACKED_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/strategy/diskgnn/layout/address_table.h"
+
+namespace hearth::plan {
+
+/// What disks read and what ranges are aligned to.
+inline constexpr uint64_t kPageBytes = 4096;
+
+inline constexpr uint64_t RoundUpToPage(uint64_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+/// Stands before each graph sample, and says whose it is.
+inline constexpr uint64_t kChunkHeaderBytes = 64;
+
+/// The chunk of one batch (DiskGNN, section 4). Stored as it is in the index.
+struct Chunk {
+  uint64_t offset = 0;
+  /// Without the header.
+  uint64_t sample_bytes = 0;
+  LevelCounts counts;
+  /// CRC32C of each of the three ranges.
+  uint32_t sample_crc = 0;
+  uint32_t table_crc = 0;
+  uint32_t features_crc = 0;
+  uint32_t zero = 0;
+};
+static_assert(sizeof(Chunk) == 64);
+
+/// Bytes of a file. Begins at a page; the rest of its last page is zeros.
+struct FileRange {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+
+  /// Where the next range begins.
+  uint64_t end() const { return offset + RoundUpToPage(bytes); }
+};
+
+/// Where all bytes of a packed plan are: known exactly before the first one is
+/// written. The files:
+///
+///   packs           the chunks: header and graph sample, address table, packed
+///                   rows, each from a page on, so that each loader reads its
+///                   own by one sequential read
+///   disk_cache      the rows of all segments' disk caches, one after the
+///                   other, and zeros up to a whole page
+///   disk_cache.crc  a CRC32C for each page of it (store::BlockChecksums)
+///   gpu_cache       the rows that the memory levels hold, slot by slot
+///   cpu_cache
+///   index           this, written last: where it is, the plan is whole
+struct PackedLayout {
+  /// The caller's number for what the plan depends on.
+  uint64_t plan_id = 0;
+  int64_t row_bytes = 0;
+  int64_t segment_size = 0;
+  /// Rows in gpu_cache, cpu_cache and disk_cache.
+  LevelSizes rows;
+  /// CRC32C of gpu_cache, cpu_cache and disk_cache.crc.
+  uint32_t gpu_crc = 0;
+  uint32_t cpu_crc = 0;
+  uint32_t disk_checksums_crc = 0;
+  /// One for each batch of the trace.
+  std::vector<Chunk> chunks;
+
+  int64_t num_batches() const { return static_cast<int64_t>(chunks.size()); }
+
+  FileRange SampleRange(int64_t batch) const;
+  FileRange TableRange(int64_t batch) const;
+  FileRange FeaturesRange(int64_t batch) const;
+
+  /// Appends a chunk behind the last one.
+  void AddChunk(uint64_t sample_bytes, const LevelCounts& counts);
+
+  /// Moves the chunks to where they belong, once `rows` is final: the width of
+  /// the tables depends on it.
+  void PlaceChunks();
+
+  /// Of the files; disk_cache is a whole number of pages.
+  uint64_t packs_bytes() const;
+  uint64_t disk_cache_bytes() const;
+  uint64_t disk_checksums_bytes() const;
+  uint64_t gpu_cache_bytes() const;
+  uint64_t cpu_cache_bytes() const;
+  uint64_t index_bytes() const;
+  /// All that the plan adds to the disk.
+  uint64_t total_bytes() const;
+};
+
+/// Bytes of the index before its chunks.
+inline constexpr uint64_t kIndexHeaderBytes = 80;
+
+/// Names of the files in the plan's folder.
+inline constexpr char kPacksFile[] = "packs";
+inline constexpr char kDiskCacheFile[] = "disk_cache";
+inline constexpr char kDiskChecksumsFile[] = "disk_cache.crc";
+inline constexpr char kGpuCacheFile[] = "gpu_cache";
+inline constexpr char kCpuCacheFile[] = "cpu_cache";
+inline constexpr char kIndexFile[] = "index";
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_PACKED_LAYOUT_H_

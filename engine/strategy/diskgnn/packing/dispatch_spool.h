@@ -1,0 +1,94 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_DISPATCH_SPOOL_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_DISPATCH_SPOOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/file_system.h"
+#include "engine/store/topology.h"
+
+/// Which rows go where, turned from "by batch" to "by partition of the feature
+/// file": what lets batched packing (DiskGNN, section 5.2) handle all batches
+/// while one partition is in memory. A scratch file: each partition has a
+/// buffer of one block, which is appended, with its CRC32C, when it is full;
+/// where a partition's blocks are is kept in memory, 8 bytes each. In the
+/// machine's byte order, not synced.
+
+namespace hearth::plan {
+
+struct DispatchOptions {
+  int64_t num_partitions = 0;
+  /// Nodes are numbered in partitions of as many, below 2^32.
+  int64_t partition_nodes = 0;
+  /// Of a block; a multiple of 4.
+  uint64_t block_bytes = 0;
+
+  /// Of buffers and of reading.
+  uint64_t memory_bytes() const {
+    return (static_cast<uint64_t>(num_partitions) + 1) * block_bytes;
+  }
+};
+
+/// Takes and gives back lists of nodes. Single-owner.
+class DispatchSpool {
+ public:
+  /// Called with a target and the ascending numbers, within the partition, of
+  /// the nodes that go there.
+  using Visit = absl::FunctionRef<absl::Status(
+      uint32_t target, absl::Span<const uint32_t> nodes)>;
+
+  /// `files` outlives the spool. RESOURCE_EXHAUSTED without memory.
+  static absl::StatusOr<std::unique_ptr<DispatchSpool>> Create(
+      io::FileSystem& files, std::string path, const DispatchOptions& options);
+
+  /// Removes the file.
+  ~DispatchSpool();
+
+  /// `nodes`, ascending, go to `target`.
+  absl::Status Add(uint32_t target, absl::Span<const store::NodeId> nodes);
+
+  /// No more is added; frees the buffers.
+  absl::Status EndAdding();
+
+  /// Calls `visit` for what was added for a partition, in that order, in
+  /// pieces of any size. Damaged blocks are read once more, then DATA_LOSS
+  /// naming file and offset. REQUIRES: EndAdding was called.
+  absl::Status ForEach(int64_t partition, Visit visit);
+
+ private:
+  DispatchSpool(io::FileSystem& files, std::string path,
+                const DispatchOptions& options,
+                std::unique_ptr<io::WritableFile> file,
+                io::AlignedMemory buffers);
+
+  absl::Span<uint32_t> Block(int64_t partition);
+  absl::Status AddToPartition(int64_t partition, uint32_t target,
+                              absl::Span<const store::NodeId> nodes);
+  absl::Status Flush(int64_t partition);
+  absl::Status ReadBlock(uint64_t offset, absl::Span<uint32_t> block);
+
+  io::FileSystem& files_;
+  const std::string path_;
+  const DispatchOptions options_;
+  std::unique_ptr<io::WritableFile> file_;
+  std::unique_ptr<io::ReadableFile> reader_;
+  // One block for each partition.
+  io::AlignedMemory buffers_;
+  // Words in each partition's block.
+  std::vector<uint32_t> filled_;
+  // Where each partition's blocks are.
+  std::vector<std::vector<uint64_t>> blocks_;
+  uint64_t end_ = 0;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_DISPATCH_SPOOL_H_

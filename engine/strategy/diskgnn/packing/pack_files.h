@@ -1,0 +1,51 @@
+#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_FILES_H_
+#define HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_FILES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/io/file_system.h"
+#include "engine/strategy/diskgnn/layout/packed_layout.h"
+
+namespace hearth::plan {
+
+/// Scratch files of packing, in the plan's folder.
+inline constexpr char kDispatchFile[] = "dispatch.tmp";
+inline constexpr char kDiskOrderFile[] = "disk_order.tmp";
+inline constexpr char kDiskRowsFile[] = "disk_rows.tmp";
+
+/// The files of a plan while it is packed: they get their names when all are
+/// durable, the index last. Single-owner.
+class PackFiles {
+ public:
+  /// `files` outlives the object.
+  PackFiles(io::FileSystem& files, std::string folder);
+
+  /// Unless committed, removes all that is there of the plan, scratch files
+  /// included.
+  ~PackFiles();
+
+  PackFiles(const PackFiles&) = delete;
+  PackFiles& operator=(const PackFiles&) = delete;
+
+  /// Makes the folder, if need be, and removes what is left of another plan:
+  /// its index first, so that this never stands beside files of another one.
+  absl::Status Begin();
+
+  /// The path under which the file `name` is written.
+  std::string Temporary(const char* name) const;
+
+  /// Names all files, and writes the index. REQUIRES: they are durable.
+  absl::Status Commit(const PackedLayout& layout);
+
+ private:
+  absl::Status RemoveAll();
+
+  io::FileSystem& files_;
+  const std::string folder_;
+  bool committed_ = false;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_FILES_H_

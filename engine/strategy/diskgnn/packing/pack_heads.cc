@@ -1,0 +1,153 @@
+#include "engine/strategy/diskgnn/packing/pack_heads.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/diskgnn/layout/address_table.h"
+#include "engine/strategy/diskgnn/layout/layout_index.h"
+#include "engine/strategy/diskgnn/layout/segment_planner.h"
+#include "engine/strategy/diskgnn/layout/segmentation.h"
+#include "engine/strategy/diskgnn/layout/table_builder.h"
+#include "engine/strategy/diskgnn/packing/pack_files.h"
+
+namespace hearth::plan {
+namespace {
+
+using store::NodeId;
+
+bool SameCounts(const LevelCounts& a, const LevelCounts& b) {
+  return a.gpu == b.gpu && a.cpu == b.cpu && a.disk == b.disk &&
+         a.packed == b.packed;
+}
+
+class HeadWriter {
+ public:
+  HeadWriter(const PackContext& context, io::WritableFile& packs,
+             PackedLayout& layout)
+      : context_(context), packs_(packs), layout_(layout) {}
+
+  absl::StatusOr<PackHeads> Write(const DispatchOptions& dispatch) {
+    HEARTH_RETURN_IF_ERROR(Prepare(dispatch));
+    const Segmentation& segmentation = context_.segmentation;
+    int64_t disk_base = 0;
+    for (int64_t i = 0; i < segmentation.num_segments(); ++i) {
+      const Segment segment = SegmentAt(segmentation, i);
+      HEARTH_RETURN_IF_ERROR(PlanSegment(segment));
+      for (int64_t batch = segment.begin; batch < segment.end; ++batch) {
+        HEARTH_RETURN_IF_ERROR(WriteBatch(batch, disk_base));
+      }
+      disk_base += std::ssize(planner_->cached_nodes());
+    }
+    HEARTH_RETURN_IF_ERROR(heads_.dispatch->EndAdding());
+    HEARTH_RETURN_IF_ERROR(heads_.order->EndAdding());
+    return std::move(heads_);
+  }
+
+ private:
+  absl::Status Prepare(const DispatchOptions& dispatch) {
+    const std::string& folder = context_.options.folder;
+    HEARTH_ASSIGN_OR_RETURN(
+        heads_.dispatch,
+        DispatchSpool::Create(context_.files,
+                              io::JoinPath(folder, kDispatchFile), dispatch));
+    HEARTH_ASSIGN_OR_RETURN(
+        heads_.order, DiskOrder::Create(context_.files,
+                                        io::JoinPath(folder, kDiskOrderFile)));
+    HEARTH_ASSIGN_OR_RETURN(
+        planner_,
+        SegmentPlanner::Make(*context_.input.trace, *context_.input.levels));
+    uint64_t largest = 0;
+    for (int64_t batch = 0; batch < layout_.num_batches(); ++batch) {
+      largest = std::max(largest, layout_.TableRange(batch).end() -
+                                      layout_.SampleRange(batch).offset);
+      total_bytes_ +=
+          layout_.TableRange(batch).end() - layout_.SampleRange(batch).offset;
+    }
+    HEARTH_ASSIGN_OR_RETURN(memory_, io::AlignedMemory::Allocate(largest));
+    return absl::OkStatus();
+  }
+
+  absl::Status PlanSegment(const Segment& segment) {
+    const std::stop_token& stop = context_.options.stop;
+    HEARTH_RETURN_IF_ERROR(planner_->Choose(segment, stop));
+    HEARTH_RETURN_IF_ERROR(planner_->Order(context_.segmentation.seed, stop));
+    HEARTH_RETURN_IF_ERROR(heads_.order->Add(planner_->places()));
+    const int64_t target = layout_.num_batches() + segment.index;
+    return heads_.dispatch->Add(static_cast<uint32_t>(target),
+                                planner_->cached_nodes());
+  }
+
+  absl::Status WriteBatch(int64_t batch, int64_t disk_base) {
+    const PackOptions& options = context_.options;
+    if (options.stop.stop_requested()) {
+      return absl::CancelledError("packing batches: stopped on request");
+    }
+    HEARTH_ASSIGN_OR_RETURN(const absl::Span<const NodeId> nodes,
+                            context_.input.trace->Load(batch));
+    builder_.Build(*planner_, disk_base, nodes);
+    if (!SameCounts(builder_.table().counts(), layout_.chunks[batch].counts)) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "packing batch ", batch, ": it has changed since it was measured"));
+    }
+    HEARTH_RETURN_IF_ERROR(heads_.dispatch->Add(static_cast<uint32_t>(batch),
+                                                builder_.packed_nodes()));
+    HEARTH_RETURN_IF_ERROR(WriteHead(batch));
+    if (options.progress) {
+      options.progress({.stage = "planning",
+                        .done_bytes = done_bytes_,
+                        .total_bytes = total_bytes_});
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WriteHead(int64_t batch) {
+    const FileRange sample = layout_.SampleRange(batch);
+    const FileRange table = layout_.TableRange(batch);
+    const absl::Span<std::byte> pages =
+        memory_.bytes().first(table.end() - sample.offset);
+    std::memset(pages.data(), 0, pages.size());
+    WriteChunkHeader(layout_, batch, pages.data());
+    HEARTH_RETURN_IF_ERROR(context_.input.samples->Read(
+        batch,
+        pages.subspan(kChunkHeaderBytes, layout_.chunks[batch].sample_bytes)));
+    const absl::Span<std::byte> table_bytes =
+        pages.subspan(table.offset - sample.offset, table.bytes);
+    EncodeTable(builder_.table(), layout_.rows, table_bytes.data());
+    Chunk& chunk = layout_.chunks[batch];
+    chunk.sample_crc = Crc32c(pages.first(sample.bytes));
+    chunk.table_crc = Crc32c(table_bytes);
+    done_bytes_ += pages.size();
+    return packs_.Write(sample.offset, pages);
+  }
+
+  const PackContext& context_;
+  io::WritableFile& packs_;
+  PackedLayout& layout_;
+  PackHeads heads_;
+  std::unique_ptr<SegmentPlanner> planner_;
+  TableBuilder builder_;
+  io::AlignedMemory memory_;
+  uint64_t done_bytes_ = 0;
+  uint64_t total_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
+                                         const DispatchOptions& dispatch,
+                                         io::WritableFile& packs,
+                                         PackedLayout& layout) {
+  return HeadWriter(context, packs, layout).Write(dispatch);
+}
+
+}  // namespace hearth::plan

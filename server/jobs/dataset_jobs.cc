@@ -1,0 +1,165 @@
+#include "server/jobs/dataset_jobs.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status_macros.h"
+#include "engine/ingest/export/dataset_source.h"
+#include "engine/ingest/export/write_layout.h"
+#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/generate/open_generated.h"
+#include "engine/ingest/inspect/statistics.h"
+#include "engine/ingest/inspect/verify.h"
+#include "engine/store/dataset.h"
+#include "server/jobs/import_source.h"
+#include "server/mapping/dataset_spec_mapping.h"
+#include "server/mapping/report_mapping.h"
+
+namespace hearth::server {
+namespace {
+
+store::ImportProgress ProgressTo(job::Observer& observer) {
+  return [&observer](absl::string_view phase, uint64_t done, uint64_t total) {
+    job::Progress progress;
+    progress.phase = std::string(phase);
+    progress.done = done;
+    progress.total = total;
+    observer.OnProgress(progress);
+  };
+}
+
+/// Logs what was done to the source, and what looks like a mistake in it.
+void Tell(io::FileSystem& files, const store::Manifest& manifest,
+          const std::string& folder, job::Observer& observer) {
+  for (const std::string& transform : manifest.transforms) {
+    observer.OnLog(job::Severity::kInfo, transform);
+  }
+  const absl::StatusOr<std::optional<store::DatasetStatistics>> statistics =
+      store::LoadStatistics(files, folder);
+  if (!statistics.ok() || !statistics->has_value()) return;
+  for (const std::string& warning : (*statistics)->warnings) {
+    observer.OnLog(job::Severity::kWarning, warning);
+  }
+}
+
+/// Makes the dataset of job's name by `make`. No other job may make one of this
+/// name, so what is there is what this job made before it was interrupted.
+absl::StatusOr<v1::JobReport> MakeDataset(
+    const DatasetJobParts& parts, const std::string& folder,
+    job::Observer& observer,
+    absl::FunctionRef<absl::StatusOr<store::ImportResult>()> make) {
+  v1::JobReport report;
+  if (parts.files.Stat(folder).ok()) {
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::Dataset> dataset,
+                            store::Dataset::Open(parts.files, folder));
+    observer.OnRunning();
+    *report.mutable_import() =
+        ToImportReport(dataset->manifest(), dataset->manifest().SizeBytes(), 0);
+    return report;
+  }
+  const double start = parts.clock.SteadySeconds();
+  HEARTH_ASSIGN_OR_RETURN(const store::ImportResult result, make());
+  Tell(parts.files, result.manifest, folder, observer);
+  *report.mutable_import() =
+      ToImportReport(result.manifest, result.bytes_written,
+                     parts.clock.SteadySeconds() - start);
+  return report;
+}
+
+v1::JobReport ExportedTo(const std::string& destination) {
+  v1::JobReport report;
+  report.mutable_export_()->set_path(destination);
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::JobReport> RunImport(
+    const DatasetJobParts& parts, const v1::ImportSpec& spec,
+    const std::vector<std::string>& import_roots, job::Observer& observer,
+    std::stop_token stop) {
+  const std::string folder = parts.data_dir.DatasetPath(spec.name());
+  const auto import = [&]() -> absl::StatusOr<store::ImportResult> {
+    HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots));
+    observer.OnRunning();
+    return store::ImportDataset(
+        parts.files, {ToLayout(spec.layout()), ToLayoutOptions(spec)},
+        ToImportOptions(spec, folder), ProgressTo(observer), stop);
+  };
+  return MakeDataset(parts, folder, observer, import);
+}
+
+absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
+                                          const v1::GenerateSpec& spec,
+                                          job::Observer& observer,
+                                          std::stop_token stop) {
+  const store::GenerateOptions options = ToGenerateOptions(spec);
+  const auto open = [&](store::ImportContext& context) {
+    return store::OpenGenerated(context, options);
+  };
+  if (spec.destination().empty()) {
+    const std::string folder = parts.data_dir.DatasetPath(spec.name());
+    return MakeDataset(parts, folder, observer, [&] {
+      observer.OnRunning();
+      return store::ImportGraph(parts.files, ToImportOptions(spec, folder),
+                                open, ProgressTo(observer), stop);
+    });
+  }
+  observer.OnRunning();
+  HEARTH_RETURN_IF_ERROR(store::WriteLayout(
+      parts.files,
+      {spec.destination(), ToLayout(spec.layout()), spec.memory_limit_bytes()},
+      open, ProgressTo(observer), std::move(stop)));
+  return ExportedTo(spec.destination());
+}
+
+absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
+                                        const v1::VerifySpec& spec,
+                                        job::Observer& observer,
+                                        std::stop_token stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(parts.files,
+                           parts.data_dir.DatasetPath(spec.dataset())));
+  observer.OnRunning();
+  const double start = parts.clock.SteadySeconds();
+  HEARTH_ASSIGN_OR_RETURN(
+      const store::VerifyResult result,
+      store::VerifyDataset(
+          parts.files, *dataset,
+          [progress = ProgressTo(observer)](uint64_t done, uint64_t total) {
+            progress("verifying", done, total);
+          },
+          std::move(stop)));
+  v1::JobReport report;
+  v1::VerifyReport& verify = *report.mutable_verify();
+  verify.set_files(static_cast<uint64_t>(result.files));
+  verify.set_blocks(static_cast<uint64_t>(result.blocks));
+  verify.set_bytes(static_cast<uint64_t>(result.bytes));
+  verify.set_seconds(parts.clock.SteadySeconds() - start);
+  return report;
+}
+
+absl::StatusOr<v1::JobReport> RunExportDataset(
+    const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
+    job::Observer& observer, std::stop_token stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(parts.files,
+                           parts.data_dir.DatasetPath(spec.dataset())));
+  observer.OnRunning();
+  const auto open = [&](store::ImportContext& context) {
+    return store::OpenDatasetAsSource(context.files(), *dataset);
+  };
+  HEARTH_RETURN_IF_ERROR(
+      store::WriteLayout(parts.files,
+                         {spec.destination(), ToLayout(spec.layout()),
+                          store::ImportOptions().memory_limit_bytes},
+                         open, ProgressTo(observer), std::move(stop)));
+  return ExportedTo(spec.destination());
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,51 @@
+#ifndef HEARTH_SERVER_JOBS_DATASET_JOBS_H_
+#define HEARTH_SERVER_JOBS_DATASET_JOBS_H_
+
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/job/observer.h"
+#include "hearth/v1/report.pb.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/storage/data_dir.h"
+
+namespace hearth::server {
+
+/// What jobs on datasets are run with; all must outlive them.
+struct DatasetJobParts {
+  io::FileSystem& files;
+  const Clock& clock;
+  const DataDir& data_dir;
+};
+
+/// Run jobs on datasets with the engine. One that was interrupted after its
+/// result had appeared, but before that was noted, succeeds when it is run
+/// again. CANCELLED when `stop` is requested.
+
+absl::StatusOr<v1::JobReport> RunImport(
+    const DatasetJobParts& parts, const v1::ImportSpec& spec,
+    const std::vector<std::string>& import_roots, job::Observer& observer,
+    std::stop_token stop);
+
+absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
+                                          const v1::GenerateSpec& spec,
+                                          job::Observer& observer,
+                                          std::stop_token stop);
+
+/// DATA_LOSS, naming the damaged blocks, if there are any.
+absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
+                                        const v1::VerifySpec& spec,
+                                        job::Observer& observer,
+                                        std::stop_token stop);
+
+absl::StatusOr<v1::JobReport> RunExportDataset(
+    const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
+    job::Observer& observer, std::stop_token stop);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_JOBS_DATASET_JOBS_H_

@@ -1,0 +1,81 @@
+#ifndef HEARTH_SERVER_JOBS_EVENT_HUB_H_
+#define HEARTH_SERVER_JOBS_EVENT_HUB_H_
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace hearth::server {
+
+/// Somebody who follows one job.
+class Watcher {
+ public:
+  virtual ~Watcher() = default;
+
+  /// Takes what is new; false: wants nothing more and is dropped. Called on the
+  /// hub's thread alone. `stopping`: the daemon stops, nothing new will come.
+  virtual bool Pump(bool stopping) = 0;
+};
+
+/// Wakes the watchers of a job when it has new events: one thread for all of
+/// them, blocked while nothing happens, so that a thousand idle watchers cost
+/// no threads and no polling. Wakes may be merged, but one that comes after an
+/// event always leads to a Pump after that event. Thread-safe.
+class EventHub {
+ public:
+  EventHub();
+  /// Drops the watchers that are left, unpumped.
+  ~EventHub();
+  EventHub(const EventHub&) = delete;
+  EventHub& operator=(const EventHub&) = delete;
+
+  /// Adds a watcher of job `id` and wakes it.
+  void Add(const std::string& id, std::shared_ptr<Watcher> watcher)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Wakes all watchers of job `id`.
+  void Notify(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Wakes one watcher; nothing happens if it was dropped.
+  void Wake(const Watcher* watcher) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// From now on every Pump hears that the daemon stops; wakes all.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Number of watchers.
+  int size() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    std::string id;
+    std::shared_ptr<Watcher> watcher;
+    bool is_awake = false;
+  };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next watcher to pump; blocks for it. Null: the hub goes.
+  std::shared_ptr<Watcher> Next() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  void WakeLocked(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  mutable absl::Mutex mutex_;
+  std::map<const Watcher*, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<std::string, const Watcher*> by_job_ ABSL_GUARDED_BY(mutex_);
+  // Watchers to pump, each once.
+  std::deque<const Watcher*> awake_ ABSL_GUARDED_BY(mutex_);
+  // Signalled when the thread has something to do.
+  absl::CondVar work_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_JOBS_EVENT_HUB_H_

@@ -1,0 +1,34 @@
+#include "server/jobs/job_observer.h"
+
+#include "server/mapping/report_mapping.h"
+
+namespace hearth::server {
+
+void JobObserver::OnRunning() { events_.OnRunning(); }
+
+void JobObserver::OnProgress(const job::Progress& progress) {
+  const double now = clock_.SteadySeconds();
+  if (last_progress_.has_value() &&
+      now - *last_progress_ < kSecondsBetweenProgress) {
+    return;
+  }
+  last_progress_ = now;
+  v1::JobEvent event;
+  *event.mutable_progress() = ToProto(progress);
+  events_.Append(event);
+}
+
+void JobObserver::OnEpoch(const job::EpochReport& epoch) {
+  v1::JobEvent event;
+  *event.mutable_epoch() = ToProto(epoch);
+  events_.Append(event);
+}
+
+void JobObserver::OnLog(job::Severity severity, const std::string& text) {
+  v1::JobEvent event;
+  event.mutable_log()->set_severity(ToProto(severity));
+  event.mutable_log()->set_text(text);
+  events_.Append(event);
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,63 @@
+#include "server/jobs/job_observer.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace hearth::server {
+namespace {
+
+class ManualClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch(); }
+  double SteadySeconds() const override { return seconds; }
+  double seconds = 100;
+};
+
+class RecordedEvents final : public JobEvents {
+ public:
+  void OnRunning() override { ++running; }
+  void Append(const v1::JobEvent& event) override { events.push_back(event); }
+  int running = 0;
+  std::vector<v1::JobEvent> events;
+};
+
+job::Progress Training(uint64_t done) {
+  job::Progress progress;
+  progress.phase = "training";
+  progress.done = done;
+  return progress;
+}
+
+TEST(JobObserverTest, ProgressIsPassedOnTwiceASecond) {
+  ManualClock clock;
+  RecordedEvents events;
+  JobObserver observer(events, clock);
+  for (uint64_t i = 0; i < 40; ++i) {
+    observer.OnProgress(Training(i));
+    clock.seconds += 0.0625;
+  }
+  ASSERT_EQ(events.events.size(), 5u);
+  EXPECT_EQ(events.events[0].progress().done(), 0u);
+  EXPECT_EQ(events.events[1].progress().done(), 8u);
+}
+
+TEST(JobObserverTest, EverythingElseIsPassedOnAlways) {
+  ManualClock clock;
+  RecordedEvents events;
+  JobObserver observer(events, clock);
+  observer.OnRunning();
+  observer.OnProgress(Training(0));
+  job::EpochReport epoch;
+  epoch.epoch = 2;
+  observer.OnEpoch(epoch);
+  observer.OnLog(job::Severity::kWarning, "careful");
+  EXPECT_EQ(events.running, 1);
+  ASSERT_EQ(events.events.size(), 3u);
+  EXPECT_EQ(events.events[1].epoch().epoch(), 2u);
+  EXPECT_EQ(events.events[2].log().text(), "careful");
+  EXPECT_EQ(events.events[2].log().severity(), v1::LogLine::WARNING);
+}
+
+}  // namespace
+}  // namespace hearth::server

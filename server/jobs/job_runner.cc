@@ -1,0 +1,188 @@
+#include "server/jobs/job_runner.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/job/explain_job.h"
+#include "engine/job/export_model.h"
+#include "engine/job/memory_ledger.h"
+#include "engine/job/prepare_job.h"
+#include "engine/job/train_job.h"
+#include "engine/job/train_metrics.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+#include "server/jobs/dataset_jobs.h"
+#include "server/jobs/job_observer.h"
+#include "server/mapping/report_mapping.h"
+#include "server/mapping/spec_mapping.h"
+
+namespace hearth::server {
+namespace {
+
+// A model's file larger than this is not compared.
+constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
+
+class EngineJobRunner final : public JobRunner {
+ public:
+  EngineJobRunner(const JobRunnerParts& parts,
+                  std::vector<std::string> import_roots)
+      : parts_(parts), import_roots_(std::move(import_roots)) {}
+
+  absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
+                                    std::stop_token stop) override {
+    JobObserver observer(events, parts_.environment.clock);
+    switch (job.spec().kind_case()) {
+      case v1::JobSpec::kImport: {
+        HEARTH_ASSIGN_OR_RETURN(
+            const job::MemoryLedger::Reservation reservation,
+            ReserveMemory(job.spec().import().memory_limit_bytes(), observer,
+                          stop));
+        return RunImport(DatasetParts(), job.spec().import(), import_roots_,
+                         observer, std::move(stop));
+      }
+      case v1::JobSpec::kGenerate: {
+        HEARTH_ASSIGN_OR_RETURN(
+            const job::MemoryLedger::Reservation reservation,
+            ReserveMemory(job.spec().generate().memory_limit_bytes(), observer,
+                          stop));
+        return RunGenerate(DatasetParts(), job.spec().generate(), observer,
+                           std::move(stop));
+      }
+      case v1::JobSpec::kVerify:
+        return RunVerify(DatasetParts(), job.spec().verify(), observer,
+                         std::move(stop));
+      case v1::JobSpec::kExportDataset:
+        return RunExportDataset(DatasetParts(), job.spec().export_dataset(),
+                                observer, std::move(stop));
+      case v1::JobSpec::kTrain:
+        return Train(job, observer, std::move(stop));
+      case v1::JobSpec::kPrepare:
+        return Prepare(job, observer, std::move(stop));
+      case v1::JobSpec::kExplain:
+        return Explain(job, observer, std::move(stop));
+      case v1::JobSpec::kExport:
+        return Export(job, observer);
+      case v1::JobSpec::KIND_NOT_SET:
+        break;
+    }
+    return absl::UnimplementedError(
+        "this hearthd does not know the job's kind; a newer one accepted it");
+  }
+
+ private:
+  io::FileSystem& files() const { return parts_.environment.files; }
+
+  DatasetJobParts DatasetParts() const {
+    return {files(), parts_.environment.clock, parts_.data_dir};
+  }
+
+  // For a job that brings graphs in, within a memory limit of its own.
+  absl::StatusOr<job::MemoryLedger::Reservation> ReserveMemory(
+      uint64_t bytes, job::Observer& observer, std::stop_token stop) const {
+    strategy::MemoryEstimate estimate;
+    estimate.Add("import", bytes);
+    job::MemoryLedger::Reservation reservation;
+    HEARTH_RETURN_IF_ERROR(parts_.environment.memory.Reserve(
+        estimate, reservation, std::move(stop), [&](const std::string& text) {
+          observer.OnLog(job::Severity::kInfo, text);
+        }));
+    return reservation;
+  }
+
+  absl::StatusOr<v1::JobReport> Train(const v1::Job& job,
+                                      job::Observer& observer,
+                                      std::stop_token stop) {
+    const v1::TrainJobSpec& spec = job.spec().train();
+    const job::TrainJobOptions options = ToTrainJobOptions(
+        spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
+        parts_.data_dir.JobPath(job.id()));
+    const std::shared_ptr<job::TrainMetrics> metrics = job::NewTrainMetrics(
+        parts_.registry, job.id(), strategy::Name(options.data.strategy));
+    absl::StatusOr<job::TrainReport> result = job::RunTrainJob(
+        parts_.environment, options, observer, *metrics, std::move(stop));
+    parts_.retired_series.Add(metrics);
+    HEARTH_RETURN_IF_ERROR(result.status());
+    v1::JobReport report;
+    *report.mutable_train() = ToProto(*result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Prepare(const v1::Job& job,
+                                        job::Observer& observer,
+                                        std::stop_token stop) {
+    const v1::PrepareSpec& spec = job.spec().prepare();
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::PrepareReport result,
+        job::RunPrepareJob(
+            parts_.environment,
+            ToPrepareJobOptions(
+                spec, parts_.data_dir.DatasetPath(spec.data().dataset())),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_prepare() = ToProto(result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Explain(const v1::Job& job,
+                                        job::Observer& observer,
+                                        std::stop_token stop) {
+    const v1::TrainJobSpec& spec = job.spec().explain().train();
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::ExplainReport result,
+        job::RunExplainJob(
+            parts_.environment,
+            ToTrainJobOptions(
+                spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
+                parts_.data_dir.JobPath(job.id())),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_explain() = ToProto(result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Export(const v1::Job& job,
+                                       job::Observer& observer) {
+    const v1::ExportSpec& spec = job.spec().export_();
+    HEARTH_ASSIGN_OR_RETURN(const v1::Job trained,
+                            parts_.store.Get(spec.job_id()));
+    const std::string& model = trained.report().train().model_path();
+    observer.OnRunning();
+    const absl::Status status =
+        job::ExportModel(files(), model, spec.destination());
+    if (!absl::IsAlreadyExists(status) ||
+        !IsSameModel(model, spec.destination())) {
+      HEARTH_RETURN_IF_ERROR(status);
+    }
+    v1::JobReport report;
+    report.mutable_export_()->set_path(spec.destination());
+    return report;
+  }
+
+  // Whether two folders hold the same model: then an export that was
+  // interrupted after its end has nothing left to do.
+  bool IsSameModel(const std::string& one, const std::string& other) {
+    for (const char* name : {"config.json", "model.safetensors"}) {
+      const auto first =
+          io::ReadWholeFile(files(), io::JoinPath(one, name), kMaxModelBytes);
+      const auto second =
+          io::ReadWholeFile(files(), io::JoinPath(other, name), kMaxModelBytes);
+      if (!first.ok() || !second.ok() || *first != *second) return false;
+    }
+    return true;
+  }
+
+  const JobRunnerParts parts_;
+  const std::vector<std::string> import_roots_;
+};
+
+}  // namespace
+
+std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,
+                                        std::vector<std::string> import_roots) {
+  return std::make_unique<EngineJobRunner>(parts, std::move(import_roots));
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,34 @@
+#ifndef HEARTH_SERVER_JOBS_JOB_RUNNER_H_
+#define HEARTH_SERVER_JOBS_JOB_RUNNER_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/job/job_environment.h"
+#include "engine/metrics/registry.h"
+#include "server/jobs/retired_series.h"
+#include "server/jobs/scheduler.h"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_store.h"
+
+namespace hearth::server {
+
+/// What jobs are run with; all must outlive the runner.
+struct JobRunnerParts {
+  const job::JobEnvironment environment;
+  const DataDir& data_dir;
+  JobStore& store;
+  metrics::Registry& registry;
+  RetiredSeries& retired_series;
+};
+
+/// Runs jobs of every kind with the engine. A job that was
+/// interrupted after its result had appeared, but before that was noted,
+/// succeeds when it is run again.
+std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,
+                                        std::vector<std::string> import_roots);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_JOBS_JOB_RUNNER_H_

@@ -1,0 +1,152 @@
+// What runs again after an interruption; the usual way is in daemon_test.
+#include "server/jobs/job_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "engine/train/null_step.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class NoEvents final : public JobEvents {
+ public:
+  void OnRunning() override { ++running; }
+  void Append(const v1::JobEvent&) override {}
+  int running = 0;
+};
+
+class JobRunnerTest : public ::testing::Test {
+ protected:
+  JobRunnerTest() {
+    fs::remove_all(root_);
+    data_dir_ = *DataDir::Open(files_, root_ + "/data");
+    store_ = *JobStore::Open(data_dir_->DatabasePath(), Clock::Real(),
+                             [](const std::string&) {});
+    EXPECT_TRUE(hearth::testing::WriteNumpyFolder({}, root_ + "/source").ok());
+  }
+
+  absl::StatusOr<v1::JobReport> Run(const v1::Job& job,
+                                    std::vector<std::string> roots = {}) {
+    const auto runner = NewJobRunner({.environment = environment_,
+                                      .data_dir = *data_dir_,
+                                      .store = *store_,
+                                      .registry = *registry_,
+                                      .retired_series = retired_},
+                                     std::move(roots));
+    return runner->Run(job, events_, {});
+  }
+
+  v1::Job ImportJob() {
+    v1::Job job;
+    job.set_id("import-1");
+    job.mutable_spec()->mutable_import()->set_name("graph");
+    job.mutable_spec()->mutable_import()->set_path(root_ + "/source");
+    job.mutable_spec()->mutable_import()->set_memory_limit_bytes(1 << 20);
+    return job;
+  }
+
+  // Trains, as the store's job train-1.
+  void Train() {
+    v1::JobSpec spec;
+    v1::TrainJobSpec& train = *spec.mutable_train();
+    train.mutable_data()->set_dataset("graph");
+    train.mutable_data()->mutable_mmap();
+    train.mutable_data()->mutable_neighbor()->add_fanouts(2);
+    train.mutable_data()->set_batch_size(100);
+    train.mutable_data()->set_epochs(1);
+    train.mutable_pipeline()->set_samplers(1);
+    train.mutable_pipeline()->set_extractors(1);
+    train.add_trains()->mutable_sage()->set_hidden(4);
+    train.mutable_trains(0)->set_train_threads(1);
+    train.mutable_trains(0)->mutable_adam()->set_learning_rate(0.1);
+    const v1::Job job = *store_->Submit("", spec);
+    const auto report = Run(job);
+    ASSERT_TRUE(report.ok()) << report.status();
+    StateUpdate update;
+    for (const v1::JobState state :
+         {v1::PREPARING, v1::RUNNING, v1::SUCCEEDED}) {
+      update.state = state;
+      if (state == v1::SUCCEEDED) update.report = *report;
+      ASSERT_TRUE(store_->ChangeState(job.id(), update).ok());
+    }
+  }
+
+  const std::string root_ = ::testing::TempDir() + "/job_runner_test";
+  io::FileSystem& files_ = io::FileSystem::Posix();
+  const std::unique_ptr<io::ReadQueues> read_queues_ =
+      *io::ReadQueues::Create();
+  job::Census census_;
+  job::MemoryLedger memory_{uint64_t{1} << 40};
+  plan::PlanStore plans_{files_, Clock::Real(), {.folder = root_ + "/plans"}};
+  job::WarmStrategies warm_strategies_{files_, memory_, root_ + "/scratch"};
+  job::BatchMeasurement batch_measurement_{files_, Clock::Real(),
+                                           root_ + "/plans"};
+  const job::JobEnvironment environment_{
+      files_,
+      *read_queues_,
+      Clock::Real(),
+      census_,
+      memory_,
+      warm_strategies_,
+      batch_measurement_,
+      plans_,
+      [](const auto&, const auto&) { return train::NewNullStep(); }};
+  const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  RetiredSeries retired_{*registry_, Clock::Real()};
+  std::unique_ptr<DataDir> data_dir_;
+  std::unique_ptr<JobStore> store_;
+  NoEvents events_;
+};
+
+TEST_F(JobRunnerTest, AnImportKilledAfterItsEndSucceedsAgain) {
+  const auto first = Run(ImportJob());
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->import().num_nodes(), 600u);
+  fs::remove_all(root_ + "/source");
+  const auto again = Run(ImportJob());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->import().num_nodes(), 600u);
+  EXPECT_EQ(again->import().num_edges(), first->import().num_edges());
+  EXPECT_EQ(events_.running, 2);
+}
+
+TEST_F(JobRunnerTest, ImportRootsAreCheckedAgain) {
+  const auto report = Run(ImportJob(), {"/nowhere"});
+  EXPECT_TRUE(absl::IsPermissionDenied(report.status()));
+}
+
+TEST_F(JobRunnerTest, AnExportKilledAfterItsEndSucceedsAgain) {
+  ASSERT_TRUE(Run(ImportJob()).ok());
+  Train();
+  v1::Job job;
+  job.set_id("export-2");
+  job.mutable_spec()->mutable_export_()->set_job_id("train-1");
+  job.mutable_spec()->mutable_export_()->set_destination(root_ + "/model");
+  ASSERT_TRUE(Run(job).ok());
+  EXPECT_TRUE(Run(job).ok());
+  fs::resize_file(root_ + "/model/config.json", 1);
+  EXPECT_TRUE(absl::IsAlreadyExists(Run(job).status()));
+}
+
+TEST_F(JobRunnerTest, SeriesOfAJobOutliveIt) {
+  ASSERT_TRUE(Run(ImportJob()).ok());
+  Train();
+  EXPECT_THAT(
+      registry_->Text(),
+      HasSubstr(
+          "hearth_train_epochs_total{job=\"train-1\",strategy=\"mmap\"}"));
+}
+
+TEST_F(JobRunnerTest, AnUnknownKindIsNotImplemented) {
+  EXPECT_TRUE(absl::IsUnimplemented(Run(v1::Job()).status()));
+}
+
+}  // namespace
+}  // namespace hearth::server

@@ -1,0 +1,328 @@
+#include "server/jobs/scheduler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <functional>
+#include <new>
+#include <optional>
+#include <set>
+#include <stdexcept>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "server/storage/sqlite.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::JobSpec Spec(const std::string& dataset) {
+  v1::JobSpec spec;
+  spec.mutable_train()->mutable_data()->set_dataset(dataset);
+  return spec;
+}
+
+// Runs jobs as the test says: each waits, once RUNNING, until the test gives it
+// a result or somebody wants it to stop.
+class FakeRunner final : public JobRunner {
+ public:
+  using Result = std::function<absl::StatusOr<v1::JobReport>()>;
+
+  absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
+                                    std::stop_token stop) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      started_.push_back(job.id());
+      changed_.SignalAll();
+    }
+    events.OnRunning();
+    // A deaf job goes on when it is asked to stop.
+    const bool deaf = job.spec().train().data().dataset() == "deaf";
+    const std::stop_callback wake(stop, [this, &job, deaf] {
+      absl::MutexLock lock(&mutex_);
+      if (!deaf) stopped_.insert(job.id());
+      changed_.SignalAll();
+    });
+    absl::MutexLock lock(&mutex_);
+    while (!results_.contains(job.id()) && !stopped_.contains(job.id())) {
+      changed_.Wait(&mutex_);
+    }
+    const auto found = results_.find(job.id());
+    if (found == results_.end()) return absl::CancelledError("stopped");
+    return found->second();
+  }
+
+  void Finish(const std::string& id, Result result) {
+    absl::MutexLock lock(&mutex_);
+    results_[id] = std::move(result);
+    changed_.SignalAll();
+  }
+  void Succeed(const std::string& id) {
+    Finish(id, [] { return v1::JobReport(); });
+  }
+
+  void AwaitStarted(size_t jobs) {
+    absl::MutexLock lock(&mutex_);
+    while (started_.size() < jobs) changed_.Wait(&mutex_);
+  }
+
+  std::vector<std::string> started() {
+    absl::MutexLock lock(&mutex_);
+    return started_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::vector<std::string> started_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Result> results_ ABSL_GUARDED_BY(mutex_);
+};
+
+class SchedulerTest : public testing::Test {
+ protected:
+  SchedulerTest() {
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+      std::remove(absl::StrCat(path_, suffix).c_str());
+    }
+    auto store = JobStore::Open(path_, Clock::Real(), [this](const auto&) {
+      absl::MutexLock lock(&mutex_);
+      ++events_;
+      new_event_.SignalAll();
+    });
+    EXPECT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+  }
+
+  void Start(int max_running_jobs) {
+    scheduler_.emplace(
+        *store_, runner_, Clock::Real(),
+        SchedulerOptions{.max_running_jobs = max_running_jobs,
+                         .retry_interval = absl::Milliseconds(1)});
+    ASSERT_TRUE(scheduler_->Load().ok());
+    scheduler_->Start();
+  }
+
+  std::string Submit(const std::string& dataset = "a") {
+    const std::string id = store_->Submit("", Spec(dataset))->id();
+    scheduler_->Enqueue(id);
+    return id;
+  }
+
+  v1::JobState StateOf(const std::string& id) {
+    return store_->Get(id)->state();
+  }
+
+  // Blocks until the job is in `state`.
+  void AwaitState(const std::string& id, v1::JobState state) {
+    while (true) {
+      int seen;
+      {
+        absl::MutexLock lock(&mutex_);
+        seen = events_;
+      }
+      if (StateOf(id) == state) return;
+      absl::MutexLock lock(&mutex_);
+      while (events_ == seen) new_event_.Wait(&mutex_);
+    }
+  }
+
+  const std::string path_ = absl::StrCat(
+      testing::TempDir(), "/scheduler_",
+      testing::UnitTest::GetInstance()->current_test_info()->name(), ".db");
+  absl::Mutex mutex_;
+  absl::CondVar new_event_;
+  int events_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<JobStore> store_;
+  FakeRunner runner_;
+  std::optional<Scheduler> scheduler_;
+};
+
+TEST_F(SchedulerTest, RunsInOrderOfSubmissionOneAtATime) {
+  Start(1);
+  const std::string one = Submit(), two = Submit(), three = Submit();
+  runner_.AwaitStarted(1);
+  AwaitState(one, v1::RUNNING);
+  EXPECT_EQ(StateOf(two), v1::QUEUED);
+  for (const std::string& id : {one, two, three}) {
+    runner_.Succeed(id);
+    AwaitState(id, v1::SUCCEEDED);
+  }
+  EXPECT_THAT(runner_.started(), ElementsAre(one, two, three));
+}
+
+TEST_F(SchedulerTest, RunsAsManyAsAllowed) {
+  Start(2);
+  const std::string one = Submit(), two = Submit(), three = Submit();
+  AwaitState(one, v1::RUNNING);
+  AwaitState(two, v1::RUNNING);
+  EXPECT_EQ(StateOf(three), v1::QUEUED);
+  runner_.Succeed(two);
+  AwaitState(three, v1::RUNNING);
+  EXPECT_EQ(StateOf(one), v1::RUNNING);
+}
+
+TEST_F(SchedulerTest, QueuedToCancelled) {
+  Start(1);
+  const std::string one = Submit(), two = Submit(), three = Submit();
+  AwaitState(one, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(two).ok());
+  EXPECT_EQ(StateOf(two), v1::CANCELLED);
+  runner_.Succeed(one);
+  AwaitState(three, v1::RUNNING);
+  EXPECT_THAT(runner_.started(), ElementsAre(one, three));
+}
+
+TEST_F(SchedulerTest, RunningToCancelled) {
+  Start(1);
+  const std::string id = Submit();
+  AwaitState(id, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(id).ok());
+  AwaitState(id, v1::CANCELLED);
+  EXPECT_FALSE(store_->Get(id)->has_error());
+}
+
+TEST_F(SchedulerTest, CancelOfAnEndedJobDoesNothing) {
+  Start(1);
+  const std::string id = Submit();
+  runner_.Succeed(id);
+  AwaitState(id, v1::SUCCEEDED);
+  EXPECT_TRUE(scheduler_->Cancel(id).ok());
+  EXPECT_EQ(StateOf(id), v1::SUCCEEDED);
+  EXPECT_TRUE(absl::IsNotFound(scheduler_->Cancel("train-99")));
+}
+
+TEST_F(SchedulerTest, AJobThatFinishesInSpiteOfCancelSucceeds) {
+  Start(1);
+  const std::string id = Submit("deaf");
+  AwaitState(id, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(id).ok());
+  runner_.Succeed(id);
+  AwaitState(id, v1::SUCCEEDED);
+}
+
+TEST_F(SchedulerTest, RunningToFailedByAnError) {
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, [] { return absl::DataLossError("features.npy: bad"); });
+  AwaitState(id, v1::FAILED);
+  const auto job = store_->Get(id);
+  EXPECT_EQ(job->error().code(), static_cast<int>(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(job->error().message(), "features.npy: bad");
+}
+
+TEST_F(SchedulerTest, ACancellationThatNobodyAskedForIsAFailure) {
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, [] { return absl::CancelledError("a whim"); });
+  AwaitState(id, v1::FAILED);
+}
+
+TEST_F(SchedulerTest, ExceptionsFailTheJobAndTheNextRuns) {
+  Start(1);
+  const std::string memory = Submit(), error = Submit(), odd = Submit();
+  const std::string good = Submit();
+  runner_.Finish(memory, []() -> absl::StatusOr<v1::JobReport> {
+    throw std::bad_alloc();
+  });
+  runner_.Finish(error, []() -> absl::StatusOr<v1::JobReport> {
+    throw std::runtime_error("boom");
+  });
+  runner_.Finish(odd, []() -> absl::StatusOr<v1::JobReport> { throw 7; });
+  runner_.Succeed(good);
+  AwaitState(good, v1::SUCCEEDED);
+  EXPECT_EQ(store_->Get(memory)->error().code(),
+            static_cast<int>(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(store_->Get(error)->error().message(), HasSubstr("boom"));
+  EXPECT_EQ(StateOf(odd), v1::FAILED);
+}
+
+TEST_F(SchedulerTest, StopPutsRunningJobsBackAndStartsNoMore) {
+  Start(1);
+  const std::string one = Submit(), two = Submit();
+  AwaitState(one, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(StateOf(one), v1::QUEUED);
+  EXPECT_EQ(StateOf(two), v1::QUEUED);
+  EXPECT_THAT(runner_.started(), ElementsAre(one));
+}
+
+TEST_F(SchedulerTest, AStoppedJobRunsAgainAfterARestart) {
+  Start(1);
+  const std::string id = Submit();
+  AwaitState(id, v1::RUNNING);
+  scheduler_.reset();
+  EXPECT_EQ(StateOf(id), v1::QUEUED);
+  FakeRunner next;
+  Scheduler scheduler(*store_, next, Clock::Real(), {});
+  next.Succeed(id);
+  ASSERT_TRUE(scheduler.Load().ok());
+  scheduler.Start();
+  AwaitState(id, v1::SUCCEEDED);
+}
+
+TEST_F(SchedulerTest, AUsersCancelWinsOverAStop) {
+  Start(1);
+  const std::string id = Submit("deaf");
+  AwaitState(id, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(id).ok());
+  EXPECT_EQ(scheduler_->Stop(absl::ZeroDuration()).code(),
+            absl::StatusCode::kDeadlineExceeded);
+  runner_.Finish(id, [] { return absl::CancelledError("stopped"); });
+  ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(StateOf(id), v1::CANCELLED);
+}
+
+TEST_F(SchedulerTest, StopNamesThoseThatDoNotStop) {
+  Start(1);
+  const std::string id = Submit("deaf");
+  AwaitState(id, v1::RUNNING);
+  const absl::Status status = scheduler_->Stop(absl::ZeroDuration());
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(id));
+  runner_.Succeed(id);
+}
+
+TEST_F(SchedulerTest, CancelWorksAfterAStop) {
+  Start(1);
+  const std::string one = Submit(), two = Submit();
+  AwaitState(one, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
+  ASSERT_TRUE(scheduler_->Cancel(two).ok());
+  EXPECT_EQ(StateOf(two), v1::CANCELLED);
+}
+
+// Makes every change of a job's row fail, as a full disk would.
+void BreakStore(const std::string& path, bool broken) {
+  auto database = Database::Open(path);
+  ASSERT_TRUE(database.ok());
+  ASSERT_TRUE((*database)
+                  ->Execute(broken
+                                ? "CREATE TRIGGER full BEFORE UPDATE ON jobs "
+                                  "BEGIN SELECT RAISE(ABORT, 'full'); END"
+                                : "DROP TRIGGER full")
+                  .ok());
+}
+
+TEST_F(SchedulerTest, AnEndThatCannotBeWrittenIsWrittenLater) {
+  Start(1);
+  const std::string id = Submit();
+  AwaitState(id, v1::RUNNING);
+  BreakStore(path_, true);
+  absl::Notification ended;
+  runner_.Finish(id, [&] {
+    ended.Notify();
+    return v1::JobReport();
+  });
+  ended.WaitForNotification();
+  EXPECT_EQ(StateOf(id), v1::RUNNING);
+  BreakStore(path_, false);
+  AwaitState(id, v1::SUCCEEDED);
+}
+
+}  // namespace
+}  // namespace hearth::server

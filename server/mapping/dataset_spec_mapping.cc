@@ -1,0 +1,273 @@
+#include "server/mapping/dataset_spec_mapping.h"
+
+#include <cmath>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/store/dtype.h"
+#include "server/mapping/names.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr size_t kMaxPathLength = 4'096;
+constexpr uint32_t kSmallIgbClasses = 19;
+constexpr uint32_t kLargeIgbClasses = 2983;
+constexpr char kNameRule[] =
+    "must be 1 to 128 letters, digits, '.', '_' or '-', starting with a letter "
+    "or digit, and not end in .tmp";
+
+void CheckMemoryLimit(const char* field, uint64_t bytes,
+                      FieldViolations& violations) {
+  if (bytes >= kMinImportMemoryBytes) return;
+  violations.Add(field, absl::StrCat("must be at least ", kMinImportMemoryBytes,
+                                     ", not ", bytes));
+}
+
+template <typename Enum>
+void CheckEnum(const char* field, Enum value, bool is_valid,
+               FieldViolations& violations) {
+  if (is_valid) return;
+  violations.Add(field, absl::StrCat("is ", static_cast<int>(value),
+                                     ", which this hearthd does not know"));
+}
+
+void CheckDataset(const char* field, const std::string& name,
+                  FieldViolations& violations) {
+  if (!IsValidName(name)) violations.Add(field, "must name a dataset");
+}
+
+void FillGenerateDefaults(v1::GenerateSpec& spec) {
+  const store::GenerateOptions defaults;
+  if (spec.feature_dim() == 0) {
+    spec.set_feature_dim(static_cast<uint32_t>(defaults.feature_dim));
+  }
+  if (spec.feature_dtype().empty()) {
+    spec.set_feature_dtype(store::Name(defaults.feature_dtype));
+  }
+  if (spec.num_classes() == 0) {
+    spec.set_num_classes(static_cast<uint32_t>(defaults.num_classes));
+  }
+  if (spec.train_share() == 0) spec.set_train_share(defaults.train_share);
+  if (spec.valid_share() == 0) spec.set_valid_share(defaults.valid_share);
+  if (spec.test_share() == 0) spec.set_test_share(defaults.test_share);
+  if (spec.memory_limit_bytes() == 0) {
+    spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
+  }
+  if (spec.has_rmat()) {
+    const store::RmatGraph rmat;
+    v1::RmatGraph& graph = *spec.mutable_rmat();
+    if (graph.a() == 0 && graph.b() == 0 && graph.c() == 0) {
+      graph.set_a(rmat.a);
+      graph.set_b(rmat.b);
+      graph.set_c(rmat.c);
+    }
+  } else {
+    const store::CommunityGraph communities;
+    v1::CommunityGraph& graph = *spec.mutable_communities();
+    if (graph.inside() == 0) graph.set_inside(communities.inside);
+    if (graph.exponent() == 0) graph.set_exponent(communities.exponent);
+  }
+}
+
+store::SelfLoops ToSelfLoops(v1::SelfLoops self_loops) {
+  switch (self_loops) {
+    case v1::REMOVE_SELF_LOOPS:
+      return store::SelfLoops::kRemove;
+    case v1::ADD_SELF_LOOPS:
+      return store::SelfLoops::kAdd;
+    default:
+      return store::SelfLoops::kKeep;
+  }
+}
+
+store::NonFinite ToNonFinite(v1::NonFinite non_finite) {
+  switch (non_finite) {
+    case v1::KEEP_NON_FINITE:
+      return store::NonFinite::kKeep;
+    case v1::ZERO_NON_FINITE:
+      return store::NonFinite::kZero;
+    default:
+      return store::NonFinite::kRefuse;
+  }
+}
+
+}  // namespace
+
+void CheckPath(const char* field, const std::string& path,
+               FieldViolations& violations) {
+  if (path.empty() || path[0] != '/' || path.find('\0') != std::string::npos) {
+    violations.Add(field, "must be an absolute path on the daemon's machine");
+  } else if (path.size() > kMaxPathLength) {
+    violations.Add(
+        field, absl::StrCat("must be at most ", kMaxPathLength, " bytes long"));
+  }
+}
+
+void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
+  if (!IsValidName(spec.name())) violations.Add("import.name", kNameRule);
+  CheckPath("import.path", spec.path(), violations);
+  CheckEnum("import.layout", spec.layout(), v1::Layout_IsValid(spec.layout()),
+            violations);
+  CheckEnum("import.labels", spec.labels(),
+            v1::LabelKind_IsValid(spec.labels()), violations);
+  CheckEnum("import.edges.self_loops", spec.edges().self_loops(),
+            v1::SelfLoops_IsValid(spec.edges().self_loops()), violations);
+  CheckEnum("import.non_finite", spec.non_finite(),
+            v1::NonFinite_IsValid(spec.non_finite()), violations);
+  if (spec.in_place() && spec.non_finite() == v1::ZERO_NON_FINITE) {
+    violations.Add("import.non_finite",
+                   "cannot be changed in features that are used in place");
+  }
+  if (spec.has_igb()) {
+    const uint32_t classes = spec.igb().num_classes();
+    if (classes == 0) {
+      spec.mutable_igb()->set_num_classes(kSmallIgbClasses);
+    } else if (classes != kSmallIgbClasses && classes != kLargeIgbClasses) {
+      violations.Add("import.igb.num_classes",
+                     absl::StrCat("must be 19 or 2983, not ", classes));
+    }
+  }
+  if (spec.memory_limit_bytes() == 0) {
+    spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
+  }
+  CheckMemoryLimit("import.memory_limit_bytes", spec.memory_limit_bytes(),
+                   violations);
+}
+
+void CheckVerify(const v1::VerifySpec& spec, FieldViolations& violations) {
+  CheckDataset("verify.dataset", spec.dataset(), violations);
+}
+
+void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations) {
+  FillGenerateDefaults(spec);
+  if (spec.name().empty() == spec.destination().empty()) {
+    violations.Add("generate.name",
+                   "either a name or a destination must be set");
+  } else if (!spec.name().empty() && !IsValidName(spec.name())) {
+    violations.Add("generate.name", kNameRule);
+  } else if (!spec.destination().empty()) {
+    CheckPath("generate.destination", spec.destination(), violations);
+  }
+  CheckEnum("generate.layout", spec.layout(), v1::Layout_IsValid(spec.layout()),
+            violations);
+  if (!store::ParseDType(spec.feature_dtype()).ok()) {
+    violations.Add("generate.feature_dtype",
+                   "must be float32, float16 or bfloat16");
+  } else {
+    const absl::Status status = ToGenerateOptions(spec).Validate();
+    if (!status.ok()) violations.Add("generate", std::string(status.message()));
+  }
+  CheckMemoryLimit("generate.memory_limit_bytes", spec.memory_limit_bytes(),
+                   violations);
+}
+
+void CheckExportDataset(const v1::ExportDatasetSpec& spec,
+                        FieldViolations& violations) {
+  CheckDataset("export_dataset.dataset", spec.dataset(), violations);
+  CheckPath("export_dataset.destination", spec.destination(), violations);
+  CheckEnum("export_dataset.layout", spec.layout(),
+            v1::Layout_IsValid(spec.layout()), violations);
+}
+
+std::optional<store::Layout> ToLayout(v1::Layout layout) {
+  switch (layout) {
+    case v1::NUMPY:
+      return store::Layout::kNumpy;
+    case v1::EDGE_LIST:
+      return store::Layout::kEdgeList;
+    case v1::GRAPHBOLT:
+      return store::Layout::kGraphBolt;
+    case v1::OGB:
+      return store::Layout::kOgb;
+    case v1::MAG240M:
+      return store::Layout::kMag240m;
+    case v1::IGB:
+      return store::Layout::kIgb;
+    case v1::GINEX:
+      return store::Layout::kGinex;
+    case v1::DISKGNN:
+      return store::Layout::kDiskGnn;
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind) {
+  switch (kind) {
+    case v1::CLASSES:
+      return store::LabelKind::kClasses;
+    case v1::MULTI_LABEL:
+      return store::LabelKind::kMultiLabel;
+    case v1::TARGETS:
+      return store::LabelKind::kTargets;
+    default:
+      return std::nullopt;
+  }
+}
+
+store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
+                                     const std::string& destination) {
+  store::ImportOptions options;
+  options.source = spec.path();
+  options.name = spec.name();
+  options.destination = destination;
+  options.in_place = spec.in_place();
+  options.memory_limit_bytes = spec.memory_limit_bytes();
+  options.label_kind = ToLabelKind(spec.labels());
+  options.edges.add_reverse = spec.edges().add_reverse();
+  options.edges.remove_duplicates = spec.edges().remove_duplicates();
+  options.edges.self_loops = ToSelfLoops(spec.edges().self_loops());
+  options.non_finite = ToNonFinite(spec.non_finite());
+  options.bfloat16_features = spec.bfloat16_features();
+  return options;
+}
+
+store::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec) {
+  store::LayoutOptions options;
+  options.edge_list.relabel = spec.edge_list().relabel();
+  options.ogb.split = spec.ogb().split();
+  if (spec.has_igb()) {
+    options.igb.num_classes = static_cast<int>(spec.igb().num_classes());
+    if (spec.igb().has_split_seed()) {
+      options.igb.split_seed = spec.igb().split_seed();
+    }
+  }
+  return options;
+}
+
+store::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec) {
+  store::GenerateOptions options;
+  if (spec.has_rmat()) {
+    options.graph = store::RmatGraph{
+        .a = spec.rmat().a(), .b = spec.rmat().b(), .c = spec.rmat().c()};
+  } else {
+    options.graph =
+        store::CommunityGraph{.inside = spec.communities().inside(),
+                              .exponent = spec.communities().exponent()};
+  }
+  options.num_nodes = static_cast<int64_t>(spec.num_nodes());
+  options.num_edges = static_cast<int64_t>(spec.num_edges());
+  options.undirected = spec.undirected();
+  options.feature_dim = spec.feature_dim();
+  options.feature_dtype =
+      store::ParseDType(spec.feature_dtype()).value_or(store::DType::kFloat32);
+  options.num_classes = spec.num_classes();
+  options.train_share = spec.train_share();
+  options.valid_share = spec.valid_share();
+  options.test_share = spec.test_share();
+  options.seed = spec.seed();
+  return options;
+}
+
+store::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
+                                     const std::string& destination) {
+  store::ImportOptions options;
+  options.source = "the generated graph";
+  options.name = spec.name();
+  options.destination = destination;
+  options.memory_limit_bytes = spec.memory_limit_bytes();
+  return options;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,55 @@
+#ifndef HEARTH_SERVER_MAPPING_DATASET_SPEC_MAPPING_H_
+#define HEARTH_SERVER_MAPPING_DATASET_SPEC_MAPPING_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/ingest/formats/layout.h"
+#include "engine/ingest/formats/layout_options.h"
+#include "engine/ingest/generate/generate_options.h"
+#include "engine/ingest/import/import_graph.h"
+#include "engine/store/label_kind.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/mapping/field_violations.h"
+
+/// Where the specs of jobs on datasets (import, verify, generate, export) meet
+/// the engine's options; for spec_mapping.h, which is the way in.
+
+namespace hearth::server {
+
+/// Least memory that an import's buffers can do with.
+inline constexpr uint64_t kMinImportMemoryBytes = 1 << 20;
+
+/// Fill in the defaults that spec.proto names and check every field, adding
+/// what is wrong to `violations`.
+void CheckImport(v1::ImportSpec& spec, FieldViolations& violations);
+void CheckVerify(const v1::VerifySpec& spec, FieldViolations& violations);
+void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations);
+void CheckExportDataset(const v1::ExportDatasetSpec& spec,
+                        FieldViolations& violations);
+
+/// That `path` is absolute and of bounded length.
+void CheckPath(const char* field, const std::string& path,
+               FieldViolations& violations);
+
+/// Nothing where the layout is to be recognized, or chosen.
+std::optional<store::Layout> ToLayout(v1::Layout layout);
+
+/// Nothing where the kind is to be told from the array.
+std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
+
+/// The engine's options for a validated spec. `destination` is the dataset's
+/// folder.
+store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
+                                     const std::string& destination);
+store::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec);
+
+/// See ToImportOptions.
+store::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec);
+store::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
+                                     const std::string& destination);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_DATASET_SPEC_MAPPING_H_

@@ -1,0 +1,186 @@
+#include "server/mapping/dataset_spec_mapping.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <variant>
+
+#include "server/mapping/spec_mapping.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::JobSpec Parse(const std::string& text) {
+  v1::JobSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec))
+      << text;
+  return spec;
+}
+
+v1::JobSpec Fill(const std::string& text) {
+  v1::JobSpec spec = Parse(text);
+  const absl::Status status = FillAndValidate({.processors = 8}, spec);
+  EXPECT_TRUE(status.ok()) << status;
+  return spec;
+}
+
+TEST(DatasetSpecMappingTest, DefaultsOfAnImport) {
+  const v1::ImportSpec spec =
+      Fill("import { name: 'x' path: '/src' }").import();
+  const store::ImportOptions options = ToImportOptions(spec, "/d/datasets/x");
+  EXPECT_EQ(options.name, "x");
+  EXPECT_EQ(options.source, "/src");
+  EXPECT_EQ(options.destination, "/d/datasets/x");
+  EXPECT_FALSE(options.in_place);
+  EXPECT_EQ(options.memory_limit_bytes, uint64_t{1} << 30);
+  EXPECT_FALSE(options.edges.add_reverse);
+  EXPECT_EQ(options.edges.self_loops, store::SelfLoops::kKeep);
+  EXPECT_EQ(options.non_finite, store::NonFinite::kRefuse);
+  EXPECT_EQ(options.label_kind, std::nullopt);
+  EXPECT_EQ(ToLayout(spec.layout()), std::nullopt);
+  EXPECT_FALSE(ToLayoutOptions(spec).edge_list.relabel);
+  EXPECT_EQ(ToLayoutOptions(spec).igb.num_classes, 19);
+}
+
+TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
+  const v1::ImportSpec spec =
+      Fill(R"pb(import {
+                  name : 'x'
+                  path : '/src'
+                  layout : IGB
+                  in_place : true
+                  memory_limit_bytes : 2000000
+                  labels : TARGETS
+                  edges {
+                    add_reverse : true
+                    remove_duplicates : true
+                    self_loops : ADD_SELF_LOOPS
+                  }
+                  non_finite : KEEP_NON_FINITE
+                  bfloat16_features : true
+                  edge_list { relabel : true }
+                  ogb { split : 'time' }
+                  igb { num_classes : 2983 split_seed : 7 }
+                })pb")
+          .import();
+  const store::ImportOptions options = ToImportOptions(spec, "/d");
+  EXPECT_TRUE(options.in_place);
+  EXPECT_EQ(options.memory_limit_bytes, 2000000u);
+  EXPECT_EQ(options.label_kind, store::LabelKind::kTargets);
+  EXPECT_TRUE(options.edges.add_reverse);
+  EXPECT_TRUE(options.edges.remove_duplicates);
+  EXPECT_EQ(options.edges.self_loops, store::SelfLoops::kAdd);
+  EXPECT_EQ(options.non_finite, store::NonFinite::kKeep);
+  EXPECT_TRUE(options.bfloat16_features);
+  const store::LayoutOptions layout = ToLayoutOptions(spec);
+  EXPECT_TRUE(layout.edge_list.relabel);
+  EXPECT_EQ(layout.ogb.split, "time");
+  EXPECT_EQ(layout.igb.num_classes, 2983);
+  EXPECT_EQ(layout.igb.split_seed, 7u);
+}
+
+TEST(DatasetSpecMappingTest, EveryLayoutHasAnEngineLayoutOfItsOwn) {
+  std::set<store::Layout> layouts;
+  for (int i = v1::Layout_MIN; i <= v1::Layout_MAX; ++i) {
+    if (i == v1::LAYOUT_UNSPECIFIED || !v1::Layout_IsValid(i)) continue;
+    const auto layout = ToLayout(static_cast<v1::Layout>(i));
+    ASSERT_TRUE(layout.has_value()) << i;
+    EXPECT_TRUE(layouts.insert(*layout).second) << i;
+  }
+  EXPECT_EQ(layouts.size(), 8u);
+}
+
+TEST(DatasetSpecMappingTest, DefaultsOfAGeneratedGraph) {
+  const v1::GenerateSpec spec =
+      Fill("generate { name: 'g' num_nodes: 1000 num_edges: 5000 }").generate();
+  const store::GenerateOptions options = ToGenerateOptions(spec);
+  EXPECT_EQ(options.num_nodes, 1000);
+  EXPECT_EQ(options.num_edges, 5000);
+  EXPECT_EQ(options.feature_dim, 128);
+  EXPECT_EQ(options.num_classes, 16);
+  EXPECT_EQ(options.train_share, 0.1);
+  EXPECT_EQ(std::get<store::CommunityGraph>(options.graph).inside, 0.8);
+  EXPECT_EQ(spec.memory_limit_bytes(), uint64_t{1} << 30);
+  EXPECT_EQ(ToImportOptions(spec, "/d/g").name, "g");
+}
+
+TEST(DatasetSpecMappingTest, EveryOptionOfAGeneratedGraph) {
+  const store::GenerateOptions options =
+      ToGenerateOptions(Fill(R"pb(generate {
+                                    destination: '/out'
+                                    layout: OGB
+                                    rmat { a: 0.5 b: 0.2 c: 0.2 }
+                                    num_nodes: 1000
+                                    num_edges: 5000
+                                    undirected: true
+                                    feature_dim: 7
+                                    feature_dtype: 'bfloat16'
+                                    num_classes: 3
+                                    train_share: 0.2
+                                    valid_share: 0.3
+                                    test_share: 0.4
+                                    seed: 9
+                                  })pb")
+                            .generate());
+  EXPECT_EQ(std::get<store::RmatGraph>(options.graph).a, 0.5);
+  EXPECT_TRUE(options.undirected);
+  EXPECT_EQ(options.feature_dim, 7);
+  EXPECT_EQ(options.feature_dtype, store::DType::kBFloat16);
+  EXPECT_EQ(options.num_classes, 3);
+  EXPECT_EQ(options.test_share, 0.4);
+  EXPECT_EQ(options.seed, 9u);
+}
+
+struct BadSpec {
+  const char* spec;
+  const char* field;
+};
+
+void PrintTo(const BadSpec& bad, std::ostream* out) { *out << bad.spec; }
+
+class BadDatasetSpecTest : public testing::TestWithParam<BadSpec> {};
+
+TEST_P(BadDatasetSpecTest, IsRefusedNamingTheField) {
+  v1::JobSpec spec = Parse(GetParam().spec);
+  const absl::Status status = FillAndValidate({.processors = 8}, spec);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(GetParam().field));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Specs, BadDatasetSpecTest,
+    testing::Values(
+        BadSpec{"import { name: 'x' path: '/a' memory_limit_bytes: 1000 }",
+                "import.memory_limit_bytes"},
+        BadSpec{"import { name: 'x' path: '/a' igb { num_classes: 20 } }",
+                "import.igb.num_classes"},
+        BadSpec{"import { name: 'x' path: '/a' in_place: true "
+                "non_finite: ZERO_NON_FINITE }",
+                "import.non_finite"},
+        BadSpec{"verify {}", "verify.dataset"},
+        BadSpec{"verify { dataset: '../x' }", "verify.dataset"},
+        BadSpec{"generate { num_nodes: 10 num_edges: 10 }", "generate.name"},
+        BadSpec{"generate { name: 'x' destination: '/x' num_nodes: 10 "
+                "num_edges: 10 }",
+                "generate.name"},
+        BadSpec{"generate { destination: 'x' num_nodes: 100 num_edges: 10 }",
+                "generate.destination"},
+        BadSpec{"generate { name: 'x' num_edges: 10 }", "generate"},
+        BadSpec{"generate { name: 'x' num_nodes: 100 num_edges: 10 "
+                "feature_dtype: 'int8' }",
+                "generate.feature_dtype"},
+        BadSpec{"generate { name: 'x' num_nodes: 100 num_edges: 10 "
+                "train_share: 0.9 valid_share: 0.9 }",
+                "generate"},
+        BadSpec{"export_dataset { dataset: 'x' destination: 'rel' }",
+                "export_dataset.destination"},
+        BadSpec{"export_dataset { destination: '/a' }",
+                "export_dataset.dataset"}));
+
+}  // namespace
+}  // namespace hearth::server

@@ -1,0 +1,332 @@
+#include "server/mapping/report_mapping.h"
+
+#include "engine/pipeline/pipeline.h"
+#include "engine/store/dtype.h"
+#include "engine/store/label_kind.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
+
+namespace hearth::server {
+namespace {
+
+v1::StageReport ToProto(const pipeline::StageStats& stage) {
+  v1::StageReport proto;
+  proto.set_name(stage.name);
+  proto.set_threads(static_cast<uint32_t>(stage.threads));
+  proto.set_busy_seconds(stage.busy_seconds);
+  proto.set_starved_seconds(stage.starved_seconds);
+  proto.set_blocked_seconds(stage.blocked_seconds);
+  return proto;
+}
+
+template <typename Message>
+void AddPhases(const std::vector<strategy::PhaseSeconds>& phases,
+               Message& message) {
+  for (const strategy::PhaseSeconds& phase : phases) {
+    v1::PhaseSeconds& seconds = *message.add_phases();
+    seconds.set_name(phase.name);
+    seconds.set_seconds(phase.seconds);
+  }
+}
+
+template <typename Message>
+void AddMemory(const strategy::MemoryEstimate& estimate, Message& message) {
+  for (const strategy::MemoryShare& share : estimate.shares) {
+    v1::MemoryShare& memory = *message.add_memory();
+    memory.set_owner(share.owner);
+    memory.set_bytes(share.bytes);
+  }
+}
+
+// EpochReport and PassReport have these fields by the same names.
+template <typename Message>
+void SetPass(const strategy::PassReport& pass, Message& message) {
+  message.set_seconds(pass.seconds);
+  message.set_batches(static_cast<uint64_t>(pass.batches));
+  message.set_rows_needed(static_cast<uint64_t>(pass.rows_needed));
+  message.set_bytes_needed(static_cast<uint64_t>(pass.bytes_needed));
+  if (pass.bytes_read.has_value()) {
+    message.set_bytes_read(static_cast<uint64_t>(*pass.bytes_read));
+  }
+  if (pass.read_ops.has_value()) {
+    message.set_read_ops(static_cast<uint64_t>(*pass.read_ops));
+  }
+  if (pass.io_wait_seconds.has_value()) {
+    message.set_io_wait_seconds(*pass.io_wait_seconds);
+  }
+  if (pass.rows_read.has_value()) {
+    message.set_rows_read(static_cast<uint64_t>(*pass.rows_read));
+  }
+  for (const strategy::LevelHits& hits : pass.hits) {
+    v1::LevelHits& level = *message.add_hits();
+    level.set_level(hits.level);
+    level.set_rows(static_cast<uint64_t>(hits.rows));
+  }
+  AddPhases(pass.phases, message);
+  for (const pipeline::StageStats& stage : pass.stages) {
+    *message.add_stages() = ToProto(stage);
+  }
+}
+
+uint64_t Rows(const store::ArrayFile& array) {
+  return array.shape.empty() ? 0 : static_cast<uint64_t>(array.shape[0]);
+}
+
+uint64_t FeatureDim(const store::NodeTypeEntry& nodes) {
+  return nodes.features.shape.size() < 2
+             ? 0
+             : static_cast<uint64_t>(nodes.features.shape[1]);
+}
+
+v1::LabelKind ToProto(store::LabelKind kind) {
+  switch (kind) {
+    case store::LabelKind::kClasses:
+      return v1::CLASSES;
+    case store::LabelKind::kMultiLabel:
+      return v1::MULTI_LABEL;
+    case store::LabelKind::kTargets:
+      return v1::TARGETS;
+  }
+  return v1::LABEL_KIND_UNSPECIFIED;
+}
+
+v1::NodeType ToProto(const store::NodeTypeEntry& nodes) {
+  v1::NodeType proto;
+  proto.set_name(nodes.name);
+  proto.set_num_nodes(static_cast<uint64_t>(nodes.num_nodes));
+  if (!nodes.features.path.empty()) {
+    proto.set_feature_dim(FeatureDim(nodes));
+    proto.set_feature_dtype(store::Name(nodes.features.dtype));
+    if (nodes.features.in_place) proto.set_feature_path(nodes.features.path);
+  }
+  if (nodes.label_width > 0) proto.set_label_kind(ToProto(nodes.label_kind));
+  proto.set_label_width(static_cast<uint64_t>(nodes.label_width));
+  proto.set_num_train(Rows(nodes.train));
+  proto.set_num_valid(Rows(nodes.valid));
+  proto.set_num_test(Rows(nodes.test));
+  return proto;
+}
+
+v1::EdgeType ToProto(const store::EdgeTypeEntry& edges) {
+  v1::EdgeType proto;
+  proto.set_name(edges.name);
+  proto.set_source_type(edges.source_type);
+  proto.set_destination_type(edges.destination_type);
+  proto.set_num_edges(static_cast<uint64_t>(edges.num_edges));
+  return proto;
+}
+
+v1::FeatureStatistics ToProto(const store::FeatureStatistics& features) {
+  v1::FeatureStatistics proto;
+  proto.set_min(features.min);
+  proto.set_max(features.max);
+  proto.set_mean(features.mean);
+  proto.set_standard_deviation(features.standard_deviation);
+  proto.set_num_non_finite(features.num_non_finite);
+  proto.set_num_zeros(features.num_zeros);
+  proto.mutable_constant_columns()->Add(features.constant_columns.begin(),
+                                        features.constant_columns.end());
+  proto.set_num_zero_rows(features.num_zero_rows);
+  return proto;
+}
+
+v1::NodeStatistics ToProto(const store::NodeStatistics& nodes) {
+  v1::NodeStatistics proto;
+  proto.set_num_isolated(nodes.num_isolated.value_or(0));
+  proto.set_num_unlabeled(nodes.num_unlabeled);
+  proto.mutable_class_counts()->Add(nodes.class_counts.begin(),
+                                    nodes.class_counts.end());
+  if (nodes.features.has_value()) {
+    *proto.mutable_features() = ToProto(*nodes.features);
+  }
+  return proto;
+}
+
+v1::EdgeStatistics ToProto(const store::EdgeStatistics& edges) {
+  v1::EdgeStatistics proto;
+  proto.set_mean_in_degree(edges.mean_in_degree);
+  proto.set_median_in_degree(edges.median_in_degree);
+  proto.set_percentile_99_in_degree(edges.percentile_99_in_degree);
+  proto.set_max_in_degree(edges.max_in_degree);
+  proto.set_num_without_in_edges(edges.num_without_in_edges);
+  proto.set_num_without_out_edges(edges.num_without_out_edges.value_or(0));
+  proto.set_num_self_loops(edges.num_self_loops);
+  if (edges.homophily.has_value()) proto.set_homophily(*edges.homophily);
+  return proto;
+}
+
+v1::PreparationReport ToProto(const strategy::PreparationReport& report) {
+  v1::PreparationReport proto;
+  proto.set_plan(report.plan);
+  proto.set_reused(report.reused);
+  proto.set_seconds(report.seconds);
+  AddPhases(report.phases, proto);
+  proto.set_disk_bytes(report.disk_bytes);
+  proto.set_reason(report.reason);
+  return proto;
+}
+
+}  // namespace
+
+v1::EpochReport ToProto(const job::EpochReport& report) {
+  v1::EpochReport proto;
+  proto.set_epoch(report.epoch);
+  proto.set_loss(report.loss);
+  proto.set_metric(train::Name(report.metric));
+  if (report.valid_metric.has_value()) {
+    proto.set_valid_metric(*report.valid_metric);
+  }
+  SetPass(report.training, proto);
+  SetPass(report.validation, *proto.mutable_validation());
+  return proto;
+}
+
+v1::TrainReport ToProto(const job::TrainReport& report) {
+  v1::TrainReport proto;
+  for (const job::EpochReport& epoch : report.epochs) {
+    *proto.add_epochs() = ToProto(epoch);
+  }
+  proto.set_metric(train::Name(report.metric));
+  if (report.test_metric.has_value())
+    proto.set_test_metric(*report.test_metric);
+  SetPass(report.test, *proto.mutable_test());
+  proto.set_peak_memory_bytes(report.peak_memory_bytes);
+  proto.set_loss_digest(report.loss_digest);
+  proto.set_kept_epoch(report.kept_epoch);
+  proto.set_model_path(report.model_path);
+  proto.set_resumes(report.resumes);
+  proto.set_memory_bound_bytes(report.memory_bound_bytes);
+  AddMemory(report.memory, proto);
+  if (report.first_batch_seconds.has_value()) {
+    proto.set_first_batch_seconds(*report.first_batch_seconds);
+  }
+  proto.set_warm_start(report.warm_start);
+  for (const job::PeriodPreparation& period : report.preparations) {
+    v1::PreparationReport& preparation = *proto.add_preparations();
+    preparation = ToProto(period.preparation);
+    preparation.set_first_epoch(period.first_epoch);
+  }
+  return proto;
+}
+
+v1::PrepareReport ToProto(const job::PrepareReport& report) {
+  v1::PrepareReport proto;
+  *proto.mutable_preparation() = ToProto(report.preparation);
+  proto.mutable_preparation()->set_first_epoch(1);
+  proto.set_peak_memory_bytes(report.peak_memory_bytes);
+  proto.set_memory_bound_bytes(report.memory_bound_bytes);
+  AddMemory(report.memory, proto);
+  return proto;
+}
+
+v1::ExplainReport ToProto(const job::ExplainReport& report) {
+  v1::ExplainReport proto;
+  AddMemory(report.memory, proto);
+  proto.set_memory_bytes(report.memory_bytes);
+  proto.set_batches(report.batches);
+  proto.set_rows_needed(report.rows_needed);
+  proto.set_bytes_needed(report.bytes_needed);
+  for (const strategy::LevelForecast& level : report.levels) {
+    v1::LevelForecast& forecast = *proto.add_levels();
+    forecast.set_level(level.level);
+    forecast.set_rows(level.rows);
+    forecast.set_bytes(level.bytes);
+  }
+  if (report.bytes_read) proto.set_bytes_read(*report.bytes_read);
+  if (report.read_ops) proto.set_read_ops(*report.read_ops);
+  if (report.disk_bytes) proto.set_disk_bytes(*report.disk_bytes);
+  if (report.prepare_seconds) {
+    proto.set_prepare_seconds(*report.prepare_seconds);
+  }
+  if (report.epoch_seconds) proto.set_epoch_seconds(*report.epoch_seconds);
+  proto.set_plan(report.plan);
+  proto.set_plan_exists(report.plan_exists);
+  proto.set_sampled_batches(report.sampled_batches);
+  proto.set_total_batches(report.total_batches);
+  proto.mutable_notes()->Add(report.notes.begin(), report.notes.end());
+  return proto;
+}
+
+v1::Progress ToProto(const job::Progress& progress) {
+  v1::Progress proto;
+  proto.set_phase(progress.phase);
+  proto.set_done(progress.done);
+  proto.set_total(progress.total);
+  proto.set_epoch(progress.epoch);
+  proto.set_epochs(progress.epochs);
+  if (progress.loss.has_value()) proto.set_loss(*progress.loss);
+  return proto;
+}
+
+v1::LogLine::Severity ToProto(job::Severity severity) {
+  switch (severity) {
+    case job::Severity::kInfo:
+      return v1::LogLine::INFO;
+    case job::Severity::kWarning:
+      return v1::LogLine::WARNING;
+    case job::Severity::kError:
+      return v1::LogLine::ERROR;
+  }
+  return v1::LogLine::SEVERITY_UNSPECIFIED;
+}
+
+v1::ImportReport ToImportReport(const store::Manifest& manifest,
+                                uint64_t bytes_written, double seconds) {
+  v1::ImportReport proto;
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
+    proto.set_num_nodes(proto.num_nodes() +
+                        static_cast<uint64_t>(nodes.num_nodes));
+    proto.set_feature_dim(FeatureDim(nodes));
+    if (nodes.label_width == 0) continue;
+    proto.set_label_kind(ToProto(nodes.label_kind));
+    proto.set_label_width(static_cast<uint64_t>(nodes.label_width));
+  }
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
+    proto.set_num_edges(proto.num_edges() +
+                        static_cast<uint64_t>(edges.num_edges));
+  }
+  proto.set_bytes_written(bytes_written);
+  proto.set_seconds(seconds);
+  return proto;
+}
+
+v1::Dataset ToDataset(const store::Manifest& manifest) {
+  v1::Dataset proto;
+  proto.set_name(manifest.name);
+  proto.set_fingerprint(manifest.fingerprint);
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
+    *proto.add_node_types() = ToProto(nodes);
+  }
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
+    *proto.add_edge_types() = ToProto(edges);
+  }
+  proto.mutable_create_time()->set_seconds(manifest.created_unix_seconds);
+  proto.set_size_bytes(manifest.SizeBytes());
+  proto.mutable_transforms()->Add(manifest.transforms.begin(),
+                                  manifest.transforms.end());
+  return proto;
+}
+
+void AddStatistics(const store::DatasetStatistics& statistics,
+                   v1::Dataset& dataset) {
+  for (v1::NodeType& nodes : *dataset.mutable_node_types()) {
+    for (const store::NodeStatistics& known : statistics.nodes) {
+      if (known.type == nodes.name()) {
+        *nodes.mutable_statistics() = ToProto(known);
+      }
+    }
+  }
+  for (v1::EdgeType& edges : *dataset.mutable_edge_types()) {
+    for (const store::EdgeStatistics& known : statistics.edges) {
+      if (known.type == edges.name()) {
+        *edges.mutable_statistics() = ToProto(known);
+      }
+    }
+  }
+  dataset.mutable_warnings()->Add(statistics.warnings.begin(),
+                                  statistics.warnings.end());
+  dataset.mutable_warnings()->Add(statistics.notes.begin(),
+                                  statistics.notes.end());
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,39 @@
+#ifndef HEARTH_SERVER_MAPPING_REPORT_MAPPING_H_
+#define HEARTH_SERVER_MAPPING_REPORT_MAPPING_H_
+
+#include <cstdint>
+
+#include "engine/ingest/inspect/statistics.h"
+#include "engine/job/observer.h"
+#include "engine/job/report.h"
+#include "engine/store/manifest.h"
+#include "hearth/v1/datasets.pb.h"
+#include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/report.pb.h"
+
+/// What the engine reports, as messages of the contract, field by field.
+
+namespace hearth::server {
+
+v1::EpochReport ToProto(const job::EpochReport& report);
+v1::TrainReport ToProto(const job::TrainReport& report);
+v1::PrepareReport ToProto(const job::PrepareReport& report);
+v1::ExplainReport ToProto(const job::ExplainReport& report);
+v1::Progress ToProto(const job::Progress& progress);
+v1::LogLine::Severity ToProto(job::Severity severity);
+
+/// The report of an import that took `seconds`.
+v1::ImportReport ToImportReport(const store::Manifest& manifest,
+                                uint64_t bytes_written, double seconds);
+
+/// The dataset that a manifest describes.
+v1::Dataset ToDataset(const store::Manifest& manifest);
+
+/// Adds statistics and warnings to the types of a dataset, by name. What could
+/// not be counted is 0, and a warning says so.
+void AddStatistics(const store::DatasetStatistics& statistics,
+                   v1::Dataset& dataset);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_REPORT_MAPPING_H_

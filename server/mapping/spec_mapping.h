@@ -1,0 +1,55 @@
+#ifndef HEARTH_SERVER_MAPPING_SPEC_MAPPING_H_
+#define HEARTH_SERVER_MAPPING_SPEC_MAPPING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "engine/job/prepare_job.h"
+#include "engine/job/train_job.h"
+#include "engine/train/model_options.h"
+#include "hearth/v1/spec.pb.h"
+
+/// Where the contract's job specs meet the engine's options; those of jobs on
+/// datasets in dataset_spec_mapping.h. The other way, reports, is
+/// report_mapping.h.
+
+namespace hearth::server {
+
+/// Bounds on what a spec may ask for.
+struct SpecLimits {
+  static constexpr int kMaxFanouts = 16;
+  static constexpr int32_t kMaxFanout = 1 << 20;
+  static constexpr uint32_t kMaxBatchSize = 1 << 20;
+  static constexpr uint32_t kMaxTrainers = train::kMaxTrainers;
+  static constexpr uint32_t kMaxEpochs = 100'000;
+  static constexpr uint32_t kMaxHidden = 65'536;
+  static constexpr uint32_t kMaxHeads = 1'024;
+  static constexpr uint32_t kMaxStageThreads = 64;
+  static constexpr uint32_t kMaxIoDepth = 4'096;
+
+  /// Most threads of a model's operation: the machine's processors.
+  uint32_t processors = 1;
+  /// Whether rows can be kept in a GPU's memory.
+  bool has_gpu = false;
+};
+
+/// Fills in the defaults that spec.proto names and checks every field.
+/// INVALID_ARGUMENT (UNIMPLEMENTED for more than one model) naming each field
+/// at fault, such as "train.data.neighbor.fanouts[2]", in the message and in a
+/// google.rpc.BadRequest payload. Looks at the spec alone: whether datasets and
+/// paths exist is for others.
+absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec);
+
+/// The engine's options for a validated spec.
+job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
+                                           const std::string& dataset_path);
+
+/// The same of a train job. `directory` is the job's own folder.
+job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
+                                       const std::string& dataset_path,
+                                       const std::string& directory);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_SPEC_MAPPING_H_

@@ -1,0 +1,388 @@
+#include "server/mapping/spec_mapping.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "server/mapping/field_violations.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr SpecLimits kLimits{.processors = 8};
+
+v1::JobSpec Parse(const std::string& text) {
+  v1::JobSpec spec;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec))
+      << text;
+  return spec;
+}
+
+// A train job with further fields of its data and its model.
+std::string Train(const std::string& data, const std::string& train) {
+  return absl::StrCat("train { data { dataset: 'wordnet' mmap {} ", data,
+                      " } trains { ", train, " } }");
+}
+
+v1::JobSpec Fill(const std::string& text) {
+  v1::JobSpec spec = Parse(text);
+  const absl::Status status = FillAndValidate(kLimits, spec);
+  EXPECT_TRUE(status.ok()) << status;
+  return spec;
+}
+
+TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
+  const v1::JobSpec expected = Parse(R"pb(
+    train {
+      data {
+        dataset: 'wordnet'
+        neighbor { fanouts: [ 10, 10, 10 ] }
+        batch_size: 1024
+        trainers: 1
+        epochs: 5
+        distinct_epochs: 5
+        mmap {}
+      }
+      trains {
+        sage { hidden: 256 }
+        adam { learning_rate: 0.003 }
+        train_threads: 2
+      }
+      pipeline { samplers: 1 extractors: 1 io_depth: 64 }
+    })pb");
+  const v1::JobSpec spec = Fill(Train("", "sage {}"));
+  EXPECT_TRUE(
+      google::protobuf::util::MessageDifferencer::Equals(spec, expected))
+      << spec.DebugString();
+}
+
+TEST(SpecMappingTest, FillingTwiceChangesNothing) {
+  for (const char* train : {"sage {}", "gat {} adamw {}", "gcn {} sgd {}"}) {
+    const v1::JobSpec once = Fill(Train("", train));
+    const v1::JobSpec twice = Fill(once.DebugString());
+    EXPECT_TRUE(
+        google::protobuf::util::MessageDifferencer::Equals(once, twice));
+  }
+}
+
+TEST(SpecMappingTest, DefaultsOfModelsAndOptimizers) {
+  const v1::TrainSpec gat =
+      Fill(Train("", "gat {} adamw {}")).train().trains(0);
+  EXPECT_EQ(gat.gat().hidden(), 256u);
+  EXPECT_EQ(gat.gat().heads(), 4u);
+  EXPECT_EQ(gat.adamw().learning_rate(), 0.003);
+  EXPECT_EQ(gat.adamw().weight_decay(), 0.01);
+  const v1::TrainSpec gcn = Fill(Train("", "gcn {} sgd {}")).train().trains(0);
+  EXPECT_EQ(gcn.gcn().hidden(), 256u);
+  EXPECT_EQ(gcn.sgd().learning_rate(), 0.003);
+  EXPECT_EQ(gcn.sgd().momentum(), 0);
+}
+
+TEST(SpecMappingTest, AZeroWeightDecayOfAdamWIsKept) {
+  const v1::JobSpec spec = Fill(Train("", "sage {} adamw { weight_decay: 0 }"));
+  EXPECT_EQ(spec.train().trains(0).adamw().weight_decay(), 0);
+}
+
+TEST(SpecMappingTest, DefaultThreadsFitTheMachine) {
+  v1::JobSpec spec = Parse(Train("", "sage {}"));
+  ASSERT_TRUE(FillAndValidate({.processors = 1}, spec).ok());
+  EXPECT_EQ(spec.train().trains(0).train_threads(), 1u);
+}
+
+struct BadSpec {
+  std::string name;
+  std::string spec;
+  std::string field;
+};
+
+class BadSpecTest : public testing::TestWithParam<BadSpec> {};
+
+TEST_P(BadSpecTest, NamesTheField) {
+  v1::JobSpec spec = Parse(GetParam().spec);
+  const absl::Status status = FillAndValidate(kLimits, spec);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(absl::StrCat(GetParam().field, ": must")));
+  ASSERT_TRUE(status.GetPayload(kBadRequestTypeUrl).has_value());
+  EXPECT_THAT(std::string(*status.GetPayload(kBadRequestTypeUrl)),
+              HasSubstr(GetParam().field));
+}
+
+std::string Fanouts(int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) absl::StrAppend(&text, " fanouts: 1");
+  return absl::StrCat("neighbor {", text, " }");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    AllBounds, BadSpecTest,
+    testing::Values(
+        BadSpec{"NoName", "import { path: '/a' }", "import.name"},
+        BadSpec{"PathTrick", "import { name: '../x' path: '/a' }",
+                "import.name"},
+        BadSpec{"HiddenName", "import { name: '.x' path: '/a' }",
+                "import.name"},
+        BadSpec{"TemporaryName", "import { name: 'x.tmp' path: '/a' }",
+                "import.name"},
+        BadSpec{"LongName",
+                absl::StrCat("import { name: '", std::string(129, 'x'),
+                             "' path: '/a' }"),
+                "import.name"},
+        BadSpec{"RelativeSource", "import { name: 'x' path: 'a' }",
+                "import.path"},
+        BadSpec{"NoSource", "import { name: 'x' }", "import.path"},
+        BadSpec{"NulInSource", "import { name: 'x' path: '/a\\000b' }",
+                "import.path"},
+        BadSpec{"LongSource",
+                absl::StrCat("import { name: 'x' path: '/",
+                             std::string(4096, 'x'), "' }"),
+                "import.path"},
+        BadSpec{"NoJob", "export { destination: '/a' }", "export.job_id"},
+        BadSpec{"RelativeDestination",
+                "export { job_id: 'train-1' destination: 'a' }",
+                "export.destination"},
+        BadSpec{"NoDataset", "train { data { mmap {} } trains { sage {} } }",
+                "train.data.dataset"},
+        BadSpec{"NoStrategy",
+                "train { data { dataset: 'a' } trains { sage {} } }",
+                "train.data.strategy"},
+        BadSpec{"NoTrain", "train { data { dataset: 'a' mmap {} } }",
+                "train.trains"},
+        BadSpec{"NoModel", Train("", ""), "train.trains[0].model"},
+        BadSpec{"BatchSize", Train("batch_size: 1048577", "sage {}"),
+                "train.data.batch_size"},
+        BadSpec{"Trainers", Train("trainers: 17", "sage {}"),
+                "train.data.trainers"},
+        BadSpec{"TrainersWithoutSeeds",
+                Train("batch_size: 3 trainers: 4", "sage {}"),
+                "train.data.trainers"},
+        BadSpec{"Epochs", Train("epochs: 100001", "sage {}"),
+                "train.data.epochs"},
+        BadSpec{"DistinctEpochs", Train("distinct_epochs: 100001", "sage {}"),
+                "train.data.distinct_epochs"},
+        BadSpec{"TooManyFanouts", Train(Fanouts(17), "sage {}"),
+                "train.data.neighbor.fanouts"},
+        BadSpec{"ZeroFanout",
+                Train("neighbor { fanouts: [ 5, 5, 0 ] }", "sage {}"),
+                "train.data.neighbor.fanouts[2]"},
+        BadSpec{"NegativeFanout",
+                Train("neighbor { fanouts: [ 5, -2 ] }", "sage {}"),
+                "train.data.neighbor.fanouts[1]"},
+        BadSpec{"HugeFanout", Train("neighbor { fanouts: 1048577 }", "sage {}"),
+                "train.data.neighbor.fanouts[0]"},
+        BadSpec{"SageHidden", Train("", "sage { hidden: 65537 }"),
+                "train.trains[0].sage.hidden"},
+        BadSpec{"GcnHidden", Train("", "gcn { hidden: 65537 }"),
+                "train.trains[0].gcn.hidden"},
+        BadSpec{"GatHidden", Train("", "gat { hidden: 65540 }"),
+                "train.trains[0].gat.hidden"},
+        BadSpec{"GatHeads", Train("", "gat { hidden: 1025 heads: 1025 }"),
+                "train.trains[0].gat.heads"},
+        BadSpec{"GatMultiple", Train("", "gat { hidden: 33 heads: 2 }"),
+                "train.trains[0].gat.hidden"},
+        BadSpec{"Dropout", Train("", "sage {} dropout: 1"),
+                "train.trains[0].dropout"},
+        BadSpec{"NegativeDropout", Train("", "sage {} dropout: -0.1"),
+                "train.trains[0].dropout"},
+        BadSpec{"NanDropout", Train("", "sage {} dropout: nan"),
+                "train.trains[0].dropout"},
+        BadSpec{"Patience", Train("", "sage {} patience: 100001"),
+                "train.trains[0].patience"},
+        BadSpec{"TrainThreads", Train("", "sage {} train_threads: 9"),
+                "train.trains[0].train_threads"},
+        BadSpec{"AdamRate", Train("", "sage {} adam { learning_rate: -1 }"),
+                "train.trains[0].adam.learning_rate"},
+        BadSpec{"NanRate", Train("", "sage {} adam { learning_rate: nan }"),
+                "train.trains[0].adam.learning_rate"},
+        BadSpec{"AdamWRate", Train("", "sage {} adamw { learning_rate: inf }"),
+                "train.trains[0].adamw.learning_rate"},
+        BadSpec{"AdamWDecay", Train("", "sage {} adamw { weight_decay: -1 }"),
+                "train.trains[0].adamw.weight_decay"},
+        BadSpec{"SgdDecay", Train("", "sage {} sgd { weight_decay: inf }"),
+                "train.trains[0].sgd.weight_decay"},
+        BadSpec{"Momentum", Train("", "sage {} sgd { momentum: 1 }"),
+                "train.trains[0].sgd.momentum"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(SpecMappingTest, TheBoundsThemselvesAreAllowed) {
+  Fill(Train(absl::StrCat("batch_size: 1048576 epochs: 100000 ", Fanouts(16)),
+             "gat { hidden: 65536 heads: 1024 } train_threads: 8"));
+  Fill(Train("batch_size: 16 trainers: 16", "sage {}"));
+  Fill(Train("neighbor { fanouts: [ -1, 1048576 ] }", "none {} dropout: 0.99"));
+  Fill(absl::StrCat("import { name: '", std::string(128, 'x'),
+                    "' path: '/a' }"));
+}
+
+TEST(SpecMappingTest, StageThreadsAreBounded) {
+  v1::JobSpec spec = Parse(Train("", "sage {}"));
+  spec.mutable_train()->mutable_pipeline()->set_samplers(65);
+  spec.mutable_train()->mutable_pipeline()->set_extractors(65);
+  const absl::Status status = FillAndValidate(kLimits, spec);
+  EXPECT_THAT(std::string(status.message()),
+              testing::AllOf(HasSubstr("train.pipeline.samplers"),
+                             HasSubstr("train.pipeline.extractors")));
+}
+
+TEST(SpecMappingTest, AllFaultsAreNamedAtOnceUpToABound) {
+  v1::JobSpec spec = Parse(
+      "train { data { epochs: 100001 } trains { sage { hidden: 65537 } } }");
+  const std::string message(FillAndValidate(kLimits, spec).message());
+  EXPECT_THAT(message, HasSubstr("train.data.dataset"));
+  EXPECT_THAT(message, HasSubstr("train.data.epochs"));
+  EXPECT_THAT(message, HasSubstr("train.data.strategy"));
+  EXPECT_THAT(message, HasSubstr("train.trains[0].sage.hidden"));
+  spec =
+      Parse(Train("neighbor { fanouts: [0,0,0,0,0,0,0,0,0,0,0] }", "sage {}"));
+  EXPECT_THAT(std::string(FillAndValidate(kLimits, spec).message()),
+              testing::Not(HasSubstr("fanouts[8]")));
+}
+
+TEST(SpecMappingTest, AnEmptySpecIsRefused) {
+  v1::JobSpec spec;
+  EXPECT_TRUE(absl::IsInvalidArgument(FillAndValidate(kLimits, spec)));
+}
+
+TEST(SpecMappingTest, SeveralModelsAreNotImplemented) {
+  v1::JobSpec spec = Parse(Train("", "sage {} } trains { gcn {}"));
+  const absl::Status status = FillAndValidate(kLimits, spec);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("train.trains"));
+}
+
+TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
+  const v1::JobSpec spec = Fill(R"pb(
+    train {
+      data {
+        dataset: 'wordnet'
+        neighbor { fanouts: [ 7, -1 ] }
+        batch_size: 11
+        trainers: 10
+        epochs: 12
+        distinct_epochs: 3
+        data_seed: 14
+        mmap {}
+      }
+      trains {
+        gat { hidden: 32 heads: 8 }
+        sgd { learning_rate: 0.5 momentum: 0.25 weight_decay: 0.125 }
+        dropout: 0.5
+        model_seed: 15
+        patience: 4
+        train_threads: 6
+      }
+      pipeline { samplers: 2 extractors: 3 }
+      checkpoint_every: 9
+    })pb");
+  const job::TrainJobOptions options =
+      ToTrainJobOptions(spec.train(), "/d/wordnet", "/d/jobs/train-1");
+  EXPECT_TRUE(options.Validate().ok());
+  EXPECT_EQ(options.data.dataset_path, "/d/wordnet");
+  EXPECT_THAT(options.data.fanouts, ElementsAre(7, -1));
+  EXPECT_EQ(options.data.batch_size, 11);
+  EXPECT_EQ(options.data.trainers, 10);
+  EXPECT_EQ(options.data.epochs, 12);
+  EXPECT_EQ(options.data.distinct_epochs, 3);
+  EXPECT_EQ(options.data.data_seed, 14u);
+  EXPECT_EQ(strategy::Name(options.data.strategy), "mmap");
+  EXPECT_EQ(options.train.dropout, 0.5);
+  EXPECT_EQ(options.train.model_seed, 15u);
+  EXPECT_EQ(options.train.train_threads, 6);
+  EXPECT_EQ(options.patience, 4);
+  EXPECT_EQ(options.pipeline.samplers, 2);
+  EXPECT_EQ(options.pipeline.extractors, 3);
+  EXPECT_EQ(options.checkpoint_every, 9);
+  EXPECT_EQ(options.directory, "/d/jobs/train-1");
+  const auto& gat = std::get<train::GatOptions>(options.train.model);
+  EXPECT_EQ(gat.hidden, 32);
+  EXPECT_EQ(gat.heads, 8);
+  const auto& sgd = std::get<train::SgdOptions>(options.train.optimizer);
+  EXPECT_EQ(sgd.learning_rate, 0.5);
+  EXPECT_EQ(sgd.momentum, 0.25);
+  EXPECT_EQ(sgd.weight_decay, 0.125);
+}
+
+TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
+  const auto options = [](const std::string& text) {
+    return ToTrainJobOptions(Fill(text).train(), "", "");
+  };
+  EXPECT_EQ(std::get<train::SageOptions>(
+                options(Train("", "sage { hidden: 5 }")).train.model)
+                .hidden,
+            5);
+  EXPECT_EQ(std::get<train::GcnOptions>(
+                options(Train("", "gcn { hidden: 6 }")).train.model)
+                .hidden,
+            6);
+  EXPECT_TRUE(std::holds_alternative<train::NoModelOptions>(
+      options(Train("", "none {}")).train.model));
+  EXPECT_EQ(std::get<train::AdamOptions>(
+                options(Train("", "none {} adam { weight_decay: 2 }"))
+                    .train.optimizer)
+                .weight_decay,
+            2);
+  EXPECT_EQ(std::get<train::AdamWOptions>(
+                options(Train("", "none {} adamw { learning_rate: 3 }"))
+                    .train.optimizer)
+                .learning_rate,
+            3);
+  EXPECT_EQ(strategy::Name(options("train { data { dataset: 'a' memory {} } "
+                                   "trains { none {} } }")
+                               .data.strategy),
+            "memory");
+}
+
+TEST(SpecMappingTest, PrepareHasTheDefaultsOfTraining) {
+  const v1::PrepareSpec spec =
+      Fill("prepare { data { dataset: 'wordnet' diskgnn {} } }").prepare();
+  EXPECT_EQ(spec.data().batch_size(), 1024u);
+  EXPECT_EQ(spec.data().distinct_epochs(), 5u);
+  EXPECT_EQ(spec.pipeline().io_depth(), 64u);
+  const job::PrepareJobOptions options = ToPrepareJobOptions(spec, "/d");
+  EXPECT_EQ(options.data.dataset_path, "/d");
+  EXPECT_EQ(options.data.epochs, 5);
+  EXPECT_TRUE(
+      std::holds_alternative<strategy::DiskgnnOptions>(options.data.strategy));
+  EXPECT_FALSE(options.training_only);
+}
+
+TEST(SpecMappingTest, FieldsAreNamedByTheKindOfTheJob) {
+  const auto error_of = [](const std::string& text) {
+    v1::JobSpec spec = Parse(text);
+    const absl::Status status = FillAndValidate(kLimits, spec);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error_of("prepare { data { dataset: 'wordnet' mmap {} } }"),
+              HasSubstr("prepare.data.strategy: must be diskgnn"));
+  EXPECT_THAT(error_of("prepare { data { dataset: '/' diskgnn {} } }"),
+              HasSubstr("prepare.data.dataset: "));
+  EXPECT_THAT(
+      error_of("explain { train { data { dataset: '/' mmap {} } trains {} } }"),
+      AllOf(HasSubstr("explain.train.data.dataset: "),
+            HasSubstr("explain.train.trains[0].model: ")));
+}
+
+TEST(SpecMappingTest, RefreshedEpochsAreSampledWithKeysOfTheirOwn) {
+  const v1::DataSpec data =
+      Fill(Train("epochs: 9 refresh_epochs: 3", "sage {}")).train().data();
+  EXPECT_EQ(data.distinct_epochs(), 3u);
+  v1::JobSpec spec =
+      Parse(Train("refresh_epochs: 3 distinct_epochs: 4", "sage {}"));
+  EXPECT_THAT(std::string(FillAndValidate(kLimits, spec).message()),
+              HasSubstr("train.data.distinct_epochs: must be at most 3"));
+  spec = Fill(Train("refresh_epochs: 3 distinct_epochs: 2", "sage {}"));
+  EXPECT_EQ(ToTrainJobOptions(spec.train(), "", "").data.refresh_epochs, 3);
+}
+
+}  // namespace
+}  // namespace hearth::server

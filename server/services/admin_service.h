@@ -1,0 +1,48 @@
+#ifndef HEARTH_SERVER_SERVICES_ADMIN_SERVICE_H_
+#define HEARTH_SERVER_SERVICES_ADMIN_SERVICE_H_
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/job/memory_ledger.h"
+#include "engine/plan/plan_store.h"
+#include "server/jobs/admission.h"
+#include "server/storage/dataset_catalog.h"
+#include "server/storage/job_store.h"
+
+namespace hearth::server {
+
+/// What does not change while the daemon runs.
+struct DaemonFacts {
+  std::string data_dir;
+  /// Empty = no metrics.
+  std::string metrics_address;
+  int max_running_jobs = 1;
+  absl::Time start_time;
+  /// Of the GPU in use; empty = none.
+  std::string gpu_name = {};
+};
+
+/// What the service looks at; all must outlive the gRPC server.
+struct AdminParts {
+  io::FileSystem& files;
+  const io::ReadQueues& read_queues;
+  const job::MemoryLedger& memory;
+  plan::PlanStore& plans;
+  Admission& admission;
+  const DatasetCatalog& datasets;
+  JobStore& store;
+};
+
+/// hearth.v1.Admin.
+std::unique_ptr<grpc::Service> NewAdminService(DaemonFacts facts,
+                                               AdminParts parts);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_SERVICES_ADMIN_SERVICE_H_

@@ -1,0 +1,19 @@
+#ifndef HEARTH_SERVER_SERVICES_DATASETS_SERVICE_H_
+#define HEARTH_SERVER_SERVICES_DATASETS_SERVICE_H_
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <memory>
+
+#include "server/jobs/admission.h"
+#include "server/storage/dataset_catalog.h"
+
+namespace hearth::server {
+
+/// hearth.v1.Datasets over the parts below, which must outlive the gRPC server.
+std::unique_ptr<grpc::Service> NewDatasetsService(
+    Admission& admission, const DatasetCatalog& datasets);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_SERVICES_DATASETS_SERVICE_H_

@@ -1,0 +1,19 @@
+#ifndef HEARTH_SERVER_SERVICES_PLANS_SERVICE_H_
+#define HEARTH_SERVER_SERVICES_PLANS_SERVICE_H_
+
+#include <grpcpp/impl/codegen/service_type.h>
+
+#include <memory>
+
+#include "engine/plan/plan_store.h"
+#include "server/storage/dataset_catalog.h"
+
+namespace hearth::server {
+
+/// hearth.v1.Plans over the parts below, which must outlive the gRPC server.
+std::unique_ptr<grpc::Service> NewPlansService(plan::PlanStore& plans,
+                                               const DatasetCatalog& datasets);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_SERVICES_PLANS_SERVICE_H_

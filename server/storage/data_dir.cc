@@ -1,0 +1,174 @@
+// Opening, step by step:
+//   1. make the folder (only if it is missing, so a second daemon changes
+//      nothing) and open hearth.lock without emptying it;
+//   2. take an exclusive flock without waiting. It belongs to the open
+//      descriptor: the kernel drops it when the process ends, however it ends;
+//   3. write the pid into the file, for others' messages alone;
+//   4. check format_version; only then change anything: make the folders and
+//      remove leftovers.
+#include "server/storage/data_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr char kLockName[] = "hearth.lock";
+constexpr char kFormatName[] = "format_version";
+constexpr char kDatabaseName[] = "hearth.db";
+constexpr char kDatasetsName[] = "datasets";
+constexpr char kJobsName[] = "jobs";
+constexpr char kPlansName[] = "plans";
+constexpr char kScratchName[] = "scratch";
+
+// Like mkdir -p.
+absl::Status MakeFolders(io::FileSystem& files, const std::string& path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    HEARTH_RETURN_IF_ERROR(files.CreateDirectory(path.substr(0, slash)));
+  }
+  return files.CreateDirectory(path);
+}
+
+absl::Status LockedByOther(const std::string& path, int lock) {
+  char text[32] = {};
+  const ssize_t length = pread(lock, text, sizeof(text) - 1, 0);
+  int pid = 0;
+  const bool known = length > 0 && absl::SimpleAtoi(text, &pid);
+  return absl::UnavailableError(
+      absl::StrCat("data directory ", path, " is in use by another hearthd",
+                   known ? absl::StrCat(", process ", pid) : std::string(),
+                   "; stop it or use another --data-dir"));
+}
+
+absl::Status WritePid(const std::string& path, int lock) {
+  const std::string text = absl::StrCat(getpid(), "\n");
+  if (ftruncate(lock, 0) != 0 || pwrite(lock, text.data(), text.size(), 0) !=
+                                     static_cast<ssize_t>(text.size())) {
+    return ErrnoStatus(errno, path, "write");
+  }
+  return absl::OkStatus();
+}
+
+// Takes the lock and returns the descriptor that holds it.
+absl::StatusOr<int> TakeLock(const std::string& directory) {
+  const std::string path = io::JoinPath(directory, kLockName);
+  const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock < 0) return ErrnoStatus(errno, path, "open");
+  absl::Status status;
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
+    status = errno == EWOULDBLOCK ? LockedByOther(directory, lock)
+                                  : ErrnoStatus(errno, path, "flock");
+  } else {
+    status = WritePid(path, lock);
+  }
+  if (status.ok()) return lock;
+  close(lock);
+  return status;
+}
+
+absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
+  const std::string path = io::JoinPath(directory, kFormatName);
+  const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
+  if (absl::IsNotFound(text.status())) {
+    return io::WriteFileAtomically(files, path,
+                                   absl::StrCat(DataDir::kFormatVersion, "\n"));
+  }
+  HEARTH_RETURN_IF_ERROR(text.status());
+  int version = 0;
+  if (!absl::SimpleAtoi(*text, &version) || version < 1) {
+    return absl::DataLossError(absl::StrCat(path, ": not a version"));
+  }
+  if (version > DataDir::kFormatVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", directory, " has format ", version,
+                     ", which a newer hearthd wrote; this one knows up to ",
+                     DataDir::kFormatVersion));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RemoveLeftovers(io::FileSystem& files,
+                             const std::string& directory) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          files.List(directory));
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, io::kTemporarySuffix)) {
+      HEARTH_RETURN_IF_ERROR(files.RemoveTree(io::JoinPath(directory, name)));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DataDir>> DataDir::Open(io::FileSystem& files,
+                                                       std::string path) {
+  HEARTH_RETURN_IF_ERROR(MakeFolders(files, path));
+  HEARTH_ASSIGN_OR_RETURN(const int lock, TakeLock(path));
+  std::unique_ptr<DataDir> data_dir(new DataDir(std::move(path), lock));
+  HEARTH_RETURN_IF_ERROR(data_dir->Prepare(files));
+  return data_dir;
+}
+
+DataDir::~DataDir() { close(lock_); }
+
+absl::Status DataDir::Prepare(io::FileSystem& files) const {
+  HEARTH_RETURN_IF_ERROR(CheckFormat(files, path_));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(DatasetsPath()));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(JobsPath()));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(PlansPath()));
+  HEARTH_RETURN_IF_ERROR(files.RemoveTree(ScratchPath()));
+  HEARTH_RETURN_IF_ERROR(files.SyncDirectory(path_));
+  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, path_));
+  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, DatasetsPath()));
+  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, JobsPath()));
+  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, PlansPath()));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> jobs,
+                          files.List(JobsPath()));
+  for (const std::string& job : jobs) {
+    HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, JobPath(job)));
+  }
+  return absl::OkStatus();
+}
+
+std::string DataDir::DatabasePath() const {
+  return io::JoinPath(path_, kDatabaseName);
+}
+
+std::string DataDir::DatasetsPath() const {
+  return io::JoinPath(path_, kDatasetsName);
+}
+
+std::string DataDir::DatasetPath(const std::string& name) const {
+  return io::JoinPath(DatasetsPath(), name);
+}
+
+std::string DataDir::JobsPath() const { return io::JoinPath(path_, kJobsName); }
+
+std::string DataDir::JobPath(const std::string& id) const {
+  return io::JoinPath(JobsPath(), id);
+}
+
+std::string DataDir::PlansPath() const {
+  return io::JoinPath(path_, kPlansName);
+}
+
+std::string DataDir::ScratchPath() const {
+  return io::JoinPath(path_, kScratchName);
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,63 @@
+#ifndef HEARTH_SERVER_STORAGE_DATA_DIR_H_
+#define HEARTH_SERVER_STORAGE_DATA_DIR_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::server {
+
+/// The folder that one daemon owns:
+///
+///   hearth.lock        locked while a daemon runs; holds its pid
+///   format_version     of this layout
+///   hearth.db          jobs and their events
+///   datasets/NAME/     imported graphs
+///   jobs/ID/           a job's checkpoint and model
+///   plans/             what was found out for jobs, for others like them
+///   scratch/           files of this daemon's run; emptied at its start
+///
+/// Holds the lock until destroyed. Thread-safe.
+class DataDir {
+ public:
+  /// Version of the layout; a newer one is refused.
+  static constexpr int kFormatVersion = 1;
+
+  /// Creates `path` if it is missing, locks it, and removes what an earlier
+  /// daemon left unfinished ("*.tmp"). UNAVAILABLE, naming the other's pid, if
+  /// a daemon has it, at once and without touching anything;
+  /// FAILED_PRECONDITION if its layout is newer.
+  static absl::StatusOr<std::unique_ptr<DataDir>> Open(io::FileSystem& files,
+                                                       std::string path);
+
+  ~DataDir();
+  DataDir(const DataDir&) = delete;
+  DataDir& operator=(const DataDir&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string DatabasePath() const;
+  std::string DatasetsPath() const;
+  /// REQUIRES: a valid name (see names.h).
+  std::string DatasetPath(const std::string& name) const;
+  std::string JobsPath() const;
+  /// REQUIRES: an id that the job store gave out.
+  std::string JobPath(const std::string& id) const;
+  std::string PlansPath() const;
+  std::string ScratchPath() const;
+
+ private:
+  DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+
+  absl::Status Prepare(io::FileSystem& files) const;
+
+  const std::string path_;
+  // Descriptor that holds the lock.
+  const int lock_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STORAGE_DATA_DIR_H_

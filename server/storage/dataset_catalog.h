@@ -1,0 +1,51 @@
+#ifndef HEARTH_SERVER_STORAGE_DATASET_CATALOG_H_
+#define HEARTH_SERVER_STORAGE_DATASET_CATALOG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+#include "hearth/v1/datasets.pb.h"
+#include "server/storage/data_dir.h"
+
+namespace hearth::server {
+
+/// The datasets in the data directory, read from their manifests. Who may use
+/// or delete them is for others (see admission.h). Thread-safe.
+class DatasetCatalog {
+ public:
+  /// Both must outlive the catalog.
+  DatasetCatalog(io::FileSystem& files, const DataDir& data_dir)
+      : files_(files), data_dir_(data_dir) {}
+
+  /// All datasets, by name. One whose manifest cannot be read is logged and
+  /// left out.
+  absl::StatusOr<std::vector<v1::Dataset>> List() const;
+
+  /// Number of datasets.
+  absl::StatusOr<int> Count() const;
+
+  /// NOT_FOUND for an unknown name, telling which there are; DATA_LOSS for a
+  /// damaged manifest.
+  absl::StatusOr<v1::Dataset> Get(const std::string& name) const;
+
+  /// The same with what the import counted, where it did.
+  absl::StatusOr<v1::Dataset> GetWithStatistics(const std::string& name) const;
+
+  /// Removes a dataset's folder: at once for everybody else, and if it is
+  /// interrupted the rest goes at the next start. NOT_FOUND as Get.
+  absl::Status Delete(const std::string& name) const;
+
+ private:
+  absl::StatusOr<std::vector<std::string>> Names() const;
+  absl::Status Unknown(const std::string& name) const;
+
+  io::FileSystem& files_;
+  const DataDir& data_dir_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STORAGE_DATASET_CATALOG_H_

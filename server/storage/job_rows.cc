@@ -1,0 +1,362 @@
+#include "server/storage/job_rows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/time.h"
+#include "engine/base/status_macros.h"
+#include "server/storage/job_state.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr int kSchemaVersion = 1;
+
+constexpr char kSchema[] = R"sql(
+CREATE TABLE jobs (
+  number           INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind             TEXT NOT NULL,
+  state            INTEGER NOT NULL,
+  request_id       TEXT UNIQUE,
+  spec             BLOB NOT NULL,
+  report           BLOB,
+  error            BLOB,
+  create_ns        INTEGER NOT NULL,
+  start_ns         INTEGER,
+  end_ns           INTEGER,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  last_sequence    INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX jobs_by_state ON jobs (state, number);
+CREATE TABLE events (
+  job      INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+  sequence INTEGER NOT NULL,
+  is_epoch INTEGER NOT NULL,
+  event    BLOB NOT NULL,
+  PRIMARY KEY (job, sequence)
+) WITHOUT ROWID;
+CREATE INDEX epoch_events ON events (job, sequence) WHERE is_epoch;
+)sql";
+
+// The columns that ReadJob reads, in its order.
+constexpr char kSelectJob[] =
+    "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
+    "end_ns, last_sequence FROM jobs ";
+
+/// "train", "export-dataset": the kind's name in the contract.
+std::string KindOf(const v1::JobSpec& spec) {
+  const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
+      spec, spec.GetDescriptor()->oneof_decl(0));
+  if (kind == nullptr) return "job";
+  return absl::StrReplaceAll(kind->name(), {{"_", "-"}});
+}
+
+std::string MakeId(const std::string& kind, int64_t number) {
+  return absl::StrCat(kind, "-", number);
+}
+
+absl::Status UnknownJob(const std::string& id) {
+  return absl::NotFoundError(
+      absl::StrCat("there is no job \"", absl::Utf8SafeCEscape(id), "\""));
+}
+
+google::protobuf::Timestamp TimestampOf(int64_t nanoseconds) {
+  google::protobuf::Timestamp timestamp;
+  timestamp.set_seconds(nanoseconds / 1'000'000'000);
+  timestamp.set_nanos(static_cast<int32_t>(nanoseconds % 1'000'000'000));
+  return timestamp;
+}
+
+// A bit per state; no states = all bits.
+int64_t StateMask(const std::vector<v1::JobState>& states) {
+  if (states.empty()) return -1;
+  int64_t mask = 0;
+  for (const v1::JobState state : states) {
+    if (state >= 0 && state < 63) mask |= int64_t{1} << state;
+  }
+  return mask;
+}
+
+}  // namespace
+
+int64_t JobRows::NumberOf(const std::string& id) {
+  const size_t dash = id.rfind('-');
+  int64_t number = 0;
+  if (dash == std::string::npos ||
+      !absl::SimpleAtoi(id.substr(dash + 1), &number) ||
+      MakeId(id.substr(0, dash), number) != id) {
+    return 0;
+  }
+  return number;
+}
+
+int64_t JobRows::NowNanoseconds() const {
+  return absl::ToUnixNanos(clock_.Now());
+}
+
+template <typename Message>
+absl::Status JobRows::Parse(const std::string& bytes, Message& message) const {
+  if (message.ParseFromString(bytes)) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(database_.path(), ": a damaged ", message.GetTypeName()));
+}
+
+absl::Status JobRows::CreateTables() {
+  int64_t version = 0;
+  {
+    HEARTH_ASSIGN_OR_RETURN(Statement statement,
+                            database_.Prepare("PRAGMA user_version"));
+    HEARTH_RETURN_IF_ERROR(statement.Step().status());
+    version = statement.Int64(0);
+  }
+  if (version > kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(database_.path(), ": written by a newer hearthd (version ",
+                     version, "; this one knows up to ", kSchemaVersion, ")"));
+  }
+  if (version == kSchemaVersion) return absl::OkStatus();
+  return database_.Execute(
+      absl::StrCat(kSchema, "PRAGMA user_version = ", kSchemaVersion));
+}
+
+absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
+                                            const v1::JobSpec& spec) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("INSERT INTO jobs (kind, state, request_id, spec, "
+                        "create_ns) VALUES (?1, ?2, ?3, ?4, ?5)"));
+  statement.BindText(1, KindOf(spec)).Bind(2, v1::QUEUED);
+  if (!request_id.empty()) statement.BindText(3, request_id);
+  statement.BindBlob(4, spec.SerializeAsString()).Bind(5, NowNanoseconds());
+  HEARTH_RETURN_IF_ERROR(statement.Run());
+  return MakeId(KindOf(spec), database_.LastInsertRow());
+}
+
+absl::Status JobRows::AddEvent(const std::string& id, v1::JobEvent event) {
+  int64_t sequence = 0;
+  {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement next,
+        database_.Prepare("UPDATE jobs SET last_sequence = last_sequence + 1 "
+                          "WHERE number = ?1 RETURNING last_sequence"));
+    next.Bind(1, NumberOf(id));
+    HEARTH_RETURN_IF_ERROR(next.Step().status());
+    sequence = next.Int64(0);
+    HEARTH_RETURN_IF_ERROR(next.Run());
+  }
+  event.set_sequence(static_cast<uint64_t>(sequence));
+  *event.mutable_time() = TimestampOf(NowNanoseconds());
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement insert,
+      database_.Prepare("INSERT INTO events (job, sequence, is_epoch, event) "
+                        "VALUES (?1, ?2, ?3, ?4)"));
+  insert.Bind(1, NumberOf(id)).Bind(2, sequence).Bind(3, event.has_epoch());
+  return insert.BindBlob(4, event.SerializeAsString()).Run();
+}
+
+absl::Status JobRows::Move(const std::string& id, const StateUpdate& update) {
+  HEARTH_ASSIGN_OR_RETURN(const JobProgress progress, ReadProgress(id));
+  if (!MayFollow(progress.state, update.state)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job ", id, " is ", v1::JobState_Name(progress.state),
+        ", so it cannot become ", v1::JobState_Name(update.state)));
+  }
+  HEARTH_RETURN_IF_ERROR(UpdateState(id, update));
+  v1::JobEvent event;
+  event.mutable_state()->set_state(update.state);
+  if (update.error.has_value()) {
+    *event.mutable_state()->mutable_error() = *update.error;
+  }
+  return AddEvent(id, std::move(event));
+}
+
+absl::Status JobRows::UpdateState(const std::string& id,
+                                  const StateUpdate& update) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("UPDATE jobs SET state = ?2, error = ?3, report = ?4, "
+                        "start_ns = coalesce(start_ns, ?5), end_ns = ?6 "
+                        "WHERE number = ?1"));
+  const int64_t now = NowNanoseconds();
+  statement.Bind(1, NumberOf(id)).Bind(2, update.state);
+  if (update.error.has_value()) {
+    statement.BindBlob(3, update.error->SerializeAsString());
+  }
+  if (update.report.has_value()) {
+    statement.BindBlob(4, update.report->SerializeAsString());
+  }
+  if (update.state == v1::PREPARING) statement.Bind(5, now);
+  if (HasEnded(update.state)) statement.Bind(6, now);
+  return statement.Run();
+}
+
+absl::Status JobRows::SetCancelRequested(const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(
+          "UPDATE jobs SET cancel_requested = 1 WHERE number = ?1"));
+  return statement.Bind(1, NumberOf(id)).Run();
+}
+
+absl::Status JobRows::Delete(const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("DELETE FROM jobs WHERE number = ?1"));
+  return statement.Bind(1, NumberOf(id)).Run();
+}
+
+absl::StatusOr<JobProgress> JobRows::ReadProgress(const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(
+          "SELECT kind, state, last_sequence FROM jobs WHERE number = ?1"));
+  statement.Bind(1, NumberOf(id));
+  HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row || MakeId(statement.Bytes(0), NumberOf(id)) != id) {
+    return UnknownJob(id);
+  }
+  return JobProgress{
+      .state = static_cast<v1::JobState>(statement.Int64(1)),
+      .last_sequence = static_cast<uint64_t>(statement.Int64(2))};
+}
+
+absl::StatusOr<v1::Job> JobRows::Read(const std::string& id) {
+  HEARTH_RETURN_IF_ERROR(ReadProgress(id).status());
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(absl::StrCat(kSelectJob, "WHERE number = ?1")));
+  statement.Bind(1, NumberOf(id));
+  HEARTH_RETURN_IF_ERROR(statement.Step().status());
+  return ReadJob(statement);
+}
+
+absl::StatusOr<std::optional<v1::Job>> JobRows::FindRequest(
+    const std::string& request_id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(absl::StrCat(kSelectJob, "WHERE request_id = ?1")));
+  statement.BindText(1, request_id);
+  HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return std::nullopt;
+  return ReadJob(statement);
+}
+
+absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
+  v1::Job job;
+  job.set_id(MakeId(row.Bytes(1), row.Int64(0)));
+  job.set_state(static_cast<v1::JobState>(row.Int64(2)));
+  HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(3), *job.mutable_spec()));
+  if (!row.IsNull(4)) {
+    HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(4), *job.mutable_report()));
+  } else if (job.spec().has_train() && !row.IsNull(7)) {
+    HEARTH_RETURN_IF_ERROR(
+        ReadEpochs(row.Int64(0), *job.mutable_report()->mutable_train()));
+  }
+  if (!row.IsNull(5)) {
+    HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(5), *job.mutable_error()));
+  }
+  *job.mutable_create_time() = TimestampOf(row.Int64(6));
+  if (!row.IsNull(7)) *job.mutable_start_time() = TimestampOf(row.Int64(7));
+  if (!row.IsNull(8)) *job.mutable_end_time() = TimestampOf(row.Int64(8));
+  job.set_last_sequence(static_cast<uint64_t>(row.Int64(9)));
+  return job;
+}
+
+absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT event FROM events WHERE job = ?1 AND is_epoch "
+                        "ORDER BY sequence"));
+  statement.Bind(1, number);
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return absl::OkStatus();
+    v1::JobEvent event;
+    HEARTH_RETURN_IF_ERROR(Parse(statement.Bytes(0), event));
+    report.add_epochs()->Swap(event.mutable_epoch());
+  }
+}
+
+absl::StatusOr<std::vector<v1::Job>> JobRows::ReadBelow(
+    int64_t below, const std::vector<v1::JobState>& states, int limit,
+    size_t max_bytes) {
+  HEARTH_ASSIGN_OR_RETURN(Statement statement,
+                          database_.Prepare(absl::StrCat(
+                              kSelectJob,
+                              "WHERE number < ?1 AND ((?2 >> state) & 1) "
+                              "ORDER BY number DESC LIMIT ?3")));
+  statement.Bind(1, below).Bind(2, StateMask(states)).Bind(3, limit);
+  std::vector<v1::Job> jobs;
+  size_t bytes = 0;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return jobs;
+    HEARTH_ASSIGN_OR_RETURN(v1::Job job, ReadJob(statement));
+    bytes += job.ByteSizeLong();
+    if (!jobs.empty() && bytes > max_bytes) return jobs;
+    jobs.push_back(std::move(job));
+  }
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadEvents(
+    const std::string& id, uint64_t from, int limit) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT event FROM events WHERE job = ?1 AND "
+                        "sequence >= ?2 ORDER BY sequence LIMIT ?3"));
+  statement.Bind(1, NumberOf(id)).Bind(3, limit);
+  statement.Bind(2, static_cast<int64_t>(std::min<uint64_t>(from, INT64_MAX)));
+  std::vector<v1::JobEvent> events;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return events;
+    HEARTH_RETURN_IF_ERROR(Parse(statement.Bytes(0), events.emplace_back()));
+  }
+}
+
+absl::StatusOr<std::vector<v1::Job>> JobRows::ReadUnended() {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(absl::StrCat(
+          kSelectJob, "WHERE state IN (?1, ?2, ?3) ORDER BY number")));
+  statement.Bind(1, v1::QUEUED).Bind(2, v1::PREPARING).Bind(3, v1::RUNNING);
+  std::vector<v1::Job> jobs;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return jobs;
+    HEARTH_ASSIGN_OR_RETURN(jobs.emplace_back(), ReadJob(statement));
+  }
+}
+
+absl::StatusOr<std::map<std::string, bool>> JobRows::ReadActive() {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT number, kind, cancel_requested FROM jobs "
+                        "WHERE state IN (?1, ?2)"));
+  statement.Bind(1, v1::PREPARING).Bind(2, v1::RUNNING);
+  std::map<std::string, bool> active;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return active;
+    active[MakeId(statement.Bytes(1), statement.Int64(0))] =
+        statement.Int64(2) != 0;
+  }
+}
+
+absl::StatusOr<std::map<v1::JobState, int64_t>> JobRows::CountByState() {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT state, COUNT(*) FROM jobs GROUP BY state"));
+  std::map<v1::JobState, int64_t> counts;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return counts;
+    counts[static_cast<v1::JobState>(statement.Int64(0))] = statement.Int64(1);
+  }
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,114 @@
+#ifndef HEARTH_SERVER_STORAGE_JOB_ROWS_H_
+#define HEARTH_SERVER_STORAGE_JOB_ROWS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "hearth/v1/jobs.pb.h"
+#include "server/storage/sqlite.h"
+
+namespace hearth::server {
+
+/// A new state, and what comes with it.
+struct StateUpdate {
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+  /// Where it FAILED.
+  std::optional<v1::JobError> error;
+  /// Where it SUCCEEDED.
+  std::optional<v1::JobReport> report;
+};
+
+/// A job's row, as far as its events need it.
+struct JobProgress {
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+  uint64_t last_sequence = 0;
+};
+
+/// The job store's tables, row by row; the caller makes the transactions:
+///
+///   jobs    a row per job; its number never comes back, and kind and number
+///           make the id ("train-7")
+///   events  what happened to each job, numbered from 1 within the job
+///
+/// Messages are stored serialized. Thread-compatible.
+class JobRows {
+ public:
+  /// Both must outlive this.
+  JobRows(Database& database, const Clock& clock)
+      : database_(database), clock_(clock) {}
+
+  /// Makes the tables if there are none. FAILED_PRECONDITION if a newer
+  /// version made them.
+  absl::Status CreateTables();
+
+  /// Adds a QUEUED job, without an event, and returns its id.
+  absl::StatusOr<std::string> Insert(const std::string& request_id,
+                                     const v1::JobSpec& spec);
+
+  /// Adds an event; its sequence number and time are set here. REQUIRES: the
+  /// job is there.
+  absl::Status AddEvent(const std::string& id, v1::JobEvent event);
+
+  /// Moves a job on and adds the event that says so. FAILED_PRECONDITION for a
+  /// step that MayFollow does not allow; NOT_FOUND.
+  absl::Status Move(const std::string& id, const StateUpdate& update);
+
+  /// REQUIRES: the job is there.
+  absl::Status SetCancelRequested(const std::string& id);
+  absl::Status Delete(const std::string& id);
+
+  /// NOT_FOUND for an unknown id, as in Read.
+  absl::StatusOr<JobProgress> ReadProgress(const std::string& id);
+  absl::StatusOr<v1::Job> Read(const std::string& id);
+
+  /// The job with that request_id; nullopt if there is none.
+  absl::StatusOr<std::optional<v1::Job>> FindRequest(
+      const std::string& request_id);
+
+  /// Up to `limit` jobs numbered below `below`, newest first, in one of
+  /// `states` (empty = any), as far as they fit `max_bytes` (but at least one).
+  absl::StatusOr<std::vector<v1::Job>> ReadBelow(
+      int64_t below, const std::vector<v1::JobState>& states, int limit,
+      size_t max_bytes);
+
+  /// Up to `limit` events from sequence number `from` on. REQUIRES: the job is
+  /// there.
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& id,
+                                                       uint64_t from,
+                                                       int limit);
+
+  /// All jobs that have not ended, in order of submission.
+  absl::StatusOr<std::vector<v1::Job>> ReadUnended();
+
+  /// Ids of the jobs that are PREPARING or RUNNING, with whether they shall be
+  /// cancelled.
+  absl::StatusOr<std::map<std::string, bool>> ReadActive();
+
+  /// Number of jobs in each state that has any.
+  absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState();
+
+  /// The number in "train-7"; 0, which no job has, for anything else.
+  static int64_t NumberOf(const std::string& id);
+
+ private:
+  absl::StatusOr<v1::Job> ReadJob(const Statement& row);
+  absl::Status ReadEpochs(int64_t number, v1::TrainReport& report);
+  absl::Status UpdateState(const std::string& id, const StateUpdate& update);
+  int64_t NowNanoseconds() const;
+
+  template <typename Message>
+  absl::Status Parse(const std::string& bytes, Message& message) const;
+
+  Database& database_;
+  const Clock& clock_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STORAGE_JOB_ROWS_H_

@@ -1,0 +1,118 @@
+#ifndef HEARTH_SERVER_STORAGE_JOB_STORE_H_
+#define HEARTH_SERVER_STORAGE_JOB_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "hearth/v1/jobs.pb.h"
+#include "server/storage/job_rows.h"
+
+namespace hearth::server {
+
+/// Which jobs to list.
+struct JobQuery {
+  /// Only jobs in one of these states; empty = all.
+  std::vector<v1::JobState> states;
+  /// Jobs a page, 1 to kMaxPageSize.
+  int page_size = kDefaultPageSize;
+  /// From JobPage::next_page_token; empty = the first page.
+  std::string page_token;
+
+  static constexpr int kDefaultPageSize = 100;
+  static constexpr int kMaxPageSize = 1000;
+};
+
+/// Jobs, newest first. A page also ends at kMaxPageBytes, so that long reports
+/// do not pass the size of a message.
+struct JobPage {
+  std::vector<v1::Job> jobs;
+  /// Empty = this was the last page.
+  std::string next_page_token;
+
+  static constexpr size_t kMaxPageBytes = 1 << 20;
+};
+
+/// Events of a job, in order.
+struct EventBatch {
+  std::vector<v1::JobEvent> events;
+  /// The job has ended, and `events` holds its last event or nothing.
+  bool is_last = false;
+};
+
+/// Jobs, their events and results, in a SQLite file. What a call has
+/// acknowledged survives kill -9 and power loss. A job's row and the event that
+/// tells of it change in one transaction. Errors name the file. Thread-safe;
+/// calls block for the disk.
+class JobStore {
+ public:
+  /// Hears the id of a job that has a new event, after it is durable. Called on
+  /// the thread that added it; must not call the store.
+  using Listener = std::function<void(const std::string& id)>;
+
+  /// Opens or creates the file. FAILED_PRECONDITION if a newer version wrote
+  /// it. `clock` must outlive the store.
+  static absl::StatusOr<std::unique_ptr<JobStore>> Open(const std::string& path,
+                                                        const Clock& clock,
+                                                        Listener listener);
+  virtual ~JobStore() = default;
+
+  /// Adds a job, QUEUED. A `request_id` (empty = none) seen before gives the
+  /// job of then if the specs are equal, else ALREADY_EXISTS.
+  virtual absl::StatusOr<v1::Job> Submit(const std::string& request_id,
+                                         const v1::JobSpec& spec) = 0;
+
+  /// The job that Submit would return without adding one; nullopt if it would
+  /// add one.
+  virtual absl::StatusOr<std::optional<v1::Job>> FindRequest(
+      const std::string& request_id, const v1::JobSpec& spec) = 0;
+
+  /// NOT_FOUND for an unknown id. The report of a train job that has not
+  /// SUCCEEDED has the epochs finished so far.
+  virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
+
+  /// INVALID_ARGUMENT for a token that is none, or a page size out of range.
+  virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
+
+  /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
+  /// unknown id.
+  virtual absl::StatusOr<EventBatch> ReadEvents(const std::string& id,
+                                                uint64_t from, int limit) = 0;
+
+  /// Adds an event; its sequence number and time are set here.
+  virtual absl::Status Append(const std::string& id, v1::JobEvent event) = 0;
+
+  /// Moves a job on and adds the event that says so. FAILED_PRECONDITION for a
+  /// step that MayFollow does not allow.
+  virtual absl::Status ChangeState(const std::string& id,
+                                   const StateUpdate& update) = 0;
+
+  /// Remembers that an active job shall be cancelled, lest a restart run it
+  /// again.
+  virtual absl::Status RequestCancel(const std::string& id) = 0;
+
+  /// What a daemon that was killed left PREPARING or RUNNING goes back to
+  /// QUEUED, or is CANCELLED if that had been asked for. Call once, before any
+  /// job is run.
+  virtual absl::Status RecoverInterrupted() = 0;
+
+  /// All jobs that have not ended, in order of submission.
+  virtual absl::StatusOr<std::vector<v1::Job>> Unended() = 0;
+
+  /// Number of jobs in each state; all states are there.
+  virtual absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState() = 0;
+
+  /// Forgets a job and its events. FAILED_PRECONDITION while it has not ended.
+  virtual absl::Status Delete(const std::string& id) = 0;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STORAGE_JOB_STORE_H_

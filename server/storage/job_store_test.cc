@@ -1,0 +1,421 @@
+#include "server/storage/job_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "server/storage/sqlite.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+v1::JobSpec TrainSpec(const std::string& dataset) {
+  v1::JobSpec spec;
+  spec.mutable_train()->mutable_data()->set_dataset(dataset);
+  return spec;
+}
+
+v1::JobSpec ImportSpec(const std::string& name) {
+  v1::JobSpec spec;
+  spec.mutable_import()->set_name(name);
+  return spec;
+}
+
+v1::JobEvent LogEvent(const std::string& text) {
+  v1::JobEvent event;
+  event.mutable_log()->set_text(text);
+  return event;
+}
+
+v1::JobEvent EpochEvent(uint32_t epoch) {
+  v1::JobEvent event;
+  event.mutable_epoch()->set_epoch(epoch);
+  return event;
+}
+
+std::string FreshPath(const std::string& name) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/", name, ".db");
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    std::remove(absl::StrCat(path, suffix).c_str());
+  }
+  return path;
+}
+
+std::unique_ptr<JobStore> OpenStore(const std::string& path) {
+  auto store = JobStore::Open(path, Clock::Real(), [](const std::string&) {});
+  EXPECT_TRUE(store.ok()) << store.status();
+  return *std::move(store);
+}
+
+class JobStoreTest : public testing::Test {
+ protected:
+  void Reopen() {
+    store_.reset();
+    store_ = OpenStore(path_);
+  }
+
+  std::string Submit(const v1::JobSpec& spec) {
+    const auto job = store_->Submit("", spec);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job->id();
+  }
+
+  absl::Status Move(const std::string& id, v1::JobState state) {
+    StateUpdate update;
+    update.state = state;
+    return store_->ChangeState(id, update);
+  }
+
+  void Finish(const std::string& id, v1::JobState state) {
+    ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+    ASSERT_TRUE(Move(id, v1::RUNNING).ok());
+    ASSERT_TRUE(Move(id, state).ok());
+  }
+
+  v1::JobState StateOf(const std::string& id) {
+    return store_->Get(id)->state();
+  }
+
+  const std::string path_ =
+      FreshPath(testing::UnitTest::GetInstance()->current_test_info()->name());
+  std::unique_ptr<JobStore> store_ = OpenStore(path_);
+};
+
+TEST_F(JobStoreTest, IdsNameTheKindAndNeverComeBack) {
+  EXPECT_EQ(Submit(ImportSpec("a")), "import-1");
+  EXPECT_EQ(Submit(TrainSpec("a")), "train-2");
+  Finish("train-2", v1::SUCCEEDED);
+  ASSERT_TRUE(store_->Delete("train-2").ok());
+  Reopen();
+  EXPECT_EQ(Submit(TrainSpec("a")), "train-3");
+}
+
+TEST_F(JobStoreTest, JobsSurviveReopening) {
+  const std::string id = Submit(TrainSpec("wordnet"));
+  Finish(id, v1::SUCCEEDED);
+  Reopen();
+  const auto job = store_->Get(id);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->state(), v1::SUCCEEDED);
+  EXPECT_EQ(job->spec().train().data().dataset(), "wordnet");
+  EXPECT_EQ(job->last_sequence(), 4u);
+  EXPECT_GE(job->start_time().seconds(), job->create_time().seconds());
+  EXPECT_GE(job->end_time().seconds(), job->start_time().seconds());
+  EXPECT_GT(job->create_time().seconds(), 0);
+}
+
+TEST_F(JobStoreTest, UnknownIdsAreNotFound) {
+  Submit(TrainSpec("a"));
+  for (const char* id :
+       {"", "train", "train-", "train-2", "import-1", "-1", "train-01",
+        "train-+1", "train-1 ", "1", "a-b-c", "train-99999999999999999999"}) {
+    EXPECT_TRUE(absl::IsNotFound(store_->Get(id).status())) << id;
+    EXPECT_TRUE(absl::IsNotFound(store_->Append(id, LogEvent("x")))) << id;
+    EXPECT_TRUE(absl::IsNotFound(store_->Delete(id))) << id;
+    EXPECT_TRUE(absl::IsNotFound(store_->RequestCancel(id))) << id;
+    EXPECT_TRUE(absl::IsNotFound(Move(id, v1::PREPARING))) << id;
+    EXPECT_TRUE(absl::IsNotFound(store_->ReadEvents(id, 1, 9).status())) << id;
+  }
+}
+
+TEST_F(JobStoreTest, ARepeatedRequestGivesTheSameJob) {
+  const auto first = store_->Submit("request", TrainSpec("a"));
+  Reopen();
+  const auto again = store_->Submit("request", TrainSpec("a"));
+  ASSERT_TRUE(first.ok() && again.ok());
+  EXPECT_EQ(first->id(), again->id());
+  const auto found = store_->FindRequest("request", TrainSpec("a"));
+  ASSERT_TRUE(found.ok() && found->has_value());
+  EXPECT_EQ((*found)->id(), first->id());
+  EXPECT_NE(store_->Submit("other", TrainSpec("a"))->id(), first->id());
+  EXPECT_EQ(store_->CountByState()->at(v1::QUEUED), 2);
+}
+
+TEST_F(JobStoreTest, ARequestIdWithAnotherSpecIsRefused) {
+  ASSERT_TRUE(store_->Submit("request", TrainSpec("a")).ok());
+  const auto other = store_->Submit("request", TrainSpec("b"));
+  EXPECT_TRUE(absl::IsAlreadyExists(other.status()));
+  EXPECT_THAT(std::string(other.status().message()), HasSubstr("train-1"));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      store_->FindRequest("request", TrainSpec("b")).status()));
+}
+
+TEST_F(JobStoreTest, WithoutRequestIdEveryCallSubmits) {
+  EXPECT_NE(Submit(TrainSpec("a")), Submit(TrainSpec("a")));
+  EXPECT_FALSE(store_->FindRequest("", TrainSpec("a"))->has_value());
+}
+
+TEST_F(JobStoreTest, EventsAreNumberedFromOneWithinTheJob) {
+  const std::string one = Submit(TrainSpec("a"));
+  const std::string two = Submit(TrainSpec("b"));
+  ASSERT_TRUE(store_->Append(two, LogEvent("hello")).ok());
+  ASSERT_TRUE(store_->Append(one, LogEvent("x")).ok());
+  const auto batch = store_->ReadEvents(two, 0, 100);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ASSERT_EQ(batch->events.size(), 2u);
+  EXPECT_EQ(batch->events[0].sequence(), 1u);
+  EXPECT_EQ(batch->events[0].state().state(), v1::QUEUED);
+  EXPECT_EQ(batch->events[1].sequence(), 2u);
+  EXPECT_EQ(batch->events[1].log().text(), "hello");
+  EXPECT_GT(batch->events[1].time().seconds(), 0);
+  EXPECT_FALSE(batch->is_last);
+}
+
+TEST_F(JobStoreTest, EventsAreReadInPiecesUntilTheLast) {
+  const std::string id = Submit(TrainSpec("a"));
+  Finish(id, v1::FAILED);
+  auto batch = store_->ReadEvents(id, 2, 2);
+  ASSERT_EQ(batch->events.size(), 2u);
+  EXPECT_EQ(batch->events[0].sequence(), 2u);
+  EXPECT_FALSE(batch->is_last);
+  batch = store_->ReadEvents(id, 4, 2);
+  ASSERT_EQ(batch->events.size(), 1u);
+  EXPECT_TRUE(batch->is_last);
+  for (const uint64_t beyond : {uint64_t{5}, UINT64_MAX}) {
+    batch = store_->ReadEvents(id, beyond, 2);
+    EXPECT_TRUE(batch->events.empty());
+    EXPECT_TRUE(batch->is_last);
+  }
+}
+
+TEST_F(JobStoreTest, StatesChangeWithTheirEvent) {
+  const std::string id = Submit(TrainSpec("a"));
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  StateUpdate failed;
+  failed.state = v1::FAILED;
+  failed.error.emplace().set_message("features.npy: damaged");
+  ASSERT_TRUE(store_->ChangeState(id, failed).ok());
+  const auto job = store_->Get(id);
+  EXPECT_EQ(job->error().message(), "features.npy: damaged");
+  const auto batch = store_->ReadEvents(id, job->last_sequence(), 1);
+  EXPECT_EQ(batch->events[0].state().state(), v1::FAILED);
+  EXPECT_EQ(batch->events[0].state().error().message(),
+            "features.npy: damaged");
+}
+
+TEST_F(JobStoreTest, AForbiddenStepChangesNothing) {
+  const std::string id = Submit(TrainSpec("a"));
+  const absl::Status status = Move(id, v1::SUCCEEDED);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("QUEUED"));
+  EXPECT_EQ(StateOf(id), v1::QUEUED);
+  EXPECT_EQ(store_->Get(id)->last_sequence(), 1u);
+}
+
+TEST_F(JobStoreTest, AReportIsWholeOnceSucceededAndGrowsBefore) {
+  const std::string id = Submit(TrainSpec("a"));
+  EXPECT_FALSE(store_->Get(id)->has_report());
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  ASSERT_TRUE(Move(id, v1::RUNNING).ok());
+  ASSERT_TRUE(store_->Append(id, EpochEvent(1)).ok());
+  ASSERT_TRUE(store_->Append(id, LogEvent("x")).ok());
+  ASSERT_TRUE(store_->Append(id, EpochEvent(2)).ok());
+  EXPECT_EQ(store_->Get(id)->report().train().epochs_size(), 2);
+  EXPECT_EQ(store_->Get(id)->report().train().epochs(1).epoch(), 2u);
+  StateUpdate succeeded;
+  succeeded.state = v1::SUCCEEDED;
+  succeeded.report.emplace().mutable_train()->set_loss_digest("d1");
+  ASSERT_TRUE(store_->ChangeState(id, succeeded).ok());
+  EXPECT_EQ(store_->Get(id)->report().train().loss_digest(), "d1");
+  EXPECT_EQ(store_->Get(id)->report().train().epochs_size(), 0);
+}
+
+TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {
+  const std::string queued = Submit(TrainSpec("a"));
+  const std::string preparing = Submit(TrainSpec("b"));
+  const std::string running = Submit(TrainSpec("c"));
+  const std::string done = Submit(TrainSpec("d"));
+  const std::string doomed = Submit(TrainSpec("e"));
+  for (const std::string& id : {preparing, running, doomed}) {
+    ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  }
+  ASSERT_TRUE(Move(running, v1::RUNNING).ok());
+  Finish(done, v1::SUCCEEDED);
+  ASSERT_TRUE(store_->RequestCancel(doomed).ok());
+  Reopen();
+  ASSERT_TRUE(store_->RecoverInterrupted().ok());
+  EXPECT_EQ(StateOf(preparing), v1::QUEUED);
+  EXPECT_EQ(StateOf(running), v1::QUEUED);
+  EXPECT_EQ(StateOf(done), v1::SUCCEEDED);
+  EXPECT_EQ(StateOf(doomed), v1::CANCELLED);
+  const auto batch = store_->ReadEvents(running, 4, 9);
+  ASSERT_EQ(batch->events.size(), 1u);
+  EXPECT_EQ(batch->events[0].state().state(), v1::QUEUED);
+  EXPECT_GT(store_->Get(running)->start_time().seconds(), 0);
+  std::vector<std::string> unended;
+  const auto jobs = store_->Unended();
+  for (const v1::Job& job : *jobs) unended.push_back(job.id());
+  EXPECT_THAT(unended, ElementsAre(queued, preparing, running));
+}
+
+TEST_F(JobStoreTest, PagesHoldEveryJobOnceNewestFirst) {
+  for (int i = 0; i < 7; ++i) Submit(TrainSpec("a"));
+  JobQuery query;
+  query.page_size = 3;
+  std::vector<std::string> ids;
+  int pages = 0;
+  do {
+    const auto page = store_->List(query);
+    ASSERT_TRUE(page.ok()) << page.status();
+    for (const v1::Job& job : page->jobs) ids.push_back(job.id());
+    // A job that comes in between does not shift the pages.
+    Submit(TrainSpec("b"));
+    query.page_token = page->next_page_token;
+    ++pages;
+  } while (!query.page_token.empty());
+  EXPECT_EQ(pages, 3);
+  EXPECT_THAT(ids, ElementsAre("train-7", "train-6", "train-5", "train-4",
+                               "train-3", "train-2", "train-1"));
+}
+
+TEST_F(JobStoreTest, AFullLastPageHasNoToken) {
+  Submit(TrainSpec("a"));
+  Submit(TrainSpec("a"));
+  JobQuery query;
+  query.page_size = 2;
+  EXPECT_EQ(store_->List(query)->next_page_token, "");
+}
+
+TEST_F(JobStoreTest, ListsByState) {
+  const std::string one = Submit(TrainSpec("a"));
+  Submit(TrainSpec("b"));
+  const std::string three = Submit(TrainSpec("c"));
+  Finish(one, v1::FAILED);
+  Finish(three, v1::SUCCEEDED);
+  JobQuery query;
+  query.states = {v1::SUCCEEDED, v1::FAILED};
+  const auto page = store_->List(query);
+  ASSERT_EQ(page->jobs.size(), 2u);
+  EXPECT_EQ(page->jobs[0].id(), three);
+  EXPECT_EQ(page->jobs[1].id(), one);
+  EXPECT_EQ(store_->CountByState()->at(v1::QUEUED), 1);
+  EXPECT_EQ(store_->CountByState()->at(v1::RUNNING), 0);
+}
+
+TEST_F(JobStoreTest, LongReportsMakeShortPages) {
+  for (int i = 0; i < 3; ++i) {
+    const std::string id = Submit(TrainSpec("a"));
+    ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+    ASSERT_TRUE(Move(id, v1::RUNNING).ok());
+    StateUpdate update;
+    update.state = v1::SUCCEEDED;
+    update.report.emplace().mutable_train()->set_loss_digest(
+        std::string(JobPage::kMaxPageBytes * 2 / 3, 'x'));
+    ASSERT_TRUE(store_->ChangeState(id, update).ok());
+  }
+  JobQuery query;
+  const auto page = store_->List(query);
+  EXPECT_EQ(page->jobs.size(), 1u);
+  EXPECT_NE(page->next_page_token, "");
+}
+
+TEST_F(JobStoreTest, BadQueriesAreRefused) {
+  for (const char* token : {"x", "YmVsb3c6", "LTE=", "&&&"}) {
+    JobQuery query;
+    query.page_token = token;
+    EXPECT_TRUE(absl::IsInvalidArgument(store_->List(query).status())) << token;
+  }
+  for (const int size : {0, -1, 1001}) {
+    JobQuery query;
+    query.page_size = size;
+    EXPECT_TRUE(absl::IsInvalidArgument(store_->List(query).status())) << size;
+  }
+}
+
+TEST_F(JobStoreTest, OnlyEndedJobsAreDeletedWithTheirEvents) {
+  const std::string id = Submit(TrainSpec("a"));
+  EXPECT_EQ(store_->Delete(id).code(), absl::StatusCode::kFailedPrecondition);
+  Finish(id, v1::SUCCEEDED);
+  ASSERT_TRUE(store_->Delete(id).ok());
+  EXPECT_TRUE(absl::IsNotFound(store_->Get(id).status()));
+  auto database = Database::Open(path_);
+  auto count = (*database)->Prepare("SELECT COUNT(*) FROM events");
+  ASSERT_TRUE(count->Step().ok());
+  EXPECT_EQ(count->Int64(0), 0);
+}
+
+TEST_F(JobStoreTest, TheListenerHearsOfEveryEventOnce) {
+  store_.reset();
+  std::vector<std::string> heard;
+  auto store = JobStore::Open(path_, Clock::Real(), [&](const std::string& id) {
+    heard.push_back(id);
+  });
+  const std::string id = (*store)->Submit("", TrainSpec("a"))->id();
+  ASSERT_TRUE((*store)->Append(id, LogEvent("x")).ok());
+  StateUpdate update;
+  update.state = v1::CANCELLED;
+  ASSERT_TRUE((*store)->ChangeState(id, update).ok());
+  EXPECT_FALSE((*store)->ChangeState(id, update).ok());
+  EXPECT_THAT(heard, ElementsAre(id, id, id));
+}
+
+TEST_F(JobStoreTest, ANewerVersionIsRefused) {
+  store_.reset();
+  ASSERT_TRUE(
+      (*Database::Open(path_))->Execute("PRAGMA user_version = 2").ok());
+  const auto store =
+      JobStore::Open(path_, Clock::Real(), [](const std::string&) {});
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr(path_));
+}
+
+TEST_F(JobStoreTest, ADamagedFileIsNamed) {
+  store_.reset();
+  std::ofstream(path_, std::ios::trunc) << std::string(8192, 'x');
+  const auto store =
+      JobStore::Open(path_, Clock::Real(), [](const std::string&) {});
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(store.status().message()), HasSubstr(path_));
+}
+
+// A process that submits jobs and tells each id, once acknowledged.
+[[noreturn]] void SubmitForever(const std::string& path, int told) {
+  const auto store = OpenStore(path);
+  while (true) {
+    const auto job = store->Submit("", TrainSpec("a"));
+    const int64_t number = JobRows::NumberOf(job->id());
+    if (write(told, &number, sizeof(number)) != sizeof(number)) _exit(1);
+  }
+}
+
+TEST_F(JobStoreTest, NoAcknowledgedJobIsLostToKills) {
+  store_.reset();
+  std::set<int64_t> acknowledged;
+  for (int round = 0; round < 5; ++round) {
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    const pid_t child = fork();
+    if (child == 0) SubmitForever(path_, told[1]);
+    close(told[1]);
+    int64_t number = 0;
+    for (int i = 0; i < 20 + 7 * round; ++i) {
+      ASSERT_EQ(read(told[0], &number, sizeof(number)), sizeof(number));
+      acknowledged.insert(number);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    while (read(told[0], &number, sizeof(number)) == sizeof(number)) {
+      acknowledged.insert(number);
+    }
+    close(told[0]);
+  }
+  store_ = OpenStore(path_);
+  for (const int64_t number : acknowledged) {
+    const auto job = store_->Get(absl::StrCat("train-", number));
+    ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_EQ(job->last_sequence(), 1u);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::server

@@ -1,0 +1,168 @@
+#include "server/storage/sqlite.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::server {
+namespace {
+
+// How long to wait for an operator's sqlite3 shell to let go of the file.
+constexpr int kBusyTimeoutMs = 5000;
+
+absl::StatusCode CodeOf(int result) {
+  switch (result & 0xff) {
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+      return absl::StatusCode::kResourceExhausted;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return absl::StatusCode::kDataLoss;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_IOERR:
+      return absl::StatusCode::kUnavailable;
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+      return absl::StatusCode::kPermissionDenied;
+    default:
+      return absl::StatusCode::kInternal;
+  }
+}
+
+absl::Status SqliteStatus(int result, absl::string_view message,
+                          const std::string& path) {
+  return absl::Status(CodeOf(result), absl::StrCat(path, ": ", message));
+}
+
+}  // namespace
+
+Statement::~Statement() {
+  if (statement_ == nullptr) return;
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+}
+
+Statement::Statement(Statement&& other) noexcept
+    : statement_(std::exchange(other.statement_, nullptr)),
+      path_(other.path_) {}
+
+Statement& Statement::Bind(int parameter, int64_t value) {
+  sqlite3_bind_int64(statement_, parameter, value);
+  return *this;
+}
+
+Statement& Statement::BindText(int parameter, absl::string_view value) {
+  sqlite3_bind_text64(statement_, parameter, value.data(), value.size(),
+                      SQLITE_TRANSIENT, SQLITE_UTF8);
+  return *this;
+}
+
+Statement& Statement::BindBlob(int parameter, absl::string_view value) {
+  if (value.empty()) {
+    // A null pointer would bind NULL.
+    sqlite3_bind_zeroblob(statement_, parameter, 0);
+  } else {
+    sqlite3_bind_blob64(statement_, parameter, value.data(), value.size(),
+                        SQLITE_TRANSIENT);
+  }
+  return *this;
+}
+
+absl::StatusOr<bool> Statement::Step() {
+  const int result = sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  return SqliteStatus(result, sqlite3_errmsg(sqlite3_db_handle(statement_)),
+                      path_);
+}
+
+absl::Status Statement::Run() {
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, Step());
+    if (!row) return absl::OkStatus();
+  }
+}
+
+int64_t Statement::Int64(int column) const {
+  return sqlite3_column_int64(statement_, column);
+}
+
+std::string Statement::Bytes(int column) const {
+  const void* data = sqlite3_column_blob(statement_, column);
+  const int size = sqlite3_column_bytes(statement_, column);
+  if (size == 0) return std::string();
+  return std::string(static_cast<const char*>(data), static_cast<size_t>(size));
+}
+
+bool Statement::IsNull(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(
+    const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int result = sqlite3_open_v2(
+      path.c_str(), &handle,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+      nullptr);
+  if (result != SQLITE_OK) {
+    const absl::Status status = SqliteStatus(
+        result, handle ? sqlite3_errmsg(handle) : "out of memory", path);
+    sqlite3_close(handle);
+    return status;
+  }
+  std::unique_ptr<Database> database(new Database(handle, path));
+  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+  HEARTH_RETURN_IF_ERROR(
+      database->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                        "PRAGMA foreign_keys = ON"));
+  return database;
+}
+
+Database::~Database() {
+  for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
+  sqlite3_close(handle_);
+}
+
+absl::Status Database::Execute(const std::string& sql) {
+  const int result =
+      sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
+  if (result == SQLITE_OK) return absl::OkStatus();
+  return SqliteStatus(result, sqlite3_errmsg(handle_), path_);
+}
+
+absl::StatusOr<Statement> Database::Prepare(const std::string& sql) {
+  const auto [entry, is_new] = statements_.try_emplace(sql, nullptr);
+  if (is_new) {
+    const int result =
+        sqlite3_prepare_v3(handle_, sql.c_str(), static_cast<int>(sql.size()),
+                           SQLITE_PREPARE_PERSISTENT, &entry->second, nullptr);
+    if (result != SQLITE_OK) {
+      statements_.erase(entry);
+      return SqliteStatus(result, sqlite3_errmsg(handle_), path_);
+    }
+  }
+  return Statement(entry->second, path_);
+}
+
+absl::StatusOr<std::unique_ptr<Transaction>> Transaction::Begin(
+    Database& database) {
+  HEARTH_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
+  return std::unique_ptr<Transaction>(new Transaction(database));
+}
+
+Transaction::~Transaction() {
+  // SQLite has rolled back on its own after some errors; then this fails.
+  if (open_) static_cast<void>(database_.Execute("ROLLBACK"));
+}
+
+absl::Status Transaction::Commit() {
+  HEARTH_RETURN_IF_ERROR(database_.Execute("COMMIT"));
+  open_ = false;
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::server
