@@ -41,8 +41,8 @@ class FakeDaemon final : public v1::Jobs::Service,
               std::vector<uint64_t> breaks = {});
   void AddDataset(const v1::Dataset& dataset);
   void AddPlan(const v1::Plan& plan);
-  /// What SubmitJob does with an id and a spec; by default the job ends at
-  /// once as SUCCEEDED.
+  /// Sets the behaviour of SubmitJob, which is given a job with its id and
+  /// spec; by default the job ends at once as SUCCEEDED.
   void OnSubmit(std::function<grpc::Status(v1::Job*)> on_submit);
   /// The next `count` submissions are accepted, but the answer is lost.
   void LoseAnswers(int count);

@@ -6,7 +6,7 @@
 
 namespace hearth::kernels {
 
-/// What an element of a feature matrix is.
+/// The type of a feature matrix's elements.
 enum class ElementType { kFloat32, kFloat16, kBFloat16 };
 
 /// A feature matrix: dense, row-major, of any alignment (a user's file may be

@@ -15,7 +15,7 @@
 namespace hearth::kernels {
 namespace {
 
-// What `half` stands for, by the definition of IEEE 754 binary16.
+// The value of `half`, by the definition of IEEE 754 binary16.
 float HalfToFloat(uint16_t half) {
   const float sign = (half & 0x8000) != 0 ? -1 : 1;
   const int exponent = half >> 10 & 31;

@@ -14,9 +14,9 @@ struct Device {
   int number = 0;
 };
 
-/// What a function of the table returned, as a status: "CUDA device 0:
-/// `operation`: out of memory". RESOURCE_EXHAUSTED without memory, otherwise
-/// INTERNAL; OK for 0.
+/// The status for `error`, the result of a function of the table: "CUDA device
+/// 0: `operation`: out of memory". RESOURCE_EXHAUSTED if memory is short,
+/// otherwise INTERNAL; OK for 0.
 absl::Status ToStatus(const Device& device, int error,
                       absl::string_view operation);
 

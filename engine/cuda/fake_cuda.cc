@@ -21,7 +21,7 @@ struct HearthCudaStream {
   std::deque<std::function<int()>> work;
   int64_t queued = 0;
   int64_t done = 0;
-  // Of the first work that failed: all later work fails likewise.
+  // The error of the first work that failed: all later work fails likewise.
   int error = 0;
 };
 
@@ -60,7 +60,7 @@ bool Fails(int64_t& countdown, bool& failed) {
   return true;
 }
 
-// What this call of a function is to return.
+// The error code that this call of a function returns.
 int CallError(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   return Fails(state.fail_call, state.failed) ? state.fail_with : 0;
 }

@@ -40,13 +40,13 @@ class FakeCuda {
 
   /// Scatters that were done.
   int64_t scatters() const;
-  /// Of each kind, allocated now.
+  /// Bytes of each kind that are allocated now.
   int64_t device_bytes() const;
   int64_t pinned_bytes() const;
 
   /// "unspecified launch failure".
   static constexpr int kFailure = 719;
-  /// What a kernel ends with that touches what it may not.
+  /// The error of a kernel that touched memory it may not touch.
   static constexpr int kIllegalAddress = 700;
 };
 

@@ -20,7 +20,7 @@ class FakeMemory {
   /// Whether there was such memory.
   bool Release(Kind kind, void* memory);
 
-  /// Of one kind, allocated now.
+  /// Bytes of one kind that are allocated now.
   int64_t bytes(Kind kind) const;
 
   /// Where `bytes` at `pointer` are in the host: null if a kernel may not touch

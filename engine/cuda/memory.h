@@ -16,8 +16,9 @@ class Memory {
  public:
   enum class Kind { kDevice, kPinned };
 
-  /// Of no bytes without asking the device. RESOURCE_EXHAUSTED, naming the
-  /// size, if there is not as much; INTERNAL if the device fails.
+  /// Allocates `bytes`; for 0 bytes the device is not asked.
+  /// RESOURCE_EXHAUSTED, naming the size, if there is not as much; INTERNAL if
+  /// the device fails.
   static absl::StatusOr<Memory> Allocate(const Device& device, Kind kind,
                                          uint64_t bytes);
 

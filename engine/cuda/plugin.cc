@@ -23,7 +23,7 @@ absl::Status Unusable(const std::string& path, absl::string_view reason) {
       absl::StrCat("no GPU can be used: ", path, ": ", reason));
 }
 
-// What the dynamic linker says, which names the file as well.
+// The dynamic linker's last error, which names the file as well.
 std::string LinkerError() {
   const char* text = ::dlerror();
   return text != nullptr ? text : "cannot be loaded";

@@ -13,7 +13,7 @@ namespace hearth::cuda {
 /// libhearth_cuda.so, loaded. Outlives the devices that it opens. Thread-safe.
 class Plugin {
  public:
-  /// What the environment variable HEARTH_CUDA_PLUGIN names, otherwise
+  /// The path in the environment variable HEARTH_CUDA_PLUGIN; without one,
   /// libhearth_cuda.so beside the binary that runs.
   static std::string DefaultPath();
 
@@ -31,7 +31,7 @@ class Plugin {
   /// INVALID_ARGUMENT if it has GPUs but none of this number.
   absl::StatusOr<Device> OpenDevice(int number) const;
 
-  /// What the GPU is called.
+  /// The GPU's product name.
   absl::StatusOr<std::string> NameOf(const Device& device) const;
 
  private:

@@ -16,7 +16,7 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const Device& device) {
 }
 
 Stream::~Stream() {
-  // What fails here has nobody to hear it.
+  // Errors are dropped here: a destructor has nobody to report them to.
   if (event_ != nullptr) {
     Wait().IgnoreError();
     (void)device_.table->event_destroy(event_);

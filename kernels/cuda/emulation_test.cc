@@ -38,7 +38,7 @@ ElementType TypeOf(HearthCudaElement element) {
   return kTypes[element];
 }
 
-// What begins at an aligned address.
+// An array that begins at an aligned address.
 template <typename T>
 class Aligned {
  public:
@@ -105,7 +105,7 @@ class EmulationTest : public ::testing::Test {
     const auto size = static_cast<size_t>(position * c.dim);
     Aligned<float> actual(size);
     Aligned<float> expected(size);
-    // What no position names is to stay.
+    // Elements that no position names must keep their values.
     std::fill_n(actual.data(), size, -1.0f);
     std::fill_n(expected.data(), size, -1.0f);
     std::array<std::vector<int64_t>, 4> slots;

@@ -9,7 +9,7 @@
 #include "kernels/cuda/hearth_cuda.h"
 #include "kernels/widen.h"
 
-/// What kernels that move rows have in common: a warp copies a row.
+/// Code shared by the kernels that move rows: a warp copies a row.
 
 namespace hearth::kernels {
 
@@ -18,7 +18,7 @@ inline constexpr int kWarp = 32;
 inline constexpr int kRowsPerBlock = kThreadsPerBlock / kWarp;
 // More blocks than any device runs at a time; the rest is done in turns.
 inline constexpr int64_t kMaxBlocks = 1 << 16;
-// What one thread loads at best.
+// The widest load of one thread, in bytes.
 inline constexpr int kLoadBytes = 16;
 
 /// Queues a kernel with a warp for each row, as far as blocks go.

@@ -13,7 +13,7 @@ struct dim3 {
   unsigned x = 1;
 };
 
-// Of the thread of the device that is run.
+// The coordinates of the device thread that is being run.
 inline thread_local dim3 gridDim;
 inline thread_local dim3 blockIdx;
 inline thread_local dim3 threadIdx;
