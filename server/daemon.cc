@@ -32,9 +32,9 @@
 #include "engine/io/read_metrics.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/batch_measurement.h"
-#include "engine/job/census.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/job/running_jobs.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
@@ -171,7 +171,7 @@ class DaemonImpl final : public Daemon {
         NewJobRunner({.environment = {.files = files_,
                                       .read_queues = *read_queues_,
                                       .clock = clock_,
-                                      .census = census_,
+                                      .running_jobs = running_jobs_,
                                       .memory = memory_,
                                       .warm_strategies = *warm_strategies_,
                                       .batch_measurement = *batch_measurement_,
@@ -288,7 +288,7 @@ class DaemonImpl final : public Daemon {
   io::FileSystem& files_;
   const std::string torch_version_;
   const Clock& clock_ = Clock::Real();
-  job::Census census_;
+  job::RunningJobs running_jobs_;
   // Warm from one job to the next.
   const std::unique_ptr<io::ReadQueues> read_queues_;
   const job::TrainStepFactory new_train_step_;

@@ -13,12 +13,12 @@
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
-#include "engine/job/census.h"
 #include "engine/job/job_data.h"
 #include "engine/job/job_passes.h"
 #include "engine/job/job_sizes.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/preparation_listener.h"
+#include "engine/job/running_jobs.h"
 #include "engine/job/step_timing.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/sample/batch_shape.h"
@@ -61,7 +61,7 @@ class ExplainRun {
         observer_(observer),
         stop_(std::move(stop)),
         most_batches_(most_batches),
-        resident_(environment.census) {}
+        running_(environment.running_jobs) {}
 
   absl::StatusOr<ExplainReport> Run() {
     HEARTH_RETURN_IF_ERROR(Open());
@@ -259,7 +259,7 @@ class ExplainRun {
   Observer& observer_;
   const std::stop_token stop_;
   const int64_t most_batches_;
-  const Census::Resident resident_;
+  const RunningJobs::Job running_;
   std::unique_ptr<store::Dataset> dataset_;
   store::Labels labels_;
   std::optional<JobPasses> passes_;

@@ -9,8 +9,8 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/batch_measurement.h"
-#include "engine/job/census.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/job/running_jobs.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/strategy.h"
@@ -30,7 +30,7 @@ struct JobEnvironment {
   /// Kept warm between jobs.
   io::ReadQueues& read_queues;
   const Clock& clock;
-  Census& census;
+  RunningJobs& running_jobs;
   /// Shared by all jobs.
   MemoryLedger& memory;
   WarmStrategies& warm_strategies;

@@ -22,11 +22,11 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/batch_measurement.h"
-#include "engine/job/census.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/observer.h"
 #include "engine/job/report.h"
+#include "engine/job/running_jobs.h"
 #include "engine/job/train_job.h"
 #include "engine/job/train_job_options.h"
 #include "engine/job/train_metrics.h"
@@ -200,7 +200,7 @@ class JobTest : public ::testing::Test {
     return {.files = io::FileSystem::Posix(),
             .read_queues = *read_queues_,
             .clock = Clock::Real(),
-            .census = census_,
+            .running_jobs = running_jobs_,
             .memory = *memory_,
             .warm_strategies = *warm_strategies_,
             .batch_measurement = *batch_measurement_,
@@ -220,7 +220,7 @@ class JobTest : public ::testing::Test {
   std::string dataset_;
   const std::unique_ptr<io::ReadQueues> read_queues_ =
       *io::ReadQueues::Create();
-  Census census_;
+  RunningJobs running_jobs_;
   std::unique_ptr<MemoryLedger> memory_;
   std::unique_ptr<plan::PlanStore> plans_;
   std::unique_ptr<WarmStrategies> warm_strategies_;

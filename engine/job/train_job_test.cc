@@ -333,7 +333,7 @@ TEST_F(TrainJobTest, BytesReadAreKnownOnlyAlone) {
   ASSERT_TRUE(alone.ok()) << alone.status();
   EXPECT_TRUE(alone->epochs[0].training.bytes_read.has_value());
 
-  const Census::Resident other(census_);
+  const RunningJobs::Job other(running_jobs_);
   options.directory += "2";
   const auto beside = Run(options);
   ASSERT_TRUE(beside.ok()) << beside.status();

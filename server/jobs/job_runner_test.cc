@@ -82,7 +82,7 @@ class JobRunnerTest : public ::testing::Test {
   io::FileSystem& files_ = io::FileSystem::Posix();
   const std::unique_ptr<io::ReadQueues> read_queues_ =
       *io::ReadQueues::Create();
-  job::Census census_;
+  job::RunningJobs running_jobs_;
   job::MemoryLedger memory_{uint64_t{1} << 40};
   plan::PlanStore plans_{files_, Clock::Real(), {.folder = root_ + "/plans"}};
   job::WarmStrategies warm_strategies_{files_, memory_, root_ + "/scratch"};
@@ -92,7 +92,7 @@ class JobRunnerTest : public ::testing::Test {
       files_,
       *read_queues_,
       Clock::Real(),
-      census_,
+      running_jobs_,
       memory_,
       warm_strategies_,
       batch_measurement_,

@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_JOB_CENSUS_H_
-#define HEARTH_ENGINE_JOB_CENSUS_H_
+#ifndef HEARTH_ENGINE_JOB_RUNNING_JOBS_H_
+#define HEARTH_ENGINE_JOB_RUNNING_JOBS_H_
 
 #include <cstdint>
 
@@ -11,24 +11,24 @@ namespace hearth::job {
 /// Counts the jobs that run in this process, so that figures of the whole
 /// process (/proc/self/io) are given to a job only if it ran alone.
 /// Thread-safe.
-class Census {
+class RunningJobs {
  public:
   /// A running job; counted until destroyed.
-  class Resident {
+  class Job {
    public:
-    explicit Resident(Census& census);
-    ~Resident();
-    Resident(const Resident&) = delete;
-    Resident& operator=(const Resident&) = delete;
+    explicit Job(RunningJobs& jobs);
+    ~Job();
+    Job(const Job&) = delete;
+    Job& operator=(const Job&) = delete;
 
    private:
-    Census& census_;
+    RunningJobs& jobs_;
   };
 
   /// A moment, to ask AloneSince about later.
   struct Moment {
     int running;
-    uint64_t arrivals;
+    uint64_t started;
   };
   Moment Now() const;
 
@@ -38,9 +38,10 @@ class Census {
  private:
   mutable absl::Mutex mutex_;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t arrivals_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Jobs that ever began.
+  uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hearth::job
 
-#endif  // HEARTH_ENGINE_JOB_CENSUS_H_
+#endif  // HEARTH_ENGINE_JOB_RUNNING_JOBS_H_

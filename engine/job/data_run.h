@@ -1,0 +1,142 @@
+#ifndef HEARTH_ENGINE_JOB_DATA_RUN_H_
+#define HEARTH_ENGINE_JOB_DATA_RUN_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/job/job_data.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/job_passes.h"
+#include "engine/job/observer.h"
+#include "engine/job/report.h"
+#include "engine/job/running_jobs.h"
+#include "engine/job/strategy_lease.h"
+#include "engine/job/train_job_options.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::job {
+
+class AheadPreparation;
+
+/// Delivers the batches of a job: has the dataset open, holds the strategy,
+/// prepares the epochs and runs the passes. It knows no model and no
+/// checkpoint: a Member trains on what it delivers, and the passes it is told
+/// to run say where. Single-owner: belongs to the job's thread.
+class DataRun {
+ public:
+  struct Options {
+    const DataOptions& data;
+    const strategy::PipelineOptions& pipeline;
+    /// Nothing is validated or tested.
+    bool training_only = false;
+  };
+
+  /// Opens the dataset. `observer` hears what is odd about its split, and later
+  /// how preparations go. Errors as OpenJobData. All arguments outlive this.
+  static absl::StatusOr<std::unique_ptr<DataRun>> Open(
+      const JobEnvironment& environment, const Options& options,
+      Observer& observer, std::stop_token stop);
+  ~DataRun();
+  DataRun(const DataRun&) = delete;
+  DataRun& operator=(const DataRun&) = delete;
+
+  const store::Dataset& dataset() const;
+  const JobPasses& passes() const { return data_->passes; }
+
+  /// Reserves memory for the strategy and for models that take `model_bytes`
+  /// for batches of a shape, waiting for other jobs if need be, and takes a
+  /// warm strategy or makes one. To be called once, before what follows. Errors
+  /// as StrategyLease::Take.
+  absl::Status TakeStrategy(
+      absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes);
+
+  /// Prepares the passes of a period of epochs (JobPasses::OfPeriod). Errors as
+  /// Strategy::Prepare.
+  absl::StatusOr<strategy::PreparationReport> PreparePeriod(int64_t period);
+
+  /// Prepares the passes of the period that `epoch`, from 0, belongs to, unless
+  /// that is done, and starts to prepare the next period's on another thread.
+  absl::Status PrepareEpoch(int64_t epoch);
+
+  /// Tells the observer what the preparation on the other thread had to say
+  /// since the last call.
+  void LogAhead();
+
+  /// Delivers all batches of `pass`, one of passes(), to `consumer`. Errors and
+  /// `report` as of Strategy::Run; where the strategy does not know the bytes
+  /// read, they are those of the process if no other job ran meanwhile.
+  absl::Status RunPass(const strategy::Pass& pass,
+                       const strategy::Strategy::Consumer& consumer,
+                       strategy::PassReport& report);
+
+  /// The running pass so far, as its report would be if it ended now. REQUIRES:
+  /// called by the consumer of RunPass.
+  strategy::PassReport PassSoFar() const;
+
+  /// Whether an earlier job left the strategy, with topology and caches.
+  bool warm() const { return lease_->warm(); }
+  /// The memory that TakeStrategy reserved.
+  const strategy::MemoryEstimate& memory() const { return lease_->memory(); }
+  /// Seconds from Open to the first batch of all; absent before.
+  std::optional<double> first_batch_seconds() const {
+    return first_batch_seconds_;
+  }
+  /// What PrepareEpoch prepared, where that was anything.
+  const std::vector<PeriodPreparation>& preparations() const {
+    return preparations_;
+  }
+
+  /// Ends the preparation on the other thread and leaves the strategy to jobs
+  /// to come. Not to be called after an error other than CANCELLED, which
+  /// leaves the strategy in an unknown state. Nothing else may follow.
+  void ReturnStrategy();
+
+ private:
+  // The start of a pass: from here on, bytes that the process reads are the
+  // pass's if no other job runs.
+  struct ReadStart {
+    RunningJobs::Moment moment;
+    uint64_t bytes;
+  };
+
+  struct RunningPass {
+    ReadStart start;
+    const strategy::PassReport& report;
+  };
+
+  DataRun(const JobEnvironment& environment, const Options& options,
+          Observer& observer, std::stop_token stop);
+
+  absl::StatusOr<std::optional<strategy::PreparationReport>> FinishAhead();
+  void AddBytesRead(const ReadStart& start, strategy::PassReport& report) const;
+
+  const JobEnvironment& environment_;
+  const Options options_;
+  Observer& observer_;
+  const std::stop_token stop_;
+  const double start_seconds_;
+  const RunningJobs::Job running_;
+  // The dataset moves on to the lease, and labels go once it is there.
+  std::optional<JobData> data_;
+  std::optional<StrategyLease> lease_;
+  // The period that the strategy is prepared for; -1 = none yet.
+  int64_t period_ = -1;
+  std::vector<PeriodPreparation> preparations_;
+  std::optional<RunningPass> pass_;
+  std::optional<double> first_batch_seconds_;
+  // Prepares the next period. Uses the lease's strategy, so it ends first.
+  std::unique_ptr<AheadPreparation> ahead_;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_DATA_RUN_H_

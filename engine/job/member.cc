@@ -1,0 +1,265 @@
+// A member's life, step by step:
+//   1. Make: make the model; read the checkpoint, if there is one, and load it.
+//   2. For each epoch: TrainBatch for each batch from next_batch() on, with
+//      checkpoints between batches where they are due; EvaluateBatch for each
+//      batch of validation; EndEpoch writes a checkpoint.
+//   3. KeepBest loads the best epoch's weights if early stopping kept any;
+//      EvaluateBatch for each batch of the test; Finish writes the model.
+// Everything that must survive a kill is in `state_` (a Checkpoint). A batch's
+// loss enters it together with the batch number, so that a replayed batch
+// counts once.
+#include "engine/job/member.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "engine/base/sha256.h"
+#include "engine/base/status_macros.h"
+#include "engine/job/export_model.h"
+#include "engine/job/job_data.h"
+
+namespace hearth::job {
+namespace {
+
+std::string LossDigest(const std::vector<float>& losses) {
+  Sha256 digest;
+  digest.Update(absl::Span<const std::byte>(
+      reinterpret_cast<const std::byte*>(losses.data()),
+      losses.size() * sizeof(float)));
+  return digest.HexDigest();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Member>> Member::Make(
+    const Parts& parts, const store::Dataset& dataset,
+    const JobPasses& passes) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<train::TrainStep> step,
+                          NewModel(parts.environment, parts.options, dataset));
+  const train::Metric metric =
+      train::MetricFor(dataset.manifest().node_types[0].label_kind);
+  std::unique_ptr<Member> member(
+      new Member(parts, metric, passes, std::move(step)));
+  HEARTH_RETURN_IF_ERROR(member->Resume());
+  return member;
+}
+
+Member::Member(const Parts& parts, train::Metric metric,
+               const JobPasses& passes, std::unique_ptr<train::TrainStep> step)
+    : parts_(parts),
+      metric_(metric),
+      passes_(passes),
+      num_batches_(strategy::NumBatches(passes.num_train(),
+                                        parts.options.data.batch_size)),
+      step_(std::move(step)) {}
+
+absl::Status Member::Resume() {
+  HEARTH_ASSIGN_OR_RETURN(
+      std::optional<Checkpoint> checkpoint,
+      ReadCheckpoint(parts_.environment.files, parts_.options.directory));
+  if (!checkpoint.has_value()) return absl::OkStatus();
+  state_ = *std::move(checkpoint);
+  HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
+  ++state_.resumes;
+  parts_.observer.OnLog(Severity::kInfo,
+                        absl::StrFormat("going on from epoch %d, batch %d",
+                                        state_.epoch + 1, state_.next_batch));
+  return absl::OkStatus();
+}
+
+bool Member::StoppedEarly() const {
+  return parts_.options.patience > 0 && state_.best_epoch > 0 &&
+         state_.epoch - state_.best_epoch >= parts_.options.patience;
+}
+
+bool Member::Done() const {
+  return state_.epoch >= parts_.options.data.epochs || StoppedEarly();
+}
+
+absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
+  const train::StepPosition position = {
+      .epoch = static_cast<uint64_t>(state_.epoch),
+      .batch = static_cast<uint64_t>(state_.next_batch)};
+  HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
+                          step_->Train(shards, position));
+  if (!std::isfinite(result.loss)) {
+    return absl::AbortedError(absl::StrFormat(
+        "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
+        "--lr may help",
+        state_.epoch + 1, state_.next_batch, result.loss));
+  }
+  state_.losses.push_back(result.loss);
+  state_.epoch_loss_sum +=
+      static_cast<double>(result.loss) * static_cast<double>(result.num_seeds);
+  state_.epoch_seeds += result.num_seeds;
+  ++state_.next_batch;
+  parts_.metrics.OnBatch(result.loss);
+  ReportProgress("training", state_.next_batch, num_batches_, result.loss);
+  return absl::OkStatus();
+}
+
+// Batches that came in another order are not the first ones of the epoch: only
+// its beginning can be gone on from.
+bool Member::CanCheckpoint() const {
+  return state_.next_batch == 0 ||
+         strategy::DeliversInOrder(parts_.options.data.strategy);
+}
+
+bool Member::CheckpointIsDue() const {
+  const int64_t every = parts_.options.checkpoint_every;
+  // The epoch's end has a checkpoint of its own.
+  return every > 0 && CanCheckpoint() && state_.next_batch % every == 0 &&
+         state_.next_batch < num_batches_;
+}
+
+absl::Status Member::WriteCheckpoint(const strategy::PassReport& pass) {
+  strategy::PassReport before = state_.epoch_training;
+  strategy::Accumulate(pass, state_.epoch_training);
+  const absl::Status status = WriteState();
+  // The pass goes on; EndTraining adds all of it.
+  state_.epoch_training = std::move(before);
+  return status;
+}
+
+void Member::EndTraining(const strategy::PassReport& pass) {
+  strategy::Accumulate(pass, state_.epoch_training);
+}
+
+void Member::StartValidation() {
+  evaluation_ =
+      Evaluation{.phase = "validating",
+                 .num_batches = strategy::NumBatches(
+                     passes_.num_valid(), parts_.options.data.batch_size)};
+}
+
+void Member::StartTest() {
+  evaluation_ =
+      Evaluation{.phase = "testing",
+                 .num_batches = strategy::NumBatches(
+                     passes_.num_test(), parts_.options.data.batch_size)};
+}
+
+absl::Status Member::EvaluateBatch(absl::Span<const train::BatchView> shards) {
+  HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
+                          step_->Evaluate(shards));
+  evaluation_->tally.Add(result.tally);
+  ReportProgress(evaluation_->phase, ++evaluation_->done,
+                 evaluation_->num_batches, std::nullopt);
+  return absl::OkStatus();
+}
+
+// The metric of the evaluation that is over, if there was one.
+std::optional<double> Member::TakeMetric() {
+  const std::optional<Evaluation> evaluation =
+      std::exchange(evaluation_, std::nullopt);
+  if (!evaluation.has_value()) return std::nullopt;
+  return evaluation->tally.Value(metric_);
+}
+
+absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
+  EpochReport report;
+  report.epoch = static_cast<uint32_t>(state_.epoch + 1);
+  report.loss = state_.epoch_loss_sum /
+                static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
+  report.training = state_.epoch_training;
+  report.metric = metric_;
+  report.valid_metric = TakeMetric();
+  report.validation = validation;
+  parts_.metrics.OnEpoch(report);
+  HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
+  parts_.observer.OnEpoch(report);
+  if (StoppedEarly()) {
+    parts_.observer.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("no better %s of validation for %d epochs: "
+                        "keeping epoch %d",
+                        train::Name(metric_), parts_.options.patience,
+                        state_.best_epoch));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Member::CloseEpoch(const EpochReport& report) {
+  state_.epochs.push_back(report);
+  ++state_.epoch;
+  state_.next_batch = 0;
+  state_.epoch_loss_sum = 0;
+  state_.epoch_seeds = 0;
+  state_.epoch_training = {};
+  if (parts_.options.patience > 0 && IsBest(report.valid_metric)) {
+    state_.best_metric = report.valid_metric;
+    state_.best_epoch = report.epoch;
+    HEARTH_ASSIGN_OR_RETURN(state_.best_state, step_->Save());
+  }
+  return WriteState();
+}
+
+// Whether no epoch before had a better value.
+bool Member::IsBest(std::optional<double> value) const {
+  if (!value.has_value() || std::isnan(*value)) return false;
+  return !state_.best_metric.has_value() ||
+         train::IsBetter(metric_, *value, *state_.best_metric);
+}
+
+absl::Status Member::WriteState() {
+  HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
+  state_.peak_memory_bytes = PeakMemory();
+  return job::WriteCheckpoint(parts_.environment.files,
+                              parts_.options.directory, state_);
+}
+
+absl::Status Member::Stop() {
+  if (!CanCheckpoint()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(WriteState());
+  parts_.observer.OnLog(Severity::kInfo,
+                        absl::StrFormat("stopped at epoch %d, batch %d",
+                                        state_.epoch + 1, state_.next_batch));
+  return absl::OkStatus();
+}
+
+absl::Status Member::KeepBest() {
+  if (state_.best_state.empty()) return absl::OkStatus();
+  return step_->Load(state_.best_state);
+}
+
+absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
+  TrainReport report;
+  report.metric = metric_;
+  report.kept_epoch = state_.best_state.empty()
+                          ? static_cast<uint32_t>(state_.epoch)
+                          : state_.best_epoch;
+  report.test_metric = TakeMetric();
+  report.test = test;
+  if (parts_.options.HasModel()) {
+    HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
+    report.model_path = io::JoinPath(parts_.options.directory, "model");
+    HEARTH_RETURN_IF_ERROR(
+        WriteModel(parts_.environment.files, model, report.model_path));
+  }
+  report.epochs = state_.epochs;
+  report.peak_memory_bytes = PeakMemory();
+  report.loss_digest = LossDigest(state_.losses);
+  report.resumes = state_.resumes;
+  return report;
+}
+
+void Member::ReportProgress(const std::string& phase, int64_t done,
+                            int64_t total, std::optional<double> loss) {
+  const int64_t epochs = parts_.options.data.epochs;
+  parts_.observer.OnProgress(
+      {.phase = phase,
+       .done = static_cast<uint64_t>(done),
+       .total = static_cast<uint64_t>(total),
+       .epoch = static_cast<uint32_t>(std::min(state_.epoch + 1, epochs)),
+       .epochs = static_cast<uint32_t>(epochs),
+       .loss = loss});
+}
+
+uint64_t Member::PeakMemory() {
+  return std::max(state_.peak_memory_bytes, parts_.memory.PeakBytes());
+}
+
+}  // namespace hearth::job

@@ -1,0 +1,146 @@
+#ifndef HEARTH_ENGINE_JOB_MEMBER_H_
+#define HEARTH_ENGINE_JOB_MEMBER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/job/checkpoint.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/job_passes.h"
+#include "engine/job/memory_sampler.h"
+#include "engine/job/observer.h"
+#include "engine/job/report.h"
+#include "engine/job/train_job_options.h"
+#include "engine/job/train_metrics.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
+#include "engine/train/train_step.h"
+
+namespace hearth::job {
+
+/// One model that is trained on the batches a DataRun delivers: its steps, what
+/// its checkpoints keep, its epochs' results and its report. It reads nothing
+/// itself and does not know how batches come about, so several can be fed by
+/// one data run, each at a batch of its own. An error of one of its calls is
+/// its own; the data run and other members can go on. Single-owner: belongs to
+/// the job's thread.
+///
+/// States, with the calls that lead from one to the next:
+///   between epochs --TrainBatch...EndTraining--> trained
+///   trained --[StartValidation, EvaluateBatch...]--EndEpoch--> between epochs
+///   between epochs, Done() --KeepBest--[StartTest, EvaluateBatch...]--Finish
+/// A member that was resumed may begin between two batches of an epoch, or
+/// trained.
+class Member {
+ public:
+  struct Parts {
+    const JobEnvironment& environment;
+    const TrainJobOptions& options;
+    Observer& observer;
+    TrainMetrics& metrics;
+    MemorySampler& memory;
+  };
+
+  /// Makes the model for `dataset`, which is not needed afterwards, and goes on
+  /// from the checkpoint in options.directory if there is one. `passes` tell
+  /// how many batches there are. Errors as NewModel, ReadCheckpoint and
+  /// TrainStep::Load. All but `dataset` outlive this.
+  static absl::StatusOr<std::unique_ptr<Member>> Make(
+      const Parts& parts, const store::Dataset& dataset,
+      const JobPasses& passes);
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  /// What the model takes for batches of `shape` (TrainStep::MemoryBytes).
+  uint64_t ModelBytes(const sample::BatchShape& shape) const {
+    return step_->MemoryBytes(shape);
+  }
+
+  /// The epoch it is in, from 0, and the batch of it to be trained next.
+  int64_t epoch() const { return state_.epoch; }
+  int64_t next_batch() const { return state_.next_batch; }
+  /// Training batches of an epoch.
+  int64_t NumBatches() const { return num_batches_; }
+  /// Whether no epoch is left: all are trained, or patience is at its end.
+  bool Done() const;
+
+  /// Trains on the next batch, given as its shards. ABORTED if the loss is not
+  /// a finite number.
+  absl::Status TrainBatch(absl::Span<const train::BatchView> shards);
+
+  /// Whether options.checkpoint_every wants a checkpoint after this batch.
+  bool CheckpointIsDue() const;
+
+  /// Writes a checkpoint between two batches. `pass` is what the pass that
+  /// trains this epoch has cost so far.
+  absl::Status WriteCheckpoint(const strategy::PassReport& pass);
+
+  /// The epoch's training pass, or the part of it that was run, is over.
+  void EndTraining(const strategy::PassReport& pass);
+
+  /// The batches to come are those of validation, or of the test.
+  void StartValidation();
+  void StartTest();
+
+  /// Judges the predictions for a batch, given as its shards.
+  absl::Status EvaluateBatch(absl::Span<const train::BatchView> shards);
+
+  /// Closes the epoch: its result becomes part of what a checkpoint keeps, a
+  /// checkpoint is written, and the observer hears of it. `validation` is what
+  /// the validation pass cost, where there was one.
+  absl::Status EndEpoch(const strategy::PassReport& validation);
+
+  /// Training stops before its end: writes a checkpoint to go on from, where
+  /// one is possible here.
+  absl::Status Stop();
+
+  /// Goes back to the best epoch's weights, if early stopping chose one.
+  absl::Status KeepBest();
+
+  /// Writes the model and reports all that the member knows: epochs, metrics,
+  /// digest and the peak of memory. `test` is what the test pass cost.
+  absl::StatusOr<TrainReport> Finish(const strategy::PassReport& test);
+
+ private:
+  // Predictions being judged.
+  struct Evaluation {
+    std::string phase;
+    int64_t done = 0;
+    int64_t num_batches = 0;
+    train::Tally tally = {};
+  };
+
+  Member(const Parts& parts, train::Metric metric, const JobPasses& passes,
+         std::unique_ptr<train::TrainStep> step);
+
+  absl::Status Resume();
+  bool StoppedEarly() const;
+  bool CanCheckpoint() const;
+  absl::Status CloseEpoch(const EpochReport& report);
+  bool IsBest(std::optional<double> value) const;
+  absl::Status WriteState();
+  std::optional<double> TakeMetric();
+  void ReportProgress(const std::string& phase, int64_t done, int64_t total,
+                      std::optional<double> loss);
+  uint64_t PeakMemory();
+
+  const Parts parts_;
+  const train::Metric metric_;
+  const JobPasses& passes_;
+  const int64_t num_batches_;
+  const std::unique_ptr<train::TrainStep> step_;
+  // All that must survive a kill.
+  Checkpoint state_;
+  std::optional<Evaluation> evaluation_;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_MEMBER_H_

@@ -1,0 +1,204 @@
+#include "engine/job/member.h"
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/job/data_run.h"
+#include "engine/job/job_fixture.h"
+#include "engine/job/memory_sampler.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace hearth::job {
+namespace {
+
+using Shards = absl::Span<const train::BatchView>;
+
+// Several members that one data run feeds.
+class MemberTest : public JobTest {
+ protected:
+  // A data run with its strategy, for jobs with the data of `options`.
+  void OpenData(const TrainJobOptions& options) {
+    environment_.emplace(Environment());
+    auto run = DataRun::Open(
+        *environment_, {.data = options.data, .pipeline = options.pipeline},
+        observer_, {});
+    ASSERT_TRUE(run.ok()) << run.status();
+    data_ = *std::move(run);
+    ASSERT_TRUE(
+        data_->TakeStrategy([](const sample::BatchShape&) { return 0; }).ok());
+  }
+
+  std::unique_ptr<Member> NewMember(const TrainJobOptions& options) {
+    EXPECT_TRUE(environment_->files.CreateDirectory(options.directory).ok());
+    auto member = Member::Make({.environment = *environment_,
+                                .options = options,
+                                .observer = observer_,
+                                .metrics = *metrics_,
+                                .memory = *memory_sampler_},
+                               data_->dataset(), data_->passes());
+    EXPECT_TRUE(member.ok()) << member.status();
+    return *std::move(member);
+  }
+
+  // Runs the epoch for the members that are in it: batches that one has trained
+  // already it skips; one that fails leaves, and the rest goes on.
+  void RunEpoch(int64_t epoch, std::vector<Member*>& members) {
+    ASSERT_TRUE(data_->PrepareEpoch(epoch).ok());
+    strategy::PassReport training;
+    int64_t batch = 0;
+    const auto train_all = [&](Shards shards) {
+      std::erase_if(members, [&](Member* member) {
+        return member->next_batch() == batch &&
+               !member->TrainBatch(shards).ok();
+      });
+      ++batch;
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(
+        data_->RunPass(data_->passes().Training(epoch), train_all, training)
+            .ok());
+    for (Member* member : members) {
+      member->EndTraining(training);
+      member->StartValidation();
+    }
+    strategy::PassReport validation;
+    const auto evaluate_all = [&](Shards shards) {
+      for (Member* member : members) {
+        EXPECT_TRUE(member->EvaluateBatch(shards).ok());
+      }
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(
+        data_->RunPass(data_->passes().Validation(), evaluate_all, validation)
+            .ok());
+    for (Member* member : members) {
+      ASSERT_TRUE(member->EndEpoch(validation).ok());
+    }
+  }
+
+  // The report of a member that has no test.
+  TrainReport Finish(Member& member) {
+    EXPECT_TRUE(member.KeepBest().ok());
+    auto report = member.Finish({});
+    EXPECT_TRUE(report.ok()) << report.status();
+    return *std::move(report);
+  }
+
+  const std::unique_ptr<TrainMetrics> metrics_ =
+      NewTrainMetrics(*registry_, "train-1", "memory");
+  const std::unique_ptr<MemorySampler> memory_sampler_ = NewMemorySampler();
+  std::optional<JobEnvironment> environment_;
+  std::unique_ptr<DataRun> data_;
+};
+
+// Fails at a batch of the first epoch.
+class FailingStep final : public train::TrainStep {
+ public:
+  explicit FailingStep(const train::ModelShape& shape) : inner_(shape) {}
+  absl::StatusOr<train::BatchResult> Train(
+      Shards shards, const train::StepPosition& position) override {
+    if (position.batch == 3) return absl::InternalError("out of luck");
+    return inner_.Train(shards, position);
+  }
+  absl::StatusOr<train::BatchResult> Evaluate(Shards shards) override {
+    return inner_.Evaluate(shards);
+  }
+  absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
+  absl::Status Load(const store::TensorMap& state) override {
+    return inner_.Load(state);
+  }
+  absl::StatusOr<store::SafeTensors> Export() override {
+    return inner_.Export();
+  }
+
+ private:
+  LinearStep inner_;
+};
+
+TEST_F(MemberTest, OneDataRunFeedsSeveralMembersAsEachAloneWouldBe) {
+  TrainJobOptions alone = Options("alone");
+  const auto undisturbed = Run(alone);
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  TrainJobOptions first = Options("first");
+  TrainJobOptions second = Options("second");
+  first.checkpoint_every = 2;
+  OpenData(first);
+  const auto a = NewMember(first);
+  const auto b = NewMember(second);
+  std::vector<Member*> members = {a.get(), b.get()};
+  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, members);
+  for (Member* member : members) {
+    EXPECT_TRUE(member->Done());
+    const TrainReport report = Finish(*member);
+    EXPECT_EQ(report.loss_digest, undisturbed->loss_digest);
+    for (size_t i = 0; i < 4; ++i) {
+      EXPECT_EQ(report.epochs[i].valid_metric,
+                undisturbed->epochs[i].valid_metric);
+      EXPECT_EQ(report.epochs[i].training.batches, 6);
+    }
+  }
+}
+
+TEST_F(MemberTest, TheFailureOfOneIsNotThatOfTheOthers) {
+  const auto undisturbed = Run(Options("alone"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  TrainJobOptions good = Options("good");
+  TrainJobOptions bad = Options("bad");
+  bad.train.model_seed = 1;
+  new_train_step_ = [](const train::TrainOptions& options,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    if (options.model_seed == 1) return std::make_unique<FailingStep>(shape);
+    return std::make_unique<LinearStep>(shape);
+  };
+  OpenData(good);
+  const auto lasting = NewMember(good);
+  const auto failing = NewMember(bad);
+  std::vector<Member*> members = {failing.get(), lasting.get()};
+  for (int64_t epoch = 0; epoch < 4; ++epoch) RunEpoch(epoch, members);
+  EXPECT_THAT(members, ::testing::ElementsAre(lasting.get()));
+  EXPECT_EQ(failing->next_batch(), 3);
+  EXPECT_EQ(Finish(*lasting).loss_digest, undisturbed->loss_digest);
+}
+
+// A member that was stopped joins a data run at the epoch that it is in.
+TEST_F(MemberTest, AResumedMemberJoinsAtItsEpoch) {
+  const auto undisturbed = Run(Options("alone"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  const TrainJobOptions late = Options("late");
+  std::stop_source stop;
+  observer_ = {};
+  observer_.act_at = 7;  // The first batch of the second epoch.
+  observer_.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(absl::IsCancelled(Run(late, stop.get_token()).status()));
+  observer_ = {};
+
+  const TrainJobOptions early = Options("early");
+  OpenData(early);
+  const auto resumed = NewMember(late);
+  EXPECT_EQ(resumed->epoch(), 1);
+  EXPECT_EQ(resumed->next_batch(), 1);
+  const auto fresh = NewMember(early);
+  std::vector<Member*> members = {fresh.get()};
+  RunEpoch(0, members);
+  members.push_back(resumed.get());
+  for (int64_t epoch = 1; epoch < 4; ++epoch) RunEpoch(epoch, members);
+  for (Member* member : members) {
+    EXPECT_TRUE(member->Done());
+    EXPECT_EQ(Finish(*member).loss_digest, undisturbed->loss_digest);
+  }
+}
+
+}  // namespace
+}  // namespace hearth::job
