@@ -7,6 +7,8 @@
 #include "absl/strings/str_replace.h"
 #include "client/cli/escape.h"
 #include "client/cli/label_words.h"
+#include "client/cli/option_values.h"
+#include "client/cli/train_options.h"
 
 namespace hearth::cli {
 
@@ -25,7 +27,7 @@ std::string KindWord(const v1::JobSpec& spec) {
 std::string ErrorText(const v1::JobError& error) {
   return absl::StrCat(
       absl::StatusCodeToString(static_cast<absl::StatusCode>(error.code())),
-      ": ", EscapeControl(error.message()));
+      ": ", EscapeControl(NameFlags(error.message(), OptionValues())));
 }
 
 std::string EpochLine(const v1::EpochReport& epoch) {

@@ -14,7 +14,8 @@ std::string StateWord(v1::JobState state);
 /// "train", "import", "export-dataset": as job ids begin.
 std::string KindWord(const v1::JobSpec& spec);
 
-/// "INVALID_ARGUMENT: node_label.npy: ...", escaped.
+/// "INVALID_ARGUMENT: node_label.npy: ...", escaped, with flags in place of the
+/// fields that it names.
 std::string ErrorText(const v1::JobError& error);
 
 /// "epoch 3: loss 1.2345, valid accuracy 0.812, 4.2 s".

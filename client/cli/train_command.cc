@@ -2,8 +2,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_run.h"
 #include "client/cli/train_options.h"
@@ -50,36 +54,55 @@ absl::StatusOr<int> Run(Purpose purpose, const TrainArguments& arguments,
     HEARTH_ASSIGN_OR_RETURN(
         OptionValues from_file,
         ReadYamlOptions(arguments.file, TrainOptionNames()));
-    values.merge(from_file);  // Flags win.
-    // A seed on the command line is not to lose against seeds of the file.
-    if (arguments.values.contains("seed")) {
-      for (const char* seed : {"data-seed", "model-seed"}) {
-        if (!arguments.values.contains(seed)) values.erase(seed);
-      }
-    }
+    values = MergeOptions(std::move(values), std::move(from_file));
   }
   HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
                           TrainJobFromOptions(values));
-  return RunJob(session, JobFor(purpose, train), arguments.detach);
+  const absl::StatusOr<int> exit_code =
+      RunJob(session, JobFor(purpose, train), arguments.detach);
+  if (exit_code.ok()) return exit_code;
+  // The daemon names fields.
+  absl::Status status(exit_code.status().code(),
+                      NameFlags(exit_code.status().message(), values));
+  exit_code.status().ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) {
+        status.SetPayload(type, payload);
+      });
+  return status;
+}
+
+// "Strategy gnndrive".
+std::string Heading(std::string group) {
+  group[0] = absl::ascii_toupper(static_cast<unsigned char>(group[0]));
+  return group;
+}
+
+std::string HelpOf(const Flag& flag) {
+  if (flag.required()) return absl::StrCat(flag.Help(), " (required)");
+  const std::string value = flag.Default();
+  return value.empty() ? flag.Help()
+                       : absl::StrCat(flag.Help(), " (default ", value, ")");
 }
 
 void AddCommand(CLI::App& app, const char* name, const char* help,
                 Purpose purpose, Action* chosen) {
   CLI::App* command = app.add_subcommand(name, help);
   const auto arguments = std::make_shared<TrainArguments>();
-  std::map<std::string, CLI::Option*> options;
-  for (const TrainOption& option : TrainOptions()) {
-    // A script may append to its usual options.
-    options[option.name] =
-        command
-            ->add_option(absl::StrCat("--", option.name),
-                         arguments->flags[option.name], option.help)
-            ->take_last();
-  }
   command->add_option("-f,--file", arguments->file,
                       "YAML file with any of these options; flags win");
   command->add_flag("--detach", arguments->detach,
                     "Print the job's id and do not wait for its end");
+  std::map<std::string, CLI::Option*> options;
+  for (const Flag& flag : TrainFlags()) {
+    // A script may append to its usual options.
+    options[flag.name] =
+        command
+            ->add_option(absl::StrCat("--", flag.name),
+                         arguments->flags[flag.name], HelpOf(flag))
+            ->type_name(flag.ValueName())
+            ->group(Heading(flag.Group()))
+            ->take_last();
+  }
   command->callback([=] {
     for (const auto& [name, option] : options) {
       if (option->count() == 0) continue;

@@ -1,274 +1,223 @@
 #include "client/cli/train_options.h"
 
-#include <limits>
-#include <utility>
+#include <algorithm>
+#include <optional>
 
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/cli/figures.h"
-#include "client/cli/strategy_options.h"
+#include "engine/base/status_macros.h"
+#include "proto/options/option_table.h"
+#include "proto/options/option_value.h"
 
 namespace hearth::cli {
 namespace {
 
-constexpr uint64_t kMax32 = std::numeric_limits<uint32_t>::max();
-constexpr uint64_t kMax64 = std::numeric_limits<uint64_t>::max();
-
-uint64_t Seed(OptionReader& options, const std::string& name) {
-  const uint64_t both = options.Whole("seed", 0, kMax64).value_or(0);
-  return options.Whole(name, 0, kMax64).value_or(both);
-}
-
-void ReadData(OptionReader& options, v1::DataSpec* data) {
-  data->set_dataset(options.Text("dataset").value_or(""));
-  const auto fanouts = options.Fanouts("fanouts");
-  v1::NeighborSampler* sampler = data->mutable_neighbor();
-  if (fanouts)
-    sampler->mutable_fanouts()->Assign(fanouts->begin(), fanouts->end());
-  data->set_batch_size(options.PositiveOrDefault("batch-size"));
-  data->set_trainers(options.PositiveOrDefault("trainers"));
-  data->set_epochs(options.PositiveOrDefault("epochs"));
-  data->set_distinct_epochs(options.PositiveOrDefault("distinct-epochs"));
-  data->set_refresh_epochs(options.PositiveOrDefault("refresh"));
-  data->set_data_seed(Seed(options, "data-seed"));
-  ReadStrategy(options, data);
-}
-
-void ReadModel(OptionReader& options, v1::TrainSpec* train) {
-  const std::string model =
-      options.Choice("model", {"sage", "gcn", "gat", "none"}, "sage");
-  // The options of models may stay, to read the batches of a job as it is.
-  if (model == "none") {
-    train->mutable_none();
-    return;
-  }
-  if (model != "gat") options.Refuse("heads", "applies to model gat only");
-  const uint32_t hidden = options.PositiveOrDefault("hidden");
-  if (model == "sage") train->mutable_sage()->set_hidden(hidden);
-  if (model == "gcn") train->mutable_gcn()->set_hidden(hidden);
-  if (model == "gat") {
-    train->mutable_gat()->set_hidden(hidden);
-    train->mutable_gat()->set_heads(options.PositiveOrDefault("heads"));
-  }
-}
-
-void ReadOptimizer(OptionReader& options, v1::TrainSpec* train) {
-  const std::string name =
-      options.Choice("optimizer", {"adam", "adamw", "sgd"}, "adam");
-  const double rate = options.Number("lr", 0, /*above=*/true).value_or(0);
-  const auto decay = options.Number("weight-decay", 0);
-  if (name == "sgd") {
-    v1::Sgd* sgd = train->mutable_sgd();
-    sgd->set_learning_rate(rate);
-    sgd->set_weight_decay(decay.value_or(0));
-    sgd->set_momentum(options.Number("momentum", 0).value_or(0));
-    return;
-  }
-  options.Refuse("momentum", "applies to optimizer sgd only");
-  if (name == "adamw") {
-    train->mutable_adamw()->set_learning_rate(rate);
-    if (decay) train->mutable_adamw()->set_weight_decay(*decay);
-  } else {
-    train->mutable_adam()->set_learning_rate(rate);
-    train->mutable_adam()->set_weight_decay(decay.value_or(0));
-  }
-}
-
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using options::Choice;
+using options::Chosen;
+using options::Option;
+using options::OptionTable;
 using NamedValues = std::vector<std::pair<std::string, std::string>>;
 
-void Add(const std::string& name, uint64_t value, NamedValues* out) {
-  out->emplace_back(name, absl::StrCat(value));
+const OptionTable& TrainTable() {
+  static const auto& table = *new OptionTable(*v1::TrainJobSpec::descriptor());
+  return table;
 }
 
-void AddOptimizer(const v1::TrainSpec& train, NamedValues* out) {
-  const auto add = [out](const std::string& name, const auto& optimizer) {
-    out->emplace_back("optimizer", name);
-    out->emplace_back("lr", FormatDouble(optimizer.learning_rate()));
-    out->emplace_back("weight-decay", FormatDouble(optimizer.weight_decay()));
-  };
-  if (train.has_sgd()) {
-    add("sgd", train.sgd());
-    out->emplace_back("momentum", FormatDouble(train.sgd().momentum()));
-  } else if (train.has_adamw()) {
-    add("adamw", train.adamw());
-  } else {
-    add("adam", train.adam());
+absl::Status ValueError(const OptionValue& value, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(value.source, ": \"", value.text, "\" ", what));
+}
+
+absl::Status RequireOptions(const OptionValues& values) {
+  for (const Flag& flag : TrainFlags()) {
+    if (flag.required() && !values.contains(flag.name)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", flag.name, " is required: ", flag.Help()));
+    }
   }
+  return absl::OkStatus();
 }
 
-void AddModel(const v1::TrainSpec& train, NamedValues* out) {
-  if (train.has_sage()) {
-    out->emplace_back("model", "sage");
-    Add("hidden", train.sage().hidden(), out);
-  } else if (train.has_gcn()) {
-    out->emplace_back("model", "gcn");
-    Add("hidden", train.gcn().hidden(), out);
-  } else if (train.has_gat()) {
-    out->emplace_back("model", "gat");
-    Add("hidden", train.gat().hidden(), out);
-    Add("heads", train.gat().heads(), out);
-  } else {
-    out->emplace_back("model", "none");
+// Makes each choice, the default one where none is given.
+absl::Status Choose(const OptionValues& values, Message& spec) {
+  for (const Choice& choice : TrainTable().choices()) {
+    const auto value = values.find(choice.description.flag());
+    const bool given = value != values.end();
+    const FieldDescriptor* alternative = choice.Find(
+        given ? value->second.text : choice.description.default_value());
+    if (alternative == nullptr) {
+      return ValueError(
+          value->second,
+          absl::StrCat("is not one of ", absl::StrJoin(choice.Names(), ", ")));
+    }
+    Message& parent = options::Make(choice.path, spec);
+    parent.GetReflection()->MutableMessage(&parent, alternative);
   }
+  return absl::OkStatus();
 }
 
-NamedValues OptionsOfData(const v1::DataSpec& data) {
+// Whether the choice that decides of `option` lets others' options be.
+bool IsIgnored(const Option& option, const Chosen& chosen) {
+  const auto it =
+      chosen.find(option.alternatives.front()->real_containing_oneof());
+  return it != chosen.end() &&
+         options::DescriptionOf(*it->second).ignores_others();
+}
+
+// Sets the first field that applies and can take the value.
+absl::Status Set(const Flag& flag, const OptionValue& value,
+                 const Chosen& chosen, Message& spec) {
+  bool applies = false;
+  std::vector<const FieldDescriptor*> alternatives;
+  for (const Option* option : flag.options) {
+    alternatives.insert(alternatives.end(), option->alternatives.begin(),
+                        option->alternatives.end());
+    if (!options::Applies(*option, chosen)) continue;
+    applies = true;
+    if (options::SetFromText(*option, value.text, spec).ok()) {
+      return absl::OkStatus();
+    }
+  }
+  if (applies) return ValueError(value, absl::StrCat("is not ", flag.Values()));
+  if (IsIgnored(*flag.options.front(), chosen)) return absl::OkStatus();
+  alternatives.erase(std::unique(alternatives.begin(), alternatives.end()),
+                     alternatives.end());
+  return ValueError(value, options::AppliesTo(alternatives));
+}
+
+// Sets all fields of a common flag but those that have values of their own.
+absl::Status SetAll(const Flag& flag, const OptionValues& values,
+                    Message& spec) {
+  const OptionValue& value = values.at(flag.name);
+  for (const Option* option : flag.options) {
+    if (values.contains(option->description.flag())) continue;
+    const absl::Status status = options::SetFromText(*option, value.text, spec);
+    if (!status.ok()) return ValueError(value, status.message());
+  }
+  return absl::OkStatus();
+}
+
+// The field of `flag` that says what `spec` has; null if none applies.
+const Option* OptionIn(const Flag& flag, const Chosen& chosen,
+                       const Message& spec) {
+  const Option* applying = nullptr;
+  for (const Option* option : flag.options) {
+    if (!options::Applies(*option, chosen)) continue;
+    if (options::IsSet(*option, spec)) return option;
+    if (applying == nullptr) applying = option;
+  }
+  return applying;
+}
+
+NamedValues OptionsOf(const OptionTable& table, const std::vector<Flag>& flags,
+                      const Message& spec) {
   NamedValues out;
-  out.emplace_back("dataset", data.dataset());
-  for (auto& option : OptionsOfStrategy(data)) out.push_back(std::move(option));
-  out.emplace_back("fanouts", absl::StrJoin(data.neighbor().fanouts(), ","));
-  Add("batch-size", data.batch_size(), &out);
-  Add("trainers", data.trainers(), &out);
-  Add("epochs", data.epochs(), &out);
-  Add("distinct-epochs", data.distinct_epochs(), &out);
-  if (data.refresh_epochs() > 0) Add("refresh", data.refresh_epochs(), &out);
-  Add("data-seed", data.data_seed(), &out);
+  const Chosen chosen = table.ChosenIn(spec);
+  for (const Flag& flag : flags) {
+    if (flag.common) continue;
+    if (flag.choice != nullptr) {
+      const auto it = chosen.find(flag.choice->oneof);
+      if (it != chosen.end()) out.emplace_back(flag.name, it->second->name());
+      continue;
+    }
+    const Option* option = OptionIn(flag, chosen, spec);
+    if (option == nullptr) continue;
+    const std::optional<std::string> text = options::ToText(*option, spec);
+    if (text) out.emplace_back(flag.name, *text);
+  }
   return out;
 }
 
-NamedValues OptionsOfPipeline(const v1::DataSpec& data,
-                              const v1::PipelineSpec& pipeline) {
-  NamedValues out;
-  Add("samplers", pipeline.samplers(), &out);
-  Add("extractors", pipeline.extractors(), &out);
-  if (!data.has_memory() && !data.has_mmap()) {
-    Add("io-depth", pipeline.io_depth(), &out);
-  }
-  return out;
+bool IsPathCharacter(char c) {
+  return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+         absl::StrContains("_.[]/-", c);
 }
 
-void Append(NamedValues more, NamedValues* out) {
-  for (auto& option : more) out->push_back(std::move(option));
+// The flag for a word that names a field; the word itself otherwise.
+std::string NameFlag(absl::string_view word, const OptionValues& values) {
+  absl::string_view path = word;
+  while (absl::EndsWith(path, ".")) path.remove_suffix(1);
+  absl::string_view field = path;
+  // Elements of lists are named as the list.
+  if (absl::EndsWith(field, "]")) field = field.substr(0, field.rfind('['));
+  if (field.find_first_of("._") == field.npos) return std::string(word);
+  const Flag* flag = FlagOfField(TrainFlags(), field);
+  if (flag == nullptr) return std::string(word);
+  const auto typed = values.find(flag->name);
+  return absl::StrCat(typed == values.end() ? absl::StrCat("--", flag->name)
+                                            : typed->second.source,
+                      word.substr(field.size()));
 }
 
 }  // namespace
 
-const std::vector<TrainOption>& TrainOptions() {
-  static const auto& options = *new std::vector<TrainOption>{
-      {"dataset", "name of an imported dataset (required)"},
-      {"strategy",
-       "how features reach the trainer: memory (default), mmap, gnndrive, "
-       "ginex, diskgnn"},
-      {"mmap-advice",
-       "random (default): the kernel reads single pages; normal: it reads "
-       "ahead; for mmap"},
-      {"cpu-cache",
-       "memory for rows kept between batches, such as 4GiB (default 1GiB)"},
-      {"staging",
-       "memory for the rows of batches in flight, for gnndrive (default auto)"},
-      {"reorder",
-       "true: train batches as they become ready, for gnndrive (default "
-       "false)"},
-      {"buffered-reads",
-       "true: read through the page cache, for gnndrive (default false)"},
-      {"sample-queue",
-       "batches that wait for extraction, for gnndrive (default 6)"},
-      {"train-queue",
-       "batches that wait for training, for gnndrive (default 4)"},
-      {"superbatch", "batches sampled ahead, for ginex (default auto)"},
-      {"neighbor-cache",
-       "memory for neighbor lists while sampling ahead, for ginex (default "
-       "auto: as cpu-cache)"},
-      {"disk-cache",
-       "disk for rows that batches share, for diskgnn: auto (default), 0 = "
-       "every batch has its own"},
-      {"disk-limit",
-       "disk that the plan may take, such as 50GiB, or 3x for three times the "
-       "features, for diskgnn (default none)"},
-      {"prepare-memory", "memory for preparing, for diskgnn (default 1GiB)"},
-      {"gpu-cache", "GPU memory for rows, for diskgnn (default 0)"},
-      {"model",
-       "sage (default), gcn, gat, none (reads batches, trains nothing)"},
-      {"fanouts",
-       "neighbors per layer, from the seeds outward; -1 = all "
-       "(default 10,10,10)"},
-      {"hidden", "width of the hidden layers (default 256)"},
-      {"heads", "attention heads, for gat (default 4)"},
-      {"dropout", "probability that an activation is dropped (default 0)"},
-      {"batch-size", "seed nodes in a mini-batch (default 1024)"},
-      {"trainers",
-       "trainers that share each mini-batch, data parallel (default 1)"},
-      {"epochs", "passes over the training nodes (default 5)"},
-      {"distinct-epochs", "epochs before the batches repeat (default: epochs)"},
-      {"refresh",
-       "epochs after which there are new batches; a plan for them is made "
-       "meanwhile (default never)"},
-      {"optimizer", "adam (default), adamw, sgd"},
-      {"lr", "learning rate (default 0.003)"},
-      {"weight-decay", "weight decay (default 0; adamw 0.01)"},
-      {"momentum", "momentum, for sgd (default 0)"},
-      {"seed", "sets data-seed and model-seed (default 0)"},
-      {"data-seed", "seeds the order of nodes and the sampling"},
-      {"model-seed", "seeds the initial weights and the dropout"},
-      {"samplers", "threads that sample (default 1)"},
-      {"extractors",
-       "threads that bring features together (default 1; gnndrive 2)"},
-      {"io-depth", "reads in flight of each reading thread (default 64)"},
-      {"train-threads",
-       "threads inside one operation of the model, of each trainer (default "
-       "2)"},
-      {"patience",
-       "epochs without improvement before training stops "
-       "(default 0 = never)"},
-      {"checkpoint-every",
-       "batches between checkpoints (default 0 = after "
-       "each epoch)"},
-  };
-  return options;
+const std::vector<Flag>& TrainFlags() {
+  static const auto& flags = *new std::vector<Flag>(FlagsOf(TrainTable()));
+  return flags;
 }
 
 std::vector<std::string> TrainOptionNames() {
   std::vector<std::string> names;
-  for (const TrainOption& option : TrainOptions()) names.push_back(option.name);
+  for (const Flag& flag : TrainFlags()) names.push_back(flag.name);
   return names;
+}
+
+OptionValues MergeOptions(OptionValues typed, OptionValues from_file) {
+  for (const Flag& flag : TrainFlags()) {
+    if (!flag.common || !typed.contains(flag.name)) continue;
+    for (const Option* option : flag.options) {
+      from_file.erase(option->description.flag());
+    }
+  }
+  typed.merge(from_file);
+  return typed;
 }
 
 absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
     const OptionValues& values) {
-  OptionReader options(values);
-  if (!options.Has("dataset")) {
-    return absl::InvalidArgumentError(
-        "--dataset is required; `hearth dataset list` tells which there are");
-  }
   v1::TrainJobSpec spec;
-  ReadData(options, spec.mutable_data());
-  v1::TrainSpec* train = spec.add_trains();
-  ReadModel(options, train);
-  ReadOptimizer(options, train);
-  train->set_dropout(options.Number("dropout", 0).value_or(0));
-  train->set_model_seed(Seed(options, "model-seed"));
-  train->set_patience(
-      static_cast<uint32_t>(options.Whole("patience", 0, kMax32).value_or(0)));
-  train->set_train_threads(options.PositiveOrDefault("train-threads"));
-  spec.mutable_pipeline()->set_samplers(options.PositiveOrDefault("samplers"));
-  spec.mutable_pipeline()->set_extractors(
-      options.PositiveOrDefault("extractors"));
-  spec.mutable_pipeline()->set_io_depth(options.PositiveOrDefault("io-depth"));
-  spec.set_checkpoint_every(static_cast<uint32_t>(
-      options.Whole("checkpoint-every", 0, kMax32).value_or(0)));
-  if (!options.status().ok()) return options.status();
+  HEARTH_RETURN_IF_ERROR(RequireOptions(values));
+  HEARTH_RETURN_IF_ERROR(Choose(values, spec));
+  const Chosen chosen = TrainTable().ChosenIn(spec);
+  for (const Flag& flag : TrainFlags()) {
+    const auto value = values.find(flag.name);
+    if (value == values.end() || flag.choice != nullptr) continue;
+    HEARTH_RETURN_IF_ERROR(flag.common
+                               ? SetAll(flag, values, spec)
+                               : Set(flag, value->second, chosen, spec));
+  }
   return spec;
 }
 
 NamedValues OptionsOfPrepareJob(const v1::PrepareSpec& spec) {
-  NamedValues out = OptionsOfData(spec.data());
+  static const auto& table = *new OptionTable(*v1::PrepareSpec::descriptor());
+  static const auto& flags = *new std::vector<Flag>(FlagsOf(table));
+  NamedValues out = OptionsOf(table, flags, spec);
   if (spec.training_only()) out.emplace_back("model", "none");
-  Append(OptionsOfPipeline(spec.data(), spec.pipeline()), &out);
   return out;
 }
 
 NamedValues OptionsOfTrainJob(const v1::TrainJobSpec& spec) {
-  NamedValues out = OptionsOfData(spec.data());
-  for (const v1::TrainSpec& train : spec.trains()) {
-    AddModel(train, &out);
-    AddOptimizer(train, &out);
-    out.emplace_back("dropout", FormatDouble(train.dropout()));
-    Add("model-seed", train.model_seed(), &out);
-    Add("patience", train.patience(), &out);
-    Add("train-threads", train.train_threads(), &out);
+  return OptionsOf(TrainTable(), TrainFlags(), spec);
+}
+
+std::string NameFlags(absl::string_view text, const OptionValues& values) {
+  std::string out;
+  while (!text.empty()) {
+    const auto end =
+        std::find_if_not(text.begin(), text.end(), IsPathCharacter);
+    const auto length = static_cast<size_t>(end - text.begin());
+    out += NameFlag(text.substr(0, length), values);
+    text.remove_prefix(length);
+    if (text.empty()) break;
+    out += text.front();
+    text.remove_prefix(1);
   }
-  Append(OptionsOfPipeline(spec.data(), spec.pipeline()), &out);
-  Add("checkpoint-every", spec.checkpoint_every(), &out);
   return out;
 }
 

@@ -6,26 +6,29 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/option_flags.h"
 #include "client/cli/option_values.h"
 #include "hearth/v1/spec.pb.h"
 
+/// The options of `hearth train`, `prepare` and `explain`, the same as flags
+/// and in a job file: those that spec.proto describes.
+
 namespace hearth::cli {
 
-/// An option of `hearth train`, the same as a flag and in a job file.
-struct TrainOption {
-  const char* name;
-  const char* help;
-};
-
-/// All of them, in the order of the help text.
-const std::vector<TrainOption>& TrainOptions();
+/// All of them, in the order of the proto.
+const std::vector<Flag>& TrainFlags();
 
 /// Their names.
 std::vector<std::string> TrainOptionNames();
 
+/// The options of a command line and of a job file together: those of the
+/// command line win, also where it has a flag that sets several of the file's.
+OptionValues MergeOptions(OptionValues typed, OptionValues from_file);
+
 /// The job that `values` ask for. INVALID_ARGUMENT names the option and what
 /// it may be. What is not given stays unset, for the daemon to fill in; only
-/// strategy (memory), model (sage) and optimizer (adam) are always set.
+/// choices (strategy, model, optimizer) are always made.
 absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
     const OptionValues& values);
 
@@ -34,6 +37,11 @@ std::vector<std::pair<std::string, std::string>> OptionsOfTrainJob(
     const v1::TrainJobSpec& spec);
 std::vector<std::pair<std::string, std::string>> OptionsOfPrepareJob(
     const v1::PrepareSpec& spec);
+
+/// `text` with the flag in place of each field that it names
+/// ("train.data.batch_size", "learning_rate"; names of one word, without dots
+/// and underscores, are left alone): as it was typed, if it is among `values`.
+std::string NameFlags(absl::string_view text, const OptionValues& values);
 
 }  // namespace hearth::cli
 

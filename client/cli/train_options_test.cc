@@ -9,8 +9,12 @@
 namespace hearth::cli {
 namespace {
 
+using ::testing::_;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::Pair;
 using Flags = std::map<std::string, std::string>;
 
 OptionValues Values(const Flags& flags) {
@@ -117,7 +121,8 @@ TEST(TrainJobFromOptions, MapsTheOptionsOfDiskgnn) {
   EXPECT_FALSE(data.diskgnn().has_disk_cache_bytes());
   EXPECT_EQ(data.diskgnn().disk_limit_ratio(), 3.5);
   EXPECT_THAT(ErrorOf({{"strategy", "diskgnn"}, {"disk-limit", "manyx"}}),
-              HasSubstr("is not a size"));
+              HasSubstr("is not none or a size such as 512MiB or 4GB or a "
+                        "multiple such as 2.5x"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"disk-cache", "0"}}),
               HasSubstr("diskgnn only"));
 }
@@ -145,7 +150,7 @@ TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"cpu-cache", "much"}}),
               HasSubstr("is not a size"));
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"reorder", "yes"}}),
-              HasSubstr("true, false"));
+              HasSubstr("false, true"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"superbatch", "0"}}),
               HasSubstr("whole number from 1"));
 }
@@ -224,7 +229,7 @@ TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
 
 TEST(TrainJobFromOptions, NamesNumbersThatAreNone) {
   EXPECT_EQ(ErrorOf({{"epochs", "many"}}),
-            "--epochs: \"many\" is not a whole number from 1 to 4294967295");
+            "--epochs: \"many\" is not a whole number from 1 to 100000");
   EXPECT_THAT(ErrorOf({{"epochs", "0"}}), HasSubstr("--epochs"));
   EXPECT_THAT(ErrorOf({{"epochs", "4294967296"}}), HasSubstr("--epochs"));
   EXPECT_THAT(ErrorOf({{"epochs", "2.5"}}), HasSubstr("--epochs"));
@@ -237,7 +242,8 @@ TEST(TrainJobFromOptions, NamesNumbersThatAreNone) {
 
 TEST(TrainJobFromOptions, NamesFanoutsThatAreNone) {
   for (const char* fanouts : {"", "10,", "0", "-2", "10;10", "3000000000"}) {
-    EXPECT_THAT(ErrorOf({{"fanouts", fanouts}}), HasSubstr("fan-outs"));
+    EXPECT_THAT(ErrorOf({{"fanouts", fanouts}}),
+                HasSubstr("-1 (all neighbors)"));
   }
 }
 
@@ -311,6 +317,56 @@ TEST(OptionsOfTrainJob, IsTheInverse) {
     const absl::StatusOr<v1::TrainJobSpec> again = TrainJobFromOptions(values);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(again->DebugString(), spec.DebugString());
+  }
+}
+
+TEST(OptionsOfPrepareJob, AreThoseOfTheBatches) {
+  v1::PrepareSpec spec;
+  spec.mutable_data()->set_dataset("cora");
+  spec.mutable_data()->mutable_diskgnn();
+  spec.mutable_pipeline()->set_samplers(3);
+  spec.set_training_only(true);
+  const auto options = OptionsOfPrepareJob(spec);
+  EXPECT_THAT(options, Contains(Pair("strategy", "diskgnn")));
+  EXPECT_THAT(options, Contains(Pair("disk-limit", "none")));
+  EXPECT_THAT(options, Contains(Pair("samplers", "3")));
+  EXPECT_THAT(options, Contains(Pair("model", "none")));
+  EXPECT_THAT(options, Not(Contains(Pair("dropout", _))));
+}
+
+TEST(MergeOptions, TheCommandLineWins) {
+  const OptionValues merged = MergeOptions(
+      {{"epochs", {"2", "--epochs"}}, {"seed", {"8", "--seed"}}},
+      {{"epochs", {"9", "f"}}, {"data-seed", {"3", "f"}}, {"lr", {"1", "f"}}});
+  EXPECT_EQ(merged.at("epochs").text, "2");
+  EXPECT_EQ(merged.at("lr").text, "1");
+  EXPECT_FALSE(merged.contains("data-seed"));
+}
+
+TEST(NameFlags, TurnsFieldsIntoWhatWasTyped) {
+  const OptionValues values = {
+      {"trainers", {"17", "--trainers"}},
+      {"cpu-cache", {"4KiB", "job.yaml line 3: cpu-cache"}}};
+  EXPECT_EQ(NameFlags("train.data.trainers: must be at most 16, not 17; "
+                      "explain.train.data.budgets.cpu_cache_bytes: no",
+                      values),
+            "--trainers: must be at most 16, not 17; "
+            "job.yaml line 3: cpu-cache: no");
+  EXPECT_EQ(NameFlags("prepare.data.strategy: must be diskgnn", values),
+            "--strategy: must be diskgnn");
+  EXPECT_EQ(NameFlags("train.data.neighbor.fanouts[2]: must be", values),
+            "--fanouts[2]: must be");
+  EXPECT_EQ(NameFlags("it diverged; a smaller learning_rate may help.", values),
+            "it diverged; a smaller --lr may help.");
+  EXPECT_EQ(NameFlags("staging_bytes, or batch_size.", values),
+            "--staging, or --batch-size.");
+}
+
+TEST(NameFlags, LeavesAllElseAlone) {
+  for (const char* text :
+       {"epochs and trainers", "/data/learning_rate/x", "node_feat.npy", "",
+        "a_b.c [d] 1.5 ...", "import.name: must not"}) {
+    EXPECT_EQ(NameFlags(text, {}), text);
   }
 }
 

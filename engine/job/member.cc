@@ -88,7 +88,7 @@ absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
   if (!std::isfinite(result.loss)) {
     return absl::AbortedError(absl::StrFormat(
         "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
-        "--lr may help",
+        "learning_rate may help",
         state_.epoch + 1, state_.next_batch, result.loss));
   }
   state_.losses.push_back(result.loss);

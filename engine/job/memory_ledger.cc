@@ -137,7 +137,8 @@ absl::Status MemoryLedger::Refuse(const MemoryEstimate& estimate) const {
   return absl::ResourceExhaustedError(absl::StrCat(
       "the job may need ", FormatByteSize(estimate.TotalBytes()),
       " of memory (", strategy::FormatShares(estimate), "), but of the ",
-      FormatByteSize(limit_bytes_), " that jobs may take (--memory-limit) ",
+      FormatByteSize(limit_bytes_),
+      " that jobs may take (the daemon's memory limit) ",
       FormatByteSize(reserved_bytes_), " are reserved, and the machine has ",
       FormatByteSize(machine_.available()),
       " available; smaller budgets, batches or fan-outs need less"));

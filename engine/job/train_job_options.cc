@@ -31,7 +31,7 @@ absl::Status DataOptions::Validate() const {
           "fanouts must be positive, or -1 for all neighbors, not ", fanout));
     }
   }
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch-size", batch_size, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch_size", batch_size, 1));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", trainers, 1));
   if (trainers > train::kMaxTrainers) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -39,15 +39,15 @@ absl::Status DataOptions::Validate() const {
   }
   if (trainers > batch_size) {
     return absl::InvalidArgumentError(absl::StrCat(
-        trainers, " trainers need a batch-size of at least as many, not ",
+        trainers, " trainers need a batch_size of at least as many, not ",
         batch_size));
   }
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("epochs", epochs, 1));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("distinct-epochs", distinct_epochs, 0));
-  HEARTH_RETURN_IF_ERROR(RequireAtLeast("refresh", refresh_epochs, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("distinct_epochs", distinct_epochs, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("refresh_epochs", refresh_epochs, 0));
   if (refresh_epochs > 0 && distinct_epochs > refresh_epochs) {
     return absl::InvalidArgumentError(
-        absl::StrCat("distinct-epochs must be at most refresh, ",
+        absl::StrCat("distinct_epochs must be at most refresh_epochs, ",
                      refresh_epochs, ", not ", distinct_epochs));
   }
   return absl::OkStatus();
@@ -62,7 +62,7 @@ absl::Status TrainJobOptions::Validate() const {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));
   HEARTH_RETURN_IF_ERROR(
-      RequireAtLeast("checkpoint-every", checkpoint_every, 0));
+      RequireAtLeast("checkpoint_every", checkpoint_every, 0));
   return train.Validate();
 }
 

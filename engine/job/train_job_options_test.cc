@@ -18,7 +18,7 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
   expect_refused([](auto& o) { o.data.fanouts = {}; }, "fanouts");
   expect_refused([](auto& o) { o.data.fanouts = {5, 0}; }, "fanouts");
   expect_refused([](auto& o) { o.data.fanouts = {-2}; }, "fanouts");
-  expect_refused([](auto& o) { o.data.batch_size = 0; }, "batch-size");
+  expect_refused([](auto& o) { o.data.batch_size = 0; }, "batch_size");
   expect_refused([](auto& o) { o.data.trainers = 0; }, "trainers");
   expect_refused([](auto& o) { o.data.trainers = 17; }, "trainers");
   expect_refused(
@@ -26,7 +26,7 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
         o.data.trainers = 3;
         o.data.batch_size = 2;
       },
-      "batch-size");
+      "batch_size");
   expect_refused([](auto& o) { o.data.epochs = 0; }, "epochs");
   expect_refused([](auto& o) { o.data.refresh_epochs = -1; }, "refresh");
   expect_refused(
@@ -34,7 +34,7 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
         o.data.refresh_epochs = 2;
         o.data.distinct_epochs = 3;
       },
-      "distinct-epochs");
+      "distinct_epochs");
   expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
   expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
   expect_refused([](auto& o) { o.patience = -1; }, "patience");

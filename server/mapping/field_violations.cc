@@ -12,8 +12,6 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "absl/strings/strip.h"
 
 namespace hearth::server {
 namespace {
@@ -37,21 +35,6 @@ std::string SerializeViolation(const std::string& field,
 void FieldViolations::Add(std::string field, std::string description) {
   if (violations_.size() == kMaxViolations) return;
   violations_.emplace_back(std::move(field), std::move(description));
-}
-
-void FieldViolations::CheckAtMost(std::string field, uint64_t value,
-                                  uint64_t bound) {
-  if (value <= bound) return;
-  Add(std::move(field),
-      absl::StrCat("must be at most ", bound, ", not ", value));
-}
-
-void FieldViolations::SetPrefix(const std::string& prefix) {
-  for (auto& [field, description] : violations_) {
-    absl::string_view rest = field;
-    absl::ConsumePrefix(&rest, "train");
-    field = absl::StrCat(prefix, rest);
-  }
 }
 
 absl::Status FieldViolations::ToStatus(absl::StatusCode code) const {

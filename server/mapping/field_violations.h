@@ -2,7 +2,6 @@
 #define HEARTH_SERVER_MAPPING_FIELD_VIOLATIONS_H_
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,13 +22,6 @@ class FieldViolations {
   /// kMaxViolations are not kept, so that the status fits a reply's headers.
   void Add(std::string field, std::string description);
   static constexpr size_t kMaxViolations = 8;
-
-  /// Adds "must be at most BOUND, not VALUE" if `value` is above `bound`.
-  void CheckAtMost(std::string field, uint64_t value, uint64_t bound);
-
-  /// Puts `prefix` in place of "train", which all fields begin with, where a
-  /// request of another kind has the parts of a train job.
-  void SetPrefix(const std::string& prefix);
 
   bool empty() const { return violations_.empty(); }
 

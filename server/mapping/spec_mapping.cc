@@ -1,32 +1,22 @@
 #include "server/mapping/spec_mapping.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
+#include <string>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/names.h"
+#include "server/mapping/option_checks.h"
 #include "server/mapping/strategy_mapping.h"
 
 namespace hearth::server {
 namespace {
 
-constexpr uint32_t kDefaultBatchSize = 1024;
-constexpr uint32_t kDefaultEpochs = 5;
-constexpr int32_t kDefaultFanout = 10;
-constexpr int kDefaultLayers = 3;
-constexpr uint32_t kDefaultHidden = 256;
-constexpr uint32_t kDefaultHeads = 4;
-constexpr uint32_t kDefaultTrainThreads = 2;
-constexpr uint32_t kDefaultIoDepth = 64;
-constexpr double kDefaultLearningRate = 0.003;
-constexpr double kDefaultAdamWDecay = 0.01;
-
-// Checks the fields of one job spec, filling in defaults as it goes.
+// Checks one job spec, filling in defaults as it goes. What the fields'
+// descriptions say is for FillAndCheckOptions; here is what concerns several
+// fields, or the machine.
 class SpecChecker {
  public:
   explicit SpecChecker(const SpecLimits& limits) : limits_(limits) {}
@@ -37,7 +27,7 @@ class SpecChecker {
         CheckImport(*spec.mutable_import(), violations_);
         break;
       case v1::JobSpec::kTrain:
-        CheckTrainJob(*spec.mutable_train());
+        CheckTrainJob("train", *spec.mutable_train());
         break;
       case v1::JobSpec::kExport:
         CheckExport(spec.export_());
@@ -53,11 +43,10 @@ class SpecChecker {
         break;
       case v1::JobSpec::kPrepare:
         CheckPrepare(*spec.mutable_prepare());
-        SetPrefix("prepare");
         break;
       case v1::JobSpec::kExplain:
-        CheckTrainJob(*spec.mutable_explain()->mutable_train());
-        SetPrefix("explain.train");
+        CheckTrainJob("explain.train",
+                      *spec.mutable_explain()->mutable_train());
         break;
       case v1::JobSpec::KIND_NOT_SET:
         violations_.Add("spec.kind",
@@ -78,198 +67,75 @@ class SpecChecker {
     CheckPath("export.destination", spec.destination(), violations_);
   }
 
-  void SetPrefix(const std::string& prefix) {
-    violations_.SetPrefix(prefix);
-    unimplemented_.SetPrefix(prefix);
-  }
-
   void CheckPrepare(v1::PrepareSpec& spec) {
-    CheckData(*spec.mutable_data());
-    CheckPipeline(spec.data(), *spec.mutable_pipeline());
+    FillAndCheckOptions("prepare", spec, violations_);
+    CheckData("prepare.data", *spec.mutable_data());
     if (!MakesPlans(spec.data())) {
-      violations_.Add("train.data.strategy",
+      violations_.Add("prepare.data.strategy",
                       "must be diskgnn: the others have nothing to prepare");
     }
   }
 
-  void CheckPipeline(const v1::DataSpec& data, v1::PipelineSpec& pipeline) {
-    pipeline.set_samplers(OrDefault(pipeline.samplers(), 1));
-    pipeline.set_extractors(
-        OrDefault(pipeline.extractors(), DefaultExtractors(data)));
-    pipeline.set_io_depth(OrDefault(pipeline.io_depth(), kDefaultIoDepth));
-    violations_.CheckAtMost("train.pipeline.io_depth", pipeline.io_depth(),
-                            SpecLimits::kMaxIoDepth);
-    violations_.CheckAtMost("train.pipeline.samplers", pipeline.samplers(),
-                            SpecLimits::kMaxStageThreads);
-    violations_.CheckAtMost("train.pipeline.extractors", pipeline.extractors(),
-                            SpecLimits::kMaxStageThreads);
-  }
-
-  void CheckTrainJob(v1::TrainJobSpec& spec) {
-    CheckData(*spec.mutable_data());
-    CheckPipeline(spec.data(), *spec.mutable_pipeline());
+  void CheckTrainJob(const std::string& path, v1::TrainJobSpec& spec) {
+    const bool threads_chosen =
+        spec.trains_size() > 0 && spec.trains(0).train_threads() > 0;
+    FillAndCheckOptions(path, spec, violations_);
+    CheckData(path + ".data", *spec.mutable_data());
     if (spec.trains_size() > 1) {
-      unimplemented_.Add("train.trains",
+      unimplemented_.Add(path + ".trains",
                          "one model per job, for now; submit a job for each");
     } else if (spec.trains().empty()) {
-      violations_.Add("train.trains", "must hold the model to train");
+      violations_.Add(path + ".trains", "must hold the model to train");
     } else {
-      CheckTrain(*spec.mutable_trains(0));
+      CheckTrain(path + ".trains[0]", threads_chosen, *spec.mutable_trains(0));
     }
   }
 
-  void CheckData(v1::DataSpec& data) {
-    if (!IsValidName(data.dataset())) {
-      violations_.Add("train.data.dataset", "must name a dataset");
+  void CheckData(const std::string& path, v1::DataSpec& data) {
+    if (!data.dataset().empty() && !IsValidName(data.dataset())) {
+      violations_.Add(path + ".dataset", "must name a dataset");
     }
-    data.set_batch_size(OrDefault(data.batch_size(), kDefaultBatchSize));
-    data.set_trainers(OrDefault(data.trainers(), 1));
-    data.set_epochs(OrDefault(data.epochs(), kDefaultEpochs));
-    const bool refreshed = data.refresh_epochs() > 0;
-    data.set_distinct_epochs(
-        OrDefault(data.distinct_epochs(),
-                  refreshed ? data.refresh_epochs() : data.epochs()));
-    violations_.CheckAtMost("train.data.batch_size", data.batch_size(),
-                            SpecLimits::kMaxBatchSize);
-    violations_.CheckAtMost("train.data.trainers", data.trainers(),
-                            SpecLimits::kMaxTrainers);
     if (data.trainers() > data.batch_size()) {
       violations_.Add(
-          "train.data.trainers",
+          path + ".trainers",
           absl::StrCat("must be at most batch_size (", data.batch_size(),
                        "), not ", data.trainers()));
     }
-    violations_.CheckAtMost("train.data.epochs", data.epochs(),
-                            SpecLimits::kMaxEpochs);
-    violations_.CheckAtMost("train.data.refresh_epochs", data.refresh_epochs(),
-                            SpecLimits::kMaxEpochs);
-    violations_.CheckAtMost(
-        "train.data.distinct_epochs", data.distinct_epochs(),
-        refreshed ? data.refresh_epochs() : SpecLimits::kMaxEpochs);
-    CheckFanouts(*data.mutable_neighbor());
-    CheckStrategy(limits_.has_gpu, data, violations_);
-  }
-
-  void CheckFanouts(v1::NeighborSampler& sampler) {
-    if (sampler.fanouts().empty()) {
-      sampler.mutable_fanouts()->Resize(kDefaultLayers, kDefaultFanout);
+    const bool refreshed = data.refresh_epochs() > 0;
+    if (data.distinct_epochs() == 0) {
+      data.set_distinct_epochs(refreshed ? data.refresh_epochs()
+                                         : data.epochs());
     }
-    if (sampler.fanouts_size() > SpecLimits::kMaxFanouts) {
-      violations_.Add(
-          "train.data.neighbor.fanouts",
-          absl::StrCat("must have at most ", SpecLimits::kMaxFanouts,
-                       " entries, not ", sampler.fanouts_size()));
-      return;
+    if (refreshed && data.distinct_epochs() > data.refresh_epochs()) {
+      violations_.Add(path + ".distinct_epochs",
+                      absl::StrCat("must be at most refresh_epochs (",
+                                   data.refresh_epochs(), "), not ",
+                                   data.distinct_epochs()));
     }
-    for (int i = 0; i < sampler.fanouts_size(); ++i) {
-      const int32_t fanout = sampler.fanouts(i);
-      if (fanout != -1 && (fanout < 1 || fanout > SpecLimits::kMaxFanout)) {
-        violations_.Add(absl::StrCat("train.data.neighbor.fanouts[", i, "]"),
-                        absl::StrCat("must be -1 (all neighbors) or from 1 to ",
-                                     SpecLimits::kMaxFanout, ", not ", fanout));
-      }
+    if (data.budgets().gpu_cache_bytes() > 0 && !limits_.has_gpu) {
+      violations_.Add(path + ".budgets.gpu_cache_bytes",
+                      "must be 0: this daemon uses no GPU");
     }
   }
 
-  void CheckTrain(v1::TrainSpec& train) {
-    CheckModel(train);
-    CheckOptimizer(train);
-    InRange("train.trains[0].dropout", train.dropout(), 0, 1);
-    violations_.CheckAtMost("train.trains[0].patience", train.patience(),
-                            SpecLimits::kMaxEpochs);
-    train.set_train_threads(
-        OrDefault(train.train_threads(),
-                  std::min(kDefaultTrainThreads, limits_.processors)));
+  void CheckTrain(const std::string& path, bool threads_chosen,
+                  v1::TrainSpec& train) {
+    if (!threads_chosen) {
+      train.set_train_threads(
+          std::min(train.train_threads(), limits_.processors));
+    }
     if (train.train_threads() > limits_.processors) {
-      violations_.Add("train.trains[0].train_threads",
+      violations_.Add(path + ".train_threads",
                       absl::StrCat("must be at most ", limits_.processors,
                                    ", this machine's processors, not ",
                                    train.train_threads()));
     }
-  }
-
-  void CheckModel(v1::TrainSpec& train) {
-    switch (train.model_case()) {
-      case v1::TrainSpec::kSage:
-        CheckHidden("train.trains[0].sage.hidden", *train.mutable_sage());
-        break;
-      case v1::TrainSpec::kGcn:
-        CheckHidden("train.trains[0].gcn.hidden", *train.mutable_gcn());
-        break;
-      case v1::TrainSpec::kGat:
-        CheckGat(*train.mutable_gat());
-        break;
-      case v1::TrainSpec::kNone:
-        break;
-      case v1::TrainSpec::MODEL_NOT_SET:
-        violations_.Add("train.trains[0].model",
-                        "must be one of sage, gcn, gat, none");
+    if (train.has_gat() && train.gat().hidden() % train.gat().heads() != 0) {
+      violations_.Add(
+          path + ".gat.hidden",
+          absl::StrCat("must be a multiple of heads (", train.gat().heads(),
+                       "), not ", train.gat().hidden()));
     }
-  }
-
-  template <typename Model>
-  void CheckHidden(const char* field, Model& model) {
-    model.set_hidden(OrDefault(model.hidden(), kDefaultHidden));
-    violations_.CheckAtMost(field, model.hidden(), SpecLimits::kMaxHidden);
-  }
-
-  void CheckGat(v1::GatModel& gat) {
-    CheckHidden("train.trains[0].gat.hidden", gat);
-    gat.set_heads(OrDefault(gat.heads(), kDefaultHeads));
-    violations_.CheckAtMost("train.trains[0].gat.heads", gat.heads(),
-                            SpecLimits::kMaxHeads);
-    if (gat.hidden() % gat.heads() != 0) {
-      violations_.Add("train.trains[0].gat.hidden",
-                      absl::StrCat("must be a multiple of heads (", gat.heads(),
-                                   "), not ", gat.hidden()));
-    }
-  }
-
-  void CheckOptimizer(v1::TrainSpec& train) {
-    switch (train.optimizer_case()) {
-      case v1::TrainSpec::kAdamw: {
-        v1::AdamW& adamw = *train.mutable_adamw();
-        if (!adamw.has_weight_decay()) {
-          adamw.set_weight_decay(kDefaultAdamWDecay);
-        }
-        CheckRates("train.trains[0].adamw", adamw);
-        break;
-      }
-      case v1::TrainSpec::kSgd:
-        CheckRates("train.trains[0].sgd", *train.mutable_sgd());
-        InRange("train.trains[0].sgd.momentum", train.sgd().momentum(), 0, 1);
-        break;
-      case v1::TrainSpec::kAdam:
-      case v1::TrainSpec::OPTIMIZER_NOT_SET:
-        CheckRates("train.trains[0].adam", *train.mutable_adam());
-    }
-  }
-
-  template <typename Optimizer>
-  void CheckRates(const std::string& field, Optimizer& optimizer) {
-    if (optimizer.learning_rate() == 0) {
-      optimizer.set_learning_rate(kDefaultLearningRate);
-    }
-    NotNegative(field + ".learning_rate", optimizer.learning_rate());
-    NotNegative(field + ".weight_decay", optimizer.weight_decay());
-  }
-
-  static uint32_t OrDefault(uint32_t value, uint32_t default_value) {
-    return value == 0 ? default_value : value;
-  }
-
-  // In [low, high).
-  void InRange(const char* field, double value, double low, double high) {
-    if (value >= low && value < high) return;
-    violations_.Add(field, absl::StrCat("must be at least ", low, " and below ",
-                                        high, ", not ", value));
-  }
-
-  void NotNegative(const std::string& field, double value) {
-    if (std::isfinite(value) && value >= 0) return;
-    violations_.Add(
-        field,
-        absl::StrCat("must be a finite number of at least 0, not ", value));
   }
 
   const SpecLimits limits_;

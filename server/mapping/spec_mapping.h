@@ -16,25 +16,15 @@
 
 namespace hearth::server {
 
-/// Bounds on what a spec may ask for.
+/// Bounds on what a spec may ask for that depend on the machine.
 struct SpecLimits {
-  static constexpr int kMaxFanouts = 16;
-  static constexpr int32_t kMaxFanout = 1 << 20;
-  static constexpr uint32_t kMaxBatchSize = 1 << 20;
-  static constexpr uint32_t kMaxTrainers = train::kMaxTrainers;
-  static constexpr uint32_t kMaxEpochs = 100'000;
-  static constexpr uint32_t kMaxHidden = 65'536;
-  static constexpr uint32_t kMaxHeads = 1'024;
-  static constexpr uint32_t kMaxStageThreads = 64;
-  static constexpr uint32_t kMaxIoDepth = 4'096;
-
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;
   /// Whether rows can be kept in a GPU's memory.
   bool has_gpu = false;
 };
 
-/// Fills in the defaults that spec.proto names and checks every field.
+/// Fills in the defaults that spec.proto describes and checks every field.
 /// INVALID_ARGUMENT (UNIMPLEMENTED for more than one model) naming each field
 /// at fault, such as "train.data.neighbor.fanouts[2]", in the message and in a
 /// google.rpc.BadRequest payload. Looks at the spec alone: whether datasets and

@@ -7,9 +7,11 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "engine/train/model_options.h"
 #include "server/mapping/field_violations.h"
 
 namespace hearth::server {
@@ -58,7 +60,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         adam { learning_rate: 0.003 }
         train_threads: 2
       }
-      pipeline { samplers: 1 extractors: 1 io_depth: 64 }
+      pipeline { samplers: 1 extractors: 1 }
     })pb");
   const v1::JobSpec spec = Fill(Train("", "sage {}"));
   EXPECT_TRUE(
@@ -223,6 +225,101 @@ TEST(SpecMappingTest, TheBoundsThemselvesAreAllowed) {
                     "' path: '/a' }"));
 }
 
+// A train job with a strategy of the given text.
+std::string WithStrategy(const std::string& data) {
+  return absl::StrCat("train { data { dataset: 'wordnet' ", data,
+                      " } trains { sage {} } }");
+}
+
+std::string Complaint(const std::string& text) {
+  v1::JobSpec spec = Parse(text);
+  const absl::Status status = FillAndValidate(kLimits, spec);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+  return std::string(status.message());
+}
+
+TEST(SpecMappingTest, StrategiesHaveDefaults) {
+  v1::TrainJobSpec spec = Fill(WithStrategy("gnndrive {}")).train();
+  EXPECT_EQ(spec.data().budgets().cpu_cache_bytes(), uint64_t{1} << 30);
+  EXPECT_EQ(spec.data().budgets().staging_bytes(), 0u);
+  EXPECT_EQ(spec.data().gnndrive().sample_queue(), 6u);
+  EXPECT_EQ(spec.data().gnndrive().train_queue(), 4u);
+  EXPECT_EQ(spec.pipeline().extractors(), 2u);
+  EXPECT_EQ(spec.pipeline().io_depth(), 64u);
+  spec = Fill(WithStrategy("diskgnn {}")).train();
+  EXPECT_EQ(spec.data().budgets().cpu_cache_bytes(), uint64_t{1} << 30);
+  EXPECT_EQ(spec.data().diskgnn().prepare_memory_bytes(), uint64_t{1} << 30);
+  EXPECT_FALSE(spec.data().diskgnn().has_disk_cache_bytes());
+  EXPECT_EQ(spec.pipeline().extractors(), 1u);
+}
+
+TEST(SpecMappingTest, NoCacheIsABudgetToo) {
+  const v1::DataSpec data =
+      Fill(WithStrategy("ginex {} budgets { cpu_cache_bytes: 0 }"))
+          .train()
+          .data();
+  EXPECT_TRUE(data.budgets().has_cpu_cache_bytes());
+  EXPECT_EQ(data.budgets().cpu_cache_bytes(), 0u);
+}
+
+TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
+  for (const auto& [data, complaint] :
+       {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",
+                  "train.data.budgets.cpu_cache_bytes: must be absent: it "
+                  "applies to strategies gnndrive, ginex and diskgnn"},
+        {"ginex {} budgets { staging_bytes: 1 }",
+         "train.data.budgets.staging_bytes: must be absent: it applies to "
+         "strategy gnndrive only"},
+        {"mmap {} budgets { gpu_cache_bytes: 1 }",
+         "train.data.budgets.gpu_cache_bytes: must be absent"}}) {
+    EXPECT_THAT(Complaint(WithStrategy(data)), HasSubstr(complaint));
+  }
+}
+
+// Earlier daemons filled it in for all strategies.
+TEST(SpecMappingTest, DefaultsMayStandWhereTheyDoNotApply) {
+  Fill(
+      "train { data { dataset: 'wordnet' mmap {} budgets {} } trains { sage {} "
+      "} pipeline { io_depth: 64 } }");
+}
+
+TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
+  for (const auto& [data, complaint] :
+       {std::pair{"gnndrive { sample_queue: 1025 }",
+                  "train.data.gnndrive.sample_queue: must be at most"},
+        {"gnndrive { train_queue: 1025 }",
+         "train.data.gnndrive.train_queue: must be at most"},
+        {"ginex { superbatch: 1048577 }",
+         "train.data.ginex.superbatch: must be at most"},
+        {"ginex { neighbor_cache_bytes: 1125899906842625 }",
+         "neighbor_cache_bytes: must be at most"},
+        {"ginex {} budgets { cpu_cache_bytes: 1125899906842625 }",
+         "cpu_cache_bytes: must be at most"},
+        {"diskgnn { disk_limit_ratio: 0 }", "disk_limit_ratio: must be above"},
+        {"diskgnn { disk_limit_ratio: nan }", "disk_limit_ratio: must"},
+        {"diskgnn { prepare_memory_bytes: 4096 }",
+         "prepare_memory_bytes: must be at least"},
+        {"diskgnn {} budgets { gpu_cache_bytes: 1 }",
+         "gpu_cache_bytes: must be 0: this daemon uses no GPU"}}) {
+    EXPECT_THAT(Complaint(WithStrategy(data)), HasSubstr(complaint));
+  }
+}
+
+TEST(SpecMappingTest, AStrategyMustBeChosen) {
+  EXPECT_THAT(Complaint(WithStrategy("budgets { cpu_cache_bytes: 1 }")),
+              "train.data.strategy: must be one of memory, mmap, gnndrive, "
+              "ginex, diskgnn");
+}
+
+// The engine cannot do with more.
+TEST(SpecMappingTest, AsManyTrainersAsTheEngineHas) {
+  const std::string data =
+      absl::StrCat("mmap {} trainers: ", train::kMaxTrainers);
+  Fill(WithStrategy(data));
+  EXPECT_THAT(Complaint(WithStrategy(data + "0")),
+              HasSubstr(absl::StrCat("must be at most ", train::kMaxTrainers)));
+}
+
 TEST(SpecMappingTest, StageThreadsAreBounded) {
   v1::JobSpec spec = Parse(Train("", "sage {}"));
   spec.mutable_train()->mutable_pipeline()->set_samplers(65);
@@ -379,7 +476,8 @@ TEST(SpecMappingTest, RefreshedEpochsAreSampledWithKeysOfTheirOwn) {
   v1::JobSpec spec =
       Parse(Train("refresh_epochs: 3 distinct_epochs: 4", "sage {}"));
   EXPECT_THAT(std::string(FillAndValidate(kLimits, spec).message()),
-              HasSubstr("train.data.distinct_epochs: must be at most 3"));
+              HasSubstr("train.data.distinct_epochs: must be at most "
+                        "refresh_epochs (3)"));
   spec = Fill(Train("refresh_epochs: 3 distinct_epochs: 2", "sage {}"));
   EXPECT_EQ(ToTrainJobOptions(spec.train(), "", "").data.refresh_epochs, 3);
 }

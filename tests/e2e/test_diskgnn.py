@@ -70,7 +70,7 @@ def test_a_limit_that_no_plan_keeps_is_refused(daemon):
     for option in (("--staging", "1MiB"), ("--superbatch", "3")):
         daemon.hearth(*QUICK, *DISKGNN, *option, code=2)
     refused = daemon.hearth(*QUICK, *DISKGNN, "--gpu-cache", "1GiB", code=2)
-    assert "gpu_cache_bytes" in refused.err
+    assert "--gpu-cache: must be 0" in refused.err
 
 
 def test_a_damaged_plan_is_named_and_made_anew(start_daemon, graph_folder):

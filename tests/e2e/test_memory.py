@@ -72,7 +72,7 @@ def test_what_can_never_fit_is_refused_with_the_numbers(start_daemon, graph_fold
     daemon = start_daemon("--memory-limit", "40MiB")
     daemon.import_graph("planted", graph_folder, "--memory-limit", "16MiB")
     refused = daemon.hearth(*QUICK, code=1)
-    for part in ("RESOURCE_EXHAUSTED", "40.0 MiB", "--memory-limit", "model"):
+    for part in ("RESOURCE_EXHAUSTED", "40.0 MiB", "memory limit", "model"):
         assert part in refused.err
     large = daemon.hearth("dataset", "import", "again", "--format", "numpy",
                           "--source", str(graph_folder), code=1)

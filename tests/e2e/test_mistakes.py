@@ -48,12 +48,21 @@ def test_mistakes_of_usage(daemon, arguments, said):
 
 
 @pytest.mark.parametrize("arguments, said", [
-    (("--dropout", "1"), "dropout"),
-    (("--fanouts", ",".join(["2"] * 17)), "fanouts"),
-    (("--model", "gat", "--hidden", "30", "--heads", "4"), "heads"),
+    (("--dropout", "1"), "--dropout: "),
+    (("--fanouts", ",".join(["2"] * 17)), "--fanouts: "),
+    (("--model", "gat", "--hidden", "30", "--heads", "4"), "--hidden: must be a multiple"),
+    (("--trainers", "3", "--batch-size", "2"), "--trainers: must be at most --batch-size (2)"),
+    (("--train-threads", "100000"), "--train-threads: must be at most"),
 ])
-def test_the_daemon_names_the_field_at_fault(daemon, arguments, said):
+def test_the_option_at_fault_is_named(daemon, arguments, said):
     assert said in daemon.hearth(*QUICK, *arguments, code=2).err
+
+
+def test_the_daemon_names_the_line_of_a_job_file(daemon, tmp_path):
+    job_file = tmp_path / "job.yaml"
+    job_file.write_text("dataset: planted\ntrain-threads: 100000\n")
+    said = daemon.hearth("train", "-f", str(job_file), code=2).err
+    assert "job.yaml line 2: train-threads: must be at most" in said
 
 
 def test_job_files_are_refused_by_line(daemon, tmp_path):

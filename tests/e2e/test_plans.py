@@ -55,7 +55,7 @@ def test_training_finds_what_was_prepared(start_daemon, graph_folder):
 
 def test_what_has_nothing_to_prepare_is_refused(daemon):
     refused = daemon.hearth("prepare", *QUICK[1:], "--strategy", "memory", code=2)
-    assert "prepare.data.strategy" in refused.err
+    assert "--strategy: must be diskgnn" in refused.err
     daemon.hearth(*QUICK, "--refresh", "2", "--distinct-epochs", "3", code=2)
 
 

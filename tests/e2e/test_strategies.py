@@ -95,7 +95,7 @@ def test_reordered_batches_train_as_well(daemon):
 def test_staging_that_holds_no_batch_is_refused_with_the_numbers(daemon):
     refused = daemon.hearth(*QUICK, *GNNDRIVE, "--staging", "4KiB", code=1)
     assert "RESOURCE_EXHAUSTED" in refused.err
-    assert "4.0 KiB" in refused.err
+    assert "--staging of 4.0 KiB" in refused.err
 
 
 def test_options_of_other_strategies_are_refused(daemon):

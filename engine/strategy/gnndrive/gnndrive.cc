@@ -287,7 +287,7 @@ absl::Status Validate(const GnndriveOptions& options,
         {"extractors", pipeline.extractors},
         {"the extracting queue", options.sample_queue},
         {"the training queue", options.train_queue},
-        {"--io-depth", options.io_depth}}) {
+        {"io_depth", options.io_depth}}) {
     if (value >= 1) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("gnndrive: ", name, " must be at least 1, is ", value));

@@ -26,10 +26,10 @@ absl::Status TooSmall(const SlotBudget& budget, int64_t slots,
   const uint64_t needed =
       static_cast<uint64_t>(largest) * static_cast<uint64_t>(budget.row_bytes);
   return absl::ResourceExhaustedError(absl::StrCat(
-      "--staging of ", FormatByteSize(budget.staging_bytes), " holds ", slots,
-      " rows of ", budget.row_bytes, " bytes, but a batch has up to ", largest,
-      " input nodes: at least ", needed, " bytes (", FormatByteSize(needed),
-      ") are needed, or smaller batches"));
+      "staging_bytes of ", FormatByteSize(budget.staging_bytes), " holds ",
+      slots, " rows of ", budget.row_bytes, " bytes, but a batch has up to ",
+      largest, " input nodes: at least ", needed, " bytes (",
+      FormatByteSize(needed), ") are needed, or smaller batches"));
 }
 
 }  // namespace

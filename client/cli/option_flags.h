@@ -1,0 +1,45 @@
+#ifndef HEARTH_CLIENT_CLI_OPTION_FLAGS_H_
+#define HEARTH_CLIENT_CLI_OPTION_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "proto/options/option_table.h"
+
+namespace hearth::cli {
+
+/// A flag of a command, and key of a job file: all fields that it may set.
+struct Flag {
+  std::string name;
+  /// Those that carry it as their own flag or, if `common`, as their common
+  /// one. The table has them.
+  std::vector<const options::Option*> options;
+  /// The oneof whose alternative it names, if it does not set fields.
+  const options::Choice* choice = nullptr;
+  bool common = false;
+
+  /// What it is, without its default.
+  std::string Help() const;
+  /// "1024", "0; adamw 0.01"; empty without one.
+  std::string Default() const;
+  /// What its value may look like: "SIZE", "random|normal".
+  std::string ValueName() const;
+  /// What its value may be, in words.
+  std::string Values() const;
+  /// What it belongs to: "data", "strategy gnndrive", "optimizer".
+  std::string Group() const;
+  bool required() const;
+};
+
+/// All flags of `table`, which must outlive them, in the order of the proto.
+std::vector<Flag> FlagsOf(const options::OptionTable& table);
+
+/// The flag that sets the field named `path`, which may begin above the table's
+/// root or below it: "train.data.batch_size" and "batch_size" name the same.
+/// Null if there is none.
+const Flag* FlagOfField(const std::vector<Flag>& flags, absl::string_view path);
+
+}  // namespace hearth::cli
+
+#endif  // HEARTH_CLIENT_CLI_OPTION_FLAGS_H_

@@ -1,0 +1,8 @@
+#include <iostream>
+
+#include "client/cli/options_page.h"
+
+int main() {
+  std::cout << hearth::cli::OptionsPage();
+  return std::cout.flush() ? 0 : 1;
+}

@@ -1,0 +1,356 @@
+#include "proto/options/option_value.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "engine/base/byte_size.h"
+
+namespace hearth::options {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// The fewest digits that read back as `value`.
+std::string DoubleText(double value) {
+  std::array<char, 32> digits;
+  const std::to_chars_result end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  return std::string(digits.data(), end.ptr);
+}
+
+// The largest unit of powers of 1,024 that divides `bytes`.
+std::string BytesText(uint64_t bytes) {
+  constexpr std::array<const char*, 5> kUnits = {"", "KiB", "MiB", "GiB",
+                                                 "TiB"};
+  size_t unit = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return absl::StrCat(bytes, kUnits[unit]);
+}
+
+bool IsReal(const FieldDescriptor& field) {
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+}
+
+bool IsNumber(const FieldDescriptor& field) {
+  return field.cpp_type() != FieldDescriptor::CPPTYPE_BOOL &&
+         field.cpp_type() != FieldDescriptor::CPPTYPE_STRING;
+}
+
+// A bound or value as a number, whatever its unit.
+double NumberOf(const std::string& text) {
+  double number = 0;
+  if (absl::SimpleAtod(text, &number)) return number;
+  return static_cast<double>(ParseByteSize(text).value_or(0));
+}
+
+// "must be" what `value` is not; empty if it is within bounds. `shown` is the
+// value in words.
+std::string BoundText(const v1::Option& description, double value,
+                      const std::string& shown) {
+  std::string bound;
+  if (!std::isfinite(value)) {
+    bound = "a finite number";
+  } else if (!description.min().empty() &&
+             value < NumberOf(description.min())) {
+    bound = absl::StrCat("at least ", description.min());
+  } else if (!description.above().empty() &&
+             value <= NumberOf(description.above())) {
+    bound = absl::StrCat("above ", description.above());
+  } else if (!description.max().empty() &&
+             value > NumberOf(description.max())) {
+    bound = absl::StrCat("at most ", description.max());
+  } else if (!description.below().empty() &&
+             value >= NumberOf(description.below())) {
+    bound = absl::StrCat("below ", description.below());
+  }
+  if (bound.empty()) return "";
+  if (!description.special_value().empty()) {
+    if (shown == description.special_value()) return "";
+    absl::StrAppend(&bound, ", or ", description.special_value(), " (",
+                    description.special_help(), ")");
+  }
+  return absl::StrCat("must be ", bound, ", not ", shown);
+}
+
+// A number of `field`, which is an element's if `index` is given.
+struct Number {
+  double value = 0;
+  std::string text;
+};
+
+template <typename Value>
+Number Whole(const v1::Option& description, Value value) {
+  return {static_cast<double>(value),
+          description.unit() == v1::Option::BYTES
+              ? BytesText(static_cast<uint64_t>(value))
+              : absl::StrCat(value)};
+}
+
+Number Real(const v1::Option& description, double value) {
+  return {value, DoubleText(value) +
+                     (description.unit() == v1::Option::TIMES ? "x" : "")};
+}
+
+std::vector<Number> NumbersOf(const Option& option, const Message& parent) {
+  const Reflection& reflection = *parent.GetReflection();
+  const FieldDescriptor* field = &option.field();
+  const v1::Option& description = option.description;
+  std::vector<Number> numbers;
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      if (!field->is_repeated()) {
+        return {Whole(description, reflection.GetInt32(parent, field))};
+      }
+      for (int i = 0; i < reflection.FieldSize(parent, field); ++i) {
+        numbers.push_back(
+            Whole(description, reflection.GetRepeatedInt32(parent, field, i)));
+      }
+      return numbers;
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return {Whole(description, reflection.GetUInt32(parent, field))};
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return {Whole(description, reflection.GetUInt64(parent, field))};
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return {Real(description, reflection.GetDouble(parent, field))};
+    default:
+      return {};
+  }
+}
+
+std::vector<std::string> WordsOf(const v1::Option& description) {
+  if (description.words().empty()) return {"false", "true"};
+  return {description.words().begin(), description.words().end()};
+}
+
+template <typename Value>
+bool ParseWhole(absl::string_view text, bool bytes, Value* value) {
+  if (!bytes) return absl::SimpleAtoi(text, value);
+  const absl::StatusOr<int64_t> size = ParseByteSize(text);
+  *value = static_cast<Value>(size.value_or(0));
+  return size.ok();
+}
+
+bool ParseReal(absl::string_view text, bool times, double* value) {
+  return (!times || absl::ConsumeSuffix(&text, "x")) &&
+         absl::SimpleAtod(text, value) && std::isfinite(*value);
+}
+
+// Whether `text` is of the field's type and within its bounds; if so, it sets
+// the field, or adds an element.
+bool Assign(const Option& option, absl::string_view text, Message& parent) {
+  const Reflection& reflection = *parent.GetReflection();
+  const FieldDescriptor* field = &option.field();
+  const v1::Option& description = option.description;
+  const bool bytes = description.unit() == v1::Option::BYTES;
+  const auto allowed = [&](double value) {
+    return BoundText(description, value, std::string(text)).empty();
+  };
+  const auto assign = [&](auto value, auto set) {
+    if (!ParseWhole(text, bytes, &value)) return false;
+    if (!allowed(static_cast<double>(value))) return false;
+    (reflection.*set)(&parent, field, value);
+    return true;
+  };
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      reflection.SetString(&parent, field, std::string(text));
+      return true;
+    case FieldDescriptor::CPPTYPE_BOOL: {
+      const std::vector<std::string> words = WordsOf(description);
+      if (text != words[0] && text != words[1]) return false;
+      reflection.SetBool(&parent, field, text == words[1]);
+      return true;
+    }
+    case FieldDescriptor::CPPTYPE_INT32:
+      return assign(int32_t{0}, field->is_repeated() ? &Reflection::AddInt32
+                                                     : &Reflection::SetInt32);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return assign(uint32_t{0}, &Reflection::SetUInt32);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return assign(uint64_t{0}, &Reflection::SetUInt64);
+    case FieldDescriptor::CPPTYPE_DOUBLE: {
+      double value = 0;
+      if (!ParseReal(text, description.unit() == v1::Option::TIMES, &value) ||
+          !allowed(value)) {
+        return false;
+      }
+      reflection.SetDouble(&parent, field, value);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+bool AssignAll(const Option& option, absl::string_view text, Message& parent) {
+  if (!option.field().is_repeated()) return Assign(option, text, parent);
+  const std::vector<std::string> parts = absl::StrSplit(text, ',');
+  return parts.size() <= option.description.max_count() &&
+         std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
+           return Assign(option, part, parent);
+         });
+}
+
+// " from 1 to 16", " above 0", " of at least 0 and below 1".
+std::string RangeWords(const Option& option) {
+  const v1::Option& description = option.description;
+  std::string low = description.min();
+  std::string high = description.max();
+  const bool bytes = description.unit() == v1::Option::BYTES;
+  if (!IsReal(option.field()) && !bytes) {
+    using Limits64 = std::numeric_limits<uint64_t>;
+    const bool wide =
+        option.field().cpp_type() == FieldDescriptor::CPPTYPE_UINT64;
+    if (low.empty()) low = "0";
+    if (high.empty()) {
+      high = absl::StrCat(wide ? Limits64::max()
+                               : std::numeric_limits<uint32_t>::max());
+    }
+    return absl::StrCat(" from ", low, " to ", high);
+  }
+  std::vector<std::string> parts;
+  if (!low.empty()) parts.push_back(absl::StrCat("of at least ", low));
+  if (!description.above().empty()) {
+    parts.push_back(absl::StrCat("above ", description.above()));
+  }
+  // A greatest size is far beyond what anyone means.
+  if (!high.empty() && !bytes) parts.push_back(absl::StrCat("at most ", high));
+  if (!description.below().empty()) {
+    parts.push_back(absl::StrCat("below ", description.below()));
+  }
+  return parts.empty() ? "" : absl::StrCat(" ", absl::StrJoin(parts, " and "));
+}
+
+std::string FormWords(const Option& option) {
+  const v1::Option& description = option.description;
+  const FieldDescriptor& field = option.field();
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return "a text";
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    return absl::StrCat("one of ", absl::StrJoin(WordsOf(description), ", "));
+  }
+  std::string form = IsReal(field) ? "number" : "whole number";
+  if (description.unit() == v1::Option::BYTES) {
+    form = "size such as 512MiB or 4GB";
+  }
+  if (description.unit() == v1::Option::TIMES) form = "multiple such as 2.5x";
+  std::string words =
+      field.is_repeated()
+          ? absl::StrCat("a list of up to ", description.max_count(), " ", form,
+                         "s", RangeWords(option))
+          : absl::StrCat("a ", form, RangeWords(option));
+  if (!description.special_value().empty()) {
+    absl::StrAppend(&words, ", or ", description.special_value(), " (",
+                    description.special_help(), ")");
+  }
+  return words;
+}
+
+}  // namespace
+
+bool IsSet(const Option& option, const Message& root) {
+  const Message* parent = Find(ParentOf(option.path), root);
+  if (parent == nullptr) return false;
+  const Reflection& reflection = *parent->GetReflection();
+  return option.field().is_repeated()
+             ? reflection.FieldSize(*parent, &option.field()) > 0
+             : reflection.HasField(*parent, &option.field());
+}
+
+absl::Status SetFromText(const Option& option, absl::string_view text,
+                         Message& root) {
+  Message& parent = Make(ParentOf(option.path), root);
+  parent.GetReflection()->ClearField(&parent, &option.field());
+  const std::string& unset = option.description.unset_word();
+  if ((!unset.empty() && text == unset) || AssignAll(option, text, parent)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("is not ", ValueWords(option)));
+}
+
+std::optional<std::string> ToText(const Option& option, const Message& root) {
+  const v1::Option& description = option.description;
+  const FieldDescriptor& field = option.field();
+  if (!IsSet(option, root)) {
+    if (!description.unset_word().empty()) return description.unset_word();
+    // Absence that can be told, and zeros that stand for something else.
+    const bool zero_is_meant =
+        !field.is_repeated() && !field.has_presence() &&
+        description.default_help().empty() &&
+        (description.min().empty() || NumberOf(description.min()) <= 0) &&
+        description.above().empty();
+    if (!zero_is_meant) return std::nullopt;
+  }
+  const Message* found = Find(ParentOf(option.path), root);
+  const Message& parent =
+      found != nullptr ? *found
+                       : *google::protobuf::MessageFactory::generated_factory()
+                              ->GetPrototype(field.containing_type());
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    return parent.GetReflection()->GetString(parent, &field);
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    return WordsOf(
+        description)[parent.GetReflection()->GetBool(parent, &field) ? 1 : 0];
+  }
+  return absl::StrJoin(
+      NumbersOf(option, parent), ",",
+      [](std::string* out, const Number& number) { out->append(number.text); });
+}
+
+std::string DefaultOf(const Option& option, const Chosen& chosen) {
+  for (const auto& differing : option.description.default_for()) {
+    for (const auto& [oneof, alternative] : chosen) {
+      if (alternative->name() == differing.alternative()) {
+        return differing.value();
+      }
+    }
+  }
+  return option.description.default_value();
+}
+
+std::vector<Violation> CheckBounds(const Option& option, const Message& root) {
+  std::vector<Violation> violations;
+  if (!IsNumber(option.field()) || !IsSet(option, root)) return violations;
+  const v1::Option& description = option.description;
+  const std::vector<Number> numbers =
+      NumbersOf(option, *Find(ParentOf(option.path), root));
+  if (option.field().is_repeated() &&
+      numbers.size() > description.max_count()) {
+    return {{.index = std::nullopt,
+             .text = absl::StrCat("must have at most ", description.max_count(),
+                                  " entries, not ", numbers.size())}};
+  }
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    std::string text =
+        BoundText(description, numbers[i].value, numbers[i].text);
+    if (text.empty()) continue;
+    violations.push_back({.index = option.field().is_repeated()
+                                       ? std::optional<int>(static_cast<int>(i))
+                                       : std::nullopt,
+                          .text = std::move(text)});
+  }
+  return violations;
+}
+
+std::string ValueWords(const Option& option) {
+  const std::string& unset = option.description.unset_word();
+  return absl::StrCat(unset, unset.empty() ? "" : " or ", FormWords(option));
+}
+
+}  // namespace hearth::options

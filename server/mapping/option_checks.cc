@@ -1,0 +1,122 @@
+#include "server/mapping/option_checks.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/options/option_table.h"
+#include "proto/options/option_value.h"
+
+namespace hearth::server {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using options::Choice;
+using options::Chosen;
+using options::Option;
+using options::OptionTable;
+using options::Path;
+
+class Checker {
+ public:
+  Checker(const std::string& prefix, Message& spec, FieldViolations& violations)
+      : prefix_(prefix), spec_(spec), violations_(violations) {}
+
+  void Check() {
+    const OptionTable table(*spec_.GetDescriptor());
+    for (const Choice& choice : table.choices()) {
+      if (IsThere(choice.path)) Choose(choice);
+    }
+    chosen_ = table.ChosenIn(spec_);
+    for (const Option& option : table.options()) {
+      if (!IsThere(option.path)) continue;
+      if (options::Applies(option, chosen_)) {
+        FillAndCheck(option);
+      } else {
+        CheckUnset(option);
+      }
+    }
+  }
+
+ private:
+  // Whether `path` leads through no repeated message without elements.
+  bool IsThere(const Path& path) const {
+    for (size_t i = 0; i < path.size(); ++i) {
+      const FieldDescriptor& field = *path[i];
+      if (field.is_repeated() &&
+          field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+          options::Find(Path(path.begin(), path.begin() + i + 1), spec_) ==
+              nullptr) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void Choose(const Choice& choice) {
+    Message& parent = options::Make(choice.path, spec_);
+    if (parent.GetReflection()->HasOneof(parent, choice.oneof)) return;
+    if (choice.description.required()) {
+      violations_.Add(
+          Named(choice.FieldPath()),
+          absl::StrCat("must be one of ", absl::StrJoin(choice.Names(), ", ")));
+      return;
+    }
+    parent.GetReflection()->MutableMessage(
+        &parent, choice.Find(choice.description.default_value()));
+  }
+
+  void FillAndCheck(const Option& option) {
+    const std::string default_value = options::DefaultOf(option, chosen_);
+    if (!options::IsSet(option, spec_) && !default_value.empty()) {
+      // A default is within its bounds: a test sees to it.
+      options::SetFromText(option, default_value, spec_).IgnoreError();
+    }
+    const std::string path = Named(options::ToString(option.path));
+    if (option.description.required() && !options::IsSet(option, spec_)) {
+      violations_.Add(path, "must be set");
+    }
+    for (const options::Violation& violation :
+         options::CheckBounds(option, spec_)) {
+      violations_.Add(violation.index
+                          ? absl::StrCat(path, "[", *violation.index, "]")
+                          : path,
+                      violation.text);
+    }
+  }
+
+  // Defaults may stand where they do not apply: they change nothing. Where the
+  // choice is missing, that alone is at fault.
+  void CheckUnset(const Option& option) {
+    if (!chosen_.contains(
+            option.alternatives.front()->real_containing_oneof()) ||
+        !options::IsSet(option, spec_) ||
+        options::ToText(option, spec_) == options::DefaultOf(option, chosen_)) {
+      return;
+    }
+    violations_.Add(Named(options::ToString(option.path)),
+                    absl::StrCat("must be absent: it ",
+                                 options::AppliesTo(option.alternatives)));
+  }
+
+  std::string Named(const std::string& path) const {
+    return absl::StrCat(prefix_, ".", path);
+  }
+
+  const std::string& prefix_;
+  Message& spec_;
+  FieldViolations& violations_;
+  Chosen chosen_;
+};
+
+}  // namespace
+
+void FillAndCheckOptions(const std::string& prefix, Message& spec,
+                         FieldViolations& violations) {
+  Checker(prefix, spec, violations).Check();
+}
+
+}  // namespace hearth::server
