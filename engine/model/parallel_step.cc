@@ -9,26 +9,28 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
-#include "engine/model/all_reduce.h"
+#include "engine/model/gradient_sum.h"
 #include "engine/model/replica.h"
 #include "engine/model/step_memory.h"
 #include "engine/model/team.h"
 #include "engine/model/torch_boundary.h"
 #include "engine/sample/batch_shape.h"
 
-// A step, in two rounds of the team:
+// A step, in three rounds of the team:
 //
 //  1. Each trainer computes the gradients of its shard, weighted by the shard's
-//     part in the batch's seeds, into a buffer of its own; those of an empty
-//     shard are zero. If one fails, the step ends here, and nothing has
-//     changed. So nobody waits in an exchange for one that does not come.
-//  2. The buffers are added up, and each trainer's optimizer takes the step.
-//     All began equal, all add the same: they stay equal in every bit.
+//     part in the batch's seeds, into a flat array of its own; those of an
+//     empty shard are zero. If one fails, the step ends here, and nothing has
+//     changed.
+//  2. Each trainer adds up one part of the flat arrays of all trainers, in the
+//     order of their ranks, and writes the sum into all of them.
+//  3. Each trainer's optimizer takes the step. All began equal, all take the
+//     same gradients: they stay equal in every bit.
 
 namespace hearth::model {
 namespace {
 
-// One replica, its connection to the others, and what it computed last.
+// One replica and what it computed last.
 struct Trainer {
   Trainer(const train::TrainOptions& options, const train::ModelShape& shape)
       : replica(options, shape) {
@@ -36,11 +38,11 @@ struct Trainer {
     for (const at::Tensor& parameter : replica.parameters()) {
       size += parameter.numel();
     }
-    sum = at::zeros({size}, at::kFloat);
+    flat = at::zeros({size}, at::kFloat);
     int64_t begin = 0;
     for (const at::Tensor& parameter : replica.parameters()) {
       const int64_t count = parameter.numel();
-      gradients.push_back(sum.narrow(0, begin, count).view(parameter.sizes()));
+      gradients.push_back(flat.narrow(0, begin, count).view(parameter.sizes()));
       begin += count;
     }
   }
@@ -49,7 +51,7 @@ struct Trainer {
                      const train::StepPosition& position, float weight) {
     result = {};
     if (shard.sample.num_seeds == 0) {
-      sum.zero_();
+      flat.zero_();
       return;
     }
     Replica::Derivative derivative =
@@ -61,10 +63,7 @@ struct Trainer {
     }
   }
 
-  void Step() {
-    all_reduce->Sum(sum);
-    replica.Step(gradients);
-  }
+  void Step() { replica.Step(gradients); }
 
   void Evaluate(const train::BatchView& shard) {
     result = {};
@@ -72,9 +71,9 @@ struct Trainer {
   }
 
   Replica replica;
-  std::unique_ptr<AllReduce> all_reduce;
-  // All gradients one after the other, and each as a part of it.
-  at::Tensor sum;
+  // All gradients one after the other, and each as a part of it: first those
+  // of the shard, then those of the batch.
+  at::Tensor flat;
   std::vector<at::Tensor> gradients;
   train::BatchResult result;
 };
@@ -93,17 +92,17 @@ class ParallelStep final : public train::TrainStep {
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
       trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
     }));
-    // Once there is memory for all: they wait for each other.
-    const AllReduceMeeting meeting(static_cast<int>(trainers_.size()));
-    return OnTeam([&](int rank) {
-      trainers_[rank]->all_reduce = std::make_unique<AllReduce>(meeting, rank);
-    });
+    for (const auto& trainer : trainers_) {
+      flats_.emplace_back(trainer->flat.mutable_data_ptr<float>(),
+                          static_cast<size_t>(trainer->flat.numel()));
+    }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
-    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(update_);
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
     const auto seeds = static_cast<double>(train::NumSeeds(shards));
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
@@ -113,15 +112,16 @@ class ParallelStep final : public train::TrainStep {
       trainers_[rank]->Differentiate(shards[rank], place,
                                      static_cast<float>(part / seeds));
     }));
-    exchange_ = OnTeam([&](int rank) { trainers_[rank]->Step(); });
-    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(SumGradients());
+    update_ = OnTeam([&](int rank) { trainers_[rank]->Step(); });
+    HEARTH_RETURN_IF_ERROR(update_);
     EndTorchStep();
     return Result();
   }
 
   absl::StatusOr<train::BatchResult> Evaluate(
       absl::Span<const train::BatchView> shards) override {
-    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(update_);
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
     HEARTH_RETURN_IF_ERROR(
         OnTeam([&](int rank) { trainers_[rank]->Evaluate(shards[rank]); }));
@@ -130,7 +130,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   absl::StatusOr<store::TensorMap> Save() override {
-    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(update_);
     store::TensorMap state;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       state = trainers_.front()->replica.Save();
@@ -153,7 +153,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   absl::StatusOr<store::SafeTensors> Export() override {
-    HEARTH_RETURN_IF_ERROR(exchange_);
+    HEARTH_RETURN_IF_ERROR(update_);
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(options_.train_threads, [&] {
       exported = trainers_.front()->replica.Export();
@@ -169,6 +169,13 @@ class ParallelStep final : public train::TrainStep {
         part(rank);
         return absl::OkStatus();
       });
+    });
+  }
+
+  absl::Status SumGradients() {
+    return team_->Run([&](int rank) {
+      SumPart(flats_, rank, static_cast<int>(flats_.size()));
+      return absl::OkStatus();
     });
   }
 
@@ -191,8 +198,10 @@ class ParallelStep final : public train::TrainStep {
   const train::ModelShape shape_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::unique_ptr<Team> team_;
-  // Of the last exchange of gradients.
-  absl::Status exchange_;
+  // The trainers' flat arrays, in the order of their ranks.
+  std::vector<absl::Span<float>> flats_;
+  // The outcome of the last steps of the optimizers.
+  absl::Status update_;
 };
 
 }  // namespace
