@@ -1,13 +1,11 @@
 #ifndef HEARTH_ENGINE_MODEL_CONVOLUTION_H_
 #define HEARTH_ENGINE_MODEL_CONVOLUTION_H_
 
-#include <memory>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "engine/model/named_tensor.h"
 #include "engine/sample/mini_batch.h"
-#include "engine/train/model_options.h"
 
 namespace hearth::model {
 
@@ -26,13 +24,6 @@ class Convolution {
   /// In the order in which they were drawn.
   virtual std::vector<NamedTensor> parameters() const = 0;
 };
-
-/// The layers of a model, the one next to the inputs first. Initial weights
-/// have the distributions of PyTorch Geometric's layers and are drawn from
-/// (model_seed, layer, parameter). REQUIRES: `options` and `shape` are valid
-/// and there is a model.
-std::vector<std::unique_ptr<Convolution>> NewConvolutions(
-    const train::TrainOptions& options, const train::ModelShape& shape);
 
 }  // namespace hearth::model
 

@@ -3,34 +3,16 @@
 #include <ATen/ops/from_blob.h>
 
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "engine/model/graph_functions.h"
+#include "engine/model/initializer.h"
+#include "engine/model/model_kind.h"
+#include "engine/model/model_kinds.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::model {
 namespace {
-
-// What config.json says of the kind of model.
-struct Kind {
-  const char* name;
-  int64_t hidden;
-  int64_t heads;
-};
-
-struct DescribeModel {
-  Kind operator()(const train::SageOptions& sage) const {
-    return {"sage", sage.hidden, 0};
-  }
-  Kind operator()(const train::GcnOptions& gcn) const {
-    return {"gcn", gcn.hidden, 0};
-  }
-  Kind operator()(const train::GatOptions& gat) const {
-    return {"gat", gat.hidden, gat.heads};
-  }
-  Kind operator()(const train::NoModelOptions&) const { return {"none", 0, 0}; }
-};
 
 // What config.json says of the task.
 const char* Task(store::LabelKind kind) {
@@ -49,11 +31,12 @@ const char* Task(store::LabelKind kind) {
 
 Network::Network(const train::TrainOptions& options,
                  const train::ModelShape& shape)
-    : layers_(NewConvolutions(options, shape)),
-      dropout_(options.dropout),
-      model_seed_(options.model_seed) {
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    for (const NamedTensor& parameter : layers_[layer]->parameters()) {
+    : dropout_(options.dropout), model_seed_(options.model_seed) {
+  const auto kind = NewModelKind(options.model);
+  for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
+    const size_t layer = layers_.size();
+    layers_.push_back(kind->NewLayer(place, Initializer(model_seed_, layer)));
+    for (const NamedTensor& parameter : layers_.back()->parameters()) {
       parameters_.push_back({absl::StrCat("convs.", layer, ".", parameter.name),
                              parameter.tensor});
     }
@@ -83,15 +66,15 @@ at::Tensor Network::Forward(
 
 std::string ModelConfig(const train::TrainOptions& options,
                         const train::ModelShape& shape) {
-  const Kind kind = std::visit(DescribeModel{}, options.model);
+  const auto kind = NewModelKind(options.model);
   return nlohmann::ordered_json{{"format", "hearth-model-1"},
                                 {"task", Task(shape.label_kind)},
-                                {"model", kind.name},
+                                {"model", kind->name()},
                                 {"in_channels", shape.feature_dim},
-                                {"hidden_channels", kind.hidden},
+                                {"hidden_channels", kind->hidden()},
                                 {"out_channels", shape.label_width},
                                 {"num_layers", shape.num_layers},
-                                {"heads", kind.heads},
+                                {"heads", kind->heads()},
                                 {"dropout", options.dropout}}
       .dump(2);
 }

@@ -17,7 +17,8 @@ namespace hearth::model {
 /// Throws what LibTorch throws.
 class Network {
  public:
-  /// REQUIRES: `options` and `shape` are valid and there is a model.
+  /// Initial weights are a function of options.model_seed. REQUIRES: `options`
+  /// and `shape` are valid and there is a model.
   Network(const train::TrainOptions& options, const train::ModelShape& shape);
 
   /// Scores of the seeds, [num_seeds, label_width], before softmax or logistic
@@ -36,7 +37,8 @@ class Network {
   uint64_t model_seed_;
 };
 
-/// The text of config.json, from which the model can be built again.
+/// The text of config.json, from which the model can be built again. REQUIRES:
+/// as the constructor.
 std::string ModelConfig(const train::TrainOptions& options,
                         const train::ModelShape& shape);
 

@@ -33,30 +33,19 @@ absl::Status InUnitInterval(absl::string_view option, double value) {
       absl::StrCat(option, " is ", value, "; it must be in [0, 1)"));
 }
 
-struct ValidateModel {
-  absl::Status operator()(const SageOptions& sage) const {
-    return InRange("hidden", sage.hidden, 1, kMaxWidth);
-  }
+absl::Status ValidateHidden(int64_t hidden) {
+  return InRange("hidden", hidden, 1, kMaxWidth);
+}
 
-  absl::Status operator()(const GcnOptions& gcn) const {
-    return InRange("hidden", gcn.hidden, 1, kMaxWidth);
+absl::Status ValidateHeads(int64_t hidden, int64_t heads) {
+  absl::Status status = ValidateHidden(hidden);
+  status.Update(InRange("heads", heads, 1, kMaxWidth));
+  if (status.ok() && hidden % heads != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "hidden is ", hidden, "; it must be a multiple of heads, ", heads));
   }
-
-  absl::Status operator()(const GatOptions& gat) const {
-    absl::Status status = InRange("hidden", gat.hidden, 1, kMaxWidth);
-    status.Update(InRange("heads", gat.heads, 1, kMaxWidth));
-    if (status.ok() && gat.hidden % gat.heads != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("hidden is ", gat.hidden,
-                       "; it must be a multiple of heads, ", gat.heads));
-    }
-    return status;
-  }
-
-  absl::Status operator()(const NoModelOptions&) const {
-    return absl::OkStatus();
-  }
-};
+  return status;
+}
 
 struct ValidateOptimizer {
   absl::Status operator()(const AdamOptions& adam) const {
@@ -84,8 +73,17 @@ struct ValidateOptimizer {
 
 }  // namespace
 
+absl::Status SageOptions::Validate() const { return ValidateHidden(hidden); }
+
+absl::Status GcnOptions::Validate() const { return ValidateHidden(hidden); }
+
+absl::Status GatOptions::Validate() const {
+  return ValidateHeads(hidden, heads);
+}
+
 absl::Status TrainOptions::Validate() const {
-  absl::Status status = std::visit(ValidateModel{}, model);
+  absl::Status status =
+      std::visit([](const auto& kind) { return kind.Validate(); }, model);
   status.Update(std::visit(ValidateOptimizer{}, optimizer));
   status.Update(InUnitInterval("dropout", dropout));
   status.Update(InRange("train_threads", train_threads, 1, kMaxThreads));

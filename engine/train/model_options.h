@@ -15,11 +15,15 @@ namespace hearth::train {
 /// GraphSAGE, mean aggregator (Hamilton et al., 2017; PyG's SAGEConv).
 struct SageOptions {
   int64_t hidden = 256;
+
+  absl::Status Validate() const;
 };
 
 /// Graph convolutional network (Kipf and Welling, 2017; PyG's GCNConv).
 struct GcnOptions {
   int64_t hidden = 256;
+
+  absl::Status Validate() const;
 };
 
 /// Graph attention network (Velickovic et al., 2018; PyG's GATConv): hidden
@@ -28,11 +32,16 @@ struct GatOptions {
   /// Over all heads: a multiple of `heads`.
   int64_t hidden = 256;
   int64_t heads = 4;
+
+  absl::Status Validate() const;
 };
 
 /// Consumes batches without training.
-struct NoModelOptions {};
+struct NoModelOptions {
+  absl::Status Validate() const { return absl::OkStatus(); }
+};
 
+/// Each has a Validate: INVALID_ARGUMENT naming the option at fault.
 using ModelOptions =
     std::variant<SageOptions, GcnOptions, GatOptions, NoModelOptions>;
 

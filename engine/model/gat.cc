@@ -1,0 +1,100 @@
+#include "engine/model/gat.h"
+
+#include <ATen/ops/cat.h>
+#include <ATen/ops/eye.h>
+
+#include "engine/model/graph_functions.h"
+
+namespace hearth::model {
+namespace {
+
+// Columns of one head: heads are concatenated, in the last layer averaged.
+int64_t Channels(const LayerPlace& place, int64_t heads) {
+  return place.last ? place.out : place.out / heads;
+}
+
+class GatConvolution final : public Convolution {
+ public:
+  GatConvolution(const LayerPlace& place, int64_t heads,
+                 Initializer initializer)
+      : heads_(heads),
+        channels_(Channels(place, heads)),
+        averages_(place.last),
+        weight_(initializer.Glorot({heads * channels_, place.in})),
+        source_attention_(initializer.Glorot({1, heads, channels_})),
+        destination_attention_(initializer.Glorot({1, heads, channels_})),
+        bias_(initializer.Zeros(place.out)) {}
+
+  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
+                     absl::Span<const int64_t> in_degrees) const override {
+    const at::Tensor transformed = Linear(x, weight_);
+    const at::Tensor scores = Linear(transformed, ScoreWeight());
+    at::Tensor sum = SumByAttention(
+        transformed, scores, std::make_shared<Edges>(SelfLoopAdjacency(block)));
+    if (averages_) {
+      sum = sum.view({-1, heads_, channels_}).mean(1);
+    }
+    return AddBias(sum, bias_);
+  }
+
+  std::vector<NamedTensor> parameters() const override {
+    return {{"lin.weight", weight_},
+            {"att_src", source_attention_},
+            {"att_dst", destination_attention_},
+            {"bias", bias_}};
+  }
+
+ private:
+  // [2 * heads, heads * channels]: the attention vectors in blocks, so that one
+  // product gives every row's scores as source and as destination.
+  at::Tensor ScoreWeight() const {
+    const at::Tensor diagonal = at::eye(heads_, at::kFloat).unsqueeze(2);
+    const auto in_blocks = [&](const at::Tensor& attention) {
+      return attention.mul(diagonal).view({heads_, heads_ * channels_});
+    };
+    const std::vector<at::Tensor> blocks = {in_blocks(source_attention_),
+                                            in_blocks(destination_attention_)};
+    return at::cat(blocks, 0);
+  }
+
+  int64_t heads_;
+  int64_t channels_;
+  bool averages_;
+  at::Tensor weight_;
+  at::Tensor source_attention_;
+  at::Tensor destination_attention_;
+  at::Tensor bias_;
+};
+
+class GatKind final : public ModelKind {
+ public:
+  explicit GatKind(const train::GatOptions& options) : options_(options) {}
+
+  std::string name() const override { return "gat"; }
+  int64_t hidden() const override { return options_.hidden; }
+  int64_t heads() const override { return options_.heads; }
+
+  std::unique_ptr<Convolution> NewLayer(
+      const LayerPlace& place, Initializer initializer) const override {
+    return std::make_unique<GatConvolution>(place, options_.heads, initializer);
+  }
+
+  LayerMemory Memory(const LayerPlace& place,
+                     const BlockSize& block) const override {
+    const int64_t width = options_.heads * Channels(place, options_.heads);
+    LayerMemory memory = PropagationMemory(place, width, block);
+    memory.tensors += AttentionBytes(options_.heads, block);
+    return memory;
+  }
+
+ private:
+  const train::GatOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelKind> NewGat(const train::GatOptions& options) {
+  return std::make_unique<GatKind>(options);
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,37 @@
+#ifndef HEARTH_ENGINE_MODEL_INITIALIZER_H_
+#define HEARTH_ENGINE_MODEL_INITIALIZER_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+namespace hearth::model {
+
+/// Makes the parameters of one layer, each drawn from its own stream: (model
+/// seed, layer, number of the parameter). They have the distributions of
+/// PyTorch Geometric's layers. Throws what LibTorch throws.
+class Initializer {
+ public:
+  Initializer(uint64_t model_seed, uint64_t layer)
+      : model_seed_(model_seed), layer_(layer) {}
+
+  /// torch.nn.Linear's for weights and biases alike: Kaiming-uniform with a =
+  /// sqrt(5) comes to a bound of 1 / sqrt(fan_in).
+  at::Tensor Linear(at::IntArrayRef shape, int64_t fan_in);
+
+  /// Glorot and Bengio (2010), over the last two dimensions as PyG has it.
+  at::Tensor Glorot(at::IntArrayRef shape);
+
+  at::Tensor Zeros(int64_t size);
+
+ private:
+  at::Tensor Uniform(at::IntArrayRef shape, double bound);
+
+  uint64_t model_seed_;
+  uint64_t layer_;
+  uint64_t parameter_ = 0;
+};
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_INITIALIZER_H_

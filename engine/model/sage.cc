@@ -1,0 +1,60 @@
+#include "engine/model/sage.h"
+
+#include "engine/model/graph_functions.h"
+
+namespace hearth::model {
+namespace {
+
+class SageConvolution final : public Convolution {
+ public:
+  SageConvolution(const LayerPlace& place, Initializer initializer)
+      : neighbor_weight_(initializer.Linear({place.out, place.in}, place.in)),
+        bias_(initializer.Linear({place.out}, place.in)),
+        root_weight_(initializer.Linear({place.out, place.in}, place.in)) {}
+
+  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
+                     absl::Span<const int64_t> in_degrees) const override {
+    return PropagateLinear(x, neighbor_weight_, bias_, root_weight_,
+                           std::make_shared<Edges>(MeanAdjacency(block)));
+  }
+
+  std::vector<NamedTensor> parameters() const override {
+    return {{"lin_l.weight", neighbor_weight_},
+            {"lin_l.bias", bias_},
+            {"lin_r.weight", root_weight_}};
+  }
+
+ private:
+  at::Tensor neighbor_weight_;
+  at::Tensor bias_;
+  at::Tensor root_weight_;
+};
+
+class SageKind final : public ModelKind {
+ public:
+  explicit SageKind(const train::SageOptions& options) : options_(options) {}
+
+  std::string name() const override { return "sage"; }
+  int64_t hidden() const override { return options_.hidden; }
+
+  std::unique_ptr<Convolution> NewLayer(
+      const LayerPlace& place, Initializer initializer) const override {
+    return std::make_unique<SageConvolution>(place, initializer);
+  }
+
+  LayerMemory Memory(const LayerPlace& place,
+                     const BlockSize& block) const override {
+    return PropagationMemory(place, place.out, block);
+  }
+
+ private:
+  const train::SageOptions options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelKind> NewSage(const train::SageOptions& options) {
+  return std::make_unique<SageKind>(options);
+}
+
+}  // namespace hearth::model
