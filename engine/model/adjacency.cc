@@ -60,6 +60,19 @@ Adjacency SymmetricAdjacency(const sample::Block& block,
   return result;
 }
 
+Adjacency SumAdjacency(const sample::Block& block) {
+  Adjacency result = WithoutEdges(block);
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    result.indices.insert(result.indices.end(),
+                          block.indices.begin() + block.indptr[row],
+                          block.indices.begin() + block.indptr[row + 1]);
+    result.indices.push_back(static_cast<int32_t>(row));
+    result.indptr.push_back(result.num_edges());
+  }
+  result.weights.assign(result.indices.size(), 1.0f);
+  return result;
+}
+
 Adjacency SelfLoopAdjacency(const sample::Block& block) {
   Adjacency result = WithoutEdges(block);
   for (int64_t row = 0; row < block.num_destinations; ++row) {

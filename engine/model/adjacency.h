@@ -36,6 +36,9 @@ Adjacency MeanAdjacency(const sample::Block& block);
 Adjacency SymmetricAdjacency(const sample::Block& block,
                              absl::Span<const int64_t> in_degrees);
 
+/// The sum over sampled neighbors and, once more, the node itself: GIN.
+Adjacency SumAdjacency(const sample::Block& block);
+
 /// Sampled neighbors and the node itself, exactly once and last; no weights:
 /// graph attention.
 Adjacency SelfLoopAdjacency(const sample::Block& block);

@@ -45,6 +45,14 @@ TEST(AdjacencyTest, SymmetricScalesSampledNeighborsToAll) {
                   FloatEq(1 / std::sqrt(3.0f * 1)), FloatEq(1 / 3.0f), 1.0f));
 }
 
+TEST(AdjacencyTest, SumTakesTheNodeBesidesItsNeighbors) {
+  const Adjacency sum = SumAdjacency(SmallBlock());
+  EXPECT_THAT(sum.indptr, ElementsAre(0, 3, 6, 7));
+  // Destination 1 is also its own neighbor.
+  EXPECT_THAT(sum.indices, ElementsAre(2, 3, 0, 1, 2, 1, 2));
+  EXPECT_THAT(sum.weights, ElementsAre(1, 1, 1, 1, 1, 1, 1));
+}
+
 TEST(AdjacencyTest, SelfLoopIsThereOnceAndLast) {
   const Adjacency loops = SelfLoopAdjacency(SmallBlock());
   EXPECT_THAT(loops.indptr, ElementsAre(0, 3, 5, 6));

@@ -23,6 +23,9 @@ class Convolution {
 
   /// In the order in which they were drawn.
   virtual std::vector<NamedTensor> parameters() const = 0;
+
+  /// Constants that PyG's state_dict has besides; for exports alone.
+  virtual std::vector<NamedTensor> constants() const { return {}; }
 };
 
 }  // namespace hearth::model

@@ -82,9 +82,8 @@ class GatKind final : public ModelKind {
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
     const int64_t width = options_.heads * Channels(place, options_.heads);
-    LayerMemory memory = PropagationMemory(place, width, block);
-    memory.tensors += AttentionBytes(options_.heads, block);
-    return memory;
+    return PropagationMemory(place, width, block) +
+           AttentionMemory(options_.heads, block);
   }
 
  private:

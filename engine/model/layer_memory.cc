@@ -44,9 +44,17 @@ LayerMemory PropagationMemory(const LayerPlace& place, int64_t width,
   };
 }
 
-uint64_t AttentionBytes(int64_t heads, const BlockSize& block) {
-  return kFloat * static_cast<uint64_t>(heads) *
-         (kAttentionArrays * EdgesWithLoops(block) + 4 * block.sources);
+LayerMemory AttentionMemory(int64_t heads, const BlockSize& block) {
+  return {.tensors =
+              kFloat * static_cast<uint64_t>(heads) *
+              (kAttentionArrays * EdgesWithLoops(block) + 4 * block.sources)};
+}
+
+LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows) {
+  const auto columns = static_cast<uint64_t>(out);
+  // The product, what comes of it by bias and ReLU, and the gradients of both.
+  return {.parameters = kFloat * columns * (static_cast<uint64_t>(in) + 1),
+          .tensors = kFloat * 4 * rows * columns};
 }
 
 }  // namespace hearth::model

@@ -29,6 +29,10 @@ struct BlockSize {
 struct LayerMemory {
   uint64_t parameters = 0;
   uint64_t tensors = 0;
+
+  friend LayerMemory operator+(const LayerMemory& a, const LayerMemory& b) {
+    return {a.parameters + b.parameters, a.tensors + b.tensors};
+  }
 };
 
 /// The memory of a layer that sums rows along edges and multiplies them by up
@@ -36,8 +40,12 @@ struct LayerMemory {
 LayerMemory PropagationMemory(const LayerPlace& place, int64_t width,
                               const BlockSize& block);
 
-/// Bytes of the tensors that attention by `heads` heads takes besides.
-uint64_t AttentionBytes(int64_t heads, const BlockSize& block);
+/// What attention by `heads` heads takes besides.
+LayerMemory AttentionMemory(int64_t heads, const BlockSize& block);
+
+/// The memory of one more product, of `rows` rows, with a matrix [`out`, `in`]
+/// and a bias. Its input is another tensor's output, and counted there.
+LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows);
 
 }  // namespace hearth::model
 

@@ -4,6 +4,7 @@
 
 #include "engine/model/gat.h"
 #include "engine/model/gcn.h"
+#include "engine/model/gin.h"
 #include "engine/model/sage.h"
 
 namespace hearth::model {
@@ -16,6 +17,7 @@ struct NewKind {
   Result operator()(const train::SageOptions& sage) { return NewSage(sage); }
   Result operator()(const train::GcnOptions& gcn) { return NewGcn(gcn); }
   Result operator()(const train::GatOptions& gat) { return NewGat(gat); }
+  Result operator()(const train::GinOptions& gin) { return NewGin(gin); }
   Result operator()(const train::NoModelOptions&) { return nullptr; }
 };
 

@@ -27,6 +27,15 @@ const char* Task(store::LabelKind kind) {
   return "";
 }
 
+// Appends the tensors of a layer, under their names in the model.
+void AddLayersTensors(size_t layer, const std::vector<NamedTensor>& tensors,
+                      std::vector<NamedTensor>& all) {
+  for (const NamedTensor& named : tensors) {
+    all.push_back(
+        {absl::StrCat("convs.", layer, ".", named.name), named.tensor});
+  }
+}
+
 }  // namespace
 
 Network::Network(const train::TrainOptions& options,
@@ -36,10 +45,8 @@ Network::Network(const train::TrainOptions& options,
   for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
     const size_t layer = layers_.size();
     layers_.push_back(kind->NewLayer(place, Initializer(model_seed_, layer)));
-    for (const NamedTensor& parameter : layers_.back()->parameters()) {
-      parameters_.push_back({absl::StrCat("convs.", layer, ".", parameter.name),
-                             parameter.tensor});
-    }
+    AddLayersTensors(layer, layers_.back()->parameters(), parameters_);
+    AddLayersTensors(layer, layers_.back()->constants(), constants_);
   }
 }
 

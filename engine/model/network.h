@@ -30,9 +30,13 @@ class Network {
   /// Under the names of PyTorch Geometric's state_dict ("convs.0.bias").
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
+  /// What an export has besides, under such names.
+  const std::vector<NamedTensor>& constants() const { return constants_; }
+
  private:
   std::vector<std::unique_ptr<Convolution>> layers_;
   std::vector<NamedTensor> parameters_;
+  std::vector<NamedTensor> constants_;
   double dropout_;
   uint64_t model_seed_;
 };

@@ -72,6 +72,7 @@ absl::Status Replica::Load(const store::TensorMap& state) {
 store::SafeTensors Replica::Export() const {
   store::SafeTensors exported;
   CopyOut("", network_.parameters(), exported.tensors);
+  CopyOut("", network_.constants(), exported.tensors);
   exported.metadata["config"] = ModelConfig(options_, shape_);
   return exported;
 }

@@ -58,6 +58,9 @@ void TrainGcn(benchmark::State& state) {
 void TrainGat(benchmark::State& state) {
   RunStep(state, train::GatOptions{}, /*train=*/true);
 }
+void TrainGin(benchmark::State& state) {
+  RunStep(state, train::GinOptions{}, /*train=*/true);
+}
 void EvaluateSage(benchmark::State& state) {
   RunStep(state, train::SageOptions{}, /*train=*/false);
 }
@@ -71,6 +74,8 @@ BENCHMARK(TrainSage)
 BENCHMARK(TrainGcn)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
 BENCHMARK(TrainGat)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
+    benchmark::kMillisecond);
+BENCHMARK(TrainGin)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
 BENCHMARK(EvaluateSage)
     ->Arg(2)

@@ -25,12 +25,11 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
   const std::vector<LayerPlace> places = LayerPlaces(*kind, shape);
   LayerMemory sum;
   for (size_t i = 0; i < places.size(); ++i) {
-    const LayerMemory layer = kind->Memory(
-        places[i], {.sources = static_cast<uint64_t>(batch.nodes[i]),
-                    .destinations = static_cast<uint64_t>(batch.nodes[i + 1]),
-                    .edges = static_cast<uint64_t>(batch.edges[i])});
-    sum.parameters += layer.parameters;
-    sum.tensors += layer.tensors;
+    const BlockSize block = {
+        .sources = static_cast<uint64_t>(batch.nodes[i]),
+        .destinations = static_cast<uint64_t>(batch.nodes[i + 1]),
+        .edges = static_cast<uint64_t>(batch.edges[i])};
+    sum = sum + kind->Memory(places[i], block);
   }
   // Batches differ in size: buffers of the last few steps that fit none of the
   // next are kept for a while (buffer_pool.h).

@@ -31,7 +31,8 @@ TEST(StepMemoryTest, GrowsWithBatchAndModel) {
   for (const train::ModelOptions& model :
        {train::ModelOptions{train::SageOptions{.hidden = 64}},
         train::ModelOptions{train::GcnOptions{.hidden = 64}},
-        train::ModelOptions{train::GatOptions{.hidden = 64, .heads = 4}}}) {
+        train::ModelOptions{train::GatOptions{.hidden = 64, .heads = 4}},
+        train::ModelOptions{train::GinOptions{.hidden = 64}}}) {
     EXPECT_GT(Bytes(model, larger), Bytes(model, kBatch));
   }
   EXPECT_GT(Bytes(train::SageOptions{.hidden = 128}, kBatch),

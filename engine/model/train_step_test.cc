@@ -58,7 +58,8 @@ train::TrainOptions Options(const train::ModelOptions& model, int threads = 2) {
 
 std::vector<train::ModelOptions> AllModels() {
   return {train::SageOptions{.hidden = 32}, train::GcnOptions{.hidden = 32},
-          train::GatOptions{.hidden = 32, .heads = 4}};
+          train::GatOptions{.hidden = 32, .heads = 4},
+          train::GinOptions{.hidden = 32}};
 }
 
 // The losses of batches first .. first + count - 1.
@@ -257,6 +258,23 @@ TEST(TrainStepTest, ExportsPyGsNamesAndShapes) {
                                     {"num_layers", 3},
                                     {"heads", 2},
                                     {"dropout", 0.2}}));
+}
+
+TEST(TrainStepTest, ExportsTheConstantsOfPyGsStateDict) {
+  const auto step = NewStep(Options(train::GinOptions{.hidden = 8}));
+  const auto exported = step->Export();
+  ASSERT_TRUE(exported.ok());
+  const auto& tensors = exported->tensors;
+  EXPECT_EQ(tensors.size(), 15u);
+  EXPECT_THAT(tensors.at("convs.0.nn.lins.0.weight").shape, ElementsAre(8, 40));
+  EXPECT_THAT(tensors.at("convs.0.nn.lins.1.weight").shape, ElementsAre(8, 8));
+  EXPECT_THAT(tensors.at("convs.2.nn.lins.1.weight").shape, ElementsAre(6, 6));
+  EXPECT_THAT(tensors.at("convs.2.nn.lins.1.bias").shape, ElementsAre(6));
+  EXPECT_THAT(tensors.at("convs.1.eps").shape, ElementsAre(1));
+  EXPECT_EQ(step->Save()->count("model.convs.1.eps"), 0u);
+  const auto config = nlohmann::json::parse(exported->metadata.at("config"));
+  EXPECT_EQ(config["model"], "gin");
+  EXPECT_EQ(config["heads"], 0);
 }
 
 TEST(TrainStepTest, LoadNamesTheTensorAtFault) {

@@ -81,6 +81,8 @@ absl::Status GatOptions::Validate() const {
   return ValidateHeads(hidden, heads);
 }
 
+absl::Status GinOptions::Validate() const { return ValidateHidden(hidden); }
+
 absl::Status TrainOptions::Validate() const {
   absl::Status status =
       std::visit([](const auto& kind) { return kind.Validate(); }, model);

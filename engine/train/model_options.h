@@ -36,14 +36,23 @@ struct GatOptions {
   absl::Status Validate() const;
 };
 
+/// Graph isomorphism network (Xu et al., 2019; PyG's GINConv with an MLP of two
+/// layers and a fixed epsilon of 0): sums neighbors, those that were sampled.
+struct GinOptions {
+  /// Also inside the MLPs of hidden layers.
+  int64_t hidden = 256;
+
+  absl::Status Validate() const;
+};
+
 /// Consumes batches without training.
 struct NoModelOptions {
   absl::Status Validate() const { return absl::OkStatus(); }
 };
 
 /// Each has a Validate: INVALID_ARGUMENT naming the option at fault.
-using ModelOptions =
-    std::variant<SageOptions, GcnOptions, GatOptions, NoModelOptions>;
+using ModelOptions = std::variant<SageOptions, GcnOptions, GatOptions,
+                                  GinOptions, NoModelOptions>;
 
 struct AdamOptions {
   double learning_rate = 0.003;

@@ -6,6 +6,7 @@ the contract of Hearth's export, format `hearth-model-1`:
     sage   convs.I.lin_l.{weight,bias}, convs.I.lin_r.weight
     gcn    convs.I.lin.weight, convs.I.bias
     gat    convs.I.lin.weight, convs.I.att_src, convs.I.att_dst, convs.I.bias
+    gin    convs.I.nn.lins.{0,1}.{weight,bias}, convs.I.eps
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import dataclasses
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv
+from torch_geometric.nn import MLP, GATConv, GCNConv, GINConv, SAGEConv
 
-MODELS = ("sage", "gcn", "gat")
+MODELS = ("sage", "gcn", "gat", "gin")
 TASKS = ("classification", "multi_label_classification", "regression")
 
 
@@ -70,6 +71,8 @@ def _make_layer(config: ModelConfig, index: int) -> torch.nn.Module:
         return SAGEConv(width_in, width_out, aggr="mean")
     if config.model == "gcn":
         return GCNConv(width_in, width_out)
+    if config.model == "gin":  # as torch_geometric.nn.models.GIN has it
+        return GINConv(MLP([width_in, width_out, width_out], act="relu", norm=None))
     if last:  # the heads of the last layer are averaged, those of the others concatenated
         return GATConv(width_in, width_out, heads=config.heads, concat=False)
     return GATConv(width_in, width_out // config.heads, heads=config.heads, concat=True)
