@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Optional
 
 import pytest
 
@@ -13,19 +14,23 @@ from graphs import Graph, planted_graph
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="also run what takes long (tier 2)")
+    parser.addoption("--full", metavar="PART", help="run this part of tier 2 in place of tier 1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "full: takes long; run with --full only")
+    config.addinivalue_line("markers", "full(part): takes long; run with --full PART only")
+
+
+def part_of(item: pytest.Item) -> Optional[str]:
+    """The part of tier 2 that a test belongs to, or None: tier 1."""
+    marker = item.get_closest_marker("full")
+    return marker.args[0] if marker else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--full"):
-        return
-    for item in items:
-        if "full" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="takes long; run with --full"))
+    wanted = config.getoption("--full")
+    config.hook.pytest_deselected(items=[item for item in items if part_of(item) != wanted])
+    items[:] = [item for item in items if part_of(item) == wanted]
 
 
 @pytest.fixture(scope="session")
@@ -41,24 +46,24 @@ def graph_folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture
 def start_daemon(tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
     """Starts daemons on data directories of their own; ends them with the test."""
-    daemons: list[Daemon] = []
+    started = 0
+    with contextlib.ExitStack() as daemons:
+        def start(*flags: str) -> Daemon:
+            nonlocal started
+            daemon = Daemon(tmp_path / f"data{started}", *flags)
+            started += 1
+            return daemons.enter_context(contextlib.closing(daemon))
 
-    def start(*flags: str) -> Daemon:
-        daemons.append(Daemon(tmp_path / f"data{len(daemons)}", *flags))
-        return daemons[-1]
-
-    yield start
-    for daemon in daemons:
-        daemon.close()
+        yield start
 
 
 @pytest.fixture(scope="module")
 def daemon(graph_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """One for all tests of a file that do not end it, with the dataset `planted`."""
-    shared = Daemon(tmp_path_factory.mktemp("shared") / "data", "--max-running-jobs", "2")
-    shared.import_graph("planted", graph_folder)
-    yield shared
-    shared.close()
+    data_dir = tmp_path_factory.mktemp("shared") / "data"
+    with contextlib.closing(Daemon(data_dir, "--max-running-jobs", "2")) as shared:
+        shared.import_graph("planted", graph_folder)
+        yield shared
 
 
 @pytest.fixture

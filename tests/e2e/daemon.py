@@ -58,6 +58,7 @@ class Daemon:
         self._flags = flags
         self._addresses = {"grpc": "127.0.0.1:0", "metrics": "127.0.0.1:0"}
         self._process: Optional[subprocess.Popen] = None
+        self._was_ended = False
         self.start()
 
     @property
@@ -77,6 +78,7 @@ class Daemon:
                    "--address-file", str(address_file), *self._flags]
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._was_ended = False
         self._addresses = wait_for(lambda: self._read_addresses(address_file), "hearthd to start")
 
     def _read_addresses(self, address_file: Path) -> Optional[dict]:
@@ -93,18 +95,28 @@ class Daemon:
         return self.log_path.read_text(errors="replace")
 
     def kill(self) -> None:
-        """kill -9."""
+        """kill -9. Fails if the daemon had ended before."""
+        self._check_runs()
+        self._was_ended = True
         self._process.kill()
         self._process.wait()
 
-    def stop(self) -> int:
-        """SIGTERM. Gives the exit code."""
+    def stop(self) -> None:
+        """SIGTERM. Fails unless the daemon then exits with 0."""
+        self._check_runs()
+        self._was_ended = True
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(PATIENCE_SECONDS)
+        code = self._process.wait(PATIENCE_SECONDS)
+        assert code == 0, f"hearthd ended with {code} when it was told to stop:\n{self.log}"
 
     def close(self) -> None:
-        if self._process.poll() is None:
+        """Ends the daemon. Fails if it had ended and no test had ended it."""
+        if not self._was_ended:
             self.kill()
+
+    def _check_runs(self) -> None:
+        code = self._process.poll()
+        assert code is None, f"hearthd ended by itself with {code}:\n{self.log}"
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
@@ -158,7 +170,5 @@ class Daemon:
         return int(float(found[1])) if found else 0
 
     def wait_for_batches(self, job: str, count: int) -> int:
-        def enough() -> Optional[int]:
-            done = self.batches_done(job)
-            return done if done >= count else None
-        return wait_for(enough, f"{count} batches of {job}")
+        wait_for(lambda: self.batches_done(job) >= count, f"{count} batches of {job}")
+        return self.batches_done(job)

@@ -34,7 +34,7 @@ def edge_list(tmp_path_factory):
 
 
 def leftovers(daemon):
-    return [path for path in (daemon.data_dir / "datasets").iterdir() if ".tmp" in path.name]
+    return list((daemon.data_dir / "datasets").glob("*.tmp*"))
 
 
 def kill_imports(daemon, source, count, moments, *flags):
@@ -64,22 +64,25 @@ def test_kill_9_while_ids_are_relabeled(start_daemon, edge_list):
     kill_imports(start_daemon(), edge_list, 4, random.Random(3), "--relabel")
 
 
-@pytest.mark.full
+@pytest.mark.full("imports")
 def test_kill_9_leaves_nothing_half_imported_many_times(start_daemon, large_folder):
     kill_imports(start_daemon(), large_folder, 60, random.Random(2))
 
 
-@pytest.mark.full
+@pytest.mark.full("imports")
 def test_kill_9_while_ids_are_relabeled_many_times(start_daemon, edge_list):
     kill_imports(start_daemon(), edge_list, 20, random.Random(4), "--relabel")
 
 
-def test_a_cancelled_import_leaves_nothing(start_daemon, large_folder):
+def test_a_cancelled_import_leaves_nothing(start_daemon, edge_list):
     daemon = start_daemon()
-    job = daemon.json("dataset", "import", "x", "--source", str(large_folder), "--detach")["id"]
+    # It takes seconds, so that it is met in the middle.
+    job = daemon.json("dataset", "import", "x", "--source", str(edge_list), "--relabel",
+                      "--detach")["id"]
+    wait_for(lambda: leftovers(daemon), "the import to write")
     daemon.hearth("job", "cancel", job)
-    if daemon.wait_for_state(job, "CANCELLED", "SUCCEEDED") == "CANCELLED":
-        assert daemon.json("dataset", "list")["datasets"] == []
+    assert daemon.json("job", "watch", job, code=1)["state"] == "CANCELLED"
+    assert daemon.json("dataset", "list")["datasets"] == []
     assert leftovers(daemon) == []
 
 
@@ -90,7 +93,7 @@ def resident_bytes(pid):
     return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
 
 
-@pytest.mark.full
+@pytest.mark.full("sizes")
 def test_4_gib_of_features_import_within_512_mib(start_daemon, tmp_path):
     num_nodes, dim = 1 << 20, 1024
     graph = planted_graph(num_nodes, dim=1, degree=8)
@@ -103,7 +106,7 @@ def test_4_gib_of_features_import_within_512_mib(start_daemon, tmp_path):
     assert peak_of_import(start_daemon(), folder) < GIB // 2
 
 
-@pytest.mark.full
+@pytest.mark.full("sizes")
 def test_500_million_edges_import_within_1_gib(start_daemon, tmp_path):
     if shutil.disk_usage(tmp_path).free < 40 * GIB:
         pytest.skip("needs 40 GiB of disk")
