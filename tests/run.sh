@@ -1,77 +1,110 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything and runs the tests.
 #
-#   tests/run.sh           tier 1: everything that ends within minutes
-#   tests/run.sh --full    adds tier 2: big sizes, many kills, accuracy runs
+#   tests/run.sh              tier 1: all but what takes long
+#   tests/run.sh --full       lists the parts of tier 2
+#   tests/run.sh --full PART  runs one of them
 #
-# Each step says what it does; the last line counts what passed and failed.
+# The end is a table of what passed, failed and was skipped, by kind; the last
+# line adds it up: "N passed, N failed, N skipped".
 
 source "$(dirname "${BASH_SOURCE[0]}")/../deploy/setup.sh"
 
-full=false
-case ${1:-} in
-  "") ;;
-  --full) full=true ;;
-  *) die "usage: tests/run.sh [--full]" ;;
+list_parts() {
+  cat <<'EOF'
+Parts of tier 2, each with the minutes that it takes on two cores once Hearth
+is built; run one by tests/run.sh --full PART:
+
+  kills             10  kill -9 at any moment of training and of preparing
+  imports           15  kill -9 at any moment of imports
+  sizes             30  4 GiB of features, 500 million edges; 40 GiB of disk
+  accuracy-sage     25  GraphSAGE on WordNet against PyG, three seeds
+  accuracy-gcn      25  GCN, likewise
+  accuracy-gat      40  GAT, likewise
+  fuzz              20  each fuzzer for two minutes
+EOF
+}
+
+part=
+case $#:${1:-} in
+  0:) ;;
+  1:--full)
+    list_parts
+    exit
+    ;;
+  2:--full)
+    part=$2
+    grep -qE "^  $part +[0-9]" <<<"$(list_parts)" ||
+      die "no part $part: see tests/run.sh --full"
+    ;;
+  *) die "usage: tests/run.sh [--full [PART]]" ;;
 esac
 
 cd "$HEARTH_ROOT"
-passed=0
-failed=0
 python=$HEARTH_CACHE/venv/bin/python
 # The published Planetoid files; tests that need them say so where they are not.
 planetoid=$HEARTH_ROOT/../shared/data/planetoid
 if [[ -d $planetoid ]]; then
   export HEARTH_PLANETOID_RAW=${HEARTH_PLANETOID_RAW:-$planetoid}
 fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+results=$(mktemp -d --tmpdir hearth-tests.XXXXXX)
+trap 'rm -rf "$results"' EXIT
+steps=$results/steps
+number=0
 
-# check NAME COMMAND...: one test that passes if the command does.
-check() {
-  local name=$1
-  shift
-  say "$name"
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    printf 'FAILED: %s\n' "$name"
-  fi
+# attempt COMMAND...: sets `status`. The command runs in a subshell that ends at
+# its first error, which a command in a condition would not.
+attempt() {
+  set +e
+  (
+    set -e
+    "$@"
+  )
+  status=$?
+  set -e
 }
 
-# bazel_tests NAME FLAGS... -- TARGETS...: counts every test target.
-bazel_tests() {
-  local name=$1
-  shift
-  say "$name"
-  local status=0
-  hearth_bazel test --keep_going --test_summary=short "$@" 2>&1 |
-    tee "$log" || status=${PIPESTATUS[0]}
-  local good bad
-  good=$(grep -cE '^//.* PASSED' "$log" || true)
-  bad=$(grep -cE '^//.* (FAILED|TIMEOUT|NO STATUS)' "$log" || true)
-  # A build that fails may leave no line of any test.
-  if ((status != 0 && bad == 0)); then bad=1; fi
-  passed=$((passed + good))
-  failed=$((failed + bad))
+# require NAME COMMAND...: without it no test is worth running.
+require() {
+  say "$1"
+  attempt "${@:2}"
+  ((status == 0)) || die "$1: failed with status $status; no test has run"
 }
 
-# pytests NAME ARGS...: counts every test case.
-pytests() {
-  local name=$1
-  shift
+# step KIND NAME SUFFIX COMMAND...: notes how the command ended. It finds in
+# `file` where its results belong; an empty SUFFIX means that it has none.
+step() {
+  local kind=$1 name=$2 suffix=$3
   say "$name"
-  local status=0
-  "$python" -m pytest -q -p no:cacheprovider -rs "$@" 2>&1 | tee "$log" ||
-    status=${PIPESTATUS[0]}
-  local good bad
-  good=$(tail -n 1 "$log" | grep -oE '[0-9]+ passed' | cut -d' ' -f1 || true)
-  bad=$(tail -n 1 "$log" | grep -oE '[0-9]+ (failed|error)' |
-    awk '{ sum += $1 } END { print sum }' || true)
-  if ((status != 0 && ${bad:-0} == 0)); then bad=1; fi
-  passed=$((passed + ${good:-0}))
-  failed=$((failed + ${bad:-0}))
+  number=$((number + 1))
+  file=${suffix:+$results/$number.$suffix}
+  local start=$SECONDS
+  attempt "${@:4}"
+  ((status == 0)) || printf 'FAILED: %s\n' "$name"
+  printf '%s\t%s\t%s\t%s\t%s\n' "$kind" "$name" "$status" \
+    "$((SECONDS - start))" "$file" >>"$steps"
+}
+
+check() { step "checks" "$1" "" "${@:2}"; }
+
+# bazel_tests KIND ARGS...
+bazel_tests() { step "$1" "$1" json run_bazel "${@:2}"; }
+run_bazel() {
+  hearth_bazel test --keep_going --test_summary=short \
+    --build_event_json_file="$file" "$@"
+}
+
+# pytests KIND NAME ARGS...
+pytests() { step "$1" "$2" xml run_pytest "${@:3}"; }
+run_pytest() {
+  "$python" -m pytest -q -p no:cacheprovider --junitxml="$file" "$@"
+}
+
+# left_out KIND TAG REASON: the targets that TAG keeps out of KIND.
+left_out() { step "$1" "targets with the tag $2" skips list_tagged "$2" "$3"; }
+list_tagged() {
+  bazel query --noshow_progress "attr(tags, '\\b$1\\b', tests(//...))" |
+    sed "s/\$/\t$2/" >"$file"
 }
 
 format_check() {
@@ -79,52 +112,76 @@ format_check() {
 }
 
 include_check() {
-  hearth_query 'kind("cc_(library|binary|test)", //...)' |
+  bazel query --output=xml --noshow_progress \
+    'kind("cc_(library|binary|test)", //...)' |
     tests/structure/check_includes.py
 }
 
-hearth_query() { bazel query --output=xml --noshow_progress "$@"; }
-
-# A virtual environment, named by its requirements, for PyG and pytest.
-make_venv() {
-  local wanted have
-  wanted=$(sha256sum <tests/accuracy/requirements.txt)
-  have=$(cat "$HEARTH_CACHE/venv/made-from" 2>/dev/null || true)
-  if [[ $wanted == "$have" ]]; then return; fi
-  mkdir -p "$HEARTH_CACHE"
-  rm -rf "$HEARTH_CACHE/venv"
-  /usr/bin/python3 -m venv "$HEARTH_CACHE/venv"
-  "$python" -m pip install --quiet --disable-pip-version-check \
-    --no-cache-dir --requirement tests/accuracy/requirements.txt
-  printf '%s\n' "$wanted" >"$HEARTH_CACHE/venv/made-from"
+# The tests that start threads, or link what does: no other can race.
+list_threaded_tests() {
+  local sources
+  sources=$(git grep -lE 'std::j?thread\b|grpc::ServerBuilder' -- '*.h' '*.cc')
+  bazel query --noshow_progress \
+    "tests(rdeps(//..., set(${sources//$'\n'/ })))" >"$results/threaded"
 }
 
-install_packages "${BUILD_PACKAGES[@]}" "${DATA_PACKAGES[@]}" \
-  "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
-check "formatting (clang-format)" format_check
-check "building everything, warnings are errors" hearth_bazel build //...
-check "every include is a declared dependency" include_check
-bazel_tests "unit tests" //...
-bazel_tests "engine under AddressSanitizer and UndefinedBehaviorSanitizer" \
-  --config=asan //engine/... //kernels/... //tests/conformance/...
-bazel_tests "engine under ThreadSanitizer" \
-  --config=tsan //engine/... //kernels/... //tests/conformance/...
-fuzz_seconds=5
-if $full; then fuzz_seconds=120; fi
-check "fuzzers of what reads foreign bytes, $fuzz_seconds s each" \
-  tests/fuzz/run.sh "$fuzz_seconds"
-check "locks are held where they must be (clang's thread-safety analysis)" \
-  hearth_bazel build --config=thread_safety -- //server/... //client/... \
-  -//server:hearthd
-check "Python environment for PyG and pytest" make_venv
-pytests "Python client" client/python/tests
-pytests "arithmetic of the benchmarks" tests/bench
-export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
-export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
-hearth_bazel build //server:hearthd //client:hearth
-tier=()
-if $full; then tier=(--full); fi
-pytests "end to end, over the real socket" tests/e2e "${tier[@]}"
+# A virtual environment, named by its requirements, for PyG and pytest. It has
+# its name only once it is whole.
+make_venv() {
+  local wanted making=$HEARTH_CACHE/venv.making
+  wanted=$(sha256sum <tests/accuracy/requirements.txt)
+  if [[ -f $HEARTH_CACHE/venv/made-from &&
+    $wanted == "$(<"$HEARTH_CACHE/venv/made-from")" ]]; then
+    return
+  fi
+  mkdir -p "$HEARTH_CACHE"
+  rm -rf "$making"
+  /usr/bin/python3 -m venv "$making"
+  "$making/bin/python" -m pip install --quiet --disable-pip-version-check \
+    --no-cache-dir --requirement tests/accuracy/requirements.txt
+  printf '%s\n' "$wanted" >"$making/made-from"
+  rm -rf "$HEARTH_CACHE/venv"
+  mv "$making" "$HEARTH_CACHE/venv"
+}
 
-printf '\n%d passed, %d failed\n' "$passed" "$failed"
-((failed == 0))
+build_binaries() { hearth_bazel build //server:hearthd //client:hearth; }
+
+end_to_end() {
+  export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
+  export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
+  pytests "end-to-end cases" "end to end, over the real socket" tests/e2e "$@"
+}
+
+tier_1() {
+  check "formatting (clang-format)" format_check
+  check "building everything, warnings are errors" hearth_bazel build //...
+  check "every include is a declared dependency" include_check
+  bazel_tests "unit test targets" //...
+  pytests "Python cases" "Python client" client/python/tests
+  pytests "Python cases" "arithmetic of the benchmarks" tests/bench
+  pytests "Python cases" "adding up results" tests/structure
+  end_to_end
+  bazel_tests "targets under ASan and UBSan" --config=asan //...
+  left_out "targets under ASan and UBSan" no-asan "LibTorch is not instrumented"
+  check "fuzzers of what reads foreign bytes, 5 s each" tests/fuzz/run.sh 5
+  check "finding the tests that start threads" list_threaded_tests
+  bazel_tests "targets with threads under TSan" --config=tsan \
+    --target_pattern_file="$results/threaded"
+  left_out "targets with threads under TSan" no-tsan "LibTorch is not instrumented"
+}
+
+require "installing what is missing" install_packages "${BUILD_PACKAGES[@]}" \
+  "${DATA_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
+case $part in
+  "")
+    require "making the Python environment for PyG and pytest" make_venv
+    tier_1
+    ;;
+  fuzz) check "fuzzers of what reads foreign bytes, 120 s each" tests/fuzz/run.sh 120 ;;
+  *)
+    require "making the Python environment for PyG and pytest" make_venv
+    require "building" build_binaries
+    end_to_end --full "$part"
+    ;;
+esac
+tests/structure/tally.py "$steps"

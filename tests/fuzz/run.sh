@@ -22,8 +22,8 @@ fi
 targets=()
 for name in "${names[@]}"; do targets+=("//tests/fuzz:${name}_fuzzer"); done
 
-hearth_bazel build --config=fuzz "${targets[@]}"
-binaries=$(bazel info --config=fuzz bazel-bin 2>/dev/null)/tests/fuzz
+hearth_bazel build --config=asan "${targets[@]}"
+binaries=$(bazel info --config=asan bazel-bin 2>/dev/null)/tests/fuzz
 work=$(mktemp -d --tmpdir hearth-fuzz.XXXXXX)
 tests/fuzz/make_seeds.py "$work/seeds"
 findings=0
