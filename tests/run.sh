@@ -120,7 +120,7 @@ include_check() {
 # The tests that start threads, or link what does: no other can race.
 list_threaded_tests() {
   local sources
-  sources=$(git grep -lE 'std::j?thread\b|grpc::ServerBuilder' -- '*.h' '*.cc')
+  sources=$(git grep -lE 'std::(j?thread|async)\b|grpc::ServerBuilder' -- '*.h' '*.cc')
   bazel query --noshow_progress \
     "tests(rdeps(//..., set(${sources//$'\n'/ })))" >"$results/threaded"
 }
