@@ -19,7 +19,7 @@ CACHED = {"gnndrive", "gnndrive-reorder", "ginex"}
 
 def run_bench(work: Path, *arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, str(BENCH), "--quick", "--work", str(work), *arguments],
-                          capture_output=True, text=True, check=False, timeout=600,
+                          capture_output=True, text=True, check=False, timeout=1800,
                           env={**os.environ, "HEARTHD": HEARTHD, "HEARTH": HEARTH})
 
 
