@@ -39,8 +39,8 @@ ordered_json KeyOf(const MeasuredPasses& of) {
                       {"batch_size", any.batch_size},
                       {"shards", any.shards}};
   for (const Pass& pass : of.passes) {
-    key["passes"].push_back({{"epoch_key", pass.epoch_key},
-                             {"seeds", pass.order->Epoch(0).size()}});
+    key["passes"].push_back(
+        {{"epoch_key", pass.epoch_key}, {"seeds", pass.order->size()}});
   }
   return key;
 }
@@ -84,12 +84,11 @@ BatchBound BoundBatches(const MeasuredPasses& of) {
   BatchBound result;
   const store::Manifest& manifest = of.dataset.manifest();
   for (const Pass& pass : of.passes) {
-    const auto seeds = static_cast<int64_t>(pass.order->Epoch(0).size());
-    sample::Enlarge(sample::ShapeBound(pass.sampler.fanouts,
-                                       strategy::MostSeeds(pass, seeds),
-                                       manifest.node_types[0].num_nodes,
-                                       manifest.edge_types[0].num_edges),
-                    result.bound);
+    sample::Enlarge(
+        sample::ShapeBound(
+            pass.sampler.fanouts, strategy::MostSeeds(pass, pass.order->size()),
+            manifest.node_types[0].num_nodes, manifest.edge_types[0].num_edges),
+        result.bound);
   }
   result.largest = result.bound;
   return result;

@@ -1,14 +1,12 @@
 #include "engine/job/job_sizes.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
-#include <variant>
 
 #include "engine/base/status_macros.h"
 #include "engine/job/batch_measurement.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/kinds.h"
 
 namespace hearth::job {
 namespace {
@@ -21,11 +19,6 @@ using strategy::MemoryEstimate;
 constexpr uint64_t kSmallPart = 16;
 // Threads' stacks, queues, the job's own records.
 constexpr uint64_t kRuntimeBytes = uint64_t{48} << 20;
-
-// Whether the strategy's budgets follow from the batches as they are.
-bool NeedsMeasurement(const strategy::StrategyOptions& options) {
-  return std::holds_alternative<strategy::GnndriveOptions>(options);
-}
 
 absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
                                         const StrategyUse& use,
@@ -46,9 +39,8 @@ strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
   int64_t num_batches = 0;
   int64_t total_batches = 0;
   for (const strategy::Pass& pass : use.passes) {
-    const size_t count = pass.order->Epoch(0).size();
     const int64_t of_pass =
-        strategy::NumBatches(static_cast<int64_t>(count), pass.batch_size);
+        strategy::NumBatches(pass.order->size(), pass.batch_size);
     num_batches = std::max(num_batches, of_pass);
     // As if each of them were one of training.
     total_batches += of_pass * use.data.epochs;
@@ -66,7 +58,7 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
                   MemoryEstimate& estimate) {
   uint64_t seeds = 0;
   for (const strategy::Pass& pass : use.passes) {
-    seeds += pass.order->Epoch(0).size();
+    seeds += static_cast<uint64_t>(pass.order->size());
   }
   // The split's, those in order, and those of the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
@@ -80,7 +72,7 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                                       std::stop_token stop) {
   const MeasuredPasses passes = {
       .dataset = dataset, .labels = use.labels, .passes = use.passes};
-  if (!NeedsMeasurement(use.data.strategy)) {
+  if (!strategy::KindOf(use.data.strategy).needs_measured_batches) {
     JobSizes sizes = {.batches = BoundBatches(passes), .estimate = {}};
     HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
                             Estimate(dataset, use, sizes.batches));

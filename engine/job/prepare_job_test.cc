@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "engine/job/job_fixture.h"
 #include "engine/plan/plan_store.h"
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/kinds.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

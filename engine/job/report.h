@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/strategy/forecast.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
@@ -34,35 +35,15 @@ struct PrepareReport {
   strategy::MemoryEstimate memory;
 };
 
-/// What a train job would read, take and hold. Figures of reading, disk and
-/// time are absent for strategies that cannot be foreseen.
+/// What a train job would read, take and hold.
 struct ExplainReport {
   /// As in TrainReport, of the job that is explained.
   strategy::MemoryEstimate memory;
   uint64_t memory_bytes = 0;
-  /// Of an epoch of training: batches, feature rows of their input nodes and
-  /// these rows' bytes; the mean of all its distinct epochs.
+  /// Batches of an epoch of training, and the bytes of the rows it needs.
   uint64_t batches = 0;
-  uint64_t rows_needed = 0;
   uint64_t bytes_needed = 0;
-  /// Where it finds its rows, from the fastest level on.
-  std::vector<strategy::LevelForecast> levels;
-  /// From storage.
-  std::optional<uint64_t> bytes_read;
-  std::optional<uint64_t> read_ops;
-  /// What the plan takes on disk.
-  std::optional<uint64_t> disk_bytes;
-  /// 0 if the plan is there.
-  std::optional<double> prepare_seconds;
-  std::optional<double> epoch_seconds;
-  /// Name of the plan, and whether it is there.
-  std::string plan;
-  bool plan_exists = false;
-  /// Batches of all passes that were sampled for this, and how many there are.
-  uint64_t sampled_batches = 0;
-  uint64_t total_batches = 0;
-  /// Sentences for people.
-  std::vector<std::string> notes;
+  strategy::Forecast forecast;
 };
 
 /// What a period of a train job began with.

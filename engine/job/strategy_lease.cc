@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/kinds.h"
 
 namespace hearth::job {
 

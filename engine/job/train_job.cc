@@ -24,7 +24,7 @@
 #include "engine/job/data_run.h"
 #include "engine/job/member.h"
 #include "engine/job/memory_sampler.h"
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::job {

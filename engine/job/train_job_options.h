@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/kinds.h"
 #include "engine/train/model_options.h"
 
 namespace hearth::job {

@@ -16,7 +16,7 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/batch_bound.h"
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/kinds.h"
 
 namespace hearth::job {
 

@@ -1,5 +1,6 @@
 #include "engine/sample/seed_order.h"
 
+#include <iterator>
 #include <utility>
 
 #include "engine/base/random.h"
@@ -11,6 +12,8 @@ class ShuffledOrder final : public SeedOrder {
  public:
   ShuffledOrder(std::vector<store::NodeId> nodes, uint64_t data_seed)
       : nodes_(std::move(nodes)), data_seed_(data_seed) {}
+
+  int64_t size() const override { return std::ssize(nodes_); }
 
   std::vector<store::NodeId> Epoch(uint64_t epoch_key) const override {
     std::vector<store::NodeId> order = nodes_;
@@ -30,6 +33,8 @@ class SequentialOrder final : public SeedOrder {
  public:
   explicit SequentialOrder(std::vector<store::NodeId> nodes)
       : nodes_(std::move(nodes)) {}
+
+  int64_t size() const override { return std::ssize(nodes_); }
 
   std::vector<store::NodeId> Epoch(uint64_t /*epoch_key*/) const override {
     return nodes_;

@@ -15,6 +15,9 @@ class SeedOrder {
  public:
   virtual ~SeedOrder() = default;
 
+  /// Number of seeds: the same in every epoch.
+  virtual int64_t size() const = 0;
+
   /// All seeds of the epoch, in order.
   virtual std::vector<store::NodeId> Epoch(uint64_t epoch_key) const = 0;
 };

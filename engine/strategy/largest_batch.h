@@ -8,8 +8,8 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/store/topology.h"
+#include "engine/strategy/pass.h"
 #include "engine/strategy/sample_stage.h"
-#include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 

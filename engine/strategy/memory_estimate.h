@@ -7,7 +7,7 @@
 
 #include "engine/store/manifest.h"
 #include "engine/strategy/batch_bound.h"
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/pass.h"
 
 namespace hearth::strategy {
 

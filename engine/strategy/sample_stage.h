@@ -8,7 +8,7 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/pass.h"
 
 namespace hearth::strategy {
 

@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/strategy/pass.h"
 #include "engine/strategy/sample_stage.h"
-#include "engine/strategy/strategy.h"
 
 /// Sampling for its own sake, before or instead of training: all batches of
 /// some passes, or a part of them that is spread evenly.

@@ -21,7 +21,9 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
 
 }  // namespace
 
-bool MakesPlans(const v1::DataSpec& data) { return data.has_diskgnn(); }
+bool MakesPlans(const v1::DataSpec& data) {
+  return strategy::KindOf(ToStrategyOptions(data, {})).makes_plans;
+}
 
 strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
                                             const v1::PipelineSpec& pipeline) {

@@ -1,7 +1,7 @@
 #ifndef HEARTH_SERVER_MAPPING_STRATEGY_MAPPING_H_
 #define HEARTH_SERVER_MAPPING_STRATEGY_MAPPING_H_
 
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/kinds.h"
 #include "hearth/v1/spec.pb.h"
 
 namespace hearth::server {

@@ -21,7 +21,7 @@
 #include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"

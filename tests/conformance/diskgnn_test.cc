@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/plan/plan_records.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -20,7 +20,7 @@
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"

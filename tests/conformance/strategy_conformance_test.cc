@@ -19,7 +19,7 @@
 #include "engine/store/dataset.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
-#include "engine/strategy/new_strategy.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"

@@ -3,10 +3,12 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/labels.h"
+#include "engine/store/residency.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/sample_stage.h"
@@ -85,19 +87,26 @@ class AddressableStrategy final : public Strategy {
   BufferPool buffers_;
 };
 
-}  // namespace
+store::Residency ResidencyOf(const MemoryOptions& /*options*/) {
+  return store::Residency::kMemory;
+}
 
-absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
-    store::Residency residency, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const Clock& clock) {
+store::Residency ResidencyOf(const MmapOptions& options) {
+  return options.read_ahead ? store::Residency::kMappedWithReadAhead
+                            : store::Residency::kMapped;
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> New(store::Residency residency,
+                                              const PipelineOptions& pipeline,
+                                              const store::Dataset& dataset,
+                                              const Clock& clock) {
   auto strategy =
       std::make_unique<AddressableStrategy>(residency, pipeline, clock);
   HEARTH_RETURN_IF_ERROR(strategy->Open(dataset));
   return strategy;
 }
 
-MemoryEstimate EstimateAddressableMemory(store::Residency residency,
-                                         const MemoryBasis& basis) {
+MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
   MemoryEstimate estimate;
   if (residency == store::Residency::kMemory) {
     estimate.Add("features", basis.nodes().features.file_size_bytes,
@@ -117,6 +126,30 @@ MemoryEstimate EstimateAddressableMemory(store::Residency residency,
               .assembled = assembled},
              estimate);
   return estimate;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
+    const MemoryOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
+  return New(ResidencyOf(options), pipeline, dataset, resources.clock);
+}
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
+    const MmapOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
+  return New(ResidencyOf(options), pipeline, dataset, resources.clock);
+}
+
+absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
+    const MemoryOptions& options, const MemoryBasis& basis) {
+  return Estimate(ResidencyOf(options), basis);
+}
+
+absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
+    const MmapOptions& options, const MemoryBasis& basis) {
+  return Estimate(ResidencyOf(options), basis);
 }
 
 }  // namespace hearth::strategy

@@ -4,24 +4,28 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/base/clock.h"
 #include "engine/store/dataset.h"
-#include "engine/store/residency.h"
+#include "engine/strategy/addressable/options.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
-/// The strategies whose feature rows all have an address: `memory`
-/// (Residency::kMemory) and `mmap` (Residency::kMapped). Stages: sample,
-/// assemble, train. See NewStrategy for lifetimes and errors.
+/// The strategies whose feature rows all have an address: `memory` and `mmap`.
+/// Stages: sample, assemble, train. See NewStrategy (kinds.h) for lifetimes and
+/// errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
-    store::Residency residency, const PipelineOptions& pipeline,
-    const store::Dataset& dataset, const Clock& clock);
+    const MemoryOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources);
+absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
+    const MmapOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources);
 
-/// What it holds at most.
-MemoryEstimate EstimateAddressableMemory(store::Residency residency,
-                                         const MemoryBasis& basis);
+/// Memory that they hold at most; never an error.
+absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
+    const MemoryOptions& options, const MemoryBasis& basis);
+absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
+    const MmapOptions& options, const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

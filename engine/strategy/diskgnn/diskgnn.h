@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {

@@ -10,6 +10,7 @@
 #include "engine/plan/access_trace.h"
 #include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
+#include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/strategy.h"
 
 /// What a job's options mean for the layout of its plan: the same for who makes

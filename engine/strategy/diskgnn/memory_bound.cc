@@ -99,8 +99,8 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
 
 }  // namespace
 
-MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
-                                     const MemoryBasis& basis) {
+absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
+    const DiskgnnOptions& options, const MemoryBasis& basis) {
   const sample::BatchShape largest = basis.batches.WithMargin();
   const auto rows = static_cast<uint64_t>(largest.num_inputs());
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
@@ -139,8 +139,8 @@ MemoryEstimate EstimateDiskgnnMemory(const DiskgnnOptions& options,
   return estimate;
 }
 
-MemoryEstimate EstimateForecastMemory(const DiskgnnOptions& options,
-                                      const MemoryBasis& basis) {
+MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
+                                             const MemoryBasis& basis) {
   MemoryEstimate estimate;
   // One step follows the other; a sample's counts are there besides.
   estimate.Add("planning", std::max(SearchBytes(options, basis) +

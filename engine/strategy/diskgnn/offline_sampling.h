@@ -10,9 +10,9 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
+#include "engine/strategy/pass.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/spread_sampling.h"
-#include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 

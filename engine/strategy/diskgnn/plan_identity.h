@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/strategy.h"
 

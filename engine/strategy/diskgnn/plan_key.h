@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/store/topology.h"
+#include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/strategy.h"
 
 /// What tells plans apart, and where a pass is in one. Pure functions.

@@ -83,6 +83,24 @@ TEST(KeyOfPlanTest, IsNotHowItIsMadeOrRead) {
                            8, {}));
 }
 
+// Plans that lie on disks are found by these.
+TEST(KeyOfPlanTest, NamesStayAsTheyAre) {
+  EXPECT_EQ(DigestOfPass(SmallPass(), kSeeds),
+            "0f814bf3a04e6deb72acf950267f4de67ffbbef71afa099af35ed43ba490900f");
+  const std::vector<PlannedPass> passes = {
+      {.digest = DigestOfPass(SmallPass(), kSeeds)}};
+  EXPECT_EQ(KeyOfPlan("data", {}, 8, passes).name,
+            "diskgnn-data-e233e5ee03023e6b80195df1442f0067");
+  EXPECT_EQ(KeyOfPlan("data",
+                      {.cpu_cache_bytes = 1,
+                       .gpu_cache_bytes = 2,
+                       .disk_cache_bytes = 3,
+                       .disk_limit_bytes = 4},
+                      8, passes)
+                .name,
+            "diskgnn-data-057aa8a431386763dcb40681c4bb6017");
+}
+
 TEST(KeyOfPlanTest, TheNumberIsInTheName) {
   const PlanKey key = KeyOfPlan("data", {}, 8, {});
   // "diskgnn-data-" and the digits.

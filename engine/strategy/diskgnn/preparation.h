@@ -22,6 +22,7 @@
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/sample_spool.h"
+#include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
 #include "engine/strategy/strategy.h"

@@ -171,8 +171,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
                                          std::move(data));
 }
 
-MemoryEstimate EstimateGinexMemory(const GinexOptions& options,
-                                   const MemoryBasis& basis) {
+absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,
+                                                   const MemoryBasis& basis) {
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
   const auto rows =
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());

@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/ginex/options.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
@@ -19,9 +20,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// What it holds at most.
-MemoryEstimate EstimateGinexMemory(const GinexOptions& options,
-                                   const MemoryBasis& basis);
+/// Memory that it holds at most; never an error.
+absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,
+                                                   const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

@@ -17,6 +17,7 @@
 #include "engine/strategy/ginex/ginex_data.h"
 #include "engine/strategy/ginex/inspector.h"
 #include "engine/strategy/ginex/neighbor_cache_file.h"
+#include "engine/strategy/ginex/options.h"
 #include "engine/strategy/ginex/runtime_files.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/strategy.h"

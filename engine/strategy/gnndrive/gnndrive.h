@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/gnndrive/options.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 

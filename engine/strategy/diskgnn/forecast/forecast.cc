@@ -55,23 +55,23 @@ uint64_t Rounded(double value) {
 
 class Forecaster {
  public:
-  Forecaster(const ForecastContext& context, const ForecastPasses& passes,
-             int64_t most_batches, store::StoredFeatures features)
+  Forecaster(const DiskgnnOptions& options, const ForecastContext& context,
+             const ForecastRequest& request, store::StoredFeatures features)
       : context_(context),
-        question_(passes),
-        most_batches_(most_batches),
+        request_(request),
         features_(std::move(features)),
-        options_(InBytes(context.options, features_.layout.num_rows,
+        options_(InBytes(options, features_.layout.num_rows,
                          features_.layout.row_bytes)),
-        plan_(Identify(passes.passes)) {
+        plan_(Identify(request.passes)) {
     for (const Pass& pass : plan_.passes) {
       seeds_.push_back(std::ssize(pass.order->Epoch(pass.epoch_key)));
       if (pass.order == FirstPass().order) ++num_training_;
     }
   }
 
-  absl::StatusOr<DiskgnnForecast> Run() {
-    // What is held in memory is foretold as one level.
+  absl::StatusOr<Forecast> Run() {
+    HEARTH_ASSIGN_OR_RETURN(train_seconds_, request_.time_training());
+    // All that is held in memory is forecast as one level.
     has_gpu_cache_ = options_.gpu_cache_bytes > 0;
     options_.cpu_cache_bytes += std::exchange(options_.gpu_cache_bytes, 0);
     result_.plan = plan_.identity.name;
@@ -150,7 +150,7 @@ class Forecaster {
 
   absl::Status FromSamples() {
     const std::vector<ShardPick> picks =
-        SpreadOver(plan_.passes, most_batches_);
+        SpreadOver(plan_.passes, request_.most_batches);
     const ScratchSamples scratch(context_.files, context_.scratch_folder);
     HEARTH_RETURN_IF_ERROR(Sample(picks, scratch.path()));
     HEARTH_ASSIGN_OR_RETURN(
@@ -282,7 +282,9 @@ class Forecaster {
         Rounded(layout_.plan.total) + plan::PlanStore::kRecordBytes;
     FillInTime();
     if (has_gpu_cache_) {
-      result_.notes.push_back("cpu_cache is that of the CPU and of the GPU");
+      result_.notes.push_back(
+          "Level cpu_cache has the rows of both caches in memory: those of the "
+          "CPU and those of the GPU.");
     }
     for (std::string& note : NotesOf({.plan_exists = result_.plan_exists,
                              .sampled_batches = result_.sampled_batches,
@@ -290,7 +292,7 @@ class Forecaster {
                              .layout = layout_,
                              .rates = rates_,
                              .epoch = time_,
-                             .train_seconds = question_.train_seconds,
+                             .train_seconds = train_seconds_,
                              .preparation = preparation_})) {
       result_.notes.push_back(std::move(note));
     }
@@ -304,10 +306,11 @@ class Forecaster {
                          .batches = static_cast<double>(
                              NumBatches(EpochSeeds(), pass.batch_size)),
                          .row_bytes = RowBytes(),
-                         .train_seconds = question_.train_seconds,
-                         .train_threads = question_.train_threads},
+                         .train_seconds = train_seconds_,
+                         .train_threads = request_.train_threads},
                         rates_);
     result_.epoch_seconds = time_.seconds;
+    result_.prepare_seconds = 0;
     if (result_.plan_exists) return;
     preparation_.planning = layout_.planning_seconds;
     const auto features =
@@ -323,8 +326,7 @@ class Forecaster {
   }
 
   const ForecastContext& context_;
-  const ForecastPasses& question_;
-  const int64_t most_batches_;
+  const ForecastRequest& request_;
   const store::StoredFeatures features_;
   DiskgnnOptions options_;
   bool has_gpu_cache_ = false;
@@ -332,7 +334,8 @@ class Forecaster {
   // Seeds of each of the plan's passes, of which the first ones are training.
   std::vector<int64_t> seeds_;
   size_t num_training_ = 0;
-  DiskgnnForecast result_;
+  double train_seconds_ = 0;
+  Forecast result_;
   LayoutForecast layout_;
   MachineRates rates_;
   EpochTime time_;
@@ -341,17 +344,18 @@ class Forecaster {
 
 }  // namespace
 
-absl::StatusOr<DiskgnnForecast> ForecastDiskgnn(const ForecastContext& context,
-                                                const ForecastPasses& passes,
-                                                int64_t most_batches) {
-  if (passes.num_training == 0 || passes.num_training > passes.passes.size() ||
-      most_batches < 1) {
+absl::StatusOr<Forecast> ForecastDiskgnn(const DiskgnnOptions& options,
+                                         const ForecastContext& context,
+                                         const ForecastRequest& request) {
+  if (request.num_training == 0 ||
+      request.num_training > request.passes.size() ||
+      request.most_batches < 1) {
     return absl::InvalidArgumentError(
         "a forecast needs passes of training, and batches to sample");
   }
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           context.dataset.OpenFeatures({}));
-  return Forecaster(context, passes, most_batches, std::move(features)).Run();
+  return Forecaster(options, context, request, std::move(features)).Run();
 }
 
 }  // namespace hearth::strategy

@@ -13,6 +13,7 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/sample_spool.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {

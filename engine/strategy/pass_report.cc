@@ -1,4 +1,6 @@
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/pass_report.h"
+
+#include <cstddef>
 
 namespace hearth::strategy {
 namespace {
@@ -13,37 +15,6 @@ void AddIfKnown(const std::optional<T>& part, std::optional<T>& whole) {
 }
 
 }  // namespace
-
-std::string Name(const StrategyOptions& options) {
-  struct Visitor {
-    std::string operator()(const MemoryOptions&) { return "memory"; }
-    std::string operator()(const MmapOptions&) { return "mmap"; }
-    std::string operator()(const GnndriveOptions&) { return "gnndrive"; }
-    std::string operator()(const GinexOptions&) { return "ginex"; }
-    std::string operator()(const DiskgnnOptions&) { return "diskgnn"; }
-  };
-  return std::visit(Visitor{}, options);
-}
-
-bool DeliversInOrder(const StrategyOptions& options) {
-  const auto* gnndrive = std::get_if<GnndriveOptions>(&options);
-  return gnndrive == nullptr || !gnndrive->reorder;
-}
-
-absl::Status PipelineOptions::Validate() const {
-  for (const auto& [name, threads] :
-       {std::pair("samplers", samplers), std::pair("extractors", extractors)}) {
-    if (threads < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " must be at least 1, not ", threads));
-    }
-  }
-  return absl::OkStatus();
-}
-
-int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {
-  return (num_seeds + batch_size - 1) / batch_size;
-}
 
 void Accumulate(const PassReport& part, PassReport& whole) {
   if (whole.stages.empty()) {

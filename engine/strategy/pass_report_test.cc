@@ -1,31 +1,9 @@
-#include "engine/strategy/strategy.h"
+#include "engine/strategy/pass_report.h"
 
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
 namespace {
-
-TEST(StrategyTest, OnlyReorderingChangesTheOrder) {
-  EXPECT_TRUE(DeliversInOrder(MemoryOptions{}));
-  EXPECT_TRUE(DeliversInOrder(GinexOptions{}));
-  EXPECT_TRUE(DeliversInOrder(DiskgnnOptions{}));
-  EXPECT_TRUE(DeliversInOrder(GnndriveOptions{}));
-  EXPECT_FALSE(DeliversInOrder(GnndriveOptions{.reorder = true}));
-}
-
-TEST(NameTest, IsTheContracts) {
-  EXPECT_EQ(Name(MemoryOptions{}), "memory");
-  EXPECT_EQ(Name(MmapOptions{}), "mmap");
-  EXPECT_EQ(Name(GnndriveOptions{}), "gnndrive");
-  EXPECT_EQ(Name(GinexOptions{}), "ginex");
-  EXPECT_EQ(Name(DiskgnnOptions{}), "diskgnn");
-}
-
-TEST(NumBatchesTest, TheLastOneMayBeShort) {
-  EXPECT_EQ(NumBatches(0, 10), 0);
-  EXPECT_EQ(NumBatches(10, 10), 1);
-  EXPECT_EQ(NumBatches(11, 10), 2);
-}
 
 PassReport Part(int64_t rows) {
   PassReport report;

@@ -1,0 +1,89 @@
+#ifndef HEARTH_ENGINE_STRATEGY_KINDS_H_
+#define HEARTH_ENGINE_STRATEGY_KINDS_H_
+
+#include <memory>
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/addressable/options.h"
+#include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/forecast.h"
+#include "engine/strategy/ginex/options.h"
+#include "engine/strategy/gnndrive/options.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+
+/// All strategies there are. Whoever runs jobs asks here, and knows no strategy
+/// by name. A strategy is added as an alternative of StrategyOptions and an
+/// entry of the table in kinds.cc.
+
+namespace hearth::strategy {
+
+/// One alternative per strategy, in the order of hearth.v1.DataSpec.strategy.
+using StrategyOptions =
+    std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
+                 DiskgnnOptions>;
+
+/// What is true of a strategy, whatever its options.
+struct StrategyKind {
+  /// The name of its field in hearth.v1.DataSpec, too.
+  absl::string_view name;
+  /// Threads that fetch rows, unless a job says otherwise: more where one of
+  /// them leaves the disk idle while it looks rows up and hands them over.
+  int default_extractors = 1;
+  /// Budgets of rows that it has: those kept in memory, those reserved for
+  /// batches in flight, those kept on a GPU.
+  bool has_cpu_cache = false;
+  bool has_staging = false;
+  bool has_gpu_cache = false;
+  /// Whether Strategy::Prepare makes plans that jobs can share.
+  bool makes_plans = false;
+  /// Whether its memory grows with the batches so much that these have to be
+  /// measured: a bound by the fan-outs alone would be far too high.
+  bool needs_measured_batches = false;
+};
+
+/// Every strategy, in the order of the alternatives.
+absl::Span<const StrategyKind> StrategyKinds();
+
+const StrategyKind& KindOf(const StrategyOptions& options);
+
+/// The strategy's name: "memory", "mmap", ...
+std::string Name(const StrategyOptions& options);
+
+/// Whether batches are delivered in the order of their numbers, so that those
+/// of a pass that was stopped are its first ones.
+bool DeliversInOrder(const StrategyOptions& options);
+
+/// Loads, maps or opens what the strategy needs of `dataset`, which must
+/// outlive it, as must what `resources` refers to.
+/// INVALID_ARGUMENT for options out of range; FAILED_PRECONDITION, naming the
+/// option, for rows on a GPU where `resources` has none.
+absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
+    const StrategyOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources);
+
+/// Memory that the passes of a strategy hold at most. RESOURCE_EXHAUSTED, with
+/// the numbers, if the options' own budgets leave no room for a batch.
+absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
+                                              const MemoryBasis& basis);
+
+/// Tells the work of a strategy before it is done; where a strategy has no
+/// forecast of its own, the rows that it needs (row_count.h). Leaves no file.
+/// Errors are those that Strategy::Prepare would have, as far as they can be
+/// foreseen; CANCELLED when a stop is requested.
+absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
+                                      const ForecastContext& context,
+                                      const ForecastRequest& request);
+
+/// Memory that MakeForecast holds at most.
+MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,
+                                      const MemoryBasis& basis);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_KINDS_H_

@@ -1,0 +1,24 @@
+#include "engine/strategy/pass.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace hearth::strategy {
+
+absl::Status PipelineOptions::Validate() const {
+  for (const auto& [name, threads] :
+       {std::pair("samplers", samplers), std::pair("extractors", extractors)}) {
+    if (threads < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, " must be at least 1, not ", threads));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {
+  return (num_seeds + batch_size - 1) / batch_size;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,63 @@
+#ifndef HEARTH_ENGINE_STRATEGY_PASS_REPORT_H_
+#define HEARTH_ENGINE_STRATEGY_PASS_REPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/pipeline/pipeline.h"
+
+namespace hearth::strategy {
+
+/// Rows that one level of the cache held.
+struct LevelHits {
+  /// "gpu_cache", "cpu_cache".
+  std::string level;
+  int64_t rows = 0;
+};
+
+/// Wall time of one of a strategy's own phases.
+struct PhaseSeconds {
+  std::string name;
+  double seconds = 0;
+};
+
+/// What a pass cost. Optional figures are absent where they cannot be known.
+struct PassReport {
+  double seconds = 0;
+  int64_t batches = 0;
+  int64_t rows_needed = 0;
+  int64_t bytes_needed = 0;
+  std::optional<int64_t> bytes_read;
+  std::optional<int64_t> read_ops;
+  std::optional<double> io_wait_seconds;
+  /// Rows read from storage; with `hits`, rows_needed in all.
+  std::optional<int64_t> rows_read;
+  /// By level, from the first one asked; empty without a cache.
+  std::vector<LevelHits> hits;
+  /// In a fixed order; they may overlap.
+  std::vector<PhaseSeconds> phases;
+  std::vector<pipeline::StageStats> stages;
+};
+
+/// Adds the figures of `part`, a later part of the same pass, to `whole`.
+void Accumulate(const PassReport& part, PassReport& whole);
+
+/// One plan, found or made.
+struct PreparationReport {
+  /// Its name in the plan store; empty: there was nothing to prepare.
+  std::string plan;
+  /// Whether it was there.
+  bool reused = false;
+  /// Wall time of finding or making it; of the latter, by phase.
+  double seconds = 0;
+  std::vector<PhaseSeconds> phases;
+  uint64_t disk_bytes = 0;
+  /// For people: which layout was chosen, and why.
+  std::string reason;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_PASS_REPORT_H_
