@@ -58,7 +58,7 @@ class ClaimTurns {
   absl::Mutex mutex_;
   absl::CondVar passed_;
   bool taken_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the batch whose turn it is, or will be.
+  // The number of the batch whose turn it is, or will be.
   int64_t next_ ABSL_GUARDED_BY(mutex_);
 };
 

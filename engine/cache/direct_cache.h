@@ -14,7 +14,7 @@
 
 namespace hearth::cache {
 
-/// What a feature row is.
+/// The format of a feature row.
 struct RowFormat {
   int64_t dim = 0;
   store::DType dtype = store::DType::kFloat32;

@@ -14,7 +14,7 @@ namespace hearth::cache {
 /// How batches take turns at claiming (ClaimTurns, or none).
 enum class ExtractionTurns { kByNumber, kAny, kNone };
 
-/// What is to happen.
+/// The events of a case.
 struct ExtractionCase {
   std::string name;
   std::vector<std::vector<store::NodeId>> batches;
@@ -49,7 +49,7 @@ class ExtractionWorld {
   /// Equal for worlds that cannot be told apart.
   std::string Key() const;
 
-  /// What must hold in every state.
+  /// Checks what must hold in every state.
   void Check() const;
 
  private:

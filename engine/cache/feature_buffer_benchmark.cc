@@ -1,6 +1,6 @@
-// What the feature buffer's bookkeeping costs a row: claimed, loaded where it
-// is missing, and given back. Reading a row from a fast disk takes 2,000 ns or
-// more.
+// Measures what the feature buffer's bookkeeping costs a row: claimed, loaded
+// where it is missing, and given back. Reading a row from a fast disk takes
+// 2,000 ns or more.
 //   bazel run //engine/cache:feature_buffer_benchmark
 
 #include <cstddef>

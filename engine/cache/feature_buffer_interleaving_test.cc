@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
                        ExtractionTurns::kNone, 1}),
     [](const auto& info) { return info.param.name; });
 
-// What the reserve and the turns are for; and that a deadlock would be found.
+// Without reserve and turns there is a deadlock; and a deadlock is found.
 TEST(InterleavingDeadlockTest, ABatchThatDoesNotFitWaitsForEver) {
   EXPECT_GT(
       Explore({"", kOverlapping, 2, 2, ExtractionTurns::kByNumber}).deadlocks,

@@ -128,7 +128,7 @@ class SlotTable {
   // Slot numbers, -1 where empty; a power of two, at most half full.
   std::vector<int32_t> buckets_;
   int shift_;
-  // Of kFailed slots.
+  // Errors of kFailed slots, by row.
   absl::flat_hash_map<int64_t, absl::Status> errors_;
 };
 

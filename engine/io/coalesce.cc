@@ -153,14 +153,6 @@ absl::Status TakeRows(absl::Span<const int64_t> rows, const RowLayout& layout,
 
 }  // namespace
 
-ReadCost ReadCost::FromRates(double requests_per_second,
-                             double bytes_per_second) {
-  ReadCost cost;
-  cost.request_bytes =
-      static_cast<uint64_t>(bytes_per_second / requests_per_second);
-  return cost;
-}
-
 absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
                       uint32_t alignment, const ReadCost& cost,
                       ReadPlan& plan) {

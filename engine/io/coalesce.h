@@ -30,11 +30,6 @@ struct ReadCost {
   uint64_t request_bytes = 16 << 10;
   /// No read is longer, unless one row alone takes more.
   uint64_t max_request_bytes = 128 << 10;
-
-  /// A disk that makes `requests_per_second` small reads, or reads
-  /// `bytes_per_second` in large ones, at the depth it is used with.
-  static ReadCost FromRates(double requests_per_second,
-                            double bytes_per_second);
 };
 
 /// One aligned read of rows [first_row, first_row + num_rows) of a plan.

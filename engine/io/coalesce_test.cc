@@ -277,9 +277,5 @@ TEST(LongestRowReadTest, IsThatOfTheRowThatLiesWorst) {
   }
 }
 
-TEST(ReadCostTest, FollowsFromRates) {
-  EXPECT_EQ(ReadCost::FromRates(100'000, 1.6e9).request_bytes, 16'000u);
-}
-
 }  // namespace
 }  // namespace hearth::io

@@ -40,13 +40,15 @@ Slots CutStaging(const BlockDevice& device, const RowLayout& layout,
 class QueuedRowReader final : public RowReader {
  public:
   QueuedRowReader(BlockDevice& device, const RowLayout& layout,
-                  ReadQueue& queue, Slots slots, ReadCost cost,
-                  AlignedMemory memory, absl::Span<std::byte> staging)
+                  ReadQueue& queue, Slots slots,
+                  const RowReaderOptions& options, AlignedMemory memory,
+                  absl::Span<std::byte> staging)
       : device_(device),
         layout_(layout),
         queue_(queue),
         slot_bytes_(slots.bytes),
-        cost_(cost),
+        cost_(options.cost),
+        clock_(*options.clock),
         memory_(std::move(memory)),
         staging_(staging),
         read_of_slot_(slots.count),
@@ -78,6 +80,7 @@ class QueuedRowReader final : public RowReader {
   ReadQueue& queue_;
   const uint64_t slot_bytes_;
   ReadCost cost_;
+  const Clock& clock_;
   AlignedMemory memory_;
   const absl::Span<std::byte> staging_;
   // Index in the plan of the read that is in a slot.
@@ -132,10 +135,9 @@ absl::Status QueuedRowReader::SubmitMore(ReadTally& tally) {
 }
 
 absl::Status QueuedRowReader::WaitForSome(ReadTally& tally) {
-  const Clock& clock = Clock::Real();
-  const double began = clock.SteadySeconds();
+  const double began = clock_.SteadySeconds();
   const absl::Status status = queue_.Wait(1, results_);
-  tally.wait_seconds += clock.SteadySeconds() - began;
+  tally.wait_seconds += clock_.SteadySeconds() - began;
   return status;
 }
 
@@ -198,8 +200,8 @@ absl::StatusOr<std::unique_ptr<RowReader>> RowReader::Create(
       AlignedMemory::Allocate(needed + (unit - kPageBytes)));
   const auto address = reinterpret_cast<uintptr_t>(memory.bytes().data());
   const auto staging = memory.bytes().subspan(-address % unit, needed);
-  return std::make_unique<QueuedRowReader>(
-      device, layout, queue, slots, options.cost, std::move(memory), staging);
+  return std::make_unique<QueuedRowReader>(device, layout, queue, slots,
+                                           options, std::move(memory), staging);
 }
 
 }  // namespace hearth::io

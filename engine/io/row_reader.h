@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/base/clock.h"
 #include "engine/io/block_device.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/read_queue.h"
@@ -22,6 +23,8 @@ struct RowReaderOptions {
   /// with less than depth times one row's, fewer are in flight.
   uint64_t staging_bytes = 8 << 20;
   ReadCost cost = {};
+  /// The clock by which waiting is measured; outlives the reader.
+  const Clock* clock = &Clock::Real();
 };
 
 /// What reading rows took; Read adds to it.

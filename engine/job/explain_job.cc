@@ -49,7 +49,7 @@ class ExplainRun {
     report_.batches = static_cast<uint64_t>(
         strategy::NumBatches(passes_->num_train(), options_.data.batch_size));
     HEARTH_RETURN_IF_ERROR(Forecast());
-    report_.bytes_needed = report_.forecast.rows_needed * RowBytes();
+    report_.bytes_needed = report_.rows_needed * RowBytes();
     AddNotes();
     return std::move(report_);
   }
@@ -120,7 +120,7 @@ class ExplainRun {
                             environment_.warm_strategies.NewScratch());
     const strategy::PreparationListener listener = ListenFor(observer_);
     HEARTH_ASSIGN_OR_RETURN(
-        report_.forecast,
+        static_cast<strategy::Forecast&>(report_),
         strategy::MakeForecast(
             options_.data.strategy,
             {.dataset = *dataset_,
@@ -145,14 +145,14 @@ class ExplainRun {
   void AddNotes() {
     const uint64_t limit = environment_.memory.limit_bytes();
     if (report_.memory_bytes > limit) {
-      report_.forecast.notes.push_back(
+      report_.notes.push_back(
           absl::StrCat("The job would be refused: it may hold ",
                        FormatByteSize(report_.memory_bytes), " of memory (",
                        strategy::FormatShares(report_.memory),
                        "), and jobs may hold ", FormatByteSize(limit), "."));
     }
     if (passes_->num_periods() > 1) {
-      report_.forecast.notes.push_back(absl::StrCat(
+      report_.notes.push_back(absl::StrCat(
           "Figures are those of the first of ", passes_->num_periods(),
           " periods of ", options_.data.refresh_epochs,
           " epochs, each of which has batches of its own."));

@@ -27,7 +27,7 @@ namespace {
 using ::testing::HasSubstr;
 
 uint64_t RowsOf(const ExplainReport& report, const std::string& level) {
-  for (const strategy::LevelForecast& found : report.forecast.levels) {
+  for (const strategy::LevelForecast& found : report.levels) {
     if (found.level == level) return found.rows;
   }
   ADD_FAILURE() << "no level " << level;
@@ -85,28 +85,28 @@ class ExplainJobTest : public JobTest {
   void ExpectWhatHappens(const ExplainReport& report,
                          const TrainReport& trained) {
     const auto mean = [&](auto figure) { return MeanOf(trained, figure); };
-    EXPECT_EQ(report.forecast.rows_needed,
+    EXPECT_EQ(report.rows_needed,
               static_cast<uint64_t>(std::llround(
                   mean([](const auto& pass) { return pass.rows_needed; }))));
-    EXPECT_EQ(report.bytes_needed, report.forecast.rows_needed * 80);
+    EXPECT_EQ(report.bytes_needed, report.rows_needed * 80);
     EXPECT_EQ(report.batches,
               static_cast<uint64_t>(trained.epochs[0].training.batches));
     ExpectNear(RowsOf(report, "cpu_cache"),
                mean([](const auto& pass) { return pass.hits[0].rows; }), 0.001);
     ExpectNear(RowsOf(report, "disk_cache") + RowsOf(report, "packs"),
                mean([](const auto& pass) { return *pass.rows_read; }), 0.001);
-    ExpectNear(*report.forecast.bytes_read,
+    ExpectNear(*report.bytes_read,
                mean([](const auto& pass) { return *pass.bytes_read; }), 0.01);
-    ExpectNear(*report.forecast.read_ops,
+    ExpectNear(*report.read_ops,
                mean([](const auto& pass) { return *pass.read_ops; }), 0.01);
-    EXPECT_EQ(report.forecast.plan, trained.preparations[0].preparation.plan);
-    EXPECT_EQ(*report.forecast.disk_bytes,
+    EXPECT_EQ(report.plan, trained.preparations[0].preparation.plan);
+    EXPECT_EQ(*report.disk_bytes,
               trained.preparations[0].preparation.disk_bytes);
     EXPECT_EQ(report.memory_bytes, trained.memory.TotalBytes());
   }
 };
 
-TEST_F(ExplainJobTest, FromAllBatchesItForetellsWhatHappens) {
+TEST_F(ExplainJobTest, FromAllBatchesItForecastsWhatHappens) {
   for (const uint64_t limit : {uint64_t{0}, kTightLimit}) {
     SCOPED_TRACE(limit);
     strategy::DiskgnnOptions diskgnn = Small();
@@ -115,17 +115,17 @@ TEST_F(ExplainJobTest, FromAllBatchesItForetellsWhatHappens) {
     options.directory += std::to_string(limit);
     const auto report = Explain(options);
     ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_FALSE(report->forecast.plan_exists);
+    EXPECT_FALSE(report->plan_exists);
     // 4 epochs of 6 batches, 2 of validation and 2 of test.
-    EXPECT_EQ(report->forecast.total_batches, 28u);
-    EXPECT_EQ(report->forecast.sampled_batches, 28u);
-    EXPECT_GT(*report->forecast.prepare_seconds, 0);
-    EXPECT_GT(*report->forecast.epoch_seconds, 0);
+    EXPECT_EQ(report->total_batches, 28u);
+    EXPECT_EQ(report->sampled_batches, 28u);
+    EXPECT_GT(*report->prepare_seconds, 0);
+    EXPECT_GT(*report->epoch_seconds, 0);
     EXPECT_EQ(RowsOf(*report, "disk_cache") > 0, limit > 0);
     const auto trained = Run(options);
     ASSERT_TRUE(trained.ok()) << trained.status();
     EXPECT_FALSE(trained->preparations[0].preparation.reused);
-    EXPECT_THAT(absl::StrJoin(report->forecast.notes, "\n"),
+    EXPECT_THAT(absl::StrJoin(report->notes, "\n"),
                 HasSubstr(trained->preparations[0].preparation.reason));
     ExpectWhatHappens(*report, *trained);
   }
@@ -140,16 +140,16 @@ TEST_F(ExplainJobTest, APlanThatIsThereTellsItsOwnFigures) {
   const auto used = plans_->List()->front().used;
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_TRUE(report->forecast.plan_exists);
-  EXPECT_EQ(report->forecast.sampled_batches, 0u);
-  EXPECT_EQ(*report->forecast.prepare_seconds, 0);
-  EXPECT_GT(*report->forecast.epoch_seconds, 0);
+  EXPECT_TRUE(report->plan_exists);
+  EXPECT_EQ(report->sampled_batches, 0u);
+  EXPECT_EQ(*report->prepare_seconds, 0);
+  EXPECT_GT(*report->epoch_seconds, 0);
   ExpectWhatHappens(*report, *trained);
   // Nobody took it.
   EXPECT_EQ(plans_->List()->front().used, used);
 }
 
-TEST_F(ExplainJobTest, ADamagedPlanIsForetoldAnew) {
+TEST_F(ExplainJobTest, ADamagedPlanIsForecastAnew) {
   const TrainJobOptions options = Diskgnn();
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
@@ -158,8 +158,8 @@ TEST_F(ExplainJobTest, ADamagedPlanIsForetoldAnew) {
   std::filesystem::resize_file(index, std::filesystem::file_size(index) - 1);
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(report->forecast.plan_exists);
-  EXPECT_THAT(report->forecast.notes[0], HasSubstr("made anew"));
+  EXPECT_FALSE(report->plan_exists);
+  EXPECT_THAT(report->notes[0], HasSubstr("made anew"));
   ExpectWhatHappens(*report, *trained);
 }
 
@@ -168,8 +168,8 @@ TEST_F(ExplainJobTest, ShardsOfSeveralTrainersCountAsBatches) {
   options.data.trainers = 2;
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->forecast.sampled_batches, 28u);
-  EXPECT_EQ(report->forecast.total_batches, 28u);
+  EXPECT_EQ(report->sampled_batches, 28u);
+  EXPECT_EQ(report->total_batches, 28u);
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
   ExpectWhatHappens(*report, *trained);
@@ -233,16 +233,16 @@ TEST_F(ExplainJobTest, OtherStrategiesTellRowsAndMemory) {
     options.data.strategy = strategy;
     const auto report = Explain(options);
     ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->forecast.sampled_batches, 24u);
-    EXPECT_EQ(report->forecast.total_batches, 28u);
-    EXPECT_FALSE(report->forecast.bytes_read.has_value());
-    EXPECT_FALSE(report->forecast.epoch_seconds.has_value());
-    EXPECT_TRUE(report->forecast.levels.empty());
-    EXPECT_EQ(report->forecast.plan, "");
+    EXPECT_EQ(report->sampled_batches, 24u);
+    EXPECT_EQ(report->total_batches, 28u);
+    EXPECT_FALSE(report->bytes_read.has_value());
+    EXPECT_FALSE(report->epoch_seconds.has_value());
+    EXPECT_TRUE(report->levels.empty());
+    EXPECT_EQ(report->plan, "");
     const auto trained = Run(options);
     ASSERT_TRUE(trained.ok()) << trained.status();
     EXPECT_EQ(
-        report->forecast.rows_needed,
+        report->rows_needed,
         static_cast<uint64_t>(std::llround(MeanOf(
             *trained, [](const auto& pass) { return pass.rows_needed; }))));
     EXPECT_EQ(report->memory_bytes, trained->memory.TotalBytes());
@@ -261,7 +261,7 @@ TEST_F(ExplainJobTest, AJobThatWouldNotFitIsExplained) {
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GT(report->memory_bytes, uint64_t{400} << 20);
-  EXPECT_THAT(report->forecast.notes.back(), HasSubstr("would be refused"));
+  EXPECT_THAT(report->notes.back(), HasSubstr("would be refused"));
   EXPECT_TRUE(absl::IsResourceExhausted(Run(options).status()));
 }
 
@@ -272,12 +272,12 @@ TEST_F(ExplainJobTest, APeriodIsExplainedWhereBatchesAreRefreshed) {
   options.data.distinct_epochs = 2;
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->forecast.total_batches, 2u * 6 + 4);
-  EXPECT_THAT(report->forecast.notes.back(), HasSubstr("first of 3 periods"));
+  EXPECT_EQ(report->total_batches, 2u * 6 + 4);
+  EXPECT_THAT(report->notes.back(), HasSubstr("first of 3 periods"));
   const auto trained = Run(options);
   ASSERT_TRUE(trained.ok()) << trained.status();
-  EXPECT_EQ(report->forecast.plan, trained->preparations[0].preparation.plan);
-  EXPECT_EQ(*report->forecast.disk_bytes,
+  EXPECT_EQ(report->plan, trained->preparations[0].preparation.plan);
+  EXPECT_EQ(*report->disk_bytes,
             trained->preparations[0].preparation.disk_bytes);
 }
 
@@ -287,8 +287,8 @@ TEST_F(ExplainJobTest, OnlyTheDataPathIsTimedWithoutAModel) {
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
   // Neither validation nor test.
-  EXPECT_EQ(report->forecast.total_batches, 24u);
-  EXPECT_THAT(absl::StrJoin(report->forecast.notes, "\n"),
+  EXPECT_EQ(report->total_batches, 24u);
+  EXPECT_THAT(absl::StrJoin(report->notes, "\n"),
               HasSubstr("a training step takes 0.0000 s"));
 }
 
@@ -315,32 +315,31 @@ class SkewedExplainTest : public ExplainJobTest {
     const TrainJobOptions options = Large(diskgnn);
     const auto report = Explain(options, most_batches);
     ASSERT_TRUE(report.ok()) << report.status();
-    EXPECT_EQ(report->forecast.sampled_batches,
-              static_cast<uint64_t>(most_batches));
-    EXPECT_EQ(report->forecast.total_batches, 144u);
+    EXPECT_EQ(report->sampled_batches, static_cast<uint64_t>(most_batches));
+    EXPECT_EQ(report->total_batches, 144u);
     const auto trained = Run(options);
     ASSERT_TRUE(trained.ok()) << trained.status();
     const auto mean = [&](auto figure) { return MeanOf(*trained, figure); };
-    ExpectNear(report->forecast.rows_needed,
+    ExpectNear(report->rows_needed,
                mean([](const auto& pass) { return pass.rows_needed; }), 0.03);
     ExpectNear(RowsOf(*report, "cpu_cache"),
                mean([](const auto& pass) { return pass.hits[0].rows; }), 0.1);
     ExpectNear(RowsOf(*report, "disk_cache") + RowsOf(*report, "packs"),
                mean([](const auto& pass) { return *pass.rows_read; }), 0.1);
-    ExpectNear(*report->forecast.bytes_read,
+    ExpectNear(*report->bytes_read,
                mean([](const auto& pass) { return *pass.bytes_read; }), 0.15);
     ExpectNear(
-        *report->forecast.disk_bytes,
+        *report->disk_bytes,
         static_cast<double>(trained->preparations[0].preparation.disk_bytes),
         0.15);
   }
 };
 
-TEST_F(SkewedExplainTest, ASampleForetellsPacks) {
+TEST_F(SkewedExplainTest, ASampleForecastsPacks) {
   ExpectAboutWhatHappens({.cpu_cache_bytes = 300000}, 16);
 }
 
-TEST_F(SkewedExplainTest, ASampleForetellsSegments) {
+TEST_F(SkewedExplainTest, ASampleForecastsSegments) {
   ExpectAboutWhatHappens(
       {.cpu_cache_bytes = 300000, .disk_limit_bytes = 27 << 20}, 24);
 }

@@ -71,7 +71,7 @@ class JobPasses {
   int64_t num_train_ = 0;
   int64_t num_valid_ = 0;
   int64_t num_test_ = 0;
-  std::optional<strategy::BatchBound> batches_;
+  strategy::BatchBound batches_;
 };
 
 }  // namespace hearth::job

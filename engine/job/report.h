@@ -35,15 +35,14 @@ struct PrepareReport {
   strategy::MemoryEstimate memory;
 };
 
-/// What a train job would read, take and hold.
-struct ExplainReport {
+/// The forecast of a train job, and what it would hold.
+struct ExplainReport : strategy::Forecast {
   /// As in TrainReport, of the job that is explained.
   strategy::MemoryEstimate memory;
   uint64_t memory_bytes = 0;
   /// Batches of an epoch of training, and the bytes of the rows it needs.
   uint64_t batches = 0;
   uint64_t bytes_needed = 0;
-  strategy::Forecast forecast;
 };
 
 /// What a period of a train job began with.

@@ -32,8 +32,8 @@ class PlanLease {
 
   // For who makes the plan. REQUIRES: exclusive.
 
-  /// What may be added to the plan: what the disk and the store's limit leave
-  /// when all plans go that nobody uses.
+  /// Bytes that may be added to the plan: those that the disk and the store's
+  /// limit leave when all plans go that nobody uses.
   absl::StatusOr<uint64_t> Room() const { return store_->RoomFor(name_); }
 
   /// Makes room for `bytes` more, records included, within the store's limit,
@@ -49,7 +49,7 @@ class PlanLease {
   /// Makes the plan a whole one, with facts for people.
   absl::Status Publish(const PlanProperties& properties);
 
-  /// What was published, and whether damage was read.
+  /// The records of what was published, and of damage that was read.
   PlanRecords records() const;
 
   // For who uses it.

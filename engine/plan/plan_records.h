@@ -19,7 +19,8 @@ using PlanProperties = std::vector<std::pair<std::string, std::string>>;
 /// The value of a property; empty if there is none of the name.
 std::string ValueOf(const PlanProperties& properties, absl::string_view name);
 
-/// What a PlanStore keeps in a plan's folder beside what the strategy writes:
+/// The records that a PlanStore keeps in a plan's folder beside the strategy's
+/// files:
 ///
 ///   about.json  written last: when it was made, and facts about it
 ///   last_use    when a job took it last

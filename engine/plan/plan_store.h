@@ -20,7 +20,7 @@
 
 namespace hearth::plan {
 
-/// What is known of a plan.
+/// The facts that are known of a plan.
 struct PlanInfo {
   enum class State { kWhole, kUnfinished, kDamaged };
 
@@ -47,21 +47,22 @@ std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
 
 class PlanLease;
 
-/// What strategies have prepared and keep for later jobs: plans, each a folder
-/// in one folder. Knows who uses which, so that a plan is made once, is not
-/// removed while it is needed, and all of them take no more space than they
+/// The plans that strategies have prepared and keep for later jobs, each a
+/// folder in one folder. Knows who uses which, so that a plan is made once, is
+/// not removed while it is needed, and all of them take no more space than they
 /// may: those that nobody uses go then, the least recently used first.
 /// Thread-safe.
 class PlanStore {
  public:
   struct Options {
-    /// Of the folders; made when needed.
+    /// The folder of all plans; made when needed.
     std::string folder;
-    /// What all plans may take on disk; 0 = no limit.
+    /// Bytes that all plans may take on disk; 0 = no limit.
     uint64_t space_bytes = 0;
   };
 
-  /// What a plan takes beside what its strategy writes: records of the store.
+  /// Bytes of the records of the store, which a plan has beside what its
+  /// strategy writes.
   static constexpr uint64_t kRecordBytes = 16 << 10;
 
   /// `files` and `clock` outlive it, it outlives all leases.
@@ -90,14 +91,14 @@ class PlanStore {
   absl::Status RemoveOf(absl::string_view fingerprint)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// What PlanLease::Room would tell, whether the plan is there or not; makes
-  /// no folder.
+  /// The bytes that PlanLease::Room would tell, whether the plan is there or
+  /// not; makes no folder.
   absl::StatusOr<uint64_t> Room(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     return RoomFor(name);
   }
 
-  /// What all plans take.
+  /// Bytes of all plans.
   absl::StatusOr<uint64_t> TotalBytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options& options() const { return options_; }
@@ -112,10 +113,10 @@ class PlanStore {
     bool exclusive = false;
     // There are none: the plan goes.
     bool removing = false;
-    // What it will take once it is made.
+    // Bytes that it will take once it is made.
     uint64_t reserved_bytes = 0;
   };
-  // What a lease that rests keeps open.
+  // An object that a resting lease keeps open.
   struct Resting {
     std::string name;
     std::shared_ptr<void> open;
@@ -133,7 +134,7 @@ class PlanStore {
   absl::Status FinishRemoval(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What leases that rest keep open of the plan.
+  // The objects that resting leases keep open of the plan.
   std::vector<Resting> TakeResting(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -141,10 +142,10 @@ class PlanStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status MakeRoom(const std::string& name, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What plans other than one take or have reserved.
+  // Bytes that plans other than one take or have reserved.
   struct OtherBytes {
     uint64_t in_use = 0;
-    // Of plans that could be removed.
+    // Bytes of plans that could be removed.
     uint64_t unused = 0;
   };
   absl::StatusOr<OtherBytes> BytesOfOthers(const std::string& name)

@@ -265,7 +265,7 @@ TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("80000"));
   EXPECT_EQ(maker->MakeRoom(60'000), absl::OkStatus());
-  // What is reserved is as good as taken.
+  // Reserved bytes count as taken.
   auto other = store->Take("d-f-4", {});
   EXPECT_EQ(*other->Room(), 40'000 - used);
   EXPECT_TRUE(absl::IsResourceExhausted(other->MakeRoom(40'000)));

@@ -9,7 +9,7 @@
 namespace hearth::sample {
 namespace {
 
-// What a vector that grows by doubling may hold for each entry in use.
+// Entries that a vector that grows by doubling may hold for each one in use.
 constexpr uint64_t kGrowth = 2;
 
 void RaiseTo(const std::vector<int64_t>& other, std::vector<int64_t>& numbers) {

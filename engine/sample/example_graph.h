@@ -10,7 +10,7 @@
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
-/// What the tests of samplers sample from.
+/// The graph that the tests of samplers sample from.
 
 namespace hearth::sample {
 

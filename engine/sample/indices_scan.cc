@@ -12,7 +12,7 @@ namespace {
 
 // Large enough for the disk's full speed.
 constexpr uint64_t kChunkBytes = 8 << 20;
-// What reads past the page cache are aligned to.
+// The alignment of reads past the page cache.
 constexpr uint64_t kPageBytes = 4096;
 
 }  // namespace

@@ -15,9 +15,9 @@
 
 namespace hearth::sample {
 
-/// What all neighbor samplers have in common: which neighbors of which nodes
-/// are drawn. Wherever the neighbors themselves come from, the batch is the
-/// same. Single-owner.
+/// The part that all neighbor samplers have in common: which neighbors of which
+/// nodes are drawn. Wherever the neighbors themselves come from, the batch is
+/// the same. Single-owner.
 class LayeredSampler : public NeighborSampler {
  public:
   absl::StatusOr<MiniBatch> Sample(const BatchKey& key,

@@ -32,7 +32,7 @@ struct Header {
   int64_t num_lists;
   int64_t num_neighbors;
   int64_t wide;
-  // Of everything before.
+  // The CRC32C of everything before.
   uint32_t crc;
   uint32_t zero;
 };
@@ -272,7 +272,7 @@ absl::Status NeighborCache::Dump(io::FileSystem& files,
     return file->Close();
   };
   const absl::Status status = write();
-  // What failed is worth more than what removing it says.
+  // The first error is worth more than that of removing the file.
   if (!status.ok()) files.RemoveTree(path).IgnoreError();
   return status;
 }

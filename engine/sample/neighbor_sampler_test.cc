@@ -63,7 +63,7 @@ MiniBatch SampleOnce(const store::Topology& topology,
               ->Sample(key, seeds);
 }
 
-// What Sample promises, in the plainest code: draws of Floyd's algorithm, a
+// The promise of Sample in the plainest code: draws of Floyd's algorithm, a
 // hash map for the positions.
 MiniBatch ReferenceSample(const Graph& graph,
                           const std::vector<int32_t>& fanouts,

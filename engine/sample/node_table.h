@@ -15,7 +15,7 @@ class NodeTable {
  public:
   NodeTable();
 
-  /// What a table takes at most that has met `num_nodes` nodes, and while it
+  /// Memory of a table, at most, that has met `num_nodes` nodes, and while it
   /// grew: a quarter to a half of its slots are in use.
   static uint64_t MemoryBytes(int64_t num_nodes);
 

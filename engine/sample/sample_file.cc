@@ -33,7 +33,8 @@ struct Header {
   // Bytes of an input node, and of an in-degree or a number of edges.
   uint16_t node_bytes;
   uint16_t count_bytes;
-  // Of the input nodes; of all that follows them; of the header up to here.
+  // CRC32C of the input nodes, of all that follows them, and of the header up
+  // to here.
   uint32_t nodes_crc;
   uint32_t rest_crc;
   uint32_t header_crc;
@@ -287,7 +288,7 @@ absl::StatusOr<uint64_t> WriteSample(io::FileSystem& files,
   };
   const absl::Status status = write();
   if (status.ok()) return contents.size();
-  // What failed is worth more than what removing it says.
+  // The first error is worth more than that of removing the file.
   files.RemoveTree(path).IgnoreError();
   return status;
 }

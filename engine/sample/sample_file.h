@@ -27,9 +27,9 @@ absl::StatusOr<uint64_t> WriteSample(io::FileSystem& files,
                                      const std::string& path,
                                      const MiniBatch& batch);
 
-/// What WriteSample wrote for the batch of `key`. A damaged file is read once
-/// more, then DATA_LOSS naming the file and the offset; so is a batch of
-/// another key.
+/// Reads the sample that WriteSample wrote for the batch of `key`. A damaged
+/// file is read once more, then DATA_LOSS naming the file and the offset; so is
+/// a batch of another key.
 absl::StatusOr<MiniBatch> ReadSample(io::FileSystem& files,
                                      const std::string& path,
                                      const BatchKey& key);

@@ -10,15 +10,15 @@
 
 namespace hearth::sample {
 
-/// What a sampler of a topology on disk reads with. All of it outlives the
-/// sampler; reader and tally are its own.
+/// Everything that a sampler of a topology on disk reads with. All of it
+/// outlives the sampler; reader and tally are its own.
 struct StoredNeighbors {
   const StoredTopology& topology;
   /// Lists that need not be read.
   const NeighborCache& cache;
   /// Reads the indices: rows of one index each.
   io::RowReader& reader;
-  /// What was read is added here.
+  /// The tally to which reads are added.
   io::ReadTally& tally;
   /// Ends a batch between two reads.
   std::stop_token stop;

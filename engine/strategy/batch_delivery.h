@@ -20,7 +20,7 @@ struct Delivery {
   const Clock& clock;
   /// Those to deliver.
   ShardRange range;
-  /// Of a batch: Pass::shards.
+  /// Shards of a batch: Pass::shards.
   int64_t shards = 1;
   /// Bytes of a stored row.
   int64_t row_bytes = 0;

@@ -56,7 +56,7 @@ struct Forecast {
   std::vector<std::string> notes;
 };
 
-/// What a forecast is made with. All of it outlives the call.
+/// Everything that a forecast is made with; it outlives the call.
 struct ForecastContext {
   const store::Dataset& dataset;
   const store::Labels& labels;

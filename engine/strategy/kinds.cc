@@ -10,7 +10,6 @@
 #include "engine/strategy/addressable/addressable.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/forecast/forecast.h"
-#include "engine/strategy/diskgnn/memory_bound.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
 #include "engine/strategy/row_count.h"
@@ -45,23 +44,16 @@ constexpr std::tuple kEntries{
                        .make = NewAddressableStrategy,
                        .estimate_memory = EstimateAddressableMemory},
     Entry<GnndriveOptions>{
-        .kind = {.name = "gnndrive",
-                 .default_extractors = 2,
-                 .has_cpu_cache = true,
-                 .has_staging = true,
-                 .needs_measured_batches = true},
+        .kind = {.name = "gnndrive", .needs_measured_batches = true},
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
         .delivers_in_order =
             [](const GnndriveOptions& options) { return !options.reorder; }},
-    Entry<GinexOptions>{.kind = {.name = "ginex", .has_cpu_cache = true},
+    Entry<GinexOptions>{.kind = {.name = "ginex"},
                         .make = NewGinexStrategy,
                         .estimate_memory = EstimateGinexMemory},
     Entry<DiskgnnOptions>{
-        .kind = {.name = "diskgnn",
-                 .has_cpu_cache = true,
-                 .has_gpu_cache = true,
-                 .makes_plans = true},
+        .kind = {.name = "diskgnn", .makes_plans = true},
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
         .forecast = ForecastDiskgnn,

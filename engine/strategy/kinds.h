@@ -28,18 +28,10 @@ using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
                  DiskgnnOptions>;
 
-/// What is true of a strategy, whatever its options.
+/// The facts about a strategy that hold whatever its options.
 struct StrategyKind {
   /// The name of its field in hearth.v1.DataSpec, too.
   absl::string_view name;
-  /// Threads that fetch rows, unless a job says otherwise: more where one of
-  /// them leaves the disk idle while it looks rows up and hands them over.
-  int default_extractors = 1;
-  /// Budgets of rows that it has: those kept in memory, those reserved for
-  /// batches in flight, those kept on a GPU.
-  bool has_cpu_cache = false;
-  bool has_staging = false;
-  bool has_gpu_cache = false;
   /// Whether Strategy::Prepare makes plans that jobs can share.
   bool makes_plans = false;
   /// Whether its memory grows with the batches so much that these have to be

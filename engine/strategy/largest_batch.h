@@ -17,7 +17,7 @@ namespace hearth::strategy {
 struct DryRun {
   const Clock& clock;
   int threads = 1;
-  /// Of more batches, this many are sampled, evenly spread over the pass.
+  /// Batches that are sampled, of more, evenly spread over the pass.
   int64_t most_batches = 256;
 };
 

@@ -26,14 +26,6 @@ uint64_t MemoryEstimate::TotalBytes() const {
   return total;
 }
 
-uint64_t MemoryEstimate::KeptBytes() const {
-  uint64_t total = 0;
-  for (const MemoryShare& share : shares) {
-    if (share.kept) total += share.bytes;
-  }
-  return total;
-}
-
 std::string FormatShares(const MemoryEstimate& estimate) {
   std::vector<MemoryShare> shares = estimate.shares;
   std::stable_sort(

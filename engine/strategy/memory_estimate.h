@@ -11,14 +11,23 @@
 
 namespace hearth::strategy {
 
+/// The memory that a share is a part of.
+enum class MemoryPlace { kHost };
+
+/// The part of a job in which a share is held. Shares of all phases add up.
+enum class MemoryPhase { kThroughout };
+
 /// Memory for one purpose.
 struct MemoryShare {
-  /// "topology", "features", "cache", "staging", "batches", ...: one of a few.
+  /// "topology", "features", "cache", "staging", "batches", "pins",
+  /// "buffers", ...: one of a few.
   std::string owner;
   uint64_t bytes = 0;
   /// Whether it stays in use between passes, and is worth keeping for the next
   /// job.
   bool kept = false;
+  MemoryPhase phase = MemoryPhase::kThroughout;
+  MemoryPlace place = MemoryPlace::kHost;
 };
 
 /// An upper bound of what something holds in memory, by purpose. Mapped files
@@ -28,22 +37,21 @@ struct MemoryEstimate {
 
   void Add(std::string owner, uint64_t bytes, bool kept = false);
   uint64_t TotalBytes() const;
-  uint64_t KeptBytes() const;
 };
 
 /// "cache 1 GiB, topology 500 MiB, ...", the largest first; nothing of shares
 /// without bytes.
 std::string FormatShares(const MemoryEstimate& estimate);
 
-/// What the estimate of a strategy follows from. REQUIRES: a dataset of one
-/// node type and one edge type.
+/// The facts that the estimate of a strategy follows from. REQUIRES: a dataset
+/// of one node type and one edge type.
 struct MemoryBasis {
   const store::Manifest& manifest;
   PipelineOptions pipeline;
   BatchBound batches;
-  /// Of each batch; `batches` is how large they are.
+  /// Shards of each batch; `batches` is how large a shard is.
   int shards = 1;
-  /// Of the longest pass, and of all passes, each epoch key once.
+  /// Batches of the longest pass, and of all passes, each epoch key once.
   int64_t num_batches = 0;
   int64_t total_batches = 0;
   /// Whether passes are prepared while others run.

@@ -2,7 +2,6 @@
 #define HEARTH_ENGINE_STRATEGY_PASS_H_
 
 #include <cstdint>
-#include <optional>
 
 #include "absl/status/status.h"
 #include "engine/sample/neighbor_sampler.h"
@@ -37,9 +36,9 @@ struct Pass {
   uint64_t epoch_key = 0;
   /// Batches before this one are skipped (a resumed epoch).
   int64_t first_batch = 0;
-  /// How large batches are, where that is known; who must know measures them
-  /// otherwise.
-  std::optional<BatchBound> batches = std::nullopt;
+  /// How large batches are: whoever makes the pass measures them
+  /// (largest_batch.h), or bounds them by the fan-outs.
+  BatchBound batches = {};
 };
 
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.

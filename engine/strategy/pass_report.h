@@ -23,7 +23,7 @@ struct PhaseSeconds {
   double seconds = 0;
 };
 
-/// What a pass cost. Optional figures are absent where they cannot be known.
+/// The cost of a pass. Optional figures are absent where they cannot be known.
 struct PassReport {
   double seconds = 0;
   int64_t batches = 0;

@@ -12,7 +12,7 @@
 
 namespace hearth::strategy {
 
-/// What batches are sampled from.
+/// The data that batches are sampled from.
 struct SampleSource {
   const store::Topology& topology;
   const store::Labels& labels;
@@ -52,10 +52,10 @@ SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number);
 absl::Span<const store::NodeId> ShardSeeds(
     const Pass& pass, absl::Span<const store::NodeId> seeds, int64_t number);
 
-/// What the neighbors in shard `number` are drawn by.
+/// The key by which the neighbors in shard `number` are drawn.
 sample::BatchKey KeyOfShard(const Pass& pass, int64_t number);
 
-/// For a queue where `batches` may wait, whole or as shards: its capacity.
+/// The capacity of a queue where `batches` may wait, whole or as shards.
 int QueueCapacity(const Pass& pass, int batches);
 
 /// The stage "sample": fills in the sample and the labels of each SampledBatch.

@@ -40,7 +40,7 @@ class SampledBatch : public pipeline::Item {
   /// outlive the batch.
   absl::StatusOr<float*> TakeInputs(int64_t feature_dim, BufferPool& pool);
 
-  /// What the trainer sees. REQUIRES: sampled, and input rows filled in.
+  /// The view of the trainer. REQUIRES: sampled, and input rows filled in.
   train::BatchView view() const;
 
  private:

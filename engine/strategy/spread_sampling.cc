@@ -28,7 +28,7 @@ std::vector<ShardPick> SpreadOver(absl::Span<const Pass> passes, int64_t most) {
   const int64_t total = TotalBatches(passes);
   const int64_t count = std::min(total, most);
   std::vector<ShardPick> picks;
-  // Of the pass: its first batch among all, and what comes behind it.
+  // The first batch of the pass among all, and the first one behind it.
   int64_t begin = 0;
   int64_t next = 0;
   for (size_t pass = 0; pass < passes.size(); ++pass) {

@@ -28,15 +28,16 @@ struct GpuTwin {};
 /// Where strategies keep the rows of a GPU cache; nowhere without a GPU.
 using Gpu = std::variant<std::monostate, GpuTwin, cuda::Device>;
 
-/// What strategies share with the daemon; all outlives them.
+/// Resources that strategies share with the daemon; all outlive them.
 struct StrategyResources {
   io::ReadQueues& read_queues;
   const Clock& clock;
   /// Folder for files that go with the strategy; it may not be there yet.
   std::string scratch_folder;
-  /// Of plans, which outlive jobs. Null: they are among the scratch files.
+  /// The store of plans, which outlive jobs. Null: plans are among the scratch
+  /// files.
   plan::PlanStore* plans = nullptr;
-  /// What those files are reached through.
+  /// The file system of those files.
   io::FileSystem& files = io::FileSystem::Posix();
   Gpu gpu = {};
 };
@@ -63,10 +64,10 @@ class Strategy {
 
   virtual ~Strategy() = default;
 
-  /// Told before the first of some passes which they will be (each epoch key of
-  /// training once, validation, test; `first_batch` 0), so that a strategy can
-  /// prepare for them, which may take long; those of the call before are over.
-  /// CANCELLED when `stop` was requested.
+  /// Tells the strategy, before the first of some passes, which they will be
+  /// (each epoch key of training once, validation, test; `first_batch` 0), so
+  /// that a strategy can prepare for them, which may take long; those of the
+  /// call before are over. CANCELLED when `stop` was requested.
   virtual absl::StatusOr<PreparationReport> Prepare(
       absl::Span<const Pass> /*passes*/,
       const PreparationListener& /*listener*/, std::stop_token /*stop*/) {
@@ -90,8 +91,8 @@ class Strategy {
   virtual absl::Status Run(const Pass& pass, const Consumer& consumer,
                            std::stop_token stop, PassReport& report) = 0;
 
-  /// There is no pass to come for a while: gives back the memory that is not
-  /// worth keeping (see MemoryShare::kept).
+  /// Tells the strategy that no pass comes for a while: it gives back the
+  /// memory that is not worth keeping (see MemoryShare::kept).
   virtual void Rest() = 0;
 };
 

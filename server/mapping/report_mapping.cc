@@ -3,7 +3,6 @@
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/dtype.h"
 #include "engine/store/label_kind.h"
-#include "engine/strategy/forecast.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 
@@ -221,31 +220,30 @@ v1::PrepareReport ToProto(const job::PrepareReport& report) {
 }
 
 v1::ExplainReport ToProto(const job::ExplainReport& report) {
-  const strategy::Forecast& forecast = report.forecast;
   v1::ExplainReport proto;
   AddMemory(report.memory, proto);
   proto.set_memory_bytes(report.memory_bytes);
   proto.set_batches(report.batches);
-  proto.set_rows_needed(forecast.rows_needed);
+  proto.set_rows_needed(report.rows_needed);
   proto.set_bytes_needed(report.bytes_needed);
-  for (const strategy::LevelForecast& level : forecast.levels) {
-    v1::LevelForecast& added = *proto.add_levels();
-    added.set_level(level.level);
-    added.set_rows(level.rows);
-    added.set_bytes(level.bytes);
+  for (const strategy::LevelForecast& level : report.levels) {
+    v1::LevelForecast& forecast = *proto.add_levels();
+    forecast.set_level(level.level);
+    forecast.set_rows(level.rows);
+    forecast.set_bytes(level.bytes);
   }
-  if (forecast.bytes_read) proto.set_bytes_read(*forecast.bytes_read);
-  if (forecast.read_ops) proto.set_read_ops(*forecast.read_ops);
-  if (forecast.disk_bytes) proto.set_disk_bytes(*forecast.disk_bytes);
-  if (forecast.prepare_seconds) {
-    proto.set_prepare_seconds(*forecast.prepare_seconds);
+  if (report.bytes_read) proto.set_bytes_read(*report.bytes_read);
+  if (report.read_ops) proto.set_read_ops(*report.read_ops);
+  if (report.disk_bytes) proto.set_disk_bytes(*report.disk_bytes);
+  if (report.prepare_seconds) {
+    proto.set_prepare_seconds(*report.prepare_seconds);
   }
-  if (forecast.epoch_seconds) proto.set_epoch_seconds(*forecast.epoch_seconds);
-  proto.set_plan(forecast.plan);
-  proto.set_plan_exists(forecast.plan_exists);
-  proto.set_sampled_batches(forecast.sampled_batches);
-  proto.set_total_batches(forecast.total_batches);
-  proto.mutable_notes()->Add(forecast.notes.begin(), forecast.notes.end());
+  if (report.epoch_seconds) proto.set_epoch_seconds(*report.epoch_seconds);
+  proto.set_plan(report.plan);
+  proto.set_plan_exists(report.plan_exists);
+  proto.set_sampled_batches(report.sampled_batches);
+  proto.set_total_batches(report.total_batches);
+  proto.mutable_notes()->Add(report.notes.begin(), report.notes.end());
   return proto;
 }
 

@@ -63,8 +63,6 @@ class Database {
 
   /// Row number of the last insertion.
   int64_t LastInsertRow() const { return sqlite3_last_insert_rowid(handle_); }
-  /// Rows changed by the last statement.
-  int64_t Changes() const { return sqlite3_changes64(handle_); }
 
   const std::string& path() const { return path_; }
 

@@ -5,7 +5,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/strategy/diskgnn/layout/row_image.h"
+#include "engine/strategy/diskgnn/packing/row_image.h"
 
 namespace hearth::strategy {
 namespace {
@@ -17,7 +17,7 @@ class CpuRowAssembler final : public RowAssembler {
       : format_(format), gpu_(std::move(gpu)), cpu_(std::move(cpu)) {}
 
   absl::Status Assemble(const LoadedRows& batch, float* out) override {
-    const plan::AddressTable& table = batch.table;
+    const AddressTable& table = batch.table;
     for (const auto& [level, rows] :
          {std::pair(&table.gpu, &gpu_), std::pair(&table.cpu, &cpu_)}) {
       cache::ScatterRows(RowsAt(rows->bytes().data()), level->rows,
@@ -41,13 +41,13 @@ class CpuRowAssembler final : public RowAssembler {
 };
 
 absl::StatusOr<io::AlignedMemory> Load(const LevelImages& images,
-                                       const plan::RowImage& image,
+                                       const RowImage& image,
                                        const std::stop_token& stop) {
   if (image.bytes == 0) return io::AlignedMemory();
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(image.bytes));
-  HEARTH_RETURN_IF_ERROR(plan::LoadRowImage(
-      images.files, image, memory.bytes().first(image.bytes), stop));
+  HEARTH_RETURN_IF_ERROR(LoadRowImage(images.files, image,
+                                      memory.bytes().first(image.bytes), stop));
   return memory;
 }
 

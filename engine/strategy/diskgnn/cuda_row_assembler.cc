@@ -8,7 +8,7 @@
 #include "engine/cuda/memory.h"
 #include "engine/cuda/stream.h"
 #include "engine/store/dtype.h"
-#include "engine/strategy/diskgnn/layout/row_image.h"
+#include "engine/strategy/diskgnn/packing/row_image.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 // A batch:
@@ -24,7 +24,7 @@ namespace {
 
 using cuda::Memory;
 
-// Of what lies in the room for a batch: what kernels read fastest.
+// Alignment of each part of the room for a batch: kernels read it fastest.
 constexpr uint64_t kAlignment = 256;
 
 HearthCudaElement ElementOf(store::DType dtype) {
@@ -76,7 +76,7 @@ class CudaRowAssembler final : public RowAssembler {
     const std::byte* cache = nullptr;
   };
 
-  Part CachedPart(const plan::LevelAddresses& level, const Memory& cache);
+  Part CachedPart(const LevelAddresses& level, const Memory& cache);
   Part ReadPart(absl::Span<const std::byte> rows,
                 absl::Span<const int32_t> positions);
 
@@ -108,24 +108,24 @@ class CudaRowAssembler final : public RowAssembler {
 absl::Status CudaRowAssembler::Load(const LevelImages& images,
                                     const std::stop_token& stop) {
   HEARTH_RETURN_IF_ERROR(LoadGpuCache(images, stop));
-  const plan::RowImage image = images.cpu();
+  const RowImage image = images.cpu();
   HEARTH_ASSIGN_OR_RETURN(
       cpu_rows_, Memory::Allocate(device_, Memory::Kind::kPinned, image.bytes));
   if (image.bytes == 0) return absl::OkStatus();
-  return plan::LoadRowImage(images.files, image,
-                            {cpu_rows_.data(), cpu_rows_.size()}, stop);
+  return LoadRowImage(images.files, image, {cpu_rows_.data(), cpu_rows_.size()},
+                      stop);
 }
 
 absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
                                             const std::stop_token& stop) {
-  const plan::RowImage image = images.gpu();
+  const RowImage image = images.gpu();
   HEARTH_ASSIGN_OR_RETURN(
       gpu_rows_, Memory::Allocate(device_, Memory::Kind::kDevice, image.bytes));
   if (image.bytes == 0) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
       const Memory buffer,
       Memory::Allocate(device_, Memory::Kind::kPinned, kGpuLoadBytes));
-  return plan::StreamRowImage(
+  return StreamRowImage(
       images.files, image, {buffer.data(), buffer.size()},
       [&](uint64_t at, absl::Span<const std::byte> part) {
         absl::Status status =
@@ -142,8 +142,8 @@ absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch, float* out) {
   return status;
 }
 
-CudaRowAssembler::Part CudaRowAssembler::CachedPart(
-    const plan::LevelAddresses& level, const Memory& cache) {
+CudaRowAssembler::Part CudaRowAssembler::CachedPart(const LevelAddresses& level,
+                                                    const Memory& cache) {
   return {.rows = {},
           .slots = Add<int64_t>(level.rows),
           .positions = Add<int32_t>(level.positions),
@@ -156,7 +156,7 @@ CudaRowAssembler::Part CudaRowAssembler::ReadPart(
 }
 
 absl::Status CudaRowAssembler::Queue(const LoadedRows& batch, float* out) {
-  const plan::AddressTable& table = batch.table;
+  const AddressTable& table = batch.table;
   const uint64_t out_bytes =
       static_cast<uint64_t>(table.counts().total() * format_.dim) *
       sizeof(float);
@@ -181,7 +181,7 @@ absl::Status CudaRowAssembler::Queue(const LoadedRows& batch, float* out) {
   return stream_->Copy(out, room_.data(), out_bytes);
 }
 
-// What was in it is lost.
+// Its contents are lost.
 absl::Status CudaRowAssembler::GrowRoom() {
   if (room_.size() >= room_bytes_) return absl::OkStatus();
   // Given back first, so that there is place for the larger one.

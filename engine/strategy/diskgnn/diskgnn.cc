@@ -64,7 +64,7 @@ class DiskgnnStrategy final : public Strategy {
         !plan_->damaged()) {
       return Reused(listener);
     }
-    // What was kept for other passes would be beside what preparing takes.
+    // The plan of other passes would take memory beside what preparing takes.
     Close();
     HEARTH_ASSIGN_OR_RETURN(Preparation::Opened opened, preparation.Open());
     lease_.emplace(std::move(opened.lease));
@@ -173,13 +173,13 @@ class DiskgnnStrategy final : public Strategy {
   const StrategyResources resources_;
   const store::Labels labels_;
   const store::StoredFeatures features_;
-  // Where the daemon has none.
+  // The plans of this strategy alone, where the daemon has no store.
   std::optional<plan::PlanStore> own_plans_;
-  // Of the plan that is open or rests, and the plan: null until prepared, and
-  // while it rests.
+  // The lease of the plan that is open or rests, and the plan: null until
+  // prepared, and while it rests.
   std::optional<plan::PlanLease> lease_;
   std::shared_ptr<PreparedPlan> plan_;
-  // Of the plan that was made ahead.
+  // The lease of the plan that was made ahead.
   std::optional<plan::PlanLease> ahead_;
   BufferPool inputs_;
   BufferPool reads_;

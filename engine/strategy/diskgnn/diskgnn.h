@@ -6,6 +6,7 @@
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -19,6 +20,15 @@ namespace hearth::strategy {
 absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
     const DiskgnnOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
+
+/// Memory of the host that the strategy holds at most, preparing included;
+/// never an error.
+absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
+    const DiskgnnOptions& options, const MemoryBasis& basis);
+
+/// Memory that ForecastDiskgnn (forecast/forecast.h) holds at most.
+MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
+                                             const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

@@ -6,8 +6,8 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/strategy/batch_delivery.h"
-#include "engine/strategy/diskgnn/layout/chunk_reader.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/packing/chunk_reader.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
 #include "engine/strategy/sample_stage.h"
 
@@ -27,9 +27,7 @@ namespace {
 
 constexpr uint64_t kReadBytes = 16 << 10;
 
-uint64_t PagesOf(const plan::FileRange& range) {
-  return range.end() - range.offset;
-}
+uint64_t PagesOf(const FileRange& range) { return range.end() - range.offset; }
 
 // One sequential read.
 void Count(uint64_t bytes, double seconds, io::ReadTally& tally) {
@@ -86,10 +84,11 @@ absl::Status DiskgnnPass::MakeLoaders() {
         loader.queue,
         context_.read_queues.Take(static_cast<size_t>(context_.io_depth)));
     HEARTH_ASSIGN_OR_RETURN(
-        loader.reader,
-        plan::DiskCacheReader::Create(
-            plan.disk_cache(), plan.layout(), *loader.queue,
-            {.staging_bytes = StagingBytes(context_.io_depth), .cost = {}}));
+        loader.reader, DiskCacheReader::Create(
+                           plan.disk_cache(), plan.layout(), *loader.queue,
+                           {.staging_bytes = StagingBytes(context_.io_depth),
+                            .cost = {},
+                            .clock = &context_.clock}));
   }
   return absl::OkStatus();
 }
@@ -167,7 +166,7 @@ absl::Status DiskgnnPass::LoadGraph(int thread, PackedBatch& batch) {
 
 absl::Status DiskgnnPass::LoadFeatures(int thread, PackedBatch& batch) {
   const PreparedPlan& plan = context_.plan;
-  const plan::PackedLayout& layout = plan.layout();
+  const PackedLayout& layout = plan.layout();
   const int64_t chunk = first_ + batch.number();
   batch.counts = layout.chunks[static_cast<size_t>(chunk)].counts;
   const uint64_t pack_bytes =

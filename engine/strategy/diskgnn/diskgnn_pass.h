@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_PASS_H_
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_PASS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
@@ -8,21 +9,40 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/read_queues.h"
+#include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/buffer_pool.h"
-#include "engine/strategy/diskgnn/layout/disk_cache_reader.h"
-#include "engine/strategy/diskgnn/packed_batch.h"
+#include "engine/strategy/diskgnn/layout/address_table.h"
+#include "engine/strategy/diskgnn/packing/disk_cache_reader.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
+#include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
-/// What a pass works with. All of it outlives the pass.
+/// A shard of a batch on its way through the stages of DiskGNN.
+class PackedBatch final : public SampledBatch {
+ public:
+  using SampledBatch::SampledBatch;
+
+  AddressTable table;
+  /// Bytes that were read: the pack and, behind it, rows of the disk cache.
+  BufferPool::Lease read;
+  /// Both are in `read`, as stored, in the order of the table.
+  absl::Span<const std::byte> packed_rows;
+  absl::Span<std::byte> disk_rows;
+  /// The tally of all reads; its rows and payload are those of the disk cache.
+  io::ReadTally tally;
+  LevelCounts counts;
+};
+
+/// Everything that a pass works with; it outlives the pass.
 struct DiskgnnContext {
   const PreparedPlan& plan;
   const store::Labels& labels;
@@ -70,14 +90,14 @@ class DiskgnnPass {
                    PassReport& report);
 
  private:
-  // What one thread of a loader owns.
+  // The state of one thread of a loader.
   struct GraphLoader {
     BufferPool::Lease buffer;
   };
   struct FeatureLoader {
     io::ReadQueues::Handle queue;
     // Destroyed first. Null if the plan has no disk cache.
-    std::unique_ptr<plan::DiskCacheReader> reader;
+    std::unique_ptr<DiskCacheReader> reader;
   };
 
   DiskgnnPass(const DiskgnnContext& context, const Pass& pass,

@@ -28,14 +28,13 @@ int64_t RowsWithin(uint64_t budget_bytes, int64_t row_bytes,
                static_cast<uint64_t>(num_nodes)));
 }
 
-absl::StatusOr<plan::MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
-                                                const DiskgnnOptions& options,
-                                                int64_t row_bytes,
-                                                int64_t num_nodes,
-                                                const std::stop_token& stop) {
+absl::StatusOr<MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
+                                          const DiskgnnOptions& options,
+                                          int64_t row_bytes, int64_t num_nodes,
+                                          const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(const plan::AccessCounts counts,
                           plan::AccessCounts::Count(trace, num_nodes, stop));
-  return plan::MemoryLevels::Choose(
+  return MemoryLevels::Choose(
       counts,
       {.gpu = RowsWithin(options.gpu_cache_bytes, row_bytes, num_nodes),
        .cpu = RowsWithin(options.cpu_cache_bytes, row_bytes, num_nodes)});

@@ -13,8 +13,8 @@
 #include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/strategy.h"
 
-/// What a job's options mean for the layout of its plan: the same for who makes
-/// a plan and for who foretells one.
+/// The meaning of a job's options for the layout of its plan, shared by
+/// preparation and forecast.
 
 namespace hearth::strategy {
 
@@ -30,16 +30,15 @@ int64_t RowsWithin(uint64_t budget_bytes, int64_t row_bytes, int64_t num_nodes);
 
 /// The most popular nodes of a trace, as many as there is memory for. Errors as
 /// plan::AccessCounts::Count.
-absl::StatusOr<plan::MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
-                                                const DiskgnnOptions& options,
-                                                int64_t row_bytes,
-                                                int64_t num_nodes,
-                                                const std::stop_token& stop);
+absl::StatusOr<MemoryLevels> ChooseLevels(plan::AccessTrace& trace,
+                                          const DiskgnnOptions& options,
+                                          int64_t row_bytes, int64_t num_nodes,
+                                          const std::stop_token& stop);
 
-/// What bounds the layout.
+/// The limits of the layout.
 struct LayoutRoom {
-  plan::LayoutLimits limits;
-  /// Not the options, but what the disk and other plans leave.
+  LayoutLimits limits;
+  /// Whether the limit is what the disk and other plans leave, not an option.
   bool by_disk = false;
 };
 

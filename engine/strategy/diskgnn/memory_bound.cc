@@ -1,11 +1,10 @@
-#include "engine/strategy/diskgnn/memory_bound.h"
-
 #include <algorithm>
 #include <cstdint>
 
 #include "engine/io/coalesce.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
+#include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
 #include "engine/strategy/diskgnn/forecast/machine_probe.h"
 #include "engine/strategy/diskgnn/forecast/popularity_model.h"
@@ -16,17 +15,17 @@
 namespace hearth::strategy {
 namespace {
 
-// What packing holds at most beside partitions of the features, which are at
-// most twice as large as all of them: buffers, and a page for each batch and
-// each segment (plan::PlanPackMemory).
+// Memory that packing holds at most beside partitions of the features, which
+// are at most twice as large as all of them: buffers, and a page for each batch
+// and each segment (PlanPackMemory).
 uint64_t PackingBytes(const MemoryBasis& basis) {
   constexpr uint64_t kBuffers = uint64_t{64} << 20;
-  return kBuffers + 2 * plan::kPageBytes *
+  return kBuffers + 2 * kPageBytes *
                         static_cast<uint64_t>(basis.total_batches) *
                         static_cast<uint64_t>(basis.shards);
 }
 
-// What one of the nodes' lists takes: what is in memory, and where.
+// Rows in memory, and bytes of a list of them and of where each node's row is.
 struct LevelBytes {
   uint64_t held_rows = 0;
   uint64_t bytes = 0;
@@ -49,8 +48,8 @@ uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
   const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
   const auto [held, levels] = LevelsOf(options, basis);
   const uint64_t searching =
-      4 * nodes + static_cast<uint64_t>(plan::SegmentPlanner::kBytesPerRow) *
-                      (nodes - held);
+      4 * nodes +
+      static_cast<uint64_t>(SegmentPlanner::kBytesPerRow) * (nodes - held);
   return std::max({basis.edges().indptr.file_size_bytes,
                    levels + 4 * nodes + 8 * held, levels + searching});
 }
@@ -84,12 +83,12 @@ uint64_t DiskCacheBytes(const DiskgnnOptions& options,
                                basis.shards / 2);
 }
 
-// Of each reading thread: requests in flight, and which pages are wanted.
+// Memory of all reading threads: requests in flight, and the pages wanted.
 uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
   constexpr uint64_t kBytesPerPage =
       2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
-  const uint64_t pages_of_row = row_bytes / plan::kPageBytes + 2;
+  const uint64_t pages_of_row = row_bytes / kPageBytes + 2;
   const auto rows =
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   return static_cast<uint64_t>(basis.pipeline.extractors) *
@@ -111,15 +110,14 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   // own bytes, each range from a page on.
   constexpr uint64_t kTableBytesPerRow =
       3 * (sizeof(int32_t) + sizeof(int64_t));
-  const uint64_t read_bytes = rows * row_bytes + 2 * plan::kPageBytes;
+  const uint64_t read_bytes = rows * row_bytes + 2 * kPageBytes;
   MemoryEstimate estimate;
   estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
   const DiskgnnOptions limited =
       InBytes(options, basis.nodes().num_nodes, basis.row_bytes());
-  estimate.Add(
-      "checksums",
-      DiskCacheBytes(limited, basis) / plan::kPageBytes * sizeof(uint32_t),
-      /*kept=*/true);
+  estimate.Add("checksums",
+               DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
+               /*kept=*/true);
   estimate.Add("planning", PlanningBytes(options, basis));
   estimate.Add("reads", ReadBytes(options, basis));
   // Offline: a sampler's batches, and those that wait to be written. Graph
@@ -133,9 +131,9 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                                               : std::max(offline, online),
               .assembled = assembled},
              estimate);
-  estimate.shares.back().bytes +=
-      static_cast<uint64_t>(read) *
-      (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow);
+  estimate.Add("buffers",
+               static_cast<uint64_t>(read) *
+                   (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow));
   return estimate;
 }
 

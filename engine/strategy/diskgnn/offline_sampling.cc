@@ -6,7 +6,7 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/sample/mini_batch.h"
-#include "engine/strategy/diskgnn/layout/sample_spool.h"
+#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/spread_sampling.h"
 
 namespace hearth::strategy {
@@ -22,9 +22,9 @@ absl::Status SampleOffline(const OfflineSampling& sampling,
                            absl::Span<const ShardPick> picks,
                            std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<plan::SampleSpoolWriter> spool,
-      plan::SampleSpoolWriter::Create(sampling.files, sampling.path));
-  // What the spool may grow to, about.
+      const std::unique_ptr<SampleSpoolWriter> spool,
+      SampleSpoolWriter::Create(sampling.files, sampling.path));
+  // Bytes that the spool may grow to, about.
   uint64_t room = 0;
   HEARTH_RETURN_IF_ERROR(SampleShards(
       {.clock = sampling.clock,

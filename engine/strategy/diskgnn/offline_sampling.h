@@ -24,7 +24,7 @@ struct OfflineSampling {
   SampleSource source;
   /// Threads.
   int samplers = 1;
-  /// Of the spool; its folder is there.
+  /// The path of the spool; its folder is there.
   std::string path;
   /// Called before so many more bytes are written. May be empty.
   std::function<absl::Status(uint64_t bytes)> make_room = nullptr;
@@ -33,7 +33,7 @@ struct OfflineSampling {
 };
 
 /// Samples all shards of all `passes`, pass after pass, before training
-/// (DiskGNN, section 3), by several threads, into a plan::SampleSpool in their
+/// (DiskGNN, section 3), by several threads, into a SampleSpool in their
 /// order. RESOURCE_EXHAUSTED if the disk is full; CANCELLED when `stop` is
 /// requested; errors of `make_room`; after an error nothing is left.
 absl::Status SampleOffline(const OfflineSampling& sampling,

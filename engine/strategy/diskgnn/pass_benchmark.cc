@@ -1,5 +1,5 @@
-// What the pipeline of a pass gains over doing one step after the other, and
-// how fast packs are read, from the dataset whose folder
+// Measures what the pipeline of a pass gains over doing one step after the
+// other, and how fast packs are read, from the dataset whose folder
 // HEARTH_BENCHMARK_DATASET names:
 //   HEARTH_BENCHMARK_DATASET=FOLDER bazel run
 //   //engine/strategy/diskgnn:pass_benchmark
@@ -108,7 +108,7 @@ class Epoch {
   int64_t num_batches() const {
     return opened_->plan->identity().passes[0].count;
   }
-  /// Of the chunks that a pass reads.
+  /// Bytes of the chunks that a pass reads.
   uint64_t bytes() const { return opened_->plan->layout().packs_bytes(); }
 
  private:
@@ -178,7 +178,7 @@ class Epoch {
   BufferPool reads_;
   cache::AlignedBuffer buffer_;
   cache::AlignedBuffer rows_;
-  plan::AddressTable table_;
+  AddressTable table_;
 };
 
 // Null, and the benchmark skipped, without a dataset.

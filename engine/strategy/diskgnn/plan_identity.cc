@@ -7,7 +7,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/plan/plan_records.h"
 #include "engine/plan/plan_store.h"
-#include "engine/strategy/diskgnn/layout/layout_index.h"
+#include "engine/strategy/diskgnn/packing/layout_index.h"
 #include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {
@@ -42,31 +42,29 @@ IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
   return plan;
 }
 
-absl::StatusOr<plan::PackedLayout> ReadPlanIndex(io::FileSystem& files,
-                                                 const PlanIdentity& identity) {
+absl::StatusOr<PackedLayout> ReadPlanIndex(io::FileSystem& files,
+                                           const PlanIdentity& identity) {
   const absl::StatusOr<std::string> damage =
       plan::PlanRecords(files, identity.folder).ReadDamage();
   if (damage.ok()) return absl::DataLossError(*damage);
   if (!absl::IsNotFound(damage.status())) return damage.status();
-  HEARTH_ASSIGN_OR_RETURN(
-      plan::PackedLayout layout,
-      plan::ReadLayoutIndex(files, identity.folder, identity.id));
+  HEARTH_ASSIGN_OR_RETURN(PackedLayout layout,
+                          ReadLayoutIndex(files, identity.folder, identity.id));
   if (layout.num_batches() == identity.num_shards() &&
       layout.row_bytes == identity.row_bytes) {
     return layout;
   }
-  return absl::DataLossError(
-      absl::StrCat(io::JoinPath(identity.folder, plan::kIndexFile), ": has ",
-                   layout.num_batches(), " batches with rows of ",
-                   layout.row_bytes, " bytes, not ", identity.num_shards(),
-                   " with rows of ", identity.row_bytes));
+  return absl::DataLossError(absl::StrCat(
+      io::JoinPath(identity.folder, kIndexFile), ": has ", layout.num_batches(),
+      " batches with rows of ", layout.row_bytes, " bytes, not ",
+      identity.num_shards(), " with rows of ", identity.row_bytes));
 }
 
 bool IsUnusable(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
 }
 
-uint64_t DiskBytes(const plan::PackedLayout& layout) {
+uint64_t DiskBytes(const PackedLayout& layout) {
   return layout.total_bytes() + plan::PlanStore::kRecordBytes;
 }
 

@@ -23,7 +23,7 @@ struct PlanIdentity {
   std::string name;
   std::string folder;
   uint64_t id = 0;
-  /// Of the features.
+  /// Bytes of a row of the features.
   int64_t row_bytes = 0;
   std::vector<PlannedPass> passes;
 
@@ -31,13 +31,13 @@ struct PlanIdentity {
   bool operator==(const PlanIdentity&) const = default;
 };
 
-/// What a plan is looked for by. `options` have limits in bytes.
+/// The facts by which a plan is looked for. `options` have limits in bytes.
 struct PlanOrigin {
-  /// Of the dataset, and bytes of a row of its features.
+  /// Fingerprint of the dataset, and bytes of a row of its features.
   absl::string_view fingerprint;
   int64_t row_bytes = 0;
   const DiskgnnOptions& options;
-  /// Of all plans.
+  /// The folder of all plans.
   absl::string_view folder;
 };
 
@@ -53,16 +53,16 @@ IdentifiedPlan IdentifyPlan(const PlanOrigin& origin,
                             absl::Span<const Pass> passes);
 
 /// The index of a plan, which is there and whole as far as that is known.
-/// Errors as plan::ReadLayoutIndex; DATA_LOSS, too, if it is not for these
+/// Errors as ReadLayoutIndex; DATA_LOSS, too, if it is not for these
 /// passes, or if somebody has read damage, which it tells.
-absl::StatusOr<plan::PackedLayout> ReadPlanIndex(io::FileSystem& files,
-                                                 const PlanIdentity& identity);
+absl::StatusOr<PackedLayout> ReadPlanIndex(io::FileSystem& files,
+                                           const PlanIdentity& identity);
 
 /// Whether a plan that gave this error is of no use but to be made anew.
 bool IsUnusable(const absl::Status& status);
 
-/// What the plan takes on disk, the store's records included.
-uint64_t DiskBytes(const plan::PackedLayout& layout);
+/// Bytes of the plan on disk, the store's records included.
+uint64_t DiskBytes(const PackedLayout& layout);
 
 }  // namespace hearth::strategy
 

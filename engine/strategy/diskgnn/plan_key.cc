@@ -10,8 +10,8 @@
 namespace hearth::strategy {
 namespace {
 
-// Of what is hashed and of how plans are made of it; files have versions of
-// their own.
+// The version of what is hashed and of how plans are made; files have versions
+// of their own.
 constexpr char kFormat[] = "hearth diskgnn plan 1";
 
 // Every number and text with a delimiter, so that no two lists read alike.

@@ -11,7 +11,8 @@
 #include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/strategy.h"
 
-/// What tells plans apart, and where a pass is in one. Pure functions.
+/// Names that tell plans apart, and the place of a pass in a plan. Pure
+/// functions.
 
 namespace hearth::strategy {
 
@@ -40,9 +41,9 @@ struct PlanKey {
   bool operator==(const PlanKey&) const = default;
 };
 
-/// Of all that the bytes of a plan depend on: the dataset, the passes in their
-/// order, the budgets of rows and of disk. What it is prepared with, memory and
-/// threads, makes no difference.
+/// The key of a plan by all that its bytes depend on: the dataset, the passes
+/// in their order, the budgets of rows and of disk. Memory and threads to
+/// prepare it with make no difference.
 PlanKey KeyOfPlan(absl::string_view dataset_fingerprint,
                   const DiskgnnOptions& options, int64_t row_bytes,
                   absl::Span<const PlannedPass> passes);

@@ -138,11 +138,9 @@ absl::Status Preparation::StartAnew(PlanLease& lease,
 }
 
 // The plan is there.
-absl::Status Preparation::Found(PlanLease& lease,
-                                const plan::PackedLayout& layout) {
+absl::Status Preparation::Found(PlanLease& lease, const PackedLayout& layout) {
   // A kill may have come before what follows the index.
-  HEARTH_RETURN_IF_ERROR(
-      plan::SampleSpool::Remove(context_.files, SpoolPath()));
+  HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
   const absl::StatusOr<plan::PlanRecords::About> about =
       lease.records().ReadAbout();
   if (about.ok()) {
@@ -159,20 +157,18 @@ absl::Status Preparation::Found(PlanLease& lease,
 absl::Status Preparation::Make(PlanLease& lease) {
   report_.reused = false;
   bool samples_reused = false;
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<plan::SampleSpool> spool,
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<SampleSpool> spool,
                           TakeSamples(lease, samples_reused));
-  absl::StatusOr<plan::PackedLayout> layout = Pack(lease, *spool);
+  absl::StatusOr<PackedLayout> layout = Pack(lease, *spool);
   if (absl::IsDataLoss(layout.status()) && samples_reused) {
     Log(absl::StrCat("sampling anew: ", layout.status().message()));
-    HEARTH_RETURN_IF_ERROR(
-        plan::SampleSpool::Remove(context_.files, SpoolPath()));
+    HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
     HEARTH_ASSIGN_OR_RETURN(spool, TakeSamples(lease, samples_reused));
     layout = Pack(lease, *spool);
   }
   HEARTH_RETURN_IF_ERROR(layout.status());
   spool.reset();
-  HEARTH_RETURN_IF_ERROR(
-      plan::SampleSpool::Remove(context_.files, SpoolPath()));
+  HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
   report_.disk_bytes = DiskBytes(*layout);
   HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(*layout)));
   Log(absl::StrCat(
@@ -186,9 +182,9 @@ absl::Status Preparation::Make(PlanLease& lease) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<plan::SampleSpool>> Preparation::TakeSamples(
+absl::StatusOr<std::unique_ptr<SampleSpool>> Preparation::TakeSamples(
     PlanLease& lease, bool& reused) {
-  auto spool = plan::SampleSpool::Open(context_.files, SpoolPath());
+  auto spool = SampleSpool::Open(context_.files, SpoolPath());
   reused = spool.ok() && (*spool)->num_batches() == identity_.num_shards();
   if (reused) {
     Log("samples of an earlier preparation reused");
@@ -202,7 +198,7 @@ absl::StatusOr<std::unique_ptr<plan::SampleSpool>> Preparation::TakeSamples(
   Log(absl::StrFormat("%d batches of %d passes sampled in %.1f s",
                       identity_.num_shards(), identity_.passes.size(),
                       report_.phases.back().seconds));
-  return plan::SampleSpool::Open(context_.files, SpoolPath());
+  return SampleSpool::Open(context_.files, SpoolPath());
 }
 
 absl::Status Preparation::Sample(PlanLease& lease) const {
@@ -223,27 +219,27 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
       passes_, context_.stop);
 }
 
-absl::StatusOr<plan::LayoutChoice> Preparation::ChooseLayout(
-    const PlanLease& lease, plan::SampleSpool& spool,
-    const plan::MemoryLevels& levels) const {
+absl::StatusOr<LayoutChoice> Preparation::ChooseLayout(
+    const PlanLease& lease, SampleSpool& spool,
+    const MemoryLevels& levels) const {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, lease.Room());
   const LayoutRoom room =
       RoomForLayout(context_.options, identity_.row_bytes, free);
-  auto choice = plan::SearchLayout({.trace = &spool,
-                                    .levels = &levels,
-                                    .row_bytes = identity_.row_bytes,
-                                    .sample_bytes = spool.sizes()},
-                                   room.limits, {}, context_.stop);
+  auto choice = SearchLayout({.trace = &spool,
+                              .levels = &levels,
+                              .row_bytes = identity_.row_bytes,
+                              .sample_bytes = spool.sizes()},
+                             room.limits, {}, context_.stop);
   if (choice.ok()) return choice;
   return ExplainRefusal(choice.status(), room, identity_.folder);
 }
 
-absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
-                                                     plan::SampleSpool& spool) {
-  std::optional<plan::MemoryLevels> levels;
+absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
+                                               SampleSpool& spool) {
+  std::optional<MemoryLevels> levels;
   HEARTH_ASSIGN_OR_RETURN(
-      plan::LayoutChoice choice,
-      Phase("planning", [&]() -> absl::StatusOr<plan::LayoutChoice> {
+      LayoutChoice choice,
+      Phase("planning", [&]() -> absl::StatusOr<LayoutChoice> {
         Progress("planning", 0, 0);
         HEARTH_ASSIGN_OR_RETURN(
             levels,
@@ -263,30 +259,30 @@ absl::StatusOr<plan::PackedLayout> Preparation::Pack(PlanLease& lease,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<io::ReadableFile> features,
       context_.files.OpenForScan(context_.features.device->path()));
-  const plan::PackInput input = {.trace = &spool,
-                                 .levels = &*levels,
-                                 .samples = &spool,
-                                 .features = features.get(),
-                                 .rows = context_.features.layout};
-  const plan::PackOptions options = {
+  const PackInput input = {.trace = &spool,
+                           .levels = &*levels,
+                           .samples = &spool,
+                           .features = features.get(),
+                           .rows = context_.features.layout};
+  const PackOptions options = {
       .folder = identity_.folder,
       .plan_id = identity_.id,
       .memory_limit_bytes = context_.options.prepare_memory_bytes,
       .progress =
-          [this](const plan::PackProgress& progress) {
+          [this](const PackProgress& progress) {
             Progress(absl::StrCat("packing, ", progress.stage),
                      progress.done_bytes, progress.total_bytes);
           },
       .stop = context_.stop,
       .clock = &context_.clock};
   return Phase("packing", [&] {
-    return plan::PackBatches(context_.files, input, choice.segmentation,
-                             std::move(choice.layout), options);
+    return PackBatches(context_.files, input, choice.segmentation,
+                       std::move(choice.layout), options);
   });
 }
 
 // Without a limit, a plan may take many times what the features do.
-void Preparation::WarnOfSize(const plan::PackedLayout& layout) const {
+void Preparation::WarnOfSize(const PackedLayout& layout) const {
   constexpr double kMuch = 8;
   const double times = static_cast<double>(layout.total_bytes()) /
                        static_cast<double>(context_.features.layout.num_rows *
@@ -300,10 +296,9 @@ void Preparation::WarnOfSize(const plan::PackedLayout& layout) const {
 }
 
 // Facts for people.
-plan::PlanProperties Preparation::Describe(
-    const plan::PackedLayout& layout) const {
+plan::PlanProperties Preparation::Describe(const PackedLayout& layout) const {
   int64_t packed = 0;
-  for (const plan::Chunk& chunk : layout.chunks) packed += chunk.counts.packed;
+  for (const Chunk& chunk : layout.chunks) packed += chunk.counts.packed;
   plan::PlanProperties properties = {
       {"dataset", context_.dataset.manifest().name},
       {"passes", absl::StrCat(identity_.passes.size())},

@@ -21,15 +21,15 @@
 #include "engine/strategy/diskgnn/layout/layout_search.h"
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout/sample_spool.h"
 #include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/prepared_plan.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
-/// What a plan is prepared with. All of it outlives the preparation.
+/// Everything that a plan is prepared with; it outlives the preparation.
 struct PreparationContext {
   const store::Dataset& dataset;
   const store::Labels& labels;
@@ -67,7 +67,7 @@ class Preparation {
   /// Without opening it, so that damage may show when it is opened.
   absl::StatusOr<plan::PlanLease> MakeAhead();
 
-  /// Of what was done.
+  /// The report of what was done.
   PreparationReport report() const { return report_; }
 
  private:
@@ -78,18 +78,17 @@ class Preparation {
   auto Phase(const char* name, const Work& work);
   absl::StatusOr<std::shared_ptr<PreparedPlan>> Find(plan::PlanLease& lease);
   absl::Status StartAnew(plan::PlanLease& lease, const absl::Status& why) const;
-  absl::Status Found(plan::PlanLease& lease, const plan::PackedLayout& layout);
+  absl::Status Found(plan::PlanLease& lease, const PackedLayout& layout);
   absl::Status Make(plan::PlanLease& lease);
-  absl::StatusOr<std::unique_ptr<plan::SampleSpool>> TakeSamples(
+  absl::StatusOr<std::unique_ptr<SampleSpool>> TakeSamples(
       plan::PlanLease& lease, bool& reused);
   absl::Status Sample(plan::PlanLease& lease) const;
-  absl::StatusOr<plan::PackedLayout> Pack(plan::PlanLease& lease,
-                                          plan::SampleSpool& spool);
-  absl::StatusOr<plan::LayoutChoice> ChooseLayout(
-      const plan::PlanLease& lease, plan::SampleSpool& spool,
-      const plan::MemoryLevels& levels) const;
-  void WarnOfSize(const plan::PackedLayout& layout) const;
-  plan::PlanProperties Describe(const plan::PackedLayout& layout) const;
+  absl::StatusOr<PackedLayout> Pack(plan::PlanLease& lease, SampleSpool& spool);
+  absl::StatusOr<LayoutChoice> ChooseLayout(const plan::PlanLease& lease,
+                                            SampleSpool& spool,
+                                            const MemoryLevels& levels) const;
+  void WarnOfSize(const PackedLayout& layout) const;
+  plan::PlanProperties Describe(const PackedLayout& layout) const;
   std::string SpoolPath() const;
 
   const PreparationContext& context_;

@@ -13,7 +13,7 @@
 namespace hearth::strategy {
 
 PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
-                           plan::PackedLayout layout)
+                           PackedLayout layout)
     : files_(files),
       identity_(std::move(identity)),
       layout_(std::move(layout)) {}
@@ -21,8 +21,7 @@ PreparedPlan::PreparedPlan(io::FileSystem& files, PlanIdentity identity,
 absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
     io::FileSystem& files, PlanIdentity identity, const RowPlacement& placement,
     const std::stop_token& stop) {
-  HEARTH_ASSIGN_OR_RETURN(plan::PackedLayout layout,
-                          ReadPlanIndex(files, identity));
+  HEARTH_ASSIGN_OR_RETURN(PackedLayout layout, ReadPlanIndex(files, identity));
   std::unique_ptr<PreparedPlan> prepared(
       new PreparedPlan(files, std::move(identity), std::move(layout)));
   HEARTH_RETURN_IF_ERROR(prepared->OpenFiles(placement, stop));
@@ -32,11 +31,10 @@ absl::StatusOr<std::unique_ptr<PreparedPlan>> PreparedPlan::Open(
 absl::Status PreparedPlan::OpenFiles(const RowPlacement& placement,
                                      const std::stop_token& stop) {
   const std::string& folder = identity_.folder;
-  HEARTH_ASSIGN_OR_RETURN(chunks_,
-                          plan::ChunkReader::Open(files_, folder, layout_));
+  HEARTH_ASSIGN_OR_RETURN(chunks_, ChunkReader::Open(files_, folder, layout_));
   if (layout_.rows.disk > 0) {
     HEARTH_ASSIGN_OR_RETURN(disk_cache_,
-                            plan::OpenDiskCache(files_, folder, layout_, {}));
+                            OpenDiskCache(files_, folder, layout_, {}));
   }
   const LevelImages images = {.files = files_,
                               .folder = folder,

@@ -13,9 +13,9 @@
 #include "absl/types/span.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
-#include "engine/strategy/diskgnn/layout/chunk_reader.h"
-#include "engine/strategy/diskgnn/layout/disk_cache_reader.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/packing/chunk_reader.h"
+#include "engine/strategy/diskgnn/packing/disk_cache_reader.h"
 #include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/diskgnn/plan_key.h"
 #include "engine/strategy/diskgnn/row_assembler.h"
@@ -23,7 +23,7 @@
 
 namespace hearth::strategy {
 
-/// What rows are, and where those of the GPU cache go.
+/// The format of rows, and the GPU for those of the GPU cache.
 struct RowPlacement {
   cache::RowFormat format;
   Gpu gpu;
@@ -53,10 +53,10 @@ class PreparedPlan {
   /// The pass with this digest; null if the plan was not made for it.
   const PlannedPass* Find(const std::string& digest) const;
 
-  const plan::PackedLayout& layout() const { return layout_; }
-  const plan::ChunkReader& chunks() const { return *chunks_; }
+  const PackedLayout& layout() const { return layout_; }
+  const ChunkReader& chunks() const { return *chunks_; }
   /// REQUIRES: layout().rows.disk > 0.
-  const plan::DiskCache& disk_cache() const { return *disk_cache_; }
+  const DiskCache& disk_cache() const { return *disk_cache_; }
   /// Holds the rows of the levels in memory. For one thread at a time.
   RowAssembler& assembler() const { return *assembler_; }
 
@@ -66,16 +66,16 @@ class PreparedPlan {
 
  private:
   PreparedPlan(io::FileSystem& files, PlanIdentity identity,
-               plan::PackedLayout layout);
+               PackedLayout layout);
 
   absl::Status OpenFiles(const RowPlacement& placement,
                          const std::stop_token& stop);
 
   io::FileSystem& files_;
   const PlanIdentity identity_;
-  const plan::PackedLayout layout_;
-  std::unique_ptr<plan::ChunkReader> chunks_;
-  std::optional<plan::DiskCache> disk_cache_;
+  const PackedLayout layout_;
+  std::unique_ptr<ChunkReader> chunks_;
+  std::optional<DiskCache> disk_cache_;
   std::unique_ptr<RowAssembler> assembler_;
   mutable std::atomic<bool> damaged_ = false;
 };

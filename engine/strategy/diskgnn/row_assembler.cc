@@ -2,14 +2,14 @@
 
 namespace hearth::strategy {
 
-plan::RowImage LevelImages::gpu() const {
-  return {.path = io::JoinPath(folder, plan::kGpuCacheFile),
+RowImage LevelImages::gpu() const {
+  return {.path = io::JoinPath(folder, kGpuCacheFile),
           .crc = layout.gpu_crc,
           .bytes = layout.gpu_cache_bytes()};
 }
 
-plan::RowImage LevelImages::cpu() const {
-  return {.path = io::JoinPath(folder, plan::kCpuCacheFile),
+RowImage LevelImages::cpu() const {
+  return {.path = io::JoinPath(folder, kCpuCacheFile),
           .crc = layout.cpu_crc,
           .bytes = layout.cpu_cache_bytes()};
 }

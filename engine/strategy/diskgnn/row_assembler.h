@@ -10,14 +10,14 @@
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout/row_image.h"
+#include "engine/strategy/diskgnn/packing/row_image.h"
 
 namespace hearth::strategy {
 
 /// A batch as the loaders leave it.
 struct LoadedRows {
   /// Where all its rows are: each of its positions in one list.
-  const plan::AddressTable& table;
+  const AddressTable& table;
   /// As stored, in the order of table.disk and of table.packed.
   absl::Span<const std::byte> disk;
   absl::Span<const std::byte> packed;
@@ -39,16 +39,16 @@ class RowAssembler {
   virtual void Rest() = 0;
 };
 
-/// What a plan has for an assembler.
+/// The parts of a plan that an assembler loads.
 struct LevelImages {
   io::FileSystem& files;
-  /// Of the plan.
+  /// The folder of the plan.
   std::string folder;
-  const plan::PackedLayout& layout;
+  const PackedLayout& layout;
   cache::RowFormat format;
 
-  plan::RowImage gpu() const;
-  plan::RowImage cpu() const;
+  RowImage gpu() const;
+  RowImage cpu() const;
 };
 
 }  // namespace hearth::strategy

@@ -58,8 +58,8 @@ class AssemblerWorld {
         packed_(MakeRows(5, dim, 15'000)) {
     layout_.row_bytes = dim * 2;
     layout_.rows = {.gpu = gpu_rows, .cpu = cpu_rows};
-    layout_.gpu_crc = Write(plan::kGpuCacheFile, gpu_);
-    layout_.cpu_crc = Write(plan::kCpuCacheFile, cpu_);
+    layout_.gpu_crc = Write(kGpuCacheFile, gpu_);
+    layout_.cpu_crc = Write(kCpuCacheFile, cpu_);
     // Positions of the four levels take turns.
     for (int32_t i = 0; i < 4; ++i) {
       if (gpu_rows > 0) Add(table_.gpu, 4 * i, i * (gpu_rows - 1) / 3);
@@ -93,7 +93,7 @@ class AssemblerWorld {
   }
 
   io::FaultyFileSystem& files() { return files_; }
-  plan::PackedLayout& layout() { return layout_; }
+  PackedLayout& layout() { return layout_; }
 
  private:
   uint32_t Write(const char* name, const std::vector<uint16_t>& halves) {
@@ -105,7 +105,7 @@ class AssemblerWorld {
     return Crc32c(bytes);
   }
 
-  static void Add(plan::LevelAddresses& level, int32_t position, int64_t row) {
+  static void Add(LevelAddresses& level, int32_t position, int64_t row) {
     level.positions.push_back(position);
     level.rows.push_back(row);
   }
@@ -141,8 +141,8 @@ class AssemblerWorld {
   const std::vector<uint16_t> cpu_;
   const std::vector<uint16_t> disk_;
   const std::vector<uint16_t> packed_;
-  plan::PackedLayout layout_;
-  plan::AddressTable table_;
+  PackedLayout layout_;
+  AddressTable table_;
 };
 
 enum class Where { kCpu, kGpuAtOnce, kGpuWhenWaitedFor };
@@ -183,7 +183,7 @@ TEST_P(RowAssemblerTest, BringsNothingTogether) {
   AssemblerWorld world(0, 0);
   const auto assembler = Make(world);
   ASSERT_TRUE(assembler.ok()) << assembler.status();
-  const plan::AddressTable none;
+  const AddressTable none;
   EXPECT_EQ((*assembler)
                 ->Assemble({.table = none, .disk = {}, .packed = {}}, nullptr),
             absl::OkStatus());
@@ -193,7 +193,7 @@ TEST_P(RowAssemblerTest, SomeLevelsOfABatchAreEmpty) {
   AssemblerWorld world(10, 20);
   const auto assembler = Make(world);
   ASSERT_TRUE(assembler.ok()) << assembler.status();
-  plan::AddressTable table = world.batch().table;
+  AddressTable table = world.batch().table;
   table.gpu = {.positions = {0, 1}, .rows = {9, 0}};
   table.cpu = {};
   table.disk = {};
@@ -322,7 +322,7 @@ TEST_F(CudaRowAssemblerTest, EveryWorkMayFail) {
 }
 
 TEST_F(CudaRowAssemblerTest, TooLittleMemoryIsNamedWithItsSize) {
-  // Of the GPU cache, of the buffer, of the CPU cache; of a batch.
+  // Errors of loading the GPU cache, the buffer, the CPU cache; of a batch.
   std::vector<std::string> messages;
   for (int64_t nth = 1; nth < 25; ++nth) {
     fake_.FailCall(nth, HEARTH_CUDA_OUT_OF_MEMORY);

@@ -9,7 +9,7 @@
 // Every access goes to a random place in arrays that are far larger than the
 // processor's caches, so each loop asks for what a later turn will touch.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -109,4 +109,4 @@ void AccessTable::Advance(absl::Span<const NodeId> nodes,
   }
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

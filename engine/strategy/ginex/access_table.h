@@ -9,7 +9,7 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// In which batch each node is needed next: the arrays iters and ptr of Ginex
 /// (section 3.4, figure 12). iters lists the batches of node 0, then those of
@@ -74,6 +74,6 @@ class AccessTable {
   int64_t num_accesses_ = 0;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_GINEX_ACCESS_TABLE_H_

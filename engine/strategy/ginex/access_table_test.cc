@@ -8,7 +8,7 @@
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -85,4 +85,4 @@ TEST(AccessTableTest, RefusesNodesOutOfRange) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

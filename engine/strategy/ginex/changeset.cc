@@ -21,7 +21,7 @@
 // Before step 2 the cache is full, or holds every row of the trace: it starts
 // with the rows needed first, and whatever enters takes another's place.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -93,7 +93,7 @@ class ResidentRows {
 
 class Planner {
  public:
-  Planner(AccessTrace& trace, const CacheShape& shape, AccessTable table,
+  Planner(plan::AccessTrace& trace, const CacheShape& shape, AccessTable table,
           std::stop_token stop)
       : trace_(trace),
         shape_(shape),
@@ -208,7 +208,7 @@ class Planner {
     }
   }
 
-  AccessTrace& trace_;
+  plan::AccessTrace& trace_;
   const CacheShape shape_;
   const std::stop_token stop_;
   AccessTable table_;
@@ -222,7 +222,7 @@ class Planner {
 
 }  // namespace
 
-absl::StatusOr<ChangesetTotals> PlanChangesets(AccessTrace& trace,
+absl::StatusOr<ChangesetTotals> PlanChangesets(plan::AccessTrace& trace,
                                                const CacheShape& shape,
                                                ChangesetSink& sink,
                                                std::stop_token stop) {
@@ -253,4 +253,4 @@ uint64_t ChangesetMemoryBytes(const CacheShape& shape, int64_t num_accesses,
          32 * (static_cast<uint64_t>(num_batches) + 1);
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

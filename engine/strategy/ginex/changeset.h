@@ -11,7 +11,7 @@
 #include "engine/plan/access_trace.h"
 #include "engine/store/topology.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// How a cache of rows changes once a batch has been brought together (Ginex,
 /// section 3.3): row in_ids[j] takes the place of row out_ids[j]. All three
@@ -44,7 +44,7 @@ struct CacheShape {
   int64_t capacity = 0;
 };
 
-/// What a plan comes to, in rows.
+/// The totals of a plan, in rows.
 struct ChangesetTotals {
   /// Over all batches.
   int64_t needed = 0;
@@ -69,16 +69,16 @@ struct ChangesetTotals {
 /// Errors of the trace and the sink are returned; INVALID_ARGUMENT for nodes
 /// out of range and too many batches; RESOURCE_EXHAUSTED without memory;
 /// CANCELLED, between two batches, when `stop` is requested.
-absl::StatusOr<ChangesetTotals> PlanChangesets(AccessTrace& trace,
+absl::StatusOr<ChangesetTotals> PlanChangesets(plan::AccessTrace& trace,
                                                const CacheShape& shape,
                                                ChangesetSink& sink,
                                                std::stop_token stop);
 
-/// What PlanChangesets takes at most: 8 bytes and a bit a node, 4 bytes an
-/// access, 24 a row of the cache, 88 a row of the largest batch, 32 a batch.
+/// Memory that PlanChangesets takes at most: 8 bytes and a bit a node, 4 bytes
+/// an access, 24 a row of the cache, 88 a row of the largest batch, 32 a batch.
 uint64_t ChangesetMemoryBytes(const CacheShape& shape, int64_t num_accesses,
                               int64_t largest_batch, int64_t num_batches);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_GINEX_CHANGESET_H_

@@ -1,5 +1,5 @@
 // How fast the optimal cache of a superbatch is planned, per access:
-//   bazel run -c opt //engine/plan:changeset_benchmark
+//   bazel run -c opt //engine/strategy/ginex:changeset_benchmark
 
 #include <cstdint>
 #include <stop_token>
@@ -14,14 +14,14 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/ginex/changeset.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr int64_t kNodes = 4'000'000;
 constexpr int64_t kBatchRows = 50'000;
 
 // Batches of distinct rows; a quarter of the draws falls on a hundredth.
-class SkewedTrace final : public AccessTrace {
+class SkewedTrace final : public plan::AccessTrace {
  public:
   explicit SkewedTrace(int64_t num_batches) {
     RandomStream random(1, RandomPurpose::kGenerator);
@@ -81,6 +81,6 @@ BENCHMARK(BM_PlanChangesets)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 BENCHMARK_MAIN();

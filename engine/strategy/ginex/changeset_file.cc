@@ -11,7 +11,7 @@
 // A record: Header, in_ids, out_ids, in_positions. The initial rows are the
 // in_ids of record 0; record b + 1 is that of batch b.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -21,7 +21,7 @@ struct Header {
   uint64_t num_in;
   uint64_t num_out;
   uint64_t num_positions;
-  // Of everything else, the fields above first.
+  // The CRC32C of everything else, the fields above first.
   uint32_t crc;
   uint32_t zero;
 
@@ -38,7 +38,7 @@ uint32_t RecordCrc(const Header& header, absl::Span<const std::byte> record) {
 }
 
 template <typename T>
-void Append(const std::vector<T>& values, std::byte*& at) {
+void AppendNumbers(const std::vector<T>& values, std::byte*& at) {
   if (values.empty()) return;
   std::memcpy(at, values.data(), values.size() * sizeof(T));
   at += values.size() * sizeof(T);
@@ -108,9 +108,9 @@ absl::Status ChangesetFileWriter::Append(const Changeset& changeset) {
   header.num_positions = changeset.in_positions.size();
   std::vector<std::byte> record(header.record_bytes());
   std::byte* at = record.data() + sizeof(header);
-  plan::Append(changeset.in_ids, at);
-  plan::Append(changeset.out_ids, at);
-  plan::Append(changeset.in_positions, at);
+  AppendNumbers(changeset.in_ids, at);
+  AppendNumbers(changeset.out_ids, at);
+  AppendNumbers(changeset.in_positions, at);
   header.crc = RecordCrc(header, record);
   std::memcpy(record.data(), &header, sizeof(header));
   HEARTH_RETURN_IF_ERROR(file_->Append(record));
@@ -165,4 +165,4 @@ absl::StatusOr<Changeset> ChangesetFileReader::ReadUpdate(int64_t batch) const {
   return Read(static_cast<size_t>(batch) + 1);
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -19,7 +19,7 @@
 /// kept in memory, 8 bytes a batch. A scratch format: in the machine's byte
 /// order, of this version of Hearth alone, not synced.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Writes the file. Single-owner.
 class ChangesetFileWriter final : public ChangesetSink {
@@ -63,7 +63,7 @@ class ChangesetFileReader {
   /// naming the file and the offset.
   absl::StatusOr<std::vector<store::NodeId>> ReadInitial() const;
 
-  /// What batch `batch` does, likewise. REQUIRES: it was written.
+  /// The changeset of batch `batch`, likewise. REQUIRES: it was written.
   absl::StatusOr<Changeset> ReadUpdate(int64_t batch) const;
 
  private:
@@ -76,6 +76,6 @@ class ChangesetFileReader {
   const std::vector<uint64_t> offsets_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_GINEX_CHANGESET_FILE_H_

@@ -14,7 +14,7 @@
 #include "engine/strategy/ginex/changeset.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -134,4 +134,4 @@ TEST_F(ChangesetFileTest, FailedReadsAreReturned) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -14,40 +14,16 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/random.h"
-#include "engine/plan/access_trace.h"
+#include "engine/plan/vector_trace.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
+using plan::VectorTrace;
 using store::NodeId;
-using Batches = std::vector<std::vector<NodeId>>;
-
-class VectorTrace final : public AccessTrace {
- public:
-  explicit VectorTrace(Batches batches) : batches_(std::move(batches)) {}
-
-  int64_t num_batches() const override {
-    return static_cast<int64_t>(batches_.size());
-  }
-  absl::StatusOr<absl::Span<const NodeId>> Load(int64_t batch) override {
-    if (++loads_ == failing_load_) return absl::DataLossError("torn");
-    if (loads_ == stopping_load_) stop_.request_stop();
-    return absl::MakeConstSpan(batches_[batch]);
-  }
-
-  void FailAt(int64_t load) { failing_load_ = load; }
-  void StopAt(int64_t load) { stopping_load_ = load; }
-  std::stop_token stop_token() const { return stop_.get_token(); }
-
- private:
-  const Batches batches_;
-  std::stop_source stop_;
-  int64_t loads_ = 0;
-  int64_t failing_load_ = 0;
-  int64_t stopping_load_ = 0;
-};
+using Batches = VectorTrace::Batches;
 
 struct Plan final : public ChangesetSink {
   std::vector<NodeId> initial;
@@ -339,4 +315,4 @@ TEST(ChangesetTest, MemoryIsThatOfItsParts) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

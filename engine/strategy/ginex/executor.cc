@@ -38,7 +38,7 @@ class GinexBatch final : public SampledBatch {
 
   using SampledBatch::SampledBatch;
 
-  plan::Changeset changeset;
+  Changeset changeset;
   float* inputs = nullptr;
   // The slots of the rows found, and where the rows belong.
   std::vector<int64_t> hit_slots;
@@ -92,14 +92,14 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       QueuedReader reader,
       QueuedReader::Open(context.read_queues, context.io_depth,
                          *context.data.features.device,
-                         context.data.features.layout));
+                         context.data.features.layout, context.clock));
   std::unique_ptr<Executor> executor(
       new Executor(context, superbatch, std::move(rows), std::move(reader)));
   HEARTH_ASSIGN_OR_RETURN(
       executor->plan_,
-      plan::ChangesetFileReader::Open(context.files.files(),
-                                      context.files.PlanPath(superbatch),
-                                      std::move(offsets)));
+      ChangesetFileReader::Open(context.files.files(),
+                                context.files.PlanPath(superbatch),
+                                std::move(offsets)));
   HEARTH_RETURN_IF_ERROR(executor->Fill(std::move(stop), report));
   return executor;
 }
@@ -229,7 +229,7 @@ void Executor::Locate(GinexBatch& batch) {
 }
 
 absl::Status Executor::ReadMisses(GinexBatch& batch) {
-  const plan::Changeset& changeset = batch.changeset;
+  const Changeset& changeset = batch.changeset;
   const cache::RowFormat& format = rows_.format();
   const auto row_bytes = static_cast<size_t>(format.row_bytes());
   batch.entering = context_.admitted.Take();

@@ -25,7 +25,8 @@ namespace hearth::strategy {
 
 class GinexBatch;
 
-/// What the main loop of a pass works with. All of it outlives the executor.
+/// Everything that the main loop of a pass works with; it outlives the
+/// executor.
 struct ExecutorContext {
   const GinexData& data;
   io::ReadQueues& read_queues;
@@ -56,8 +57,8 @@ class Executor {
   /// trainer.
   static constexpr int AssembledAtOnce(int shards) { return 2 + 3 * shards; }
 
-  /// What a batch carries beside its sample, for each of its rows: from its
-  /// changeset's file until it is read; and from then on.
+  /// Bytes that a batch carries beside its sample, for each of its rows: from
+  /// its changeset's file until it is read; and from then on.
   static constexpr uint64_t kLoadedBytesPerRow = 40;
   static constexpr uint64_t kReadBytesPerRow = 72;
 
@@ -95,15 +96,15 @@ class Executor {
 
   const ExecutorContext context_;
   const Superbatch superbatch_;
-  std::unique_ptr<plan::ChangesetFileReader> plan_;
+  std::unique_ptr<ChangesetFileReader> plan_;
   // Its table belongs to the reading stage, its rows to the assembling one.
   cache::DirectCache rows_;
   QueuedReader reader_;
   std::stop_source abandon_;
   // By slot: whether the row was read to fill the cache and not needed yet.
   std::vector<bool> unused_;
-  // Of the batch being read: the nodes to read, their positions, and for each
-  // position the index in in_ids of the row that enters the cache, or -1.
+  // Lists of the batch being read: the nodes to read, their positions, and for
+  // each position the index in in_ids of the row that enters the cache, or -1.
   std::vector<int64_t> misses_;
   std::vector<int64_t> miss_positions_;
   std::vector<int32_t> entering_;

@@ -87,7 +87,7 @@ class GinexStrategy final : public Strategy {
   BufferPool admitted_;
 };
 
-// What planning the changesets of a superbatch takes.
+// Memory that planning the changesets of a superbatch takes.
 uint64_t PlanningBytes(const GinexOptions& options, const MemoryBasis& basis) {
   const sample::BatchShape largest = basis.batches.WithMargin();
   const int64_t rows = largest.num_inputs();
@@ -112,12 +112,11 @@ uint64_t PlanningBytes(const GinexOptions& options, const MemoryBasis& basis) {
                                        kPlanBytesPerRow) +
                       kProfiledBatches * shards * rows);
   }
-  return plan::ChangesetMemoryBytes(
-      {.num_nodes = basis.nodes().num_nodes,
-       .capacity = cache::DirectCache::Capacity(options.cpu_cache_bytes,
-                                                basis.nodes().num_nodes,
-                                                basis.row_bytes())},
-      accesses, rows, batches);
+  return ChangesetMemoryBytes({.num_nodes = basis.nodes().num_nodes,
+                               .capacity = cache::DirectCache::Capacity(
+                                   options.cpu_cache_bytes,
+                                   basis.nodes().num_nodes, basis.row_bytes())},
+                              accesses, rows, batches);
 }
 
 // Reading neighbors: the largest hop of a batch, drawn and read at once.
@@ -199,10 +198,12 @@ absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,
                            basis.pipeline.extractors + loaded + assembled),
        .assembled = assembled},
       estimate);
-  estimate.shares.back().bytes +=
+  // Changesets of loaded batches, and rows that were read for the cache.
+  estimate.Add(
+      "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
               static_cast<uint64_t>(assembled) *
-                  (Executor::kReadBytesPerRow + row_bytes + row_bytes / 8));
+                  (Executor::kReadBytesPerRow + row_bytes + row_bytes / 8)));
   return estimate;
 }
 

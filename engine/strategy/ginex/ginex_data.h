@@ -9,8 +9,8 @@
 
 namespace hearth::strategy {
 
-/// What Ginex opens of a dataset: labels and indptr in memory, indices and
-/// features as files to be read. Movable; thread-safe once opened.
+/// The parts of a dataset that Ginex opens: labels and indptr in memory,
+/// indices and features as files to be read. Movable; thread-safe once opened.
 struct GinexData {
   /// FAILED_PRECONDITION for a dataset that lacks features or labels, has
   /// several node or edge types, or has changed since the import.

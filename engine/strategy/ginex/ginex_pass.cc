@@ -115,7 +115,7 @@ absl::StatusOr<Superbatch> GinexPass::SampleFirst(const std::stop_token& stop) {
   HEARTH_RETURN_IF_ERROR(Sample(first, stop));
   if (!profiled) return first;
   HEARTH_ASSIGN_OR_RETURN(size_, ProfiledSize());
-  // What was sampled to learn this is a part of it.
+  // The batches that were sampled to learn this are a part of it.
   const Superbatch rest = {.first = first.end(),
                            .count = std::clamp<int64_t>(size_ - first.count, 0,
                                                         End() - first.end())};
@@ -164,15 +164,14 @@ absl::Status GinexPass::Inspect(const Superbatch& current,
 absl::Status GinexPass::Plan(const Superbatch& superbatch,
                              std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<plan::ChangesetFileWriter> writer,
-      plan::ChangesetFileWriter::Create(files_.files(),
-                                        files_.PlanPath(superbatch)));
+      const std::unique_ptr<ChangesetFileWriter> writer,
+      ChangesetFileWriter::Create(files_.files(), files_.PlanPath(superbatch)));
   const std::unique_ptr<plan::AccessTrace> trace = files_.NewTrace(superbatch);
   const absl::Status status =
-      plan::PlanChangesets(*trace,
-                           {.num_nodes = context_.data.topology.num_nodes(),
-                            .capacity = Capacity()},
-                           *writer, std::move(stop))
+      PlanChangesets(*trace,
+                     {.num_nodes = context_.data.topology.num_nodes(),
+                      .capacity = Capacity()},
+                     *writer, std::move(stop))
           .status();
   HEARTH_RETURN_IF_ERROR(status);
   HEARTH_ASSIGN_OR_RETURN(plan_offsets_, writer->Finish());

@@ -24,7 +24,7 @@
 
 namespace hearth::strategy {
 
-/// What the passes of one strategy share. All of it outlives them.
+/// Everything that the passes of one strategy share; it outlives them.
 struct GinexContext {
   const GinexData& data;
   NeighborCacheFile& neighbors;

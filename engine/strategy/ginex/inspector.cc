@@ -17,7 +17,7 @@
 namespace hearth::strategy {
 namespace {
 
-// What is sampled goes to its file at once.
+// The number of a batch; its sample goes to a file at once.
 class NumberItem final : public pipeline::Item {
  public:
   explicit NumberItem(int64_t number) : number_(number) {}
@@ -29,7 +29,7 @@ class NumberItem final : public pipeline::Item {
 
 }  // namespace
 
-/// What one thread samples with.
+/// The sampler of one thread.
 class Inspector::Sampler {
  public:
   static absl::StatusOr<std::unique_ptr<Sampler>> Make(
@@ -39,7 +39,7 @@ class Inspector::Sampler {
         QueuedReader reader,
         QueuedReader::Open(context.read_queues, context.io_depth,
                            *context.data.stored.indices,
-                           context.data.stored.layout));
+                           context.data.stored.layout, context.clock));
     std::unique_ptr<Sampler> made(new Sampler(std::move(reader)));
     made->sampler_ =
         sample::NewStoredNeighborSampler({.topology = context.data.topology,

@@ -23,7 +23,7 @@
 
 namespace hearth::strategy {
 
-/// What the samplers of a pass work with. All of it outlives the inspector.
+/// Everything that the samplers of a pass work with; it outlives the inspector.
 struct InspectorContext {
   const GinexData& data;
   io::ReadQueues& read_queues;
@@ -54,7 +54,7 @@ class Inspector {
   /// All that was sampled so far.
   SuperbatchProfile profile() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// What was read for it.
+  /// The tally of what was read for it.
   io::ReadTally tally() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Where its threads' time went.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/block_device.h"
 #include "engine/io/coalesce.h"
@@ -31,7 +32,8 @@ class QueuedReader {
   /// ReadQueues::Take and RowReader::Create.
   static absl::StatusOr<QueuedReader> Open(io::ReadQueues& queues, int depth,
                                            io::BlockDevice& device,
-                                           const io::RowLayout& layout) {
+                                           const io::RowLayout& layout,
+                                           const Clock& clock) {
     QueuedReader reader;
     HEARTH_ASSIGN_OR_RETURN(reader.queue_,
                             queues.Take(static_cast<size_t>(depth)));
@@ -41,7 +43,9 @@ class QueuedReader {
         reader.reader_,
         io::RowReader::Create(
             device, layout, *reader.queue_,
-            {.staging_bytes = one * static_cast<uint64_t>(depth), .cost = {}}));
+            {.staging_bytes = one * static_cast<uint64_t>(depth),
+             .cost = {},
+             .clock = &clock}));
     return reader;
   }
 

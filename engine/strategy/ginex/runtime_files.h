@@ -38,7 +38,7 @@ class RuntimeFiles {
 
   io::FileSystem& files() const { return files_; }
 
-  /// What is left on the disk.
+  /// Bytes that are free on the disk.
   absl::StatusOr<uint64_t> FreeBytes() const {
     return files_.FreeBytes(folder_);
   }

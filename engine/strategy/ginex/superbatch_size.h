@@ -15,7 +15,7 @@ struct SuperbatchProfile {
   int64_t rows = 0;
 };
 
-/// What a superbatch may take.
+/// The limits of a superbatch.
 struct SuperbatchLimits {
   /// Disk, for the files of two superbatches: while one is planned and
   /// executed, those of the next lie there already.

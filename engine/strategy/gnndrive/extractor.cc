@@ -13,9 +13,10 @@ uint64_t Extractor::StagingBytes(uint64_t row_bytes) {
 
 absl::StatusOr<std::unique_ptr<Extractor>> Extractor::Create(
     const store::StoredFeatures& features, io::ReadQueues& queues,
-    size_t io_depth) {
+    const Clock& clock, size_t io_depth) {
   HEARTH_ASSIGN_OR_RETURN(io::ReadQueues::Handle queue, queues.Take(io_depth));
   io::RowReaderOptions options;
+  options.clock = &clock;
   options.staging_bytes = std::max(
       options.staging_bytes,
       io::RowReader::MinStagingBytes(*features.device, features.layout));
@@ -31,50 +32,50 @@ Extractor::Extractor(io::ReadQueues::Handle queue,
                      std::unique_ptr<io::RowReader> reader)
     : queue_(std::move(queue)), reader_(std::move(reader)) {}
 
-absl::Status Extractor::Extract(const Surroundings& with,
-                                GnndriveBatch& batch) {
+absl::Status Extractor::Extract(const Shared& shared, GnndriveBatch& batch) {
   const Nodes nodes = batch.sample().input_nodes;
-  batch.pins = cache::FeatureBuffer::Pins(with.buffer);
+  batch.pins = cache::FeatureBuffer::Pins(shared.buffer);
   {
     HEARTH_ASSIGN_OR_RETURN(const cache::ClaimTurns::Turn turn,
-                            with.turns.Take(batch.number(), with.stop));
-    HEARTH_RETURN_IF_ERROR(ClaimAll(with, nodes, batch.pins, batch.tally));
+                            shared.turns.Take(batch.number(), shared.stop));
+    HEARTH_RETURN_IF_ERROR(ClaimAll(shared, nodes, batch.pins, batch.tally));
   }
   batch.rows_missed = batch.pins.num_missed();
-  HEARTH_RETURN_IF_ERROR(LoadMissing(with, nodes, batch.pins, batch.tally));
-  return batch.pins.AwaitRows(with.stop);
+  HEARTH_RETURN_IF_ERROR(LoadMissing(shared, nodes, batch.pins, batch.tally));
+  return batch.pins.AwaitRows(shared.stop);
 }
 
-absl::Status Extractor::ExtractInParts(const Surroundings& with,
+absl::Status Extractor::ExtractInParts(const Shared& shared,
                                        GnndriveBatch& batch, UsePart use) {
   HEARTH_ASSIGN_OR_RETURN(const cache::ClaimTurns::Turn turn,
-                          with.turns.Take(batch.number(), with.stop));
+                          shared.turns.Take(batch.number(), shared.stop));
   const Nodes nodes = batch.sample().input_nodes;
-  const int64_t part = with.buffer.num_slots();
+  const int64_t part = shared.buffer.num_slots();
   for (int64_t first = 0; first < batch.num_rows(); first += part) {
     const Nodes part_nodes = nodes.subspan(first, part);
-    cache::FeatureBuffer::Pins pins(with.buffer);
-    HEARTH_RETURN_IF_ERROR(ClaimAll(with, part_nodes, pins, batch.tally));
+    cache::FeatureBuffer::Pins pins(shared.buffer);
+    HEARTH_RETURN_IF_ERROR(ClaimAll(shared, part_nodes, pins, batch.tally));
     batch.rows_missed += pins.num_missed();
-    HEARTH_RETURN_IF_ERROR(LoadMissing(with, part_nodes, pins, batch.tally));
-    HEARTH_RETURN_IF_ERROR(pins.AwaitRows(with.stop));
+    HEARTH_RETURN_IF_ERROR(LoadMissing(shared, part_nodes, pins, batch.tally));
+    HEARTH_RETURN_IF_ERROR(pins.AwaitRows(shared.stop));
     use(first, pins);
   }
   return absl::OkStatus();
 }
 
-// What was claimed is loaded before it waits for slots: others may wait for it.
-absl::Status Extractor::ClaimAll(const Surroundings& with, Nodes nodes,
+// Loads the rows that were claimed before it waits for slots: others may wait
+// for them.
+absl::Status Extractor::ClaimAll(const Shared& shared, Nodes nodes,
                                  cache::FeatureBuffer::Pins& pins,
                                  io::ReadTally& tally) {
   while (!pins.Claim(nodes)) {
-    HEARTH_RETURN_IF_ERROR(LoadMissing(with, nodes, pins, tally));
-    HEARTH_RETURN_IF_ERROR(pins.AwaitSlot(with.stop));
+    HEARTH_RETURN_IF_ERROR(LoadMissing(shared, nodes, pins, tally));
+    HEARTH_RETURN_IF_ERROR(pins.AwaitSlot(shared.stop));
   }
   return absl::OkStatus();
 }
 
-absl::Status Extractor::LoadMissing(const Surroundings& with, Nodes nodes,
+absl::Status Extractor::LoadMissing(const Shared& shared, Nodes nodes,
                                     cache::FeatureBuffer::Pins& pins,
                                     io::ReadTally& tally) {
   if (pins.missing().empty()) return absl::OkStatus();
@@ -85,7 +86,7 @@ absl::Status Extractor::LoadMissing(const Surroundings& with, Nodes nodes,
   absl::Status status = reader_->Read(
       rows_,
       [&pins](size_t index, const std::byte* row) { pins.Load(index, row); },
-      with.stop, tally);
+      shared.stop, tally);
   if (status.ok()) {
     pins.FinishLoading();
   } else {

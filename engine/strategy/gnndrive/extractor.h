@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/base/clock.h"
 #include "engine/cache/claim_turns.h"
 #include "engine/cache/feature_buffer.h"
 #include "engine/io/read_queues.h"
@@ -39,18 +40,18 @@ struct GnndriveBatch final : public SampledBatch {
 /// thread's.
 class Extractor {
  public:
-  /// `features` and `queues` must outlive it. Errors as
+  /// All references must outlive it. Errors as
   /// io::ReadQueues::Take and io::RowReader::Create.
   static absl::StatusOr<std::unique_ptr<Extractor>> Create(
       const store::StoredFeatures& features, io::ReadQueues& queues,
-      size_t io_depth);
+      const Clock& clock, size_t io_depth);
 
   /// Memory for reads in flight, at most, with rows of so many bytes on a disk
   /// whose reads are aligned to 4 KiB or less.
   static uint64_t StagingBytes(uint64_t row_bytes);
 
-  /// What extraction works with, beside the extractor itself.
-  struct Surroundings {
+  /// The parts of a pass that its extractors share.
+  struct Shared {
     cache::FeatureBuffer& buffer;
     cache::ClaimTurns& turns;
     std::stop_token stop;
@@ -61,7 +62,7 @@ class Extractor {
   /// CANCELLED if a stop is requested, else what reading gave: its own, or
   /// another extractor's of a row that both need. REQUIRES: the batch has no
   /// more rows than the buffer has slots.
-  absl::Status Extract(const Surroundings& with, GnndriveBatch& batch);
+  absl::Status Extract(const Shared& shared, GnndriveBatch& batch);
 
   /// A part of a batch: `pins` has the rows of input nodes `first` .. .
   using UsePart =
@@ -70,7 +71,7 @@ class Extractor {
   /// The same for a batch of any size, part by part, each as large as the
   /// buffer: calls `use` with each in turn. Keeps other batches from claiming
   /// meanwhile.
-  absl::Status ExtractInParts(const Surroundings& with, GnndriveBatch& batch,
+  absl::Status ExtractInParts(const Shared& shared, GnndriveBatch& batch,
                               UsePart use);
 
  private:
@@ -79,9 +80,9 @@ class Extractor {
 
   // The nodes of a batch, or of a part of it.
   using Nodes = absl::Span<const store::NodeId>;
-  absl::Status ClaimAll(const Surroundings& with, Nodes nodes,
+  absl::Status ClaimAll(const Shared& shared, Nodes nodes,
                         cache::FeatureBuffer::Pins& pins, io::ReadTally& tally);
-  absl::Status LoadMissing(const Surroundings& with, Nodes nodes,
+  absl::Status LoadMissing(const Shared& shared, Nodes nodes,
                            cache::FeatureBuffer::Pins& pins,
                            io::ReadTally& tally);
 

@@ -1,9 +1,7 @@
 #include "engine/strategy/gnndrive/gnndrive.h"
 
 #include <algorithm>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,14 +18,13 @@
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/gnndrive/extractor.h"
 #include "engine/strategy/gnndrive/slot_plan.h"
-#include "engine/strategy/largest_batch.h"
 #include "engine/strategy/sample_stage.h"
 
 // A pass:
 //
-//  1. The first pass over a set of seeds is measured by sampling it (Mb), and
-//     the feature buffer made anew if it does not suffice. Otherwise it stays
-//     as it is, with all rows in it, from pass to pass.
+//  1. The feature buffer is made anew if it does not suffice for the largest
+//     batch that was measured (Mb). Otherwise it stays as it is, with all rows
+//     in it, from pass to pass.
 //  2. Samplers fill the extracting queue.
 //  3. Extractors take batches from it and bring their rows into the feature
 //     buffer (extractor.h), claiming them in turns. A batch in the training
@@ -83,7 +80,7 @@ class GnndriveStrategy final : public Strategy {
                    std::stop_token stop, PassReport& report) override {
     const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
     report = {};
-    HEARTH_RETURN_IF_ERROR(PrepareBuffer(pass, seeds, stop));
+    HEARTH_RETURN_IF_ERROR(PrepareBuffer(pass));
     report.hits = {{kLevel, 0}};
     report.rows_read = 0;
     report.bytes_read = 0;
@@ -109,10 +106,7 @@ class GnndriveStrategy final : public Strategy {
   void Rest() override { buffers_.Clear(); }
 
  private:
-  using PassKey = std::tuple<const sample::SeedOrder*, size_t,
-                             std::vector<int32_t>, int64_t, int64_t>;
-
-  // What the extractors of one pass share.
+  // State that the extractors of one pass share.
   struct Extraction {
     Extraction(cache::ClaimTurns::Order order, int64_t first_batch)
         : turns(order, first_batch) {}
@@ -125,40 +119,16 @@ class GnndriveStrategy final : public Strategy {
   SampleSource Source() const { return {topology_->view(), labels_}; }
 
   // Step 1.
-  absl::Status PrepareBuffer(const Pass& pass,
-                             const std::vector<store::NodeId>& seeds,
-                             const std::stop_token& stop) {
-    if (pass.batches.has_value()) {
-      HEARTH_ASSIGN_OR_RETURN(
-          const SlotPlan plan,
-          PlanSlots(BudgetFor(options_, pipeline_options_, features_.layout),
-                    *pass.batches));
-      return ResizeBuffer(plan);
+  absl::Status PrepareBuffer(const Pass& pass) {
+    if (pass.batches.bound.nodes.empty()) {
+      return absl::FailedPreconditionError(
+          "strategy gnndrive: the batches of the pass were not measured");
     }
-    // A pass over the same seeds with another epoch key has batches of about
-    // the same size, so one measurement serves all epochs.
-    PassKey key{pass.order, seeds.size(), pass.sampler.fanouts, pass.batch_size,
-                pass.shards};
-    if (!measured_.insert(std::move(key)).second) return absl::OkStatus();
-    auto prepared = Plan(pass, seeds, stop);
-    absl::Status status = prepared.status();
-    if (status.ok()) status = ResizeBuffer(*prepared);
-    // The buffer may be gone.
-    if (!status.ok()) measured_.clear();
-    return status;
-  }
-
-  absl::StatusOr<SlotPlan> Plan(const Pass& pass,
-                                const std::vector<store::NodeId>& seeds,
-                                const std::stop_token& stop) const {
     HEARTH_ASSIGN_OR_RETURN(
-        const BatchBound batches,
-        MeasureBatches(
-            pass, seeds, Source(),
-            {.clock = resources_.clock, .threads = pipeline_options_.samplers},
-            stop));
-    return PlanSlots(BudgetFor(options_, pipeline_options_, features_.layout),
-                     batches);
+        const SlotPlan plan,
+        PlanSlots(BudgetFor(options_, pipeline_options_, features_.layout),
+                  pass.batches));
+    return ResizeBuffer(plan);
   }
 
   absl::Status ResizeBuffer(const SlotPlan& plan) {
@@ -180,7 +150,7 @@ class GnndriveStrategy final : public Strategy {
     for (int i = 0; i < extractors_; ++i) {
       HEARTH_ASSIGN_OR_RETURN(
           std::unique_ptr<Extractor> extractor,
-          Extractor::Create(features_, resources_.read_queues,
+          Extractor::Create(features_, resources_.read_queues, resources_.clock,
                             static_cast<size_t>(options_.io_depth)));
       extraction.extractors.push_back(std::move(extractor));
     }
@@ -202,17 +172,17 @@ class GnndriveStrategy final : public Strategy {
 
   absl::Status Extract(Extraction& extraction, Extractor& extractor,
                        GnndriveBatch& batch) {
-    const Extractor::Surroundings with{.buffer = *buffer_,
-                                       .turns = extraction.turns,
-                                       .stop = extraction.stop.get_token()};
+    const Extractor::Shared shared{.buffer = *buffer_,
+                                   .turns = extraction.turns,
+                                   .stop = extraction.stop.get_token()};
     if (batch.num_rows() <= buffer_->num_slots()) {
-      return extractor.Extract(with, batch);
+      return extractor.Extract(shared, batch);
     }
     // Larger than any that was measured: assembled here, part by part.
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_.dim, buffers_));
     return extractor.ExtractInParts(
-        with, batch,
+        shared, batch,
         [&](int64_t first, const cache::FeatureBuffer::Pins& pins) {
           CopyRows(pins, inputs + first * features_.dim);
         });
@@ -273,7 +243,6 @@ class GnndriveStrategy final : public Strategy {
   store::Labels labels_;
   std::unique_ptr<store::LoadedTopology> topology_;
   store::StoredFeatures features_;
-  std::set<PassKey> measured_;
   // As many as asked for, or as the smallest plan so far serves.
   int extractors_;
   std::unique_ptr<cache::FeatureBuffer> buffer_;
@@ -282,12 +251,11 @@ class GnndriveStrategy final : public Strategy {
 
 absl::Status Validate(const GnndriveOptions& options,
                       const PipelineOptions& pipeline) {
-  for (const auto& [name, value] :
-       {std::pair{"samplers", pipeline.samplers},
-        {"extractors", pipeline.extractors},
-        {"the extracting queue", options.sample_queue},
-        {"the training queue", options.train_queue},
-        {"io_depth", options.io_depth}}) {
+  for (const auto& [name, value] : {std::pair{"samplers", pipeline.samplers},
+                                    {"extractors", pipeline.extractors},
+                                    {"sample_queue", options.sample_queue},
+                                    {"train_queue", options.train_queue},
+                                    {"io_depth", options.io_depth}}) {
     if (value >= 1) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("gnndrive: ", name, " must be at least 1, is ", value));
@@ -341,9 +309,9 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                   options.sample_queue * basis.shards + extracted + assembled,
        .assembled = assembled},
       estimate);
-  // The slots of its rows that each batch keeps pinned.
-  estimate.shares.back().bytes +=
-      static_cast<uint64_t>(extracted + 1) * rows * sizeof(int64_t);
+  // The slots of its rows that each extracted batch keeps pinned.
+  estimate.Add("pins",
+               static_cast<uint64_t>(extracted + 1) * rows * sizeof(int64_t));
   return estimate;
 }
 

@@ -20,8 +20,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
     const GnndriveOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);
 
-/// What it holds at most. RESOURCE_EXHAUSTED if the options leave no room for a
-/// batch (see PlanSlots).
+/// Memory that it holds at most. RESOURCE_EXHAUSTED if the options leave no
+/// room for a batch (see PlanSlots).
 absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
     const GnndriveOptions& options, const MemoryBasis& basis);
 

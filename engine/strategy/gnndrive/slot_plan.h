@@ -8,7 +8,7 @@
 
 namespace hearth::strategy {
 
-/// What the feature buffer's size follows from.
+/// The budgets and sizes that the feature buffer's size follows from.
 struct SlotBudget {
   uint64_t cpu_cache_bytes = 0;
   /// 0 = as much as the extractors need.
@@ -27,8 +27,8 @@ struct SlotPlan {
   /// Standby slots beyond them.
   int64_t cache_slots = 0;
   int extractors = 1;
-  /// What the batches that were measured need, without a margin: a buffer that
-  /// has so many slots already is not worth losing its rows.
+  /// Slots that the measured batches need, without a margin: a buffer that has
+  /// so many already is kept, with its rows.
   int64_t needed_slots = 0;
 
   int64_t num_slots() const { return reserved_slots + cache_slots; }

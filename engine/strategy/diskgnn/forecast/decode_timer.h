@@ -20,17 +20,17 @@ class DecodeTimer {
 
   explicit DecodeTimer(const Clock& clock) : clock_(clock) {}
 
-  /// Errors as plan::DecodeBatch.
+  /// Errors as DecodeBatch.
   absl::Status Add(absl::Span<const std::byte> encoded,
                    const sample::BatchKey& key) {
     const double start = clock_.SteadySeconds();
-    HEARTH_RETURN_IF_ERROR(plan::DecodeBatch(encoded, key).status());
+    HEARTH_RETURN_IF_ERROR(DecodeBatch(encoded, key).status());
     seconds_ += clock_.SteadySeconds() - start;
     bytes_ += static_cast<double>(encoded.size());
     return absl::OkStatus();
   }
 
-  /// Of what was added; 0 of nothing.
+  /// Seconds per byte that was added; 0 before that.
   double seconds_per_byte() const { return bytes_ > 0 ? seconds_ / bytes_ : 0; }
 
  private:

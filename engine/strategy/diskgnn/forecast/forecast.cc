@@ -19,9 +19,9 @@
 #include "engine/strategy/diskgnn/forecast/plan_figures.h"
 #include "engine/strategy/diskgnn/forecast/time_forecast.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout/sample_spool.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
+#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/plan_identity.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/spread_sampling.h"
@@ -34,7 +34,7 @@ class ScratchSamples {
  public:
   ScratchSamples(io::FileSystem& files, const std::string& folder)
       : files_(files), path_(io::JoinPath(folder, "samples")) {}
-  ~ScratchSamples() { plan::SampleSpool::Remove(files_, path_).IgnoreError(); }
+  ~ScratchSamples() { SampleSpool::Remove(files_, path_).IgnoreError(); }
   ScratchSamples(const ScratchSamples&) = delete;
   ScratchSamples& operator=(const ScratchSamples&) = delete;
 
@@ -53,10 +53,12 @@ uint64_t Rounded(double value) {
   return static_cast<uint64_t>(std::llround(std::max(0.0, value)));
 }
 
-class Forecaster {
+class DiskgnnForecaster {
  public:
-  Forecaster(const DiskgnnOptions& options, const ForecastContext& context,
-             const ForecastRequest& request, store::StoredFeatures features)
+  DiskgnnForecaster(const DiskgnnOptions& options,
+                    const ForecastContext& context,
+                    const ForecastRequest& request,
+                    store::StoredFeatures features)
       : context_(context),
         request_(request),
         features_(std::move(features)),
@@ -76,7 +78,7 @@ class Forecaster {
     options_.cpu_cache_bytes += std::exchange(options_.gpu_cache_bytes, 0);
     result_.plan = plan_.identity.name;
     result_.total_batches = static_cast<uint64_t>(TotalBatches(plan_.passes));
-    HEARTH_ASSIGN_OR_RETURN(std::optional<plan::PackedLayout> layout, Find());
+    HEARTH_ASSIGN_OR_RETURN(std::optional<PackedLayout> layout, Find());
     result_.plan_exists = layout.has_value();
     HEARTH_RETURN_IF_ERROR(layout.has_value() ? FromPlan(*layout)
                                               : FromSamples());
@@ -103,8 +105,8 @@ class Forecaster {
   int64_t RowBytes() const { return features_.layout.row_bytes; }
 
   // The plan's layout, if it is there and nobody found damage in it.
-  absl::StatusOr<std::optional<plan::PackedLayout>> Find() {
-    absl::StatusOr<plan::PackedLayout> layout =
+  absl::StatusOr<std::optional<PackedLayout>> Find() {
+    absl::StatusOr<PackedLayout> layout =
         ReadPlanIndex(context_.files, plan_.identity);
     if (layout.ok()) return std::move(*layout);
     if (absl::IsNotFound(layout.status())) return std::nullopt;
@@ -114,7 +116,7 @@ class Forecaster {
     return std::nullopt;
   }
 
-  // Of the shards that are looked at.
+  // The parts of the shards that are sampled.
   TraceParts PartsOf(absl::Span<const ShardPick> picks) const {
     TraceParts parts = {.training_seeds = {},
                         .epoch_seeds = EpochSeeds(),
@@ -134,7 +136,7 @@ class Forecaster {
         .count;
   }
 
-  absl::Status FromPlan(const plan::PackedLayout& layout) {
+  absl::Status FromPlan(const PackedLayout& layout) {
     const TraceParts parts = PartsOf(SpreadOver(plan_.passes, INT64_MAX));
     HEARTH_ASSIGN_OR_RETURN(PlanFigures figures,
                             ReadPlanFigures({.files = context_.files,
@@ -153,9 +155,8 @@ class Forecaster {
         SpreadOver(plan_.passes, request_.most_batches);
     const ScratchSamples scratch(context_.files, context_.scratch_folder);
     HEARTH_RETURN_IF_ERROR(Sample(picks, scratch.path()));
-    HEARTH_ASSIGN_OR_RETURN(
-        const std::unique_ptr<plan::SampleSpool> spool,
-        plan::SampleSpool::Open(context_.files, scratch.path()));
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSpool> spool,
+                            SampleSpool::Open(context_.files, scratch.path()));
     HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
                             context_.plans.Room(plan_.identity.name));
     const LayoutRoom room = RoomForLayout(options_, RowBytes(), free);
@@ -177,7 +178,7 @@ class Forecaster {
   }
 
   absl::Status TimeDecoding(absl::Span<const ShardPick> picks,
-                            plan::SampleSpool& spool) {
+                            SampleSpool& spool) {
     DecodeTimer timer(context_.clock);
     const auto total = std::ssize(picks);
     const int64_t count = std::min(total, DecodeTimer::kBatches);
@@ -355,7 +356,8 @@ absl::StatusOr<Forecast> ForecastDiskgnn(const DiskgnnOptions& options,
   }
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           context.dataset.OpenFeatures({}));
-  return Forecaster(options, context, request, std::move(features)).Run();
+  return DiskgnnForecaster(options, context, request, std::move(features))
+      .Run();
 }
 
 }  // namespace hearth::strategy

@@ -19,7 +19,7 @@ struct PreparationTime {
   double total() const { return sampling + planning + packing; }
 };
 
-/// What is said of a forecast.
+/// The facts that notes tell of.
 struct ForecastFacts {
   bool plan_exists = false;
   uint64_t sampled_batches = 0;

@@ -18,17 +18,17 @@
 namespace hearth::strategy {
 namespace {
 
-double PagesOf(const plan::FileRange& range) {
+double PagesOf(const FileRange& range) {
   return static_cast<double>(range.end() - range.offset);
 }
 
 // `part` of `whole`; 0 of nothing.
 double Share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-class Forecaster {
+class LayoutForecaster {
  public:
-  explicit Forecaster(const LayoutQuestion& question)
-      : question_(question), sampled_(question.samples.num_batches()) {}
+  explicit LayoutForecaster(const LayoutForecastInput& input)
+      : input_(input), sampled_(input.samples.num_batches()) {}
 
   absl::StatusOr<LayoutForecast> Run() {
     const double start = Seconds();
@@ -40,8 +40,8 @@ class Forecaster {
         CountTrainingReads(std::min(forecast_.segment_size, sampled_)));
     const double walked = Seconds();
     // The same work would take longer with all batches.
-    const double scale = static_cast<double>(question_.parts.total) /
-                         static_cast<double>(sampled_);
+    const double scale =
+        static_cast<double>(input_.parts.total) / static_cast<double>(sampled_);
     forecast_.planning_seconds = (chosen - start) * scale;
     forecast_.walk_seconds = (walked - chosen) * scale;
     Measure(reads);
@@ -53,45 +53,43 @@ class Forecaster {
   }
 
  private:
-  double Seconds() const { return question_.clock.SteadySeconds(); }
+  double Seconds() const { return input_.clock.SteadySeconds(); }
 
-  plan::LayoutInput Input() const {
-    return {.trace = &question_.samples,
+  LayoutInput Input() const {
+    return {.trace = &input_.samples,
             .levels = &*levels_,
-            .row_bytes = question_.row_bytes,
-            .sample_bytes = question_.samples.sizes()};
+            .row_bytes = input_.row_bytes,
+            .sample_bytes = input_.samples.sizes()};
   }
 
   int64_t MemoryRows() const {
-    return RowsWithin(question_.options.cpu_cache_bytes, question_.row_bytes,
-                      question_.num_nodes);
+    return RowsWithin(input_.options.cpu_cache_bytes, input_.row_bytes,
+                      input_.num_nodes);
   }
 
-  double RowBytes() const { return static_cast<double>(question_.row_bytes); }
+  double RowBytes() const { return static_cast<double>(input_.row_bytes); }
 
   absl::Status CountAndChooseLevels() {
-    if (sampled_ == question_.parts.total) {
+    if (sampled_ == input_.parts.total) {
       HEARTH_ASSIGN_OR_RETURN(
-          levels_, ChooseLevels(question_.samples, question_.options,
-                                question_.row_bytes, question_.num_nodes,
-                                question_.stop));
+          levels_,
+          ChooseLevels(input_.samples, input_.options, input_.row_bytes,
+                       input_.num_nodes, input_.stop));
       return absl::OkStatus();
     }
+    HEARTH_ASSIGN_OR_RETURN(const plan::AccessCounts counts,
+                            plan::AccessCounts::Count(
+                                input_.samples, input_.num_nodes, input_.stop));
+    model_.emplace(counts, sampled_, input_.parts.total);
     HEARTH_ASSIGN_OR_RETURN(
-        const plan::AccessCounts counts,
-        plan::AccessCounts::Count(question_.samples, question_.num_nodes,
-                                  question_.stop));
-    model_.emplace(counts, sampled_, question_.parts.total);
-    HEARTH_ASSIGN_OR_RETURN(
-        levels_,
-        plan::MemoryLevels::Choose(counts, {.gpu = 0, .cpu = MemoryRows()}));
+        levels_, MemoryLevels::Choose(counts, {.gpu = 0, .cpu = MemoryRows()}));
     return absl::OkStatus();
   }
 
   absl::Status ChooseByAll() {
     HEARTH_ASSIGN_OR_RETURN(
-        plan::LayoutChoice choice,
-        plan::SearchLayout(Input(), question_.room.limits, {}, question_.stop));
+        LayoutChoice choice,
+        SearchLayout(Input(), input_.room.limits, {}, input_.stop));
     layout_ = std::move(choice.layout);
     segmentation_ = choice.segmentation;
     forecast_.segment_size = segmentation_.segment_size;
@@ -99,60 +97,59 @@ class Forecaster {
     return absl::OkStatus();
   }
 
-  // Of all batches, by the model.
+  // The plan of all batches, by the model.
   PlanVolume PlanWith(int64_t segment_size) const {
-    const PopularityModel::Rows rows = model_->Foretell(
-        MemoryRows(), segment_size, question_.room.limits.max_cache_rows);
+    const PopularityModel::Rows rows = model_->ForecastRows(
+        MemoryRows(), segment_size, input_.room.limits.max_cache_rows);
     PlanVolume volume;
     volume.rows = rows.packed + rows.disk_cache +
                   static_cast<double>(levels_->cpu_nodes().size());
     volume.disk_cache = rows.disk_cache * RowBytes();
     volume.memory_image =
         static_cast<double>(levels_->cpu_nodes().size()) * RowBytes();
-    const auto batches = static_cast<double>(question_.parts.total);
+    const auto batches = static_cast<double>(input_.parts.total);
     double heads = 0;
-    for (const uint64_t bytes : question_.samples.sizes()) {
+    for (const uint64_t bytes : input_.samples.sizes()) {
       volume.samples += static_cast<double>(bytes);
-      heads += static_cast<double>(
-          plan::RoundUpToPage(plan::kChunkHeaderBytes + bytes));
+      heads += static_cast<double>(RoundUpToPage(kChunkHeaderBytes + bytes));
     }
     heads /= static_cast<double>(sampled_);
     volume.samples *= batches / static_cast<double>(sampled_);
-    heads += TableBytes(rows, batches) + plan::kPageBytes / 2.0;
+    heads += TableBytes(rows, batches) + kPageBytes / 2.0;
     volume.packs = heads * batches + rows.packed * RowBytes();
     volume.total = volume.packs + volume.memory_image +
-                   volume.disk_cache * (1 + 4.0 / plan::kPageBytes) +
-                   plan::kIndexHeaderBytes + sizeof(plan::Chunk) * batches;
+                   volume.disk_cache * (1 + 4.0 / kPageBytes) +
+                   kIndexHeaderBytes + sizeof(Chunk) * batches;
     return volume;
   }
 
-  // Of a batch, in pages.
+  // Bytes of address tables, each in whole pages.
   double TableBytes(const PopularityModel::Rows& rows, double batches) const {
     const auto of_batch = [&](double all) {
       return static_cast<int64_t>(all / batches);
     };
-    return static_cast<double>(plan::RoundUpToPage(plan::EncodedTableBytes(
-        {.cpu = of_batch(rows.cpu),
-         .disk = of_batch(rows.disk),
-         .packed = of_batch(rows.packed)},
-        {.cpu = std::ssize(levels_->cpu_nodes()),
-         .disk = static_cast<int64_t>(rows.disk_cache)})));
+    return static_cast<double>(RoundUpToPage(
+        EncodedTableBytes({.cpu = of_batch(rows.cpu),
+                           .disk = of_batch(rows.disk),
+                           .packed = of_batch(rows.packed)},
+                          {.cpu = std::ssize(levels_->cpu_nodes()),
+                           .disk = static_cast<int64_t>(rows.disk_cache)})));
   }
 
   bool Fits(int64_t segment_size) const {
-    const plan::LayoutLimits& limits = question_.room.limits;
+    const LayoutLimits& limits = input_.room.limits;
     return PlanWith(segment_size).total +
                static_cast<double>(limits.other_bytes) <=
            static_cast<double>(limits.disk_bytes);
   }
 
   // As tight for the sample as they are for all batches.
-  plan::LayoutLimits SampleLimits(const PlanVolume& all_packed,
-                                  const plan::PackedLayout& sample) const {
-    plan::LayoutLimits limits = question_.room.limits;
-    const double part = static_cast<double>(sampled_) /
-                        static_cast<double>(question_.parts.total);
-    if (limits.max_cache_rows != plan::Segmentation::kUnbounded) {
+  LayoutLimits SampleLimits(const PlanVolume& all_packed,
+                            const PackedLayout& sample) const {
+    LayoutLimits limits = input_.room.limits;
+    const double part =
+        static_cast<double>(sampled_) / static_cast<double>(input_.parts.total);
+    if (limits.max_cache_rows != Segmentation::kUnbounded) {
       limits.max_cache_rows = static_cast<int64_t>(
           static_cast<double>(limits.max_cache_rows) * part);
     }
@@ -172,7 +169,7 @@ class Forecaster {
     std::string why = "everything packed fits";
     HEARTH_RETURN_IF_ERROR(MeasureSample(1));
     if (!Fits(1)) {
-      if (question_.room.limits.max_cache_rows == 0) return Refused(1);
+      if (input_.room.limits.max_cache_rows == 0) return Refused(1);
       HEARTH_RETURN_IF_ERROR(SearchSample());
       HEARTH_ASSIGN_OR_RETURN(size, SmallestThatFits());
       why = "it reads the least of those that fit";
@@ -189,15 +186,15 @@ class Forecaster {
   // For the time that it takes: a sample has too few sizes to choose from.
   absl::Status SearchSample() {
     const absl::Status status =
-        plan::SearchLayout(Input(), SampleLimits(PlanWith(1), layout_), {},
-                           question_.stop)
+        SearchLayout(Input(), SampleLimits(PlanWith(1), layout_), {},
+                     input_.stop)
             .status();
     return absl::IsResourceExhausted(status) ? absl::OkStatus() : status;
   }
 
   // Larger segments take no more, and read no less.
   absl::StatusOr<int64_t> SmallestThatFits() const {
-    int64_t fits = question_.parts.total;
+    int64_t fits = input_.parts.total;
     if (!Fits(fits)) return Refused(fits);
     int64_t below = 1;
     while (fits - below > 1) {
@@ -209,8 +206,8 @@ class Forecaster {
 
   absl::Status Refused(int64_t segment_size) const {
     const auto smallest = static_cast<uint64_t>(PlanWith(segment_size).total) +
-                          question_.room.limits.other_bytes;
-    const uint64_t limit = question_.room.limits.disk_bytes;
+                          input_.room.limits.other_bytes;
+    const uint64_t limit = input_.room.limits.disk_bytes;
     return absl::ResourceExhaustedError(absl::StrCat(
         "the disk limit of ", limit, " bytes (", FormatByteSize(limit),
         ") is below the smallest layout for these batches and caches: about ",
@@ -219,34 +216,34 @@ class Forecaster {
 
   absl::Status MeasureSample(int64_t segment_size) {
     segmentation_ = {.num_batches = sampled_, .segment_size = segment_size};
-    const int64_t max_rows = question_.room.limits.max_cache_rows;
-    if (max_rows != plan::Segmentation::kUnbounded) {
+    const int64_t max_rows = input_.room.limits.max_cache_rows;
+    if (max_rows != Segmentation::kUnbounded) {
       segmentation_.max_rows = static_cast<int64_t>(
           static_cast<double>(max_rows) * static_cast<double>(sampled_) /
-          static_cast<double>(question_.parts.total));
+          static_cast<double>(input_.parts.total));
     }
-    HEARTH_ASSIGN_OR_RETURN(
-        layout_, plan::MeasureLayout(Input(), segmentation_, question_.stop));
+    HEARTH_ASSIGN_OR_RETURN(layout_,
+                            MeasureLayout(Input(), segmentation_, input_.stop));
     return absl::OkStatus();
   }
 
-  // Of the samples, in segments of that size, which is measured, too.
+  // Reads of the samples, in segments of that size; the time is measured, too.
   absl::StatusOr<PageReads> CountTrainingReads(int64_t segment_size) {
     if (segmentation_.segment_size != segment_size) {
       HEARTH_RETURN_IF_ERROR(MeasureSample(segment_size));
     }
     HEARTH_ASSIGN_OR_RETURN(
         const std::vector<PageReads> reads,
-        CountPageReads(Input(), segmentation_, question_.stop));
+        CountPageReads(Input(), segmentation_, input_.stop));
     PageReads training;
     for (size_t i = 0; i < reads.size(); ++i) {
-      if (question_.parts.training_seeds[i] >= 0) training.Add(reads[i]);
+      if (input_.parts.training_seeds[i] >= 0) training.Add(reads[i]);
     }
     return training;
   }
 
   void Measure(const PageReads& reads) {
-    forecast_.epoch = VolumeOfEpoch(layout_, question_.parts, reads);
+    forecast_.epoch = VolumeOfEpoch(layout_, input_.parts, reads);
     forecast_.memory_rows = layout_.rows.cpu;
     forecast_.disk_cache_rows = layout_.rows.disk;
     if (!model_.has_value()) forecast_.plan = VolumeOfPlan(layout_);
@@ -277,7 +274,7 @@ class Forecaster {
     const double segment = static_cast<double>(forecast_.disk_cache_rows) *
                            RowBytes() *
                            static_cast<double>(forecast_.segment_size) /
-                           static_cast<double>(question_.parts.total);
+                           static_cast<double>(input_.parts.total);
     const double most = epoch.chunk_reads / 2 * segment;
     if (epoch.page_bytes > most) {
       epoch.page_reads *= most / epoch.page_bytes;
@@ -288,15 +285,15 @@ class Forecaster {
 
   // From what the sample gives to what all batches will.
   void Correct() {
-    plan::LevelCounts sample;
-    for (const plan::Chunk& chunk : layout_.chunks) {
+    LevelCounts sample;
+    for (const Chunk& chunk : layout_.chunks) {
       sample.cpu += chunk.counts.cpu;
       sample.disk += chunk.counts.disk;
       sample.packed += chunk.counts.packed;
     }
     const PopularityModel::Rows all =
-        model_->Foretell(MemoryRows(), forecast_.segment_size,
-                         question_.room.limits.max_cache_rows);
+        model_->ForecastRows(MemoryRows(), forecast_.segment_size,
+                             input_.room.limits.max_cache_rows);
     EpochVolume& epoch = forecast_.epoch;
     const double rows = epoch.rows;
     const auto corrected = [&](double training, int64_t in_sample,
@@ -322,27 +319,27 @@ class Forecaster {
     forecast_.disk_cache_rows = static_cast<int64_t>(all.disk_cache);
   }
 
-  const LayoutQuestion& question_;
+  const LayoutForecastInput& input_;
   const int64_t sampled_;
-  std::optional<plan::MemoryLevels> levels_;
+  std::optional<MemoryLevels> levels_;
   // If the samples are a part.
   std::optional<PopularityModel> model_;
-  // Of the samples.
-  plan::Segmentation segmentation_;
-  plan::PackedLayout layout_;
+  // The segmentation of the samples.
+  Segmentation segmentation_;
+  PackedLayout layout_;
   LayoutForecast forecast_;
 };
 
 }  // namespace
 
-EpochVolume VolumeOfEpoch(const plan::PackedLayout& layout,
-                          const TraceParts& parts, const PageReads& pages) {
+EpochVolume VolumeOfEpoch(const PackedLayout& layout, const TraceParts& parts,
+                          const PageReads& pages) {
   EpochVolume epoch;
   int64_t seeds = 0;
   for (int64_t i = 0; i < layout.num_batches(); ++i) {
     if (parts.training_seeds[i] < 0) continue;
     seeds += parts.training_seeds[i];
-    const plan::LevelCounts& counts = layout.chunks[i].counts;
+    const LevelCounts& counts = layout.chunks[i].counts;
     epoch.rows += static_cast<double>(counts.total());
     epoch.cpu_rows += static_cast<double>(counts.gpu + counts.cpu);
     epoch.disk_rows += static_cast<double>(counts.disk);
@@ -368,22 +365,23 @@ EpochVolume VolumeOfEpoch(const plan::PackedLayout& layout,
   return epoch;
 }
 
-PlanVolume VolumeOfPlan(const plan::PackedLayout& layout) {
+PlanVolume VolumeOfPlan(const PackedLayout& layout) {
   PlanVolume volume = {
       .packs = static_cast<double>(layout.packs_bytes()),
       .disk_cache = static_cast<double>(layout.disk_cache_bytes()),
       .memory_image = static_cast<double>(layout.cpu_cache_bytes()),
       .rows = static_cast<double>(layout.rows.disk + layout.rows.cpu),
       .total = static_cast<double>(layout.total_bytes())};
-  for (const plan::Chunk& chunk : layout.chunks) {
+  for (const Chunk& chunk : layout.chunks) {
     volume.rows += static_cast<double>(chunk.counts.packed);
     volume.samples += static_cast<double>(chunk.sample_bytes);
   }
   return volume;
 }
 
-absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutQuestion& question) {
-  return Forecaster(question).Run();
+absl::StatusOr<LayoutForecast> ForecastLayout(
+    const LayoutForecastInput& input) {
+  return LayoutForecaster(input).Run();
 }
 
 }  // namespace hearth::strategy

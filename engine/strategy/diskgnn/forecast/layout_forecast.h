@@ -11,14 +11,15 @@
 #include "engine/base/clock.h"
 #include "engine/strategy/diskgnn/forecast/page_reads.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout/sample_spool.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/options.h"
+#include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
 
-/// What an epoch of training takes from a plan: the mean of its passes. Bytes
+/// The volume that an epoch of training takes from a plan: the mean of its
+/// passes. Bytes
 /// are those that are read, in pages.
 struct EpochVolume {
   double rows = 0;
@@ -30,13 +31,13 @@ struct EpochVolume {
   double table_bytes = 0;
   double packed_bytes = 0;
   double chunk_reads = 0;
-  /// Of the disk cache.
+  /// Reads of the disk cache.
   double page_bytes = 0;
   double page_reads = 0;
 };
 
-/// What a plan has on disk, in bytes but for `rows`, those of packs, disk cache
-/// and memory. Samples are a part of the packs.
+/// The volume of a plan on disk, in bytes but for `rows`, those of packs, disk
+/// cache and memory. Samples are a part of the packs.
 struct PlanVolume {
   double samples = 0;
   double packs = 0;
@@ -59,9 +60,9 @@ struct TraceParts {
 
 /// Figures of a plan that is known; `pages` are counted in some batches of
 /// training, and scaled to all of their rows.
-EpochVolume VolumeOfEpoch(const plan::PackedLayout& layout,
-                          const TraceParts& parts, const PageReads& pages);
-PlanVolume VolumeOfPlan(const plan::PackedLayout& layout);
+EpochVolume VolumeOfEpoch(const PackedLayout& layout, const TraceParts& parts,
+                          const PageReads& pages);
+PlanVolume VolumeOfPlan(const PackedLayout& layout);
 
 /// A layout that preparation would choose.
 struct LayoutForecast {
@@ -78,9 +79,9 @@ struct LayoutForecast {
   double walk_seconds = 0;
 };
 
-/// What is looked at. All of it outlives the call.
-struct LayoutQuestion {
-  plan::SampleSpool& samples;
+/// Everything that a forecast of a layout is made from; it outlives the call.
+struct LayoutForecastInput {
+  SampleSpool& samples;
   const TraceParts& parts;
   const DiskgnnOptions& options;
   int64_t row_bytes = 0;
@@ -91,8 +92,9 @@ struct LayoutQuestion {
   std::stop_token stop;
 };
 
-/// Foretells the layout. If the samples are those of all batches, it is made as
-/// preparation makes it, so all figures but time are its own. Of a part:
+/// Forecasts the layout. If the samples are those of all batches, it is made as
+/// preparation makes it, so all figures but time are its own. If they are a
+/// part:
 ///
 /// * Rows and bytes of an epoch are those of the sampled training batches, in
 ///   proportion to seeds (a ratio estimate).
@@ -101,7 +103,7 @@ struct LayoutQuestion {
 ///   read more (DiskGNN, section 5.1). They may have more batches than the
 ///   sample. The search runs on the sample, too, with limits that are scaled
 ///   down to be as tight: for the time that it takes.
-/// * How rows share among memory, disk cache and packs is foretold by the
+/// * How rows share among memory, disk cache and packs is forecast by the
 ///   PopularityModel: each level's part of the training rows in the sample is
 ///   corrected by what the model says of all batches against the sample.
 /// * Pages of the disk cache for each of its rows are as many as in segments of
@@ -109,8 +111,8 @@ struct LayoutQuestion {
 ///   grow with each doubling as they do from half of the sample to all of it,
 ///   up to the whole segment.
 ///
-/// Errors as plan::SearchLayout.
-absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutQuestion& question);
+/// Errors as SearchLayout.
+absl::StatusOr<LayoutForecast> ForecastLayout(const LayoutForecastInput& input);
 
 }  // namespace hearth::strategy
 

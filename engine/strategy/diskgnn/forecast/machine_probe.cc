@@ -30,7 +30,7 @@ constexpr uint64_t kAtOncePieces = 16;
 constexpr uint64_t kWriteBytes = uint64_t{1} << 20;
 constexpr uint64_t kPageBytes = 4096;
 constexpr int64_t kMostPages = 4096;
-// Of a row copy: two buffers that no processor keeps near.
+// Bytes of each buffer of a row copy: more than processors keep near.
 constexpr uint64_t kCopyBytes = uint64_t{64} << 20;
 // So that no rate is infinite.
 constexpr double kLeastSeconds = 1e-7;
@@ -131,7 +131,8 @@ absl::StatusOr<double> ProbePages(const ProbeContext& context,
       io::RowReader::Create(
           *device, pages, *queue,
           {.staging_bytes = static_cast<uint64_t>(depth) * 2 * kPageBytes,
-           .cost = {.request_bytes = 0, .max_request_bytes = kPageBytes}}));
+           .cost = {.request_bytes = 0, .max_request_bytes = kPageBytes},
+           .clock = &context.clock}));
   RandomStream random(1, RandomPurpose::kGenerator);
   std::vector<int64_t> wanted(
       static_cast<size_t>(std::min(kMostPages, pages.num_rows)));

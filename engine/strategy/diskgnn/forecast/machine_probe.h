@@ -17,7 +17,7 @@
 
 namespace hearth::strategy {
 
-/// What a probe uses. All of it outlives the call.
+/// Everything that a probe uses; it outlives the call.
 struct ProbeContext {
   io::FileSystem& files;
   io::ReadQueues& read_queues;
@@ -32,9 +32,9 @@ inline constexpr uint64_t kProbeBytes = uint64_t{160} << 20;
 struct Streams {
   /// At most 16.
   int threads = 1;
-  /// What was read stays in memory, so that the processor's cache has no part
-  /// in it, as in a scan of the features; otherwise each piece replaces the one
-  /// before it. For one thread.
+  /// Bytes that were read stay in memory, so that the processor's cache has no
+  /// part in it, as in a scan of the features; otherwise each piece replaces
+  /// the one before it. For one thread.
   bool at_once = false;
 };
 

@@ -12,16 +12,16 @@
 namespace hearth::strategy {
 namespace {
 
-constexpr auto kPage = static_cast<int64_t>(plan::kPageBytes);
+constexpr auto kPage = static_cast<int64_t>(kPageBytes);
 
 // Rows of the disk cache that a batch needs, ascending; the first row of its
 // segment is row `base`.
-void FindRows(const plan::SegmentPlanner& planner,
+void FindRows(const SegmentPlanner& planner,
               absl::Span<const store::NodeId> nodes, int64_t base,
               std::vector<int64_t>& rows) {
   rows.clear();
   for (const store::NodeId node : nodes) {
-    if (planner.LevelOf(node) != plan::Level::kDisk) continue;
+    if (planner.LevelOf(node) != Level::kDisk) continue;
     rows.push_back(base + planner.PlaceOf(node));
   }
   std::sort(rows.begin(), rows.end());
@@ -48,25 +48,24 @@ absl::StatusOr<PageReads> PageReadCounter::Count(
   const io::ReadCost cost = {.max_request_bytes =
                                  DiskgnnPass::StagingBytes(/*io_depth=*/1)};
   HEARTH_RETURN_IF_ERROR(io::Coalesce(
-      pages_, {.row_bytes = plan::kPageBytes, .num_rows = pages_.back() + 1},
-      plan::kPageBytes, cost, plan_));
+      pages_, {.row_bytes = kPageBytes, .num_rows = pages_.back() + 1},
+      kPageBytes, cost, plan_));
   return PageReads{.rows = std::ssize(rows),
                    .bytes = plan_.read_bytes,
                    .requests = plan_.reads.size()};
 }
 
 absl::StatusOr<std::vector<PageReads>> CountPageReads(
-    const plan::LayoutInput& input, const plan::Segmentation& segmentation,
+    const LayoutInput& input, const Segmentation& segmentation,
     const std::stop_token& stop) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<plan::SegmentPlanner> planner,
-      plan::SegmentPlanner::Make(*input.trace, *input.levels));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<SegmentPlanner> planner,
+                          SegmentPlanner::Make(*input.trace, *input.levels));
   PageReadCounter counter(input.row_bytes);
   std::vector<PageReads> reads;
   std::vector<int64_t> rows;
   int64_t base = 0;
   for (int64_t i = 0; i < segmentation.num_segments(); ++i) {
-    const plan::Segment segment = plan::SegmentAt(segmentation, i);
+    const Segment segment = SegmentAt(segmentation, i);
     HEARTH_RETURN_IF_ERROR(planner->Choose(segment, stop));
     HEARTH_RETURN_IF_ERROR(planner->Order(segmentation.seed, stop));
     for (int64_t batch = segment.begin; batch < segment.end; ++batch) {

@@ -14,7 +14,7 @@
 
 namespace hearth::strategy {
 
-/// What a batch reads of the disk cache.
+/// The reads of a batch from the disk cache.
 struct PageReads {
   int64_t rows = 0;
   /// With gaps that are read along.
@@ -24,13 +24,13 @@ struct PageReads {
   void Add(const PageReads& other);
 };
 
-/// Plans the reads of the disk cache as a pass will (plan::DiskCacheReader).
+/// Plans the reads of the disk cache as a pass will (DiskCacheReader).
 /// Single-owner.
 class PageReadCounter {
  public:
   explicit PageReadCounter(int64_t row_bytes) : row_bytes_(row_bytes) {}
 
-  /// Of a batch that needs `rows`, ascending, of the disk cache.
+  /// The reads of a batch that needs `rows`, ascending, of the disk cache.
   absl::StatusOr<PageReads> Count(absl::Span<const int64_t> rows);
 
  private:
@@ -39,11 +39,11 @@ class PageReadCounter {
   io::ReadPlan plan_;
 };
 
-/// The same of each batch of a trace, in a layout with that segmentation, whose
-/// segments are planned and ordered for it: one walk like those of the search
-/// and of packing. Errors and memory as those of plan::SegmentPlanner.
+/// The reads of each batch of a trace, in a layout with that segmentation,
+/// whose segments are planned and ordered for it: one walk like those of the
+/// search and of packing. Errors and memory as those of SegmentPlanner.
 absl::StatusOr<std::vector<PageReads>> CountPageReads(
-    const plan::LayoutInput& input, const plan::Segmentation& segmentation,
+    const LayoutInput& input, const Segmentation& segmentation,
     const std::stop_token& stop);
 
 }  // namespace hearth::strategy

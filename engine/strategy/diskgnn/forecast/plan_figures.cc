@@ -16,8 +16,8 @@
 #include "engine/strategy/diskgnn/forecast/page_reads.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/diskgnn/layout/batch_code.h"
-#include "engine/strategy/diskgnn/layout/chunk_reader.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/diskgnn/packing/chunk_reader.h"
 #include "engine/strategy/sample_stage.h"
 
 namespace hearth::strategy {
@@ -40,9 +40,9 @@ sample::BatchKey KeyOf(const IdentifiedPlan& plan, int64_t chunk) {
                     chunk - plan.identity.passes[pass].first);
 }
 
-// What some batches of training read of the disk cache.
+// The reads of some batches of training from the disk cache.
 absl::StatusOr<PageReads> ReadTables(const KnownPlan& known,
-                                     const plan::ChunkReader& chunks) {
+                                     const ChunkReader& chunks) {
   PageReads pages;
   if (known.layout.rows.disk == 0) return pages;
   HEARTH_ASSIGN_OR_RETURN(
@@ -55,7 +55,7 @@ absl::StatusOr<PageReads> ReadTables(const KnownPlan& known,
   const auto total = std::ssize(training);
   const int64_t count = std::min(total, kMostTables);
   PageReadCounter counter(known.layout.row_bytes);
-  plan::AddressTable table;
+  AddressTable table;
   for (int64_t i = 0; i < count; ++i) {
     HEARTH_RETURN_IF_ERROR(CheckStop(known));
     HEARTH_RETURN_IF_ERROR(
@@ -68,7 +68,7 @@ absl::StatusOr<PageReads> ReadTables(const KnownPlan& known,
 }
 
 absl::StatusOr<double> TimeDecoding(const KnownPlan& known,
-                                    const plan::ChunkReader& chunks) {
+                                    const ChunkReader& chunks) {
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory buffer,
       io::AlignedMemory::Allocate(chunks.sample_buffer_bytes()));
@@ -82,7 +82,7 @@ absl::StatusOr<double> TimeDecoding(const KnownPlan& known,
     HEARTH_ASSIGN_OR_RETURN(const sample::MiniBatch batch,
                             chunks.ReadSample(chunk, key, buffer.bytes()));
     // As it is in the chunk, but without the disk.
-    HEARTH_RETURN_IF_ERROR(timer.Add(plan::EncodeBatch(batch), key));
+    HEARTH_RETURN_IF_ERROR(timer.Add(EncodeBatch(batch), key));
   }
   return timer.seconds_per_byte();
 }
@@ -100,9 +100,8 @@ std::string ReasonOf(const KnownPlan& known) {
 
 absl::StatusOr<PlanFigures> ReadPlanFigures(const KnownPlan& known) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<plan::ChunkReader> chunks,
-      plan::ChunkReader::Open(known.files, known.plan.identity.folder,
-                              known.layout));
+      const std::unique_ptr<ChunkReader> chunks,
+      ChunkReader::Open(known.files, known.plan.identity.folder, known.layout));
   HEARTH_ASSIGN_OR_RETURN(const PageReads pages, ReadTables(known, *chunks));
   PlanFigures figures;
   HEARTH_ASSIGN_OR_RETURN(figures.decode_seconds_per_byte,

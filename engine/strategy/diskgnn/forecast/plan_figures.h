@@ -18,15 +18,15 @@ struct KnownPlan {
   io::FileSystem& files;
   const Clock& clock;
   const IdentifiedPlan& plan;
-  const plan::PackedLayout& layout;
-  /// Of all its batches.
+  const PackedLayout& layout;
+  /// The parts of all its batches.
   const TraceParts& parts;
   std::stop_token stop;
 };
 
-/// What a plan tells of itself.
+/// The figures that a plan tells of itself.
 struct PlanFigures {
-  /// As if it were foretold; exact but for the pages of the disk cache, which
+  /// As if it were forecast; exact but for the pages of the disk cache, which
   /// are counted in the address tables of up to 512 batches of training.
   LayoutForecast layout;
   double decode_seconds_per_byte = 0;

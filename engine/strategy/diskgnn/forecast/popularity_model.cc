@@ -17,8 +17,8 @@ constexpr int kGridPoints = 160;
 constexpr double kLeastAccesses = 0.05;
 constexpr int kRounds = 400;
 
-// Of a distribution around `mean` that is no wider than Poisson's, all but
-// nothing lies within.
+// The window that has all but nothing of a distribution around `mean` that is
+// no wider than Poisson's.
 struct Window {
   int64_t begin;
   int64_t end;
@@ -62,7 +62,8 @@ std::vector<double> Estimate(const std::vector<double>& seen,
                              const std::vector<double>& grid,
                              const std::vector<double>& log_factorials) {
   const auto n = std::ssize(seen) - 1;
-  // Of those k that there are: how many nodes, and how likely each p makes it.
+  // For each k that occurs: how many nodes have it, and how likely each p makes
+  // it.
   std::vector<double> counts;
   std::vector<std::vector<double>> likelihoods;
   double all = 0;
@@ -107,7 +108,7 @@ PopularityModel::PopularityModel(const plan::AccessCounts& counts,
   }
   const std::vector<double> grid = Grid(total);
   Extrapolate(grid, Estimate(seen, grid, log_factorials_));
-  // What is known without a model.
+  // Figures that need no model.
   const double wanted = static_cast<double>(counts.num_accesses()) *
                         static_cast<double>(total) /
                         static_cast<double>(sampled);
@@ -168,16 +169,15 @@ std::vector<double> PopularityModel::InSegment(const std::vector<double>& nodes,
   return in_segment;
 }
 
-PopularityModel::Rows PopularityModel::Foretell(int64_t memory_rows,
-                                                int64_t segment_size,
-                                                int64_t max_cache_rows) const {
+PopularityModel::Rows PopularityModel::ForecastRows(
+    int64_t memory_rows, int64_t segment_size, int64_t max_cache_rows) const {
   Rows rows;
   const std::vector<double> below =
       BelowMemory(static_cast<double>(memory_rows), rows.cpu);
   const std::vector<double> in_segment = InSegment(below, segment_size);
   const double segments =
       static_cast<double>(total_) / static_cast<double>(segment_size);
-  double room = max_cache_rows == plan::Segmentation::kUnbounded
+  double room = max_cache_rows == Segmentation::kUnbounded
                     ? HUGE_VAL
                     : static_cast<double>(max_cache_rows) / segments;
   for (int64_t j = segment_size; j > 1; --j) {
@@ -191,7 +191,7 @@ PopularityModel::Rows PopularityModel::Foretell(int64_t memory_rows,
 }
 
 uint64_t PopularityModel::MemoryBytes(int64_t total) {
-  // Two lists of its own, two while something is foretold.
+  // Two lists of its own, two while something is forecast.
   return 4 * sizeof(double) * (static_cast<uint64_t>(total) + 1) + (4 << 20);
 }
 

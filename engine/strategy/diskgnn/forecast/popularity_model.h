@@ -8,7 +8,7 @@
 
 namespace hearth::strategy {
 
-/// How often nodes are needed in all N batches of a trace, foretold from n of
+/// How often nodes are needed in all N batches of a trace, forecast from n of
 /// them that are spread evenly over it.
 ///
 /// Why a model: who ranks nodes by the batches of a sample, and counts what the
@@ -26,8 +26,8 @@ namespace hearth::strategy {
 /// with hypergeometric probability, what memory, disk caches and packs of any
 /// segment size hold: also of segments that have more batches than the sample.
 ///
-/// What it does not know: batches that are unlike each other (of validation,
-/// say) share a segment as if they were mixed. Nodes that no sampled batch has
+/// The model does not know that batches differ (those of validation, say):
+/// they share a segment as if they were mixed. Nodes that no sampled batch has
 /// are as likely as the estimate makes of nodes that a single one has.
 ///
 /// Pure; thread-safe once made.
@@ -51,14 +51,14 @@ class PopularityModel {
   /// With `memory_rows` rows in memory, the most popular ones, and segments of
   /// `segment_size` batches that have `max_cache_rows` rows of the disk cache
   /// together. REQUIRES: 1 <= segment_size <= total.
-  Rows Foretell(int64_t memory_rows, int64_t segment_size,
-                int64_t max_cache_rows) const;
+  Rows ForecastRows(int64_t memory_rows, int64_t segment_size,
+                    int64_t max_cache_rows) const;
 
-  /// Of all batches.
+  /// Accesses of all batches.
   double num_accesses() const { return num_accesses_; }
   int64_t num_batches() const { return total_; }
 
-  /// What it holds at most for `total` batches.
+  /// Memory that it holds at most for `total` batches.
   static uint64_t MemoryBytes(int64_t total);
 
  private:

@@ -19,8 +19,6 @@ namespace hearth::strategy {
 namespace {
 
 using plan::AccessCounts;
-using plan::MemoryLevels;
-using plan::Segmentation;
 using plan::VectorTrace;
 using Batches = VectorTrace::Batches;
 
@@ -50,7 +48,7 @@ Batches Every(const Batches& batches, size_t step) {
   return some;
 }
 
-// What the layout of a trace has, counted.
+// Counts the rows of the layout of a trace.
 PopularityModel::Rows Measure(const Batches& batches, int64_t memory_rows,
                               int64_t segment_size, int64_t max_cache_rows) {
   VectorTrace trace(batches);
@@ -58,16 +56,16 @@ PopularityModel::Rows Measure(const Batches& batches, int64_t memory_rows,
   const auto levels =
       MemoryLevels::Choose(*counts, {.gpu = 0, .cpu = memory_rows});
   const std::vector<uint64_t> sizes(batches.size(), 100);
-  const auto layout = plan::MeasureLayout({.trace = &trace,
-                                           .levels = &*levels,
-                                           .row_bytes = 64,
-                                           .sample_bytes = sizes},
-                                          {.num_batches = trace.num_batches(),
-                                           .segment_size = segment_size,
-                                           .max_rows = max_cache_rows},
-                                          {});
+  const auto layout = MeasureLayout({.trace = &trace,
+                                     .levels = &*levels,
+                                     .row_bytes = 64,
+                                     .sample_bytes = sizes},
+                                    {.num_batches = trace.num_batches(),
+                                     .segment_size = segment_size,
+                                     .max_rows = max_cache_rows},
+                                    {});
   PopularityModel::Rows rows;
-  for (const plan::Chunk& chunk : layout->chunks) {
+  for (const Chunk& chunk : layout->chunks) {
     rows.cpu += static_cast<double>(chunk.counts.cpu);
     rows.disk += static_cast<double>(chunk.counts.disk);
     rows.packed += static_cast<double>(chunk.counts.packed);
@@ -91,7 +89,7 @@ class PopularityModelTest : public ::testing::Test {
   const Batches batches_ = SkewedBatches();
 };
 
-TEST_F(PopularityModelTest, ForetellsEveryLevelFromATenthOfTheBatches) {
+TEST_F(PopularityModelTest, ForecastsEveryLevelFromATenthOfTheBatches) {
   const PopularityModel model = Fit(Every(batches_, 10), kTotal);
   for (const int64_t memory_rows : {0, 200, 2000, 6000}) {
     for (const int64_t segment_size : {1, 4, 40, 100, 400}) {
@@ -100,8 +98,8 @@ TEST_F(PopularityModelTest, ForetellsEveryLevelFromATenthOfTheBatches) {
                    std::to_string(segment_size));
       const auto expected = Measure(batches_, memory_rows, segment_size,
                                     Segmentation::kUnbounded);
-      const auto rows =
-          model.Foretell(memory_rows, segment_size, Segmentation::kUnbounded);
+      const auto rows = model.ForecastRows(memory_rows, segment_size,
+                                           Segmentation::kUnbounded);
       ExpectNear(rows.cpu, expected.cpu, 0.05);
       ExpectNear(rows.cpu + rows.disk + rows.packed,
                  expected.cpu + expected.disk + expected.packed, 0.02);
@@ -119,7 +117,7 @@ TEST_F(PopularityModelTest, IsNearerThanTheSampleItself) {
   const auto expected = Measure(batches_, 3000, 1, Segmentation::kUnbounded);
   const auto naive = Measure(sample, 3000, 1, Segmentation::kUnbounded);
   const PopularityModel model = Fit(sample, kTotal);
-  const auto rows = model.Foretell(3000, 1, Segmentation::kUnbounded);
+  const auto rows = model.ForecastRows(3000, 1, Segmentation::kUnbounded);
   const double all = expected.cpu + expected.packed;
   const double truth = expected.cpu / all;
   const double of_model = rows.cpu / model.num_accesses();
@@ -131,7 +129,7 @@ TEST_F(PopularityModelTest, IsNearerThanTheSampleItself) {
 TEST_F(PopularityModelTest, SharesABoundedDiskCacheAmongSegments) {
   const PopularityModel model = Fit(Every(batches_, 10), kTotal);
   const auto expected = Measure(batches_, 200, 50, 4000);
-  const auto rows = model.Foretell(200, 50, 4000);
+  const auto rows = model.ForecastRows(200, 50, 4000);
   ExpectNear(rows.disk_cache, expected.disk_cache, 0.01);
   ExpectNear(rows.disk, expected.disk, 0.08);
   ExpectNear(rows.packed, expected.packed, 0.08);
@@ -139,7 +137,7 @@ TEST_F(PopularityModelTest, SharesABoundedDiskCacheAmongSegments) {
 
 TEST_F(PopularityModelTest, OneBatchWillDo) {
   const PopularityModel model = Fit({batches_[0]}, 2);
-  const auto rows = model.Foretell(0, 1, 0);
+  const auto rows = model.ForecastRows(0, 1, 0);
   EXPECT_DOUBLE_EQ(rows.packed, 2.0 * static_cast<double>(batches_[0].size()));
   EXPECT_EQ(rows.cpu, 0);
   EXPECT_EQ(rows.disk_cache, 0);
@@ -147,7 +145,7 @@ TEST_F(PopularityModelTest, OneBatchWillDo) {
 
 TEST_F(PopularityModelTest, WithoutAccessesThereIsNothing) {
   const PopularityModel model = Fit({{}, {}}, 10);
-  const auto rows = model.Foretell(5, 10, Segmentation::kUnbounded);
+  const auto rows = model.ForecastRows(5, 10, Segmentation::kUnbounded);
   EXPECT_EQ(rows.cpu + rows.disk + rows.packed + rows.disk_cache, 0);
 }
 

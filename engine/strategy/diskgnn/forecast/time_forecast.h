@@ -9,7 +9,7 @@
 
 namespace hearth::strategy {
 
-/// What was measured on this machine.
+/// Rates that were measured on this machine.
 struct MachineRates {
   /// Bytes that a loader reads in large pieces, and all loaders of a pass
   /// together.
@@ -22,7 +22,7 @@ struct MachineRates {
   double pages_per_second = 0;
   double decode_seconds_per_byte = 0;
   double checksum_seconds_per_byte = 0;
-  /// Of memory that was not in use.
+  /// Seconds to get a byte of memory that was not in use.
   double memory_seconds_per_byte = 0;
   double row_copy_seconds = 0;
 };
@@ -53,7 +53,7 @@ struct EpochTime {
 EpochTime TimeOfEpoch(const EpochVolume& epoch, const PassShape& shape,
                       const MachineRates& rates);
 
-/// What packing works on, in bytes: all features, and the memory for them.
+/// The bytes that packing works on: all features, and the memory for them.
 struct PackingWork {
   double features = 0;
   double memory = 0;
@@ -61,7 +61,7 @@ struct PackingWork {
   double walk_seconds = 0;
 };
 
-/// Seconds of packing (plan::PackBatches), one step after the other: two walks
+/// Seconds of packing (PackBatches), one step after the other: two walks
 /// to make tables and to dispatch the rows, with all samples decoded; memory is
 /// taken; the features are scanned; packs, images and disk cache are written,
 /// the latter read and written again in its order; rows are copied; and the

@@ -11,10 +11,10 @@
 // the batch needs, rows as the last row of the level. How many there are is in
 // the plan's index.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
-// Of numbers 0 .. count - 1.
+// The width of numbers 0 .. count - 1.
 int WidthBelow(int64_t count) {
   return PackedWidth(static_cast<uint64_t>(std::max<int64_t>(count, 1) - 1));
 }
@@ -99,4 +99,4 @@ absl::Status DecodeTable(absl::Span<const std::byte> bytes,
   return reader.Positions(counts.packed, table.packed);
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

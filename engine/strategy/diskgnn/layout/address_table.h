@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// How many rows of a batch each level holds.
 struct LevelCounts {
@@ -53,7 +53,7 @@ struct LevelSizes {
   int64_t disk = 0;
 };
 
-/// What EncodeTable will take, known before there is a table.
+/// Bytes that EncodeTable will take, known before there is a table.
 uint64_t EncodedTableBytes(const LevelCounts& counts, const LevelSizes& sizes);
 
 /// Writes `table` and returns where it ends. REQUIRES: EncodedTableBytes at
@@ -68,6 +68,6 @@ absl::Status DecodeTable(absl::Span<const std::byte> bytes,
                          const LevelCounts& counts, const LevelSizes& sizes,
                          AddressTable& table);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_ADDRESS_TABLE_H_

@@ -10,7 +10,7 @@
 #include "engine/strategy/diskgnn/layout/byte_packing.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 std::vector<std::byte> Encode(const AddressTable& table,
@@ -112,4 +112,4 @@ TEST(BytePackingTest, WidthsAreWhatTheLargestNeeds) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

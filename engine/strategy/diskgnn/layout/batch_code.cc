@@ -13,7 +13,7 @@
 // Header; the input nodes; their in-degrees; for each block a BlockHeader, the
 // number of edges of each destination, and the positions of their sources.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using sample::BatchKey;
@@ -35,7 +35,8 @@ struct Header {
   // Bytes of an input node and of an in-degree.
   uint16_t node_bytes;
   uint16_t degree_bytes;
-  // Of the input nodes; of all that follows them; of the header up to here.
+  // CRC32C of the input nodes, of all that follows them, and of the header up
+  // to here.
   uint32_t nodes_crc;
   uint32_t rest_crc;
   uint32_t header_crc;
@@ -229,4 +230,4 @@ absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,
   return DecodeNodes(bytes, header, nodes);
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

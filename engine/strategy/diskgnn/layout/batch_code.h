@@ -16,7 +16,7 @@
 /// have edge counts instead of offsets, and each list of numbers is as wide, in
 /// bytes, as its largest one needs. Pure functions.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 std::vector<std::byte> EncodeBatch(const sample::MiniBatch& batch);
 
@@ -24,8 +24,8 @@ std::vector<std::byte> EncodeBatch(const sample::MiniBatch& batch);
 /// that DecodeBatchNodes needs.
 uint64_t EncodedNodesBytes(const sample::MiniBatch& batch);
 
-/// What EncodeBatch made. DATA_LOSS, naming the byte, if the bytes are damaged
-/// or those of another batch than `key`.
+/// The batch that EncodeBatch was given. DATA_LOSS, naming the byte, if the
+/// bytes are damaged or those of another batch than `key`.
 absl::StatusOr<sample::MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
                                               const sample::BatchKey& key);
 
@@ -35,6 +35,6 @@ absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,
                               const sample::BatchKey& key,
                               std::vector<store::NodeId>& nodes);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BATCH_CODE_H_

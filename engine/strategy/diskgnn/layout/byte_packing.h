@@ -9,7 +9,7 @@
 
 #include "absl/types/span.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Numbers in as few whole bytes as the largest of them needs: small, and quick
 /// to take out. Little-endian. All functions are pure.
@@ -85,6 +85,6 @@ const std::byte* Unpack(const std::byte* from, int width,
   });
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_BYTE_PACKING_H_

@@ -16,7 +16,7 @@
 #include "engine/strategy/diskgnn/layout/minhash_order.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr int64_t kNodes = 1'000'000;
@@ -25,19 +25,19 @@ constexpr int64_t kBatchNodes = 20'000;
 
 struct Work {
   Work() : trace(MakeBatches()) {
-    counts =
-        std::make_unique<AccessCounts>(*AccessCounts::Count(trace, kNodes, {}));
+    counts = std::make_unique<plan::AccessCounts>(
+        *plan::AccessCounts::Count(trace, kNodes, {}));
     levels = std::make_unique<MemoryLevels>(
         *MemoryLevels::Choose(*counts, {.cpu = kNodes / 20}));
   }
 
-  static VectorTrace::Batches MakeBatches() {
+  static plan::VectorTrace::Batches MakeBatches() {
     RandomStream random(1, RandomPurpose::kGenerator);
-    return VectorTrace::Random(random, kNodes, kBatches, kBatchNodes);
+    return plan::VectorTrace::Random(random, kNodes, kBatches, kBatchNodes);
   }
 
-  VectorTrace trace;
-  std::unique_ptr<AccessCounts> counts;
+  plan::VectorTrace trace;
+  std::unique_ptr<plan::AccessCounts> counts;
   std::unique_ptr<MemoryLevels> levels;
 };
 
@@ -49,7 +49,7 @@ Work& SharedWork() {
 void BM_CountAndRank(benchmark::State& state) {
   Work& work = SharedWork();
   for (auto _ : state) {
-    const auto counts = AccessCounts::Count(work.trace, kNodes, {});
+    const auto counts = plan::AccessCounts::Count(work.trace, kNodes, {});
     benchmark::DoNotOptimize(counts->MostAccessed(kNodes / 20));
   }
   state.SetItemsProcessed(state.iterations() * kBatches * kBatchNodes);
@@ -117,6 +117,6 @@ BENCHMARK(BM_PlanSegment)->Arg(10)->Arg(100)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_SearchLayout)->Arg(12)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 BENCHMARK_MAIN();

@@ -27,7 +27,7 @@
 //    are tried, too. Trying is reordering a sample of segments and counting
 //    what they read.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 // A size that is larger by this part of it is as good, and a limit that is used
@@ -68,7 +68,7 @@ class Search {
             .seed = options_.seed};
   }
 
-  /// What is known of a size.
+  /// The figures of a size.
   LayoutCandidate& Candidate(int64_t size) {
     const auto at = std::lower_bound(
         choice_.candidates.begin(), choice_.candidates.end(), size,
@@ -94,7 +94,7 @@ class Search {
   /// The smallest size that fits, or one that is hardly larger; above the
   /// number of batches if none does.
   absl::StatusOr<int64_t> SmallestThatFits() {
-    // What is not above the first does not fit; the second does.
+    // Sizes up to the first do not fit; the second one does.
     int64_t below = 1;
     int64_t above = input_.trace->num_batches() + 1;
     // How much larger layouts are than their estimates.
@@ -237,4 +237,4 @@ absl::StatusOr<LayoutChoice> SearchLayout(const LayoutInput& input,
   return Search(input, limits, options, stop).Run();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -23,12 +23,12 @@
 /// bytes that the sampled batches read are counted, with the requests that fall
 /// on one page of the disk cache merged. The one that reads the least is taken.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 struct LayoutLimits {
-  /// Of all that the plan adds to the disk.
+  /// Bytes that the plan may add to the disk, in all.
   uint64_t disk_bytes = UINT64_MAX;
-  /// Part of it that is not the layout's.
+  /// The part of them that is not the layout's.
   uint64_t other_bytes = 0;
   /// Rows of the disk cache over all segments; with 0, everything is packed.
   int64_t max_cache_rows = Segmentation::kUnbounded;
@@ -42,13 +42,13 @@ struct LayoutSearchOptions {
   int64_t max_sampled_batches = 512;
 };
 
-/// What is known of one segment size.
+/// The figures of one segment size.
 struct LayoutCandidate {
   int64_t segment_size = 0;
   /// By algorithm 2.
   uint64_t estimated_bytes = 0;
-  /// What all batches read of packed rows and of pages of the disk cache, if
-  /// it was tried.
+  /// Bytes that all batches read of packed rows and of pages of the disk cache,
+  /// if it was tried.
   std::optional<uint64_t> estimated_read_bytes = std::nullopt;
   /// If the search came to it.
   std::optional<uint64_t> exact_bytes = std::nullopt;
@@ -74,6 +74,6 @@ absl::StatusOr<LayoutChoice> SearchLayout(const LayoutInput& input,
                                           const LayoutSearchOptions& options,
                                           const std::stop_token& stop);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_LAYOUT_SEARCH_H_

@@ -20,7 +20,7 @@
 #include "engine/strategy/diskgnn/layout/space_estimate.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr int64_t kRowBytes = 256;
@@ -30,10 +30,10 @@ class LayoutSearchTest : public ::testing::Test {
   void Use(uint64_t seed, int64_t num_nodes, int64_t num_batches,
            int64_t batch_size, const MemoryLevels::Rows& rows) {
     RandomStream random(seed, RandomPurpose::kGenerator);
-    trace_ = std::make_unique<VectorTrace>(
-        VectorTrace::Random(random, num_nodes, num_batches, batch_size));
+    trace_ = std::make_unique<plan::VectorTrace>(
+        plan::VectorTrace::Random(random, num_nodes, num_batches, batch_size));
     levels_ = std::make_unique<MemoryLevels>(*MemoryLevels::Choose(
-        *AccessCounts::Count(*trace_, num_nodes, {}), rows));
+        *plan::AccessCounts::Count(*trace_, num_nodes, {}), rows));
     sample_bytes_.assign(static_cast<size_t>(num_batches), 3000);
     input_ = {.trace = trace_.get(),
               .levels = levels_.get(),
@@ -60,7 +60,7 @@ class LayoutSearchTest : public ::testing::Test {
                               *planner, {});
   }
 
-  std::unique_ptr<VectorTrace> trace_;
+  std::unique_ptr<plan::VectorTrace> trace_;
   std::unique_ptr<MemoryLevels> levels_;
   std::vector<uint64_t> sample_bytes_;
   LayoutInput input_;
@@ -226,7 +226,7 @@ TEST_F(LayoutSearchTest, PagesAreCountedOnce) {
 // Pages that the batches of a planned segment read, where the row of a node is
 // `row_of(node)`.
 template <typename RowOf>
-int64_t PagesOf(const VectorTrace& trace, const Segment& segment,
+int64_t PagesOf(const plan::VectorTrace& trace, const Segment& segment,
                 const SegmentPlanner& planner, RowOf row_of) {
   int64_t pages = 0;
   for (int64_t b = segment.begin; b < segment.end; ++b) {
@@ -270,12 +270,12 @@ TEST_F(LayoutSearchTest, ReturnsErrorsAndStops) {
   ASSERT_TRUE(SearchLayout(input_, limits, {}, {}).ok());
   const int64_t loads = trace_->loads() - before;
   for (int64_t load = 1; load <= loads; load += 7) {
-    VectorTrace trace(trace_->batches());
+    plan::VectorTrace trace(trace_->batches());
     trace.FailAt(load);
     input_.trace = &trace;
     EXPECT_TRUE(absl::IsDataLoss(SearchLayout(input_, limits, {}, {}).status()))
         << load;
-    VectorTrace stopped(trace_->batches());
+    plan::VectorTrace stopped(trace_->batches());
     stopped.StopAt(load);
     input_.trace = &stopped;
     const absl::Status status =
@@ -297,4 +297,4 @@ TEST_F(LayoutSearchTest, RefusesInputThatDoesNotFitTogether) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -6,7 +6,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/store/topology.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 using store::NodeId;
 
@@ -78,4 +78,4 @@ absl::StatusOr<PackedLayout> MeasureLayout(const LayoutInput& input,
   return layout;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

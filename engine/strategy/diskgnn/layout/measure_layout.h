@@ -13,11 +13,11 @@
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
-/// What a layout is made for. All outlive its use.
+/// The trace, levels and sizes that a layout is made for. All outlive its use.
 struct LayoutInput {
-  AccessTrace* trace = nullptr;
+  plan::AccessTrace* trace = nullptr;
   const MemoryLevels* levels = nullptr;
   int64_t row_bytes = 0;
   /// [num_batches] of the encoded graph samples.
@@ -40,6 +40,6 @@ absl::Status CheckLayoutInput(const LayoutInput& input,
 LevelCounts CountLevels(const SegmentPlanner& planner,
                         absl::Span<const store::NodeId> nodes);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_MEASURE_LAYOUT_H_

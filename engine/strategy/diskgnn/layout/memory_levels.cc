@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
-absl::StatusOr<MemoryLevels> MemoryLevels::Choose(const AccessCounts& counts,
-                                                  const Rows& rows) {
+absl::StatusOr<MemoryLevels> MemoryLevels::Choose(
+    const plan::AccessCounts& counts, const Rows& rows) {
   const int64_t num_nodes = counts.num_nodes();
   if (rows.gpu < 0 || rows.cpu < 0) {
     return absl::InvalidArgumentError(absl::StrCat("caches of ", rows.gpu,
@@ -42,4 +42,4 @@ absl::StatusOr<MemoryLevels> MemoryLevels::Choose(const AccessCounts& counts,
   return levels;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

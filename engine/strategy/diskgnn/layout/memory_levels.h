@@ -10,7 +10,7 @@
 #include "engine/plan/access_counts.h"
 #include "engine/store/topology.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Where a batch finds a row (DiskGNN, section 4), fastest first.
 enum class Level : uint8_t { kGpu, kCpu, kDisk, kPack };
@@ -27,10 +27,10 @@ class MemoryLevels {
     int64_t cpu = 0;
   };
 
-  /// Of equally popular nodes those of smaller number are held; nodes without
-  /// accesses never are. INVALID_ARGUMENT for negative numbers, or more than
-  /// 2^32 - 2 rows to hold; RESOURCE_EXHAUSTED without memory.
-  static absl::StatusOr<MemoryLevels> Choose(const AccessCounts& counts,
+  /// Equally popular nodes are held in the order of their numbers; nodes
+  /// without accesses never are. INVALID_ARGUMENT for negative numbers, or more
+  /// than 2^32 - 2 rows to hold; RESOURCE_EXHAUSTED without memory.
+  static absl::StatusOr<MemoryLevels> Choose(const plan::AccessCounts& counts,
                                              const Rows& rows);
 
   int64_t num_nodes() const { return static_cast<int64_t>(codes_.size()); }
@@ -66,6 +66,6 @@ class MemoryLevels {
   absl::Span<uint32_t> codes_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_MEMORY_LEVELS_H_

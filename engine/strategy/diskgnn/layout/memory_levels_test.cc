@@ -10,7 +10,7 @@
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -19,11 +19,12 @@ class MemoryLevelsTest : public ::testing::Test {
  protected:
   // Node 4 three times, 2 and 6 twice, 0 and 5 once, 1, 3 and 7 never.
   MemoryLevelsTest() : trace_({{4, 6, 2}, {6, 4, 0}, {2, 4, 5}}) {
-    counts_ = AccessCounts::Count(trace_, 8, {});
+    counts_ = plan::AccessCounts::Count(trace_, 8, {});
   }
 
-  VectorTrace trace_;
-  absl::StatusOr<AccessCounts> counts_ = absl::UnknownError("not counted");
+  plan::VectorTrace trace_;
+  absl::StatusOr<plan::AccessCounts> counts_ =
+      absl::UnknownError("not counted");
 };
 
 std::vector<NodeId> ToVector(absl::Span<const NodeId> nodes) {
@@ -73,4 +74,4 @@ TEST_F(MemoryLevelsTest, RefusesNegativeNumbers) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

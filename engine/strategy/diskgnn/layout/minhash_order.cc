@@ -6,7 +6,7 @@
 
 #include "engine/base/random.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 // Ranks 0 .. count - 1 in random order (Fisher-Yates).
@@ -59,4 +59,4 @@ std::vector<uint32_t> MinHashOrder::Places() && {
   return places;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// An order in which rows that the same batches need are neighbors: MinHash
 /// reordering (DiskGNN, section 5.1, algorithm 1). Every batch has a random
@@ -47,6 +47,6 @@ class MinHashOrder {
   std::array<std::vector<uint32_t>, kNumFunctions> signatures_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_MINHASH_ORDER_H_

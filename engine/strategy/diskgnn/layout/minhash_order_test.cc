@@ -11,7 +11,7 @@
 #include "engine/base/random.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 // For each batch, the rows that it needs.
@@ -121,4 +121,4 @@ TEST(MinHashOrderTest, NothingToOrder) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -1,6 +1,6 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 FileRange PackedLayout::SampleRange(int64_t batch) const {
   const Chunk& chunk = chunks[batch];
@@ -62,4 +62,4 @@ uint64_t PackedLayout::total_bytes() const {
          gpu_cache_bytes() + cpu_cache_bytes() + index_bytes();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -6,9 +6,9 @@
 
 #include "engine/strategy/diskgnn/layout/address_table.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
-/// What disks read and what ranges are aligned to.
+/// The unit in which disks read, and to which ranges are aligned.
 inline constexpr uint64_t kPageBytes = 4096;
 
 inline constexpr uint64_t RoundUpToPage(uint64_t bytes) {
@@ -80,7 +80,7 @@ struct PackedLayout {
   /// the tables depends on it.
   void PlaceChunks();
 
-  /// Of the files; disk_cache is a whole number of pages.
+  /// Bytes of the files; disk_cache is a whole number of pages.
   uint64_t packs_bytes() const;
   uint64_t disk_cache_bytes() const;
   uint64_t disk_checksums_bytes() const;
@@ -102,6 +102,6 @@ inline constexpr char kGpuCacheFile[] = "gpu_cache";
 inline constexpr char kCpuCacheFile[] = "cpu_cache";
 inline constexpr char kIndexFile[] = "index";
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_PACKED_LAYOUT_H_

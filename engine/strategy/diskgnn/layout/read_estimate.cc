@@ -7,7 +7,7 @@
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -81,4 +81,4 @@ absl::StatusOr<uint64_t> EstimateReadBytes(const LayoutInput& input,
                                static_cast<double>(counted));
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

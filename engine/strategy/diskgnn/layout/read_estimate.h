@@ -10,7 +10,7 @@
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Pages that hold `rows`, which are ascending, of `row_bytes` each: what is
 /// read when all requests to one page are merged (DiskGNN, section 4).
@@ -27,6 +27,6 @@ absl::StatusOr<uint64_t> EstimateReadBytes(const LayoutInput& input,
                                            SegmentPlanner& planner,
                                            const std::stop_token& stop);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_READ_ESTIMATE_H_

@@ -8,7 +8,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/strategy/diskgnn/layout/minhash_order.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -22,7 +22,8 @@ absl::Status CheckStop(const std::stop_token& stop) {
 
 }  // namespace
 
-SegmentPlanner::SegmentPlanner(AccessTrace& trace, const MemoryLevels& levels,
+SegmentPlanner::SegmentPlanner(plan::AccessTrace& trace,
+                               const MemoryLevels& levels,
                                io::AlignedMemory memory)
     : trace_(trace),
       levels_(levels),
@@ -31,7 +32,7 @@ SegmentPlanner::SegmentPlanner(AccessTrace& trace, const MemoryLevels& levels,
              static_cast<size_t>(levels.num_nodes())) {}
 
 absl::StatusOr<std::unique_ptr<SegmentPlanner>> SegmentPlanner::Make(
-    AccessTrace& trace, const MemoryLevels& levels) {
+    plan::AccessTrace& trace, const MemoryLevels& levels) {
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory memory,
       io::AlignedMemory::Allocate(static_cast<uint64_t>(levels.num_nodes()) *
@@ -55,7 +56,6 @@ void SegmentPlanner::Forget() {
   nodes_.clear();
   cached_.clear();
   places_.clear();
-  num_packed_nodes_ = 0;
   num_packed_rows_ = 0;
 }
 
@@ -104,7 +104,6 @@ void SegmentPlanner::Separate(Threshold threshold) {
       cached_.push_back(node);
       codes_[node] = static_cast<uint32_t>(cached_.size());
     } else {
-      ++num_packed_nodes_;
       num_packed_rows_ += count;
       codes_[node] = kPacked;
     }
@@ -132,4 +131,4 @@ absl::Status SegmentPlanner::Order(uint64_t seed, const std::stop_token& stop) {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -15,14 +15,14 @@
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
-/// What of one segment after the other goes into its disk cache, and in which
-/// order (DiskGNN, section 5.1). Accesses are counted over the segment's
-/// batches; nodes that the memory levels hold are left out; of the others, V_d,
-/// those that at least two batches need, are cached, and V_p are packed. Where
-/// the bound on rows is smaller than V_d, the most popular are cached, of
-/// equally popular ones those of smaller number.
+/// Decides, for one segment after the other, which rows go into its disk cache
+/// and in which order (DiskGNN, section 5.1). Accesses are counted over the
+/// segment's batches; nodes that the memory levels hold are left out; of the
+/// others, V_d, those that at least two batches need, are cached, and V_p are
+/// packed. Where the bound on rows is smaller than V_d, the most popular are
+/// cached, of equally popular ones those of smaller number.
 ///
 /// Memory: 4 bytes a node of the graph, and at most kBytesPerRow for each
 /// distinct node of the segment. Single-owner; several threads can plan, each
@@ -34,7 +34,7 @@ class SegmentPlanner {
   /// `trace` and `levels` outlive the planner. RESOURCE_EXHAUSTED without
   /// memory.
   static absl::StatusOr<std::unique_ptr<SegmentPlanner>> Make(
-      AccessTrace& trace, const MemoryLevels& levels);
+      plan::AccessTrace& trace, const MemoryLevels& levels);
 
   /// Chooses what `segment` caches; it replaces the one before. Walks its
   /// batches once. INVALID_ARGUMENT, naming it, for a node out of range;
@@ -65,14 +65,13 @@ class SegmentPlanner {
     return places_[codes_[node] - 1];
   }
 
-  /// Distinct nodes that the segment packs, and how often it packs them.
-  int64_t num_packed_nodes() const { return num_packed_nodes_; }
+  /// Rows that the segment packs: a node's as often as batches need it.
   int64_t num_packed_rows() const { return num_packed_rows_; }
 
  private:
   static constexpr uint32_t kPacked = UINT32_MAX;
 
-  SegmentPlanner(AccessTrace& trace, const MemoryLevels& levels,
+  SegmentPlanner(plan::AccessTrace& trace, const MemoryLevels& levels,
                  io::AlignedMemory memory);
 
   absl::Status Count(const std::stop_token& stop);
@@ -86,7 +85,7 @@ class SegmentPlanner {
   void Separate(Threshold threshold);
   void Forget();
 
-  AccessTrace& trace_;
+  plan::AccessTrace& trace_;
   const MemoryLevels& levels_;
   io::AlignedMemory memory_;
   // [num_nodes]: 0 if the segment does not need it; while counting, how many
@@ -97,10 +96,9 @@ class SegmentPlanner {
   std::vector<store::NodeId> nodes_;
   std::vector<store::NodeId> cached_;
   std::vector<uint32_t> places_;
-  int64_t num_packed_nodes_ = 0;
   int64_t num_packed_rows_ = 0;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_SEGMENT_PLANNER_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 // The rows that the first `batches` may have together.
@@ -27,4 +27,4 @@ Segment SegmentAt(const Segmentation& segmentation, int64_t index) {
   return segment;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// How a trace is divided into segments, each with a part of the disk cache of
 /// its own (DiskGNN, section 5.1): `segment_size` batches each, the last one
@@ -17,7 +17,7 @@ struct Segmentation {
   int64_t segment_size = 1;
   /// Rows of the disk cache over all segments, at most.
   int64_t max_rows = kUnbounded;
-  /// Of the reordering.
+  /// The seed of the reordering.
   uint64_t seed = 0;
 
   int64_t num_segments() const {
@@ -39,6 +39,6 @@ struct Segment {
 /// segments by their batches, and all of it is given out.
 Segment SegmentAt(const Segmentation& segmentation, int64_t index);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_SEGMENTATION_H_

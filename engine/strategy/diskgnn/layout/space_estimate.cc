@@ -10,7 +10,7 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -55,7 +55,7 @@ class GrowingSegment {
     return absl::OkStatus();
   }
 
-  /// Of tables so far.
+  /// Bytes of tables so far.
   uint64_t fixed_bytes() const { return fixed_bytes_; }
 
   /// Rows that all `total` batches take on disk in segments like this.
@@ -95,7 +95,7 @@ class GrowingSegment {
   uint64_t fixed_bytes_ = 0;
 };
 
-// What does not depend on the segments, but for the tables.
+// Bytes that do not depend on the segments, but for the tables.
 uint64_t FixedBytes(const LayoutInput& input) {
   PackedLayout layout;
   layout.row_bytes = input.row_bytes;
@@ -139,4 +139,4 @@ absl::StatusOr<std::vector<uint64_t>> EstimateSpace(
   return estimates;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/strategy/diskgnn/layout/measure_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// estimates[i - 1] = about how many bytes a layout takes with segments of i
 /// batches and at most `max_cache_rows` rows in the disk cache: lines 1 to 7 of
@@ -19,6 +19,6 @@ absl::StatusOr<std::vector<uint64_t>> EstimateSpace(
     const LayoutInput& input, int64_t max_cache_rows,
     const std::stop_token& stop);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_SPACE_ESTIMATE_H_

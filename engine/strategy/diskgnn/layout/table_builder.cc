@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 using store::NodeId;
 
@@ -46,4 +46,4 @@ void TableBuilder::Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
   }
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -10,15 +10,16 @@
 #include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Makes the address tables of a segment's batches. A batch's packed rows stand
 /// in the order of the nodes, so that a scan of the features appends them.
 /// Reused, it allocates nothing in the long run. Single-owner.
 class TableBuilder {
  public:
-  /// Of a batch with these input nodes, in a segment that `planner` has ordered
-  /// and whose disk cache begins at row `disk_base` of the file.
+  /// Makes the table of a batch with these input nodes, in a segment that
+  /// `planner` has ordered and whose disk cache begins at row `disk_base` of
+  /// the file.
   void Build(const SegmentPlanner& planner, int64_t disk_base,
              absl::Span<const store::NodeId> nodes);
 
@@ -42,6 +43,6 @@ class TableBuilder {
   AddressTable table_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_LAYOUT_TABLE_BUILDER_H_

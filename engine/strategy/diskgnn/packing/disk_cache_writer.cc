@@ -12,7 +12,7 @@
 #include "engine/store/block_checksums.h"
 #include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr uint64_t kReadBytes = 256 << 10;
@@ -110,4 +110,4 @@ absl::Status DiskCacheWriter::FillWindow(const DiskCacheSource& source,
       collected.range.offset, " are damaged (their checksum does not match)"));
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -12,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
-#include "engine/strategy/diskgnn/layout/disk_order.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/packing/disk_order.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// The rows of a segment's disk cache as the scan collected them: in the order
 /// of the nodes.
@@ -24,7 +24,7 @@ struct CollectedRows {
   uint32_t crc = 0;
 };
 
-/// What the disk cache is written from; all outlive the writing.
+/// The data that the disk cache is written from; all outlive the writing.
 struct DiskCacheSource {
   io::ReadableFile& rows;
   std::vector<CollectedRows> segments;
@@ -40,7 +40,7 @@ class DiskCacheWriter {
  public:
   using Progress = std::function<void(uint64_t done, uint64_t total)>;
 
-  /// What it needs besides the window for rows of a length.
+  /// Memory that it needs besides the window for rows of a length.
   static uint64_t BufferBytes(int64_t row_bytes);
 
   DiskCacheWriter(const PackedLayout& layout, absl::Span<std::byte> window,
@@ -64,6 +64,6 @@ class DiskCacheWriter {
   absl::Span<std::byte> block_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_DISK_CACHE_WRITER_H_

@@ -11,7 +11,7 @@
 // count, and as many nodes. A record never goes on in the next block: the rest
 // of its nodes are another record.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -153,4 +153,4 @@ absl::Status DispatchSpool::ForEach(int64_t partition, Visit visit) {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -22,16 +22,16 @@
 /// where a partition's blocks are is kept in memory, 8 bytes each. In the
 /// machine's byte order, not synced.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 struct DispatchOptions {
   int64_t num_partitions = 0;
   /// Nodes are numbered in partitions of as many, below 2^32.
   int64_t partition_nodes = 0;
-  /// Of a block; a multiple of 4.
+  /// Bytes of a block; a multiple of 4.
   uint64_t block_bytes = 0;
 
-  /// Of buffers and of reading.
+  /// Memory of buffers and of reading.
   uint64_t memory_bytes() const {
     return (static_cast<uint64_t>(num_partitions) + 1) * block_bytes;
   }
@@ -89,6 +89,6 @@ class DispatchSpool {
   uint64_t end_ = 0;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_DISPATCH_SPOOL_H_

@@ -17,10 +17,10 @@
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/diskgnn/layout/disk_order.h"
+#include "engine/strategy/diskgnn/packing/disk_order.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -149,4 +149,4 @@ TEST_F(DispatchSpoolTest, ADamagedDiskOrderIsDataLoss) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -9,7 +9,7 @@
 #include "engine/pipeline/pipeline.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr uint64_t kReadBytes = 8 << 20;
@@ -104,4 +104,4 @@ absl::Status FeatureScan::Read(const std::stop_token& stop,
   return absl::OkStatus();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -14,7 +14,7 @@
 #include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Reads a feature file once, from one end to the other, in partitions of whole
 /// rows, the next ones while one is used. Reads begin and end at page
@@ -66,6 +66,6 @@ class FeatureScan {
   io::AlignedMemory memory_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_FEATURE_SCAN_H_

@@ -40,7 +40,7 @@
 // number, so that writing it at once would be a small random write: 3 and 4
 // write and read it once more instead, in large pieces.
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -317,4 +317,4 @@ absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
   return layout;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -7,7 +7,7 @@
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 #include "engine/strategy/diskgnn/packing/pack_context.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Writes a whole plan, batched (DiskGNN, section 5.2): the feature file is
 /// read once, from one end to the other, in partitions that fit in memory, and
@@ -16,10 +16,10 @@ namespace hearth::plan {
 /// MeasureLayout gave for `segmentation` and the same input; it comes back with
 /// checksums. The same input gives the same bytes, whatever the memory limit.
 ///
-/// What is needed of memory and disk is known first: RESOURCE_EXHAUSTED with
-/// the numbers, and nothing is written. Later errors leave nothing of the plan;
-/// after a kill, a second call begins anew. FAILED_PRECONDITION if the input is
-/// not what was measured; DATA_LOSS if the feature file is too short;
+/// The memory and the disk that it needs are known first: RESOURCE_EXHAUSTED
+/// with the numbers, and nothing is written. Later errors leave nothing of the
+/// plan; after a kill, a second call begins anew. FAILED_PRECONDITION if the
+/// input is not what was measured; DATA_LOSS if the feature file is too short;
 /// CANCELLED, within a few MiB, when a stop is requested.
 absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
                                          const PackInput& input,
@@ -27,6 +27,6 @@ absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
                                          PackedLayout layout,
                                          const PackOptions& options);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_BATCHES_H_

@@ -15,15 +15,15 @@
 #include "engine/base/random.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/strategy/diskgnn/layout/layout_index.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
-#include "engine/strategy/diskgnn/layout/sample_spool.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
-#include "engine/strategy/diskgnn/layout/small_plan.h"
+#include "engine/strategy/diskgnn/packing/layout_index.h"
 #include "engine/strategy/diskgnn/packing/pack_memory.h"
+#include "engine/strategy/diskgnn/packing/sample_spool.h"
+#include "engine/strategy/diskgnn/packing/small_plan.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 io::FileSystem& Posix() { return io::FileSystem::Posix(); }
@@ -335,4 +335,4 @@ TEST_F(PackBatchesTest, AFeatureFileThatIsTooShortIsDataLoss) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -26,14 +26,14 @@
 #include "engine/plan/access_counts.h"
 #include "engine/plan/vector_trace.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/diskgnn/layout/encoded_samples.h"
 #include "engine/strategy/diskgnn/layout/measure_layout.h"
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
+#include "engine/strategy/diskgnn/packing/encoded_samples.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
 #include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr int64_t kNodes = 2 << 20;
@@ -78,22 +78,22 @@ absl::Status WriteFeatures(const std::string& path) {
   return writer->Finish();
 }
 
-/// What both pack.
+/// The work of both.
 struct Work {
   Work() : trace(MakeBatches()) {
     levels = std::make_unique<MemoryLevels>(*MemoryLevels::Choose(
-        *AccessCounts::Count(trace, kNodes, {}), {.cpu = kNodes / 20}));
+        *plan::AccessCounts::Count(trace, kNodes, {}), {.cpu = kNodes / 20}));
     status = WriteFeatures(features_path);
   }
 
-  static VectorTrace::Batches MakeBatches() {
+  static plan::VectorTrace::Batches MakeBatches() {
     RandomStream random(2, RandomPurpose::kGenerator);
-    return VectorTrace::Random(random, kNodes, kBatches, kBatchNodes);
+    return plan::VectorTrace::Random(random, kNodes, kBatches, kBatchNodes);
   }
 
   const std::string features_path = Path("pack_benchmark.features");
   const io::RowLayout rows = {.row_bytes = kRowBytes, .num_rows = kNodes};
-  VectorTrace trace;
+  plan::VectorTrace trace;
   NoSamples samples;
   std::unique_ptr<MemoryLevels> levels;
   absl::Status status;
@@ -216,6 +216,6 @@ BENCHMARK(BM_Individual)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 BENCHMARK_MAIN();

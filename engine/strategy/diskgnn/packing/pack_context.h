@@ -11,15 +11,15 @@
 #include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/access_trace.h"
-#include "engine/strategy/diskgnn/layout/encoded_samples.h"
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
+#include "engine/strategy/diskgnn/packing/encoded_samples.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
-/// What a plan is packed from. All outlive the packing.
+/// The data that a plan is packed from. All outlive the packing.
 struct PackInput {
-  AccessTrace* trace = nullptr;
+  plan::AccessTrace* trace = nullptr;
   const MemoryLevels* levels = nullptr;
   EncodedSamples* samples = nullptr;
   /// Opened for a scan.
@@ -37,7 +37,7 @@ struct PackProgress {
 };
 
 struct PackOptions {
-  /// Of the plan; made if it is not there.
+  /// The folder of the plan; made if it is not there.
   std::string folder;
   /// The caller's number for what the plan depends on: it is in the index and
   /// in every chunk.
@@ -51,7 +51,7 @@ struct PackOptions {
   const Clock* clock = &Clock::Real();
 };
 
-/// What a stage of packing works with; all outlive it.
+/// Everything that a stage of packing works with; all outlive it.
 struct PackContext {
   io::FileSystem& files;
   const PackInput& input;
@@ -59,6 +59,6 @@ struct PackContext {
   const PackOptions& options;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_CONTEXT_H_

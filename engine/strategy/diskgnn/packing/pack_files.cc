@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
-#include "engine/strategy/diskgnn/layout/layout_index.h"
+#include "engine/strategy/diskgnn/packing/layout_index.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr const char* kDataFiles[] = {kPacksFile, kDiskCacheFile,
@@ -58,4 +58,4 @@ absl::Status PackFiles::Commit(const PackedLayout& layout) {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

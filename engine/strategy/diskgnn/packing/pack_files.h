@@ -7,7 +7,7 @@
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Scratch files of packing, in the plan's folder.
 inline constexpr char kDispatchFile[] = "dispatch.tmp";
@@ -46,6 +46,6 @@ class PackFiles {
   bool committed_ = false;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_FILES_H_

@@ -14,13 +14,13 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
-#include "engine/strategy/diskgnn/layout/layout_index.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 #include "engine/strategy/diskgnn/layout/table_builder.h"
+#include "engine/strategy/diskgnn/packing/layout_index.h"
 #include "engine/strategy/diskgnn/packing/pack_files.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 using store::NodeId;
@@ -150,4 +150,4 @@ absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
   return HeadWriter(context, packs, layout).Write(dispatch);
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

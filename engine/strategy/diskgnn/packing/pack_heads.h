@@ -5,14 +5,14 @@
 
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
-#include "engine/strategy/diskgnn/layout/disk_order.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/strategy/diskgnn/packing/disk_order.h"
 #include "engine/strategy/diskgnn/packing/dispatch_spool.h"
 #include "engine/strategy/diskgnn/packing/pack_context.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
-/// What the first stage of packing leaves for the others.
+/// The results of the first stage of packing that others need.
 struct PackHeads {
   /// Targets below the number of batches are packs; the others are segments of
   /// the disk cache.
@@ -30,6 +30,6 @@ absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
                                          io::WritableFile& packs,
                                          PackedLayout& layout);
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_HEADS_H_

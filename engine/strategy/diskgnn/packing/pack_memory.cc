@@ -11,7 +11,7 @@
 #include "engine/strategy/diskgnn/packing/region_writer.h"
 #include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 constexpr auto kPartitionsHeld =
@@ -24,10 +24,10 @@ constexpr uint64_t kEnoughPartitionBytes = 64 << 20;
 constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kMinBlockBytes = kPageBytes;
 constexpr uint64_t kMaxBlockBytes = 1 << 20;
-// Of a batch's nodes while its address table is made.
+// Bytes for each node of a batch while its address table is made.
 constexpr uint64_t kBytesPerBatchNode = 96;
 
-/// What the memory is divided among.
+/// The parts that the memory is divided among.
 struct Needs {
   uint64_t row_bytes = 0;
   uint64_t num_nodes = 0;
@@ -39,7 +39,7 @@ struct Needs {
   uint64_t planning_bytes = 0;
 };
 
-// Of the segment with the most: distinct nodes below the memory levels.
+// Distinct nodes below the memory levels in the segment with the most.
 uint64_t MostSegmentNodes(const PackedLayout& layout, int64_t num_nodes) {
   int64_t most = 0;
   int64_t accesses = 0;
@@ -172,4 +172,4 @@ absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
   return *memory;
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

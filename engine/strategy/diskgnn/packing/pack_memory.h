@@ -6,19 +6,19 @@
 #include "absl/status/statusor.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// How batched packing shares its memory, and what it writes besides the plan.
 struct PackMemory {
   /// The feature file is read in partitions of as many rows.
   int64_t partition_nodes = 0;
   int64_t num_partitions = 0;
-  /// Of the dispatch spool.
+  /// Bytes of a block of the dispatch spool.
   uint64_t block_bytes = 0;
-  /// What the scan holds at most: its partitions and all buffers.
+  /// Memory that the scan holds at most: its partitions and all buffers.
   uint64_t scan_bytes = 0;
-  /// What the planning before it holds at most, without the memory levels and
-  /// the trace.
+  /// Memory that the planning before it holds at most, without the memory
+  /// levels and the trace.
   uint64_t planning_bytes = 0;
   /// Files that are there only while the plan is packed.
   uint64_t scratch_disk_bytes = 0;
@@ -34,6 +34,6 @@ absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
 /// The longest rows that can be packed.
 inline constexpr int64_t kMaxRowBytes = 512 << 10;
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_PACK_MEMORY_H_

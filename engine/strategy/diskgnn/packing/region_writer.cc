@@ -8,7 +8,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 RegionWriter::RegionWriter(io::WritableFile& file,
                            std::vector<FileRange> regions,
@@ -71,4 +71,4 @@ absl::Status RegionWriter::CheckFull() const {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -12,7 +12,7 @@
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Fills many regions of one file side by side, each from its beginning to its
 /// end: what batched packing appends to (DiskGNN, section 5.2). All writes are
@@ -65,6 +65,6 @@ class RegionWriter {
   io::AlignedMemory staging_;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_REGION_WRITER_H_

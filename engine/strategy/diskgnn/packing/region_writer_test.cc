@@ -19,7 +19,7 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "gtest/gtest.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 namespace {
 
 class RegionWriterTest : public ::testing::Test {
@@ -113,4 +113,4 @@ TEST_F(RegionWriterTest, FailedWritesAreReturned) {
 }
 
 }  // namespace
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

@@ -7,7 +7,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 absl::StatusOr<std::unique_ptr<RowFileWriter>> RowFileWriter::Create(
     io::FileSystem& files, const std::string& path, uint64_t size_bytes) {
@@ -46,4 +46,4 @@ absl::Status RowFileWriter::Finish() {
   return file_->Close();
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy

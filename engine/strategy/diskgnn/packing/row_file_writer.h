@@ -12,7 +12,7 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::plan {
+namespace hearth::strategy {
 
 /// Writes a file from one end to the other, past the page cache, by large
 /// aligned writes, and sums up its CRC32C. Single-owner.
@@ -30,7 +30,7 @@ class RowFileWriter {
   /// Makes it durable, and closes it.
   absl::Status Finish();
 
-  /// Of all bytes appended.
+  /// The CRC32C of all bytes appended.
   uint32_t crc() const { return crc_; }
 
  private:
@@ -46,6 +46,6 @@ class RowFileWriter {
   uint32_t crc_ = 0;
 };
 
-}  // namespace hearth::plan
+}  // namespace hearth::strategy
 
 #endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_ROW_FILE_WRITER_H_

@@ -1,0 +1,26 @@
+#include "gtest/gtest.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/shard_conformance.h"
+#include "tests/conformance/strategy_conformance.h"
+
+namespace hearth::strategy {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(
+    Addressable, StrategyConformanceTest,
+    ::testing::Values(ConformanceCase{MemoryOptions{}, {}},
+                      ConformanceCase{MemoryOptions{}, {4, 3}},
+                      ConformanceCase{MmapOptions{}, {}},
+                      ConformanceCase{MmapOptions{}, {4, 3}},
+                      ConformanceCase{MmapOptions{.read_ahead = true}, {}}),
+    ConformanceCaseName);
+
+INSTANTIATE_TEST_SUITE_P(
+    Addressable, ShardConformanceTest,
+    ::testing::Values(ConformanceCase{MemoryOptions{}, {}},
+                      ConformanceCase{MemoryOptions{}, {4, 3}},
+                      ConformanceCase{MmapOptions{}, {2, 2}}),
+    ConformanceCaseName);
+
+}  // namespace
+}  // namespace hearth::strategy

@@ -1,0 +1,37 @@
+#include "gtest/gtest.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/shard_conformance.h"
+#include "tests/conformance/strategy_conformance.h"
+
+namespace hearth::strategy {
+namespace {
+
+// All rows are packed; some are in memory, others in the disk cache, since the
+// disk is too small for all in packs; all are in memory.
+constexpr DiskgnnOptions kPacked = {.disk_cache_bytes = 0};
+constexpr DiskgnnOptions kSmall = {.cpu_cache_bytes = 4000,
+                                   .disk_limit_bytes = 700'000,
+                                   .prepare_memory_bytes = 64 << 20,
+                                   .io_depth = 2};
+constexpr DiskgnnOptions kLarge = {.cpu_cache_bytes = 1 << 20};
+
+INSTANTIATE_TEST_SUITE_P(Diskgnn, StrategyConformanceTest,
+                         ::testing::Values(ConformanceCase{DiskgnnOptions{},
+                                                           {}},
+                                           ConformanceCase{kPacked, {4, 3}},
+                                           ConformanceCase{kSmall, {4, 3}},
+                                           ConformanceCase{kSmall, {2, 1}},
+                                           ConformanceCase{kLarge, {1, 2}}),
+                         ConformanceCaseName);
+
+constexpr DiskgnnOptions kSmallShards = {
+    .cpu_cache_bytes = 4000, .disk_limit_bytes = 1'500'000, .io_depth = 2};
+
+INSTANTIATE_TEST_SUITE_P(Diskgnn, ShardConformanceTest,
+                         ::testing::Values(ConformanceCase{kSmallShards,
+                                                           {4, 3}},
+                                           ConformanceCase{kPacked, {1, 1}}),
+                         ConformanceCaseName);
+
+}  // namespace
+}  // namespace hearth::strategy

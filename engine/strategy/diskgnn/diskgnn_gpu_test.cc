@@ -1,0 +1,233 @@
+// DiskGNN with a GPU cache: on the CPU (the twin), and by the functions of the
+// plug-in over a fake of it.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/cuda/fake_cuda.h"
+#include "engine/io/file_system.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/diskgnn/diskgnn_fixture.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/strategy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/hearth_cuda.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+using cuda::FakeCuda;
+using ::testing::HasSubstr;
+
+// As diskgnn_test has them, with a GPU cache: there is a disk cache, too.
+constexpr DiskgnnOptions kSome = {.cpu_cache_bytes = 20 * 148,
+                                  .gpu_cache_bytes = 15 * 148,
+                                  .disk_limit_bytes = 400'000,
+                                  .io_depth = 4};
+
+enum class Where { kTwin, kAtOnce, kWhenWaitedFor };
+
+class DiskgnnGpuTest : public DiskgnnTest,
+                       public ::testing::WithParamInterface<Where> {
+ protected:
+  DiskgnnGpuTest() {
+    if (GetParam() == Where::kTwin) {
+      gpu_ = GpuTwin{};
+      return;
+    }
+    fake_ = std::make_unique<FakeCuda>(GetParam() == Where::kAtOnce
+                                           ? FakeCuda::Work::kAtOnce
+                                           : FakeCuda::Work::kWhenWaitedFor);
+    gpu_ = fake_->device();
+  }
+
+  // Null for the twin.
+  std::unique_ptr<FakeCuda> fake_;
+};
+
+TEST_P(DiskgnnGpuTest, AnySplitOfTheBudgetsGivesTheSameBatches) {
+  for (const uint64_t gpu_bytes : {1, 148, 40 * 148, 1 << 20}) {
+    for (DiskgnnOptions options : std::vector<DiskgnnOptions>{
+             {},
+             {.cpu_cache_bytes = 20 * 148, .disk_limit_bytes = 400'000},
+             {.cpu_cache_bytes = 20 * 148, .disk_cache_bytes = 0},
+             {.cpu_cache_bytes = 1 << 20}}) {
+      options.gpu_cache_bytes = gpu_bytes;
+      const auto strategy = Make(options, {.samplers = 2, .extractors = 2});
+      ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+      ExpectAllPasses(*strategy);
+    }
+  }
+}
+
+TEST_P(DiskgnnGpuTest, ReportsAddUp) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("15 rows on the GPU"));
+  const PassReport report = Run(*strategy, MakePass(0)).report;
+  ASSERT_EQ(report.hits.size(), 2u);
+  EXPECT_EQ(report.hits[0].level, "gpu_cache");
+  EXPECT_EQ(report.hits[1].level, "cpu_cache");
+  // Fewer rows, but those that are wanted more often.
+  EXPECT_GT(report.hits[0].rows, report.batches);
+  EXPECT_GT(report.hits[1].rows, 0);
+  EXPECT_GT(*report.rows_read, 0);
+  EXPECT_EQ(report.hits[0].rows + report.hits[1].rows + *report.rows_read,
+            report.rows_needed);
+}
+
+TEST_P(DiskgnnGpuTest, ABudgetOfLessThanARowHoldsNone) {
+  const auto strategy =
+      Make(DiskgnnOptions{.cpu_cache_bytes = 20 * 148, .gpu_cache_bytes = 147});
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  const PassReport report = Run(*strategy, MakePass(0)).report;
+  ASSERT_EQ(report.hits.size(), 2u);
+  EXPECT_EQ(report.hits[0].level, "gpu_cache");
+  EXPECT_EQ(report.hits[0].rows, 0);
+  EXPECT_GT(report.hits[1].rows, 0);
+}
+
+TEST_P(DiskgnnGpuTest, AllOnTheGpuReadsNoRows) {
+  const auto strategy = Make(DiskgnnOptions{.gpu_cache_bytes = 1 << 20});
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  const PassReport report = Run(*strategy, MakePass(0)).report;
+  EXPECT_EQ(report.hits[0].rows, report.rows_needed);
+  EXPECT_EQ(*report.rows_read, 0);
+}
+
+TEST_P(DiskgnnGpuTest, DamageOfTheCacheIsHealedAtOnce) {
+  ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
+  const std::map<std::string, std::string> whole = Files();
+  EXPECT_EQ(whole.at("gpu_cache").size(), 15u * 148u);
+  Damage("gpu_cache");
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("made anew"));
+  EXPECT_THAT(log_, HasSubstr("gpu_cache"));
+  EXPECT_TRUE(Files() == whole);
+  ExpectAllPasses(*strategy);
+}
+
+std::string NameOf(const ::testing::TestParamInfo<Where>& info) {
+  constexpr const char* kNames[] = {"Twin", "FakeAtOnce", "FakeWhenWaitedFor"};
+  return kNames[static_cast<int>(info.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Where, DiskgnnGpuTest,
+                         ::testing::Values(Where::kTwin, Where::kAtOnce,
+                                           Where::kWhenWaitedFor),
+                         NameOf);
+
+class DiskgnnOnFakeTest : public DiskgnnTest {
+ protected:
+  DiskgnnOnFakeTest() { gpu_ = fake_.device(); }
+
+  FakeCuda fake_;
+};
+
+TEST_F(DiskgnnOnFakeTest, ThePlanIsThatOfTheTwin) {
+  ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
+  gpu_ = GpuTwin{};
+  const auto twin = Make(kSome);
+  ASSERT_EQ(Prepare(*twin), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("reused"));
+  ExpectAllPasses(*twin);
+}
+
+TEST_F(DiskgnnOnFakeTest, ABatchIsOneKernel) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  const PassReport report = Run(*strategy, MakePass(0)).report;
+  EXPECT_EQ(fake_.scatters(), report.batches);
+}
+
+TEST_F(DiskgnnOnFakeTest, ARestLeavesTheCaches) {
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_EQ(fake_.device_bytes(), 15 * 148);
+  EXPECT_EQ(fake_.pinned_bytes(), 20 * 148);
+  EXPECT_TRUE(Run(*strategy, MakePass(0)).status.ok());
+  EXPECT_GT(fake_.device_bytes(), 15 * 148);
+  strategy->Rest();
+  EXPECT_EQ(fake_.device_bytes(), 15 * 148);
+  EXPECT_EQ(fake_.pinned_bytes(), 20 * 148);
+  ExpectAllPasses(*strategy);
+}
+
+TEST_F(DiskgnnOnFakeTest, WithoutAGpuBudgetItIsLeftAlone) {
+  fake_.FailCall(1);
+  const auto strategy = Make(DiskgnnOptions{.cpu_cache_bytes = 20 * 148});
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  ExpectAllPasses(*strategy);
+  EXPECT_FALSE(fake_.failed());
+}
+
+TEST_F(DiskgnnOnFakeTest, ADeviceThatFailsEndsThePass) {
+  for (const int64_t nth : {1, 5, 30}) {
+    const auto strategy = Make(kSome);
+    ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+    fake_.FailWork(nth);
+    const Outcome outcome = Run(*strategy, MakePass(0));
+    EXPECT_TRUE(fake_.failed());
+    EXPECT_TRUE(absl::IsInternal(outcome.status)) << outcome.status;
+    EXPECT_THAT(std::string(outcome.status.message()),
+                HasSubstr("CUDA device 0"));
+  }
+}
+
+TEST_F(DiskgnnOnFakeTest, ACacheThatDoesNotFitEndsThePreparation) {
+  ASSERT_EQ(Prepare(*Make(kSome)), absl::OkStatus());
+  // The third call, after a stream and an event.
+  fake_.FailCall(3, HEARTH_CUDA_OUT_OF_MEMORY);
+  const auto strategy = Make(kSome);
+  const absl::Status status = Prepare(*strategy);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("2220 bytes of device memory"));
+  // That is no fault of the plan's.
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  EXPECT_THAT(log_, HasSubstr("reused"));
+  ExpectAllPasses(*strategy);
+}
+
+uint64_t KeptBytes(const MemoryEstimate& estimate) {
+  uint64_t total = 0;
+  for (const MemoryShare& share : estimate.shares) {
+    if (share.kept) total += share.bytes;
+  }
+  return total;
+}
+
+TEST(DiskgnnGpuMemoryTest, TheGpusRowsAreNoneOfTheHosts) {
+  const auto path = hearth::testing::ImportPlantedGraph(
+      {.num_nodes = 300, .feature_dim = 37},
+      ::testing::TempDir() + "diskgnn_memory");
+  ASSERT_TRUE(path.ok()) << path.status();
+  const auto dataset = store::Dataset::Open(io::FileSystem::Posix(), *path);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const MemoryBasis basis = {.manifest = (*dataset)->manifest(),
+                             .pipeline = {},
+                             .batches = {},
+                             .num_batches = 12,
+                             .total_batches = 12};
+  DiskgnnOptions options = kSome;
+  options.gpu_cache_bytes = uint64_t{10} << 30;
+  const auto with = EstimateMemory(options, basis);
+  ASSERT_TRUE(with.ok()) << with.status();
+  options.gpu_cache_bytes = 0;
+  const auto without = EstimateMemory(options, basis);
+  ASSERT_TRUE(without.ok()) << without.status();
+  EXPECT_EQ(KeptBytes(*with), KeptBytes(*without));
+  // While planning, the list of which they are.
+  EXPECT_LE(with->TotalBytes(), without->TotalBytes() + 300 * 16);
+}
+
+}  // namespace
+}  // namespace hearth::strategy

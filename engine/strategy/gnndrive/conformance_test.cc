@@ -1,0 +1,40 @@
+#include "gtest/gtest.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/shard_conformance.h"
+#include "tests/conformance/strategy_conformance.h"
+
+namespace hearth::strategy {
+namespace {
+
+// Staging for little more than one batch of the largest rows there are, so
+// that there is one extractor; short queues.
+constexpr GnndriveOptions kSmall = {.staging_bytes = 500 * 37 * 4,
+                                    .sample_queue = 1,
+                                    .train_queue = 1,
+                                    .io_depth = 1};
+// All rows stay.
+constexpr GnndriveOptions kLarge = {.cpu_cache_bytes = 1 << 20,
+                                    .buffered_reads = true};
+
+INSTANTIATE_TEST_SUITE_P(
+    Gnndrive, StrategyConformanceTest,
+    ::testing::Values(ConformanceCase{GnndriveOptions{}, {}},
+                      ConformanceCase{GnndriveOptions{}, {4, 3}},
+                      ConformanceCase{kSmall, {4, 3}},
+                      ConformanceCase{kLarge, {2, 4}}),
+    ConformanceCaseName);
+
+// Room for one shard of the largest batch, so that there is one extractor.
+constexpr GnndriveOptions kSmallShards = {.staging_bytes = 600 * 20 * 4,
+                                          .sample_queue = 1,
+                                          .train_queue = 1,
+                                          .io_depth = 1};
+
+INSTANTIATE_TEST_SUITE_P(
+    Gnndrive, ShardConformanceTest,
+    ::testing::Values(ConformanceCase{GnndriveOptions{}, {4, 3}},
+                      ConformanceCase{kSmallShards, {4, 3}}),
+    ConformanceCaseName);
+
+}  // namespace
+}  // namespace hearth::strategy

@@ -1,0 +1,29 @@
+#ifndef HEARTH_TESTS_CONFORMANCE_CONFORMANCE_CASE_H_
+#define HEARTH_TESTS_CONFORMANCE_CONFORMANCE_CASE_H_
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/strategy.h"
+#include "gtest/gtest.h"
+
+namespace hearth::strategy {
+
+/// A strategy that the suites run, and the widths of its pipeline.
+struct ConformanceCase {
+  StrategyOptions strategy;
+  PipelineOptions pipeline;
+};
+
+/// "<index>_<strategy>_<samplers>_<extractors>".
+inline std::string ConformanceCaseName(
+    const ::testing::TestParamInfo<ConformanceCase>& info) {
+  return absl::StrCat(info.index, "_", Name(info.param.strategy), "_",
+                      info.param.pipeline.samplers, "_",
+                      info.param.pipeline.extractors);
+}
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_TESTS_CONFORMANCE_CONFORMANCE_CASE_H_

@@ -1,0 +1,231 @@
+#include "tests/conformance/shard_conformance.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/measured_pass.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+using store::NodeId;
+using ::testing::ElementsAre;
+
+// Everything that a batch, whole or in shards, tells of its nodes.
+struct Contents {
+  std::vector<NodeId> seeds;
+  std::vector<int32_t> classes;
+  // By layer and destination, the sources.
+  std::map<std::pair<size_t, NodeId>, std::vector<NodeId>> neighbors;
+  // The in-degree and the input row of each input node.
+  std::map<NodeId, std::pair<int64_t, std::vector<float>>> nodes;
+
+  bool operator==(const Contents&) const = default;
+};
+
+// Adds `shard`, which must agree with those before it on what both have.
+void Add(const train::BatchView& shard, Contents& contents) {
+  const sample::MiniBatch& sample = shard.sample;
+  const std::vector<NodeId>& nodes = sample.input_nodes;
+  contents.seeds.insert(contents.seeds.end(), nodes.begin(),
+                        nodes.begin() + sample.num_seeds);
+  contents.classes.insert(contents.classes.end(), shard.labels.classes.begin(),
+                          shard.labels.classes.end());
+  for (size_t layer = 0; layer < sample.blocks.size(); ++layer) {
+    const sample::Block& block = sample.blocks[layer];
+    for (int64_t row = 0; row < block.num_destinations; ++row) {
+      std::vector<NodeId> sources;
+      for (int64_t i = block.indptr[row]; i < block.indptr[row + 1]; ++i) {
+        sources.push_back(nodes[block.indices[i]]);
+      }
+      const auto [place, added] =
+          contents.neighbors.try_emplace({layer, nodes[row]}, sources);
+      EXPECT_EQ(place->second, sources);
+    }
+  }
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const float* row =
+        shard.inputs + static_cast<int64_t>(i) * shard.feature_dim;
+    const std::pair<int64_t, std::vector<float>> node = {
+        sample.in_degrees[i], {row, row + shard.feature_dim}};
+    const auto [place, added] = contents.nodes.try_emplace(nodes[i], node);
+    EXPECT_EQ(place->second, node);
+  }
+}
+
+struct Delivered {
+  // By batch.
+  std::vector<Contents> contents;
+  std::vector<std::vector<std::string>> fingerprints;
+  std::vector<std::vector<int64_t>> seeds;
+  PassReport report;
+};
+
+store::Dataset* planted = nullptr;
+sample::SeedOrder* order = nullptr;
+io::ReadQueues* queues = nullptr;
+
+// 360 training nodes in 8 batches, the last one of 10.
+Pass MakePass(int64_t shards, int64_t batch_size = 50) {
+  return hearth::testing::Measured(
+      *planted, {.order = order,
+                 .sampler = {.fanouts = {5, 3}, .data_seed = 3},
+                 .batch_size = batch_size,
+                 .shards = shards,
+                 .epoch_key = 1,
+                 .batches = {}});
+}
+
+std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
+  auto strategy =
+      NewStrategy(parameters.strategy, parameters.pipeline, *planted,
+                  {.read_queues = *queues,
+                   .clock = Clock::Real(),
+                   .scratch_folder = ::testing::TempDir() + "shards_scratch"});
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  // All that a test may run.
+  const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),
+                                    MakePass(1, 359), MakePass(3, 359)};
+  const absl::Status status =
+      (*strategy)->Prepare(passes, {}, std::stop_token()).status();
+  EXPECT_TRUE(status.ok()) << status;
+  return *std::move(strategy);
+}
+
+Delivered RunPass(Strategy& strategy, const Pass& pass) {
+  Delivered delivered;
+  const absl::Status status = strategy.Run(
+      pass,
+      [&](absl::Span<const train::BatchView> shards) {
+        delivered.contents.emplace_back();
+        delivered.fingerprints.emplace_back();
+        delivered.seeds.emplace_back();
+        EXPECT_EQ(static_cast<int64_t>(shards.size()), pass.shards);
+        for (const train::BatchView& shard : shards) {
+          Add(shard, delivered.contents.back());
+          delivered.fingerprints.back().push_back(
+              hearth::testing::Fingerprint(shard));
+          delivered.seeds.back().push_back(shard.sample.num_seeds);
+        }
+        return absl::OkStatus();
+      },
+      std::stop_token(), delivered.report);
+  EXPECT_TRUE(status.ok()) << status;
+  return delivered;
+}
+
+}  // namespace
+
+void ShardConformanceTest::SetUpTestSuite() {
+  const auto path =
+      hearth::testing::ImportPlantedGraph({}, ::testing::TempDir() + "shards");
+  ASSERT_TRUE(path.ok()) << path.status();
+  planted = store::Dataset::Open(io::FileSystem::Posix(), *path)->release();
+  order = sample::NewShuffledOrder(planted->LoadSplit()->train, 3).release();
+  queues = io::ReadQueues::Create()->release();
+}
+
+TEST_P(ShardConformanceTest, TogetherAreTheWholeBatch) {
+  const auto strategy = Make(GetParam());
+  const Delivered whole = RunPass(*Make({MemoryOptions{}, {}}), MakePass(1));
+  ASSERT_EQ(whole.contents.size(), 8u);
+  for (const int64_t shards : {2, 3}) {
+    const Delivered delivered = RunPass(*strategy, MakePass(shards));
+    EXPECT_TRUE(delivered.contents == whole.contents) << shards << " shards";
+  }
+}
+
+TEST_P(ShardConformanceTest, AreThoseOfMemory) {
+  const auto strategy = Make(GetParam());
+  const auto reference = Make({MemoryOptions{}, {}});
+  for (const int64_t shards : {2, 3}) {
+    EXPECT_EQ(RunPass(*strategy, MakePass(shards)).fingerprints,
+              RunPass(*reference, MakePass(shards)).fingerprints);
+  }
+}
+
+TEST_P(ShardConformanceTest, AreOfNearlyEqualSize) {
+  const auto strategy = Make(GetParam());
+  const Delivered delivered = RunPass(*strategy, MakePass(3));
+  ASSERT_EQ(delivered.seeds.size(), 8u);
+  EXPECT_THAT(delivered.seeds.front(), ElementsAre(16, 17, 17));
+  EXPECT_THAT(delivered.seeds.back(), ElementsAre(3, 3, 4));
+}
+
+TEST_P(ShardConformanceTest, ABatchWithoutSeedsForAllLeavesSomeEmpty) {
+  const auto strategy = Make(GetParam());
+  const Delivered whole =
+      RunPass(*Make({MemoryOptions{}, {}}), MakePass(1, 359));
+  const Delivered delivered = RunPass(*strategy, MakePass(3, 359));
+  ASSERT_EQ(delivered.seeds.size(), 2u);
+  EXPECT_THAT(delivered.seeds.back(), ElementsAre(0, 0, 1));
+  EXPECT_TRUE(delivered.contents == whole.contents);
+}
+
+TEST_P(ShardConformanceTest, ReportsCountBatches) {
+  const auto strategy = Make(GetParam());
+  const Delivered delivered = RunPass(*strategy, MakePass(3));
+  EXPECT_EQ(delivered.report.batches, 8);
+  for (const auto& stage : delivered.report.stages) {
+    EXPECT_EQ(stage.items, 24) << stage.name;
+  }
+  // Rows that several shards need count for each.
+  EXPECT_GT(delivered.report.rows_needed,
+            RunPass(*strategy, MakePass(1)).report.rows_needed);
+}
+
+TEST_P(ShardConformanceTest, ResumeAtABatch) {
+  const auto strategy = Make(GetParam());
+  const auto whole = RunPass(*strategy, MakePass(3)).fingerprints;
+  Pass pass = MakePass(3);
+  pass.first_batch = 5;
+  EXPECT_EQ(
+      RunPass(*strategy, pass).fingerprints,
+      (std::vector<std::vector<std::string>>(whole.begin() + 5, whole.end())));
+}
+
+// The buffers of a strategy serve passes of several numbers of trainers.
+TEST_P(ShardConformanceTest, PassesWithAndWithoutFollowEachOther) {
+  const auto strategy = Make(GetParam());
+  const auto whole = RunPass(*strategy, MakePass(1)).fingerprints;
+  RunPass(*strategy, MakePass(3));
+  EXPECT_EQ(RunPass(*strategy, MakePass(1)).fingerprints, whole);
+}
+
+TEST_P(ShardConformanceTest, AnErrorLeavesNoneBehind) {
+  const auto strategy = Make(GetParam());
+  PassReport report;
+  int64_t seen = 0;
+  const absl::Status status = strategy->Run(
+      MakePass(3),
+      [&](absl::Span<const train::BatchView>) {
+        return ++seen == 3 ? absl::AbortedError("enough") : absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_EQ(status, absl::AbortedError("enough"));
+  EXPECT_EQ(report.batches, 3);
+  EXPECT_EQ(RunPass(*strategy, MakePass(2)).contents.size(), 8u);
+}
+
+}  // namespace hearth::strategy

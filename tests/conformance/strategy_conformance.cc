@@ -1,0 +1,250 @@
+#include "tests/conformance/strategy_conformance.h"
+
+#include <algorithm>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/measured_pass.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+StrategyResources Resources() {
+  static io::ReadQueues& queues = *io::ReadQueues::Create()->release();
+  return {.read_queues = queues,
+          .clock = Clock::Real(),
+          .scratch_folder = ::testing::TempDir() + "scratch"};
+}
+
+store::Dataset* planted = nullptr;
+sample::SeedOrder* order = nullptr;
+
+// A folder for the running case.
+std::string Folder(const std::string& name) {
+  std::string test =
+      ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::replace(test.begin(), test.end(), '/', '_');
+  return ::testing::TempDir() + "conformance_" + test + "_" + name;
+}
+
+Pass MakePass(uint64_t epoch_key, int64_t first_batch = 0) {
+  return hearth::testing::Measured(
+      *planted, {.order = order,
+                 .sampler = {.fanouts = {5, 3}, .data_seed = 3},
+                 .batch_size = 50,
+                 .epoch_key = epoch_key,
+                 .first_batch = first_batch,
+                 .batches = {}});
+}
+
+// Told of all passes that a test may run.
+std::unique_ptr<Strategy> Prepared(std::unique_ptr<Strategy> strategy) {
+  const std::vector<Pass> passes = {MakePass(0), MakePass(1), MakePass(2)};
+  const absl::Status status =
+      strategy->Prepare(passes, {}, std::stop_token()).status();
+  EXPECT_TRUE(status.ok()) << status;
+  return strategy;
+}
+
+std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
+  auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
+                              *planted, Resources());
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  return Prepared(*std::move(strategy));
+}
+
+std::vector<std::string> Fingerprints(Strategy& strategy, const Pass& pass) {
+  std::vector<std::string> result;
+  PassReport report;
+  const absl::Status status = strategy.Run(
+      pass,
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
+        result.push_back(hearth::testing::Fingerprint(batch));
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(report.batches, static_cast<int64_t>(result.size()));
+  return result;
+}
+
+}  // namespace
+
+void StrategyConformanceTest::SetUpTestSuite() {
+  const auto path = hearth::testing::ImportPlantedGraph(
+      {}, ::testing::TempDir() + "conformance");
+  ASSERT_TRUE(path.ok()) << path.status();
+  auto dataset = store::Dataset::Open(io::FileSystem::Posix(), *path);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  planted = dataset->release();
+  auto split = planted->LoadSplit();
+  ASSERT_TRUE(split.ok()) << split.status();
+  order = sample::NewShuffledOrder(split->train, 3).release();
+}
+
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
+  const auto reference = Make({MemoryOptions{}, {}});
+  const auto strategy = Make(GetParam());
+  for (uint64_t key = 0; key < 3; ++key) {
+    const auto expected = Fingerprints(*reference, MakePass(key));
+    ASSERT_EQ(expected.size(), 8u);  // 360 training nodes in batches of 50.
+    EXPECT_EQ(Fingerprints(*strategy, MakePass(key)), expected);
+  }
+}
+
+TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {
+  for (const auto kind :
+       {store::LabelKind::kMultiLabel, store::LabelKind::kTargets}) {
+    const auto path = hearth::testing::ImportPlantedGraph(
+        {.label_kind = kind}, Folder(store::Name(kind)));
+    ASSERT_TRUE(path.ok()) << path.status();
+    const auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
+    const auto make = [&](const ConformanceCase& parameters) {
+      return Prepared(*NewStrategy(parameters.strategy, parameters.pipeline,
+                                   *dataset, Resources()));
+    };
+    const auto expected =
+        Fingerprints(*make({MemoryOptions{}, {}}), MakePass(0));
+    ASSERT_EQ(expected.size(), 8u);
+    EXPECT_EQ(Fingerprints(*make(GetParam()), MakePass(0)), expected);
+    EXPECT_NE(expected, Fingerprints(*Make(GetParam()), MakePass(0)));
+  }
+}
+
+TEST_P(StrategyConformanceTest, DeliversFeaturesOfEveryTypeAndAlignment) {
+  for (const bool half : {false, true}) {
+    for (const bool in_place : {false, true}) {
+      // 37 elements: rows lie across sectors and at odd addresses.
+      const auto path = hearth::testing::ImportPlantedGraph(
+          {.feature_dim = 37, .half_features = half, .in_place = in_place},
+          Folder(absl::StrCat(half, in_place)));
+      ASSERT_TRUE(path.ok()) << path.status();
+      const auto dataset =
+          *store::Dataset::Open(io::FileSystem::Posix(), *path);
+      ASSERT_EQ(dataset->manifest().node_types[0].features.in_place, in_place);
+      const auto deliver = [&](const ConformanceCase& parameters) {
+        return Fingerprints(
+            *Prepared(*NewStrategy(parameters.strategy, parameters.pipeline,
+                                   *dataset, Resources())),
+            MakePass(0));
+      };
+      EXPECT_EQ(deliver(GetParam()), deliver({MemoryOptions{}, {}}));
+    }
+  }
+}
+
+// A batch's labels are those of its seeds.
+TEST_P(StrategyConformanceTest, LabelsAreThoseOfTheSeeds) {
+  const auto strategy = Make(GetParam());
+  const store::Labels labels = *planted->LoadLabels();
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
+        const auto seeds =
+            absl::MakeConstSpan(batch.sample.input_nodes)
+                .subspan(0, static_cast<size_t>(batch.sample.num_seeds));
+        EXPECT_EQ(batch.labels.classes, labels.Gather(seeds).view().classes);
+        EXPECT_EQ(batch.labels.width, 4);
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_P(StrategyConformanceTest, EpochKeysGiveDifferentBatches) {
+  const auto strategy = Make(GetParam());
+  EXPECT_NE(Fingerprints(*strategy, MakePass(0)),
+            Fingerprints(*strategy, MakePass(1)));
+}
+
+TEST_P(StrategyConformanceTest, ResumesInTheMiddleOfAPass) {
+  const auto strategy = Make(GetParam());
+  const auto whole = Fingerprints(*strategy, MakePass(0));
+  const auto rest = Fingerprints(*strategy, MakePass(0, 5));
+  EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 5, whole.end()));
+}
+
+TEST_P(StrategyConformanceTest, CountsRowsAndBytesNeeded) {
+  const auto strategy = Make(GetParam());
+  int64_t rows = 0;
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
+        rows += static_cast<int64_t>(batch.sample.input_nodes.size());
+        EXPECT_EQ(report.rows_needed, rows) << "this batch included";
+        EXPECT_GE(report.stages.size(), 2u);
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(report.rows_needed, rows);
+  EXPECT_EQ(report.bytes_needed, rows * 20 * 4);
+  if (report.rows_read.has_value()) {
+    int64_t hits = 0;
+    for (const LevelHits& level : report.hits) hits += level.rows;
+    EXPECT_EQ(hits + *report.rows_read, rows);
+    EXPECT_GE(*report.bytes_read, *report.rows_read * 20 * 4);
+    EXPECT_GT(*report.read_ops, 0);
+    EXPECT_GE(*report.io_wait_seconds, 0);
+  }
+  ASSERT_GE(report.stages.size(), 2u);
+  for (const auto& stage : report.stages) {
+    EXPECT_EQ(stage.items, report.batches) << stage.name;
+  }
+}
+
+TEST_P(StrategyConformanceTest, ReturnsTheConsumersErrorAndGoesOn) {
+  const auto strategy = Make(GetParam());
+  PassReport report;
+  int64_t seen = 0;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](absl::Span<const train::BatchView>) {
+        return ++seen == 3 ? absl::AbortedError("enough") : absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_EQ(status, absl::AbortedError("enough"));
+  EXPECT_EQ(report.batches, 3);
+  EXPECT_EQ(Fingerprints(*strategy, MakePass(0)).size(), 8u);
+}
+
+TEST_P(StrategyConformanceTest, StopsWhenAsked) {
+  const auto strategy = Make(GetParam());
+  std::stop_source stop;
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(0),
+      [&](absl::Span<const train::BatchView>) {
+        stop.request_stop();
+        return absl::OkStatus();
+      },
+      stop.get_token(), report);
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(report.batches, 1);
+}
+
+}  // namespace hearth::strategy
