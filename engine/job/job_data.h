@@ -28,11 +28,11 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                                     const JobPasses::Options& options,
                                     Observer& observer);
 
-/// The model of a job on `dataset`, which CheckTrainable accepts. Errors as
-/// JobEnvironment::new_train_step.
+/// The model of a job on `dataset`, which CheckTrainable accepts; `passes` tell
+/// how many steps an epoch has. Errors as JobEnvironment::new_train_step.
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
-    const store::Dataset& dataset);
+    const store::Dataset& dataset, const JobPasses& passes);
 
 }  // namespace hearth::job
 

@@ -37,8 +37,9 @@ std::string LossDigest(const std::vector<float>& losses) {
 absl::StatusOr<std::unique_ptr<Member>> Member::Make(
     const Parts& parts, const store::Dataset& dataset,
     const JobPasses& passes) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<train::TrainStep> step,
-                          NewModel(parts.environment, parts.options, dataset));
+  HEARTH_ASSIGN_OR_RETURN(
+      std::unique_ptr<train::TrainStep> step,
+      NewModel(parts.environment, parts.options, dataset, passes));
   const train::Metric metric =
       train::MetricFor(dataset.manifest().node_types[0].label_kind);
   std::unique_ptr<Member> member(

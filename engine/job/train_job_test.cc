@@ -124,6 +124,12 @@ TEST_F(TrainJobTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
 }
 
 // The second batch of an epoch has 4 nodes: fewer than there are trainers.
+TEST_F(TrainJobTest, TheModelKnowsHowManyStepsThereAre) {
+  ASSERT_TRUE(Run(Options("job")).ok());
+  EXPECT_EQ(shape_.epoch_steps, 6);
+  EXPECT_EQ(shape_.epochs, 4);
+}
+
 TEST_F(TrainJobTest, SeveralTrainersShareEachBatch) {
   TrainJobOptions options = Options("one");
   options.data.batch_size = 356;

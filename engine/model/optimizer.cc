@@ -21,7 +21,9 @@ constexpr double kEpsilon = 1e-8;
 // What all methods have: parameters, a count of steps and named state.
 class StatefulOptimizer : public Optimizer {
  public:
-  explicit StatefulOptimizer(const std::vector<NamedTensor>& parameters) {
+  StatefulOptimizer(const train::LearningRate& rate,
+                    const std::vector<NamedTensor>& parameters)
+      : rate_(rate) {
     for (const NamedTensor& parameter : parameters) {
       names_.push_back(parameter.name);
       parameters_.push_back(parameter.tensor);
@@ -46,9 +48,13 @@ class StatefulOptimizer : public Optimizer {
   // Counts a step; its number, from 1.
   int64_t NextStep() { return ++*step_.mutable_data_ptr<int64_t>(); }
 
+  // Of the step with this number, from 1.
+  double RateOf(int64_t step) const { return rate_.At(step - 1); }
+
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
  private:
+  const train::LearningRate rate_;
   std::vector<std::string> names_;
   std::vector<at::Tensor> parameters_;
   at::Tensor step_;
@@ -59,10 +65,9 @@ class StatefulOptimizer : public Optimizer {
 // 2019): they differ in where the weight decay enters.
 class Adam final : public StatefulOptimizer {
  public:
-  Adam(double learning_rate, double weight_decay, bool decoupled,
+  Adam(const train::LearningRate& rate, double weight_decay, bool decoupled,
        const std::vector<NamedTensor>& parameters)
-      : StatefulOptimizer(parameters),
-        learning_rate_(learning_rate),
+      : StatefulOptimizer(rate, parameters),
         weight_decay_(weight_decay),
         decoupled_(decoupled),
         exp_avg_(NewMoments("exp_avg")),
@@ -70,12 +75,13 @@ class Adam final : public StatefulOptimizer {
 
   void Step(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_gradients;
-    const auto step = static_cast<float>(NextStep());
-    const std::vector<at::Tensor> steps(parameters().size(),
-                                        at::full({}, step, at::kFloat));
+    const int64_t step = NextStep();
+    const std::vector<at::Tensor> steps(
+        parameters().size(),
+        at::full({}, static_cast<float>(step), at::kFloat));
     const auto update = decoupled_ ? FusedAdamW : FusedAdam;
     update(parameters(), gradients, exp_avg_, exp_avg_sq_, {}, steps,
-           learning_rate_, kBeta1, kBeta2, weight_decay_, kEpsilon,
+           RateOf(step), kBeta1, kBeta2, weight_decay_, kEpsilon,
            /*amsgrad=*/false, /*maximize=*/false, {}, {});
   }
 
@@ -84,7 +90,6 @@ class Adam final : public StatefulOptimizer {
   static constexpr auto FusedAdam = at::_ops::_fused_adam_::call;
   static constexpr auto FusedAdamW = at::_ops::_fused_adamw_::call;
 
-  double learning_rate_;
   double weight_decay_;
   bool decoupled_;
   std::vector<at::Tensor> exp_avg_;
@@ -93,19 +98,19 @@ class Adam final : public StatefulOptimizer {
 
 class Sgd final : public StatefulOptimizer {
  public:
-  Sgd(const train::SgdOptions& options,
+  Sgd(const train::SgdOptions& options, const train::LearningRate& rate,
       const std::vector<NamedTensor>& parameters)
-      : StatefulOptimizer(parameters), options_(options) {
+      : StatefulOptimizer(rate, parameters), options_(options) {
     if (options.momentum != 0) momentum_ = NewMoments("momentum_buffer");
   }
 
   void Step(const std::vector<at::Tensor>& gradients) override {
     const at::NoGradGuard no_gradients;
-    const bool first = NextStep() == 1;
+    const int64_t step = NextStep();
     at::_fused_sgd_(parameters(), gradients, momentum_, options_.weight_decay,
-                    options_.momentum, options_.learning_rate,
+                    options_.momentum, RateOf(step),
                     /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false,
-                    first);
+                    /*is_first_step=*/step == 1);
   }
 
  private:
@@ -115,27 +120,28 @@ class Sgd final : public StatefulOptimizer {
 
 struct MakeOptimizer {
   std::unique_ptr<Optimizer> operator()(const train::AdamOptions& adam) const {
-    return std::make_unique<Adam>(adam.learning_rate, adam.weight_decay,
+    return std::make_unique<Adam>(rate, adam.weight_decay,
                                   /*decoupled=*/false, parameters);
   }
   std::unique_ptr<Optimizer> operator()(
       const train::AdamWOptions& adamw) const {
-    return std::make_unique<Adam>(adamw.learning_rate, adamw.weight_decay,
+    return std::make_unique<Adam>(rate, adamw.weight_decay,
                                   /*decoupled=*/true, parameters);
   }
   std::unique_ptr<Optimizer> operator()(const train::SgdOptions& sgd) const {
-    return std::make_unique<Sgd>(sgd, parameters);
+    return std::make_unique<Sgd>(sgd, rate, parameters);
   }
 
+  const train::LearningRate& rate;
   const std::vector<NamedTensor>& parameters;
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> NewOptimizer(
-    const train::OptimizerOptions& options,
+    const train::OptimizerOptions& options, const train::LearningRate& rate,
     const std::vector<NamedTensor>& parameters) {
-  return std::visit(MakeOptimizer{parameters}, options);
+  return std::visit(MakeOptimizer{rate, parameters}, options);
 }
 
 }  // namespace hearth::model

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/model/named_tensor.h"
+#include "engine/train/learning_rate.h"
 #include "engine/train/model_options.h"
 
 namespace hearth::model {
@@ -25,8 +26,10 @@ class Optimizer {
 };
 
 /// An optimizer of `parameters`, whose tensors it keeps and changes in place.
+/// `rate` gives the learning rate of each step by the number of steps taken,
+/// which is part of the state.
 std::unique_ptr<Optimizer> NewOptimizer(
-    const train::OptimizerOptions& options,
+    const train::OptimizerOptions& options, const train::LearningRate& rate,
     const std::vector<NamedTensor>& parameters);
 
 }  // namespace hearth::model

@@ -18,7 +18,11 @@ double Gradient(int step) { return std::sin(step) + 0.1; }
 // The values that one parameter takes, from 0.5.
 std::vector<double> Values(const train::OptimizerOptions& options) {
   const at::Tensor parameter = at::full({1}, 0.5, at::kFloat).requires_grad_();
-  const auto optimizer = NewOptimizer(options, {{"p", parameter}});
+  train::TrainOptions train;
+  train.optimizer = options;
+  const auto optimizer =
+      NewOptimizer(options, train::LearningRate(train, train::ModelShape()),
+                   {{"p", parameter}});
   std::vector<double> values;
   for (int step = 1; step <= kSteps; ++step) {
     optimizer->Step({at::full({1}, Gradient(step), at::kFloat)});
@@ -83,6 +87,23 @@ TEST(OptimizerTest, SgdKeepsMomentum) {
       });
 }
 
+TEST(OptimizerTest, TheRateIsThatOfTheStep) {
+  const at::Tensor parameter = at::zeros({1}).requires_grad_();
+  train::TrainOptions train;
+  train.optimizer = train::SgdOptions{.learning_rate = 1};
+  train.schedule = train::StepSchedule{.epochs = 1, .gamma = 0.5};
+  train::ModelShape shape;
+  shape.epoch_steps = 2;
+  const auto optimizer = NewOptimizer(
+      train.optimizer, train::LearningRate(train, shape), {{"p", parameter}});
+  double expected = 0;
+  for (const double rate : {1.0, 1.0, 0.5, 0.5, 0.25}) {
+    optimizer->Step({at::ones({1})});
+    expected -= rate;
+    EXPECT_EQ(parameter.item<float>(), expected);
+  }
+}
+
 TEST(OptimizerTest, SgdWithoutMomentumFollowsTheGradient) {
   ExpectFollows(train::SgdOptions{.learning_rate = 0.1},
                 [](double value, double gradient, int step) {
@@ -92,8 +113,10 @@ TEST(OptimizerTest, SgdWithoutMomentumFollowsTheGradient) {
 
 TEST(OptimizerTest, StateCountsStepsAndNamesMoments) {
   const at::Tensor parameter = at::ones({2, 3}, at::kFloat).requires_grad_();
-  const auto optimizer =
-      NewOptimizer(train::AdamOptions(), {{"convs.0.bias", parameter}});
+  const auto optimizer = NewOptimizer(
+      train::AdamOptions(),
+      train::LearningRate(train::TrainOptions(), train::ModelShape()),
+      {{"convs.0.bias", parameter}});
   optimizer->Step({at::ones({2, 3}, at::kFloat)});
   optimizer->Step({at::ones({2, 3}, at::kFloat)});
   const auto& state = optimizer->state();

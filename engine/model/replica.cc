@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/model/objective.h"
+#include "engine/train/learning_rate.h"
 
 namespace hearth::model {
 namespace {
@@ -30,7 +31,9 @@ Replica::Replica(const train::TrainOptions& options,
     : options_(options),
       shape_(shape),
       network_(options, shape),
-      optimizer_(NewOptimizer(options.optimizer, network_.parameters())) {
+      optimizer_(NewOptimizer(options.optimizer,
+                              train::LearningRate(options, shape),
+                              network_.parameters())) {
   for (const NamedTensor& parameter : network_.parameters()) {
     parameters_.push_back(parameter.tensor);
   }

@@ -128,6 +128,35 @@ TEST(TrainStepTest, LoadedStateGoesOnBitForBit) {
   }
 }
 
+// The rate of a step depends on its number, which is part of the state.
+TEST(TrainStepTest, SchedulesGoOnBitForBit) {
+  for (const train::Schedule& schedule :
+       {train::Schedule(train::CosineSchedule{}),
+        train::Schedule(train::StepSchedule{.epochs = 1, .gamma = 0.1})}) {
+    train::TrainOptions options = Options(train::SageOptions{.hidden = 16});
+    options.schedule = schedule;
+    options.warmup_epochs = 1;
+    const train::ModelShape shape = {.feature_dim = kFeatureDim,
+                                     .label_width = kClasses,
+                                     .num_layers = kLayers,
+                                     .epoch_steps = 2,
+                                     .epochs = 3};
+    const auto undisturbed = NewTrainStep(options, shape);
+    ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+    Losses(**undisturbed, 0, 3);
+    const auto saved = (*undisturbed)->Save();
+    ASSERT_TRUE(saved.ok());
+    const std::vector<float> expected = Losses(**undisturbed, 3, 3);
+    const auto resumed = NewTrainStep(options, shape);
+    ASSERT_TRUE((*resumed)->Load(*saved).ok());
+    EXPECT_EQ(Losses(**resumed, 3, 3), expected);
+    options.schedule = train::ConstantSchedule{};
+    const auto constant = NewTrainStep(options, shape);
+    ASSERT_TRUE((*constant)->Load(*saved).ok());
+    EXPECT_NE(Losses(**constant, 3, 3), expected);
+  }
+}
+
 TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
   SyntheticBatch batch = MakeBatch({.nodes = {100, 150, 200, 250},
                                     .max_neighbors = 2,

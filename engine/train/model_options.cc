@@ -71,6 +71,22 @@ struct ValidateOptimizer {
   }
 };
 
+struct ValidateSchedule {
+  absl::Status operator()(const ConstantSchedule&) const {
+    return absl::OkStatus();
+  }
+
+  absl::Status operator()(const CosineSchedule& cosine) const {
+    return FiniteAndNotNegative("min_learning_rate", cosine.min_learning_rate);
+  }
+
+  absl::Status operator()(const StepSchedule& step) const {
+    absl::Status status = InRange("step_epochs", step.epochs, 1, INT32_MAX);
+    status.Update(FiniteAndNotNegative("gamma", step.gamma));
+    return status;
+  }
+};
+
 }  // namespace
 
 absl::Status SageOptions::Validate() const { return ValidateHidden(hidden); }
@@ -87,6 +103,8 @@ absl::Status TrainOptions::Validate() const {
   absl::Status status =
       std::visit([](const auto& kind) { return kind.Validate(); }, model);
   status.Update(std::visit(ValidateOptimizer{}, optimizer));
+  status.Update(std::visit(ValidateSchedule{}, schedule));
+  status.Update(InRange("warmup_epochs", warmup_epochs, 0, INT32_MAX));
   status.Update(InUnitInterval("dropout", dropout));
   status.Update(InRange("train_threads", train_threads, 1, kMaxThreads));
   return status;
@@ -97,6 +115,8 @@ absl::Status ModelShape::Validate() const {
   status.Update(InRange("label_width", label_width, 1, INT32_MAX));
   status.Update(InRange("num_layers", num_layers, 1, kMaxLayers));
   status.Update(InRange("trainers", trainers, 1, kMaxTrainers));
+  status.Update(InRange("epoch_steps", epoch_steps, 1, INT64_MAX));
+  status.Update(InRange("epochs", epochs, 1, INT32_MAX));
   return status;
 }
 

@@ -72,10 +72,31 @@ struct SgdOptions {
 
 using OptimizerOptions = std::variant<AdamOptions, AdamWOptions, SgdOptions>;
 
+/// The learning rate stays.
+struct ConstantSchedule {};
+
+/// It falls by half a cosine over all steps.
+struct CosineSchedule {
+  /// To which it falls.
+  double min_learning_rate = 0;
+};
+
+/// It is multiplied by `gamma` after each `epochs` epochs.
+struct StepSchedule {
+  int64_t epochs = 1;
+  double gamma = 1;
+};
+
+/// How the learning rate goes on after the warm-up; see LearningRate.
+using Schedule = std::variant<ConstantSchedule, CosineSchedule, StepSchedule>;
+
 /// One model and how it is optimized.
 struct TrainOptions {
   ModelOptions model;
   OptimizerOptions optimizer;
+  Schedule schedule;
+  /// Epochs at first in which the learning rate rises in a straight line.
+  int64_t warmup_epochs = 0;
   /// Probability that an activation between two layers is dropped, in [0, 1).
   double dropout = 0;
   /// Seeds the initial weights and the dropout.
@@ -100,6 +121,9 @@ struct ModelShape {
   int64_t num_layers = 0;
   /// Replicas, each of which takes one shard of every batch.
   int64_t trainers = 1;
+  /// Steps of an epoch, and epochs of the training: what schedules count by.
+  int64_t epoch_steps = 1;
+  int64_t epochs = 1;
 
   /// INVALID_ARGUMENT naming the figure at fault.
   absl::Status Validate() const;

@@ -1,7 +1,9 @@
 #include "server/mapping/spec_mapping.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "engine/train/model_options.h"
@@ -13,6 +15,39 @@
 
 namespace hearth::server {
 namespace {
+
+train::ModelOptions ToModelOptions(const v1::TrainSpec& train) {
+  switch (train.model_case()) {
+    case v1::TrainSpec::kGcn:
+      return train::GcnOptions{.hidden = train.gcn().hidden()};
+    case v1::TrainSpec::kGat:
+      return train::GatOptions{.hidden = train.gat().hidden(),
+                               .heads = train.gat().heads()};
+    case v1::TrainSpec::kNone:
+      return train::NoModelOptions{};
+    case v1::TrainSpec::kSage:
+    case v1::TrainSpec::MODEL_NOT_SET:
+      break;
+  }
+  return train::SageOptions{.hidden = train.sage().hidden()};
+}
+
+train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
+  switch (train.optimizer_case()) {
+    case v1::TrainSpec::kAdamw:
+      return train::AdamWOptions{.learning_rate = train.adamw().learning_rate(),
+                                 .weight_decay = train.adamw().weight_decay()};
+    case v1::TrainSpec::kSgd:
+      return train::SgdOptions{.learning_rate = train.sgd().learning_rate(),
+                               .momentum = train.sgd().momentum(),
+                               .weight_decay = train.sgd().weight_decay()};
+    case v1::TrainSpec::kAdam:
+    case v1::TrainSpec::OPTIMIZER_NOT_SET:
+      break;
+  }
+  return train::AdamOptions{.learning_rate = train.adam().learning_rate(),
+                            .weight_decay = train.adam().weight_decay()};
+}
 
 // Checks one job spec, filling in defaults as it goes. What the fields'
 // descriptions say is for FillAndCheckOptions; here is what concerns several
@@ -87,7 +122,8 @@ class SpecChecker {
     } else if (spec.trains().empty()) {
       violations_.Add(path + ".trains", "must hold the model to train");
     } else {
-      CheckTrain(path + ".trains[0]", threads_chosen, *spec.mutable_trains(0));
+      CheckTrain(path + ".trains[0]", spec.data().epochs(), threads_chosen,
+                 *spec.mutable_trains(0));
     }
   }
 
@@ -118,7 +154,7 @@ class SpecChecker {
     }
   }
 
-  void CheckTrain(const std::string& path, bool threads_chosen,
+  void CheckTrain(const std::string& path, uint32_t epochs, bool threads_chosen,
                   v1::TrainSpec& train) {
     if (!threads_chosen) {
       train.set_train_threads(
@@ -129,6 +165,20 @@ class SpecChecker {
                       absl::StrCat("must be at most ", limits_.processors,
                                    ", this machine's processors, not ",
                                    train.train_threads()));
+    }
+    if (train.warmup_epochs() >= epochs) {
+      violations_.Add(path + ".warmup_epochs",
+                      absl::StrCat("must be less than epochs (", epochs,
+                                   "), not ", train.warmup_epochs()));
+    }
+    const double rate =
+        std::visit([](const auto& options) { return options.learning_rate; },
+                   ToOptimizerOptions(train));
+    if (train.cosine().min_learning_rate() > rate) {
+      violations_.Add(
+          path + ".cosine.min_learning_rate",
+          absl::StrCat("must be at most learning_rate (", rate, "), not ",
+                       train.cosine().min_learning_rate()));
     }
     if (train.has_gat() && train.gat().hidden() % train.gat().heads() != 0) {
       violations_.Add(
@@ -143,37 +193,19 @@ class SpecChecker {
   FieldViolations unimplemented_;
 };
 
-train::ModelOptions ToModelOptions(const v1::TrainSpec& train) {
-  switch (train.model_case()) {
-    case v1::TrainSpec::kGcn:
-      return train::GcnOptions{.hidden = train.gcn().hidden()};
-    case v1::TrainSpec::kGat:
-      return train::GatOptions{.hidden = train.gat().hidden(),
-                               .heads = train.gat().heads()};
-    case v1::TrainSpec::kNone:
-      return train::NoModelOptions{};
-    case v1::TrainSpec::kSage:
-    case v1::TrainSpec::MODEL_NOT_SET:
+train::Schedule ToSchedule(const v1::TrainSpec& train) {
+  switch (train.schedule_case()) {
+    case v1::TrainSpec::kCosine:
+      return train::CosineSchedule{.min_learning_rate =
+                                       train.cosine().min_learning_rate()};
+    case v1::TrainSpec::kStep:
+      return train::StepSchedule{.epochs = train.step().step_epochs(),
+                                 .gamma = train.step().gamma()};
+    case v1::TrainSpec::kConstant:
+    case v1::TrainSpec::SCHEDULE_NOT_SET:
       break;
   }
-  return train::SageOptions{.hidden = train.sage().hidden()};
-}
-
-train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
-  switch (train.optimizer_case()) {
-    case v1::TrainSpec::kAdamw:
-      return train::AdamWOptions{.learning_rate = train.adamw().learning_rate(),
-                                 .weight_decay = train.adamw().weight_decay()};
-    case v1::TrainSpec::kSgd:
-      return train::SgdOptions{.learning_rate = train.sgd().learning_rate(),
-                               .momentum = train.sgd().momentum(),
-                               .weight_decay = train.sgd().weight_decay()};
-    case v1::TrainSpec::kAdam:
-    case v1::TrainSpec::OPTIMIZER_NOT_SET:
-      break;
-  }
-  return train::AdamOptions{.learning_rate = train.adam().learning_rate(),
-                            .weight_decay = train.adam().weight_decay()};
+  return train::ConstantSchedule{};
 }
 
 job::DataOptions ToDataOptions(const v1::DataSpec& data,
@@ -220,6 +252,8 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path);
   options.train.model = ToModelOptions(train);
   options.train.optimizer = ToOptimizerOptions(train);
+  options.train.schedule = ToSchedule(train);
+  options.train.warmup_epochs = train.warmup_epochs();
   options.train.dropout = train.dropout();
   options.train.model_seed = train.model_seed();
   options.train.train_threads = static_cast<int>(train.train_threads());

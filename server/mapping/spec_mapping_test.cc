@@ -58,6 +58,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
       trains {
         sage { hidden: 256 }
         adam { learning_rate: 0.003 }
+        constant {}
         train_threads: 2
       }
       pipeline { samplers: 1 extractors: 1 }
@@ -212,6 +213,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.trains[0].adamw.weight_decay"},
         BadSpec{"SgdDecay", Train("", "sage {} sgd { weight_decay: inf }"),
                 "train.trains[0].sgd.weight_decay"},
+        BadSpec{"Warmup", Train("epochs: 3", "sage {} warmup_epochs: 3"),
+                "train.trains[0].warmup_epochs"},
+        BadSpec{"LeastRate",
+                Train("", "sage {} cosine { min_learning_rate: 0.004 }"),
+                "train.trains[0].cosine.min_learning_rate"},
+        BadSpec{"Gamma", Train("", "sage {} step { gamma: 1.5 }"),
+                "train.trains[0].step.gamma"},
         BadSpec{"Momentum", Train("", "sage {} sgd { momentum: 1 }"),
                 "train.trains[0].sgd.momentum"}),
     [](const auto& info) { return info.param.name; });
@@ -436,6 +444,23 @@ TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
                                    "trains { none {} } }")
                                .data.strategy),
             "memory");
+}
+
+TEST(SpecMappingTest, SchedulesReachTheEngine) {
+  const auto options = [](const std::string& text) {
+    return ToTrainJobOptions(Fill(Train("", text)).train(), "", "").train;
+  };
+  EXPECT_TRUE(std::holds_alternative<train::ConstantSchedule>(
+      options("sage {}").schedule));
+  const train::TrainOptions cosine =
+      options("sage {} cosine { min_learning_rate: 0.001 } warmup_epochs: 2");
+  EXPECT_EQ(std::get<train::CosineSchedule>(cosine.schedule).min_learning_rate,
+            0.001);
+  EXPECT_EQ(cosine.warmup_epochs, 2);
+  const auto step =
+      std::get<train::StepSchedule>(options("sage {} step {}").schedule);
+  EXPECT_EQ(step.epochs, 10);
+  EXPECT_EQ(step.gamma, 0.1);
 }
 
 TEST(SpecMappingTest, PrepareHasTheDefaultsOfTraining) {

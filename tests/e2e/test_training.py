@@ -100,6 +100,16 @@ def test_optimizers_learn(daemon, optimizer):
     assert epochs[-1]["loss"] < epochs[0]["loss"]
 
 
+def test_schedules_change_the_losses_and_repeat(daemon, quick_job):
+    known = {quick_job["report"]["loss_digest"]}
+    for schedule in (("cosine", "--lr-min", "0.001"), ("step", "--lr-step-epochs", "1"),
+                     ("constant", "--lr-warmup-epochs", "1")):
+        first = digest(daemon, *QUICK, "--lr-schedule", *schedule)
+        assert first not in known
+        assert digest(daemon, *QUICK, "--lr-schedule", *schedule, "--samplers", "3") == first
+        known.add(first)
+
+
 def test_distinct_epochs_repeat_the_batches(daemon):
     report = daemon.json(*QUICK, "--distinct-epochs", "1", "--model", "none")["report"]
     assert len({epoch["rows_needed"] for epoch in report["epochs"]}) == 1
