@@ -60,6 +60,7 @@ TEST(TrainJobFromOptions, MapsTheRunOptions) {
                                         {"train-threads", "3"},
                                         {"patience", "5"},
                                         {"dropout", "0.2"},
+                                        {"clip-norm", "2"},
                                         {"checkpoint-every", "10"}});
   EXPECT_EQ(spec.pipeline().samplers(), 4);
   EXPECT_EQ(spec.pipeline().extractors(), 2);
@@ -68,6 +69,7 @@ TEST(TrainJobFromOptions, MapsTheRunOptions) {
   EXPECT_EQ(spec.trains(0).train_threads(), 3);
   EXPECT_EQ(spec.trains(0).patience(), 5);
   EXPECT_EQ(spec.trains(0).dropout(), 0.2);
+  EXPECT_EQ(spec.trains(0).clip_norm(), 2);
 }
 
 TEST(TrainJobFromOptions, MapsTheOptionsOfGnndrive) {

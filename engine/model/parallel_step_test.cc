@@ -206,6 +206,14 @@ TEST(ParallelStepTest, EveryOptimizerTakesTheStepsOfOneTrainer) {
   }
 }
 
+// The norm is that of the sum of the shards' gradients.
+TEST(ParallelStepTest, ClippingIsThatOfOneTrainer) {
+  train::TrainOptions options = Options(kSage);
+  options.optimizer = train::SgdOptions{.learning_rate = 0.5};
+  options.clip_norm = 0.05;
+  ExpectLossesOfOneTrainer(options, LabelKind::kClasses, 3);
+}
+
 TEST(ParallelStepTest, EvaluationAddsUpOverTheShards) {
   for (const LabelKind kind : kKinds) {
     const Graph graph(kind);

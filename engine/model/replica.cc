@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
+#include "engine/model/gradient_norm.h"
 #include "engine/model/objective.h"
 #include "engine/train/learning_rate.h"
 
@@ -47,6 +48,14 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
   return {.result = Result(batch, scores, loss),
           .gradients = torch::autograd::grad(
               {loss}, parameters_, {at::full({}, weight, at::kFloat)})};
+}
+
+void Replica::Step(const std::vector<at::Tensor>& gradients) {
+  if (options_.clip_norm > 0) {
+    optimizer_->Step(ClipNorm(gradients, options_.clip_norm));
+  } else {
+    optimizer_->Step(gradients);
+  }
 }
 
 train::BatchResult Replica::Evaluate(const train::BatchView& batch) const {

@@ -34,10 +34,8 @@ class Replica {
                            const train::StepPosition& position,
                            float weight) const;
 
-  /// One step of the optimizer.
-  void Step(const std::vector<at::Tensor>& gradients) {
-    optimizer_->Step(gradients);
-  }
+  /// One step of the optimizer, along `gradients` as they are clipped.
+  void Step(const std::vector<at::Tensor>& gradients);
 
   /// Without dropout. REQUIRES: as Differentiate.
   train::BatchResult Evaluate(const train::BatchView& batch) const;

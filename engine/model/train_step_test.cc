@@ -157,6 +157,20 @@ TEST(TrainStepTest, SchedulesGoOnBitForBit) {
   }
 }
 
+TEST(TrainStepTest, ClippingBoundsTheStepForAnyNumberOfThreads) {
+  const auto losses = [](double clip_norm, int threads) {
+    train::TrainOptions options =
+        Options(train::SageOptions{.hidden = 32}, threads);
+    options.optimizer = train::SgdOptions{.learning_rate = 0.1};
+    options.clip_norm = clip_norm;
+    return LossesOfNewStep(options);
+  };
+  EXPECT_EQ(losses(0.01, 1), losses(0.01, 5));
+  EXPECT_NE(losses(0.01, 1), losses(0, 1));
+  // No gradient is as long.
+  EXPECT_EQ(losses(1e6, 1), losses(0, 1));
+}
+
 TEST(TrainStepTest, LearnsLabelsThatFeaturesTell) {
   SyntheticBatch batch = MakeBatch({.nodes = {100, 150, 200, 250},
                                     .max_neighbors = 2,

@@ -105,6 +105,7 @@ absl::Status TrainOptions::Validate() const {
   status.Update(std::visit(ValidateOptimizer{}, optimizer));
   status.Update(std::visit(ValidateSchedule{}, schedule));
   status.Update(InRange("warmup_epochs", warmup_epochs, 0, INT32_MAX));
+  status.Update(FiniteAndNotNegative("clip_norm", clip_norm));
   status.Update(InUnitInterval("dropout", dropout));
   status.Update(InRange("train_threads", train_threads, 1, kMaxThreads));
   return status;

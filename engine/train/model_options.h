@@ -97,6 +97,9 @@ struct TrainOptions {
   Schedule schedule;
   /// Epochs at first in which the learning rate rises in a straight line.
   int64_t warmup_epochs = 0;
+  /// L2 norm of all gradients together, above which they are scaled down to it;
+  /// 0 = they never are.
+  double clip_norm = 0;
   /// Probability that an activation between two layers is dropped, in [0, 1).
   double dropout = 0;
   /// Seeds the initial weights and the dropout.

@@ -254,6 +254,7 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.train.optimizer = ToOptimizerOptions(train);
   options.train.schedule = ToSchedule(train);
   options.train.warmup_epochs = train.warmup_epochs();
+  options.train.clip_norm = train.clip_norm();
   options.train.dropout = train.dropout();
   options.train.model_seed = train.model_seed();
   options.train.train_threads = static_cast<int>(train.train_threads());

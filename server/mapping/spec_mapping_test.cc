@@ -213,6 +213,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.trains[0].adamw.weight_decay"},
         BadSpec{"SgdDecay", Train("", "sage {} sgd { weight_decay: inf }"),
                 "train.trains[0].sgd.weight_decay"},
+        BadSpec{"ClipNorm", Train("", "sage {} clip_norm: -1"),
+                "train.trains[0].clip_norm"},
         BadSpec{"Warmup", Train("epochs: 3", "sage {} warmup_epochs: 3"),
                 "train.trains[0].warmup_epochs"},
         BadSpec{"LeastRate",
@@ -380,6 +382,7 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
       trains {
         gat { hidden: 32 heads: 8 }
         sgd { learning_rate: 0.5 momentum: 0.25 weight_decay: 0.125 }
+        clip_norm: 2.5
         dropout: 0.5
         model_seed: 15
         patience: 4
@@ -399,6 +402,7 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(options.data.distinct_epochs, 3);
   EXPECT_EQ(options.data.data_seed, 14u);
   EXPECT_EQ(strategy::Name(options.data.strategy), "mmap");
+  EXPECT_EQ(options.train.clip_norm, 2.5);
   EXPECT_EQ(options.train.dropout, 0.5);
   EXPECT_EQ(options.train.model_seed, 15u);
   EXPECT_EQ(options.train.train_threads, 6);

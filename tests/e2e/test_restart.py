@@ -63,6 +63,19 @@ def test_kill_9_in_the_middle_of_an_epoch(fresh, undisturbed, checkpoint_every):
     assert fresh.batches_done(job) < TOTAL_BATCHES  # It did not start over.
 
 
+def test_kill_9_with_a_schedule_and_clipping(fresh):
+    options = ("--epochs", "3", "--lr-schedule", "cosine", "--lr-warmup-epochs", "1",
+               "--clip-norm", "0.5")
+    undisturbed = fresh.json(*LONG, *options)["report"]
+    watching, job = begin_long_job(fresh, *options, "--checkpoint-every", "10")
+    fresh.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 20)
+    fresh.kill()
+    fresh.start()
+    ended = outcome(fresh, watching, job)
+    assert ended["report"]["resumes"] == 1
+    assert_same_training(ended["report"], undisturbed)
+
+
 def test_kill_9_before_the_first_checkpoint(fresh, undisturbed):
     watching, job = begin_long_job(fresh)
     fresh.wait_for_batches(job, 5)
