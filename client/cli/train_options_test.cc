@@ -241,7 +241,7 @@ TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
             "ginex, diskgnn");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
-            "--model: \"mlp\" is not one of sage, gcn, gat, none");
+            "--model: \"mlp\" is not one of sage, gcn, gat, gin, none");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),
             "--optimizer: \"lion\" is not one of adam, adamw, sgd");
 }

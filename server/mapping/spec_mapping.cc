@@ -23,6 +23,8 @@ train::ModelOptions ToModelOptions(const v1::TrainSpec& train) {
     case v1::TrainSpec::kGat:
       return train::GatOptions{.hidden = train.gat().hidden(),
                                .heads = train.gat().heads()};
+    case v1::TrainSpec::kGin:
+      return train::GinOptions{.hidden = train.gin().hidden()};
     case v1::TrainSpec::kNone:
       return train::NoModelOptions{};
     case v1::TrainSpec::kSage:

@@ -70,7 +70,8 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
 }
 
 TEST(SpecMappingTest, FillingTwiceChangesNothing) {
-  for (const char* train : {"sage {}", "gat {} adamw {}", "gcn {} sgd {}"}) {
+  for (const char* train :
+       {"sage {}", "gat {} adamw {}", "gcn {} sgd {}", "gin {}"}) {
     const v1::JobSpec once = Fill(Train("", train));
     const v1::JobSpec twice = Fill(once.DebugString());
     EXPECT_TRUE(
@@ -187,6 +188,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.trains[0].sage.hidden"},
         BadSpec{"GcnHidden", Train("", "gcn { hidden: 65537 }"),
                 "train.trains[0].gcn.hidden"},
+        BadSpec{"GinHidden", Train("", "gin { hidden: 65537 }"),
+                "train.trains[0].gin.hidden"},
         BadSpec{"GatHidden", Train("", "gat { hidden: 65540 }"),
                 "train.trains[0].gat.hidden"},
         BadSpec{"GatHeads", Train("", "gat { hidden: 1025 heads: 1025 }"),

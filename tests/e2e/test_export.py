@@ -44,7 +44,9 @@ def cross_entropy(logits, labels) -> float:
     return float((np.log(np.exp(logits).sum(axis=1)) - right).mean())
 
 
-MODELS = pytest.mark.parametrize("model", [("sage",), ("gcn",), ("gat", "--heads", "2")])
+MODELS = pytest.mark.parametrize("model", [
+    ("sage",), ("gcn",), ("gat", "--heads", "2"), ("gin",),
+])
 
 
 @MODELS
