@@ -149,7 +149,7 @@ TEST_F(CliTest, MistakesOfUsageAreExitCode2) {
   EXPECT_THAT(err_.str(), HasSubstr("--dataset is required"));
   EXPECT_EQ(Run({"train", "--dataset", "x", "--epoch", "3"}), kExitUsage);
   EXPECT_EQ(Run({"train", "--dataset", "x", "--model", "mlp"}), kExitUsage);
-  EXPECT_THAT(err_.str(), HasSubstr("sage, gcn, gat, gin, none"));
+  EXPECT_THAT(err_.str(), HasSubstr("sage, gcn, gat, gatv2, gin, none"));
   EXPECT_EQ(Run({"status", "--output", "xml"}), kExitUsage);
   EXPECT_THAT(err_.str(), HasSubstr("json"));
   EXPECT_EQ(Run({"dataset", "import", "x", "--source", "d", "--format", "csv"}),

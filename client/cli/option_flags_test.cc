@@ -61,7 +61,7 @@ TEST(Flag, TellsWhatItBelongsTo) {
   EXPECT_EQ(Named("cpu-cache").Group(),
             "strategies gnndrive, ginex and diskgnn");
   EXPECT_EQ(Named("hidden").Group(), "model");
-  EXPECT_EQ(Named("heads").Group(), "model gat");
+  EXPECT_EQ(Named("heads").Group(), "models gat and gatv2");
   EXPECT_EQ(Named("lr").Group(), "optimizer");
   EXPECT_EQ(Named("momentum").Group(), "optimizer sgd");
   EXPECT_EQ(Named("samplers").Group(), "pipeline");

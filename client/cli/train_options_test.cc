@@ -241,7 +241,7 @@ TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
             "ginex, diskgnn");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
-            "--model: \"mlp\" is not one of sage, gcn, gat, gin, none");
+            "--model: \"mlp\" is not one of sage, gcn, gat, gatv2, gin, none");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),
             "--optimizer: \"lion\" is not one of adam, adamw, sgd");
 }
@@ -268,7 +268,7 @@ TEST(TrainJobFromOptions, NamesFanoutsThatAreNone) {
 
 TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
   EXPECT_EQ(ErrorOf({{"heads", "4"}}),
-            "--heads: \"4\" applies to model gat only");
+            "--heads: \"4\" applies to models gat and gatv2");
   EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}), HasSubstr("sgd only"));
 }
 

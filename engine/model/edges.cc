@@ -9,13 +9,12 @@
 #include <cmath>
 #include <limits>
 
+#include "engine/model/dynamic_attention.h"
+#include "engine/model/matrix_product.h"
 #include "kernels/aggregate.h"
 
 namespace hearth::model {
 namespace {
-
-// PyG's default.
-constexpr float kNegativeSlope = 0.2f;
 
 kernels::EdgeLists Lists(const Adjacency& adjacency) {
   return {.indptr = adjacency.indptr.data(),
@@ -54,39 +53,33 @@ at::Tensor WeightedSum(const kernels::EdgeLists& lists,
   return result;
 }
 
-// For one group of scores: the softmax of LeakyReLU(source + destination) over
-// the edges of row `row`.
-void AttendRow(const Adjacency& adjacency, int64_t row, const float* scores,
-               int64_t heads, float* attention) {
+// Turns the scores of one row's edges, `values` [num_edges, heads], into their
+// softmax.
+void SoftmaxRow(const Adjacency& adjacency, int64_t row, int64_t heads,
+                float* values) {
   const int64_t first = adjacency.indptr[row];
   const int64_t end = adjacency.indptr[row + 1];
   for (int64_t head = 0; head < heads; ++head) {
-    const float own = scores[(2 * row + 1) * heads + head];
     float highest = -std::numeric_limits<float>::infinity();
     for (int64_t edge = first; edge < end; ++edge) {
-      const int64_t source = adjacency.indices[edge];
-      const float sum = scores[2 * source * heads + head] + own;
-      const float score = sum > 0 ? sum : kNegativeSlope * sum;
-      attention[edge * heads + head] = score;
-      highest = std::max(highest, score);
+      highest = std::max(highest, values[edge * heads + head]);
     }
     float total = 0;
     for (int64_t edge = first; edge < end; ++edge) {
-      float& value = attention[edge * heads + head];
+      float& value = values[edge * heads + head];
       value = std::exp(value - highest);
       total += value;
     }
     for (int64_t edge = first; edge < end; ++edge) {
-      attention[edge * heads + head] /= total;
+      values[edge * heads + head] /= total;
     }
   }
 }
 
-// Turns the gradients by attention of one row's edges into those by the sum of
-// scores, in place, and adds the latter up in `own`, [heads].
-void AttendRowGradient(const Adjacency& adjacency, int64_t row,
-                       const float* scores, int64_t heads,
-                       const float* attention, float* gradient, float* own) {
+// Turns the gradients by attention of one row's edges into those by their
+// scores, in place.
+void SoftmaxRowGradient(const Adjacency& adjacency, int64_t row, int64_t heads,
+                        const float* attention, float* gradient) {
   const int64_t first = adjacency.indptr[row];
   const int64_t end = adjacency.indptr[row + 1];
   for (int64_t head = 0; head < heads; ++head) {
@@ -94,17 +87,51 @@ void AttendRowGradient(const Adjacency& adjacency, int64_t row,
     for (int64_t edge = first; edge < end; ++edge) {
       mean += attention[edge * heads + head] * gradient[edge * heads + head];
     }
-    const float destination = scores[(2 * row + 1) * heads + head];
     for (int64_t edge = first; edge < end; ++edge) {
       float& value = gradient[edge * heads + head];
       value = attention[edge * heads + head] * (value - mean);
-      const int64_t source = adjacency.indices[edge];
-      if (scores[2 * source * heads + head] + destination <= 0) {
-        value *= kNegativeSlope;
-      }
+    }
+  }
+}
+
+// The scores of one row's edges: LeakyReLU(source + destination).
+void ScoreRow(const Adjacency& adjacency, int64_t row, const float* scores,
+              int64_t heads, float* edge_scores) {
+  const float* destination = scores + (2 * row + 1) * heads;
+  for (int64_t edge = adjacency.indptr[row]; edge < adjacency.indptr[row + 1];
+       ++edge) {
+    const float* source = scores + 2 * int64_t{adjacency.indices[edge]} * heads;
+    for (int64_t head = 0; head < heads; ++head) {
+      const float sum = source[head] + destination[head];
+      edge_scores[edge * heads + head] = sum > 0 ? sum : kNegativeSlope * sum;
+    }
+  }
+}
+
+// Turns the gradients by the scores of one row's edges into those by the sums
+// of source and destination, in place, and adds the latter up in `own`,
+// [heads].
+void ScoreRowGradient(const Adjacency& adjacency, int64_t row,
+                      const float* scores, int64_t heads, float* gradient,
+                      float* own) {
+  const float* destination = scores + (2 * row + 1) * heads;
+  for (int64_t edge = adjacency.indptr[row]; edge < adjacency.indptr[row + 1];
+       ++edge) {
+    const float* source = scores + 2 * int64_t{adjacency.indices[edge]} * heads;
+    for (int64_t head = 0; head < heads; ++head) {
+      float& value = gradient[edge * heads + head];
+      if (source[head] + destination[head] <= 0) value *= kNegativeSlope;
       own[head] += value;
     }
   }
+}
+
+ScoredRows Operands(const at::Tensor& sources, const at::Tensor& destinations,
+                    const at::Tensor& vectors) {
+  return {.shape = {.heads = vectors.size(1), .channels = vectors.size(2)},
+          .sources = sources.const_data_ptr<float>(),
+          .destinations = destinations.const_data_ptr<float>(),
+          .attention = vectors.const_data_ptr<float>()};
 }
 
 }  // namespace
@@ -143,7 +170,8 @@ at::Tensor Edges::Attention(const at::Tensor& scores) const {
   auto* attention = result.mutable_data_ptr<float>();
   ForRows(adjacency_.indptr, [&](kernels::RowRange rows) {
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      AttendRow(adjacency_, row, given, heads, attention);
+      ScoreRow(adjacency_, row, given, heads, attention);
+      SoftmaxRow(adjacency_, row, heads, attention);
     }
   });
   return result;
@@ -163,9 +191,10 @@ at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
     kernels::EdgeDots(Lists(adjacency_), rows, gradient.const_data_ptr<float>(),
                       x.const_data_ptr<float>(), shape, edge_gradient);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      AttendRowGradient(adjacency_, row, scores.const_data_ptr<float>(), heads,
-                        attention.const_data_ptr<float>(), edge_gradient,
-                        out + (2 * row + 1) * heads);
+      SoftmaxRowGradient(adjacency_, row, heads,
+                         attention.const_data_ptr<float>(), edge_gradient);
+      ScoreRowGradient(adjacency_, row, scores.const_data_ptr<float>(), heads,
+                       edge_gradient, out + (2 * row + 1) * heads);
     }
   });
   ForRows(transposed().indptr, [&](kernels::RowRange rows) {
@@ -179,6 +208,54 @@ at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
       }
     }
   });
+  return result;
+}
+
+at::Tensor Edges::DynamicAttention(const at::Tensor& sources,
+                                   const at::Tensor& destinations,
+                                   const at::Tensor& vectors) const {
+  const ScoredRows rows = Operands(sources, destinations, vectors);
+  const int64_t heads = rows.shape.heads;
+  at::Tensor result = at::empty({num_edges(), heads}, sources.options());
+  auto* attention = result.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr, [&](kernels::RowRange range) {
+    ScoreEdges(Lists(adjacency_), range, rows, attention);
+    for (int64_t row = range.begin; row < range.end; ++row) {
+      SoftmaxRow(adjacency_, row, heads, attention);
+    }
+  });
+  return result;
+}
+
+Edges::DynamicGradient Edges::DynamicAttentionGradient(
+    const at::Tensor& sources, const at::Tensor& destinations,
+    const at::Tensor& vectors, const at::Tensor& attention,
+    const at::Tensor& gradient) {
+  const ScoredRows rows = Operands(sources, destinations, vectors);
+  at::Tensor by_edge = at::empty_like(attention);
+  DynamicGradient result;
+  result.sources = SumTransposed(gradient, attention);
+  result.destinations = at::empty_like(destinations);
+  // Added up over all rows below, in an order that threads do not change.
+  at::Tensor by_vectors = at::empty_like(destinations);
+  auto* edge_gradient = by_edge.mutable_data_ptr<float>();
+  ForRows(adjacency_.indptr, [&](kernels::RowRange range) {
+    kernels::EdgeDots(Lists(adjacency_), range,
+                      gradient.const_data_ptr<float>(), rows.sources,
+                      rows.shape, edge_gradient);
+    for (int64_t row = range.begin; row < range.end; ++row) {
+      SoftmaxRowGradient(adjacency_, row, rows.shape.heads,
+                         attention.const_data_ptr<float>(), edge_gradient);
+    }
+    ScoreGradientByDestination(Lists(adjacency_), range, rows, edge_gradient,
+                               result.destinations.mutable_data_ptr<float>(),
+                               by_vectors.mutable_data_ptr<float>());
+  });
+  ForRows(transposed().indptr, [&](kernels::RowRange range) {
+    AddScoreGradientBySource(Lists(*transposed_), range, rows, edge_gradient,
+                             result.sources.mutable_data_ptr<float>());
+  });
+  result.vectors = ColumnSums(by_vectors).view(vectors.sizes());
   return result;
 }
 

@@ -36,6 +36,28 @@ class Edges {
   at::Tensor SumTransposed(const at::Tensor& gradient,
                            const at::Tensor& weights);
 
+  /// [num_edges, heads]: the softmax over each destination's edges of GATv2's
+  /// scores (dynamic_attention.h) of `sources`, [num_sources, heads *
+  /// channels], and `destinations`, [num_destinations, heads * channels], with
+  /// the vectors `vectors`, [1, heads, channels].
+  at::Tensor DynamicAttention(const at::Tensor& sources,
+                              const at::Tensor& destinations,
+                              const at::Tensor& vectors) const;
+
+  /// Gradients by the operands of DynamicAttention, each of its shape.
+  struct DynamicGradient {
+    at::Tensor sources;
+    at::Tensor destinations;
+    at::Tensor vectors;
+  };
+  /// They are those of the sums of rows of `sources` by `attention`, the result
+  /// of DynamicAttention, if the gradient of the sums is `gradient`.
+  DynamicGradient DynamicAttentionGradient(const at::Tensor& sources,
+                                           const at::Tensor& destinations,
+                                           const at::Tensor& vectors,
+                                           const at::Tensor& attention,
+                                           const at::Tensor& gradient);
+
   /// [num_edges, heads]: LeakyReLU (slope 0.2) of the source's plus the
   /// destination's score, then the softmax over each destination's edges.
   /// `scores` is [num_sources, 2 * heads]: as source, then as destination.

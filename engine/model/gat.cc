@@ -3,38 +3,31 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/eye.h>
 
+#include "engine/model/attention_heads.h"
 #include "engine/model/graph_functions.h"
 
 namespace hearth::model {
 namespace {
 
-// Columns of one head: heads are concatenated, in the last layer averaged.
-int64_t Channels(const LayerPlace& place, int64_t heads) {
-  return place.last ? place.out : place.out / heads;
-}
-
 class GatConvolution final : public Convolution {
  public:
-  GatConvolution(const LayerPlace& place, int64_t heads,
+  GatConvolution(const LayerPlace& place, const AttentionHeads& heads,
                  Initializer initializer)
       : heads_(heads),
-        channels_(Channels(place, heads)),
-        averages_(place.last),
-        weight_(initializer.Glorot({heads * channels_, place.in})),
-        source_attention_(initializer.Glorot({1, heads, channels_})),
-        destination_attention_(initializer.Glorot({1, heads, channels_})),
+        weight_(initializer.Glorot({heads.width(), place.in})),
+        source_attention_(
+            initializer.Glorot({1, heads.heads(), heads.channels()})),
+        destination_attention_(
+            initializer.Glorot({1, heads.heads(), heads.channels()})),
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
                      absl::Span<const int64_t> in_degrees) const override {
     const at::Tensor transformed = Linear(x, weight_);
     const at::Tensor scores = Linear(transformed, ScoreWeight());
-    at::Tensor sum = SumByAttention(
+    const at::Tensor sums = SumByAttention(
         transformed, scores, std::make_shared<Edges>(SelfLoopAdjacency(block)));
-    if (averages_) {
-      sum = sum.view({-1, heads_, channels_}).mean(1);
-    }
-    return AddBias(sum, bias_);
+    return AddBias(heads_.Join(sums), bias_);
   }
 
   std::vector<NamedTensor> parameters() const override {
@@ -48,18 +41,17 @@ class GatConvolution final : public Convolution {
   // [2 * heads, heads * channels]: the attention vectors in blocks, so that one
   // product gives every row's scores as source and as destination.
   at::Tensor ScoreWeight() const {
-    const at::Tensor diagonal = at::eye(heads_, at::kFloat).unsqueeze(2);
+    const at::Tensor diagonal =
+        at::eye(heads_.heads(), at::kFloat).unsqueeze(2);
     const auto in_blocks = [&](const at::Tensor& attention) {
-      return attention.mul(diagonal).view({heads_, heads_ * channels_});
+      return attention.mul(diagonal).view({heads_.heads(), heads_.width()});
     };
     const std::vector<at::Tensor> blocks = {in_blocks(source_attention_),
                                             in_blocks(destination_attention_)};
     return at::cat(blocks, 0);
   }
 
-  int64_t heads_;
-  int64_t channels_;
-  bool averages_;
+  AttentionHeads heads_;
   at::Tensor weight_;
   at::Tensor source_attention_;
   at::Tensor destination_attention_;
@@ -76,14 +68,15 @@ class GatKind final : public ModelKind {
 
   std::unique_ptr<Convolution> NewLayer(
       const LayerPlace& place, Initializer initializer) const override {
-    return std::make_unique<GatConvolution>(place, options_.heads, initializer);
+    return std::make_unique<GatConvolution>(
+        place, AttentionHeads(place, options_.heads), initializer);
   }
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    const int64_t width = options_.heads * Channels(place, options_.heads);
-    return PropagationMemory(place, width, block) +
-           AttentionMemory(options_.heads, block);
+    const AttentionHeads heads(place, options_.heads);
+    return PropagationMemory(place, heads.width(), block) +
+           AttentionMemory(heads.heads(), block);
   }
 
  private:

@@ -58,8 +58,12 @@ class GinKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    return PropagationMemory(place, place.out, block) +
-           LinearMemory(place.out, place.out, block.destinations);
+    // The second product besides, with its bias, and the gradients of both
+    // and of their input.
+    const LayerMemory outer = {
+        .parameters = MatrixBytes(place.out + 1, place.out),
+        .tensors = 4 * MatrixBytes(block.destinations, place.out)};
+    return PropagationMemory(place, place.out, block) + outer;
   }
 
  private:

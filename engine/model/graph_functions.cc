@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/ops/ones.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -34,11 +33,6 @@ EdgesPtr LoadEdges(AutogradContext* context) {
 
 at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
   return x.narrow(0, 0, edges->num_destinations());
-}
-
-// Unlike at::sum, adds up in an order that threads do not change.
-at::Tensor ColumnSums(const at::Tensor& x) {
-  return TransposedProduct(x, at::ones({x.size(0), 1}, at::kFloat)).squeeze(1);
 }
 
 class LinearFunction : public Function<LinearFunction> {
@@ -162,6 +156,28 @@ class SumByAttentionFunction : public Function<SumByAttentionFunction> {
   }
 };
 
+class SumByDynamicAttentionFunction
+    : public Function<SumByDynamicAttentionFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& sources,
+                            const at::Tensor& destinations,
+                            const at::Tensor& vectors, const EdgesPtr& edges) {
+    const at::Tensor attention =
+        edges->DynamicAttention(sources, destinations, vectors);
+    Save(context, edges);
+    context->save_for_backward({sources, destinations, vectors, attention});
+    return edges->Sum(sources, attention);
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    auto result = LoadEdges(context)->DynamicAttentionGradient(
+        saved[0], saved[1], saved[2], saved[3], gradients[0].contiguous());
+    return {result.sources, result.destinations, result.vectors, at::Tensor()};
+  }
+};
+
 // Calls `function(begin, end)` for parts of a matrix's elements, each of them
 // whole tiles of a dropout pattern.
 template <typename F>
@@ -244,6 +260,14 @@ at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias) {
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
                           const EdgesPtr& edges) {
   return SumByAttentionFunction::apply(x, scores, edges);
+}
+
+at::Tensor SumByDynamicAttention(const at::Tensor& sources,
+                                 const at::Tensor& destinations,
+                                 const at::Tensor& vectors,
+                                 const EdgesPtr& edges) {
+  return SumByDynamicAttentionFunction::apply(sources, destinations, vectors,
+                                              edges);
 }
 
 at::Tensor ReluDropout(const at::Tensor& x,

@@ -48,6 +48,14 @@ bool SumsFirst(const PropagateSizes& sizes);
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
                           const EdgesPtr& edges);
 
+/// The same with GATv2's attention of `destinations`, [D, heads * channels], to
+/// the rows of `sources`, [S, heads * channels], which are summed; `vectors`
+/// [1, heads, channels] (see Edges::DynamicAttention).
+at::Tensor SumByDynamicAttention(const at::Tensor& sources,
+                                 const at::Tensor& destinations,
+                                 const at::Tensor& vectors,
+                                 const EdgesPtr& edges);
+
 /// ReLU, then `dropout` if there is one. Works in place: `x` must not be needed
 /// by anyone else.
 at::Tensor ReluDropout(const at::Tensor& x,

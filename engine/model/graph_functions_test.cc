@@ -46,6 +46,13 @@ TEST(MatrixProductTest, AgreesWithMatmul) {
   }
 }
 
+TEST(MatrixProductTest, ColumnSumsAddUpRows) {
+  for (const int64_t rows : {0, 1, 5000}) {
+    const at::Tensor x = Values({rows, 30});
+    EXPECT_TRUE(at::allclose(ColumnSums(x), x.sum(0), 1e-4, 1e-3)) << rows;
+  }
+}
+
 TEST(MatrixProductTest, ThreadsChangeNoBit) {
   const at::Tensor x = Values({5000, 100});
   const at::Tensor g = Values({5000, 30});

@@ -50,11 +50,4 @@ LayerMemory AttentionMemory(int64_t heads, const BlockSize& block) {
               (kAttentionArrays * EdgesWithLoops(block) + 4 * block.sources)};
 }
 
-LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows) {
-  const auto columns = static_cast<uint64_t>(out);
-  // The product, what comes of it by bias and ReLU, and the gradients of both.
-  return {.parameters = kFloat * columns * (static_cast<uint64_t>(in) + 1),
-          .tensors = kFloat * 4 * rows * columns};
-}
-
 }  // namespace hearth::model

@@ -43,9 +43,10 @@ LayerMemory PropagationMemory(const LayerPlace& place, int64_t width,
 /// What attention by `heads` heads takes besides.
 LayerMemory AttentionMemory(int64_t heads, const BlockSize& block);
 
-/// The memory of one more product, of `rows` rows, with a matrix [`out`, `in`]
-/// and a bias. Its input is another tensor's output, and counted there.
-LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows);
+/// Bytes of a float32 matrix.
+inline uint64_t MatrixBytes(uint64_t rows, int64_t columns) {
+  return sizeof(float) * rows * static_cast<uint64_t>(columns);
+}
 
 }  // namespace hearth::model
 

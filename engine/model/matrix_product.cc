@@ -4,6 +4,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -78,6 +79,11 @@ at::Tensor TransposedProduct(const at::Tensor& g, const at::Tensor& x) {
   });
   for (size_t part = 1; part < sums.size(); ++part) sums[0].add_(sums[part]);
   return sums[0];
+}
+
+// Unlike at::sum, adds up in an order that threads do not change.
+at::Tensor ColumnSums(const at::Tensor& x) {
+  return TransposedProduct(x, at::ones({x.size(0), 1}, at::kFloat)).squeeze(1);
 }
 
 }  // namespace hearth::model

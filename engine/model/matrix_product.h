@@ -19,6 +19,9 @@ at::Tensor Product(const at::Tensor& x, const at::Tensor& w);
 /// gradient by w of Product, if g is that by its result.
 at::Tensor TransposedProduct(const at::Tensor& g, const at::Tensor& x);
 
+/// [columns]: the sum of all rows of `x`, contiguous.
+at::Tensor ColumnSums(const at::Tensor& x);
+
 }  // namespace hearth::model
 
 #endif  // HEARTH_ENGINE_MODEL_MATRIX_PRODUCT_H_

@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "engine/model/gat.h"
+#include "engine/model/gatv2.h"
 #include "engine/model/gcn.h"
 #include "engine/model/gin.h"
 #include "engine/model/sage.h"
@@ -17,6 +18,7 @@ struct NewKind {
   Result operator()(const train::SageOptions& sage) { return NewSage(sage); }
   Result operator()(const train::GcnOptions& gcn) { return NewGcn(gcn); }
   Result operator()(const train::GatOptions& gat) { return NewGat(gat); }
+  Result operator()(const train::Gatv2Options& v2) { return NewGatv2(v2); }
   Result operator()(const train::GinOptions& gin) { return NewGin(gin); }
   Result operator()(const train::NoModelOptions&) { return nullptr; }
 };

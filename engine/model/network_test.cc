@@ -46,6 +46,7 @@ train::TrainOptions Options(const train::ModelOptions& model) {
 std::vector<train::ModelOptions> AllModels() {
   return {train::SageOptions{.hidden = 8}, train::GcnOptions{.hidden = 8},
           train::GatOptions{.hidden = 8, .heads = 2},
+          train::Gatv2Options{.hidden = 8, .heads = 2},
           train::GinOptions{.hidden = 8}};
 }
 
@@ -83,6 +84,15 @@ at::Tensor GcnLayer(const Parameters& p, const at::Tensor& x,
   return at::matmul(sum, p.at("lin.weight").t()) + p.at("bias");
 }
 
+// The sources that attention has for a destination.
+std::vector<int64_t> WithSelfLoop(const sample::Block& block, int64_t row) {
+  std::vector<int64_t> sources = {row};
+  for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
+    if (block.indices[e] != row) sources.push_back(block.indices[e]);
+  }
+  return sources;
+}
+
 at::Tensor GatLayer(const Parameters& p, const at::Tensor& x,
                     const sample::Block& block, bool last) {
   const int64_t heads = p.at("att_src").size(1);
@@ -92,11 +102,7 @@ at::Tensor GatLayer(const Parameters& p, const at::Tensor& x,
   const at::Tensor as_destination = (h * p.at("att_dst")).sum(2);
   std::vector<at::Tensor> rows;
   for (int64_t row = 0; row < block.num_destinations; ++row) {
-    std::vector<int64_t> sources = {row};
-    for (int64_t e = block.indptr[row]; e < block.indptr[row + 1]; ++e) {
-      if (block.indices[e] != row) sources.push_back(block.indices[e]);
-    }
-    const at::Tensor index = at::tensor(sources);
+    const at::Tensor index = at::tensor(WithSelfLoop(block, row));
     const at::Tensor attention = at::softmax(
         at::leaky_relu(as_source.index_select(0, index) + as_destination[row],
                        0.2),
@@ -106,6 +112,29 @@ at::Tensor GatLayer(const Parameters& p, const at::Tensor& x,
     rows.push_back(last ? sum.mean(0) : sum.flatten());
   }
   return at::stack(rows) + p.at("bias");
+}
+
+at::Tensor Gatv2Layer(const Parameters& p, const at::Tensor& x,
+                      const sample::Block& block, bool last) {
+  const int64_t heads = p.at("att").size(1);
+  const auto rows = [&](const std::string& lin) {
+    const at::Tensor product = at::matmul(x, p.at(lin + ".weight").t());
+    return (product + p.at(lin + ".bias")).view({x.size(0), heads, -1});
+  };
+  const at::Tensor as_source = rows("lin_l");
+  const at::Tensor as_destination = rows("lin_r");
+  std::vector<at::Tensor> result;
+  for (int64_t row = 0; row < block.num_destinations; ++row) {
+    const at::Tensor sources =
+        as_source.index_select(0, at::tensor(WithSelfLoop(block, row)));
+    const at::Tensor scores =
+        (at::leaky_relu(sources + as_destination[row], 0.2) * p.at("att"))
+            .sum(2);
+    const at::Tensor sum =
+        (sources * at::softmax(scores, 0).unsqueeze(2)).sum(0);
+    result.push_back(last ? sum.mean(0) : sum.flatten());
+  }
+  return at::stack(result) + p.at("bias");
 }
 
 at::Tensor GinLayer(const Parameters& p, const at::Tensor& x,
@@ -132,6 +161,9 @@ struct ReferenceLayer {
   }
   at::Tensor operator()(const train::GatOptions&) const {
     return GatLayer(p, x, block, last);
+  }
+  at::Tensor operator()(const train::Gatv2Options&) const {
+    return Gatv2Layer(p, x, block, last);
   }
   at::Tensor operator()(const train::GinOptions&) const {
     return GinLayer(p, x, block);
@@ -287,6 +319,12 @@ TEST(NetworkTest, InitialWeightsHaveTheDistributionsOfPyG) {
   EXPECT_NEAR(Bound(gat, "convs.0.lin.weight"), std::sqrt(6 / 600.0), 1e-4);
   EXPECT_NEAR(Bound(gat, "convs.0.att_src"), std::sqrt(6 / 102.0), 1e-2);
   EXPECT_EQ(Bound(gat, "convs.0.bias"), 0);
+  const Network gatv2(Options(train::Gatv2Options{.hidden = 8, .heads = 2}),
+                      shape);
+  EXPECT_NEAR(Bound(gatv2, "convs.0.lin_l.weight"), std::sqrt(6 / 600.0), 1e-4);
+  EXPECT_NEAR(Bound(gatv2, "convs.0.lin_r.bias"), 1 / std::sqrt(400.0), 4e-3);
+  EXPECT_NEAR(Bound(gatv2, "convs.0.att"), std::sqrt(6 / 102.0), 1e-2);
+  EXPECT_EQ(Bound(gatv2, "convs.0.bias"), 0);
   const Network gin(Options(train::GinOptions{}), shape);
   EXPECT_NEAR(Bound(gin, "convs.0.nn.lins.0.weight"), 1 / std::sqrt(400.0),
               1e-4);

@@ -182,6 +182,7 @@ TEST(ParallelStepTest, LossesAreThoseOfOneTrainerWithTheWholeBatch) {
   const std::vector<train::ModelOptions> models = {
       kSage, train::GcnOptions{.hidden = 16},
       train::GatOptions{.hidden = 16, .heads = 2},
+      train::Gatv2Options{.hidden = 16, .heads = 2},
       train::GinOptions{.hidden = 16}};
   for (size_t model = 0; model < models.size(); ++model) {
     for (const LabelKind kind : kKinds) {

@@ -58,6 +58,9 @@ void TrainGcn(benchmark::State& state) {
 void TrainGat(benchmark::State& state) {
   RunStep(state, train::GatOptions{}, /*train=*/true);
 }
+void TrainGatv2(benchmark::State& state) {
+  RunStep(state, train::Gatv2Options{}, /*train=*/true);
+}
 void TrainGin(benchmark::State& state) {
   RunStep(state, train::GinOptions{}, /*train=*/true);
 }
@@ -75,6 +78,11 @@ BENCHMARK(TrainGcn)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
 BENCHMARK(TrainGat)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
+BENCHMARK(TrainGatv2)
+    ->Arg(2)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 BENCHMARK(TrainGin)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
 BENCHMARK(EvaluateSage)

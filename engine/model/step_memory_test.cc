@@ -32,6 +32,7 @@ TEST(StepMemoryTest, GrowsWithBatchAndModel) {
        {train::ModelOptions{train::SageOptions{.hidden = 64}},
         train::ModelOptions{train::GcnOptions{.hidden = 64}},
         train::ModelOptions{train::GatOptions{.hidden = 64, .heads = 4}},
+        train::ModelOptions{train::Gatv2Options{.hidden = 64, .heads = 4}},
         train::ModelOptions{train::GinOptions{.hidden = 64}}}) {
     EXPECT_GT(Bytes(model, larger), Bytes(model, kBatch));
   }

@@ -59,6 +59,7 @@ train::TrainOptions Options(const train::ModelOptions& model, int threads = 2) {
 std::vector<train::ModelOptions> AllModels() {
   return {train::SageOptions{.hidden = 32}, train::GcnOptions{.hidden = 32},
           train::GatOptions{.hidden = 32, .heads = 4},
+          train::Gatv2Options{.hidden = 32, .heads = 4},
           train::GinOptions{.hidden = 32}};
 }
 

@@ -97,6 +97,10 @@ absl::Status GatOptions::Validate() const {
   return ValidateHeads(hidden, heads);
 }
 
+absl::Status Gatv2Options::Validate() const {
+  return ValidateHeads(hidden, heads);
+}
+
 absl::Status GinOptions::Validate() const { return ValidateHidden(hidden); }
 
 absl::Status TrainOptions::Validate() const {

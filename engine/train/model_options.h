@@ -36,6 +36,16 @@ struct GatOptions {
   absl::Status Validate() const;
 };
 
+/// GATv2 (Brody et al., 2022; PyG's GATv2Conv): attention whose ranking of
+/// neighbors depends on the node that attends; heads as in GatOptions.
+struct Gatv2Options {
+  /// Over all heads: a multiple of `heads`.
+  int64_t hidden = 256;
+  int64_t heads = 4;
+
+  absl::Status Validate() const;
+};
+
 /// Graph isomorphism network (Xu et al., 2019; PyG's GINConv with an MLP of two
 /// layers and a fixed epsilon of 0): sums neighbors, those that were sampled.
 struct GinOptions {
@@ -52,7 +62,7 @@ struct NoModelOptions {
 
 /// Each has a Validate: INVALID_ARGUMENT naming the option at fault.
 using ModelOptions = std::variant<SageOptions, GcnOptions, GatOptions,
-                                  GinOptions, NoModelOptions>;
+                                  Gatv2Options, GinOptions, NoModelOptions>;
 
 struct AdamOptions {
   double learning_rate = 0.003;

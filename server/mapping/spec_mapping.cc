@@ -23,6 +23,9 @@ train::ModelOptions ToModelOptions(const v1::TrainSpec& train) {
     case v1::TrainSpec::kGat:
       return train::GatOptions{.hidden = train.gat().hidden(),
                                .heads = train.gat().heads()};
+    case v1::TrainSpec::kGatv2:
+      return train::Gatv2Options{.hidden = train.gatv2().hidden(),
+                                 .heads = train.gatv2().heads()};
     case v1::TrainSpec::kGin:
       return train::GinOptions{.hidden = train.gin().hidden()};
     case v1::TrainSpec::kNone:
@@ -182,12 +185,16 @@ class SpecChecker {
           absl::StrCat("must be at most learning_rate (", rate, "), not ",
                        train.cosine().min_learning_rate()));
     }
-    if (train.has_gat() && train.gat().hidden() % train.gat().heads() != 0) {
-      violations_.Add(
-          path + ".gat.hidden",
-          absl::StrCat("must be a multiple of heads (", train.gat().heads(),
-                       "), not ", train.gat().hidden()));
-    }
+    if (train.has_gat()) CheckHeads(path + ".gat", train.gat());
+    if (train.has_gatv2()) CheckHeads(path + ".gatv2", train.gatv2());
+  }
+
+  template <typename Model>
+  void CheckHeads(const std::string& path, const Model& model) {
+    if (model.hidden() % model.heads() == 0) return;
+    violations_.Add(path + ".hidden",
+                    absl::StrCat("must be a multiple of heads (", model.heads(),
+                                 "), not ", model.hidden()));
   }
 
   const SpecLimits limits_;

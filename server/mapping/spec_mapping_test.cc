@@ -71,7 +71,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
 
 TEST(SpecMappingTest, FillingTwiceChangesNothing) {
   for (const char* train :
-       {"sage {}", "gat {} adamw {}", "gcn {} sgd {}", "gin {}"}) {
+       {"sage {}", "gat {} adamw {}", "gcn {} sgd {}", "gatv2 {}", "gin {}"}) {
     const v1::JobSpec once = Fill(Train("", train));
     const v1::JobSpec twice = Fill(once.DebugString());
     EXPECT_TRUE(
@@ -196,6 +196,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.trains[0].gat.heads"},
         BadSpec{"GatMultiple", Train("", "gat { hidden: 33 heads: 2 }"),
                 "train.trains[0].gat.hidden"},
+        BadSpec{"Gatv2Multiple", Train("", "gatv2 { hidden: 33 heads: 2 }"),
+                "train.trains[0].gatv2.hidden"},
         BadSpec{"Dropout", Train("", "sage {} dropout: 1"),
                 "train.trains[0].dropout"},
         BadSpec{"NegativeDropout", Train("", "sage {} dropout: -0.1"),

@@ -6,6 +6,7 @@ the contract of Hearth's export, format `hearth-model-1`:
     sage   convs.I.lin_l.{weight,bias}, convs.I.lin_r.weight
     gcn    convs.I.lin.weight, convs.I.bias
     gat    convs.I.lin.weight, convs.I.att_src, convs.I.att_dst, convs.I.bias
+    gatv2  convs.I.lin_{l,r}.{weight,bias}, convs.I.att, convs.I.bias
     gin    convs.I.nn.lins.{0,1}.{weight,bias}, convs.I.eps
 """
 
@@ -15,9 +16,10 @@ import dataclasses
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import MLP, GATConv, GCNConv, GINConv, SAGEConv
+from torch_geometric.nn import MLP, GATConv, GATv2Conv, GCNConv, GINConv, SAGEConv
 
-MODELS = ("sage", "gcn", "gat", "gin")
+MODELS = ("sage", "gcn", "gat", "gatv2", "gin")
+ATTENTION = {"gat": GATConv, "gatv2": GATv2Conv}
 TASKS = ("classification", "multi_label_classification", "regression")
 
 
@@ -30,7 +32,7 @@ class ModelConfig:
     hidden_channels: int  # of all heads together
     out_channels: int
     num_layers: int
-    heads: int = 1  # of gat; the others ignore it
+    heads: int = 1  # of gat and gatv2; the others ignore it
     dropout: float = 0.0
     task: str = "classification"  # changes the loss alone
 
@@ -41,7 +43,7 @@ class ModelConfig:
             raise ValueError(f"task {self.task!r} is none of {', '.join(TASKS)}")
         if self.num_layers < 1:
             raise ValueError(f"num_layers is {self.num_layers}, and must be at least 1")
-        if self.model == "gat" and (self.heads < 1 or self.hidden_channels % self.heads):
+        if self.model in ATTENTION and (self.heads < 1 or self.hidden_channels % self.heads):
             raise ValueError(f"{self.hidden_channels} hidden channels are not divisible "
                              f"by {self.heads} heads")
 
@@ -73,6 +75,7 @@ def _make_layer(config: ModelConfig, index: int) -> torch.nn.Module:
         return GCNConv(width_in, width_out)
     if config.model == "gin":  # as torch_geometric.nn.models.GIN has it
         return GINConv(MLP([width_in, width_out, width_out], act="relu", norm=None))
+    attention = ATTENTION[config.model]
     if last:  # the heads of the last layer are averaged, those of the others concatenated
-        return GATConv(width_in, width_out, heads=config.heads, concat=False)
-    return GATConv(width_in, width_out // config.heads, heads=config.heads, concat=True)
+        return attention(width_in, width_out, heads=config.heads, concat=False)
+    return attention(width_in, width_out // config.heads, heads=config.heads, concat=True)

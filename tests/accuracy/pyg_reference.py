@@ -19,7 +19,7 @@ import torch
 
 from neighbor_sampler import NeighborSampler
 from numpy_folder import NumpyFolder, read_numpy_folder
-from pyg_models import MODELS, Model, ModelConfig
+from pyg_models import ATTENTION, MODELS, Model, ModelConfig
 
 
 class Batches:
@@ -88,7 +88,7 @@ def run_seed(data: NumpyFolder, options: argparse.Namespace, seed: int) -> dict[
         "seconds": round(time.monotonic() - start, 1),
         "fanouts": options.fanouts,
         "hidden": options.hidden,
-        "heads": options.heads if options.model == "gat" else 1,
+        "heads": options.heads if options.model in ATTENTION else 1,
         "batch_size": options.batch_size,
         "lr": options.lr,
         "dropout": options.dropout,
@@ -107,7 +107,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--fanouts", type=_integers, default=[10, 10, 10],
                         help="from the seeds outward; one layer each")
     parser.add_argument("--hidden", type=int, default=256, help="width, of all heads together")
-    parser.add_argument("--heads", type=int, default=4, help="of gat")
+    parser.add_argument("--heads", type=int, default=4, help="of gat and gatv2")
     parser.add_argument("--batch-size", type=int, default=1024)
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=0.003)

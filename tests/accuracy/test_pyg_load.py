@@ -19,6 +19,8 @@ LAYER_TENSORS = {
     "sage": {"lin_l.weight": (8, 6), "lin_l.bias": (8,), "lin_r.weight": (8, 6)},
     "gcn": {"lin.weight": (8, 6), "bias": (8,)},
     "gat": {"lin.weight": (8, 6), "att_src": (1, 2, 4), "att_dst": (1, 2, 4), "bias": (8,)},
+    "gatv2": {"lin_l.weight": (8, 6), "lin_l.bias": (8,), "lin_r.weight": (8, 6),
+              "lin_r.bias": (8,), "att": (1, 2, 4), "bias": (8,)},
     "gin": {"nn.lins.0.weight": (8, 6), "nn.lins.0.bias": (8,), "nn.lins.1.weight": (8, 8),
             "nn.lins.1.bias": (8,), "eps": (1,)},
 }
@@ -86,7 +88,7 @@ def test_round_trip_gives_equal_logits(name, arrays, tmp_path):
     assert load_and_compare(folder, arrays).max_difference is None
 
 
-@pytest.mark.parametrize("name", ["sage", "gat", "gin"])
+@pytest.mark.parametrize("name", ["sage", "gat", "gatv2", "gin"])
 def test_a_full_sample_gives_the_logits_of_the_full_graph(name, arrays):
     # GCN's normalisation looks one hop further than the sample, so it is left out.
     model = make_model(name).eval()

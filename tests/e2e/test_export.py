@@ -45,7 +45,7 @@ def cross_entropy(logits, labels) -> float:
 
 
 MODELS = pytest.mark.parametrize("model", [
-    ("sage",), ("gcn",), ("gat", "--heads", "2"), ("gin",),
+    ("sage",), ("gcn",), ("gat", "--heads", "2"), ("gatv2", "--heads", "2"), ("gin",),
 ])
 
 

@@ -27,7 +27,7 @@ def check_bound(report):
     return {entry["owner"]: entry["bytes"] for entry in report["memory"]}
 
 
-@pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gin"])
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gatv2", "gin"])
 def test_a_model_takes_no_more_than_it_reserved(strained, model):
     shares = check_bound(strained.json(*TRAIN, "--model", model, "--strategy", "mmap")["report"])
     assert shares["model"] > 0

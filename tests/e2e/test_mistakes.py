@@ -35,7 +35,7 @@ def test_no_daemon_says_how_to_start_one():
     (("trian",), "trian"),
     (("train",), "--dataset"),
     ((*QUICK, "--strategy", "ram"), "memory, mmap"),
-    ((*QUICK, "--model", "mlp"), "sage, gcn, gat, gin, none"),
+    ((*QUICK, "--model", "mlp"), "sage, gcn, gat, gatv2, gin, none"),
     ((*QUICK, "--optimizer", "lion"), "adam, adamw, sgd"),
     ((*QUICK, "--epochs", "many"), "--epochs"),
     ((*QUICK, "--fanouts", "10;10"), "--fanouts"),

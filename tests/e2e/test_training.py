@@ -84,7 +84,7 @@ def test_checkpoints_change_nothing(daemon, quick_job):
     assert digest(daemon, *QUICK, "--checkpoint-every", "1") == quick_job["report"]["loss_digest"]
 
 
-@pytest.mark.parametrize("model", ["gcn", "gat", "gin"])
+@pytest.mark.parametrize("model", ["gcn", "gat", "gatv2", "gin"])
 def test_models_repeat(daemon, model):
     """Each model learns, and does so twice the same."""
     first = daemon.json(*QUICK, "--model", model)["report"]

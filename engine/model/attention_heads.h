@@ -1,0 +1,41 @@
+#ifndef HEARTH_ENGINE_MODEL_ATTENTION_HEADS_H_
+#define HEARTH_ENGINE_MODEL_ATTENTION_HEADS_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "engine/model/layer_memory.h"
+
+namespace hearth::model {
+
+/// How heads make up the columns of an attention layer: hidden layers
+/// concatenate them, the last one averages them.
+class AttentionHeads {
+ public:
+  /// REQUIRES: `heads` divides place.out, or the layer is the last.
+  AttentionHeads(const LayerPlace& place, int64_t heads)
+      : heads_(heads),
+        channels_(place.last ? place.out : place.out / heads),
+        averaged_(place.last) {}
+
+  int64_t heads() const { return heads_; }
+  /// Columns of one head.
+  int64_t channels() const { return channels_; }
+  /// Columns of all heads.
+  int64_t width() const { return heads_ * channels_; }
+
+  /// The layer's output, before its bias, for `sums`, [rows, width()].
+  at::Tensor Join(const at::Tensor& sums) const {
+    return averaged_ ? sums.view({-1, heads_, channels_}).mean(1) : sums;
+  }
+
+ private:
+  int64_t heads_;
+  int64_t channels_;
+  bool averaged_;
+};
+
+}  // namespace hearth::model
+
+#endif  // HEARTH_ENGINE_MODEL_ATTENTION_HEADS_H_

@@ -1,0 +1,89 @@
+#include "engine/model/gatv2.h"
+
+#include "engine/model/attention_heads.h"
+#include "engine/model/graph_functions.h"
+
+namespace hearth::model {
+namespace {
+
+class Gatv2Convolution final : public Convolution {
+ public:
+  Gatv2Convolution(const LayerPlace& place, const AttentionHeads& heads,
+                   Initializer initializer)
+      : heads_(heads),
+        source_weight_(initializer.Glorot({heads.width(), place.in})),
+        source_bias_(initializer.Linear({heads.width()}, place.in)),
+        destination_weight_(initializer.Glorot({heads.width(), place.in})),
+        destination_bias_(initializer.Linear({heads.width()}, place.in)),
+        attention_(initializer.Glorot({1, heads.heads(), heads.channels()})),
+        bias_(initializer.Zeros(place.out)) {}
+
+  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
+                     absl::Span<const int64_t> in_degrees) const override {
+    const at::Tensor own = x.narrow(0, 0, block.num_destinations);
+    const at::Tensor sums = SumByDynamicAttention(
+        AddBias(Linear(x, source_weight_), source_bias_),
+        AddBias(Linear(own, destination_weight_), destination_bias_),
+        attention_, std::make_shared<Edges>(SelfLoopAdjacency(block)));
+    return AddBias(heads_.Join(sums), bias_);
+  }
+
+  std::vector<NamedTensor> parameters() const override {
+    return {{"lin_l.weight", source_weight_},
+            {"lin_l.bias", source_bias_},
+            {"lin_r.weight", destination_weight_},
+            {"lin_r.bias", destination_bias_},
+            {"att", attention_},
+            {"bias", bias_}};
+  }
+
+ private:
+  AttentionHeads heads_;
+  at::Tensor source_weight_;
+  at::Tensor source_bias_;
+  at::Tensor destination_weight_;
+  at::Tensor destination_bias_;
+  at::Tensor attention_;
+  at::Tensor bias_;
+};
+
+class Gatv2Kind final : public ModelKind {
+ public:
+  explicit Gatv2Kind(const train::Gatv2Options& options) : options_(options) {}
+
+  std::string name() const override { return "gatv2"; }
+  int64_t hidden() const override { return options_.hidden; }
+  int64_t heads() const override { return options_.heads; }
+
+  std::unique_ptr<Convolution> NewLayer(
+      const LayerPlace& place, Initializer initializer) const override {
+    return std::make_unique<Gatv2Convolution>(
+        place, AttentionHeads(place, options_.heads), initializer);
+  }
+
+  LayerMemory Memory(const LayerPlace& place,
+                     const BlockSize& block) const override {
+    const AttentionHeads heads(place, options_.heads);
+    // Besides: the sources' rows with their bias; those of the destinations,
+    // twice as well, their gradient and their shares of that by `att`; and the
+    // gradient of the input in the parts of which it is the sum.
+    const LayerMemory more = {
+        .tensors =
+            MatrixBytes(block.sources, heads.width()) +
+            4 * MatrixBytes(block.destinations, heads.width()) +
+            (place.first ? 0 : 2 * MatrixBytes(block.sources, place.in))};
+    return PropagationMemory(place, heads.width(), block) +
+           AttentionMemory(heads.heads(), block) + more;
+  }
+
+ private:
+  const train::Gatv2Options options_;
+};
+
+}  // namespace
+
+std::unique_ptr<ModelKind> NewGatv2(const train::Gatv2Options& options) {
+  return std::make_unique<Gatv2Kind>(options);
+}
+
+}  // namespace hearth::model
