@@ -11,24 +11,40 @@ constexpr char kModelFile[] = "model.safetensors";
 constexpr char kConfigFile[] = "config.json";
 constexpr char kConfigKey[] = "config";
 
+absl::Status WriteFiles(io::FileSystem& files, const store::SafeTensors& model,
+                        const std::string& folder) {
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(folder));
+  HEARTH_RETURN_IF_ERROR(
+      store::WriteSafeTensors(files, io::JoinPath(folder, kModelFile), model));
+  const auto config = model.metadata.find(kConfigKey);
+  if (config == model.metadata.end()) {
+    return absl::InternalError("a model without its configuration");
+  }
+  return io::WriteFileAtomically(files, io::JoinPath(folder, kConfigFile),
+                                 config->second);
+}
+
+// Renames the folder `from` to `to`, whose earlier contents go.
+absl::Status Replace(io::FileSystem& files, const std::string& from,
+                     const std::string& to) {
+  HEARTH_RETURN_IF_ERROR(files.RemoveTree(to));
+  return files.Rename(from, to);
+}
+
 }  // namespace
 
 absl::Status WriteModel(io::FileSystem& files, const store::SafeTensors& model,
                         const std::string& path) {
   const std::string temporary = path + io::kTemporarySuffix;
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(temporary));
-  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(temporary));
-  HEARTH_RETURN_IF_ERROR(store::WriteSafeTensors(
-      files, io::JoinPath(temporary, kModelFile), model));
-  const auto config = model.metadata.find(kConfigKey);
-  if (config == model.metadata.end()) {
-    return absl::InternalError("a model without its configuration");
-  }
-  HEARTH_RETURN_IF_ERROR(io::WriteFileAtomically(
-      files, io::JoinPath(temporary, kConfigFile), config->second));
+  absl::Status status = WriteFiles(files, model, temporary);
   // A job that is run again after its end was lost finds its earlier model.
-  HEARTH_RETURN_IF_ERROR(files.RemoveTree(path));
-  HEARTH_RETURN_IF_ERROR(files.Rename(temporary, path));
+  if (status.ok()) status = Replace(files, temporary, path);
+  if (!status.ok()) {
+    // The first error is the one to tell.
+    files.RemoveTree(temporary).IgnoreError();
+    return status;
+  }
   return files.SyncDirectory(io::ParentDirectory(path));
 }
 
