@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace hearth::io {
@@ -24,7 +25,7 @@ auto Perform(const std::optional<Fault>& fault, const std::string& path,
     return operate();
   }
   if (fault->effect == Effect::kLoseReply) {
-    // What it really said does not matter: the reply is lost.
+    // The real answer does not matter: it is lost.
     ToStatus(operate()).IgnoreError();
   }
   return absl::Status(fault->status.code(),
@@ -184,6 +185,7 @@ std::optional<Fault> FaultyFileSystem::Arrive(Operation operation,
   if (fault_->effect == Effect::kCorruptRead && operation != Operation::kRead) {
     return std::nullopt;
   }
+  if (!absl::EndsWith(path, fault_->path_end)) return std::nullopt;
   ++matching_;
   if (matching_ < fault_->nth) return std::nullopt;
   if (matching_ > fault_->nth && !fault_->for_good) return std::nullopt;

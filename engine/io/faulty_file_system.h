@@ -35,7 +35,7 @@ enum class Operation {
   kFreeBytes,
 };
 
-/// What a fault does to the operation it hits.
+/// The effect of a fault on the operation that it hits.
 enum class Effect {
   kFail,         // Nothing is done.
   kTearWrite,    // Half of the bytes are written, then as kFail.
@@ -44,20 +44,22 @@ enum class Effect {
 };
 
 struct Fault {
-  /// Which operation is hit, counted from 1, of those that match `only`.
+  /// The operation that is hit, counted from 1, of those that match.
   int64_t nth = 1;
   /// All from the nth on, not it alone.
   bool for_good = false;
   Effect effect = Effect::kFail;
-  /// What the caller is told. Unused by kCorruptRead.
+  /// The status that the caller gets. Unused by kCorruptRead.
   absl::Status status = absl::UnavailableError("injected fault");
   /// Operations that count; all where absent.
   std::optional<Operation> only = std::nullopt;
+  /// Only operations on paths that end so count.
+  std::string path_end = "";
 };
 
-/// A file system on top of another one that counts what it is asked and fails
-/// as told. For the usual test: run with a fault at the 1st, 2nd, 3rd ...
-/// operation until no fault is hit. Thread-safe.
+/// A file system on top of another one that counts its calls and fails as told.
+/// For the usual test: run with a fault at the 1st, 2nd, 3rd ... operation
+/// until no fault is hit. Thread-safe.
 class FaultyFileSystem final : public FileSystem {
  public:
   /// One call that arrived, whether it was let through or not.
@@ -80,7 +82,7 @@ class FaultyFileSystem final : public FileSystem {
   /// RESOURCE_EXHAUSTED after what still fits; FreeBytes tells the rest.
   void LimitSpace(uint64_t bytes);
 
-  /// How often the fault has hit since Inject.
+  /// Number of operations that the fault has hit since Inject.
   int64_t hits() const;
 
   /// All calls so far.

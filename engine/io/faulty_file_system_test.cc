@@ -55,6 +55,14 @@ TEST_F(FaultyFileSystemTest, CountsOnlyWhatItIsToldTo) {
   EXPECT_FALSE(files_.List(scratch_.path()).ok());
 }
 
+TEST_F(FaultyFileSystemTest, CountsOnlyTheFilesItIsToldTo) {
+  files_.Inject({.nth = 1, .for_good = true, .path_end = "/a"});
+  EXPECT_TRUE(files_.Create(scratch_.Path("b")).ok());
+  EXPECT_FALSE(files_.Create(scratch_.Path("a")).ok());
+  EXPECT_TRUE(files_.Stat(scratch_.Path("b")).ok());
+  EXPECT_EQ(files_.hits(), 1);
+}
+
 TEST_F(FaultyFileSystemTest, ReadsOfDevicesAreOperations) {
   ASSERT_TRUE(Create("f")->Append(Text("0123456789")).ok());
   const auto device =
