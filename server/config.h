@@ -12,10 +12,10 @@
 
 namespace hearth::server {
 
-/// How a daemon runs. Every option is a flag ("--data-dir") and a key of the
-/// configuration file ("data-dir"); flags win.
+/// The configuration of a daemon. Every option is a flag ("--data-dir") and a
+/// key of the configuration file ("data-dir"); flags win.
 struct Config {
-  /// Where everything is kept. Default $HEARTH_HOME, else ~/.hearth.
+  /// The data directory. Default $HEARTH_HOME, else ~/.hearth.
   std::string data_dir;
   /// Address of the gRPC services, on loopback. Port 0 = any free one.
   std::string listen = "127.0.0.1:7600";
@@ -25,23 +25,25 @@ struct Config {
   /// and memory.
   int max_running_jobs = 1;
   static constexpr int kMaxRunningJobs = 64;
-  /// What jobs may take together, in bytes; 0 = nine tenths of the machine's or
-  /// the container's memory.
+  /// Memory that all jobs together may take, in bytes; 0 = nine tenths of the
+  /// machine's or the container's memory.
   uint64_t memory_limit_bytes = 0;
-  /// What plans may take on disk, in bytes; 0 = no limit.
+  /// Bytes that plans may take on disk; 0 = no limit.
   uint64_t plan_space_bytes = 0;
   /// Folders that imports may read from; none = any that the daemon can read.
   std::vector<std::string> import_roots;
-  /// "trace", "debug", "info", "warn", "error" or "off".
+  /// The least level of the log's lines: "trace", "debug", "info", "warn",
+  /// "error" or "off".
   std::string log_level = "info";
-  /// Where to write the addresses taken, as JSON, once ready; empty = nowhere.
+  /// The file that gets the addresses taken, as JSON, once the daemon is ready;
+  /// empty = none.
   std::string address_file;
 };
 
 /// A configuration file longer than this is refused before it is parsed.
 inline constexpr uint64_t kMaxConfigFileBytes = 64 << 10;
 
-/// What the command line asks for.
+/// The parsed command line.
 struct CommandLine {
   Config config;
   /// Set for --help and --version: text to print instead of running.
@@ -52,7 +54,7 @@ struct CommandLine {
 /// INVALID_ARGUMENT naming the flag, or the file, line and key, at fault.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
-/// Sets in `config` what the YAML text of a configuration file says. `path` is
+/// Sets in `config` the options of a configuration file's YAML text. `path` is
 /// for messages.
 absl::Status ApplyConfigText(absl::string_view text, const std::string& path,
                              Config& config);

@@ -13,22 +13,22 @@
 
 namespace hearth::server {
 
-/// Where models come from: model::NewTrainStep in hearthd; something without
+/// The source of models: model::NewTrainStep in hearthd; something without
 /// torch in tests.
 struct ModelSource {
   job::TrainStepFactory new_train_step;
-  /// For display; may be empty.
+  /// Version of torch, for display; may be empty.
   std::string torch_version;
 };
 
-/// A whole daemon: what hearthd is apart from its command line and signals.
+/// A whole daemon: hearthd without its command line and signals.
 /// Thread-safe.
 class Daemon {
  public:
   /// Takes the data directory, puts interrupted jobs back into the queue,
   /// listens, and begins to run jobs. UNAVAILABLE if the data directory or an
-  /// address is in use. `files`, which outlives the daemon, is what its jobs
-  /// and data directory are reached through.
+  /// address is in use. Jobs and data directory are reached through `files`,
+  /// which outlives the daemon.
   static absl::StatusOr<std::unique_ptr<Daemon>> Start(
       const Config& config, ModelSource models,
       io::FileSystem& files = io::FileSystem::Posix());

@@ -21,7 +21,7 @@ class DaemonMetrics {
   virtual ~DaemonMetrics() = default;
 };
 
-/// What they tell of; all must outlive the result.
+/// The parts that the series look at; all must outlive the result.
 struct DaemonMetricsParts {
   metrics::Registry& registry;
   JobStore& store;
@@ -31,7 +31,7 @@ struct DaemonMetricsParts {
   plan::PlanStore& plans;
 };
 
-/// `torch_version` may be empty.
+/// The series of these parts. `torch_version` may be empty.
 std::unique_ptr<DaemonMetrics> NewDaemonMetrics(
     const DaemonMetricsParts& parts, const std::string& torch_version);
 

@@ -14,18 +14,18 @@
 
 namespace hearth::job {
 
-/// Where a train job stands at a batch boundary: enough to go on as if nothing
+/// The state of a train job at a batch boundary: enough to go on as if nothing
 /// had happened. A batch whose loss is in `losses` is never trained again.
 struct Checkpoint {
   /// The epoch to go on with, from 0, and its next batch.
   int64_t epoch = 0;
   int64_t next_batch = 0;
-  /// Of every training batch so far, in order.
+  /// Losses of all training batches so far, in order.
   std::vector<float> losses;
-  /// Of the unfinished epoch: sum of loss times seeds, and seeds.
+  /// The unfinished epoch's sum of loss times seeds, and its seeds so far.
   double epoch_loss_sum = 0;
   int64_t epoch_seeds = 0;
-  /// What the unfinished epoch's training cost so far.
+  /// Cost of the unfinished epoch's training so far.
   strategy::PassReport epoch_training;
   /// The finished epochs.
   std::vector<EpochReport> epochs;

@@ -48,7 +48,7 @@ class AheadPreparation {
   AheadPreparation(const AheadPreparation&) = delete;
   AheadPreparation& operator=(const AheadPreparation&) = delete;
 
-  /// What it had to say since the last call.
+  /// Log lines since the last call.
   std::vector<std::string> TakeLog() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     return std::exchange(log_, {});

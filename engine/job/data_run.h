@@ -67,7 +67,7 @@ class DataRun {
   /// that is done, and starts to prepare the next period's on another thread.
   absl::Status PrepareEpoch(int64_t epoch);
 
-  /// Tells the observer what the preparation on the other thread had to say
+  /// Gives the observer the log lines of the preparation on the other thread
   /// since the last call.
   void LogAhead();
 
@@ -90,7 +90,7 @@ class DataRun {
   std::optional<double> first_batch_seconds() const {
     return first_batch_seconds_;
   }
-  /// What PrepareEpoch prepared, where that was anything.
+  /// Periods for which PrepareEpoch prepared something, in order.
   const std::vector<PeriodPreparation>& preparations() const {
     return preparations_;
   }

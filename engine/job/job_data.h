@@ -14,7 +14,7 @@
 
 namespace hearth::job {
 
-/// What a job works on.
+/// The opened data of a job.
 struct JobData {
   std::unique_ptr<store::Dataset> dataset;
   store::Labels labels;

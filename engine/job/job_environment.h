@@ -24,21 +24,21 @@ using TrainStepFactory =
     std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
         const train::TrainOptions& options, const train::ModelShape& shape)>;
 
-/// What a job needs of its surroundings; all must outlive it.
+/// The parts of the process that jobs use; all must outlive them.
 struct JobEnvironment {
   io::FileSystem& files;
-  /// Kept warm between jobs.
+  /// Queues that stay warm between jobs.
   io::ReadQueues& read_queues;
   const Clock& clock;
   RunningJobs& running_jobs;
-  /// Shared by all jobs.
+  /// Reservations of memory of all jobs.
   MemoryLedger& memory;
   WarmStrategies& warm_strategies;
   BatchMeasurement& batch_measurement;
-  /// What strategies prepare, for all jobs that can use it.
+  /// Plans that strategies prepare, for all jobs that can use them.
   plan::PlanStore& plans;
   TrainStepFactory new_train_step;
-  /// For rows that are kept in a GPU's memory.
+  /// The GPU whose memory may keep rows, if there is one.
   strategy::Gpu gpu = {};
 };
 

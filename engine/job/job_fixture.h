@@ -120,7 +120,7 @@ class LinearStep final : public train::TrainStep {
   std::vector<float> weights_;
 };
 
-/// Records what a job tells, and can act on a training batch.
+/// An observer that records all calls, and can act on a training batch.
 class RecordingObserver final : public Observer {
  public:
   void OnRunning() override { ++running; }
@@ -227,7 +227,7 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<BatchMeasurement> batch_measurement_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RecordingObserver observer_;
-  // Of the last model made.
+  // The shape of the last model made.
   train::ModelShape shape_;
   TrainStepFactory new_train_step_ = [this](const train::TrainOptions&,
                                             const train::ModelShape& shape)

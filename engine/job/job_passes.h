@@ -26,8 +26,9 @@ class JobPasses {
     bool training_only = false;
   };
 
-  /// FAILED_PRECONDITION if no training node has a label; errors of reading the
-  /// split. `warnings` get what is odd about it.
+  /// Loads the dataset's split. FAILED_PRECONDITION if no training node has a
+  /// label; errors of reading the split. `warnings` get a line for each part of
+  /// it with unlabeled nodes.
   static absl::StatusOr<JobPasses> Make(const Options& options,
                                         const store::Dataset& dataset,
                                         const store::Labels& labels,
@@ -38,7 +39,8 @@ class JobPasses {
   int64_t num_valid() const { return num_valid_; }
   int64_t num_test() const { return num_test_; }
 
-  /// `epoch` counts from 0. See hearth.v1.DataSpec for the keys.
+  /// The pass of a training epoch (counted from 0), of validation, of the test.
+  /// See hearth.v1.DataSpec for the epoch keys.
   strategy::Pass Training(int64_t epoch) const;
   strategy::Pass Validation() const;
   strategy::Pass Testing() const;
@@ -46,17 +48,17 @@ class JobPasses {
   /// Passes that differ in their seeds: a training one and the two others.
   std::vector<strategy::Pass> Kinds() const;
 
-  /// Epochs whose batches are sampled beforehand together make a period: all
-  /// of them, or refresh_epochs. From 0.
+  /// Periods, counted from 0: runs of epochs whose batches are sampled
+  /// beforehand together, all epochs or refresh_epochs of them.
   int64_t num_periods() const;
   int64_t PeriodOf(int64_t epoch) const;
   /// The first epoch of a period, from 0.
   int64_t FirstEpochOf(int64_t period) const;
-  /// What is run in a period: each distinct training pass once, validation and
-  /// test, where there are nodes for them.
+  /// The passes that are run in a period: each distinct training pass once,
+  /// validation and test, where there are nodes for them.
   std::vector<strategy::Pass> OfPeriod(int64_t period) const;
 
-  /// How large the batches of all passes are: from now on a part of each.
+  /// Sets the bound of the batches of all passes, for passes made from now on.
   void SetBatches(const strategy::BatchBound& batches) { batches_ = batches; }
 
  private:

@@ -11,9 +11,9 @@
 
 namespace hearth::job {
 
-/// That models can be trained on the dataset: UNIMPLEMENTED, naming the types,
-/// if it has several node or edge types; FAILED_PRECONDITION if it lacks edges,
-/// features, labels or training nodes.
+/// Refuses a dataset on which no model can be trained: UNIMPLEMENTED, naming
+/// the types, if it has several node or edge types; FAILED_PRECONDITION if it
+/// lacks edges, features, labels or training nodes.
 absl::Status CheckTrainable(const store::Dataset& dataset);
 
 /// The nodes of a split that a job works on.

@@ -58,7 +58,8 @@ class Member {
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  /// What the model takes for batches of `shape` (TrainStep::MemoryBytes).
+  /// Memory that the model takes for batches of `shape`
+  /// (TrainStep::MemoryBytes).
   uint64_t ModelBytes(const sample::BatchShape& shape) const {
     return step_->MemoryBytes(shape);
   }

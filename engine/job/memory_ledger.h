@@ -15,23 +15,23 @@
 
 namespace hearth::job {
 
-/// What the machine has to give, in bytes; replaced in tests.
+/// The machine's memory, in bytes; replaced in tests.
 struct MachineMemory {
-  /// What new allocations may take; 0 = unknown.
+  /// Memory that new allocations may take; 0 = unknown.
   std::function<uint64_t()> available;
-  /// What this process holds.
+  /// Memory that this process holds.
   std::function<uint64_t()> used;
 
   static MachineMemory Real();
 };
 
-/// What jobs may take together where nobody said: nine tenths of the machine's
-/// or the container's memory, without what this process holds already.
+/// The memory that all jobs together may take by default: nine tenths of the
+/// machine's or the container's, less the memory that this process holds.
 uint64_t DefaultMemoryLimit();
 
-/// Who may hold how much memory: jobs reserve the upper bound of what they will
-/// take before they take it, so that none of them, and no other process, is
-/// killed for want of memory. Thread-safe.
+/// The account of memory: jobs reserve the upper bound of their memory before
+/// they take any, so that none of them, and no other process, is killed for
+/// want of memory. Thread-safe.
 class MemoryLedger {
  public:
   /// Memory reserved; given back when destroyed. Move-only, single-owner. The
@@ -62,8 +62,9 @@ class MemoryLedger {
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
 
-  /// Who is asked for memory that is only kept warm, when a job needs it: gives
-  /// up one thing and returns true, or has none. Called without locks held.
+  /// Sets the function that is called when a job needs memory that is only kept
+  /// warm: it gives up one thing and returns true, or has none. Called without
+  /// locks held.
   void SetReclaim(std::function<bool()> reclaim) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Makes `reservation`, which may hold nothing yet or rest, one of
@@ -77,7 +78,7 @@ class MemoryLedger {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t limit_bytes() const { return limit_bytes_; }
-  /// Reserved by running jobs, and kept warm.
+  /// Bytes reserved by running jobs, and bytes kept warm.
   uint64_t reserved_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t warm_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   /// Both, by the owners of shares; owners stay listed.
@@ -98,7 +99,7 @@ class MemoryLedger {
 
   const uint64_t limit_bytes_;
   const MachineMemory machine_;
-  // What the process held before any job.
+  // Memory that the process held before any job.
   const uint64_t base_bytes_;
   mutable absl::Mutex mutex_;
   // Signalled when memory is given back, and when a waiting job is to stop.

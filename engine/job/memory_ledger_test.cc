@@ -56,7 +56,7 @@ TEST_F(MemoryLedgerTest, AddsUpByOwner) {
               ElementsAre(Pair("batches", 40), Pair("cache", 60)));
   two = {};
   EXPECT_EQ(ledger_.reserved_bytes(), 50u);
-  // What is reserved can change.
+  // A reservation can change.
   ASSERT_TRUE(Reserve(50, 50, one).ok());
   EXPECT_EQ(ledger_.reserved_bytes(), 100u);
 }
@@ -83,7 +83,7 @@ TEST_F(MemoryLedgerTest, MoreThanTheLimitIsRefusedWithTheNumbers) {
 }
 
 TEST_F(MemoryLedgerTest, MoreThanTheMachineHasIsRefused) {
-  // Of 80 that jobs could take, 50 are in use by them.
+  // Jobs use 50 of the 80 that they could take.
   available_ = 30;
   used_ = 550;
   Reservation one;

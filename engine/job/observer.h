@@ -9,29 +9,29 @@
 
 namespace hearth::job {
 
-/// How far a job is.
+/// The progress of a job.
 struct Progress {
-  /// What is being done: "training", "validating", "testing", "features", ...
+  /// The present work: "training", "validating", "testing", "features", ...
   std::string phase;
   /// Batches or bytes of this phase, done and in all (0 = unknown).
   uint64_t done = 0;
   uint64_t total = 0;
-  /// From 1, and their number; 0 outside training.
+  /// The epoch, from 1, and the number of epochs; 0 outside training.
   uint32_t epoch = 0;
   uint32_t epochs = 0;
-  /// Of the last training batch.
+  /// The loss of the last training batch; absent outside training.
   std::optional<double> loss;
 };
 
 enum class Severity { kInfo, kWarning, kError };
 
-/// Hears what a running job has to tell. Called from the job's thread only;
+/// The listener to a running job. Called from the job's thread only;
 /// must not block for long.
 class Observer {
  public:
   virtual ~Observer() = default;
 
-  /// PREPARING is over: the job has all that it needs and starts its work.
+  /// The job has all that it needs and starts its work: PREPARING is over.
   virtual void OnRunning() = 0;
 
   /// Called for every batch or block: the observer drops what is too much.
@@ -40,6 +40,7 @@ class Observer {
   /// An epoch is over, its validation included. A resumed job repeats none.
   virtual void OnEpoch(const EpochReport& epoch) = 0;
 
+  /// The job has a line for its log.
   virtual void OnLog(Severity severity, const std::string& text) = 0;
 };
 

@@ -6,7 +6,8 @@
 
 namespace hearth::job {
 
-/// Passes on to `observer`, which outlives it, what a preparation has to say.
+/// A listener that passes on a preparation's log and progress to `observer`,
+/// which outlives it.
 strategy::PreparationListener ListenFor(Observer& observer);
 
 }  // namespace hearth::job

@@ -16,12 +16,12 @@ struct PrepareJobOptions {
   DataOptions data;
   /// Threads of the pipeline's stages; change no result.
   strategy::PipelineOptions pipeline;
-  /// For jobs that neither validate nor test.
+  /// Whether it is for jobs that neither validate nor test.
   bool training_only = false;
 };
 
-/// Prepares what a train job with the same data will find: the strategy and its
-/// plan stay warm. Errors as RunTrainJob has until it trains.
+/// Prepares for a train job with the same data: the strategy and its plan stay
+/// warm. Errors as RunTrainJob has until it trains.
 absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
                                             const PrepareJobOptions& options,
                                             Observer& observer,

@@ -15,21 +15,21 @@ namespace hearth::job {
 
 /// One epoch of training; the figures are those of the training pass alone.
 struct EpochReport {
-  /// From 1.
+  /// The epoch's number, from 1.
   uint32_t epoch = 0;
   /// Mean training loss, weighted by the batches' seeds.
   double loss = 0;
   train::Metric metric = train::Metric::kAccuracy;
-  /// Its value on the validation nodes; absent without any.
+  /// The metric's value on the validation nodes; absent without any.
   std::optional<double> valid_metric;
   strategy::PassReport training;
   strategy::PassReport validation;
 };
 
-/// What a prepare job did.
+/// The report of a prepare job.
 struct PrepareReport {
   strategy::PreparationReport preparation;
-  /// As in TrainReport.
+  /// Peak and upper bound of memory, as in TrainReport.
   uint64_t peak_memory_bytes = 0;
   uint64_t memory_bound_bytes = 0;
   strategy::MemoryEstimate memory;
@@ -45,18 +45,19 @@ struct ExplainReport : strategy::Forecast {
   uint64_t bytes_needed = 0;
 };
 
-/// What a period of a train job began with.
+/// The preparation with which a period of a train job began.
 struct PeriodPreparation {
-  /// From 1.
+  /// The period's first epoch, from 1.
   uint32_t first_epoch = 0;
   strategy::PreparationReport preparation;
 };
 
-/// What a train job did.
+/// The report of a train job.
 struct TrainReport {
   std::vector<EpochReport> epochs;
   train::Metric metric = train::Metric::kAccuracy;
-  /// Its value on the test nodes; absent until the end, or without any.
+  /// The metric's value on the test nodes; absent until the end, or without
+  /// any.
   std::optional<double> test_metric;
   strategy::PassReport test;
   /// Highest sampled RssAnon + RssShmem of the process while the job ran.
@@ -68,17 +69,17 @@ struct TrainReport {
   uint32_t kept_epoch = 0;
   /// Folder with model.safetensors and config.json.
   std::string model_path;
-  /// How often the job went on from a checkpoint.
+  /// Number of times that the job went on from a checkpoint.
   uint32_t resumes = 0;
-  /// What peak_memory_bytes could not exceed: what the process held before the
-  /// job, and what the job reserved; and the shares of the latter.
+  /// Upper bound of peak_memory_bytes: the memory that the process held before
+  /// the job, and the job's reservation, `memory`.
   uint64_t memory_bound_bytes = 0;
   strategy::MemoryEstimate memory;
-  /// From the start of this run to its first batch.
+  /// Seconds from the start of this run to its first batch.
   std::optional<double> first_batch_seconds;
   /// Whether topology and caches were those of an earlier job.
   bool warm_start = false;
-  /// Those of this run that prepared something.
+  /// The periods of this run that began with a preparation.
   std::vector<PeriodPreparation> preparations;
 };
 

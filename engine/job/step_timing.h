@@ -12,12 +12,12 @@
 
 namespace hearth::job {
 
-/// What a training step is timed with. All of it outlives the call.
+/// The arguments of TimeTrainStep. All of it outlives the call.
 struct TimedTraining {
   const store::Dataset& dataset;
   const store::Labels& labels;
   const Clock& clock;
-  /// Of training.
+  /// A training pass.
   const strategy::Pass& pass;
   /// Threads that sample.
   int samplers = 1;

@@ -39,7 +39,7 @@ class StrategyLease {
 
   /// How large the batches of all passes are.
   const strategy::BatchBound& batches() const { return key_.batches; }
-  /// What the job reserved.
+  /// The memory that the job reserved.
   const strategy::MemoryEstimate& memory() const {
     return work_.memory.estimate();
   }

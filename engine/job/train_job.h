@@ -12,9 +12,9 @@
 
 namespace hearth::job {
 
-/// Trains, from the checkpoint in options.directory if there is one. Blocks
-/// until done. When `stop` is requested: writes a checkpoint at the next batch
-/// boundary and returns CANCELLED. Other errors are those of opening the
+/// Trains a model, from the checkpoint in options.directory if there is one.
+/// Blocks until done. When `stop` is requested, writes a checkpoint at the next
+/// batch boundary and returns CANCELLED. Other errors are those of opening the
 /// dataset, of reading, and of the model; RESOURCE_EXHAUSTED if memory does
 /// not suffice, with the numbers. Waits for memory that other jobs hold.
 absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,

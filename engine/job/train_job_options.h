@@ -11,7 +11,7 @@
 
 namespace hearth::job {
 
-/// Which batches a train job reads. See hearth.v1.DataSpec.
+/// The batches that a train job reads. See hearth.v1.DataSpec.
 struct DataOptions {
   /// The dataset's folder.
   std::string dataset_path;

@@ -306,7 +306,7 @@ TEST_F(TrainJobTest, UnlabeledNodesAreLeftOut) {
   observer_ = {};
   const auto some = Run(Options("some"));
   ASSERT_TRUE(some.ok()) << some.status();
-  // Of nodes 0 to 99 each part has its share.
+  // Each part has its share of the nodes 0 to 99.
   EXPECT_THAT(observer_.warnings,
               ElementsAre("60 of 360 training nodes have no label: left out",
                           "20 of 120 validation nodes have no label: left out",

@@ -72,7 +72,7 @@ class TrainMetricsImpl final : public TrainMetrics {
     if (!epoch.valid_metric.has_value()) return;
     absl::MutexLock lock(&mutex_);
     if (metric_ == nullptr) {
-      // What is measured is known only now.
+      // The metric is known only now.
       Labels labels = labels_;
       labels["metric"] = train::Name(epoch.metric);
       metric_ = registry_.NewGauge(

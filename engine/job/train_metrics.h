@@ -11,8 +11,7 @@
 namespace hearth::job {
 
 /// The time series of one train job, labelled by job and strategy; they exist
-/// until this is destroyed, which whoever made it does some time after the job
-/// has ended. Thread-safe.
+/// until this is destroyed, some time after the job has ended. Thread-safe.
 class TrainMetrics {
  public:
   virtual ~TrainMetrics() = default;

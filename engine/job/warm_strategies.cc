@@ -17,7 +17,7 @@ ScratchFolder& ScratchFolder::operator=(ScratchFolder&& other) noexcept {
 }
 
 ScratchFolder::~ScratchFolder() {
-  // What cannot be removed goes when the daemon starts again.
+  // A folder that cannot be removed goes when the daemon starts again.
   if (!path_.empty()) files_->RemoveTree(path_).IgnoreError();
 }
 
@@ -57,7 +57,7 @@ void WarmStrategies::Keep(StrategyKey key, WarmStrategy strategy) {
   std::optional<Entry> oldest;
   absl::MutexLock lock(&mutex_);
   entries_.push_back({std::move(key), std::move(strategy)});
-  if (entries_.size() <= kMost) return;
+  if (entries_.size() <= kMaxStrategies) return;
   oldest = std::move(entries_.front());
   entries_.pop_front();
 }

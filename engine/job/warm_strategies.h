@@ -20,8 +20,8 @@
 
 namespace hearth::job {
 
-/// Which jobs may use each other's strategies: those that read equal datasets
-/// by equal means, in batches of equal bounds.
+/// The key of a strategy: jobs with equal keys may use each other's. They read
+/// equal datasets by equal means, in batches of equal bounds.
 struct StrategyKey {
   std::string dataset_path;
   std::string fingerprint;
@@ -50,7 +50,7 @@ class ScratchFolder {
   std::string path_;
 };
 
-/// A strategy with all that it lives on. Later members use earlier ones.
+/// A strategy with all that it uses. Later members use earlier ones.
 struct WarmStrategy {
   MemoryLedger::Reservation memory;
   std::unique_ptr<store::Dataset> dataset;
@@ -64,7 +64,7 @@ struct WarmStrategy {
 class WarmStrategies {
  public:
   /// Strategies kept at most; the oldest goes first.
-  static constexpr size_t kMost = 8;
+  static constexpr size_t kMaxStrategies = 8;
 
   /// `scratch_path` is a folder for the strategies' scratch folders, made when
   /// needed. All must outlive this.

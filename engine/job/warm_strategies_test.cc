@@ -86,10 +86,10 @@ TEST_F(WarmStrategiesTest, GivesBackWhatWasKept) {
 }
 
 TEST_F(WarmStrategiesTest, KeepsAFewOnly) {
-  for (size_t i = 0; i <= WarmStrategies::kMost; ++i) {
+  for (size_t i = 0; i <= WarmStrategies::kMaxStrategies; ++i) {
     warm_.Keep(Key(std::to_string(i)), Make());
   }
-  EXPECT_EQ(alive_, static_cast<int>(WarmStrategies::kMost));
+  EXPECT_EQ(alive_, static_cast<int>(WarmStrategies::kMaxStrategies));
   EXPECT_FALSE(warm_.Take(Key("0")).has_value());
   EXPECT_TRUE(warm_.Take(Key("1")).has_value());
 }

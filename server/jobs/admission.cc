@@ -186,8 +186,8 @@ absl::Status Admission::DeleteDataset(const std::string& name) {
                                "\" is deleted, but not all of its plans"));
 }
 
-// What was prepared for datasets with this fingerprint, if there are none left:
-// plans, and what job::BatchMeasurement has found out.
+// Removes the plans for datasets with this fingerprint, job::BatchMeasurement's
+// files included, if no such dataset is left.
 absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Dataset> others,
                           parts_.datasets.List());

@@ -20,7 +20,7 @@
 
 namespace hearth::server {
 
-/// What an Admission decides upon; all must outlive it.
+/// The parts that an Admission uses; all must outlive it.
 struct AdmissionParts {
   io::FileSystem& files;
   const DataDir& data_dir;
@@ -31,7 +31,7 @@ struct AdmissionParts {
   Scheduler& scheduler;
 };
 
-/// Lets jobs in, and jobs and datasets out, one at a time: so no dataset
+/// Admits jobs, and deletes jobs and datasets, one at a time: so no dataset
 /// vanishes between the check that a job can use it and the job's entry, and
 /// no two imports make the same dataset. Thread-safe.
 class Admission {
@@ -39,7 +39,7 @@ class Admission {
   Admission(const AdmissionParts& parts, SpecLimits limits,
             std::vector<std::string> import_roots);
 
-  /// See Jobs.SubmitJob for the errors.
+  /// Checks and queues a job. Errors as Jobs.SubmitJob.
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  v1::JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -47,7 +47,8 @@ class Admission {
   /// has not ended or a queued export needs its model.
   absl::Status DeleteJob(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// FAILED_PRECONDITION, naming the job, while one that has not ended uses it.
+  /// Deletes a dataset and its plans. FAILED_PRECONDITION, naming the job,
+  /// while one that has not ended uses it.
   absl::Status DeleteDataset(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -12,12 +12,12 @@
 
 namespace hearth::server {
 
-/// Somebody who follows one job.
+/// A follower of one job.
 class Watcher {
  public:
   virtual ~Watcher() = default;
 
-  /// Takes what is new; false: wants nothing more and is dropped. Called on the
+  /// Takes new events; false: wants nothing more and is dropped. Called on the
   /// hub's thread alone. `stopping`: the daemon stops, nothing new will come.
   virtual bool Pump(bool stopping) = 0;
 };

@@ -10,8 +10,8 @@
 
 namespace hearth::server {
 
-/// Turns what a job observes into events of the contract, progress at most
-/// twice a second. Single-owner.
+/// Turns the calls of a running job into events of the contract, progress at
+/// most twice a second. Single-owner.
 class JobObserver final : public job::Observer {
  public:
   static constexpr double kSecondsBetweenProgress = 0.5;

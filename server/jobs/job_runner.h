@@ -14,7 +14,7 @@
 
 namespace hearth::server {
 
-/// What jobs are run with; all must outlive the runner.
+/// The parts that jobs use; all must outlive the runner.
 struct JobRunnerParts {
   const job::JobEnvironment environment;
   const DataDir& data_dir;
@@ -23,7 +23,7 @@ struct JobRunnerParts {
   RetiredSeries& retired_series;
 };
 
-/// Runs jobs of every kind with the engine. A job that was
+/// A runner of jobs of every kind by the engine. A job that was
 /// interrupted after its result had appeared, but before that was noted,
 /// succeeds when it is run again.
 std::unique_ptr<JobRunner> NewJobRunner(const JobRunnerParts& parts,

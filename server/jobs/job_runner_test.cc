@@ -1,4 +1,5 @@
-// What runs again after an interruption; the usual way is in daemon_test.
+// Tests of jobs that run again after an interruption; daemon_test has the usual
+// way.
 #include "server/jobs/job_runner.h"
 
 #include <gmock/gmock.h>

@@ -19,7 +19,7 @@
 
 namespace hearth::server {
 
-/// Takes what a running job has to tell, keeps it and passes it on. Called
+/// The taker of a running job's events: keeps them and passes them on. Called
 /// from the job's thread.
 class JobEvents {
  public:

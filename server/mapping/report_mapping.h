@@ -11,7 +11,7 @@
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/report.pb.h"
 
-/// What the engine reports, as messages of the contract, field by field.
+/// The engine's reports as messages of the contract, field by field.
 
 namespace hearth::server {
 
@@ -29,8 +29,8 @@ v1::ImportReport ToImportReport(const store::Manifest& manifest,
 /// The dataset that a manifest describes.
 v1::Dataset ToDataset(const store::Manifest& manifest);
 
-/// Adds statistics and warnings to the types of a dataset, by name. What could
-/// not be counted is 0, and a warning says so.
+/// Adds statistics and warnings to the types of a dataset, by name. A figure
+/// that could not be counted is 0, and a warning says so.
 void AddStatistics(const store::DatasetStatistics& statistics,
                    v1::Dataset& dataset);
 

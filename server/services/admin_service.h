@@ -17,18 +17,18 @@
 
 namespace hearth::server {
 
-/// What does not change while the daemon runs.
+/// Facts that do not change while the daemon runs.
 struct DaemonFacts {
   std::string data_dir;
-  /// Empty = no metrics.
+  /// Address of the metrics; empty = none.
   std::string metrics_address;
   int max_running_jobs = 1;
   absl::Time start_time;
-  /// Of the GPU in use; empty = none.
+  /// Name of the GPU in use; empty = none.
   std::string gpu_name = {};
 };
 
-/// What the service looks at; all must outlive the gRPC server.
+/// The parts that the service looks at; all must outlive the gRPC server.
 struct AdminParts {
   io::FileSystem& files;
   const io::ReadQueues& read_queues;

@@ -17,7 +17,7 @@ namespace hearth::server {
 ///   hearth.db          jobs and their events
 ///   datasets/NAME/     imported graphs
 ///   jobs/ID/           a job's checkpoint and model
-///   plans/             what was found out for jobs, for others like them
+///   plans/             plans that jobs made, for other jobs like them
 ///   scratch/           files of this daemon's run; emptied at its start
 ///
 /// Holds the lock until destroyed. Thread-safe.

@@ -12,8 +12,8 @@
 
 namespace hearth::server {
 
-/// The datasets in the data directory, read from their manifests. Who may use
-/// or delete them is for others (see admission.h). Thread-safe.
+/// The datasets in the data directory, read from their manifests. It does not
+/// decide who may use or delete them (see admission.h). Thread-safe.
 class DatasetCatalog {
  public:
   /// Both must outlive the catalog.
@@ -27,11 +27,11 @@ class DatasetCatalog {
   /// Number of datasets.
   absl::StatusOr<int> Count() const;
 
-  /// NOT_FOUND for an unknown name, telling which there are; DATA_LOSS for a
-  /// damaged manifest.
+  /// The dataset of this name. NOT_FOUND for an unknown one, listing those
+  /// there are; DATA_LOSS for a damaged manifest.
   absl::StatusOr<v1::Dataset> Get(const std::string& name) const;
 
-  /// The same with what the import counted, where it did.
+  /// The same with the statistics that the import counted, where it did.
   absl::StatusOr<v1::Dataset> GetWithStatistics(const std::string& name) const;
 
   /// Removes a dataset's folder: at once for everybody else, and if it is

@@ -15,12 +15,12 @@
 
 namespace hearth::server {
 
-/// A new state, and what comes with it.
+/// A new state, with the error or the report that belongs to it.
 struct StateUpdate {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
-  /// Where it FAILED.
+  /// The error of a job that FAILED.
   std::optional<v1::JobError> error;
-  /// Where it SUCCEEDED.
+  /// The report of a job that SUCCEEDED.
   std::optional<v1::JobReport> report;
 };
 
@@ -34,7 +34,7 @@ struct JobProgress {
 ///
 ///   jobs    a row per job; its number never comes back, and kind and number
 ///           make the id ("train-7")
-///   events  what happened to each job, numbered from 1 within the job
+///   events  the events of each job, numbered from 1 within the job
 ///
 /// Messages are stored serialized. Thread-compatible.
 class JobRows {

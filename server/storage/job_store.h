@@ -17,7 +17,7 @@
 
 namespace hearth::server {
 
-/// Which jobs to list.
+/// The jobs to list.
 struct JobQuery {
   /// Only jobs in one of these states; empty = all.
   std::vector<v1::JobState> states;
@@ -74,11 +74,12 @@ class JobStore {
   virtual absl::StatusOr<std::optional<v1::Job>> FindRequest(
       const std::string& request_id, const v1::JobSpec& spec) = 0;
 
-  /// NOT_FOUND for an unknown id. The report of a train job that has not
-  /// SUCCEEDED has the epochs finished so far.
+  /// The job of this id. NOT_FOUND for an unknown one. The report of a train
+  /// job that has not SUCCEEDED has the epochs finished so far.
   virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
 
-  /// INVALID_ARGUMENT for a token that is none, or a page size out of range.
+  /// A page of jobs. INVALID_ARGUMENT for a token that is none, or a page size
+  /// out of range.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
 
   /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
@@ -98,9 +99,9 @@ class JobStore {
   /// again.
   virtual absl::Status RequestCancel(const std::string& id) = 0;
 
-  /// What a daemon that was killed left PREPARING or RUNNING goes back to
-  /// QUEUED, or is CANCELLED if that had been asked for. Call once, before any
-  /// job is run.
+  /// Puts jobs that a killed daemon left PREPARING or RUNNING back to QUEUED,
+  /// or to CANCELLED if that had been asked for. Call once, before any job is
+  /// run.
   virtual absl::Status RecoverInterrupted() = 0;
 
   /// All jobs that have not ended, in order of submission.

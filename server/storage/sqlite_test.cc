@@ -53,7 +53,7 @@ TEST_F(SqliteTest, ValuesComeBackAsTheyWere) {
     ASSERT_TRUE(insert->Bind(1, 1).BindBlob(2, "").Run().ok());
   }
   {
-    // What was bound before is bound no more.
+    // A parameter bound before is bound no more.
     auto insert = database_->Prepare("INSERT INTO t VALUES (?1, ?2)");
     ASSERT_TRUE(insert->Bind(1, 2).Run().ok());
     EXPECT_EQ(database_->LastInsertRow(), 2);
