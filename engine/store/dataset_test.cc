@@ -46,13 +46,13 @@ class DatasetTest : public testing::Test {
   }
 
   void Import(bool in_place = false) {
-    ImportOptions options;
+    ingest::ImportOptions options;
     options.source = folder_.path();
     options.name = "test";
     options.destination = folder_.Destination();
     options.in_place = in_place;
-    const auto result = ImportDataset(io::FileSystem::Posix(), Layout::kNumpy,
-                                      options, nullptr, {});
+    const auto result = ingest::ImportDataset(
+        io::FileSystem::Posix(), ingest::Layout::kNumpy, options, nullptr, {});
     ASSERT_TRUE(result.ok()) << result.status();
   }
 

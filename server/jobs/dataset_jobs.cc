@@ -21,7 +21,7 @@
 namespace hearth::server {
 namespace {
 
-store::ImportProgress ProgressTo(job::Observer& observer) {
+ingest::ImportProgress ProgressTo(job::Observer& observer) {
   return [&observer](absl::string_view phase, uint64_t done, uint64_t total) {
     job::Progress progress;
     progress.phase = std::string(phase);
@@ -37,8 +37,8 @@ void Tell(io::FileSystem& files, const store::Manifest& manifest,
   for (const std::string& transform : manifest.transforms) {
     observer.OnLog(job::Severity::kInfo, transform);
   }
-  const absl::StatusOr<std::optional<store::DatasetStatistics>> statistics =
-      store::LoadStatistics(files, folder);
+  const absl::StatusOr<std::optional<ingest::DatasetStatistics>> statistics =
+      ingest::LoadStatistics(files, folder);
   if (!statistics.ok() || !statistics->has_value()) return;
   for (const std::string& warning : (*statistics)->warnings) {
     observer.OnLog(job::Severity::kWarning, warning);
@@ -50,7 +50,7 @@ void Tell(io::FileSystem& files, const store::Manifest& manifest,
 absl::StatusOr<v1::JobReport> MakeDataset(
     const DatasetJobParts& parts, const std::string& folder,
     job::Observer& observer,
-    absl::FunctionRef<absl::StatusOr<store::ImportResult>()> make) {
+    absl::FunctionRef<absl::StatusOr<ingest::ImportResult>()> make) {
   v1::JobReport report;
   if (parts.files.Stat(folder).ok()) {
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::Dataset> dataset,
@@ -61,7 +61,7 @@ absl::StatusOr<v1::JobReport> MakeDataset(
     return report;
   }
   const double start = parts.clock.SteadySeconds();
-  HEARTH_ASSIGN_OR_RETURN(const store::ImportResult result, make());
+  HEARTH_ASSIGN_OR_RETURN(const ingest::ImportResult result, make());
   Tell(parts.files, result.manifest, folder, observer);
   *report.mutable_import() =
       ToImportReport(result.manifest, result.bytes_written,
@@ -82,10 +82,10 @@ absl::StatusOr<v1::JobReport> RunImport(
     const std::vector<std::string>& import_roots, job::Observer& observer,
     std::stop_token stop) {
   const std::string folder = parts.data_dir.DatasetPath(spec.name());
-  const auto import = [&]() -> absl::StatusOr<store::ImportResult> {
+  const auto import = [&]() -> absl::StatusOr<ingest::ImportResult> {
     HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots));
     observer.OnRunning();
-    return store::ImportDataset(
+    return ingest::ImportDataset(
         parts.files, {ToLayout(spec.layout()), ToLayoutOptions(spec)},
         ToImportOptions(spec, folder), ProgressTo(observer), stop);
   };
@@ -96,20 +96,20 @@ absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
                                           const v1::GenerateSpec& spec,
                                           job::Observer& observer,
                                           std::stop_token stop) {
-  const store::GenerateOptions options = ToGenerateOptions(spec);
-  const auto open = [&](store::ImportContext& context) {
-    return store::OpenGenerated(context, options);
+  const ingest::GenerateOptions options = ToGenerateOptions(spec);
+  const auto open = [&](ingest::ImportContext& context) {
+    return ingest::OpenGenerated(context, options);
   };
   if (spec.destination().empty()) {
     const std::string folder = parts.data_dir.DatasetPath(spec.name());
     return MakeDataset(parts, folder, observer, [&] {
       observer.OnRunning();
-      return store::ImportGraph(parts.files, ToImportOptions(spec, folder),
-                                open, ProgressTo(observer), stop);
+      return ingest::ImportGraph(parts.files, ToImportOptions(spec, folder),
+                                 open, ProgressTo(observer), stop);
     });
   }
   observer.OnRunning();
-  HEARTH_RETURN_IF_ERROR(store::WriteLayout(
+  HEARTH_RETURN_IF_ERROR(ingest::WriteLayout(
       parts.files,
       {spec.destination(), ToLayout(spec.layout()), spec.memory_limit_bytes()},
       open, ProgressTo(observer), std::move(stop)));
@@ -127,8 +127,8 @@ absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
   observer.OnRunning();
   const double start = parts.clock.SteadySeconds();
   HEARTH_ASSIGN_OR_RETURN(
-      const store::VerifyResult result,
-      store::VerifyDataset(
+      const ingest::VerifyResult result,
+      ingest::VerifyDataset(
           parts.files, *dataset,
           [progress = ProgressTo(observer)](uint64_t done, uint64_t total) {
             progress("verifying", done, total);
@@ -151,14 +151,14 @@ absl::StatusOr<v1::JobReport> RunExportDataset(
       store::Dataset::Open(parts.files,
                            parts.data_dir.DatasetPath(spec.dataset())));
   observer.OnRunning();
-  const auto open = [&](store::ImportContext& context) {
-    return store::OpenDatasetAsSource(context.files(), *dataset);
+  const auto open = [&](ingest::ImportContext& context) {
+    return ingest::OpenDatasetAsSource(context.files(), *dataset);
   };
   HEARTH_RETURN_IF_ERROR(
-      store::WriteLayout(parts.files,
-                         {spec.destination(), ToLayout(spec.layout()),
-                          store::ImportOptions().memory_limit_bytes},
-                         open, ProgressTo(observer), std::move(stop)));
+      ingest::WriteLayout(parts.files,
+                          {spec.destination(), ToLayout(spec.layout()),
+                           ingest::ImportOptions().memory_limit_bytes},
+                          open, ProgressTo(observer), std::move(stop)));
   return ExportedTo(spec.destination());
 }
 

@@ -38,7 +38,7 @@ void CheckDataset(const char* field, const std::string& name,
 }
 
 void FillGenerateDefaults(v1::GenerateSpec& spec) {
-  const store::GenerateOptions defaults;
+  const ingest::GenerateOptions defaults;
   if (spec.feature_dim() == 0) {
     spec.set_feature_dim(static_cast<uint32_t>(defaults.feature_dim));
   }
@@ -52,10 +52,10 @@ void FillGenerateDefaults(v1::GenerateSpec& spec) {
   if (spec.valid_share() == 0) spec.set_valid_share(defaults.valid_share);
   if (spec.test_share() == 0) spec.set_test_share(defaults.test_share);
   if (spec.memory_limit_bytes() == 0) {
-    spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
+    spec.set_memory_limit_bytes(ingest::ImportOptions().memory_limit_bytes);
   }
   if (spec.has_rmat()) {
-    const store::RmatGraph rmat;
+    const ingest::RmatGraph rmat;
     v1::RmatGraph& graph = *spec.mutable_rmat();
     if (graph.a() == 0 && graph.b() == 0 && graph.c() == 0) {
       graph.set_a(rmat.a);
@@ -63,32 +63,32 @@ void FillGenerateDefaults(v1::GenerateSpec& spec) {
       graph.set_c(rmat.c);
     }
   } else {
-    const store::CommunityGraph communities;
+    const ingest::CommunityGraph communities;
     v1::CommunityGraph& graph = *spec.mutable_communities();
     if (graph.inside() == 0) graph.set_inside(communities.inside);
     if (graph.exponent() == 0) graph.set_exponent(communities.exponent);
   }
 }
 
-store::SelfLoops ToSelfLoops(v1::SelfLoops self_loops) {
+ingest::SelfLoops ToSelfLoops(v1::SelfLoops self_loops) {
   switch (self_loops) {
     case v1::REMOVE_SELF_LOOPS:
-      return store::SelfLoops::kRemove;
+      return ingest::SelfLoops::kRemove;
     case v1::ADD_SELF_LOOPS:
-      return store::SelfLoops::kAdd;
+      return ingest::SelfLoops::kAdd;
     default:
-      return store::SelfLoops::kKeep;
+      return ingest::SelfLoops::kKeep;
   }
 }
 
-store::NonFinite ToNonFinite(v1::NonFinite non_finite) {
+ingest::NonFinite ToNonFinite(v1::NonFinite non_finite) {
   switch (non_finite) {
     case v1::KEEP_NON_FINITE:
-      return store::NonFinite::kKeep;
+      return ingest::NonFinite::kKeep;
     case v1::ZERO_NON_FINITE:
-      return store::NonFinite::kZero;
+      return ingest::NonFinite::kZero;
     default:
-      return store::NonFinite::kRefuse;
+      return ingest::NonFinite::kRefuse;
   }
 }
 
@@ -129,7 +129,7 @@ void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
     }
   }
   if (spec.memory_limit_bytes() == 0) {
-    spec.set_memory_limit_bytes(store::ImportOptions().memory_limit_bytes);
+    spec.set_memory_limit_bytes(ingest::ImportOptions().memory_limit_bytes);
   }
   CheckMemoryLimit("import.memory_limit_bytes", spec.memory_limit_bytes(),
                    violations);
@@ -170,24 +170,24 @@ void CheckExportDataset(const v1::ExportDatasetSpec& spec,
             v1::Layout_IsValid(spec.layout()), violations);
 }
 
-std::optional<store::Layout> ToLayout(v1::Layout layout) {
+std::optional<ingest::Layout> ToLayout(v1::Layout layout) {
   switch (layout) {
     case v1::NUMPY:
-      return store::Layout::kNumpy;
+      return ingest::Layout::kNumpy;
     case v1::EDGE_LIST:
-      return store::Layout::kEdgeList;
+      return ingest::Layout::kEdgeList;
     case v1::GRAPHBOLT:
-      return store::Layout::kGraphBolt;
+      return ingest::Layout::kGraphBolt;
     case v1::OGB:
-      return store::Layout::kOgb;
+      return ingest::Layout::kOgb;
     case v1::MAG240M:
-      return store::Layout::kMag240m;
+      return ingest::Layout::kMag240m;
     case v1::IGB:
-      return store::Layout::kIgb;
+      return ingest::Layout::kIgb;
     case v1::GINEX:
-      return store::Layout::kGinex;
+      return ingest::Layout::kGinex;
     case v1::DISKGNN:
-      return store::Layout::kDiskGnn;
+      return ingest::Layout::kDiskGnn;
     default:
       return std::nullopt;
   }
@@ -206,9 +206,9 @@ std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind) {
   }
 }
 
-store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
-                                     const std::string& destination) {
-  store::ImportOptions options;
+ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
+                                      const std::string& destination) {
+  ingest::ImportOptions options;
   options.source = spec.path();
   options.name = spec.name();
   options.destination = destination;
@@ -223,8 +223,8 @@ store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
   return options;
 }
 
-store::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec) {
-  store::LayoutOptions options;
+ingest::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec) {
+  ingest::LayoutOptions options;
   options.edge_list.relabel = spec.edge_list().relabel();
   options.ogb.split = spec.ogb().split();
   if (spec.has_igb()) {
@@ -236,15 +236,15 @@ store::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec) {
   return options;
 }
 
-store::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec) {
-  store::GenerateOptions options;
+ingest::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec) {
+  ingest::GenerateOptions options;
   if (spec.has_rmat()) {
-    options.graph = store::RmatGraph{
+    options.graph = ingest::RmatGraph{
         .a = spec.rmat().a(), .b = spec.rmat().b(), .c = spec.rmat().c()};
   } else {
     options.graph =
-        store::CommunityGraph{.inside = spec.communities().inside(),
-                              .exponent = spec.communities().exponent()};
+        ingest::CommunityGraph{.inside = spec.communities().inside(),
+                               .exponent = spec.communities().exponent()};
   }
   options.num_nodes = static_cast<int64_t>(spec.num_nodes());
   options.num_edges = static_cast<int64_t>(spec.num_edges());
@@ -260,9 +260,9 @@ store::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec) {
   return options;
 }
 
-store::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
-                                     const std::string& destination) {
-  store::ImportOptions options;
+ingest::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
+                                      const std::string& destination) {
+  ingest::ImportOptions options;
   options.source = "the generated graph";
   options.name = spec.name();
   options.destination = destination;

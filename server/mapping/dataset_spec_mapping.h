@@ -34,21 +34,21 @@ void CheckPath(const char* field, const std::string& path,
                FieldViolations& violations);
 
 /// Nothing where the layout is to be recognized, or chosen.
-std::optional<store::Layout> ToLayout(v1::Layout layout);
+std::optional<ingest::Layout> ToLayout(v1::Layout layout);
 
 /// Nothing where the kind is to be told from the array.
 std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
 
 /// The engine's options for a validated spec. `destination` is the dataset's
 /// folder.
-store::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
-                                     const std::string& destination);
-store::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec);
+ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
+                                      const std::string& destination);
+ingest::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec);
 
 /// See ToImportOptions.
-store::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec);
-store::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
-                                     const std::string& destination);
+ingest::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec);
+ingest::ImportOptions ToImportOptions(const v1::GenerateSpec& spec,
+                                      const std::string& destination);
 
 }  // namespace hearth::server
 

@@ -32,15 +32,15 @@ v1::JobSpec Fill(const std::string& text) {
 TEST(DatasetSpecMappingTest, DefaultsOfAnImport) {
   const v1::ImportSpec spec =
       Fill("import { name: 'x' path: '/src' }").import();
-  const store::ImportOptions options = ToImportOptions(spec, "/d/datasets/x");
+  const ingest::ImportOptions options = ToImportOptions(spec, "/d/datasets/x");
   EXPECT_EQ(options.name, "x");
   EXPECT_EQ(options.source, "/src");
   EXPECT_EQ(options.destination, "/d/datasets/x");
   EXPECT_FALSE(options.in_place);
   EXPECT_EQ(options.memory_limit_bytes, uint64_t{1} << 30);
   EXPECT_FALSE(options.edges.add_reverse);
-  EXPECT_EQ(options.edges.self_loops, store::SelfLoops::kKeep);
-  EXPECT_EQ(options.non_finite, store::NonFinite::kRefuse);
+  EXPECT_EQ(options.edges.self_loops, ingest::SelfLoops::kKeep);
+  EXPECT_EQ(options.non_finite, ingest::NonFinite::kRefuse);
   EXPECT_EQ(options.label_kind, std::nullopt);
   EXPECT_EQ(ToLayout(spec.layout()), std::nullopt);
   EXPECT_FALSE(ToLayoutOptions(spec).edge_list.relabel);
@@ -68,16 +68,16 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
                   igb { num_classes : 2983 split_seed : 7 }
                 })pb")
           .import();
-  const store::ImportOptions options = ToImportOptions(spec, "/d");
+  const ingest::ImportOptions options = ToImportOptions(spec, "/d");
   EXPECT_TRUE(options.in_place);
   EXPECT_EQ(options.memory_limit_bytes, 2000000u);
   EXPECT_EQ(options.label_kind, store::LabelKind::kTargets);
   EXPECT_TRUE(options.edges.add_reverse);
   EXPECT_TRUE(options.edges.remove_duplicates);
-  EXPECT_EQ(options.edges.self_loops, store::SelfLoops::kAdd);
-  EXPECT_EQ(options.non_finite, store::NonFinite::kKeep);
+  EXPECT_EQ(options.edges.self_loops, ingest::SelfLoops::kAdd);
+  EXPECT_EQ(options.non_finite, ingest::NonFinite::kKeep);
   EXPECT_TRUE(options.bfloat16_features);
-  const store::LayoutOptions layout = ToLayoutOptions(spec);
+  const ingest::LayoutOptions layout = ToLayoutOptions(spec);
   EXPECT_TRUE(layout.edge_list.relabel);
   EXPECT_EQ(layout.ogb.split, "time");
   EXPECT_EQ(layout.igb.num_classes, 2983);
@@ -85,7 +85,7 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
 }
 
 TEST(DatasetSpecMappingTest, EveryLayoutHasAnEngineLayoutOfItsOwn) {
-  std::set<store::Layout> layouts;
+  std::set<ingest::Layout> layouts;
   for (int i = v1::Layout_MIN; i <= v1::Layout_MAX; ++i) {
     if (i == v1::LAYOUT_UNSPECIFIED || !v1::Layout_IsValid(i)) continue;
     const auto layout = ToLayout(static_cast<v1::Layout>(i));
@@ -98,19 +98,19 @@ TEST(DatasetSpecMappingTest, EveryLayoutHasAnEngineLayoutOfItsOwn) {
 TEST(DatasetSpecMappingTest, DefaultsOfAGeneratedGraph) {
   const v1::GenerateSpec spec =
       Fill("generate { name: 'g' num_nodes: 1000 num_edges: 5000 }").generate();
-  const store::GenerateOptions options = ToGenerateOptions(spec);
+  const ingest::GenerateOptions options = ToGenerateOptions(spec);
   EXPECT_EQ(options.num_nodes, 1000);
   EXPECT_EQ(options.num_edges, 5000);
   EXPECT_EQ(options.feature_dim, 128);
   EXPECT_EQ(options.num_classes, 16);
   EXPECT_EQ(options.train_share, 0.1);
-  EXPECT_EQ(std::get<store::CommunityGraph>(options.graph).inside, 0.8);
+  EXPECT_EQ(std::get<ingest::CommunityGraph>(options.graph).inside, 0.8);
   EXPECT_EQ(spec.memory_limit_bytes(), uint64_t{1} << 30);
   EXPECT_EQ(ToImportOptions(spec, "/d/g").name, "g");
 }
 
 TEST(DatasetSpecMappingTest, EveryOptionOfAGeneratedGraph) {
-  const store::GenerateOptions options =
+  const ingest::GenerateOptions options =
       ToGenerateOptions(Fill(R"pb(generate {
                                     destination: '/out'
                                     layout: OGB
@@ -127,7 +127,7 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAGeneratedGraph) {
                                     seed: 9
                                   })pb")
                             .generate());
-  EXPECT_EQ(std::get<store::RmatGraph>(options.graph).a, 0.5);
+  EXPECT_EQ(std::get<ingest::RmatGraph>(options.graph).a, 0.5);
   EXPECT_TRUE(options.undirected);
   EXPECT_EQ(options.feature_dim, 7);
   EXPECT_EQ(options.feature_dtype, store::DType::kBFloat16);

@@ -116,7 +116,7 @@ v1::EdgeType ToProto(const store::EdgeTypeEntry& edges) {
   return proto;
 }
 
-v1::FeatureStatistics ToProto(const store::FeatureStatistics& features) {
+v1::FeatureStatistics ToProto(const ingest::FeatureStatistics& features) {
   v1::FeatureStatistics proto;
   proto.set_min(features.min);
   proto.set_max(features.max);
@@ -130,7 +130,7 @@ v1::FeatureStatistics ToProto(const store::FeatureStatistics& features) {
   return proto;
 }
 
-v1::NodeStatistics ToProto(const store::NodeStatistics& nodes) {
+v1::NodeStatistics ToProto(const ingest::NodeStatistics& nodes) {
   v1::NodeStatistics proto;
   proto.set_num_isolated(nodes.num_isolated.value_or(0));
   proto.set_num_unlabeled(nodes.num_unlabeled);
@@ -142,7 +142,7 @@ v1::NodeStatistics ToProto(const store::NodeStatistics& nodes) {
   return proto;
 }
 
-v1::EdgeStatistics ToProto(const store::EdgeStatistics& edges) {
+v1::EdgeStatistics ToProto(const ingest::EdgeStatistics& edges) {
   v1::EdgeStatistics proto;
   proto.set_mean_in_degree(edges.mean_in_degree);
   proto.set_median_in_degree(edges.median_in_degree);
@@ -307,17 +307,17 @@ v1::Dataset ToDataset(const store::Manifest& manifest) {
   return proto;
 }
 
-void AddStatistics(const store::DatasetStatistics& statistics,
+void AddStatistics(const ingest::DatasetStatistics& statistics,
                    v1::Dataset& dataset) {
   for (v1::NodeType& nodes : *dataset.mutable_node_types()) {
-    for (const store::NodeStatistics& known : statistics.nodes) {
+    for (const ingest::NodeStatistics& known : statistics.nodes) {
       if (known.type == nodes.name()) {
         *nodes.mutable_statistics() = ToProto(known);
       }
     }
   }
   for (v1::EdgeType& edges : *dataset.mutable_edge_types()) {
-    for (const store::EdgeStatistics& known : statistics.edges) {
+    for (const ingest::EdgeStatistics& known : statistics.edges) {
       if (known.type == edges.name()) {
         *edges.mutable_statistics() = ToProto(known);
       }

@@ -31,7 +31,7 @@ v1::Dataset ToDataset(const store::Manifest& manifest);
 
 /// Adds statistics and warnings to the types of a dataset, by name. A figure
 /// that could not be counted is 0, and a warning says so.
-void AddStatistics(const store::DatasetStatistics& statistics,
+void AddStatistics(const ingest::DatasetStatistics& statistics,
                    v1::Dataset& dataset);
 
 }  // namespace hearth::server

@@ -85,8 +85,8 @@ absl::StatusOr<v1::Dataset> DatasetCatalog::GetWithStatistics(
     const std::string& name) const {
   HEARTH_ASSIGN_OR_RETURN(v1::Dataset dataset, Get(name));
   HEARTH_ASSIGN_OR_RETURN(
-      const std::optional<store::DatasetStatistics> statistics,
-      store::LoadStatistics(files_, data_dir_.DatasetPath(name)));
+      const std::optional<ingest::DatasetStatistics> statistics,
+      ingest::LoadStatistics(files_, data_dir_.DatasetPath(name)));
   if (statistics.has_value()) AddStatistics(*statistics, dataset);
   return dataset;
 }

@@ -49,8 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   hearth::store::ReadText(
       std::string(reinterpret_cast<const char*>(data) + 1, size - 1),
-      (data[0] & 8) != 0 ? hearth::store::Separator::kComma
-                         : hearth::store::Separator::kBlank,
+      (data[0] & 8) != 0 ? hearth::ingest::Separator::kComma
+                         : hearth::ingest::Separator::kBlank,
       data[0] & 7);
   return 0;
 }

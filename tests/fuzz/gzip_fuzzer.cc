@@ -12,7 +12,7 @@ constexpr size_t kMaxRatio = 1033;
 constexpr size_t kPieceBytes = 4093;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  auto stream = hearth::store::NewGzipStream(hearth::io::NewMemoryFile(
+  auto stream = hearth::ingest::NewGzipStream(hearth::io::NewMemoryFile(
       std::string(reinterpret_cast<const char*>(data), size)));
   std::vector<std::byte> piece(kPieceBytes);
   size_t total = 0;

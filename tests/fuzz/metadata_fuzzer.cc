@@ -8,7 +8,7 @@
 namespace {
 
 /// A path that leads out of the dataset's folder must not come through.
-void CheckPath(const hearth::store::MetadataFile& file) {
+void CheckPath(const hearth::ingest::MetadataFile& file) {
   const absl::string_view path = file.path;
   if (path.empty() || path[0] == '/' || path == ".." ||
       path.substr(0, 3) == "../" ||
@@ -22,7 +22,7 @@ void CheckPath(const hearth::store::MetadataFile& file) {
 
 // The metadata.yaml of GraphBolt datasets.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto yaml = hearth::store::ParseMetadataYaml(
+  const auto yaml = hearth::ingest::ParseMetadataYaml(
       {reinterpret_cast<const char*>(data), size}, "metadata.yaml");
   if (!yaml.ok()) return 0;
   for (const auto& nodes : yaml->nodes) {

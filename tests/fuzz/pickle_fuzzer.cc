@@ -13,9 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = hearth::io::NewMemoryFile(
       std::string(reinterpret_cast<const char*>(data), size));
   const auto result =
-      hearth::store::ReadPickle(*file, 0, hearth::store::kFuzzLimits);
+      hearth::ingest::ReadPickle(*file, 0, hearth::ingest::kFuzzLimits);
   if (!result.ok()) return 0;
-  std::vector<const hearth::store::TorchTensor*> tensors;
+  std::vector<const hearth::ingest::TorchTensor*> tensors;
   hearth::store::CollectTensors(*result->tree.root, tensors);
   for (const auto* tensor : tensors) tensor->IsContiguous();
   return 0;

@@ -7,7 +7,7 @@
 #include "engine/ingest/parse/pickle_reader.h"
 #include "engine/ingest/parse/pickle_value.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// So small that one input takes no time.
 inline constexpr PickleLimits kFuzzLimits = {.max_bytes = 1 << 20,
@@ -37,6 +37,6 @@ inline void CollectTensors(const PickleValue& value,
   }
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_TESTS_FUZZ_PICKLE_VISIT_H_

@@ -27,12 +27,12 @@ void ReadElements(const TorchFile& file, const TorchTensor& tensor) {
 
 // PyTorch's files, new and old, and the elements of their tensors.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const auto file = hearth::store::TorchFile::Open(
+  const auto file = hearth::ingest::TorchFile::Open(
       hearth::io::NewMemoryFile(
           std::string(reinterpret_cast<const char*>(data), size)),
-      hearth::store::kFuzzLimits);
+      hearth::ingest::kFuzzLimits);
   if (!file.ok()) return 0;
-  std::vector<const hearth::store::TorchTensor*> tensors;
+  std::vector<const hearth::ingest::TorchTensor*> tensors;
   hearth::store::CollectTensors((*file)->root(), tensors);
   tensors.resize(std::min<size_t>(tensors.size(), 64));
   for (const auto* tensor : tensors) {

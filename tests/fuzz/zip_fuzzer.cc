@@ -34,10 +34,10 @@ void ReadAround(io::ReadableFile& file, uint64_t size_bytes) {
 
 // Archives (.npz), their members, and .npy headers of these.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  auto archive = hearth::store::ZipArchive::Open(hearth::io::NewMemoryFile(
+  auto archive = hearth::ingest::ZipArchive::Open(hearth::io::NewMemoryFile(
       std::string(reinterpret_cast<const char*>(data), size)));
   if (!archive.ok()) return 0;
-  for (const hearth::store::ZipMember& member : (*archive)->members()) {
+  for (const hearth::ingest::ZipMember& member : (*archive)->members()) {
     const auto file = (*archive)->OpenMember(member.name);
     if (!file.ok()) continue;
     hearth::store::ReadAround(**file, member.size_bytes);

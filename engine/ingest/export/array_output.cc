@@ -13,7 +13,7 @@
 #include "engine/ingest/import/row_blocks.h"
 #include "engine/store/float16.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
@@ -30,13 +30,14 @@ void Convert(absl::Span<const std::byte> from, std::vector<float>& to,
   }
 }
 
-void ToFloat32(absl::Span<const std::byte> from, ElementType type,
+void ToFloat32(absl::Span<const std::byte> from, store::ElementType type,
                std::vector<float>& to) {
-  if (type.kind == ElementType::Kind::kBFloat) {
-    return Convert<uint16_t>(from, to, BFloat16ToFloat);
+  if (type.kind == store::ElementType::Kind::kBFloat) {
+    return Convert<uint16_t>(from, to, store::BFloat16ToFloat);
   }
   const auto same = [](auto value) { return value; };
-  if (type.item_bytes == 2) return Convert<uint16_t>(from, to, Float16ToFloat);
+  if (type.item_bytes == 2)
+    return Convert<uint16_t>(from, to, store::Float16ToFloat);
   if (type.item_bytes == 4) return Convert<float>(from, to, same);
   Convert<double>(from, to, same);
 }
@@ -54,7 +55,7 @@ absl::Status ForEachBlock(
   return absl::OkStatus();
 }
 
-absl::Status ReadFloatLabels(ArrayReader& labels, int64_t first,
+absl::Status ReadFloatLabels(store::ArrayReader& labels, int64_t first,
                              absl::Span<int64_t> out) {
   std::vector<double> floats(out.size());
   HEARTH_RETURN_IF_ERROR(labels.ReadFloats(first, absl::MakeSpan(floats)));
@@ -73,7 +74,7 @@ absl::Status ReadFloatLabels(ArrayReader& labels, int64_t first,
   return absl::OkStatus();
 }
 
-absl::Status ReadIntegerLabels(ArrayReader& labels, int64_t first,
+absl::Status ReadIntegerLabels(store::ArrayReader& labels, int64_t first,
                                absl::Span<int64_t> out) {
   HEARTH_RETURN_IF_ERROR(labels.ReadInts(first, out));
   for (size_t i = 0; i < out.size(); ++i) {
@@ -85,14 +86,14 @@ absl::Status ReadIntegerLabels(ArrayReader& labels, int64_t first,
 }
 
 /// To float16.
-absl::Status NarrowFeatures(ImportContext& context, ArrayReader& features,
-                            ByteSink& sink) {
+absl::Status NarrowFeatures(ImportContext& context,
+                            store::ArrayReader& features, ByteSink& sink) {
   std::vector<uint16_t> narrow;
   const auto write = [&](int64_t first, absl::Span<const float> floats) {
     narrow.resize(floats.size());
     for (size_t i = 0; i < floats.size(); ++i) {
-      narrow[i] = FloatToFloat16(floats[i]);
-      if (!std::isinf(Float16ToFloat(narrow[i]))) continue;
+      narrow[i] = store::FloatToFloat16(floats[i]);
+      if (!std::isinf(store::Float16ToFloat(narrow[i]))) continue;
       return features.ErrorAt(
           first + static_cast<int64_t>(i),
           absl::StrCat("is ", floats[i], ", which float16 cannot hold"));
@@ -105,7 +106,7 @@ absl::Status NarrowFeatures(ImportContext& context, ArrayReader& features,
 }  // namespace
 
 absl::Status ForEachFeatureBlock(
-    ImportContext& context, ArrayReader& features,
+    ImportContext& context, store::ArrayReader& features,
     absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit) {
   const int64_t columns = features.header().shape[1];
   std::vector<float> floats;
@@ -115,29 +116,31 @@ absl::Status ForEachFeatureBlock(
   });
 }
 
-absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
-                           DType wanted, ByteSink& sink) {
-  const ElementType type = features.header().type;
+absl::Status WriteFeatures(ImportContext& context, store::ArrayReader& features,
+                           store::DType wanted, ByteSink& sink) {
+  const store::ElementType type = features.header().type;
   if (wanted == StoredType(features.header()) && type.item_bytes <= 4) {
     return ForEachRowBlock(context, features, [&](const RowBlock& block) {
       return sink.Append(block.bytes);
     });
   }
-  if (wanted == DType::kFloat16) return NarrowFeatures(context, features, sink);
+  if (wanted == store::DType::kFloat16)
+    return NarrowFeatures(context, features, sink);
   return ForEachFeatureBlock(context, features,
                              [&](int64_t, absl::Span<const float> floats) {
                                return sink.AppendValues<float>(floats);
                              });
 }
 
-absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,
-                           DType wanted, ByteSink& sink) {
+absl::Status WriteIntegers(ImportContext& context, store::ArrayReader& integers,
+                           store::DType wanted, ByteSink& sink) {
   std::vector<int64_t> block;
   std::vector<int32_t> narrow;
   const auto write = [&](int64_t first, int64_t count) -> absl::Status {
     block.resize(static_cast<size_t>(count));
     HEARTH_RETURN_IF_ERROR(integers.ReadInts(first, absl::MakeSpan(block)));
-    if (wanted == DType::kInt64) return sink.AppendValues<int64_t>(block);
+    if (wanted == store::DType::kInt64)
+      return sink.AppendValues<int64_t>(block);
     narrow.resize(block.size());
     for (size_t i = 0; i < block.size(); ++i) {
       narrow[i] = static_cast<int32_t>(block[i]);
@@ -150,14 +153,14 @@ absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,
   return ForEachBlock(context, integers.header().NumElements(), write);
 }
 
-absl::Status ReadLabels(ArrayReader& labels, int64_t first,
+absl::Status ReadLabels(store::ArrayReader& labels, int64_t first,
                         absl::Span<int64_t> out) {
   return labels.header().type.IsFloat() ? ReadFloatLabels(labels, first, out)
                                         : ReadIntegerLabels(labels, first, out);
 }
 
 absl::Status ForEachLabelBlock(
-    ImportContext& context, ArrayReader& labels,
+    ImportContext& context, store::ArrayReader& labels,
     absl::FunctionRef<absl::Status(absl::Span<const int64_t>)> visit) {
   std::vector<int64_t> block;
   const auto read = [&](int64_t first, int64_t count) -> absl::Status {
@@ -168,12 +171,13 @@ absl::Status ForEachLabelBlock(
   return ForEachBlock(context, labels.header().NumElements(), read);
 }
 
-absl::Status WriteLabels(ImportContext& context, ArrayReader& labels,
-                         DType wanted, ByteSink& sink) {
+absl::Status WriteLabels(ImportContext& context, store::ArrayReader& labels,
+                         store::DType wanted, ByteSink& sink) {
   std::vector<float> floats;
   return ForEachLabelBlock(
       context, labels, [&](absl::Span<const int64_t> block) {
-        if (wanted == DType::kInt64) return sink.AppendValues<int64_t>(block);
+        if (wanted == store::DType::kInt64)
+          return sink.AppendValues<int64_t>(block);
         floats.clear();
         for (const int64_t label : block) {
           floats.push_back(label < 0 ? std::numeric_limits<float>::quiet_NaN()
@@ -184,7 +188,7 @@ absl::Status WriteLabels(ImportContext& context, ArrayReader& labels,
 }
 
 absl::StatusOr<int64_t> CountClasses(ImportContext& context,
-                                     ArrayReader& labels) {
+                                     store::ArrayReader& labels) {
   int64_t most = kUnlabeled;
   HEARTH_RETURN_IF_ERROR(
       ForEachLabelBlock(context, labels, [&](absl::Span<const int64_t> block) {
@@ -216,4 +220,4 @@ absl::Status WriteEdgeRows(ImportContext& context, EdgeSource& edges,
   });
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

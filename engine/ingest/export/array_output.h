@@ -13,7 +13,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Copies of a source's arrays in the element types that layouts ask for, block
 /// by block. All tell the context of their bytes: CANCELLED.
@@ -22,36 +22,36 @@ namespace hearth::store {
 /// the position of the first of them, row-major. A float64 beyond float32's
 /// range becomes infinite.
 absl::Status ForEachFeatureBlock(
-    ImportContext& context, ArrayReader& features,
+    ImportContext& context, store::ArrayReader& features,
     absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit);
 
 /// Rows of features, row-major. `wanted` is float32, float16, or what they
 /// are. To float16 they are rounded; INVALID_ARGUMENT for one beyond its range.
-absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
-                           DType wanted, ByteSink& sink);
+absl::Status WriteFeatures(ImportContext& context, store::ArrayReader& features,
+                           store::DType wanted, ByteSink& sink);
 
 /// Integers; of int32 or int64. INVALID_ARGUMENT for one that does not fit.
-absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,
-                           DType wanted, ByteSink& sink);
+absl::Status WriteIntegers(ImportContext& context, store::ArrayReader& integers,
+                           store::DType wanted, ByteSink& sink);
 
 /// The labels of nodes `first` .., -1 where one has none. INVALID_ARGUMENT for
 /// what is no label.
-absl::Status ReadLabels(ArrayReader& labels, int64_t first,
+absl::Status ReadLabels(store::ArrayReader& labels, int64_t first,
                         absl::Span<int64_t> out);
 
 /// Calls `visit` with all labels, block after block, as ReadLabels gives
 /// them.
 absl::Status ForEachLabelBlock(
-    ImportContext& context, ArrayReader& labels,
+    ImportContext& context, store::ArrayReader& labels,
     absl::FunctionRef<absl::Status(absl::Span<const int64_t>)> visit);
 
 /// Labels as int64, -1 where a node has none, or as float32 with NaN.
-absl::Status WriteLabels(ImportContext& context, ArrayReader& labels,
-                         DType wanted, ByteSink& sink);
+absl::Status WriteLabels(ImportContext& context, store::ArrayReader& labels,
+                         store::DType wanted, ByteSink& sink);
 
 /// The largest label and 1.
 absl::StatusOr<int64_t> CountClasses(ImportContext& context,
-                                     ArrayReader& labels);
+                                     store::ArrayReader& labels);
 
 /// Calls `visit` with all edges, block after block.
 absl::Status ForEachEdgeBlock(
@@ -63,6 +63,6 @@ absl::Status ForEachEdgeBlock(
 absl::Status WriteEdgeRows(ImportContext& context, EdgeSource& edges,
                            ByteSink& sink);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_ARRAY_OUTPUT_H_

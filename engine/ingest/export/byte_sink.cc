@@ -8,7 +8,7 @@
 
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 20;
@@ -111,4 +111,4 @@ std::unique_ptr<ByteSink> NewGzipSink(std::unique_ptr<ByteSink> compressed) {
   return std::make_unique<GzipSink>(std::move(compressed));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Takes bytes from the first to the last. Single-owner.
 class ByteSink {
@@ -40,6 +40,6 @@ std::unique_ptr<ByteSink> NewFileSink(std::unique_ptr<io::WritableFile> file);
 /// Compresses to a gzip file of one member, without name and time.
 std::unique_ptr<ByteSink> NewGzipSink(std::unique_ptr<ByteSink> compressed);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_BYTE_SINK_H_

@@ -18,7 +18,7 @@
 #include "engine/ingest/import/feature_import.h"
 #include "nlohmann/json.hpp"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -51,13 +51,13 @@ absl::Status WriteGinexConf(LayoutFolder& folder, const SourceNodes& nodes,
 
 absl::Status WriteDiskGnnConf(LayoutFolder& folder, const SourceNodes& nodes,
                               int64_t num_classes) {
-  const DType dtype = StoredType(nodes.features->header());
+  const store::DType dtype = StoredType(nodes.features->header());
   Json conf;
   conf["total_num_nodes"] = nodes.num_nodes;
   conf["num_nodes"] = nodes.num_nodes;
   conf["features_shape"] = nodes.features->header().shape;
   conf["features_dtype"] = absl::StrCat("torch.", Name(dtype));
-  conf["feat_itemsize"] = SizeOf(dtype);
+  conf["feat_itemsize"] = store::SizeOf(dtype);
   conf["labels_shape"] = {nodes.num_nodes};
   conf["labels_dtype"] = "torch.float32";
   conf["num_classes"] = num_classes;
@@ -91,18 +91,19 @@ absl::Status WriteGinex(ImportContext& context, SourceGraph& graph,
   HEARTH_RETURN_IF_ERROR(WriteGinexConf(*folder, nodes, edges, num_classes));
   HEARTH_RETURN_IF_ERROR(WriteTorchSplit(context, nodes, *folder, kSplitFile));
   HEARTH_RETURN_IF_ERROR(WriteRaw(*folder, "labels.dat", [&](ByteSink& sink) {
-    return WriteLabels(context, *nodes.labels, DType::kFloat32, sink);
+    return WriteLabels(context, *nodes.labels, store::DType::kFloat32, sink);
   }));
   context.Begin("edges", 0);
   HEARTH_RETURN_IF_ERROR(WriteRaw(*folder, "indptr.dat", [&](ByteSink& sink) {
-    return WriteIntegers(context, *edges.indptr, DType::kInt64, sink);
+    return WriteIntegers(context, *edges.indptr, store::DType::kInt64, sink);
   }));
   HEARTH_RETURN_IF_ERROR(WriteRaw(*folder, "indices.dat", [&](ByteSink& sink) {
-    return WriteIntegers(context, *edges.indices, DType::kInt64, sink);
+    return WriteIntegers(context, *edges.indices, store::DType::kInt64, sink);
   }));
   context.Begin("features", 0);
   HEARTH_RETURN_IF_ERROR(WriteRaw(*folder, "features.dat", [&](ByteSink& sink) {
-    return WriteFeatures(context, *nodes.features, DType::kFloat32, sink);
+    return WriteFeatures(context, *nodes.features, store::DType::kFloat32,
+                         sink);
   }));
   HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();
@@ -120,14 +121,15 @@ absl::Status WriteDiskGnn(ImportContext& context, SourceGraph& graph,
   HEARTH_RETURN_IF_ERROR(WriteDiskGnnConf(*folder, nodes, num_classes));
   HEARTH_RETURN_IF_ERROR(WriteTorchSplit(context, nodes, *folder, kSplitFile));
   const TensorOutput labels = {
-      "labels", DType::kFloat32, {nodes.num_nodes}, [&](ByteSink& sink) {
-        return WriteLabels(context, *nodes.labels, DType::kFloat32, sink);
+      "labels", store::DType::kFloat32, {nodes.num_nodes}, [&](ByteSink& sink) {
+        return WriteLabels(context, *nodes.labels, store::DType::kFloat32,
+                           sink);
       }};
   HEARTH_RETURN_IF_ERROR(WriteTorchTensor(*folder, "labels.pth", labels));
   context.Begin("edges", 0);
   HEARTH_RETURN_IF_ERROR(WriteFusedCscGraph(
       *folder, "graph.pth",
-      {IntegerTensor(context, "indptr", DType::kInt64, *edges.indptr),
+      {IntegerTensor(context, "indptr", store::DType::kInt64, *edges.indptr),
        IntegerTensor(context, "indices", IndexType(nodes.num_nodes),
                      *edges.indices)}));
   context.Begin("features", 0);
@@ -139,4 +141,4 @@ absl::Status WriteDiskGnn(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Folders of raw arrays with the topology in CSC. Both need a graph of one
 /// type with features, labels and split: INVALID_ARGUMENT otherwise. Edges that
@@ -27,6 +27,6 @@ absl::Status WriteGinex(ImportContext& context, SourceGraph& graph,
 absl::Status WriteDiskGnn(ImportContext& context, SourceGraph& graph,
                           const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_CSC_WRITERS_H_

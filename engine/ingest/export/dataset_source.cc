@@ -13,21 +13,21 @@
 #include "engine/store/manifest.h"
 #include "engine/store/verified_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
-ElementType TypeOf(DType dtype) {
+store::ElementType TypeOf(store::DType dtype) {
   switch (dtype) {
-    case DType::kFloat32:
-    case DType::kFloat16:
-      return {ElementType::Kind::kFloat, SizeOf(dtype)};
-    case DType::kBFloat16:
-      return {ElementType::Kind::kBFloat, SizeOf(dtype)};
-    case DType::kInt32:
-    case DType::kInt64:
-      return {ElementType::Kind::kInt, SizeOf(dtype)};
-    case DType::kUint8:
-      return {ElementType::Kind::kUint, SizeOf(dtype)};
+    case store::DType::kFloat32:
+    case store::DType::kFloat16:
+      return {store::ElementType::Kind::kFloat, store::SizeOf(dtype)};
+    case store::DType::kBFloat16:
+      return {store::ElementType::Kind::kBFloat, store::SizeOf(dtype)};
+    case store::DType::kInt32:
+    case store::DType::kInt64:
+      return {store::ElementType::Kind::kInt, store::SizeOf(dtype)};
+    case store::DType::kUint8:
+      return {store::ElementType::Kind::kUint, store::SizeOf(dtype)};
   }
   return {};
 }
@@ -38,34 +38,35 @@ class ArrayOpener {
   ArrayOpener(io::FileSystem& files, const std::string& folder)
       : files_(files), folder_(folder) {}
 
-  absl::Status Open(const ArrayFile& array,
-                    std::unique_ptr<ArrayReader>& reader) const {
+  absl::Status Open(const store::ArrayFile& array,
+                    std::unique_ptr<store::ArrayReader>& reader) const {
     if (array.path.empty()) return absl::OkStatus();
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                            OpenVerifiedFile(files_, folder_, array));
-    ArrayHeader header;
+                            store::OpenVerifiedFile(files_, folder_, array));
+    store::ArrayHeader header;
     header.type = TypeOf(array.dtype);
     header.shape = array.shape;
     header.data_offset = array.data_offset;
-    HEARTH_ASSIGN_OR_RETURN(
-        reader, ArrayReader::ReadRaw(std::move(file), std::move(header)));
+    HEARTH_ASSIGN_OR_RETURN(reader, store::ArrayReader::ReadRaw(
+                                        std::move(file), std::move(header)));
     return absl::OkStatus();
   }
 
   /// Multi-label rows are bits on disk, which no other layout knows.
-  absl::Status OpenLabels(const NodeTypeEntry& entry,
-                          std::unique_ptr<ArrayReader>& reader) const {
-    const ArrayFile& labels = entry.labels;
-    if (labels.path.empty() || entry.label_kind != LabelKind::kMultiLabel) {
+  absl::Status OpenLabels(const store::NodeTypeEntry& entry,
+                          std::unique_ptr<store::ArrayReader>& reader) const {
+    const store::ArrayFile& labels = entry.labels;
+    if (labels.path.empty() ||
+        entry.label_kind != store::LabelKind::kMultiLabel) {
       return Open(labels, reader);
     }
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> bits,
-                            OpenVerifiedFile(files_, folder_, labels));
-    ArrayHeader header;
-    header.type = TypeOf(DType::kFloat32);
+                            store::OpenVerifiedFile(files_, folder_, labels));
+    store::ArrayHeader header;
+    header.type = TypeOf(store::DType::kFloat32);
     header.shape = {entry.num_nodes, entry.label_width};
     HEARTH_ASSIGN_OR_RETURN(
-        reader, ArrayReader::ReadRaw(
+        reader, store::ArrayReader::ReadRaw(
                     NewUnpackedLabels(std::move(bits), labels.data_offset,
                                       entry.num_nodes, entry.label_width),
                     std::move(header)));
@@ -78,7 +79,7 @@ class ArrayOpener {
 };
 
 absl::StatusOr<SourceNodes> OpenNodes(const ArrayOpener& opener,
-                                      const NodeTypeEntry& entry) {
+                                      const store::NodeTypeEntry& entry) {
   SourceNodes nodes;
   nodes.type = entry.name;
   nodes.num_nodes = entry.num_nodes;
@@ -96,15 +97,15 @@ absl::StatusOr<SourceNodes> OpenNodes(const ArrayOpener& opener,
 }  // namespace
 
 absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
-                                                const Dataset& dataset) {
+                                                const store::Dataset& dataset) {
   HEARTH_RETURN_IF_ERROR(dataset.CheckUnchanged());
   const ArrayOpener opener(files, dataset.path());
   SourceGraph graph;
-  for (const NodeTypeEntry& entry : dataset.manifest().node_types) {
+  for (const store::NodeTypeEntry& entry : dataset.manifest().node_types) {
     HEARTH_ASSIGN_OR_RETURN(SourceNodes nodes, OpenNodes(opener, entry));
     graph.nodes.push_back(std::move(nodes));
   }
-  for (const EdgeTypeEntry& entry : dataset.manifest().edge_types) {
+  for (const store::EdgeTypeEntry& entry : dataset.manifest().edge_types) {
     SourceEdges edges;
     edges.type = entry.name;
     edges.source_type = entry.source_type;
@@ -116,4 +117,4 @@ absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -6,15 +6,15 @@
 #include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A dataset's own arrays as a source, of all its types, to be written in
 /// another layout. Every block that is read is compared with its checksum:
 /// DATA_LOSS, here or from the arrays, where it does not match.
 /// FAILED_PRECONDITION if a file has changed since the import.
 absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,
-                                                const Dataset& dataset);
+                                                const store::Dataset& dataset);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_DATASET_SOURCE_H_

@@ -11,7 +11,7 @@
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
                            bool compressed, const std::string& destination) {
@@ -46,4 +46,4 @@ absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes a folder with edges.txt, or edges.txt.gz if `compressed`: a line
 /// "source<tab>destination" for each edge, behind a comment that tells their
@@ -17,6 +17,6 @@ namespace hearth::store {
 absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
                            bool compressed, const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_EDGE_LIST_WRITER_H_

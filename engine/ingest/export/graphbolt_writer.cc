@@ -23,7 +23,7 @@
 #include "engine/ingest/import/feature_import.h"
 #include "nlohmann/json.hpp"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -35,7 +35,7 @@ constexpr std::array<const char*, 3> kSets = {"train_set", "validation_set",
 /// Labels at ascending nodes, read block by block.
 class LabelLookup {
  public:
-  explicit LabelLookup(ArrayReader& labels) : labels_(labels) {}
+  explicit LabelLookup(store::ArrayReader& labels) : labels_(labels) {}
 
   absl::StatusOr<int64_t> At(int64_t node) {
     const int64_t num_nodes = labels_.header().NumElements();
@@ -60,7 +60,7 @@ class LabelLookup {
     return ReadLabels(labels_, first_, absl::MakeSpan(block_));
   }
 
-  ArrayReader& labels_;
+  store::ArrayReader& labels_;
   int64_t first_ = 0;
   std::vector<int64_t> block_;
 };
@@ -149,9 +149,9 @@ class GraphBoltWriter {
     feature_data_ = Json::array();
     for (SourceNodes& nodes : graph_.nodes) {
       if (nodes.features == nullptr) continue;
-      ArrayReader& features = *nodes.features;
-      const DType dtype = StoredType(features.header());
-      const bool torch = dtype == DType::kBFloat16;
+      store::ArrayReader& features = *nodes.features;
+      const store::DType dtype = StoredType(features.header());
+      const bool torch = dtype == store::DType::kBFloat16;
       const std::string path = absl::StrCat(PathOf("data", nodes.type, "feat"),
                                             torch ? ".pt" : ".npy");
       HEARTH_RETURN_IF_ERROR(
@@ -180,7 +180,7 @@ class GraphBoltWriter {
           absl::StrCat(PathOf("data", nodes.type, "label"), ".npy");
       HEARTH_RETURN_IF_ERROR(
           WriteLabelNpy(context_, folder_, *nodes.labels,
-                        {path, DType::kInt64, {nodes.num_nodes}}));
+                        {path, store::DType::kInt64, {nodes.num_nodes}}));
       feature_data_.push_back(Typed(nodes.type, {{"domain", "node"},
                                                  {"name", "label"},
                                                  {"format", "numpy"},
@@ -215,7 +215,7 @@ class GraphBoltWriter {
   }
 
   absl::Status WriteSet(SourceNodes& nodes, size_t part, Json& set) {
-    ArrayReader& seeds = *nodes.split[part];
+    store::ArrayReader& seeds = *nodes.split[part];
     const int64_t count = seeds.header().NumElements();
     const std::string base = PathOf("set", nodes.type, kSets[part]);
     const std::string seeds_path = absl::StrCat(base, "_seeds.npy");
@@ -239,7 +239,7 @@ class GraphBoltWriter {
       return absl::OkStatus();
     };
     HEARTH_RETURN_IF_ERROR(
-        WriteNpy(folder_, {labels_path, DType::kInt64, {count}}, write));
+        WriteNpy(folder_, {labels_path, store::DType::kInt64, {count}}, write));
     const auto data = [](const char* name, const std::string& path) {
       return Json{{"name", name}, {"format", "numpy"}, {"path", path}};
     };
@@ -273,4 +273,4 @@ absl::Status WriteGraphBolt(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes a GraphBolt OnDiskDataset, not preprocessed: metadata.yaml;
 /// edges/*.npy (int64, (2, E)); data/*.npy for features "feat", or .pt for
@@ -21,6 +21,6 @@ namespace hearth::store {
 absl::Status WriteGraphBolt(ImportContext& context, SourceGraph& graph,
                             const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_GRAPHBOLT_WRITER_H_

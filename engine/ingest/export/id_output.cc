@@ -15,12 +15,12 @@
 #include "engine/ingest/import/file_prefixes.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockBytes = 256 << 10;
 
-absl::Status WriteText(ImportContext& context, ArrayReader& text,
+absl::Status WriteText(ImportContext& context, store::ArrayReader& text,
                        ByteSink& sink) {
   const int64_t size = text.header().NumElements();
   std::vector<std::byte> block;
@@ -56,4 +56,4 @@ absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

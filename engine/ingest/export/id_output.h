@@ -6,7 +6,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What the source called the nodes, for which no layout has a place, beside
 /// its files: of each type with ids TYPE.ids.npy (int64), or TYPE.ids.txt where
@@ -14,6 +14,6 @@ namespace hearth::store {
 absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
                           LayoutFolder& folder);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_ID_OUTPUT_H_

@@ -13,7 +13,7 @@
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kFewClasses = 19;
@@ -33,15 +33,15 @@ absl::Status WritePapers(ImportContext& context, SourceNodes& papers,
       context, folder, *papers.labels,
       {num_classes > kFewClasses ? "processed/paper/node_label_2K.npy"
                                  : "processed/paper/node_label_19.npy",
-       DType::kInt64,
+       store::DType::kInt64,
        {papers.num_nodes}}));
   context.Begin("features", 0);
   return WriteNpy(folder,
-                  {"processed/paper/node_feat.npy", DType::kFloat32,
+                  {"processed/paper/node_feat.npy", store::DType::kFloat32,
                    papers.features->header().shape},
                   [&](ByteSink& sink) {
                     return WriteFeatures(context, *papers.features,
-                                         DType::kFloat32, sink);
+                                         store::DType::kFloat32, sink);
                   });
 }
 
@@ -62,7 +62,7 @@ absl::Status WriteCitations(ImportContext& context, SourceEdges& citations,
   };
   return WriteNpy(folder,
                   {"processed/paper__cites__paper/edge_index.npy",
-                   DType::kInt64,
+                   store::DType::kInt64,
                    {edges->num_edges(), 2}},
                   write);
 }
@@ -82,4 +82,4 @@ absl::Status WriteIgb(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes the folder of a size of IGB, its nodes as papers: processed/ with
 /// paper/node_feat.npy (float32), paper/node_label_19.npy (int64, -1: none), or
@@ -19,6 +19,6 @@ namespace hearth::store {
 absl::Status WriteIgb(ImportContext& context, SourceGraph& graph,
                       const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_IGB_WRITER_H_

@@ -9,16 +9,16 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/label_rows.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
-bool IsLabel(float value, LabelKind kind) {
-  return kind == LabelKind::kMultiLabel ? value == 0 || value == 1
-                                        : std::isfinite(value);
+bool IsLabel(float value, store::LabelKind kind) {
+  return kind == store::LabelKind::kMultiLabel ? value == 0 || value == 1
+                                               : std::isfinite(value);
 }
 
-absl::Status CheckRow(const LabelRows& labels, LabelKind kind, int64_t row,
-                      const double* values) {
+absl::Status CheckRow(const LabelRows& labels, store::LabelKind kind,
+                      int64_t row, const double* values) {
   HEARTH_ASSIGN_OR_RETURN(const bool unlabeled,
                           labels.IsUnlabeled(row, values));
   for (int64_t column = 0; !unlabeled && column < labels.width(); ++column) {
@@ -31,7 +31,7 @@ absl::Status CheckRow(const LabelRows& labels, LabelKind kind, int64_t row,
 }  // namespace
 
 absl::Status ForEachLabelRowBlock(
-    ImportContext& context, ArrayReader& labels, LabelKind kind,
+    ImportContext& context, store::ArrayReader& labels, store::LabelKind kind,
     absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit) {
   HEARTH_ASSIGN_OR_RETURN(LabelRows rows, LabelRows::Open(context, labels));
   std::vector<float> floats;
@@ -50,4 +50,4 @@ absl::Status ForEachLabelRowBlock(
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

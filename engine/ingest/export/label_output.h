@@ -8,16 +8,16 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Calls `visit` with all rows of labels that are no classes, block after
 /// block, as floats: 0 or 1, or targets; a row of NaN is unlabeled.
 /// INVALID_ARGUMENT naming the first element that is no such label.
 /// REQUIRES: kind != kClasses.
 absl::Status ForEachLabelRowBlock(
-    ImportContext& context, ArrayReader& labels, LabelKind kind,
+    ImportContext& context, store::ArrayReader& labels, store::LabelKind kind,
     absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_LABEL_OUTPUT_H_

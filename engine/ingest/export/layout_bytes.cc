@@ -8,7 +8,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Headers, metadata, and the rounding of files to blocks of the disk.
@@ -17,11 +17,11 @@ constexpr uint64_t kIdBytes = sizeof(int64_t);
 // "-1.17549435e-38,".
 constexpr uint64_t kFloatTextBytes = 16;
 
-uint64_t NumElements(const ArrayReader& array) {
+uint64_t NumElements(const store::ArrayReader& array) {
   return static_cast<uint64_t>(array.header().NumElements());
 }
 
-uint64_t BytesOfFeature(const ArrayReader& features, Layout layout) {
+uint64_t BytesOfFeature(const store::ArrayReader& features, Layout layout) {
   switch (layout) {
     case Layout::kEdgeList:
       return 0;
@@ -37,7 +37,7 @@ uint64_t BytesOfFeature(const ArrayReader& features, Layout layout) {
     case Layout::kNumpy:
       break;
   }
-  return static_cast<uint64_t>(SizeOf(StoredType(features.header())));
+  return static_cast<uint64_t>(store::SizeOf(StoredType(features.header())));
 }
 
 uint64_t BytesOfNodes(const SourceNodes& nodes, Layout layout) {
@@ -104,4 +104,4 @@ uint64_t BytesToWrite(const SourceGraph& graph, Layout layout) {
   return bytes;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

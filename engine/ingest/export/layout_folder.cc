@@ -6,7 +6,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 LayoutFolder::LayoutFolder(io::FileSystem& files,
                            const std::string& destination)
@@ -76,4 +76,4 @@ absl::Status LayoutFolder::Publish() {
   return status;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -11,7 +11,7 @@
 #include "engine/ingest/export/byte_sink.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A folder of files being written: it appears whole or not at all. Written to
 /// `destination`.tmp; Publish syncs its folders, renames it and syncs the
@@ -50,6 +50,6 @@ class LayoutFolder {
   bool published_ = false;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_LAYOUT_FOLDER_H_

@@ -24,14 +24,14 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kNodes = 500;
 constexpr int64_t kEdges = 4000;
 constexpr int64_t kDim = 5;
 
-GenerateOptions Options(DType dtype = DType::kFloat32) {
+GenerateOptions Options(store::DType dtype = store::DType::kFloat32) {
   GenerateOptions options;
   options.num_nodes = kNodes;
   options.num_edges = kEdges;
@@ -53,7 +53,7 @@ class LayoutWritersTest : public testing::Test {
       : context_(files_, 1 << 20, scratch_.Path("work/scratch"), progress_,
                  {}) {}
 
-  SourceGraph Generated(DType dtype = DType::kFloat32) {
+  SourceGraph Generated(store::DType dtype = store::DType::kFloat32) {
     return OpenGenerated(context_, Options(dtype)).value();
   }
 
@@ -67,13 +67,13 @@ class LayoutWritersTest : public testing::Test {
 
   std::vector<int64_t> ReadNpy(const std::string& name) {
     const auto reader =
-        ArrayReader::OpenNpy(files_, scratch_.Path(name)).value();
+        store::ArrayReader::OpenNpy(files_, scratch_.Path(name)).value();
     std::vector<int64_t> values(reader->header().NumElements());
     EXPECT_TRUE(reader->ReadInts(0, absl::MakeSpan(values)).ok());
     return values;
   }
 
-  std::vector<int64_t> Integers(ArrayReader& reader) {
+  std::vector<int64_t> Integers(store::ArrayReader& reader) {
     std::vector<int64_t> values(reader.header().NumElements());
     EXPECT_TRUE(reader.ReadInts(0, absl::MakeSpan(values)).ok());
     return values;
@@ -122,7 +122,7 @@ TEST_F(LayoutWritersTest, EdgeListHasALineForEachEdge) {
 }
 
 TEST_F(LayoutWritersTest, GinexHasRawArraysByDestination) {
-  SourceGraph graph = Generated(DType::kFloat16);
+  SourceGraph graph = Generated(store::DType::kFloat16);
   EdgeBlock edges;
   ASSERT_TRUE(graph.edges[0].edges->Read(0, kEdges, edges).ok());
   ASSERT_TRUE(WriteGinex(context_, graph, scratch_.Path("ginex")).ok());
@@ -161,7 +161,7 @@ TEST_F(LayoutWritersTest, GinexHasRawArraysByDestination) {
 }
 
 TEST_F(LayoutWritersTest, DiskGnnHasItsFiles) {
-  SourceGraph graph = Generated(DType::kBFloat16);
+  SourceGraph graph = Generated(store::DType::kBFloat16);
   ASSERT_TRUE(WriteDiskGnn(context_, graph, scratch_.Path("gnn")).ok());
   const nlohmann::json conf = ReadJson("gnn/conf.json");
   EXPECT_EQ(conf["features_dtype"], "torch.bfloat16");
@@ -243,7 +243,7 @@ TEST_F(LayoutWritersTest, DatasetOfSeveralTypesBecomesAHeterograph) {
   };
   const auto imported = ImportGraph(files_, options, open, nullptr, {});
   ASSERT_TRUE(imported.ok()) << imported.status();
-  const auto dataset = Dataset::Open(files_, scratch_.Path("two"));
+  const auto dataset = store::Dataset::Open(files_, scratch_.Path("two"));
   ASSERT_TRUE(dataset.ok());
   auto graph = OpenDatasetAsSource(files_, **dataset);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -275,4 +275,4 @@ TEST_F(LayoutWritersTest, DatasetOfSeveralTypesBecomesAHeterograph) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

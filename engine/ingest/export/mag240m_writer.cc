@@ -16,7 +16,7 @@
 #include "engine/ingest/export/torch_split_output.h"
 #include "engine/ingest/export/torch_writer.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kLayout[] = "mag240m";
@@ -107,7 +107,7 @@ absl::Status WriteRelations(ImportContext& context, const Parts& parts,
                      relation.destination, "/edge_index.npy");
     if (parts.relations[i] == nullptr) {
       HEARTH_RETURN_IF_ERROR(
-          WriteNpy(folder, {path, DType::kInt64, {2, 0}},
+          WriteNpy(folder, {path, store::DType::kInt64, {2, 0}},
                    [](ByteSink&) { return absl::OkStatus(); }));
       continue;
     }
@@ -130,16 +130,17 @@ absl::Status WritePapers(ImportContext& context, const Parts& parts,
                                            {"num_classes", num_classes}}));
   HEARTH_RETURN_IF_ERROR(
       WriteTorchSplit(context, papers, folder, "split_dict.pt"));
-  HEARTH_RETURN_IF_ERROR(WriteLabelNpy(
-      context, folder, *papers.labels,
-      {"processed/paper/node_label.npy", DType::kFloat32, {papers.num_nodes}}));
+  HEARTH_RETURN_IF_ERROR(WriteLabelNpy(context, folder, *papers.labels,
+                                       {"processed/paper/node_label.npy",
+                                        store::DType::kFloat32,
+                                        {papers.num_nodes}}));
   context.Begin("features", 0);
   return WriteNpy(folder,
-                  {"processed/paper/node_feat.npy", DType::kFloat16,
+                  {"processed/paper/node_feat.npy", store::DType::kFloat16,
                    papers.features->header().shape},
                   [&](ByteSink& sink) {
                     return WriteFeatures(context, *papers.features,
-                                         DType::kFloat16, sink);
+                                         store::DType::kFloat16, sink);
                   });
 }
 
@@ -161,4 +162,4 @@ absl::Status WriteMag240m(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes a folder as MAG240M's: meta.pt; split_dict.pt (int64 tensors); and in
 /// processed/ the papers' features, rounded to float16, and labels (float32,
@@ -21,6 +21,6 @@ namespace hearth::store {
 absl::Status WriteMag240m(ImportContext& context, SourceGraph& graph,
                           const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_MAG240M_WRITER_H_

@@ -7,7 +7,7 @@
 #include "engine/ingest/import/feature_import.h"
 #include "engine/store/npy.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kHeaderBytes = 128;
@@ -18,14 +18,15 @@ absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink,
                           folder.NewSink(file.path));
-  HEARTH_RETURN_IF_ERROR(
-      sink->AppendText(FormatNpyHeader(file.dtype, file.shape, kHeaderBytes)));
+  HEARTH_RETURN_IF_ERROR(sink->AppendText(
+      store::FormatNpyHeader(file.dtype, file.shape, kHeaderBytes)));
   HEARTH_RETURN_IF_ERROR(write(*sink));
   return sink->Finish();
 }
 
 absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
-                             ArrayReader& features, const std::string& path) {
+                             store::ArrayReader& features,
+                             const std::string& path) {
   const NpyFile file{path, StoredType(features.header()),
                      features.header().shape};
   return WriteNpy(folder, file, [&](ByteSink& sink) {
@@ -34,15 +35,17 @@ absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
 }
 
 absl::Status WriteLabelNpy(ImportContext& context, LayoutFolder& folder,
-                           ArrayReader& labels, const NpyFile& file) {
+                           store::ArrayReader& labels, const NpyFile& file) {
   return WriteNpy(folder, file, [&](ByteSink& sink) {
     return WriteLabels(context, labels, file.dtype, sink);
   });
 }
 
 absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
-                             ArrayReader& integers, const std::string& path) {
-  const NpyFile file{path, DType::kInt64, {integers.header().NumElements()}};
+                             store::ArrayReader& integers,
+                             const std::string& path) {
+  const NpyFile file{
+      path, store::DType::kInt64, {integers.header().NumElements()}};
   return WriteNpy(folder, file, [&](ByteSink& sink) {
     return WriteIntegers(context, integers, file.dtype, sink);
   });
@@ -50,10 +53,10 @@ absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
 
 absl::Status WriteEdgeNpy(ImportContext& context, LayoutFolder& folder,
                           EdgeSource& edges, const std::string& path) {
-  const NpyFile file{path, DType::kInt64, {2, edges.num_edges()}};
+  const NpyFile file{path, store::DType::kInt64, {2, edges.num_edges()}};
   return WriteNpy(folder, file, [&](ByteSink& sink) {
     return WriteEdgeRows(context, edges, sink);
   });
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,12 +12,12 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// An .npy file being made. Headers take 128 bytes, as numpy's do.
 struct NpyFile {
   std::string path;
-  DType dtype = DType::kInt64;
+  store::DType dtype = store::DType::kInt64;
   std::vector<int64_t> shape;
 };
 
@@ -27,20 +27,22 @@ absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
 
 /// Features (N, dim) in their own type, but float64 as float32.
 absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
-                             ArrayReader& features, const std::string& path);
+                             store::ArrayReader& features,
+                             const std::string& path);
 
 /// Labels (N) of type int64 or float32, see WriteLabels.
 absl::Status WriteLabelNpy(ImportContext& context, LayoutFolder& folder,
-                           ArrayReader& labels, const NpyFile& file);
+                           store::ArrayReader& labels, const NpyFile& file);
 
 /// Integers (K) as int64.
 absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
-                             ArrayReader& integers, const std::string& path);
+                             store::ArrayReader& integers,
+                             const std::string& path);
 
 /// Edges (2, E) as int64.
 absl::Status WriteEdgeNpy(ImportContext& context, LayoutFolder& folder,
                           EdgeSource& edges, const std::string& path);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_NPY_OUTPUT_H_

@@ -17,7 +17,7 @@
 #include "engine/store/dtype.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr std::array<const char*, 3> kSplitFiles = {
@@ -26,14 +26,14 @@ constexpr std::array<const char*, 3> kSplitFiles = {
 absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
                          LayoutFolder& folder) {
   const char* path = "node_label.npy";
-  ArrayReader& labels = *nodes.labels;
-  const LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
-  if (kind == LabelKind::kClasses) {
+  store::ArrayReader& labels = *nodes.labels;
+  const store::LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
+  if (kind == store::LabelKind::kClasses) {
     return WriteLabelNpy(context, folder, labels,
-                         {path, DType::kInt64, {nodes.num_nodes}});
+                         {path, store::DType::kInt64, {nodes.num_nodes}});
   }
   const int64_t width = labels.header().NumElements() / nodes.num_nodes;
-  const NpyFile file{path, DType::kFloat32, {nodes.num_nodes, width}};
+  const NpyFile file{path, store::DType::kFloat32, {nodes.num_nodes, width}};
   return WriteNpy(folder, file, [&](ByteSink& sink) {
     return ForEachLabelRowBlock(context, labels, kind,
                                 [&](absl::Span<const float> rows) {
@@ -77,4 +77,4 @@ absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes a plain numpy folder: node_feat.npy in the features' own type
 /// (bfloat16, which numpy lacks, as uint16), node_label.npy (int64, -1:
@@ -19,6 +19,6 @@ namespace hearth::store {
 absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
                               const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_NUMPY_WRITER_H_

@@ -10,12 +10,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
 
-GenerateOptions Options(DType dtype) {
+GenerateOptions Options(store::DType dtype) {
   GenerateOptions options;
   options.num_nodes = 1000;
   options.num_edges = 9000;
@@ -50,7 +50,8 @@ class NumpyWriterTest : public testing::Test {
 };
 
 TEST_F(NumpyWriterTest, ComesBackAsTheSameDataset) {
-  for (const DType dtype : {DType::kFloat32, DType::kFloat16}) {
+  for (const store::DType dtype :
+       {store::DType::kFloat32, store::DType::kFloat16}) {
     const GenerateOptions options = Options(dtype);
     const std::string folder = scratch_.Path("folder_" + Name(dtype));
     ASSERT_TRUE(Write(options, folder).ok());
@@ -69,14 +70,15 @@ TEST_F(NumpyWriterTest, ComesBackAsTheSameDataset) {
 }
 
 TEST_F(NumpyWriterTest, RefusesWhatIsThere) {
-  const absl::Status status = Write(Options(DType::kFloat32), scratch_.path());
+  const absl::Status status =
+      Write(Options(store::DType::kFloat32), scratch_.path());
   EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
 }
 
 TEST_F(NumpyWriterTest, RefusesAGraphWithoutLabels) {
   ImportContext context(io::FileSystem::Posix(), 1 << 20,
                         scratch_.Path("work/scratch"), progress_, {});
-  auto graph = OpenGenerated(context, Options(DType::kFloat32));
+  auto graph = OpenGenerated(context, Options(store::DType::kFloat32));
   ASSERT_TRUE(graph.ok());
   graph->nodes[0].labels = nullptr;
   const absl::Status status =
@@ -88,11 +90,12 @@ TEST_F(NumpyWriterTest, RefusesAGraphWithoutLabels) {
 TEST_F(NumpyWriterTest, CancellationLeavesNothing) {
   stop_.request_stop();
   const std::string folder = scratch_.Path("folder");
-  EXPECT_TRUE(absl::IsCancelled(Write(Options(DType::kFloat32), folder)));
+  EXPECT_TRUE(
+      absl::IsCancelled(Write(Options(store::DType::kFloat32), folder)));
   io::FileSystem& files = io::FileSystem::Posix();
   EXPECT_TRUE(absl::IsNotFound(files.Stat(folder).status()));
   EXPECT_TRUE(absl::IsNotFound(files.Stat(folder + ".tmp").status()));
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

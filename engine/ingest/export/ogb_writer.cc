@@ -23,7 +23,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
@@ -52,7 +52,7 @@ absl::Status AppendLines(absl::Span<const int64_t> values, ByteSink& sink) {
   return sink.AppendText(lines);
 }
 
-absl::Status WriteIds(ImportContext& context, ArrayReader& ids,
+absl::Status WriteIds(ImportContext& context, store::ArrayReader& ids,
                       ByteSink& sink) {
   const int64_t count = ids.header().NumElements();
   std::vector<int64_t> block;
@@ -85,9 +85,9 @@ absl::Status AppendRows(absl::Span<const float> values, size_t columns,
 
 absl::Status WriteLabelLines(ImportContext& context, SourceNodes& nodes,
                              ByteSink& sink) {
-  ArrayReader& labels = *nodes.labels;
-  const LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
-  if (kind == LabelKind::kClasses) {
+  store::ArrayReader& labels = *nodes.labels;
+  const store::LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
+  if (kind == store::LabelKind::kClasses) {
     return ForEachLabelBlock(context, labels,
                              [&](absl::Span<const int64_t> block) {
                                return AppendLines(block, sink);
@@ -134,8 +134,8 @@ absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
   return WriteCount(folder, "raw/num-edge-list", edges->num_edges());
 }
 
-absl::Status WriteFeatureLines(ImportContext& context, ArrayReader& features,
-                               ByteSink& sink) {
+absl::Status WriteFeatureLines(ImportContext& context,
+                               store::ArrayReader& features, ByteSink& sink) {
   const auto columns = static_cast<size_t>(features.header().shape[1]);
   // Blocks are of whole rows.
   const auto write = [&](int64_t, absl::Span<const float> values) {
@@ -183,4 +183,4 @@ absl::Status WriteOgb(ImportContext& context, SourceGraph& graph,
   return folder->Publish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes a dataset of OGB's node property prediction, compressed CSV files: in
 /// raw/ edge, node-feat (the shortest digits that give the same float32),
@@ -18,6 +18,6 @@ namespace hearth::store {
 absl::Status WriteOgb(ImportContext& context, SourceGraph& graph,
                       const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_OGB_WRITER_H_

@@ -20,7 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -62,13 +62,14 @@ class PaperWritersTest : public testing::Test {
     return graph;
   }
 
-  std::unique_ptr<ArrayReader> Matrix(absl::Span<const float> values,
-                                      int64_t columns) {
+  std::unique_ptr<store::ArrayReader> Matrix(absl::Span<const float> values,
+                                             int64_t columns) {
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     const int64_t rows = static_cast<int64_t>(values.size()) / columns;
-    return ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), "features"),
-                                {.type = {}, .shape = {rows, columns}})
+    return store::ArrayReader::ReadRaw(
+               io::NewMemoryFile(std::move(bytes), "features"),
+               {.type = {}, .shape = {rows, columns}})
         .value();
   }
 
@@ -219,4 +220,4 @@ TEST_F(PaperWritersTest, OgbNeedsNoFeatures) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

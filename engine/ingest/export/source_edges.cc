@@ -10,14 +10,14 @@
 #include "engine/io/atomic_file.h"
 #include "engine/store/array_writer.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockOffsets = 64 << 10;
 
 class CscEdges : public EdgeSource {
  public:
-  CscEdges(ArrayReader& indptr, ArrayReader& indices)
+  CscEdges(store::ArrayReader& indptr, store::ArrayReader& indices)
       : indptr_(indptr),
         indices_(indices),
         num_nodes_(indptr.header().shape[0] - 1) {}
@@ -70,8 +70,8 @@ class CscEdges : public EdgeSource {
     return absl::OkStatus();
   }
 
-  ArrayReader& indptr_;
-  ArrayReader& indices_;
+  store::ArrayReader& indptr_;
+  store::ArrayReader& indices_;
   const int64_t num_nodes_;
   /// The edge behind those read last, and the node whose edges end at `end_`.
   int64_t next_edge_ = 0;
@@ -84,8 +84,8 @@ class CscEdges : public EdgeSource {
 
 }  // namespace
 
-std::unique_ptr<EdgeSource> NewCscEdgeSource(ArrayReader& indptr,
-                                             ArrayReader& indices) {
+std::unique_ptr<EdgeSource> NewCscEdgeSource(store::ArrayReader& indptr,
+                                             store::ArrayReader& indices) {
   return std::make_unique<CscEdges>(indptr, indices);
 }
 
@@ -101,19 +101,19 @@ absl::Status CompressEdges(ImportContext& context, const EdgeEnds& ends,
   HEARTH_ASSIGN_OR_RETURN(const std::string path,
                           context.NewScratchPath("csc"));
   HEARTH_RETURN_IF_ERROR(context.files().CreateDirectory(path));
-  const ArrayPlace place{path, "scratch", "edge"};
+  const store::ArrayPlace place{path, "scratch", "edge"};
   HEARTH_ASSIGN_OR_RETURN(const CscArrays arrays,
                           BuildCsc(context, *edges.edges, ends, place));
   HEARTH_ASSIGN_OR_RETURN(
       edges.indptr,
-      ArrayReader::OpenNpy(context.files(),
-                           io::JoinPath(path, arrays.indptr.file.path)));
+      store::ArrayReader::OpenNpy(context.files(),
+                                  io::JoinPath(path, arrays.indptr.file.path)));
   HEARTH_ASSIGN_OR_RETURN(
       edges.indices,
-      ArrayReader::OpenNpy(context.files(),
-                           io::JoinPath(path, arrays.indices.file.path)));
+      store::ArrayReader::OpenNpy(
+          context.files(), io::JoinPath(path, arrays.indices.file.path)));
   edges.edges = nullptr;
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

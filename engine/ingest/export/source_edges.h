@@ -10,14 +10,14 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A topology in CSC as a list of edges, by destination. Reading on where the
 /// last read ended is quick. Both arrays must outlive it. REQUIRES:
 /// CheckCscHeaders. Offsets that descend, or do not end with the number of
 /// edges, are INVALID_ARGUMENT.
-std::unique_ptr<EdgeSource> NewCscEdgeSource(ArrayReader& indptr,
-                                             ArrayReader& indices);
+std::unique_ptr<EdgeSource> NewCscEdgeSource(store::ArrayReader& indptr,
+                                             store::ArrayReader& indices);
 
 /// Edges as a list, whichever way they are given: what it needs beyond
 /// `edges`, which must outlive it, is owned.
@@ -38,6 +38,6 @@ class EdgeList {
 absl::Status CompressEdges(ImportContext& context, const EdgeEnds& ends,
                            SourceEdges& edges);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_SOURCE_EDGES_H_

@@ -8,7 +8,7 @@
 #include "engine/ingest/import/label_import.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr std::array<absl::string_view, 3> kPartNames = {
@@ -19,9 +19,9 @@ absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
                                    absl::string_view layout) {
   for (const SourceNodes& nodes : graph.nodes) {
     if (nodes.labels == nullptr) continue;
-    const LabelKind kind =
+    const store::LabelKind kind =
         KindOfLabels(nodes.labels->header(), nodes.label_kind);
-    if (kind == LabelKind::kClasses) continue;
+    if (kind == store::LabelKind::kClasses) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the labels of \"", nodes.type, "\" are ", Name(kind),
                      "; the layout ", layout, " has classes alone"));
@@ -61,4 +61,4 @@ absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
   return CheckNodeParts(graph.nodes[0], layout, needed);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -5,7 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What a layout cannot do without.
 struct NeededParts {
@@ -26,6 +26,6 @@ absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
 absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
                             const NeededParts& needed = {});
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_SOURCE_PARTS_H_

@@ -6,7 +6,7 @@
 
 #include "engine/ingest/export/array_output.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr std::array<const char*, 3> kSplitNames = {"train", "valid", "test"};
@@ -14,7 +14,7 @@ constexpr std::array<const char*, 3> kSplitNames = {"train", "valid", "test"};
 }  // namespace
 
 TensorOutput IntegerTensor(ImportContext& context, std::string name,
-                           DType dtype, ArrayReader& integers) {
+                           store::DType dtype, store::ArrayReader& integers) {
   return {std::move(name),
           dtype,
           {integers.header().NumElements()},
@@ -27,10 +27,10 @@ absl::Status WriteTorchSplit(ImportContext& context, SourceNodes& nodes,
                              LayoutFolder& folder, const std::string& path) {
   std::vector<TensorOutput> parts;
   for (size_t i = 0; i < kSplitNames.size(); ++i) {
-    parts.push_back(
-        IntegerTensor(context, kSplitNames[i], DType::kInt64, *nodes.split[i]));
+    parts.push_back(IntegerTensor(context, kSplitNames[i], store::DType::kInt64,
+                                  *nodes.split[i]));
   }
   return WriteTorchDict(folder, path, parts);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -11,17 +11,17 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A tensor of integers, of int32 or int64. The references must outlive it.
 TensorOutput IntegerTensor(ImportContext& context, std::string name,
-                           DType dtype, ArrayReader& integers);
+                           store::DType dtype, store::ArrayReader& integers);
 
 /// The split of nodes: a dict of int64 tensors train, valid and test.
 /// REQUIRES: all parts are there.
 absl::Status WriteTorchSplit(ImportContext& context, SourceNodes& nodes,
                              LayoutFolder& folder, const std::string& path);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_TORCH_SPLIT_OUTPUT_H_

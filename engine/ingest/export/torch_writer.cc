@@ -9,26 +9,26 @@
 #include "engine/ingest/export/zip_writer.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kAlignment = 64;
 /// The number by which GraphBolt knows its own graphs.
 constexpr int64_t kCscVersion = 6199;
 
-absl::string_view StorageName(DType dtype) {
+absl::string_view StorageName(store::DType dtype) {
   switch (dtype) {
-    case DType::kFloat32:
+    case store::DType::kFloat32:
       return "FloatStorage";
-    case DType::kFloat16:
+    case store::DType::kFloat16:
       return "HalfStorage";
-    case DType::kBFloat16:
+    case store::DType::kBFloat16:
       return "BFloat16Storage";
-    case DType::kInt32:
+    case store::DType::kInt32:
       return "IntStorage";
-    case DType::kInt64:
+    case store::DType::kInt64:
       return "LongStorage";
-    case DType::kUint8:
+    case store::DType::kUint8:
       return "ByteStorage";
   }
   return "";
@@ -122,11 +122,12 @@ absl::Status WriteArchive(LayoutFolder& folder, const std::string& path,
       zip.AddText("archive/byteorder", "little", kAlignment));
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorOutput& tensor = tensors[i];
-    const auto bytes = ArrayBytes(tensor.shape, SizeOf(tensor.dtype));
+    const auto bytes =
+        store::ArrayBytes(tensor.shape, store::SizeOf(tensor.dtype));
     if (!bytes.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": ", tensor.name, ": shape ",
-                       FormatShape(tensor.shape), " is too large"));
+                       store::FormatShape(tensor.shape), " is too large"));
     }
     HEARTH_RETURN_IF_ERROR(zip.AddMember(absl::StrCat("archive/data/", i),
                                          static_cast<uint64_t>(*bytes),
@@ -169,7 +170,7 @@ absl::Status WriteTorchCounts(
 absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
                                 absl::Span<const TensorOutput> tensors) {
   std::vector<TensorOutput> all = {
-      {"version_number", DType::kInt64, {1}, [](ByteSink& sink) {
+      {"version_number", store::DType::kInt64, {1}, [](ByteSink& sink) {
          return sink.AppendValues<int64_t>({kCscVersion});
        }}};
   all.insert(all.end(), tensors.begin(), tensors.end());
@@ -191,4 +192,4 @@ absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
   return WriteArchive(folder, path, pickle.Finish(), all);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,13 +13,13 @@
 #include "engine/ingest/export/layout_folder.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A tensor of a file for torch.load.
 struct TensorOutput {
   /// Its key, in a dict.
   std::string name;
-  DType dtype = DType::kInt64;
+  store::DType dtype = store::DType::kInt64;
   std::vector<int64_t> shape;
   /// Appends its elements in C order.
   std::function<absl::Status(ByteSink&)> write;
@@ -46,6 +46,6 @@ absl::Status WriteTorchCounts(
 absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
                                 absl::Span<const TensorOutput> tensors);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_TORCH_WRITER_H_

@@ -15,7 +15,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/store/labels.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Rows that are read at a time.
@@ -67,7 +67,7 @@ class UnpackedLabels final : public io::ReadableFile {
     return static_cast<uint64_t>(width_) * sizeof(float);
   }
   uint64_t BitBytes() const {
-    return static_cast<uint64_t>(MultiLabelRowBytes(width_));
+    return static_cast<uint64_t>(store::MultiLabelRowBytes(width_));
   }
 
   /// The bytes of rows from byte `at` of the first of them on.
@@ -77,8 +77,9 @@ class UnpackedLabels final : public io::ReadableFile {
       const auto* row = reinterpret_cast<const uint8_t*>(
           bits.data() + at / RowBytes() * BitBytes());
       const auto column = static_cast<int64_t>(at % RowBytes() / sizeof(float));
-      float value = HasBit(row, column) ? 1 : 0;
-      if (!HasBit(row, width_)) value = std::numeric_limits<float>::quiet_NaN();
+      float value = store::HasBit(row, column) ? 1 : 0;
+      if (!store::HasBit(row, width_))
+        value = std::numeric_limits<float>::quiet_NaN();
       const size_t skipped = at % sizeof(float);
       const size_t count = std::min(out.size(), sizeof(float) - skipped);
       std::memcpy(out.data(), reinterpret_cast<const char*>(&value) + skipped,
@@ -103,4 +104,4 @@ std::unique_ptr<io::ReadableFile> NewUnpackedLabels(
                                           width);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

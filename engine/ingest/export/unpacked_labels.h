@@ -6,7 +6,7 @@
 
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The multi-label rows of a dataset (labels.h), which begin at `offset` of
 /// `bits`, as what an importer takes: float32 [num_rows, width], 1 or 0 for
@@ -16,6 +16,6 @@ std::unique_ptr<io::ReadableFile> NewUnpackedLabels(
     std::unique_ptr<io::ReadableFile> bits, uint64_t offset, int64_t num_rows,
     int64_t width);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_UNPACKED_LABELS_H_

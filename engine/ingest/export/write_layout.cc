@@ -15,7 +15,7 @@
 #include "engine/ingest/export/ogb_writer.h"
 #include "engine/io/atomic_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMinMemoryBytes = 1 << 20;
@@ -102,4 +102,4 @@ absl::Status WriteLayout(io::FileSystem& files,
   return status;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

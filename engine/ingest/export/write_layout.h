@@ -12,7 +12,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Where a graph goes, and how it is laid out there.
 struct WriteLayoutOptions {
@@ -36,6 +36,6 @@ absl::Status WriteLayout(io::FileSystem& files,
                          const WriteLayoutOptions& options, OpenSource open,
                          const ImportProgress& progress, std::stop_token stop);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_WRITE_LAYOUT_H_

@@ -32,7 +32,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -68,7 +68,7 @@ absl::StatusOr<SourceGraph> OpenTwoTypes(ImportContext& context) {
   return graph;
 }
 
-std::vector<int64_t> Integers(ArrayReader* array) {
+std::vector<int64_t> Integers(store::ArrayReader* array) {
   if (array == nullptr) return {};
   std::vector<int64_t> values(
       static_cast<size_t>(array->header().NumElements()));
@@ -76,7 +76,7 @@ std::vector<int64_t> Integers(ArrayReader* array) {
   return values;
 }
 
-std::vector<double> Floats(ArrayReader* array) {
+std::vector<double> Floats(store::ArrayReader* array) {
   if (array == nullptr) return {};
   std::vector<double> values(
       static_cast<size_t>(array->header().NumElements()));
@@ -95,7 +95,7 @@ struct Values {
 
 Values ReadValues(const std::string& path) {
   io::FileSystem& files = io::FileSystem::Posix();
-  const auto dataset = Dataset::Open(files, path);
+  const auto dataset = store::Dataset::Open(files, path);
   EXPECT_TRUE(dataset.ok()) << dataset.status();
   SourceGraph graph = OpenDatasetAsSource(files, **dataset).value();
   Values values;
@@ -165,7 +165,7 @@ TEST_P(RoundTripTest, ComesBackAsItWentOut) {
   ASSERT_TRUE(
       ImportGraph(files_, Import("made", "origin"), OpenList, nullptr, {})
           .ok());
-  const auto dataset = Dataset::Open(files_, scratch_.Path("origin"));
+  const auto dataset = store::Dataset::Open(files_, scratch_.Path("origin"));
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   const auto open = [&, list = !from_dataset](ImportContext& context) {
     return list ? OpenList(context) : OpenDatasetAsSource(files_, **dataset);
@@ -239,13 +239,13 @@ TEST_F(WriteLayoutTest, NamesTheLayoutThatCannotHoldTheGraph) {
 
 /// The graph with other labels: nodes 3, 13, 23 ... have none.
 class ManyLabelsTest : public WriteLayoutTest,
-                       public testing::WithParamInterface<LabelKind> {
+                       public testing::WithParamInterface<store::LabelKind> {
  protected:
   static constexpr int64_t kWidth = 11;
 
   ManyLabelsTest() {
     for (int64_t i = 0; i < kNodes * kWidth; ++i) {
-      const float value = GetParam() == LabelKind::kTargets
+      const float value = GetParam() == store::LabelKind::kTargets
                               ? static_cast<float>(i % 97) / 8 - 3
                               : static_cast<float>(i % 5 % 2);
       labels_.push_back(i / kWidth % 10 == 3 ? NAN : value);
@@ -255,11 +255,11 @@ class ManyLabelsTest : public WriteLayoutTest,
   absl::StatusOr<SourceGraph> Open(ImportContext& context) {
     absl::StatusOr<SourceGraph> graph = OpenList(context);
     if (!graph.ok()) return graph;
-    ArrayHeader header;
-    header.type = {ElementType::Kind::kFloat, 4};
+    store::ArrayHeader header;
+    header.type = {store::ElementType::Kind::kFloat, 4};
     header.shape = {kNodes, kWidth};
     graph->nodes[0].labels =
-        ArrayReader::ReadRaw(
+        store::ArrayReader::ReadRaw(
             io::NewMemoryFile(
                 std::string(reinterpret_cast<const char*>(labels_.data()),
                             labels_.size() * sizeof(float)),
@@ -278,7 +278,7 @@ TEST_P(ManyLabelsTest, ComeBackFromLayoutsThatHoldThem) {
   const auto origin =
       ImportGraph(files_, Import("made", "origin"), open, nullptr, {});
   ASSERT_TRUE(origin.ok()) << origin.status();
-  const auto dataset = *Dataset::Open(files_, scratch_.Path("origin"));
+  const auto dataset = *store::Dataset::Open(files_, scratch_.Path("origin"));
   const auto open_dataset = [&](ImportContext&) {
     return OpenDatasetAsSource(files_, *dataset);
   };
@@ -292,8 +292,8 @@ TEST_P(ManyLabelsTest, ComeBackFromLayoutsThatHoldThem) {
       options.label_kind = GetParam();
       const auto back = ImportDataset(files_, layout, options, nullptr, {});
       ASSERT_TRUE(back.ok()) << back.status();
-      const NodeTypeEntry& wanted = origin->manifest.node_types[0];
-      const NodeTypeEntry& found = back->manifest.node_types[0];
+      const store::NodeTypeEntry& wanted = origin->manifest.node_types[0];
+      const store::NodeTypeEntry& found = back->manifest.node_types[0];
       EXPECT_EQ(found.label_width, kWidth);
       EXPECT_EQ(found.labels.shape, wanted.labels.shape);
       EXPECT_EQ(found.labels.crc_file_crc32c, wanted.labels.crc_file_crc32c);
@@ -328,13 +328,13 @@ TEST_P(ManyLabelsTest, WhatIsNoLabelIsRefusedByItsPlace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, ManyLabelsTest,
-                         testing::Values(LabelKind::kMultiLabel,
-                                         LabelKind::kTargets));
+                         testing::Values(store::LabelKind::kMultiLabel,
+                                         store::LabelKind::kTargets));
 
 TEST_F(WriteLayoutTest, LabelsThatAreNoClassesAreRefused) {
   const auto open = [](ImportContext& context) {
     auto graph = OpenList(context);
-    graph->nodes[0].label_kind = LabelKind::kTargets;
+    graph->nodes[0].label_kind = store::LabelKind::kTargets;
     return graph;
   };
   for (const Layout layout : {Layout::kIgb, Layout::kGraphBolt}) {
@@ -356,7 +356,8 @@ TEST_F(WriteLayoutTest, IdsLieBesideTheFilesOfTheLayout) {
         ImportDataset(files_, {Layout::kEdgeList, relabel},
                       Import("edges.txt", "relabeled"), nullptr, {});
     ASSERT_TRUE(imported.ok()) << imported.status();
-    const auto dataset = *Dataset::Open(files_, scratch_.Path("relabeled"));
+    const auto dataset =
+        *store::Dataset::Open(files_, scratch_.Path("relabeled"));
     const auto open = [&](ImportContext&) {
       return OpenDatasetAsSource(files_, *dataset);
     };
@@ -367,8 +368,8 @@ TEST_F(WriteLayoutTest, IdsLieBesideTheFilesOfTheLayout) {
                                    1 << 20),
                 "a\nb\nccc\n");
     } else {
-      const auto ids =
-          ArrayReader::OpenNpy(files_, scratch_.Path("out/node.ids.npy"));
+      const auto ids = store::ArrayReader::OpenNpy(
+          files_, scratch_.Path("out/node.ids.npy"));
       ASSERT_TRUE(ids.ok()) << ids.status();
       EXPECT_THAT(Integers(ids->get()), testing::ElementsAre(-5, 9, 70));
     }
@@ -381,11 +382,11 @@ TEST_F(WriteLayoutTest, DamageInADatasetIsFoundOnTheWayOut) {
   ASSERT_TRUE(
       ImportGraph(files_, Import("made", "origin"), OpenList, nullptr, {})
           .ok());
-  const auto dataset = *Dataset::Open(files_, scratch_.Path("origin"));
+  const auto dataset = *store::Dataset::Open(files_, scratch_.Path("origin"));
   const auto open = [&](ImportContext&) {
     return OpenDatasetAsSource(files_, *dataset);
   };
-  for (const ArrayFile* array : dataset->manifest().Arrays()) {
+  for (const store::ArrayFile* array : dataset->manifest().Arrays()) {
     const std::string path = scratch_.Path("origin/" + array->path);
     const std::string good = *io::ReadWholeFile(files_, path, 1 << 24);
     std::string damaged = good;
@@ -460,4 +461,4 @@ TEST_F(WriteLayoutTest, ADiskWithoutRoomShowsBeforeAnythingIsWritten) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 // the central directory with a header for each; then its end record, and before
 // that, where a number does not fit, zip64's end record and locator.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint32_t kLocalSignature = 0x04034B50;
@@ -207,4 +207,4 @@ absl::Status ZipWriter::Append(absl::string_view text) {
       reinterpret_cast<const std::byte*>(text.data()), text.size()));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

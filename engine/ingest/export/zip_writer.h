@@ -15,7 +15,7 @@
 #include "engine/ingest/export/byte_sink.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Writes a zip file of members that are stored, not compressed, with zip64
 /// where sizes need it. Single-owner.
@@ -54,6 +54,6 @@ class ZipWriter {
   uint64_t written_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_EXPORT_ZIP_WRITER_H_

@@ -9,7 +9,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/store/strict_json.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxBytes = 64 << 10;
@@ -26,22 +26,22 @@ absl::StatusOr<ArrayConf> ArrayConf::Read(io::FileSystem& files,
       io::ReadWholeFile(files, path, kMaxBytes);
   if (absl::IsNotFound(text.status())) return Invalid(path, "is missing");
   HEARTH_RETURN_IF_ERROR(text.status());
-  absl::StatusOr<nlohmann::json> parsed = ParseStrictJson(*text);
+  absl::StatusOr<nlohmann::json> parsed = store::ParseStrictJson(*text);
   if (!parsed.ok()) return Invalid(path, parsed.status().message());
   ArrayConf conf(path, *std::move(parsed));
   HEARTH_ASSIGN_OR_RETURN(conf.num_nodes_, conf.Number("num_nodes"));
   return conf;
 }
 
-absl::StatusOr<ArrayHeader> ArrayConf::Header(const std::string& name,
-                                              absl::string_view prefix) const {
-  JsonFields fields(fields_, path_);
-  ArrayHeader header;
+absl::StatusOr<store::ArrayHeader> ArrayConf::Header(
+    const std::string& name, absl::string_view prefix) const {
+  store::JsonFields fields(fields_, path_);
+  store::ArrayHeader header;
   header.shape = fields.NonNegativeInts(absl::StrCat(name, "_shape").c_str());
   const std::string key = absl::StrCat(name, "_dtype");
   const std::string type = fields.String(key.c_str());
   HEARTH_RETURN_IF_ERROR(fields.status());
-  absl::StatusOr<ElementType> element =
+  absl::StatusOr<store::ElementType> element =
       ParseElementType(absl::StripPrefix(type, prefix));
   if (!element.ok()) {
     return Invalid(path_, absl::StrCat(key, ": ", element.status().message()));
@@ -51,10 +51,10 @@ absl::StatusOr<ArrayHeader> ArrayConf::Header(const std::string& name,
 }
 
 absl::StatusOr<int64_t> ArrayConf::Number(const char* name) const {
-  JsonFields fields(fields_, path_);
+  store::JsonFields fields(fields_, path_);
   const int64_t number = fields.Int(name, 0, INT64_MAX);
   HEARTH_RETURN_IF_ERROR(fields.status());
   return number;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "engine/store/array_header.h"
 #include "nlohmann/json.hpp"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A conf.json that describes arrays without headers beside it: num_nodes, and
 /// for an array NAME_shape and NAME_dtype. Errors are INVALID_ARGUMENT and name
@@ -25,8 +25,8 @@ class ArrayConf {
 
   /// The array `name`; its type is called as numpy calls it, perhaps with
   /// `prefix` before.
-  absl::StatusOr<ArrayHeader> Header(const std::string& name,
-                                     absl::string_view prefix = "") const;
+  absl::StatusOr<store::ArrayHeader> Header(
+      const std::string& name, absl::string_view prefix = "") const;
 
   /// A field of whole numbers of 0 or more.
   absl::StatusOr<int64_t> Number(const char* name) const;
@@ -40,6 +40,6 @@ class ArrayConf {
   int64_t num_nodes_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_ARRAY_CONF_H_

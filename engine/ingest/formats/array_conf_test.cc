@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -27,8 +27,8 @@ class ArrayConfTest : public testing::Test {
   }
 
   /// Of the array "x", with a node count beside its fields.
-  absl::StatusOr<ArrayHeader> Header(const std::string& fields,
-                                     const std::string& prefix = "") {
+  absl::StatusOr<store::ArrayHeader> Header(const std::string& fields,
+                                            const std::string& prefix = "") {
     const auto conf = Read("{\"num_nodes\": 3, " + fields + "}");
     EXPECT_TRUE(conf.ok()) << conf.status();
     if (!conf.ok()) return conf.status();
@@ -51,7 +51,8 @@ TEST_F(ArrayConfTest, ReadsNodesAndArrays) {
       Header(R"("x_shape": [3, 128], "x_dtype": "float32", "other": {})");
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_THAT(header->shape, ElementsAre(3, 128));
-  EXPECT_EQ(header->type, (ElementType{ElementType::Kind::kFloat, 4}));
+  EXPECT_EQ(header->type,
+            (store::ElementType{store::ElementType::Kind::kFloat, 4}));
   EXPECT_EQ(header->data_offset, 0u);
   EXPECT_FALSE(header->fortran_order);
   EXPECT_EQ(Read(R"({"num_nodes": 0})")->num_nodes(), 0);
@@ -66,7 +67,8 @@ TEST_F(ArrayConfTest, TypesMayHaveAPrefix) {
         std::string(R"("x_shape": [], "x_dtype": ")") + type + "\"", "torch.");
     ASSERT_TRUE(header.ok()) << header.status();
     EXPECT_THAT(header->shape, IsEmpty());
-    EXPECT_EQ(header->type, (ElementType{ElementType::Kind::kInt, 8}));
+    EXPECT_EQ(header->type,
+              (store::ElementType{store::ElementType::Kind::kInt, 8}));
   }
   ExpectInvalid(Header(R"("x_shape": [1], "x_dtype": "torch.int64")").status(),
                 "x_dtype");
@@ -104,4 +106,4 @@ TEST_F(ArrayConfTest, FieldsThatAreMissingOrWrong) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "engine/ingest/parse/text_lines.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Between two looks at the disk and at whether the import was cancelled.
@@ -64,4 +64,4 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
   return spool->Finish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Edges of a text, plain or gzip, of a source, a comma and a destination in
 /// each line, without a header; brought to a scratch file. INVALID_ARGUMENT
@@ -16,6 +16,6 @@ namespace hearth::store {
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadCsvEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_CSV_EDGES_H_

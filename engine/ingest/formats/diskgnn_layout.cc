@@ -15,7 +15,7 @@
 #include "engine/ingest/formats/torch_value.h"
 #include "engine/ingest/parse/torch_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kConfFile[] = "conf.json";
@@ -28,7 +28,7 @@ absl::StatusOr<SourceNodes> OpenNodes(io::FileSystem& files,
                                       const ArrayConf& conf) {
   SourceNodes nodes;
   nodes.num_nodes = conf.num_nodes();
-  HEARTH_ASSIGN_OR_RETURN(ArrayHeader header,
+  HEARTH_ASSIGN_OR_RETURN(store::ArrayHeader header,
                           conf.Header("features", "torch."));
   HEARTH_ASSIGN_OR_RETURN(
       nodes.features, OpenRawArray(files, io::JoinPath(source, kFeaturesFile),
@@ -81,4 +81,4 @@ absl::StatusOr<SourceGraph> OpenDiskGnn(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

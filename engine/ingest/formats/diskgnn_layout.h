@@ -8,7 +8,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What DiskGNN reads: features.bin without a header, conf.json with its shape
 /// and type, graph.pth with GraphBolt's graph, labels.pth, split_idx.pth.
@@ -22,6 +22,6 @@ absl::StatusOr<std::string> RecognizeDiskGnn(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenDiskGnn(ImportContext& context,
                                         const std::string& source);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_DISKGNN_LAYOUT_H_

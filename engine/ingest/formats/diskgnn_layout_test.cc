@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST_F(DiskGnnLayoutTest, TheNumbersOfAHeterographAreNotTaken) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

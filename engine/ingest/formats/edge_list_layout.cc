@@ -24,7 +24,7 @@
 #include "engine/ingest/parse/gzip_file.h"
 #include "engine/ingest/parse/text_lines.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Ids up to so many times the number of edges are taken for numbers of nodes.
@@ -241,4 +241,4 @@ absl::StatusOr<SourceGraph> OpenEdgeList(ImportContext& context,
                          : OpenNumbered(context, source);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A text file, plain or gzip, as SNAP publishes them: two ids a line, source
 /// first, with blanks, tabs or a comma between them. Lines that begin with '#'
@@ -29,6 +29,6 @@ absl::StatusOr<SourceGraph> OpenEdgeList(ImportContext& context,
                                          const std::string& source,
                                          const EdgeListOptions& options);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_EDGE_LIST_LAYOUT_H_

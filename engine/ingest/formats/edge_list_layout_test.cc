@@ -21,7 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -52,11 +52,11 @@ class EdgeListLayoutTest : public testing::Test {
 
   /// The nodes that each node's edges come from.
   std::vector<std::vector<int64_t>> Neighbors() {
-    const auto dataset = Dataset::Open(files_, scratch_.Path("dataset"));
+    const auto dataset = store::Dataset::Open(files_, scratch_.Path("dataset"));
     EXPECT_TRUE(dataset.ok()) << dataset.status();
-    const auto topology = (*dataset)->LoadTopology(Residency::kMemory);
+    const auto topology = (*dataset)->LoadTopology(store::Residency::kMemory);
     EXPECT_TRUE(topology.ok()) << topology.status();
-    const Topology& view = (*topology)->view();
+    const store::Topology& view = (*topology)->view();
     std::vector<std::vector<int64_t>> neighbors(view.num_nodes());
     for (int64_t node = 0; node < view.num_nodes(); ++node) {
       for (int64_t i = view.indptr[node]; i < view.indptr[node + 1]; ++i) {
@@ -75,7 +75,7 @@ class EdgeListLayoutTest : public testing::Test {
 
   /// The elements of an array of the dataset.
   template <typename T>
-  std::vector<T> Elements(const ArrayFile& array) {
+  std::vector<T> Elements(const store::ArrayFile& array) {
     const std::string bytes = *io::ReadWholeFile(
         files_, scratch_.Path("dataset/" + array.path), 1 << 24);
     std::vector<T> elements((bytes.size() - array.data_offset) / sizeof(T));
@@ -118,11 +118,12 @@ TEST_F(EdgeListLayoutTest, SeparatorsCommentsAndEmptyLines) {
   Write(kText);
   const auto result = Import();
   ASSERT_TRUE(result.ok()) << result.status();
-  const NodeTypeEntry& nodes = result->manifest.node_types[0];
+  const store::NodeTypeEntry& nodes = result->manifest.node_types[0];
   EXPECT_EQ(nodes.num_nodes, 5);
   EXPECT_EQ(nodes.label_width, 0);
-  for (const ArrayFile* file : {&nodes.features, &nodes.labels, &nodes.train,
-                                &nodes.valid, &nodes.test}) {
+  for (const store::ArrayFile* file :
+       {&nodes.features, &nodes.labels, &nodes.train, &nodes.valid,
+        &nodes.test}) {
     EXPECT_THAT(file->path, IsEmpty());
   }
   EXPECT_THAT(Neighbors(),
@@ -190,7 +191,7 @@ TEST_F(EdgeListLayoutTest, RelabelsSparseIntegers) {
   Write("# c\n700 -5\n9 4000000000\n700,9\n");
   const auto result = Relabel();
   ASSERT_TRUE(result.ok()) << result.status();
-  const NodeTypeEntry& nodes = result->manifest.node_types[0];
+  const store::NodeTypeEntry& nodes = result->manifest.node_types[0];
   EXPECT_EQ(nodes.num_nodes, 4);
   EXPECT_EQ(nodes.ids.path, "node.ids.npy");
   EXPECT_EQ(nodes.id_text.path, "");
@@ -206,7 +207,7 @@ TEST_F(EdgeListLayoutTest, RelabelsWords) {
   Write(Gzip("paris london\nrome,paris\n# no\n\xc3\xa9 rome\n"));
   const auto result = Relabel();
   ASSERT_TRUE(result.ok()) << result.status();
-  const NodeTypeEntry& nodes = result->manifest.node_types[0];
+  const store::NodeTypeEntry& nodes = result->manifest.node_types[0];
   EXPECT_EQ(nodes.ids.path, "");
   EXPECT_EQ(nodes.id_text.path, "node.id_text.npy");
   EXPECT_EQ(nodes.num_nodes, 4);
@@ -288,4 +289,4 @@ TEST_F(EdgeListLayoutTest, MissingFile) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 std::optional<SourceEdges> EdgesOfType(absl::string_view name,
                                        absl::string_view separator) {
@@ -23,4 +23,4 @@ std::optional<SourceEdges> EdgesOfType(absl::string_view name,
   return edges;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -19,7 +19,7 @@
 #include "engine/store/dataset.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,15 +28,16 @@ constexpr char kFixtures[] = "tests/importers/fixtures/";
 
 using Edges = std::vector<std::pair<int64_t, int64_t>>;
 
-std::unique_ptr<ArrayReader> Open(const std::string& path) {
-  auto reader = ArrayReader::OpenNpy(io::FileSystem::Posix(), path);
+std::unique_ptr<store::ArrayReader> Open(const std::string& path) {
+  auto reader = store::ArrayReader::OpenNpy(io::FileSystem::Posix(), path);
   EXPECT_TRUE(reader.ok()) << reader.status();
   return *std::move(reader);
 }
 
 /// The elements in C order, whatever their order in the file.
 template <typename T>
-std::vector<T> InRows(const ArrayHeader& header, const std::vector<T>& file) {
+std::vector<T> InRows(const store::ArrayHeader& header,
+                      const std::vector<T>& file) {
   if (!header.fortran_order || header.shape.size() < 2) return file;
   const auto rows = static_cast<size_t>(header.shape[0]);
   std::vector<T> by_row(file.size());
@@ -69,7 +70,7 @@ std::vector<int64_t> Ints(const std::string& path) {
 }
 
 /// (destination, source), ascending.
-Edges StoredEdges(const std::string& folder, const EdgeTypeEntry& type) {
+Edges StoredEdges(const std::string& folder, const store::EdgeTypeEntry& type) {
   const std::vector<int64_t> indptr =
       Ints(io::JoinPath(folder, type.indptr.path));
   const std::vector<int64_t> indices =
@@ -163,9 +164,10 @@ absl::Status FixtureFolder::ImportError(const std::string& source,
 
 void FixtureFolder::ExpectAsExpected(
     const std::map<std::string, std::string>& names) const {
-  const auto dataset = Dataset::Open(io::FileSystem::Posix(), Destination());
+  const auto dataset =
+      store::Dataset::Open(io::FileSystem::Posix(), Destination());
   ASSERT_TRUE(dataset.ok()) << dataset.status();
-  const Manifest& manifest = (*dataset)->manifest();
+  const store::Manifest& manifest = (*dataset)->manifest();
   const bool homogeneous = manifest.node_types.size() == 1;
   std::set<std::string> compared = {"facts.json"};
   const auto expected = [&](const std::string& what, const std::string& type) {
@@ -173,10 +175,10 @@ void FixtureFolder::ExpectAsExpected(
     compared.insert(file);
     return Path(absl::StrCat("expected/", file));
   };
-  const auto stored = [&](const ArrayFile& file) {
+  const auto stored = [&](const store::ArrayFile& file) {
     return file.in_place ? file.path : io::JoinPath(Destination(), file.path);
   };
-  for (const NodeTypeEntry& type : manifest.node_types) {
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
     SCOPED_TRACE(type.name);
     if (!type.features.path.empty()) {
       const std::string path = expected("features", type.name);
@@ -200,7 +202,7 @@ void FixtureFolder::ExpectAsExpected(
           Ints(expected(name == names.end() ? part : name->second, type.name)));
     }
   }
-  for (const EdgeTypeEntry& type : manifest.edge_types) {
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
     EXPECT_EQ(StoredEdges(Destination(), type),
               ExpectedEdges(expected("edges", type.name)))
         << type.name;
@@ -212,4 +214,4 @@ void FixtureFolder::ExpectAsExpected(
   }
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 /// Imports the datasets of tests/importers/fixtures and compares them with what
 /// the projects' own readers give.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A copy of a fixture, which a test may spoil, and a place for the dataset.
 class FixtureFolder {
@@ -49,6 +49,6 @@ class FixtureFolder {
   io::ScratchDirectory scratch_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_FIXTURE_COMPARISON_H_

@@ -13,7 +13,7 @@
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Types are told apart by an integer per edge; GraphBolt's own is a uint8.
@@ -46,7 +46,7 @@ absl::StatusOr<int64_t> ReadScalar(const TorchFile& file,
                                    const PickleValue* value,
                                    absl::string_view name) {
   if (const auto* const number = value->As<int64_t>()) return *number;
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> array,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> array,
                           OpenTorchValue(file, value, name));
   if (array->header().type.IsFloat() || array->header().NumElements() != 1) {
     return array->Error("is not one whole number");
@@ -83,10 +83,11 @@ absl::StatusOr<std::vector<std::string>> ReadTypes(const TorchFile& file,
   return names;
 }
 
-absl::Status CheckList(const ArrayReader& array, int64_t count,
+absl::Status CheckList(const store::ArrayReader& array, int64_t count,
                        absl::string_view why) {
-  const ArrayHeader& header = array.header();
-  if (header.type.IsFloat() || header.type.kind == ElementType::Kind::kBool ||
+  const store::ArrayHeader& header = array.header();
+  if (header.type.IsFloat() ||
+      header.type.kind == store::ElementType::Kind::kBool ||
       header.shape.size() != 1) {
     return array.Error("is no list of integers");
   }
@@ -95,7 +96,7 @@ absl::Status CheckList(const ArrayReader& array, int64_t count,
                                   why, " it must have ", count));
 }
 
-absl::Status ReadNodeTypeOffset(ArrayReader& array, FusedCsc& graph) {
+absl::Status ReadNodeTypeOffset(store::ArrayReader& array, FusedCsc& graph) {
   const size_t count = graph.node_types.size() + 1;
   HEARTH_RETURN_IF_ERROR(
       CheckList(array, static_cast<int64_t>(count),
@@ -118,7 +119,7 @@ absl::Status ReadHeterogeneous(const TorchFile& file, const PickleValue& state,
                           ReadTypes(file, state, "node_type_to_id"));
   HEARTH_ASSIGN_OR_RETURN(graph.edge_types,
                           ReadTypes(file, state, "edge_type_to_id"));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> offset,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> offset,
                           OpenTorchValue(file, tensors.Find("node_type_offset"),
                                          "node_type_offset"));
   HEARTH_RETURN_IF_ERROR(ReadNodeTypeOffset(*offset, graph));
@@ -188,4 +189,4 @@ std::vector<SourceNodes> NodesOf(const FusedCsc& graph) {
   return nodes;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,22 +12,22 @@
 #include "engine/io/file_system.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// GraphBolt's FusedCSCSamplingGraph, as torch.save writes it (torch_file.h
 /// tells how): the edges of all types in one CSC. The nodes of a type have
 /// consecutive ids.
 struct FusedCsc {
   std::string path;
-  std::unique_ptr<ArrayReader> indptr;
-  std::unique_ptr<ArrayReader> indices;
+  std::unique_ptr<store::ArrayReader> indptr;
+  std::unique_ptr<store::ArrayReader> indices;
   /// Of a heterograph; empty or null in a homogeneous one. Names by id.
   std::vector<std::string> node_types;
   std::vector<std::string> edge_types;
   /// Ids of a type are node_type_offset[type] .. node_type_offset[type+1] - 1.
   std::vector<int64_t> node_type_offset;
   /// [num_edges].
-  std::unique_ptr<ArrayReader> type_per_edge;
+  std::unique_ptr<store::ArrayReader> type_per_edge;
   /// Names of what it holds about single nodes or edges.
   std::vector<std::string> attributes;
 
@@ -43,6 +43,6 @@ absl::StatusOr<FusedCsc> OpenFusedCsc(io::FileSystem& files,
 /// The nodes of the graph and their numbers, in the order of their ids.
 std::vector<SourceNodes> NodesOf(const FusedCsc& graph);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_FUSED_CSC_H_

@@ -14,7 +14,7 @@
 #include "engine/ingest/import/edge_spool.h"
 #include "engine/ingest/source/edge_source.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 32 << 10;
@@ -239,4 +239,4 @@ absl::StatusOr<std::vector<SourceEdges>> EdgesOf(ImportContext& context,
   return edges;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

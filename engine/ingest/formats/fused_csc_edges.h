@@ -8,7 +8,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The graph's edges. Those of a heterograph are written to scratch files, one
 /// for each type, with ids counted within the types of their ends; the graph is
@@ -18,6 +18,6 @@ namespace hearth::store {
 absl::StatusOr<std::vector<SourceEdges>> EdgesOf(ImportContext& context,
                                                  FusedCsc graph);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_FUSED_CSC_EDGES_H_

@@ -14,7 +14,7 @@
 #include "engine/ingest/formats/source_folder.h"
 #include "engine/ingest/formats/torch_split.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kIndptrFile[] = "indptr.dat";
@@ -60,9 +60,9 @@ class ArrayFolder {
               const ArrayConf& conf)
       : files_(files), folder_(folder), conf_(conf) {}
 
-  absl::StatusOr<std::unique_ptr<ArrayReader>> Open(
+  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Open(
       const std::string& file, const std::string& name) const {
-    HEARTH_ASSIGN_OR_RETURN(ArrayHeader header, conf_.Header(name));
+    HEARTH_ASSIGN_OR_RETURN(store::ArrayHeader header, conf_.Header(name));
     return OpenRawArray(files_, io::JoinPath(folder_, file), std::move(header));
   }
 
@@ -110,4 +110,4 @@ absl::StatusOr<SourceGraph> OpenGinex(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What Ginex and GNNDrive read: indptr.dat and indices.dat (CSC), features.dat
 /// and labels.dat (NaN: none), all without headers; conf.json with their shapes
@@ -24,6 +24,6 @@ absl::StatusOr<std::string> RecognizeGinex(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenGinex(ImportContext& context,
                                       const std::string& source);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_GINEX_LAYOUT_H_

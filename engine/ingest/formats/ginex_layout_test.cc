@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -147,4 +147,4 @@ TEST_F(GinexLayoutTest, ASplitThatIsNoDictionaryIsRefused) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -22,7 +22,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kYamlFile[] = "metadata.yaml";
@@ -132,8 +132,8 @@ absl::StatusOr<SourceEdges> RawEdges(ImportContext& context,
     HEARTH_ASSIGN_OR_RETURN(edges->edges, ReadCsvEdges(context, path, ends));
     return *std::move(edges);
   }
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> array,
-                          ArrayReader::OpenNpy(context.files(), path));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> array,
+                          store::ArrayReader::OpenNpy(context.files(), path));
   HEARTH_ASSIGN_OR_RETURN(
       edges->edges,
       NewArrayEdgeSource(std::move(array), ends, EdgeShape::kRows));
@@ -204,4 +204,4 @@ absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// GraphBolt's OnDiskDataset: metadata.yaml and the edges (CSV or numpy),
 /// features and sets that it names; or what GraphBolt made of that, in
@@ -25,6 +25,6 @@ absl::StatusOr<std::string> RecognizeGraphBolt(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenGraphBolt(ImportContext& context,
                                           const std::string& source);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_GRAPHBOLT_LAYOUT_H_

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -253,4 +253,4 @@ TEST_F(GraphBoltLayoutTest, MissingFilesAreNamed) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Opens what a metadata.yaml, whose paths are relative to `folder`, says about
 /// the nodes of `graph`, which are there with their numbers:
@@ -23,6 +23,6 @@ absl::Status OpenGraphBoltNodes(ImportContext& context,
                                 const std::string& folder,
                                 const MetadataYaml& yaml, SourceGraph& graph);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_GRAPHBOLT_NODES_H_

@@ -10,7 +10,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // For a run: three quarters to read it, a quarter to write its map.
@@ -178,4 +178,4 @@ absl::Status LoadNodeMap(io::ReadableFile& file, const NodeMaps::Extent& extent,
   return crc32c == extent.crc32c ? absl::OkStatus() : damaged;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "engine/ingest/formats/id_runs.h"
 #include "engine/ingest/source/import_context.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// For every run, the nodes that the ids of its table are: in one scratch file.
 struct NodeMaps {
@@ -48,6 +48,6 @@ absl::StatusOr<NodeMaps> MergeIdRuns(
 absl::Status LoadNodeMap(io::ReadableFile& file, const NodeMaps::Extent& extent,
                          std::vector<int64_t>& nodes);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_ID_MERGE_H_

@@ -5,7 +5,7 @@
 
 #include "engine/base/random.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // More change nothing that could be seen; fewer leave patterns among few ids.
@@ -53,4 +53,4 @@ int64_t IdPermutation::operator[](int64_t position) const {
   return static_cast<int64_t>(id);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

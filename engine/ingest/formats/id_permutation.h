@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A random order of 0 .. size - 1, that of a seed, which takes no memory: each
 /// position is computed by itself, by an alternating Feistel network over the
@@ -26,6 +26,6 @@ class IdPermutation {
   int high_bits_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_ID_PERMUTATION_H_

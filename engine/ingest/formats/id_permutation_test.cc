@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 TEST(IdPermutationTest, HasEveryIdOnce) {
@@ -73,4 +73,4 @@ TEST(IdPermutationTest, HugeRangesAreFine) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

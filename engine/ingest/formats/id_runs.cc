@@ -8,7 +8,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
@@ -107,4 +107,4 @@ absl::StatusOr<bool> IdRunReader::Next() {
   return true;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -15,7 +15,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Where a run lies in its file: the distinct ids of consecutive edges,
 /// ascending, each with its number in the table they come from.
@@ -89,6 +89,6 @@ class IdRunReader {
   uint32_t number_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_ID_RUNS_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // A quarter of the budget is for the ids' bytes. Each takes a view of 16 bytes,
@@ -57,4 +57,4 @@ void IdTable::Clear() {
   used_bytes_ = 0;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Longest id of a node, in bytes.
 inline constexpr size_t kMaxIdBytes = 1024;
@@ -70,6 +70,6 @@ class IdTable {
   absl::flat_hash_set<uint32_t, Hash, Equal> numbers_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_ID_TABLE_H_

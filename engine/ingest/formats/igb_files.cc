@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 absl::Status CheckRange(const io::ReadableFile& file, uint64_t size,
@@ -105,4 +105,4 @@ std::unique_ptr<io::ReadableFile> NewPaddedFile(
   return std::make_unique<PaddedFile>(std::move(file), kept_bytes, size_bytes);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -11,7 +11,7 @@
 
 /// Files of an IGB dataset that are not on the disk, or not as they look.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// int64 ids: first, first + 1, .. `count` in all; or, of those positions, the
 /// ids in `order`. `name` stands for the path.
@@ -26,6 +26,6 @@ std::unique_ptr<io::ReadableFile> NewPaddedFile(
     std::unique_ptr<io::ReadableFile> file, uint64_t kept_bytes,
     uint64_t size_bytes);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_IGB_FILES_H_

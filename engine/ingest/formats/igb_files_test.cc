@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(ComputedFileTest, WhatIsPaddedIsAllOnes) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

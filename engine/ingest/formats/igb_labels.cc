@@ -18,7 +18,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
@@ -32,29 +32,29 @@ absl::StatusOr<const char*> LabelFile(const IgbOptions& options) {
 }
 
 /// The labels that there are; of the large sizes, float32 without a header.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenLabels(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenLabels(
     io::FileSystem& files, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_npy, HasNpyHeader(files, path));
-  if (is_npy) return ArrayReader::OpenNpy(files, path);
+  if (is_npy) return store::ArrayReader::OpenNpy(files, path);
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
-  return ArrayReader::OpenRaw(
+  return store::ArrayReader::OpenRaw(
       files, path,
       {.type = {},
        .shape = {static_cast<int64_t>(info.size_bytes / sizeof(float))}});
 }
 
-absl::Status CheckLabels(const ArrayReader& labels, int64_t num_papers) {
+absl::Status CheckLabels(const store::ArrayReader& labels, int64_t num_papers) {
   const std::vector<int64_t>& shape = labels.header().shape;
   const bool is_list =
       shape.size() == 1 || (shape.size() == 2 && shape[1] == 1);
   if (is_list && shape[0] <= num_papers) return absl::OkStatus();
-  return labels.Error(absl::StrCat("has shape ", FormatShape(shape), "; with ",
-                                   num_papers, " papers it must be (",
-                                   num_papers, ",) or shorter"));
+  return labels.Error(absl::StrCat(
+      "has shape ", store::FormatShape(shape), "; with ", num_papers,
+      " papers it must be (", num_papers, ",) or shorter"));
 }
 
 /// The position after the last label; 0 if there is none.
-absl::StatusOr<int64_t> EndOfLabels(ArrayReader& labels) {
+absl::StatusOr<int64_t> EndOfLabels(store::ArrayReader& labels) {
   std::vector<double> floats;
   std::vector<int64_t> ints;
   int64_t end = labels.header().shape[0];
@@ -92,10 +92,10 @@ absl::Status MakeSplit(const std::string& path, int64_t num_labeled,
     if (count == 0) continue;
     HEARTH_ASSIGN_OR_RETURN(
         papers.split[i],
-        ArrayReader::ReadRaw(
+        store::ArrayReader::ReadRaw(
             NewIdFile(absl::StrCat(path, ": ", kParts[i]), bounds[i], count,
                       order),
-            {.type = {ElementType::Kind::kInt, sizeof(int64_t)},
+            {.type = {store::ElementType::Kind::kInt, sizeof(int64_t)},
              .shape = {count}}));
   }
   return absl::OkStatus();
@@ -112,7 +112,7 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
   HEARTH_RETURN_IF_ERROR(CheckLabels(*papers.labels, papers.num_nodes));
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_labeled,
                           EndOfLabels(*papers.labels));
-  ArrayHeader header = papers.labels->header();
+  store::ArrayHeader header = papers.labels->header();
   const int64_t num_labels = header.shape[0];
   if (num_labels < papers.num_nodes) {
     const auto end = [&](int64_t count) {
@@ -123,8 +123,8 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
     file =
         NewPaddedFile(std::move(file), end(num_labels), end(papers.num_nodes));
     header.shape = {papers.num_nodes};
-    HEARTH_ASSIGN_OR_RETURN(papers.labels,
-                            ArrayReader::ReadRaw(std::move(file), header));
+    HEARTH_ASSIGN_OR_RETURN(
+        papers.labels, store::ArrayReader::ReadRaw(std::move(file), header));
     graph.transforms.push_back(absl::StrCat(name, ": papers from ", num_labels,
                                             " on are without a label"));
   }
@@ -136,4 +136,4 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
   return MakeSplit(path, num_labeled, options, papers);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Opens the labels of IGB's papers in `folder`, and makes their split: 60, 20
 /// and 20 of a hundred of those up to the last one with a label, in their order
@@ -19,6 +19,6 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
                            const IgbOptions& options, SourceGraph& graph,
                            SourceNodes& papers);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_IGB_LABELS_H_

@@ -9,7 +9,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// IGB and IGBH, the folder of a size or processed/ in it: for each type of
 /// nodes a folder with node_feat.npy, of 1,024 columns; for each type of edges
@@ -27,6 +27,6 @@ absl::StatusOr<SourceGraph> OpenIgb(ImportContext& context,
                                     const std::string& source,
                                     const IgbOptions& options);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_IGB_LAYOUT_H_

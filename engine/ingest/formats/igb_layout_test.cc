@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -245,4 +245,4 @@ TEST_F(IgbLayoutTest, EdgesOfNodesThatAreNotThereAreRefused) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

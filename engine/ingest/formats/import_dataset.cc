@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 absl::StatusOr<SourceGraph> OpenRecognized(ImportContext& context,
@@ -37,4 +37,4 @@ absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
   return ImportGraph(files, options, open, progress, std::move(stop));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

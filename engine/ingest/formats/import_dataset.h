@@ -11,7 +11,7 @@
 #include "engine/ingest/import/import_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// How the source is laid out, and what there is to say about that.
 struct LayoutChoice {
@@ -37,6 +37,6 @@ absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
                                            const ImportProgress& progress,
                                            std::stop_token stop);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_IMPORT_DATASET_H_

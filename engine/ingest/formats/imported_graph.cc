@@ -17,7 +17,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,7 +28,7 @@ void Require(bool condition, const std::string& what) {
   std::abort();
 }
 
-std::vector<int64_t> Ints(ArrayReader& array) {
+std::vector<int64_t> Ints(store::ArrayReader& array) {
   const auto count = static_cast<size_t>(array.header().NumElements());
   std::vector<int64_t> values(count);
   if (!array.header().type.IsFloat()) {
@@ -43,7 +43,7 @@ std::vector<int64_t> Ints(ArrayReader& array) {
   return values;
 }
 
-std::vector<double> Floats(ArrayReader& array) {
+std::vector<double> Floats(store::ArrayReader& array) {
   std::vector<double> values(static_cast<size_t>(array.header().NumElements()));
   Require(array.header().type.IsFloat() &&
               array.ReadFloats(0, absl::MakeSpan(values)).ok(),
@@ -52,21 +52,21 @@ std::vector<double> Floats(ArrayReader& array) {
 }
 
 /// The array of a dataset in `folder`; null if it is absent.
-absl::StatusOr<std::unique_ptr<ArrayReader>> Open(const std::string& folder,
-                                                  const ArrayFile& file) {
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> Open(
+    const std::string& folder, const store::ArrayFile& file) {
   if (file.path.empty()) return nullptr;
   io::FileSystem& files = io::FileSystem::Posix();
-  HEARTH_ASSIGN_OR_RETURN(const ElementType type,
+  HEARTH_ASSIGN_OR_RETURN(const store::ElementType type,
                           ParseElementType(Name(file.dtype)));
   const std::string path =
       file.in_place ? file.path : io::JoinPath(folder, file.path);
-  return ArrayReader::OpenRaw(
+  return store::ArrayReader::OpenRaw(
       files, path,
       {.type = type, .shape = file.shape, .data_offset = file.data_offset});
 }
 
 absl::StatusOr<ImportedNodes> ReadNodes(const std::string& folder,
-                                        const NodeTypeEntry& entry) {
+                                        const store::NodeTypeEntry& entry) {
   ImportedNodes nodes;
   nodes.num_nodes = entry.num_nodes;
   nodes.num_classes = entry.label_width;
@@ -77,8 +77,8 @@ absl::StatusOr<ImportedNodes> ReadNodes(const std::string& folder,
   }
   HEARTH_ASSIGN_OR_RETURN(const auto labels, Open(folder, entry.labels));
   if (labels != nullptr) nodes.labels = Ints(*labels);
-  const std::array<const ArrayFile*, 3> parts = {&entry.train, &entry.valid,
-                                                 &entry.test};
+  const std::array<const store::ArrayFile*, 3> parts = {
+      &entry.train, &entry.valid, &entry.test};
   for (size_t i = 0; i < parts.size(); ++i) {
     HEARTH_ASSIGN_OR_RETURN(const auto part, Open(folder, *parts[i]));
     if (part != nullptr) nodes.split[i] = Ints(*part);
@@ -87,7 +87,7 @@ absl::StatusOr<ImportedNodes> ReadNodes(const std::string& folder,
 }
 
 absl::StatusOr<EdgePairs> ReadEdges(const std::string& folder,
-                                    const EdgeTypeEntry& entry) {
+                                    const store::EdgeTypeEntry& entry) {
   HEARTH_ASSIGN_OR_RETURN(const auto indptr, Open(folder, entry.indptr));
   HEARTH_ASSIGN_OR_RETURN(const auto indices, Open(folder, entry.indices));
   const std::vector<int64_t> offsets = Ints(*indptr);
@@ -102,8 +102,9 @@ absl::StatusOr<EdgePairs> ReadEdges(const std::string& folder,
   return edges;
 }
 
-std::unique_ptr<ArrayReader> OpenExpected(const std::string& path) {
-  auto array = ArrayReader::OpenNpy(io::FileSystem::Posix(), FixturePath(path));
+std::unique_ptr<store::ArrayReader> OpenExpected(const std::string& path) {
+  auto array =
+      store::ArrayReader::OpenNpy(io::FileSystem::Posix(), FixturePath(path));
   Require(array.ok(), array.status().ToString());
   return *std::move(array);
 }
@@ -167,11 +168,11 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
       ImportDataset(io::FileSystem::Posix(), {choices.layout, choices.options},
                     options, nullptr, {}));
   ImportedGraph graph;
-  for (const NodeTypeEntry& entry : result.manifest.node_types) {
+  for (const store::NodeTypeEntry& entry : result.manifest.node_types) {
     HEARTH_ASSIGN_OR_RETURN(graph.nodes[entry.name],
                             ReadNodes(options.destination, entry));
   }
-  for (const EdgeTypeEntry& entry : result.manifest.edge_types) {
+  for (const store::EdgeTypeEntry& entry : result.manifest.edge_types) {
     HEARTH_ASSIGN_OR_RETURN(graph.edges[entry.name],
                             ReadEdges(options.destination, entry));
   }
@@ -180,7 +181,7 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
 }
 
 EdgePairs ExpectedEdges(const std::string& path) {
-  const std::unique_ptr<ArrayReader> array = OpenExpected(path);
+  const std::unique_ptr<store::ArrayReader> array = OpenExpected(path);
   const std::vector<int64_t> ends = Ints(*array);
   const size_t count = ends.size() / 2;
   // In Fortran order both ends of an edge lie together.
@@ -210,4 +211,4 @@ std::string FixturePath(const std::string& name) {
   return io::JoinPath("tests/importers/fixtures", name);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

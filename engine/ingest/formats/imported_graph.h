@@ -20,7 +20,7 @@
 /// Imports datasets in tests and reads all of them back, and what
 /// tests/importers/fixtures expects of them.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Edges as (destination, source), in the dataset's order.
 using EdgePairs = std::vector<std::pair<int64_t, int64_t>>;
@@ -38,7 +38,7 @@ struct ImportedNodes {
 };
 
 struct ImportedGraph {
-  Manifest manifest;
+  store::Manifest manifest;
   std::map<std::string, ImportedNodes> nodes;
   std::map<std::string, EdgePairs> edges;
 };
@@ -86,6 +86,6 @@ std::vector<double> ExpectedFloats(const std::string& path);
 /// The path of a file below tests/importers/fixtures.
 std::string FixturePath(const std::string& name);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_IMPORTED_GRAPH_H_

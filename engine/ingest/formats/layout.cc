@@ -14,7 +14,7 @@
 #include "engine/ingest/formats/numpy_layout.h"
 #include "engine/ingest/formats/ogb_layout.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr Layout kLayouts[] = {
@@ -149,4 +149,4 @@ absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
   return absl::InternalError("unknown layout");
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -14,7 +14,7 @@
 /// there are and what they mean; it checks no values and writes no dataset.
 /// Each has a header of its own here, with Recognize... and Open....
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 enum class Layout {
   kDiskGnn,    // Files that DiskGNN reads.
@@ -48,6 +48,6 @@ absl::StatusOr<SourceGraph> OpenLayout(ImportContext& context, Layout layout,
                                        const std::string& source,
                                        const LayoutOptions& options = {});
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_LAYOUT_H_

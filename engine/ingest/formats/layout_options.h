@@ -7,7 +7,7 @@
 
 /// What a user may say about a source beyond its layout.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 struct EdgeListOptions {
   /// Numbers the nodes 0, 1, 2, ... in the order of their ids, and keeps the
@@ -35,6 +35,6 @@ struct LayoutOptions {
   OgbOptions ogb;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_LAYOUT_OPTIONS_H_

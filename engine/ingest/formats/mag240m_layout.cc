@@ -12,7 +12,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kMetaFile[] = "meta.pt";
@@ -88,8 +88,8 @@ absl::StatusOr<SourceEdges> OpenRelation(io::FileSystem& files,
   const std::string path = io::JoinPath(
       folder, absl::StrCat("processed/", relation.source, "___", relation.name,
                            "___", relation.destination, "/edge_index.npy"));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> array,
-                          ArrayReader::OpenNpy(files, path));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> array,
+                          store::ArrayReader::OpenNpy(files, path));
   HEARTH_ASSIGN_OR_RETURN(
       edges.edges, NewArrayEdgeSource(std::move(array), graph.EndsOf(edges),
                                       EdgeShape::kRows));
@@ -117,10 +117,10 @@ absl::StatusOr<SourceGraph> OpenMag240m(ImportContext& context,
   SourceNodes& papers = graph.nodes.back();
   HEARTH_ASSIGN_OR_RETURN(
       papers.features,
-      ArrayReader::OpenNpy(files, io::JoinPath(source, kFeaturesFile)));
+      store::ArrayReader::OpenNpy(files, io::JoinPath(source, kFeaturesFile)));
   HEARTH_ASSIGN_OR_RETURN(
       papers.labels,
-      ArrayReader::OpenNpy(files, io::JoinPath(source, kLabelsFile)));
+      store::ArrayReader::OpenNpy(files, io::JoinPath(source, kLabelsFile)));
   HEARTH_RETURN_IF_ERROR(OpenSplit(context, source, papers, graph.transforms));
   for (const Relation& relation : kRelations) {
     HEARTH_ASSIGN_OR_RETURN(SourceEdges edges,
@@ -130,4 +130,4 @@ absl::StatusOr<SourceGraph> OpenMag240m(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// OGB-LSC's MAG240M, a folder such as mag240m_kddcup2021: meta.pt with the
 /// numbers of papers, authors and institutions; split_dict.pt; and in
@@ -25,6 +25,6 @@ absl::StatusOr<std::string> RecognizeMag240m(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenMag240m(ImportContext& context,
                                         const std::string& source);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_MAG240M_LAYOUT_H_

@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -35,13 +35,13 @@ TEST_F(Mag240mLayoutTest, IsReadAsByOgb) {
   const auto result = folder_.Import(kSource, Layout::kMag240m);
   ASSERT_TRUE(result.ok()) << result.status();
   folder_.ExpectAsExpected({{"test", "test-whole"}});
-  const Manifest& manifest = result->manifest;
+  const store::Manifest& manifest = result->manifest;
   ASSERT_EQ(manifest.node_types.size(), 3u);
   EXPECT_EQ(manifest.node_types[0].name, "author");
   EXPECT_EQ(manifest.node_types[0].num_nodes, 11);
   EXPECT_TRUE(manifest.node_types[0].features.path.empty());
   EXPECT_EQ(manifest.node_types[1].num_nodes, 4);
-  EXPECT_EQ(manifest.node_types[2].features.dtype, DType::kFloat16);
+  EXPECT_EQ(manifest.node_types[2].features.dtype, store::DType::kFloat16);
   ASSERT_EQ(manifest.edge_types.size(), 3u);
   EXPECT_EQ(manifest.edge_types[0].name, "author:affiliated_with:institution");
   EXPECT_EQ(manifest.edge_types[1].destination_type, "paper");
@@ -119,4 +119,4 @@ TEST_F(Mag240mLayoutTest, EdgesOutOfRangeOfTheirOwnType) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

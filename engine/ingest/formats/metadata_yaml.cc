@@ -11,7 +11,7 @@
 #include "engine/base/status_macros.h"
 #include "yaml-cpp/yaml.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Lists of lists that are repeated by aliases would be long otherwise.
@@ -239,4 +239,4 @@ absl::StatusOr<MetadataYaml> ParseMetadataYaml(absl::string_view text,
   }
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

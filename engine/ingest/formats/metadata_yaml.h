@@ -13,7 +13,7 @@
 /// The metadata.yaml of a GraphBolt OnDiskDataset, raw or preprocessed. What a
 /// file leaves out is empty; what Hearth has no use for is not kept.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Longest file that is read.
 inline constexpr uint64_t kMaxMetadataBytes = 64 << 10;
@@ -89,6 +89,6 @@ struct MetadataYaml {
 absl::StatusOr<MetadataYaml> ParseMetadataYaml(absl::string_view text,
                                                const std::string& path);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_METADATA_YAML_H_

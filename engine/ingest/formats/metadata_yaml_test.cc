@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -140,4 +140,4 @@ TEST(MetadataYamlTest, AliasesDoNotMultiply) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 class NamedFile final : public io::ReadableFile {
@@ -28,4 +28,4 @@ std::unique_ptr<io::ReadableFile> NewNamedFile(
   return std::make_unique<NamedFile>(std::move(file), std::move(name));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

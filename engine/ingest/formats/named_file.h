@@ -6,7 +6,7 @@
 
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// `file`, called `name` instead of its path: for what lies within a file or
 /// in a scratch file, so that messages name what the user knows. Errors of
@@ -14,6 +14,6 @@ namespace hearth::store {
 std::unique_ptr<io::ReadableFile> NewNamedFile(
     std::unique_ptr<io::ReadableFile> file, std::string name);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_NAMED_FILE_H_

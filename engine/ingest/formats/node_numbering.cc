@@ -20,7 +20,7 @@
 //    nodes, no larger than the table was.
 // 3. Table by table, the edges are read again and mapped.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockEdges = 4 << 10;
@@ -62,14 +62,15 @@ class IdArray {
     return AppendText(key);
   }
 
-  absl::StatusOr<std::unique_ptr<ArrayReader>> Finish() {
+  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Finish() {
     return array_.Finish({size_});
   }
 
-  static ElementType Type(NodeNumbering::IdKind kind) {
+  static store::ElementType Type(NodeNumbering::IdKind kind) {
     return kind == NodeNumbering::IdKind::kText
-               ? ElementType{ElementType::Kind::kUint, 1}
-               : ElementType{ElementType::Kind::kInt, sizeof(int64_t)};
+               ? store::ElementType{store::ElementType::Kind::kUint, 1}
+               : store::ElementType{store::ElementType::Kind::kInt,
+                                    sizeof(int64_t)};
   }
 
  private:
@@ -202,4 +203,4 @@ absl::StatusOr<NumberedEdges> NodeNumbering::Finish() {
   return numbered;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -19,14 +19,14 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Edges between numbered nodes, and what the nodes were called.
 struct NumberedEdges {
   int64_t num_nodes = 0;
   std::unique_ptr<EdgeSource> edges;
   /// int64 [num_nodes], or uint8 [bytes]: the ids with "\n" between them.
-  std::unique_ptr<ArrayReader> ids;
+  std::unique_ptr<store::ArrayReader> ids;
 };
 
 /// Numbers the nodes of edges between ids: 0, 1, 2, ... in ascending order of
@@ -76,6 +76,6 @@ class NodeNumbering {
   std::vector<int64_t> edge_ends_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_NODE_NUMBERING_H_

@@ -21,7 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -268,4 +268,4 @@ TEST_F(NodeNumberingTest, CanBeCancelledAndTellsHowFarItIs) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

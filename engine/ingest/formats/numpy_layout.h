@@ -8,7 +8,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A plain numpy folder: edge_index.npy of shape (2, E) or (E, 2) with sources
 /// first, or indptr.npy and indices.npy; node_feat.npy; node_label.npy; and
@@ -22,6 +22,6 @@ absl::StatusOr<std::string> RecognizeNumpyFolder(io::FileSystem& files,
 absl::StatusOr<SourceGraph> OpenNumpyFolder(ImportContext& context,
                                             const std::string& source);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_NUMPY_LAYOUT_H_

@@ -16,7 +16,7 @@
 // Malformed inputs, each refused with an error that names the file and what is
 // wrong, and with nothing left behind.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -26,7 +26,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Malformed {
   /// What is done to a good folder.
-  std::function<void(NumpyFolder&)> spoil;
+  std::function<void(store::NumpyFolder&)> spoil;
   /// What the error must name: the file,
   std::string file;
   /// and the problem.
@@ -41,7 +41,7 @@ void PrintTo(const Malformed& malformed, std::ostream* out) {
 class MalformedTest : public testing::TestWithParam<Malformed> {};
 
 TEST_P(MalformedTest, IsRefusedNamingFileAndProblem) {
-  NumpyFolder folder;
+  store::NumpyFolder folder;
   GetParam().spoil(folder);
   ImportOptions options;
   options.source = folder.path();
@@ -66,15 +66,16 @@ TEST_P(MalformedTest, IsRefusedNamingFileAndProblem) {
 // ---- Ways to spoil
 
 /// Replaces a file.
-Malformed Replaced(const std::string& file, const NpyText& by,
+Malformed Replaced(const std::string& file, const store::NpyText& by,
                    const std::string& problem) {
-  return {[=](NumpyFolder& folder) { folder.Write(file, by); }, file, problem};
+  return {[=](store::NumpyFolder& folder) { folder.Write(file, by); }, file,
+          problem};
 }
 
 /// The same in a folder whose edges are in CSC.
-Malformed ReplacedCsc(const std::string& file, const NpyText& by,
+Malformed ReplacedCsc(const std::string& file, const store::NpyText& by,
                       const std::string& problem) {
-  return {[=](NumpyFolder& folder) {
+  return {[=](store::NumpyFolder& folder) {
             folder.UseCsc();
             folder.Write(file, by);
           },
@@ -84,7 +85,7 @@ Malformed ReplacedCsc(const std::string& file, const NpyText& by,
 /// Cuts a file after `size` bytes.
 Malformed Truncated(const std::string& file, size_t size,
                     const std::string& problem) {
-  return {[=](NumpyFolder& folder) {
+  return {[=](store::NumpyFolder& folder) {
             folder.Write(file, folder.Read(file).substr(0, size));
           },
           file, problem};
@@ -92,7 +93,7 @@ Malformed Truncated(const std::string& file, size_t size,
 
 /// Cuts the last `count` bytes off.
 Malformed Shortened(const std::string& file, size_t count) {
-  return {[=](NumpyFolder& folder) {
+  return {[=](store::NumpyFolder& folder) {
             const std::string bytes = folder.Read(file);
             folder.Write(file, bytes.substr(0, bytes.size() - count));
           },
@@ -100,54 +101,57 @@ Malformed Shortened(const std::string& file, size_t count) {
 }
 
 Malformed Missing(const std::string& file) {
-  return {[=](NumpyFolder& folder) { folder.Remove(file); }, file,
+  return {[=](store::NumpyFolder& folder) { folder.Remove(file); }, file,
           "is missing"};
 }
 
 Malformed Lengthened(const std::string& file) {
-  return {
-      [=](NumpyFolder& folder) { folder.Write(file, folder.Read(file) + "x"); },
-      file, "has 1 bytes beyond its elements"};
+  return {[=](store::NumpyFolder& folder) {
+            folder.Write(file, folder.Read(file) + "x");
+          },
+          file, "has 1 bytes beyond its elements"};
 }
 
 /// A features file whose header holds `dictionary`.
 Malformed Header(const std::string& dictionary, const std::string& problem) {
-  return {[=](NumpyFolder& folder) {
-            folder.Write("node_feat.npy", NpyHeaderText(dictionary, 1) +
-                                              Raw(NumpyFolder::Features()));
+  return {[=](store::NumpyFolder& folder) {
+            folder.Write("node_feat.npy",
+                         store::NpyHeaderText(dictionary, 1) +
+                             store::Raw(store::NumpyFolder::Features()));
           },
           "node_feat.npy", problem};
 }
 
 /// A features file that is just these bytes.
 Malformed Bytes(const std::string& bytes, const std::string& problem) {
-  return {[=](NumpyFolder& folder) { folder.Write("node_feat.npy", bytes); },
-          "node_feat.npy", problem};
+  return {
+      [=](store::NumpyFolder& folder) { folder.Write("node_feat.npy", bytes); },
+      "node_feat.npy", problem};
 }
 
 std::string Features(size_t position, float value) {
-  std::vector<float> values = NumpyFolder::Features();
+  std::vector<float> values = store::NumpyFolder::Features();
   values[position] = value;
-  return Raw(values);
+  return store::Raw(values);
 }
 
-NpyText Ints(const std::vector<int64_t>& values) {
+store::NpyText Ints(const std::vector<int64_t>& values) {
   return {.descr = "<i8",
           .shape = "(" + std::to_string(values.size()) + ",)",
-          .data = Raw(values)};
+          .data = store::Raw(values)};
 }
 
-NpyText Labels(const std::vector<double>& values) {
-  return {.descr = "<f8", .shape = "(6,)", .data = Raw(values)};
+store::NpyText Labels(const std::vector<double>& values) {
+  return {.descr = "<f8", .shape = "(6,)", .data = store::Raw(values)};
 }
 
 /// edge_index.npy with one end replaced.
-NpyText Edges(size_t position, int64_t node) {
-  std::vector<int64_t> ends = NumpyFolder::Sources();
-  ends.insert(ends.end(), NumpyFolder::Destinations().begin(),
-              NumpyFolder::Destinations().end());
+store::NpyText Edges(size_t position, int64_t node) {
+  std::vector<int64_t> ends = store::NumpyFolder::Sources();
+  ends.insert(ends.end(), store::NumpyFolder::Destinations().begin(),
+              store::NumpyFolder::Destinations().end());
   ends[position] = node;
-  return {.descr = "<i8", .shape = "(2, 7)", .data = Raw(ends)};
+  return {.descr = "<i8", .shape = "(2, 7)", .data = store::Raw(ends)};
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -155,35 +159,36 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Missing("edge_index.npy"), Missing("node_feat.npy"),
                     Missing("node_label.npy"), Missing("train_idx.npy"),
                     Missing("valid_idx.npy"), Missing("test_idx.npy"),
-                    Malformed{[](NumpyFolder& folder) {
+                    Malformed{[](store::NumpyFolder& folder) {
                                 folder.UseCsc();
                                 folder.Remove("indptr.npy");
                               },
                               "indptr.npy", "is missing"},
-                    Malformed{[](NumpyFolder& folder) {
+                    Malformed{[](store::NumpyFolder& folder) {
                                 folder.UseCsc();
                                 folder.Remove("indices.npy");
                               },
                               "indices.npy", "is missing"},
-                    Malformed{[](NumpyFolder& folder) {
+                    Malformed{[](store::NumpyFolder& folder) {
                                 const std::string edges =
                                     folder.Read("edge_index.npy");
                                 folder.UseCsc();
                                 folder.Write("edge_index.npy", edges);
                               },
                               "", "has edge_index.npy and indptr.npy"},
-                    Malformed{[](NumpyFolder& folder) { folder.Remove(""); },
-                              "", "there is no such folder"}));
+                    Malformed{
+                        [](store::NumpyFolder& folder) { folder.Remove(""); },
+                        "", "there is no such folder"}));
 
 INSTANTIATE_TEST_SUITE_P(
     NotRegularFiles, MalformedTest,
-    testing::Values(Malformed{[](NumpyFolder& folder) {
+    testing::Values(Malformed{[](store::NumpyFolder& folder) {
                                 folder.Remove("train_idx.npy");
                                 ::mkdir(folder.Path("train_idx.npy").c_str(),
                                         0755);
                               },
                               "train_idx.npy", "is not a regular file"},
-                    Malformed{[](NumpyFolder& folder) {
+                    Malformed{[](store::NumpyFolder& folder) {
                                 folder.Remove("node_feat.npy");
                                 ::mkfifo(folder.Path("node_feat.npy").c_str(),
                                          0644);
@@ -235,8 +240,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bytes("PK\x03\x04 an archive", "is not an .npy file"),
         Bytes(std::string(200, '\0'), "begins with \"\\000"),
         Bytes("\x93NUMPX\x01", "is not an .npy file"),
-        Bytes(NpyHeaderText("", 0), "has .npy version 0.0"),
-        Bytes(NpyHeaderText("", 4), "has .npy version 4.0"),
+        Bytes(store::NpyHeaderText("", 0), "has .npy version 0.0"),
+        Bytes(store::NpyHeaderText("", 4), "has .npy version 4.0"),
         Bytes("\x93NUMPY\x01\x01" + std::string(80, ' '),
               "has .npy version 1.1"),
         Bytes("\x93NUMPY\x02" + std::string("\0\xff\xff\xff\xff", 5) + "{}",
@@ -330,12 +335,14 @@ INSTANTIATE_TEST_SUITE_P(
         Replaced("train_idx.npy",
                  {.descr = "|b1", .shape = "(6,)", .data = "\1\1\1\1\1\1"},
                  "is a bool array"),
-        Replaced("valid_idx.npy",
-                 {.descr = "<f4", .shape = "(1,)", .data = Raw<float>({2})},
-                 "has float32 elements"),
-        ReplacedCsc("indptr.npy",
-                    {.descr = "<f4", .shape = "(1,)", .data = Raw<float>({2})},
-                    "has float32 elements"),
+        Replaced(
+            "valid_idx.npy",
+            {.descr = "<f4", .shape = "(1,)", .data = store::Raw<float>({2})},
+            "has float32 elements"),
+        ReplacedCsc(
+            "indptr.npy",
+            {.descr = "<f4", .shape = "(1,)", .data = store::Raw<float>({2})},
+            "has float32 elements"),
         ReplacedCsc("indices.npy",
                     {.descr = "|b1", .shape = "(1,)", .data = "\1"},
                     "has bool elements")));
@@ -347,11 +354,12 @@ INSTANTIATE_TEST_SUITE_P(
                "has shape (18,)"),
         Header("{'descr': '<f4', 'fortran_order': False, 'shape': (6, 3, 1)}",
                "has shape (6, 3, 1)"),
-        Replaced("node_feat.npy", {.shape = "()", .data = Raw<float>({1})},
+        Replaced("node_feat.npy",
+                 {.shape = "()", .data = store::Raw<float>({1})},
                  "has shape ()"),
         Replaced("node_feat.npy", {.shape = "(0, 3)"}, "is empty"),
         Replaced("node_feat.npy", {.shape = "(6, 0)"}, "is empty"),
-        Malformed{[](NumpyFolder& folder) {
+        Malformed{[](store::NumpyFolder& folder) {
                     folder.Write(
                         "node_feat.npy",
                         {.shape = "(5, 3)", .data = std::string(60, '\0')});
@@ -409,23 +417,23 @@ INSTANTIATE_TEST_SUITE_P(
         Replaced("edge_index.npy",
                  {.descr = "<u8",
                   .shape = "(2, 1)",
-                  .data = Raw<uint64_t>({0, UINT64_MAX})},
+                  .data = store::Raw<uint64_t>({0, UINT64_MAX})},
                  "[1, 0] is 18446744073709551615, beyond"),
         Replaced("edge_index.npy",
                  {.descr = "<i4",
                   .shape = "(3, 2)",
-                  .data = Raw<int32_t>({0, 1, 2, 3, 4, 6})},
+                  .data = store::Raw<int32_t>({0, 1, 2, 3, 4, 6})},
                  "[2, 1] is 6"),
         Replaced("edge_index.npy",
                  {.descr = "<i4",
                   .shape = "(3, 2)",
-                  .data = Raw<int32_t>({0, 6, 2, 3, 4, 1}),
+                  .data = store::Raw<int32_t>({0, 6, 2, 3, 4, 1}),
                   .fortran_order = true},
                  "[1, 0] is 6"),
         Replaced("edge_index.npy",
                  {.descr = "<i4",
                   .shape = "(2, 3)",
-                  .data = Raw<int32_t>({0, 1, 2, 3, -7, 1}),
+                  .data = store::Raw<int32_t>({0, 1, 2, 3, -7, 1}),
                   .fortran_order = true},
                  "[0, 2] is -7"),
         ReplacedCsc("indptr.npy", Ints({1, 1, 1, 5, 5, 6, 7}),
@@ -440,7 +448,8 @@ INSTANTIATE_TEST_SUITE_P(
         ReplacedCsc("indptr.npy",
                     {.descr = "<u8",
                      .shape = "(7,)",
-                     .data = Raw<uint64_t>({0, 1, 1, 5, 5, 6, UINT64_MAX})},
+                     .data = store::Raw<uint64_t>({0, 1, 1, 5, 5, 6,
+                                                   UINT64_MAX})},
                     "[6] is 18446744073709551615, beyond"),
         ReplacedCsc("indices.npy", Ints({1, 0, 3, 6, 4, 0, 2}), "[3] is 6"),
         ReplacedCsc("indices.npy", Ints({1, 0, 3, 5, 4, 0, -2}), "[6] is -2")));
@@ -465,22 +474,22 @@ INSTANTIATE_TEST_SUITE_P(
         Replaced("node_feat.npy",
                  {.descr = "<f2",
                   .shape = "(6, 1)",
-                  .data = Raw<uint16_t>({0, 0, 0x3C00, 0x7E00, 0, 0})},
+                  .data = store::Raw<uint16_t>({0, 0, 0x3C00, 0x7E00, 0, 0})},
                  "[3, 0] is NaN or infinite"),
         Replaced("node_feat.npy",
                  {.descr = "<f2",
                   .shape = "(6, 1)",
-                  .data = Raw<uint16_t>({0, 0, 0x3C00, 0, 0xFC00, 0})},
+                  .data = store::Raw<uint16_t>({0, 0, 0x3C00, 0, 0xFC00, 0})},
                  "[4, 0] is NaN or infinite"),
         Replaced("node_feat.npy",
                  {.descr = "<f8",
                   .shape = "(6, 1)",
-                  .data = Raw<double>({0, 1e39, 0, 0, 0, 0})},
+                  .data = store::Raw<double>({0, 1e39, 0, 0, 0, 0})},
                  "[1, 0] is 1e+39, more than a float32 can hold"),
         Replaced("node_feat.npy",
                  {.descr = "<f8",
                   .shape = "(6, 1)",
-                  .data = Raw<double>({0, 0, 0, kNan, 0, 0})},
+                  .data = store::Raw<double>({0, 0, 0, kNan, 0, 0})},
                  "[3, 0] is NaN or infinite")));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -505,7 +514,7 @@ INSTANTIATE_TEST_SUITE_P(
         Replaced("node_label.npy",
                  {.descr = "|i1",
                   .shape = "(6, 1)",
-                  .data = Raw<int8_t>({0, 1, 2, -9, 1, 1})},
+                  .data = store::Raw<int8_t>({0, 1, 2, -9, 1, 1})},
                  "[3, 0] is -9")));
 
 INSTANTIATE_TEST_SUITE_P(
@@ -528,25 +537,26 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     InPlace, MalformedTest,
     testing::Values(
-        Malformed{[](NumpyFolder& folder) {
-                    folder.Write("node_feat.npy",
-                                 {.shape = "(6, 3)",
-                                  .data = Raw(NumpyFolder::Features()),
-                                  .fortran_order = true});
+        Malformed{[](store::NumpyFolder& folder) {
+                    folder.Write(
+                        "node_feat.npy",
+                        {.shape = "(6, 3)",
+                         .data = store::Raw(store::NumpyFolder::Features()),
+                         .fortran_order = true});
                   },
                   "node_feat.npy", "is in Fortran order", true},
-        Malformed{[](NumpyFolder& folder) {
+        Malformed{[](store::NumpyFolder& folder) {
                     folder.Write("node_feat.npy",
                                  {.descr = "<f8",
                                   .shape = "(6, 1)",
                                   .data = std::string(48, '\0')});
                   },
                   "node_feat.npy", "has float64 elements", true},
-        Malformed{[](NumpyFolder& folder) {
+        Malformed{[](store::NumpyFolder& folder) {
                     folder.Write("node_feat.npy", {.shape = "(6, 3)",
                                                    .data = Features(4, kNan)});
                   },
                   "node_feat.npy", "[1, 1] is NaN or infinite", true}));
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

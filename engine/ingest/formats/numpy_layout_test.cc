@@ -20,7 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -37,7 +37,7 @@ std::vector<std::vector<int64_t>> InNeighbors(
   return neighbors;
 }
 
-std::vector<std::vector<int64_t>> InNeighbors(const Topology& topology) {
+std::vector<std::vector<int64_t>> InNeighbors(const store::Topology& topology) {
   std::vector<std::vector<int64_t>> neighbors(topology.num_nodes());
   for (int64_t node = 0; node < topology.num_nodes(); ++node) {
     std::visit(
@@ -53,7 +53,7 @@ std::vector<std::vector<int64_t>> InNeighbors(const Topology& topology) {
 }
 
 template <typename T>
-std::vector<T> Rows(const LoadedFeatures& features) {
+std::vector<T> Rows(const store::LoadedFeatures& features) {
   std::vector<T> rows(features.num_rows() * features.dim());
   std::memcpy(rows.data(), features.rows(), rows.size() * sizeof(T));
   return rows;
@@ -79,31 +79,33 @@ class NumpyLayoutTest : public testing::Test {
                          stop_.get_token());
   }
 
-  std::unique_ptr<Dataset> ImportAndOpen(const Choices& choices = {}) {
+  std::unique_ptr<store::Dataset> ImportAndOpen(const Choices& choices = {}) {
     const auto result = Import(choices);
     EXPECT_TRUE(result.ok()) << result.status();
-    auto dataset = Dataset::Open(files_, folder_.Destination());
+    auto dataset = store::Dataset::Open(files_, folder_.Destination());
     EXPECT_TRUE(dataset.ok()) << dataset.status();
     return *std::move(dataset);
   }
 
   /// That the dataset is the folder's usual graph.
-  void ExpectUsualGraph(const Dataset& dataset) {
-    for (const Residency residency : {Residency::kMemory, Residency::kMapped}) {
+  void ExpectUsualGraph(const store::Dataset& dataset) {
+    for (const store::Residency residency :
+         {store::Residency::kMemory, store::Residency::kMapped}) {
       const auto topology = dataset.LoadTopology(residency);
       ASSERT_TRUE(topology.ok()) << topology.status();
       EXPECT_EQ(InNeighbors((*topology)->view()),
-                InNeighbors(NumpyFolder::kNumNodes, NumpyFolder::Sources(),
-                            NumpyFolder::Destinations()));
+                InNeighbors(store::NumpyFolder::kNumNodes,
+                            store::NumpyFolder::Sources(),
+                            store::NumpyFolder::Destinations()));
       const auto features = dataset.LoadFeatures(residency);
       ASSERT_TRUE(features.ok()) << features.status();
-      EXPECT_EQ((*features)->num_rows(), NumpyFolder::kNumNodes);
-      EXPECT_EQ((*features)->dim(), NumpyFolder::kDim);
-      EXPECT_EQ(Rows<float>(**features), NumpyFolder::Features());
+      EXPECT_EQ((*features)->num_rows(), store::NumpyFolder::kNumNodes);
+      EXPECT_EQ((*features)->dim(), store::NumpyFolder::kDim);
+      EXPECT_EQ(Rows<float>(**features), store::NumpyFolder::Features());
     }
     EXPECT_THAT(dataset.LoadLabels()->view().classes,
                 ElementsAre(0, 1, 2, 0, 1, -1));
-    const Split split = *dataset.LoadSplit();
+    const store::Split split = *dataset.LoadSplit();
     EXPECT_THAT(split.train, ElementsAre(0, 4));
     EXPECT_THAT(split.valid, ElementsAre(2));
     EXPECT_THAT(split.test, ElementsAre(1, 3));
@@ -115,7 +117,7 @@ class NumpyLayoutTest : public testing::Test {
            std::vector<std::string>{"source"};
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
   ImportProgress progress_;
   std::stop_source stop_;
@@ -124,7 +126,7 @@ class NumpyLayoutTest : public testing::Test {
 TEST_F(NumpyLayoutTest, TheUsualFolder) {
   const auto dataset = ImportAndOpen();
   ExpectUsualGraph(*dataset);
-  const Manifest& manifest = dataset->manifest();
+  const store::Manifest& manifest = dataset->manifest();
   EXPECT_EQ(manifest.name, "test");
   ASSERT_EQ(manifest.node_types.size(), 1u);
   EXPECT_EQ(manifest.node_types[0].num_nodes, 6);
@@ -132,7 +134,7 @@ TEST_F(NumpyLayoutTest, TheUsualFolder) {
   EXPECT_EQ(manifest.node_types[0].features.data_offset, 4096u);
   ASSERT_EQ(manifest.edge_types.size(), 1u);
   EXPECT_EQ(manifest.edge_types[0].num_edges, 7);
-  EXPECT_EQ(manifest.edge_types[0].indices.dtype, DType::kInt32);
+  EXPECT_EQ(manifest.edge_types[0].indices.dtype, store::DType::kInt32);
   EXPECT_THAT(manifest.transforms, ElementsAre("train_idx.npy: sorted",
                                                "edge: sorted by destination"));
 }
@@ -146,7 +148,7 @@ TEST_F(NumpyLayoutTest, ReportsWhatIsWritten) {
     bytes += files_.Stat(folder_.Destination() + "/" + name)->size_bytes;
   }
   EXPECT_EQ(result->bytes_written, bytes);
-  EXPECT_EQ(Dataset::Open(files_, folder_.Destination())
+  EXPECT_EQ(store::Dataset::Open(files_, folder_.Destination())
                 .value()
                 ->manifest()
                 .fingerprint,
@@ -165,18 +167,20 @@ class EdgeLayoutTest : public NumpyLayoutTest,
 TEST_P(EdgeLayoutTest, GivesTheSameGraph) {
   std::vector<int32_t> ends;
   if (GetParam().interleaved) {
-    for (int64_t i = 0; i < NumpyFolder::kNumEdges; ++i) {
-      ends.push_back(static_cast<int32_t>(NumpyFolder::Sources()[i]));
-      ends.push_back(static_cast<int32_t>(NumpyFolder::Destinations()[i]));
+    for (int64_t i = 0; i < store::NumpyFolder::kNumEdges; ++i) {
+      ends.push_back(static_cast<int32_t>(store::NumpyFolder::Sources()[i]));
+      ends.push_back(
+          static_cast<int32_t>(store::NumpyFolder::Destinations()[i]));
     }
   } else {
-    ends.assign(NumpyFolder::Sources().begin(), NumpyFolder::Sources().end());
-    ends.insert(ends.end(), NumpyFolder::Destinations().begin(),
-                NumpyFolder::Destinations().end());
+    ends.assign(store::NumpyFolder::Sources().begin(),
+                store::NumpyFolder::Sources().end());
+    ends.insert(ends.end(), store::NumpyFolder::Destinations().begin(),
+                store::NumpyFolder::Destinations().end());
   }
   folder_.Write("edge_index.npy", {.descr = "<i4",
                                    .shape = GetParam().shape,
-                                   .data = Raw(ends),
+                                   .data = store::Raw(ends),
                                    .fortran_order = GetParam().fortran_order});
   ExpectUsualGraph(*ImportAndOpen());
 }
@@ -188,18 +192,20 @@ INSTANTIATE_TEST_SUITE_P(Layouts, EdgeLayoutTest,
                                          EdgeLayout{"(7, 2)", true, false}));
 
 TEST_F(NumpyLayoutTest, TwoByTwoIsTwoRows) {
-  folder_.Write(
-      "edge_index.npy",
-      {.descr = "<i8", .shape = "(2, 2)", .data = Raw<int64_t>({1, 2, 3, 4})});
+  folder_.Write("edge_index.npy", {.descr = "<i8",
+                                   .shape = "(2, 2)",
+                                   .data = store::Raw<int64_t>({1, 2, 3, 4})});
   const auto dataset = ImportAndOpen();
-  EXPECT_EQ(InNeighbors((*dataset->LoadTopology(Residency::kMemory))->view()),
-            InNeighbors(6, {1, 2}, {3, 4}));
+  EXPECT_EQ(
+      InNeighbors((*dataset->LoadTopology(store::Residency::kMemory))->view()),
+      InNeighbors(6, {1, 2}, {3, 4}));
 }
 
 TEST_F(NumpyLayoutTest, AGraphMayHaveNoEdges) {
-  folder_.Write("edge_index.npy", NpyText{.descr = "<i8", .shape = "(2, 0)"});
+  folder_.Write("edge_index.npy",
+                store::NpyText{.descr = "<i8", .shape = "(2, 0)"});
   const auto dataset = ImportAndOpen();
-  const auto topology = dataset->LoadTopology(Residency::kMapped);
+  const auto topology = dataset->LoadTopology(store::Residency::kMapped);
   ASSERT_TRUE(topology.ok()) << topology.status();
   EXPECT_EQ((*topology)->view().num_edges(), 0);
   EXPECT_EQ((*topology)->view().num_nodes(), 6);
@@ -212,25 +218,27 @@ TEST_F(NumpyLayoutTest, TopologyInCsc) {
 
 TEST_F(NumpyLayoutTest, TopologyInCscOfOtherTypes) {
   folder_.UseCsc();
-  folder_.Write("indptr.npy", {.descr = "<u4",
-                               .shape = "(7,)",
-                               .data = Raw<uint32_t>({0, 1, 1, 5, 5, 6, 7})});
-  folder_.Write("indices.npy", {.descr = "|u1",
-                                .shape = "(7,)",
-                                .data = Raw<uint8_t>({1, 0, 3, 5, 4, 0, 2})});
+  folder_.Write("indptr.npy",
+                {.descr = "<u4",
+                 .shape = "(7,)",
+                 .data = store::Raw<uint32_t>({0, 1, 1, 5, 5, 6, 7})});
+  folder_.Write("indices.npy",
+                {.descr = "|u1",
+                 .shape = "(7,)",
+                 .data = store::Raw<uint8_t>({1, 0, 3, 5, 4, 0, 2})});
   ExpectUsualGraph(*ImportAndOpen());
 }
 
 TEST_F(NumpyLayoutTest, FeaturesInFortranOrder) {
   std::vector<float> columns;
-  for (int64_t column = 0; column < NumpyFolder::kDim; ++column) {
-    for (int64_t row = 0; row < NumpyFolder::kNumNodes; ++row) {
-      columns.push_back(NumpyFolder::Features()[row * 3 + column]);
+  for (int64_t column = 0; column < store::NumpyFolder::kDim; ++column) {
+    for (int64_t row = 0; row < store::NumpyFolder::kNumNodes; ++row) {
+      columns.push_back(store::NumpyFolder::Features()[row * 3 + column]);
     }
   }
   folder_.Write(
       "node_feat.npy",
-      {.shape = "(6, 3)", .data = Raw(columns), .fortran_order = true});
+      {.shape = "(6, 3)", .data = store::Raw(columns), .fortran_order = true});
   const auto dataset = ImportAndOpen();
   ExpectUsualGraph(*dataset);
   EXPECT_THAT(dataset->manifest().transforms,
@@ -238,10 +246,10 @@ TEST_F(NumpyLayoutTest, FeaturesInFortranOrder) {
 }
 
 TEST_F(NumpyLayoutTest, Float64BecomesFloat32) {
-  const std::vector<double> wide(NumpyFolder::Features().begin(),
-                                 NumpyFolder::Features().end());
+  const std::vector<double> wide(store::NumpyFolder::Features().begin(),
+                                 store::NumpyFolder::Features().end());
   folder_.Write("node_feat.npy",
-                {.descr = "<f8", .shape = "(6, 3)", .data = Raw(wide)});
+                {.descr = "<f8", .shape = "(6, 3)", .data = store::Raw(wide)});
   const auto dataset = ImportAndOpen();
   ExpectUsualGraph(*dataset);
   EXPECT_THAT(dataset->manifest().transforms,
@@ -253,11 +261,12 @@ TEST_F(NumpyLayoutTest, Float16StaysAsItIs) {
   const std::vector<uint16_t> halves = {0x7BFF, 0x0400, 0x0001,
                                         0x8000, 0x3C00, 0xFBFF};
   for (const bool in_place : {false, true}) {
-    folder_.Write("node_feat.npy",
-                  {.descr = "<f2", .shape = "(6, 1)", .data = Raw(halves)});
+    folder_.Write(
+        "node_feat.npy",
+        {.descr = "<f2", .shape = "(6, 1)", .data = store::Raw(halves)});
     const auto dataset = ImportAndOpen({.in_place = in_place});
-    const auto features = *dataset->LoadFeatures(Residency::kMemory);
-    EXPECT_EQ(features->dtype(), DType::kFloat16);
+    const auto features = *dataset->LoadFeatures(store::Residency::kMemory);
+    EXPECT_EQ(features->dtype(), store::DType::kFloat16);
     EXPECT_EQ(features->row_bytes(), 2);
     EXPECT_EQ(Rows<uint16_t>(*features), halves);
     ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
@@ -283,28 +292,30 @@ TEST_P(LabelTypeTest, GivesTheSameLabels) {
 INSTANTIATE_TEST_SUITE_P(
     Types, LabelTypeTest,
     testing::Values(
-        LabelFile{"|i1", "(6,)", Raw<int8_t>({0, 1, 2, 0, 1, -1})},
-        LabelFile{"<i2", "(6, 1)", Raw<int16_t>({0, 1, 2, 0, 1, -1})},
-        LabelFile{"<i4", "(6,)", Raw<int32_t>({0, 1, 2, 0, 1, -1})},
-        LabelFile{"<f2", "(6,)",
-                  Raw<uint16_t>({0, 0x3C00, 0x4000, 0x8000, 0x3C00, 0x7E00})},
-        LabelFile{"<f4", "(6, 1)", Raw<float>({0, 1, 2, 0, 1, NAN})},
-        LabelFile{"<f8", "(6,)", Raw<double>({0, 1, 2, 0, 1, NAN})},
-        LabelFile{"<f8", "(6,)", Raw<double>({0, 1, 2, 0, 1, -1})}));
+        LabelFile{"|i1", "(6,)", store::Raw<int8_t>({0, 1, 2, 0, 1, -1})},
+        LabelFile{"<i2", "(6, 1)", store::Raw<int16_t>({0, 1, 2, 0, 1, -1})},
+        LabelFile{"<i4", "(6,)", store::Raw<int32_t>({0, 1, 2, 0, 1, -1})},
+        LabelFile{
+            "<f2", "(6,)",
+            store::Raw<uint16_t>({0, 0x3C00, 0x4000, 0x8000, 0x3C00, 0x7E00})},
+        LabelFile{"<f4", "(6, 1)", store::Raw<float>({0, 1, 2, 0, 1, NAN})},
+        LabelFile{"<f8", "(6,)", store::Raw<double>({0, 1, 2, 0, 1, NAN})},
+        LabelFile{"<f8", "(6,)", store::Raw<double>({0, 1, 2, 0, 1, -1})}));
 
 TEST_F(NumpyLayoutTest, NodesWithoutALabelStayInTheSplit) {
   folder_.Write(
       "train_idx.npy",
-      {.descr = "<i8", .shape = "(2,)", .data = Raw<int64_t>({5, 0})});
+      {.descr = "<i8", .shape = "(2,)", .data = store::Raw<int64_t>({5, 0})});
   const auto split = *ImportAndOpen()->LoadSplit();
   EXPECT_THAT(split.train, ElementsAre(0, 5));
 }
 
 TEST_F(NumpyLayoutTest, ReadsEveryVersionOfTheFormat) {
   for (const char version : {2, 3}) {
-    folder_.Write("node_feat.npy", {.shape = "(6L, 3L)",
-                                    .data = Raw(NumpyFolder::Features()),
-                                    .version = version});
+    folder_.Write("node_feat.npy",
+                  {.shape = "(6L, 3L)",
+                   .data = store::Raw(store::NumpyFolder::Features()),
+                   .version = version});
     ExpectUsualGraph(*ImportAndOpen());
     ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
   }
@@ -315,7 +326,7 @@ TEST_F(NumpyLayoutTest, ReadsEveryVersionOfTheFormat) {
 TEST_F(NumpyLayoutTest, InPlaceLeavesTheFeaturesWhereTheyLie) {
   const auto dataset = ImportAndOpen({.in_place = true});
   ExpectUsualGraph(*dataset);
-  const ArrayFile& features = dataset->manifest().node_types[0].features;
+  const store::ArrayFile& features = dataset->manifest().node_types[0].features;
   EXPECT_TRUE(features.in_place);
   EXPECT_EQ(features.path, *files_.RealPath(folder_.Path("node_feat.npy")));
   EXPECT_EQ(features.data_offset, 128u);
@@ -348,7 +359,7 @@ TEST_F(NumpyLayoutTest, AFileChangedWhileItIsRegisteredIsRefused) {
 // ---- Memory, progress, cancellation
 
 /// Makes the folder's graph a larger one, with hubs; returns its neighbors.
-std::vector<std::vector<int64_t>> WriteLargeGraph(NumpyFolder& folder,
+std::vector<std::vector<int64_t>> WriteLargeGraph(store::NumpyFolder& folder,
                                                   int64_t num_nodes,
                                                   int64_t num_edges) {
   RandomStream random(1, RandomPurpose::kGenerator);
@@ -364,10 +375,10 @@ std::vector<std::vector<int64_t>> WriteLargeGraph(NumpyFolder& folder,
   folder.Write("edge_index.npy",
                {.descr = "<i8",
                 .shape = "(2, " + std::to_string(num_edges) + ")",
-                .data = Raw(sources) + Raw(destinations)});
+                .data = store::Raw(sources) + store::Raw(destinations)});
   folder.Write("node_feat.npy",
                {.shape = "(" + n + ", 2)",
-                .data = Raw(std::vector<float>(2 * num_nodes, 0.5f))});
+                .data = store::Raw(std::vector<float>(2 * num_nodes, 0.5f))});
   folder.Write("node_label.npy", {.descr = "|i1",
                                   .shape = "(" + n + ",)",
                                   .data = std::string(num_nodes, '\1')});
@@ -383,7 +394,8 @@ TEST_F(NumpyLayoutTest, TheMemoryLimitChangesNothingButTheWay) {
       phases.insert(std::string(phase));
     };
     const auto dataset = ImportAndOpen({.memory_limit_bytes = limit});
-    EXPECT_EQ(InNeighbors((*dataset->LoadTopology(Residency::kMemory))->view()),
+    EXPECT_EQ(InNeighbors(
+                  (*dataset->LoadTopology(store::Residency::kMemory))->view()),
               expected);
     fingerprints.insert(dataset->manifest().fingerprint);
     EXPECT_EQ(phases.count("sorting"), limit == 1 << 20 ? 1u : 0u);
@@ -562,7 +574,7 @@ TEST_P(ImportFaultTest, AnyFaultLeavesNothingAndTheNextImportWorks) {
     ASSERT_TRUE(hit);
     // Renamed, and told otherwise: then all of it is there.
     if (GetParam().effect == io::Effect::kLoseReply && !NothingIsThere()) {
-      ASSERT_TRUE(Dataset::Open(files_, folder_.Destination()).ok());
+      ASSERT_TRUE(store::Dataset::Open(files_, folder_.Destination()).ok());
       ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
     }
     ASSERT_TRUE(NothingIsThere()) << status;
@@ -581,7 +593,7 @@ TEST_F(NumpyLayoutTest, AFaultForGoodLeavesAllOrNothing) {
     EXPECT_NE(status.ok(), hit);
     files_.Clear();
     if (files_.Stat(folder_.Destination()).ok()) {
-      const auto dataset = Dataset::Open(files_, folder_.Destination());
+      const auto dataset = store::Dataset::Open(files_, folder_.Destination());
       ASSERT_TRUE(dataset.ok()) << dataset.status();
       ASSERT_TRUE(files_.RemoveTree(folder_.Destination()).ok());
     }
@@ -598,4 +610,4 @@ INSTANTIATE_TEST_SUITE_P(
                     FaultCase{io::Effect::kLoseReply, std::nullopt, true}));
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -19,7 +19,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kLabelFile[] = "node-label.npz";
@@ -46,7 +46,7 @@ class ArrayArchive {
     return zip_->Find(absl::StrCat(name, ".npy")) != nullptr;
   }
 
-  absl::StatusOr<std::unique_ptr<ArrayReader>> Array(
+  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Array(
       absl::string_view name) const {
     if (!Has(name)) {
       return absl::InvalidArgumentError(
@@ -54,7 +54,7 @@ class ArrayArchive {
     }
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                             zip_->OpenMember(absl::StrCat(name, ".npy")));
-    return ArrayReader::ReadNpy(std::move(file));
+    return store::ArrayReader::ReadNpy(std::move(file));
   }
 
   const std::vector<ZipMember>& members() const { return zip_->members(); }
@@ -67,13 +67,14 @@ class ArrayArchive {
 /// The only element of num_nodes_list.
 absl::StatusOr<int64_t> ReadCount(const ArrayArchive& archive,
                                   absl::string_view name) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> array,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> array,
                           archive.Array(name));
-  const ArrayHeader& header = array->header();
+  const store::ArrayHeader& header = array->header();
   if (header.type.IsFloat() || header.NumElements() != 1) {
-    return array->Error(absl::StrCat(
-        "is ", Name(header.type), " of shape ", FormatShape(header.shape),
-        "; a dataset of one graph has one number"));
+    return array->Error(
+        absl::StrCat("is ", Name(header.type), " of shape ",
+                     store::FormatShape(header.shape),
+                     "; a dataset of one graph has one number"));
   }
   int64_t count = 0;
   HEARTH_RETURN_IF_ERROR(array->ReadInts(0, absl::MakeSpan(&count, 1)));
@@ -88,7 +89,7 @@ class EdgeIndex {
                                         int64_t num_nodes) {
     EdgeIndex index;
     index.num_nodes_ = num_nodes;
-    for (std::unique_ptr<ArrayReader>& row : index.rows_) {
+    for (std::unique_ptr<store::ArrayReader>& row : index.rows_) {
       HEARTH_ASSIGN_OR_RETURN(row, archive.Array("edge_index"));
     }
     HEARTH_RETURN_IF_ERROR(CheckEdgeHeader(*index.rows_[0], EdgeShape::kRows));
@@ -139,7 +140,7 @@ class EdgeIndex {
   }
 
   int64_t num_nodes_ = 0;
-  std::array<std::unique_ptr<ArrayReader>, 2> rows_;
+  std::array<std::unique_ptr<store::ArrayReader>, 2> rows_;
 };
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> UnpackEdges(
@@ -147,7 +148,7 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> UnpackEdges(
   HEARTH_ASSIGN_OR_RETURN(EdgeIndex index, EdgeIndex::Open(data, num_nodes));
   const int64_t num_edges = index.num_edges();
   const auto bytes =
-      ArrayBytes({num_edges}, ScratchEdgeBytes({num_nodes, num_nodes}));
+      store::ArrayBytes({num_edges}, ScratchEdgeBytes({num_nodes, num_nodes}));
   if (!bytes.has_value()) return absl::InternalError("edges beyond 2^63 bytes");
   HEARTH_RETURN_IF_ERROR(context.CheckSpace(static_cast<uint64_t>(*bytes),
                                             "unpacking edge_index"));
@@ -218,4 +219,4 @@ absl::StatusOr<SourceGraph> OpenOgbBinary(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 inline constexpr char kOgbDataFile[] = "data.npz";
 
@@ -19,6 +19,6 @@ inline constexpr char kOgbDataFile[] = "data.npz";
 absl::StatusOr<SourceGraph> OpenOgbBinary(ImportContext& context,
                                           const std::string& raw);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_OGB_BINARY_H_

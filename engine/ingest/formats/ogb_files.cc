@@ -18,7 +18,7 @@
 #include "engine/ingest/parse/text_lines.h"
 #include "engine/ingest/parse/torch_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
@@ -198,4 +198,4 @@ absl::StatusOr<SourceNodes*> FindType(SourceGraph& graph,
                    absl::Utf8SafeCEscape(type), "\", which there are not"));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

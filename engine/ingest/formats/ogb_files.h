@@ -13,7 +13,7 @@
 
 /// The files of an OGB folder that several of its forms share.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// `folder`/`name`.csv.gz, or `folder`/`name`.csv if only that is there.
 absl::StatusOr<std::string> FindCsv(io::FileSystem& files,
@@ -54,6 +54,6 @@ absl::StatusOr<SourceNodes*> FindType(SourceGraph& graph,
                                       const std::string& path,
                                       const std::string& type);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_OGB_FILES_H_

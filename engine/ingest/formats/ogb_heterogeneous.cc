@@ -18,7 +18,7 @@
 #include "engine/ingest/parse/text_lines.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // More are taken for a mistake.
@@ -169,4 +169,4 @@ absl::StatusOr<SourceGraph> OpenOgbHeterogeneous(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

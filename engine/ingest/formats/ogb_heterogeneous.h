@@ -7,7 +7,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The nodes and edges of an OGB graph of several types, in CSV files in the
 /// folder `raw`: num-node-dict, triplet-type-list, relations/S___R___D/edge,
@@ -16,6 +16,6 @@ namespace hearth::store {
 absl::StatusOr<SourceGraph> OpenOgbHeterogeneous(ImportContext& context,
                                                  const std::string& raw);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_OGB_HETEROGENEOUS_H_

@@ -17,7 +17,7 @@
 #include "engine/ingest/formats/text_arrays.h"
 #include "engine/ingest/import/edge_adaptors.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Those that OGB's list of datasets adds inverse edges to.
@@ -171,4 +171,4 @@ bool OgbAddsInverseEdges(absl::string_view path) {
          kInverted.end();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A dataset of OGB's node property prediction, a folder such as ogbn_arxiv
 /// with raw/ and split/. raw/ is read in its three forms: CSV files of one node
@@ -36,6 +36,6 @@ absl::StatusOr<SourceGraph> OpenOgb(ImportContext& context,
 /// one node type in a folder of that path.
 bool OgbAddsInverseEdges(absl::string_view path);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_OGB_LAYOUT_H_

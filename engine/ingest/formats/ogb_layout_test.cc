@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -241,4 +241,4 @@ TEST(OgbTruncatedTest, AnotherArchiveInPlaceOfTheData) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,25 +10,25 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr absl::string_view kNpyMagic("\x93NUMPY", 6);
 
-constexpr std::array<ElementType, 13> kTypes = {{
-    {ElementType::Kind::kBool, 1},
-    {ElementType::Kind::kInt, 1},
-    {ElementType::Kind::kInt, 2},
-    {ElementType::Kind::kInt, 4},
-    {ElementType::Kind::kInt, 8},
-    {ElementType::Kind::kUint, 1},
-    {ElementType::Kind::kUint, 2},
-    {ElementType::Kind::kUint, 4},
-    {ElementType::Kind::kUint, 8},
-    {ElementType::Kind::kFloat, 2},
-    {ElementType::Kind::kFloat, 4},
-    {ElementType::Kind::kFloat, 8},
-    {ElementType::Kind::kBFloat, 2},
+constexpr std::array<store::ElementType, 13> kTypes = {{
+    {store::ElementType::Kind::kBool, 1},
+    {store::ElementType::Kind::kInt, 1},
+    {store::ElementType::Kind::kInt, 2},
+    {store::ElementType::Kind::kInt, 4},
+    {store::ElementType::Kind::kInt, 8},
+    {store::ElementType::Kind::kUint, 1},
+    {store::ElementType::Kind::kUint, 2},
+    {store::ElementType::Kind::kUint, 4},
+    {store::ElementType::Kind::kUint, 8},
+    {store::ElementType::Kind::kFloat, 2},
+    {store::ElementType::Kind::kFloat, 4},
+    {store::ElementType::Kind::kFloat, 8},
+    {store::ElementType::Kind::kBFloat, 2},
 }};
 
 }  // namespace
@@ -48,24 +48,24 @@ absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
   return std::memcmp(start.data(), kNpyMagic.data(), start.size()) == 0;
 }
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRawArray(
-    io::FileSystem& files, const std::string& path, ArrayHeader header) {
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenRawArray(
+    io::FileSystem& files, const std::string& path, store::ArrayHeader header) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_npy, HasNpyHeader(files, path));
   if (is_npy) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": begins with the header of an .npy file; nothing but the ",
         "elements must be in it"));
   }
-  return ArrayReader::OpenRaw(files, path, std::move(header));
+  return store::ArrayReader::OpenRaw(files, path, std::move(header));
 }
 
-absl::StatusOr<ElementType> ParseElementType(absl::string_view name) {
+absl::StatusOr<store::ElementType> ParseElementType(absl::string_view name) {
   const auto* const found =
       std::find_if(kTypes.begin(), kTypes.end(),
-                   [&](ElementType type) { return Name(type) == name; });
+                   [&](store::ElementType type) { return Name(type) == name; });
   if (found != kTypes.end()) return *found;
   return absl::InvalidArgumentError(
       absl::StrCat("\"", absl::CEscape(name), "\" is no type of elements"));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

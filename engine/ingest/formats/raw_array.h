@@ -12,7 +12,7 @@
 
 /// Arrays in files of nothing but their elements.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Whether the file begins as .npy files do. INVALID_ARGUMENT if there is no
 /// such file.
@@ -21,13 +21,13 @@ absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
 
 /// ArrayReader::OpenRaw, but INVALID_ARGUMENT for an .npy file: its header,
 /// taken for elements, would shift every row.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRawArray(
-    io::FileSystem& files, const std::string& path, ArrayHeader header);
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenRawArray(
+    io::FileSystem& files, const std::string& path, store::ArrayHeader header);
 
 /// The type that numpy and torch call `name`: "int64", "float32".
 /// INVALID_ARGUMENT for anything else.
-absl::StatusOr<ElementType> ParseElementType(absl::string_view name);
+absl::StatusOr<store::ElementType> ParseElementType(absl::string_view name);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_RAW_ARRAY_H_

@@ -12,7 +12,7 @@
 #include "engine/ingest/import/split_import.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 32 << 10;
@@ -54,7 +54,7 @@ class NodeWindow {
   }
 
  private:
-  absl::Status ReadValues(ArrayReader& labels, int64_t first) {
+  absl::Status ReadValues(store::ArrayReader& labels, int64_t first) {
     if (labels.header().type.IsFloat()) {
       return labels.ReadFloats(first, absl::MakeSpan(values_));
     }
@@ -102,12 +102,12 @@ class NodeWindow {
 absl::Status CheckSet(const SetLabels& set, int64_t num_nodes) {
   HEARTH_RETURN_IF_ERROR(CheckSplitHeader(*set.seeds, num_nodes));
   return CheckLabelHeader(*set.labels, set.seeds->header().shape[0],
-                          LabelKind::kClasses);
+                          store::LabelKind::kClasses);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> JoinSetLabels(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> JoinSetLabels(
     ImportContext& context, int64_t num_nodes, const std::string& name,
     const std::vector<SetLabels>& sets) {
   uint64_t elements = 0;
@@ -124,8 +124,8 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> JoinSetLabels(
   context.Begin("unpacking", elements * static_cast<uint64_t>(passes));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ScratchArray> joined,
-      ScratchArray::Create(context, {ElementType::Kind::kInt, sizeof(int32_t)},
-                           name));
+      ScratchArray::Create(
+          context, {store::ElementType::Kind::kInt, sizeof(int32_t)}, name));
   for (int64_t first = 0; first < num_nodes; first += window) {
     NodeWindow nodes(num_nodes, first, std::min(window, num_nodes - first));
     for (const SetLabels& set : sets) {
@@ -143,4 +143,4 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> JoinSetLabels(
   return joined->Finish({num_nodes});
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -21,7 +21,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -30,12 +30,12 @@ using testing::HasSubstr;
 constexpr uint64_t kMiB = 1 << 20;
 
 template <typename T>
-std::unique_ptr<ArrayReader> Array(const std::string& name,
-                                   const std::vector<T>& values,
-                                   std::vector<int64_t> shape = {}) {
-  ArrayHeader header;
-  header.type = {std::is_integral_v<T> ? ElementType::Kind::kInt
-                                       : ElementType::Kind::kFloat,
+std::unique_ptr<store::ArrayReader> Array(const std::string& name,
+                                          const std::vector<T>& values,
+                                          std::vector<int64_t> shape = {}) {
+  store::ArrayHeader header;
+  header.type = {std::is_integral_v<T> ? store::ElementType::Kind::kInt
+                                       : store::ElementType::Kind::kFloat,
                  sizeof(T)};
   header.shape = std::move(shape);
   if (header.shape.empty()) {
@@ -43,8 +43,8 @@ std::unique_ptr<ArrayReader> Array(const std::string& name,
   }
   std::string bytes(reinterpret_cast<const char*>(values.data()),
                     values.size() * sizeof(T));
-  return *ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), name),
-                               header);
+  return *store::ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), name),
+                                      header);
 }
 
 class SetLabelsTest : public testing::Test {
@@ -169,4 +169,4 @@ TEST_F(SetLabelsTest, CancellationAndFailedCallsAreTold) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

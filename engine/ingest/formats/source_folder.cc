@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 absl::Status CheckIsFolder(io::FileSystem& files, const std::string& path) {
   const absl::StatusOr<io::FileInfo> info = files.Stat(path);
@@ -23,4 +23,4 @@ absl::StatusOr<bool> Exists(io::FileSystem& files, const std::string& path) {
   return status;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 
 /// What layouts ask of a source's folders.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// INVALID_ARGUMENT if `path` is no folder.
 absl::Status CheckIsFolder(io::FileSystem& files, const std::string& path);
@@ -17,6 +17,6 @@ absl::Status CheckIsFolder(io::FileSystem& files, const std::string& path);
 /// Whether there is a file or folder at `path`.
 absl::StatusOr<bool> Exists(io::FileSystem& files, const std::string& path);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_SOURCE_FOLDER_H_

@@ -14,16 +14,16 @@
 #include "engine/ingest/parse/delimited.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Progress is told, and cancelling noticed, after so many bytes of text.
 constexpr uint64_t kProgressBytes = 256 << 10;
 
 template <typename T>
-constexpr ElementType TypeOf() {
-  return {std::is_integral_v<T> ? ElementType::Kind::kInt
-                                : ElementType::Kind::kFloat,
+constexpr store::ElementType TypeOf() {
+  return {std::is_integral_v<T> ? store::ElementType::Kind::kInt
+                                : store::ElementType::Kind::kFloat,
           sizeof(T)};
 }
 
@@ -41,7 +41,7 @@ class MatrixReader {
                int64_t num_rows)
       : context_(context), path_(path), num_rows_(num_rows) {}
 
-  absl::StatusOr<std::unique_ptr<ArrayReader>> Read() {
+  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Read() {
     HEARTH_ASSIGN_OR_RETURN(array_,
                             ScratchArray::Create(context_, TypeOf<T>(), path_));
     HEARTH_RETURN_IF_ERROR(ForEachLine(
@@ -69,8 +69,8 @@ class MatrixReader {
     SplitFields(line.line(), Separator::kComma, fields);
     if (fields.empty()) return line.Error("is empty");
     row_.resize(fields.size());
-    const auto bytes =
-        ArrayBytes({num_rows_, static_cast<int64_t>(fields.size())}, sizeof(T));
+    const auto bytes = store::ArrayBytes(
+        {num_rows_, static_cast<int64_t>(fields.size())}, sizeof(T));
     if (!bytes.has_value()) return line.Error("has too many fields");
     return context_.CheckSpace(static_cast<uint64_t>(*bytes),
                                absl::StrCat("unpacking ", path_));
@@ -128,14 +128,14 @@ absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
   return count;
 }
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextFloats(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextFloats(
     ImportContext& context, const std::string& path, int64_t num_rows) {
   return MatrixReader<float>(context, path, num_rows).Read();
 }
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextLabels(
     ImportContext& context, const std::string& path, int64_t num_rows) {
-  absl::StatusOr<std::unique_ptr<ArrayReader>> ints =
+  absl::StatusOr<std::unique_ptr<store::ArrayReader>> ints =
       MatrixReader<int64_t>(context, path, num_rows).Read();
   // What is no integer may be another number, or NaN; if it is neither, that
   // is the error to tell.
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
   return MatrixReader<double>(context, path, num_rows).Read();
 }
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextIds(
     ImportContext& context, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ScratchArray> array,
@@ -162,7 +162,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
 absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends,
     int64_t num_edges) {
-  const auto bytes = ArrayBytes({num_edges}, ScratchEdgeBytes(ends));
+  const auto bytes = store::ArrayBytes({num_edges}, ScratchEdgeBytes(ends));
   if (!bytes.has_value()) return LineCountError(path, 0, num_edges);
   HEARTH_RETURN_IF_ERROR(context.CheckSpace(static_cast<uint64_t>(*bytes),
                                             absl::StrCat("unpacking ", path)));
@@ -187,4 +187,4 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
   return spool->Finish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -19,7 +19,7 @@
 /// INVALID_ARGUMENT naming file and line, DATA_LOSS for truncated gzip files,
 /// or RESOURCE_EXHAUSTED where the disk has no room.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Calls `visit` at every line of the file at `path`, as the phase "reading".
 absl::Status ForEachLine(
@@ -32,16 +32,16 @@ absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
 
 /// float32 (num_rows, columns): as many numbers, with commas between them, in
 /// each line as in the first.
-absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextFloats(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextFloats(
     ImportContext& context, const std::string& path, int64_t num_rows);
 
 /// The same of labels: int64 if all of them are whole numbers without a point
 /// or exponent, else float64.
-absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextLabels(
     ImportContext& context, const std::string& path, int64_t num_rows);
 
 /// int64 (lines,): one number a line.
-absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextIds(
     ImportContext& context, const std::string& path);
 
 /// Two ids a line with a comma between them, source first; `num_edges` lines.
@@ -49,6 +49,6 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> ReadTextEdges(
     ImportContext& context, const std::string& path, const EdgeEnds& ends,
     int64_t num_edges);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_TEXT_ARRAYS_H_

@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -143,4 +143,4 @@ TEST_F(TextArraysTest, ADiskWithoutRoomAndCancellationAreTold) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

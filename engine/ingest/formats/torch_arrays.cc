@@ -8,13 +8,12 @@
 #include "engine/ingest/formats/torch_value.h"
 #include "engine/ingest/import/scratch_array.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Elements that are read from within a pickle lie in memory.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
-                                                       const NumpyArray& array,
-                                                       std::string name) {
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenNumpy(
+    ImportContext& context, const NumpyArray& array, std::string name) {
   if (array.fortran_order && array.shape.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, " is in Fortran order; C order is needed"));
@@ -42,7 +41,7 @@ absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
   return TorchFile::Open(*std::move(file));
 }
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchArray(
     ImportContext& context, const TorchFile& file, const PickleValue& dict,
     absl::string_view key) {
   const PickleValue* value = dict.Find(key);
@@ -72,4 +71,4 @@ absl::StatusOr<int64_t> ReadTorchCount(const TorchFile& file,
                    "; a whole number of 1 or more is needed"));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

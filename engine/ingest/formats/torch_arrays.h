@@ -14,7 +14,7 @@
 
 /// Numbers and arrays in files that torch.save wrote, such as split_dict.pt.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The file at `path`. INVALID_ARGUMENT if there is none; else as
 /// TorchFile::Open.
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
 /// The entry `key` of `dict`, a numpy array or a tensor within `file`, as an
 /// array that is called "PATH: KEY" in messages. INVALID_ARGUMENT naming the
 /// key if it is missing or something else.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchArray(
     ImportContext& context, const TorchFile& file, const PickleValue& dict,
     absl::string_view key);
 
@@ -33,6 +33,6 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
 absl::StatusOr<int64_t> ReadTorchCount(const TorchFile& file,
                                        absl::string_view key);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_TORCH_ARRAYS_H_

@@ -10,7 +10,7 @@
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kSplitFile[] = "split_idx.pth";
@@ -38,4 +38,4 @@ absl::Status OpenTorchSplit(io::FileSystem& files, const std::string& folder,
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Opens split_idx.pth in `folder` as the split of the only nodes of `graph`: a
 /// dictionary of tensors, or of numpy's arrays, train, valid and test. Where
@@ -16,6 +16,6 @@ namespace hearth::store {
 absl::Status OpenTorchSplit(io::FileSystem& files, const std::string& folder,
                             SourceGraph& graph);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_TORCH_SPLIT_H_

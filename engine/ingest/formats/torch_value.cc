@@ -8,34 +8,34 @@
 #include "engine/ingest/formats/named_file.h"
 #include "engine/io/memory_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
-ElementType TypeOf(TorchType type) {
+store::ElementType TypeOf(TorchType type) {
   const int64_t bytes = ItemBytes(type);
   switch (type) {
     case TorchType::kFloat64:
     case TorchType::kFloat32:
     case TorchType::kFloat16:
-      return {ElementType::Kind::kFloat, bytes};
+      return {store::ElementType::Kind::kFloat, bytes};
     case TorchType::kBFloat16:
-      return {ElementType::Kind::kBFloat, bytes};
+      return {store::ElementType::Kind::kBFloat, bytes};
     case TorchType::kUint8:
-      return {ElementType::Kind::kUint, bytes};
+      return {store::ElementType::Kind::kUint, bytes};
     case TorchType::kBool:
-      return {ElementType::Kind::kBool, bytes};
+      return {store::ElementType::Kind::kBool, bytes};
     case TorchType::kInt64:
     case TorchType::kInt32:
     case TorchType::kInt16:
     case TorchType::kInt8:
       break;
   }
-  return {ElementType::Kind::kInt, bytes};
+  return {store::ElementType::Kind::kInt, bytes};
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchValue(
     const TorchFile& file, const PickleValue* value, absl::string_view name) {
   const std::string path =
       name.empty() ? file.path() : absl::StrCat(file.path(), ": ", name);
@@ -44,13 +44,14 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
   }
   if (const auto* const tensor = value->As<TorchTensor>()) {
     HEARTH_ASSIGN_OR_RETURN(TensorElements elements, file.OpenTensor(*tensor));
-    return ArrayReader::ReadRaw(NewNamedFile(std::move(elements.file), path),
-                                {.type = TypeOf(tensor->type()),
-                                 .shape = tensor->shape,
-                                 .data_offset = elements.offset});
+    return store::ArrayReader::ReadRaw(
+        NewNamedFile(std::move(elements.file), path),
+        {.type = TypeOf(tensor->type()),
+         .shape = tensor->shape,
+         .data_offset = elements.offset});
   }
   if (const auto* const array = value->As<NumpyArray>()) {
-    return ArrayReader::ReadRaw(
+    return store::ArrayReader::ReadRaw(
         io::NewMemoryFile(std::string(array->data), path),
         {.type = array->type,
          .fortran_order = array->fortran_order,
@@ -61,4 +62,4 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
                    "; a tensor or an array of numpy's is needed"));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

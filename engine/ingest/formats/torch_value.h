@@ -11,15 +11,15 @@
 
 /// Arrays in files that torch.save wrote.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The array that `value`, a part of the file's root or null, is: a tensor, or
 /// an array of numpy's within the pickle. "PATH: NAME" in messages, PATH alone
 /// if `name` is empty. May outlive `file`. INVALID_ARGUMENT for anything else.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchValue(
     const TorchFile& file, const PickleValue* value,
     absl::string_view name = "");
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_FORMATS_TORCH_VALUE_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 class ComputedFile : public io::ReadableFile {
@@ -78,4 +78,4 @@ std::unique_ptr<io::ReadableFile> NewComputedFile(
   return std::make_unique<ComputedFile>(std::move(items), std::move(path));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

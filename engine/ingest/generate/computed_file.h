@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Items of equal size that are computed when they are asked for. Thread-safe.
 class ComputedItems {
@@ -30,6 +30,6 @@ class ComputedItems {
 std::unique_ptr<io::ReadableFile> NewComputedFile(
     std::unique_ptr<const ComputedItems> items, std::string path);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_COMPUTED_FILE_H_

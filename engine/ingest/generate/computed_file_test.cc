@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Items of five bytes: byte b of item i is 5 * i + b.
@@ -59,4 +59,4 @@ TEST(ComputedFileTest, IsAFileOfThatSize) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "engine/ingest/generate/generated_edges.h"
 #include "engine/ingest/generate/generated_features.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockEdges = 64 << 10;
@@ -54,7 +54,7 @@ BENCHMARK(BM_CommunityEdges)->ArgName("undirected")->Arg(0)->Arg(1);
 
 void BM_Features(benchmark::State& state) {
   GenerateOptions options = Options();
-  options.feature_dtype = static_cast<DType>(state.range(0));
+  options.feature_dtype = static_cast<store::DType>(state.range(0));
   const auto rows = NewGeneratedFeatures(options, GeneratedClasses(options));
   std::vector<std::byte> out(
       static_cast<size_t>(kBlockRows * rows->item_bytes()));
@@ -69,11 +69,11 @@ void BM_Features(benchmark::State& state) {
 }
 BENCHMARK(BM_Features)
     ->ArgName("dtype")
-    ->Arg(static_cast<int>(DType::kFloat32))
-    ->Arg(static_cast<int>(DType::kFloat16))
-    ->Arg(static_cast<int>(DType::kBFloat16));
+    ->Arg(static_cast<int>(store::DType::kFloat32))
+    ->Arg(static_cast<int>(store::DType::kFloat16))
+    ->Arg(static_cast<int>(store::DType::kBFloat16));
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 BENCHMARK_MAIN();

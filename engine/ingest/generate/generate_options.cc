@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Sums of shares such as 0.1 are seldom exact.
@@ -75,8 +75,9 @@ absl::Status GenerateOptions::Validate() const {
   }
   HEARTH_RETURN_IF_ERROR(
       CheckRange("feature_dim", feature_dim, int64_t{1}, int64_t{65536}));
-  if (feature_dtype != DType::kFloat32 && feature_dtype != DType::kFloat16 &&
-      feature_dtype != DType::kBFloat16) {
+  if (feature_dtype != store::DType::kFloat32 &&
+      feature_dtype != store::DType::kFloat16 &&
+      feature_dtype != store::DType::kBFloat16) {
     return absl::InvalidArgumentError(
         absl::StrCat("features are float32, float16 or bfloat16, not ",
                      Name(feature_dtype)));
@@ -99,11 +100,12 @@ absl::Status GenerateOptions::Validate() const {
 std::string GenerateOptions::Describe() const {
   return absl::StrCat(
       "generated: ",
-      std::visit([](const auto& kind) { return store::Describe(kind); }, graph),
+      std::visit([](const auto& kind) { return ingest::Describe(kind); },
+                 graph),
       "; ", num_nodes, " nodes, ", num_edges,
       undirected ? " undirected edges, " : " edges, ", feature_dim, " ",
       Name(feature_dtype), " features, ", num_classes, " classes; split ",
       train_share, "/", valid_share, "/", test_share, "; seed ", seed);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Edges by recursive division of the adjacency matrix (Chakrabarti, Zhan and
 /// Faloutsos, "R-MAT", SDM 2004): rows are sources, columns destinations. What
@@ -44,7 +44,7 @@ struct GenerateOptions {
   /// Columns of the features, 1 .. 65,536.
   int64_t feature_dim = 128;
   /// float32, float16 or bfloat16.
-  DType feature_dtype = DType::kFloat32;
+  store::DType feature_dtype = store::DType::kFloat32;
   /// Number of classes, 1 .. 1,000,000, at most num_nodes.
   int64_t num_classes = 16;
   /// Shares of the nodes that are for training, validation and test: more than
@@ -62,6 +62,6 @@ struct GenerateOptions {
   std::string Describe() const;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATE_OPTIONS_H_

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -52,7 +52,8 @@ INSTANTIATE_TEST_SUITE_P(
             "counts both directions"},
         Bad{[](auto& o) { o.feature_dim = 0; }, "feature_dim is 0"},
         Bad{[](auto& o) { o.feature_dim = 65537; }, "feature_dim is 65537"},
-        Bad{[](auto& o) { o.feature_dtype = DType::kInt32; }, "not int32"},
+        Bad{[](auto& o) { o.feature_dtype = store::DType::kInt32; },
+            "not int32"},
         Bad{[](auto& o) { o.num_classes = 0; }, "num_classes is 0"},
         Bad{[](auto& o) { o.num_classes = 1001; }, "more classes (1001)"},
         Bad{[](auto& o) { o.train_share = 0; }, "train_share is 0"},
@@ -114,4 +115,4 @@ TEST(GenerateOptionsTest, AreDescribed) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/generate/generator_key.h"
 #include "engine/ingest/generate/node_permutation.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The nodes' ranks and classes. The edges of a generated graph are drawn among
 /// ranks 0 .. num_nodes - 1, of which the first have the most; ids are ranks
@@ -32,7 +32,7 @@ class GeneratedClasses {
   }
 
   /// How many nodes are in a class.
-  int64_t SizeOf(int64_t label) const {
+  int64_t store::SizeOf(int64_t label) const {
     return (num_nodes() - label + num_classes_ - 1) / num_classes_;
   }
 
@@ -46,6 +46,6 @@ class GeneratedClasses {
   int64_t num_classes_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATED_CLASSES_H_

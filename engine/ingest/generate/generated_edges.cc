@@ -9,7 +9,7 @@
 #include "engine/ingest/generate/generator_key.h"
 #include "engine/ingest/generate/rmat_recursion.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Of R-MAT's edges, those whose source takes its class from the destination,
@@ -175,4 +175,4 @@ std::unique_ptr<EdgeSource> NewGeneratedEdges(const GenerateOptions& options,
       CommunityEdges(communities, options, classes), options, classes);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

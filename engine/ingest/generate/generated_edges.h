@@ -7,7 +7,7 @@
 #include "engine/ingest/generate/generated_classes.h"
 #include "engine/ingest/source/edge_source.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The edges of a generated graph, computed when they are read: each is a pure
 /// function of the options and its number. Loops and repeats occur.
@@ -27,6 +27,6 @@ namespace hearth::store {
 std::unique_ptr<EdgeSource> NewGeneratedEdges(const GenerateOptions& options,
                                               const GeneratedClasses& classes);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATED_EDGES_H_

@@ -10,7 +10,7 @@
 #include "engine/ingest/generate/rmat_recursion.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 GenerateOptions Options(bool rmat, int64_t num_nodes, int64_t num_edges) {
@@ -233,4 +233,4 @@ TEST(RmatRecursionTest, CertaintyIsCertain) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "engine/ingest/generate/generator_key.h"
 #include "engine/store/float16.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Mean distance of two centroids, in standard deviations of the noise along
@@ -51,12 +51,14 @@ void Store(float value, float& out) { out = value; }
 struct Half {
   uint16_t bits;
 };
-void Store(float value, Half& out) { out.bits = FloatToFloat16(value); }
+void Store(float value, Half& out) { out.bits = store::FloatToFloat16(value); }
 
 struct BFloat {
   uint16_t bits;
 };
-void Store(float value, BFloat& out) { out.bits = FloatToBFloat16(value); }
+void Store(float value, BFloat& out) {
+  out.bits = store::FloatToBFloat16(value);
+}
 
 template <typename Element>
 class Features : public ComputedItems {
@@ -129,9 +131,9 @@ uint64_t CentroidBytes(const GenerateOptions& options) {
 std::unique_ptr<ComputedItems> NewGeneratedFeatures(
     const GenerateOptions& options, const GeneratedClasses& classes) {
   switch (options.feature_dtype) {
-    case DType::kFloat16:
+    case store::DType::kFloat16:
       return std::make_unique<Features<Half>>(options, classes);
-    case DType::kBFloat16:
+    case store::DType::kBFloat16:
       return std::make_unique<Features<BFloat>>(options, classes);
     default:
       return std::make_unique<Features<float>>(options, classes);
@@ -143,4 +145,4 @@ std::unique_ptr<ComputedItems> NewGeneratedLabels(
   return std::make_unique<Labels>(classes);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "engine/ingest/generate/generate_options.h"
 #include "engine/ingest/generate/generated_classes.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Bytes of memory that the features' centroids take.
 uint64_t CentroidBytes(const GenerateOptions& options);
@@ -24,6 +24,6 @@ std::unique_ptr<ComputedItems> NewGeneratedFeatures(
 std::unique_ptr<ComputedItems> NewGeneratedLabels(
     const GeneratedClasses& classes);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATED_FEATURES_H_

@@ -13,7 +13,7 @@
 #include "engine/store/float16.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 GenerateOptions Options() {
@@ -42,14 +42,14 @@ std::vector<T> FeaturesOf(const GenerateOptions& options) {
 TEST(GeneratedFeaturesTest, OtherTypesHoldTheSameRounded) {
   GenerateOptions options = Options();
   const std::vector<float> wide = FeaturesOf<float>(options);
-  options.feature_dtype = DType::kFloat16;
+  options.feature_dtype = store::DType::kFloat16;
   const std::vector<uint16_t> half = FeaturesOf<uint16_t>(options);
-  options.feature_dtype = DType::kBFloat16;
+  options.feature_dtype = store::DType::kBFloat16;
   const std::vector<uint16_t> bfloat = FeaturesOf<uint16_t>(options);
   ASSERT_EQ(wide.size(), 10'007u * 33u);
   for (size_t i = 0; i < wide.size(); ++i) {
-    ASSERT_EQ(half[i], FloatToFloat16(wide[i]));
-    ASSERT_EQ(bfloat[i], FloatToBFloat16(wide[i]));
+    ASSERT_EQ(half[i], store::FloatToFloat16(wide[i]));
+    ASSERT_EQ(bfloat[i], store::FloatToBFloat16(wide[i]));
   }
 }
 
@@ -164,4 +164,4 @@ TEST_F(GeneratedSplitTest, CanBeCancelled) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "engine/ingest/generate/generator_key.h"
 #include "engine/ingest/generate/node_permutation.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kNodesPerCount = 64 << 10;
@@ -96,4 +96,4 @@ absl::StatusOr<std::array<std::unique_ptr<ComputedItems>, 3>> NewGeneratedSplit(
   return parts;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "engine/ingest/generate/generate_options.h"
 #include "engine/ingest/source/import_context.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The nodes of train, valid and test: disjoint random sets of exactly their
 /// shares, rounded down, as ascending int64. A node's part follows from where a
@@ -20,6 +20,6 @@ namespace hearth::store {
 absl::StatusOr<std::array<std::unique_ptr<ComputedItems>, 3>> NewGeneratedSplit(
     ImportContext& context, const GenerateOptions& options);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATED_SPLIT_H_

@@ -6,7 +6,7 @@
 
 #include "engine/base/random.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What randomness of a generated graph is for; independent of each other. The
 /// values decide what a seed gives: never renumber them.
@@ -40,6 +40,6 @@ class GeneratorKey {
   std::array<uint32_t, 2> key_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_GENERATOR_KEY_H_

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Newton's iteration: each step doubles the bits that are right.
@@ -29,4 +29,4 @@ NodePermutation::NodePermutation(const GeneratorKey& key, int64_t size)
   }
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -6,7 +6,7 @@
 
 #include "engine/ingest/generate/generator_key.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A seeded permutation of 0 .. size - 1 that takes no memory: rounds of
 /// multiplication and xorshift permute 0 .. 2^bits - 1, and what leaves the
@@ -58,6 +58,6 @@ class NodePermutation {
   std::array<Round, 4> rounds_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_NODE_PERMUTATION_H_

@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 NodePermutation Make(uint64_t seed, int64_t size) {
@@ -79,4 +79,4 @@ TEST(NodePermutationTest, Scrambles) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -18,28 +18,29 @@
 #include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr std::array<absl::string_view, 3> kSplitNames = {
     "train_idx", "valid_idx", "test_idx"};
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenItems(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenItems(
     std::unique_ptr<ComputedItems> items, absl::string_view name,
-    ElementType type, std::vector<int64_t> shape) {
-  ArrayHeader header;
+    store::ElementType type, std::vector<int64_t> shape) {
+  store::ArrayHeader header;
   header.type = type;
   header.shape = std::move(shape);
-  return ArrayReader::ReadRaw(
+  return store::ArrayReader::ReadRaw(
       NewComputedFile(std::move(items),
                       absl::StrCat(kGeneratedSource, "/", name)),
       std::move(header));
 }
 
-ElementType FeatureType(DType dtype) {
-  const auto kind = dtype == DType::kBFloat16 ? ElementType::Kind::kBFloat
-                                              : ElementType::Kind::kFloat;
-  return {kind, SizeOf(dtype)};
+store::ElementType FeatureType(store::DType dtype) {
+  const auto kind = dtype == store::DType::kBFloat16
+                        ? store::ElementType::Kind::kBFloat
+                        : store::ElementType::Kind::kFloat;
+  return {kind, store::SizeOf(dtype)};
 }
 
 absl::Status CheckMemory(const ImportContext& context,
@@ -66,17 +67,17 @@ absl::StatusOr<SourceGraph> OpenGenerated(ImportContext& context,
       nodes.features, OpenItems(NewGeneratedFeatures(options, classes),
                                 "node_feat", FeatureType(options.feature_dtype),
                                 {options.num_nodes, options.feature_dim}));
-  HEARTH_ASSIGN_OR_RETURN(nodes.labels,
-                          OpenItems(NewGeneratedLabels(classes), "node_label",
-                                    {ElementType::Kind::kInt, sizeof(int32_t)},
-                                    {options.num_nodes}));
+  HEARTH_ASSIGN_OR_RETURN(
+      nodes.labels, OpenItems(NewGeneratedLabels(classes), "node_label",
+                              {store::ElementType::Kind::kInt, sizeof(int32_t)},
+                              {options.num_nodes}));
   HEARTH_ASSIGN_OR_RETURN(auto parts, NewGeneratedSplit(context, options));
   for (size_t i = 0; i < parts.size(); ++i) {
     const int64_t size = parts[i]->num_items();
     HEARTH_ASSIGN_OR_RETURN(
         nodes.split[i],
         OpenItems(std::move(parts[i]), kSplitNames[i],
-                  {ElementType::Kind::kInt, sizeof(int64_t)}, {size}));
+                  {store::ElementType::Kind::kInt, sizeof(int64_t)}, {size}));
   }
   SourceEdges edges;
   edges.edges = NewGeneratedEdges(options, classes);
@@ -87,4 +88,4 @@ absl::StatusOr<SourceGraph> OpenGenerated(ImportContext& context,
   return graph;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -6,7 +6,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The path of all arrays of a generated graph begins with it, in messages.
 inline constexpr char kGeneratedSource[] = "generated";
@@ -17,6 +17,6 @@ inline constexpr char kGeneratedSource[] = "generated";
 absl::StatusOr<SourceGraph> OpenGenerated(ImportContext& context,
                                           const GenerateOptions& options);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_OPEN_GENERATED_H_

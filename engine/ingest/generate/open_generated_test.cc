@@ -18,7 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -61,18 +61,20 @@ class OpenGeneratedTest : public testing::Test {
 };
 
 TEST_F(OpenGeneratedTest, BecomesADataset) {
-  for (const DType dtype :
-       {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+  for (const store::DType dtype :
+       {store::DType::kFloat32, store::DType::kFloat16,
+        store::DType::kBFloat16}) {
     GenerateOptions options = Options(true);
     options.feature_dtype = dtype;
     const auto result = Generate(options, Name(dtype));
     ASSERT_TRUE(result.ok()) << result.status();
-    const auto dataset = Dataset::Open(files_, scratch_.Path(Name(dtype)));
+    const auto dataset =
+        store::Dataset::Open(files_, scratch_.Path(Name(dtype)));
     ASSERT_TRUE(dataset.ok()) << dataset.status();
-    const Manifest& manifest = (*dataset)->manifest();
+    const store::Manifest& manifest = (*dataset)->manifest();
     EXPECT_EQ(manifest.transforms[0], options.Describe());
     EXPECT_EQ(manifest.edge_types[0].num_edges, 400'000);
-    const NodeTypeEntry& nodes = manifest.node_types[0];
+    const store::NodeTypeEntry& nodes = manifest.node_types[0];
     EXPECT_EQ(nodes.num_nodes, 20'000);
     EXPECT_EQ(nodes.label_width, 16);
     EXPECT_EQ(nodes.features.dtype, dtype);
@@ -132,10 +134,10 @@ class Learner {
  public:
   explicit Learner(const std::string& folder) {
     io::FileSystem& files = io::FileSystem::Posix();
-    dataset_ = Dataset::Open(files, folder).value();
-    features_ = dataset_->LoadFeatures(Residency::kMemory).value();
-    topology_ = dataset_->LoadTopology(Residency::kMemory).value();
-    const Labels labels = dataset_->LoadLabels().value();
+    dataset_ = store::Dataset::Open(files, folder).value();
+    features_ = dataset_->LoadFeatures(store::Residency::kMemory).value();
+    topology_ = dataset_->LoadTopology(store::Residency::kMemory).value();
+    const store::Labels labels = dataset_->LoadLabels().value();
     labels_.assign(labels.view().classes.begin(), labels.view().classes.end());
     split_ = dataset_->LoadSplit().value();
     dim_ = static_cast<size_t>(features_->dim());
@@ -145,7 +147,7 @@ class Learner {
   double Accuracy(bool of_neighbors) const {
     std::vector<double> means(16 * dim_);
     std::vector<double> counts(16);
-    for (const NodeId node : split_.train) {
+    for (const store::NodeId node : split_.train) {
       const std::vector<double> row = Row(node, of_neighbors);
       const auto label = static_cast<size_t>(labels_[node]);
       ++counts[label];
@@ -153,7 +155,7 @@ class Learner {
     }
     for (size_t i = 0; i < means.size(); ++i) means[i] /= counts[i / dim_];
     double right = 0;
-    for (const NodeId node : split_.test) {
+    for (const store::NodeId node : split_.test) {
       const size_t found = Nearest(means, Row(node, of_neighbors));
       right += found == static_cast<size_t>(labels_[node]) ? 1 : 0;
     }
@@ -162,10 +164,10 @@ class Learner {
 
  private:
   /// The node's row, plus the mean of its in-neighbors' rows if asked for.
-  std::vector<double> Row(NodeId node, bool of_neighbors) const {
+  std::vector<double> Row(store::NodeId node, bool of_neighbors) const {
     std::vector<double> row(dim_);
     Add(node, 1, row);
-    const Topology& topology = topology_->view();
+    const store::Topology& topology = topology_->view();
     if (!of_neighbors || topology.InDegree(node) == 0) return row;
     const auto& indices = std::get<absl::Span<const int32_t>>(topology.indices);
     const double weight = 1.0 / static_cast<double>(topology.InDegree(node));
@@ -176,7 +178,7 @@ class Learner {
     return row;
   }
 
-  void Add(NodeId node, double weight, std::vector<double>& row) const {
+  void Add(store::NodeId node, double weight, std::vector<double>& row) const {
     const auto* from = reinterpret_cast<const float*>(
         features_->rows() + node * features_->row_bytes());
     for (size_t i = 0; i < dim_; ++i) row[i] += weight * from[i];
@@ -200,11 +202,11 @@ class Learner {
     return best;
   }
 
-  std::unique_ptr<Dataset> dataset_;
-  std::unique_ptr<LoadedFeatures> features_;
-  std::unique_ptr<LoadedTopology> topology_;
+  std::unique_ptr<store::Dataset> dataset_;
+  std::unique_ptr<store::LoadedFeatures> features_;
+  std::unique_ptr<store::LoadedTopology> topology_;
   std::vector<int32_t> labels_;
-  Split split_;
+  store::Split split_;
   size_t dim_ = 0;
 };
 
@@ -226,4 +228,4 @@ TEST_F(OpenGeneratedTest, LabelsFollowFromFeaturesAndBetterFromNeighbors) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

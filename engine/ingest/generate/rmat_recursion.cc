@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr double kThresholdScale = 1 << 22;
@@ -64,4 +64,4 @@ double RmatRecursion::ProbabilityOf(uint32_t cell) const {
   return weight / kThresholdScale / kRmatCells;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -6,7 +6,7 @@
 
 #include "engine/ingest/generate/generate_options.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Levels of the recursion that are drawn at once, and the cells that these
 /// divide a square into.
@@ -42,6 +42,6 @@ class RmatRecursion {
   std::array<Entry, kRmatCells> table_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_GENERATE_RMAT_RECURSION_H_

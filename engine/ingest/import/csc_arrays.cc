@@ -2,25 +2,26 @@
 
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
-DType IndexType(int64_t num_sources) {
-  return num_sources <= INT32_MAX ? DType::kInt32 : DType::kInt64;
+store::DType IndexType(int64_t num_sources) {
+  return num_sources <= INT32_MAX ? store::DType::kInt32 : store::DType::kInt64;
 }
 
 absl::StatusOr<std::unique_ptr<CscWriter>> CscWriter::Create(
-    io::FileSystem& files, const ArrayPlace& place, const EdgeEnds& ends,
+    io::FileSystem& files, const store::ArrayPlace& place, const EdgeEnds& ends,
     int64_t num_edges) {
   auto writer = std::unique_ptr<CscWriter>(new CscWriter());
-  writer->narrow_ = IndexType(ends.num_sources) == DType::kInt32;
+  writer->narrow_ = IndexType(ends.num_sources) == store::DType::kInt32;
   HEARTH_ASSIGN_OR_RETURN(
-      writer->indptr_,
-      ArrayWriter::Create(files, place, "indptr", DType::kInt64,
-                          {ends.num_destinations + 1}, kStreamLayout));
+      writer->indptr_, store::ArrayWriter::Create(
+                           files, place, "indptr", store::DType::kInt64,
+                           {ends.num_destinations + 1}, store::kStreamLayout));
   HEARTH_ASSIGN_OR_RETURN(
       writer->indices_,
-      ArrayWriter::Create(files, place, "indices", IndexType(ends.num_sources),
-                          {num_edges}, kStreamLayout));
+      store::ArrayWriter::Create(files, place, "indices",
+                                 IndexType(ends.num_sources), {num_edges},
+                                 store::kStreamLayout));
   return writer;
 }
 
@@ -45,4 +46,4 @@ absl::StatusOr<CscArrays> CscWriter::Finish() {
   return arrays;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

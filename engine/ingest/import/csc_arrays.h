@@ -14,15 +14,15 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Element type of indices of `num_sources` nodes: int32 where they fit.
-DType IndexType(int64_t num_sources);
+store::DType IndexType(int64_t num_sources);
 
 /// The two arrays of a topology.
 struct CscArrays {
-  FinishedArray indptr;
-  FinishedArray indices;
+  store::FinishedArray indptr;
+  store::FinishedArray indices;
 };
 
 /// Writes a topology's arrays from the first node to the last. Single-owner.
@@ -30,8 +30,8 @@ class CscWriter {
  public:
   /// The files will be `place`.prefix + ".indptr.npy" and ".indices.npy".
   static absl::StatusOr<std::unique_ptr<CscWriter>> Create(
-      io::FileSystem& files, const ArrayPlace& place, const EdgeEnds& ends,
-      int64_t num_edges);
+      io::FileSystem& files, const store::ArrayPlace& place,
+      const EdgeEnds& ends, int64_t num_edges);
 
   /// The next elements of indptr.
   absl::Status AppendOffsets(absl::Span<const int64_t> offsets);
@@ -47,12 +47,12 @@ class CscWriter {
  private:
   CscWriter() = default;
 
-  std::unique_ptr<ArrayWriter> indptr_;
-  std::unique_ptr<ArrayWriter> indices_;
+  std::unique_ptr<store::ArrayWriter> indptr_;
+  std::unique_ptr<store::ArrayWriter> indices_;
   bool narrow_ = false;
   std::vector<int32_t> narrowed_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_CSC_ARRAYS_H_

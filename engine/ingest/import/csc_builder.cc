@@ -25,7 +25,7 @@
 // The memory limit is spent on: an eighth each for blocks of edges and for the
 // counts of slices, a quarter each for the buffers of step 3 and for a sort.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxSlices = 64 << 10;
@@ -202,7 +202,7 @@ absl::StatusOr<Plan> MakePlan(ImportContext& context, EdgeSource& edges,
   Plan plan;
   plan.ends = ends;
   plan.slices = CutNodes(ends.num_destinations, limit / 8);
-  plan.budget = {SizeOf(IndexType(ends.num_sources)),
+  plan.budget = {store::SizeOf(IndexType(ends.num_sources)),
                  static_cast<int64_t>(limit / 4)};
   context.Begin("checking", BytesOfEdges(edges.num_edges()));
   HEARTH_RETURN_IF_ERROR(Survey(context, edges, plan.slices));
@@ -234,7 +234,7 @@ absl::Status SortByRanges(ImportContext& context, EdgeSource& edges,
 
 absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
                                    const EdgeEnds& ends,
-                                   const ArrayPlace& place) {
+                                   const store::ArrayPlace& place) {
   HEARTH_ASSIGN_OR_RETURN(const Plan plan, MakePlan(context, edges, ends));
   const int64_t num_edges = edges.num_edges();
   HEARTH_ASSIGN_OR_RETURN(
@@ -255,4 +255,4 @@ absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
   return writer->Finish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

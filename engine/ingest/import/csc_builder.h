@@ -8,7 +8,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The file of distributed edges, in the place's folder; gone when BuildCsc
 /// returns OK.
@@ -21,8 +21,8 @@ inline constexpr char kScratchName[] = "sorting.scratch";
 /// numbers, where even that does not fit.
 absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
                                    const EdgeEnds& ends,
-                                   const ArrayPlace& place);
+                                   const store::ArrayPlace& place);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_CSC_BUILDER_H_

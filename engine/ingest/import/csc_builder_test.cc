@@ -17,7 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -251,4 +251,4 @@ TEST(SortBudgetTest, CountsPasses) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

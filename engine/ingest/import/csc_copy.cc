@@ -9,24 +9,26 @@
 #include "engine/base/status_macros.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
 
-absl::Status CheckIntegerList(const ArrayReader& reader) {
-  const ArrayHeader& header = reader.header();
-  if (header.type.IsFloat() || header.type.kind == ElementType::Kind::kBool) {
+absl::Status CheckIntegerList(const store::ArrayReader& reader) {
+  const store::ArrayHeader& header = reader.header();
+  if (header.type.IsFloat() ||
+      header.type.kind == store::ElementType::Kind::kBool) {
     return reader.Error(
         absl::StrCat("has ", Name(header.type), " elements, not integers"));
   }
   if (header.shape.size() == 1) return absl::OkStatus();
-  return reader.Error(absl::StrCat("has shape ", FormatShape(header.shape),
+  return reader.Error(absl::StrCat("has shape ",
+                                   store::FormatShape(header.shape),
                                    "; one dimension is needed"));
 }
 
-absl::Status CopyIndptr(ImportContext& context, ArrayReader& indptr,
-                        const ArrayReader& indices, CscWriter& writer) {
+absl::Status CopyIndptr(ImportContext& context, store::ArrayReader& indptr,
+                        const store::ArrayReader& indices, CscWriter& writer) {
   const int64_t num_edges = indices.header().shape[0];
   const int64_t count = indptr.header().shape[0];
   int64_t previous = 0;
@@ -54,7 +56,7 @@ absl::Status CopyIndptr(ImportContext& context, ArrayReader& indptr,
                                      " has ", num_edges, " elements"));
 }
 
-absl::Status CopyIndices(ImportContext& context, ArrayReader& indices,
+absl::Status CopyIndices(ImportContext& context, store::ArrayReader& indices,
                          int64_t num_nodes, CscWriter& writer) {
   const int64_t count = indices.header().shape[0];
   std::vector<int64_t> block;
@@ -75,8 +77,9 @@ absl::Status CopyIndices(ImportContext& context, ArrayReader& indices,
 
 }  // namespace
 
-absl::Status CheckCscHeaders(const ArrayReader& indptr,
-                             const ArrayReader& indices, const EdgeEnds& ends) {
+absl::Status CheckCscHeaders(const store::ArrayReader& indptr,
+                             const store::ArrayReader& indices,
+                             const EdgeEnds& ends) {
   HEARTH_RETURN_IF_ERROR(CheckIntegerList(indptr));
   HEARTH_RETURN_IF_ERROR(CheckIntegerList(indices));
   const int64_t count = indptr.header().shape[0];
@@ -86,9 +89,11 @@ absl::Status CheckCscHeaders(const ArrayReader& indptr,
                    " nodes it must have ", ends.num_destinations + 1));
 }
 
-absl::StatusOr<CscArrays> CopyCsc(ImportContext& context, ArrayReader& indptr,
-                                  ArrayReader& indices, const EdgeEnds& ends,
-                                  const ArrayPlace& place) {
+absl::StatusOr<CscArrays> CopyCsc(ImportContext& context,
+                                  store::ArrayReader& indptr,
+                                  store::ArrayReader& indices,
+                                  const EdgeEnds& ends,
+                                  const store::ArrayPlace& place) {
   const int64_t num_edges = indices.header().shape[0];
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<CscWriter> writer,
@@ -102,4 +107,4 @@ absl::StatusOr<CscArrays> CopyCsc(ImportContext& context, ArrayReader& indptr,
   return writer->Finish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -15,7 +15,7 @@
 // All lists are gone through twice: once to count what will be left of them,
 // which is indptr, and once to write it. So no array's size is ever a guess.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
@@ -28,8 +28,8 @@ using TakePiece = absl::FunctionRef<absl::Status(
 
 class ListTransformer {
  public:
-  ListTransformer(ImportContext& context, ArrayReader& indptr,
-                  ArrayReader& indices, const EdgeTransforms& transforms)
+  ListTransformer(ImportContext& context, store::ArrayReader& indptr,
+                  store::ArrayReader& indices, const EdgeTransforms& transforms)
       : context_(context),
         indptr_(indptr),
         indices_(indices),
@@ -191,8 +191,8 @@ class ListTransformer {
   }
 
   ImportContext& context_;
-  ArrayReader& indptr_;
-  ArrayReader& indices_;
+  store::ArrayReader& indptr_;
+  store::ArrayReader& indices_;
   const EdgeTransforms transforms_;
   const int64_t num_nodes_;
   const int64_t num_edges_;
@@ -206,7 +206,7 @@ class ListTransformer {
 
 /// Writes the sums of the lists' new lengths; returns the last.
 absl::StatusOr<int64_t> WriteIndptr(ListTransformer& lists,
-                                    ArrayWriter& indptr) {
+                                    store::ArrayWriter& indptr) {
   int64_t sum = 0;
   std::vector<int64_t> offsets = {0};
   HEARTH_RETURN_IF_ERROR(
@@ -226,7 +226,7 @@ absl::StatusOr<int64_t> WriteIndptr(ListTransformer& lists,
 
 /// Appends to an array of `Id`, through a buffer.
 template <typename Id>
-absl::Status WriteIndices(ListTransformer& lists, ArrayWriter& indices) {
+absl::Status WriteIndices(ListTransformer& lists, store::ArrayWriter& indices) {
   std::vector<Id> buffer;
   HEARTH_RETURN_IF_ERROR(
       lists.Run("edges", [&](absl::Span<const int64_t> piece, bool) {
@@ -244,23 +244,24 @@ absl::Status WriteIndices(ListTransformer& lists, ArrayWriter& indices) {
 }  // namespace
 
 absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
-                                            ArrayReader& indptr,
-                                            ArrayReader& indices,
+                                            store::ArrayReader& indptr,
+                                            store::ArrayReader& indices,
                                             const EdgeTransforms& transforms,
-                                            const ArrayPlace& place) {
+                                            const store::ArrayPlace& place) {
   ListTransformer lists(context, indptr, indices, transforms);
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayWriter> new_indptr,
-      ArrayWriter::Create(context.files(), place, "indptr", DType::kInt64,
-                          {lists.num_nodes() + 1}, kStreamLayout));
+      const std::unique_ptr<store::ArrayWriter> new_indptr,
+      store::ArrayWriter::Create(context.files(), place, "indptr",
+                                 store::DType::kInt64, {lists.num_nodes() + 1},
+                                 store::kStreamLayout));
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_edges,
                           WriteIndptr(lists, *new_indptr));
-  const DType type = IndexType(lists.num_nodes());
+  const store::DType type = IndexType(lists.num_nodes());
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayWriter> new_indices,
-      ArrayWriter::Create(context.files(), place, "indices", type, {num_edges},
-                          kStreamLayout));
-  HEARTH_RETURN_IF_ERROR(type == DType::kInt32
+      const std::unique_ptr<store::ArrayWriter> new_indices,
+      store::ArrayWriter::Create(context.files(), place, "indices", type,
+                                 {num_edges}, store::kStreamLayout));
+  HEARTH_RETURN_IF_ERROR(type == store::DType::kInt32
                              ? WriteIndices<int32_t>(lists, *new_indices)
                              : WriteIndices<int64_t>(lists, *new_indices));
   TransformedCsc transformed = lists.counts();
@@ -269,4 +270,4 @@ absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
   return transformed;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

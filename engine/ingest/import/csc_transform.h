@@ -10,7 +10,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/array_writer.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 struct TransformedCsc {
   CscArrays arrays;
@@ -27,11 +27,11 @@ struct TransformedCsc {
 /// that do not fit an eighth of it become a set of one bit a node,
 /// RESOURCE_EXHAUSTED with the numbers if that does not fit a quarter.
 absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
-                                            ArrayReader& indptr,
-                                            ArrayReader& indices,
+                                            store::ArrayReader& indptr,
+                                            store::ArrayReader& indices,
                                             const EdgeTransforms& transforms,
-                                            const ArrayPlace& place);
+                                            const store::ArrayPlace& place);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_CSC_TRANSFORM_H_

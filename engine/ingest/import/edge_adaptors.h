@@ -7,7 +7,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Each edge, and right after it the same edge reversed: edges 2i and 2i + 1
 /// stand for edge i. REQUIRES: both ends are nodes of one type.
@@ -20,9 +20,9 @@ std::unique_ptr<EdgeSource> NewEdgesWithReverse(
 /// the number of edges, and for ids out of range, naming the position.
 /// REQUIRES: CheckCscHeaders.
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
-    std::unique_ptr<ArrayReader> indptr, std::unique_ptr<ArrayReader> indices,
-    const EdgeEnds& ends);
+    std::unique_ptr<store::ArrayReader> indptr,
+    std::unique_ptr<store::ArrayReader> indices, const EdgeEnds& ends);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_EDGE_ADAPTORS_H_

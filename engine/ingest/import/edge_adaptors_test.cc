@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Edge i joins i and 100 + i; each pass must read on.
@@ -63,4 +63,4 @@ INSTANTIATE_TEST_SUITE_P(Blocks, EdgesWithReverseTest,
                          testing::Values(1, 2, 3, 4, 5, 13, 14));
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

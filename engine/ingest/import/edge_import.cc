@@ -14,7 +14,7 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/verified_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 bool JoinsOneType(const SourceEdges& edges) {
@@ -23,18 +23,18 @@ bool JoinsOneType(const SourceEdges& edges) {
 
 /// An array that the import wrote to `folder`, checked as it is read: it is on
 /// its way into the dataset, whose checksums would make damage look right.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenWritten(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenWritten(
     io::FileSystem& files, const std::string& folder,
-    const FinishedArray& array) {
+    const store::FinishedArray& array) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          OpenVerifiedFile(files, folder, array.file));
-  return ArrayReader::ReadNpy(std::move(file));
+                          store::OpenVerifiedFile(files, folder, array.file));
+  return store::ArrayReader::ReadNpy(std::move(file));
 }
 
 /// Sorts the edges into a folder of their own first; then their lists change.
 absl::StatusOr<TransformedCsc> BuildAndTransform(
     ImportContext& context, EdgeSource& edges, const EdgeEnds& ends,
-    const EdgeTransforms& transforms, const ArrayPlace& place) {
+    const EdgeTransforms& transforms, const store::ArrayPlace& place) {
   HEARTH_ASSIGN_OR_RETURN(const std::string folder,
                           context.NewScratchPath("sorted"));
   io::FileSystem& files = context.files();
@@ -42,9 +42,9 @@ absl::StatusOr<TransformedCsc> BuildAndTransform(
   HEARTH_ASSIGN_OR_RETURN(
       const CscArrays sorted,
       BuildCsc(context, edges, ends, {folder, place.dataset, place.prefix}));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indptr,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> indptr,
                           OpenWritten(files, folder, sorted.indptr));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indices,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> indices,
                           OpenWritten(files, folder, sorted.indices));
   HEARTH_ASSIGN_OR_RETURN(
       TransformedCsc transformed,
@@ -99,7 +99,7 @@ absl::StatusOr<ImportedEdges> ImportEdges(ImportContext& context,
                                           SourceEdges& edges,
                                           const EdgeEnds& ends,
                                           const EdgeTransforms& transforms,
-                                          const ArrayPlace& place) {
+                                          const store::ArrayPlace& place) {
   ImportedEdges imported;
   if (edges.edges == nullptr) {
     HEARTH_ASSIGN_OR_RETURN(
@@ -127,4 +127,4 @@ absl::StatusOr<ImportedEdges> ImportEdges(ImportContext& context,
   return imported;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/store/array_writer.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Makes edge lists of what `transforms` are to be applied to, reverse edges
 /// included: the edge types that join a node type with itself.
@@ -33,8 +33,8 @@ absl::StatusOr<ImportedEdges> ImportEdges(ImportContext& context,
                                           SourceEdges& edges,
                                           const EdgeEnds& ends,
                                           const EdgeTransforms& transforms,
-                                          const ArrayPlace& place);
+                                          const store::ArrayPlace& place);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_EDGE_IMPORT_H_

@@ -16,7 +16,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -75,7 +75,8 @@ class EdgeImportTest : public testing::Test {
   }
 
   std::vector<int64_t> Ints(const std::string& name) {
-    const auto reader = *ArrayReader::OpenNpy(files_, folder_.Path(name));
+    const auto reader =
+        *store::ArrayReader::OpenNpy(files_, folder_.Path(name));
     std::vector<int64_t> ints(reader->header().shape[0]);
     EXPECT_TRUE(reader->ReadInts(0, absl::MakeSpan(ints)).ok());
     return ints;
@@ -93,7 +94,7 @@ class EdgeImportTest : public testing::Test {
   }
 
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   ImportProgress progress_;
   std::vector<std::string> done_;
 };
@@ -204,15 +205,15 @@ class CscSourceTest : public EdgeImportTest {
   SourceGraph Open(const std::vector<int64_t>& indptr,
                    const std::vector<int64_t>& indices) {
     folder_.Write("p.npy", {"<i8", "(" + std::to_string(indptr.size()) + ",)",
-                            Raw(indptr)});
+                            store::Raw(indptr)});
     folder_.Write("i.npy", {"<i8", "(" + std::to_string(indices.size()) + ",)",
-                            Raw(indices)});
+                            store::Raw(indices)});
     SourceGraph graph;
     graph.nodes.emplace_back().num_nodes =
         static_cast<int64_t>(indptr.size()) - 1;
     SourceEdges& edges = graph.edges.emplace_back();
-    edges.indptr = *ArrayReader::OpenNpy(files_, folder_.Path("p.npy"));
-    edges.indices = *ArrayReader::OpenNpy(files_, folder_.Path("i.npy"));
+    edges.indptr = *store::ArrayReader::OpenNpy(files_, folder_.Path("p.npy"));
+    edges.indices = *store::ArrayReader::OpenNpy(files_, folder_.Path("i.npy"));
     return graph;
   }
 
@@ -249,4 +250,4 @@ TEST_F(CscSourceTest, MalformedOffsetsAndIds) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

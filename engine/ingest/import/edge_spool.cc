@@ -7,7 +7,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
@@ -109,4 +109,4 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> EdgeSpool::Finish() {
   return std::make_unique<SpooledEdges>(std::move(parts));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Edges that come one by one, from text or from an archive, kept in the
 /// import's scratch folder so that they can be read again and again: 8 bytes
@@ -50,6 +50,6 @@ class EdgeSpool {
   ScratchExtent wide_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_EDGE_SPOOL_H_

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST_F(EdgeSpoolTest, DamageIsNoticed) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -1,7 +1,7 @@
 #ifndef HEARTH_ENGINE_INGEST_IMPORT_EDGE_TRANSFORMS_H_
 #define HEARTH_ENGINE_INGEST_IMPORT_EDGE_TRANSFORMS_H_
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What is done with edges from a node to itself.
 enum class SelfLoops {
@@ -27,6 +27,6 @@ struct EdgeTransforms {
   bool IsAny() const { return add_reverse || ChangesLists(); }
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_EDGE_TRANSFORMS_H_

@@ -15,22 +15,23 @@
 #include "engine/store/block_checksums.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr char kFeatures[] = "features";
-constexpr ElementType kUint16{ElementType::Kind::kUint, 2};
+constexpr store::ElementType kUint16{store::ElementType::Kind::kUint, 2};
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
-absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
-                          int64_t index, absl::string_view problem) {
+absl::Status ErrorInBlock(const store::ArrayReader& features,
+                          const RowBlock& block, int64_t index,
+                          absl::string_view problem) {
   const int64_t columns = features.header().shape[1];
   return features.Error(absl::StrCat("[", block.first_row + index / columns,
                                      ", ", index % columns, "] ", problem));
 }
 
 /// INVALID_ARGUMENT if values are NaN or infinite that must not be.
-absl::Status CheckFinite(const ArrayReader& features,
+absl::Status CheckFinite(const store::ArrayReader& features,
                          const FeatureChoices& choices, const RowBlock& block) {
   if (choices.non_finite != NonFinite::kRefuse) return absl::OkStatus();
   const int64_t bad = FindNonFinite(block.bytes, features.header().type);
@@ -43,7 +44,7 @@ absl::Status Observe(const FeatureChoices& choices, const RowBlock& stored) {
 }
 
 /// Narrows a block of float64. What is not finite stays so.
-absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
+absl::Status Narrow(const store::ArrayReader& features, const RowBlock& block,
                     absl::Span<std::byte> narrowed) {
   const size_t count = block.bytes.size() / sizeof(double);
   for (size_t i = 0; i < count; ++i) {
@@ -60,8 +61,8 @@ absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
   return absl::OkStatus();
 }
 
-void BeginFeatures(ImportContext& context, const ArrayReader& features) {
-  const ArrayHeader& header = features.header();
+void BeginFeatures(ImportContext& context, const store::ArrayReader& features) {
+  const store::ArrayHeader& header = features.header();
   context.Begin("features", static_cast<uint64_t>(header.NumElements() *
                                                   header.type.item_bytes));
 }
@@ -69,13 +70,13 @@ void BeginFeatures(ImportContext& context, const ArrayReader& features) {
 /// Makes of the source's blocks what is stored of them.
 class StoredRows {
  public:
-  StoredRows(const ArrayReader& features, const FeatureChoices& choices)
+  StoredRows(const store::ArrayReader& features, const FeatureChoices& choices)
       : features_(features), choices_(choices) {}
 
   /// As ConvertRows.
   absl::StatusOr<uint64_t> Make(const RowBlock& block,
                                 absl::Span<std::byte> to) {
-    const ElementType type = features_.header().type;
+    const store::ElementType type = features_.header().type;
     HEARTH_RETURN_IF_ERROR(CheckFinite(features_, choices_, block));
     RowBlock stored = block;
     if (type.item_bytes > 4) {
@@ -86,8 +87,8 @@ class StoredRows {
       std::memcpy(to.data(), block.bytes.data(), to.size());
     }
     if (choices_.non_finite == NonFinite::kZero) {
-      const ElementType narrow{type.kind,
-                               std::min<int64_t>(type.item_bytes, 4)};
+      const store::ElementType narrow{type.kind,
+                                      std::min<int64_t>(type.item_bytes, 4)};
       num_zeroed_ += ZeroNonFinite(to, narrow);
     }
     stored.bytes = to;
@@ -98,29 +99,30 @@ class StoredRows {
   uint64_t num_zeroed() const { return num_zeroed_; }
 
  private:
-  const ArrayReader& features_;
+  const store::ArrayReader& features_;
   const FeatureChoices& choices_;
   uint64_t num_zeroed_ = 0;
 };
 
 }  // namespace
 
-absl::Status CheckFeatureShape(const ArrayReader& features) {
-  const ArrayHeader& header = features.header();
+absl::Status CheckFeatureShape(const store::ArrayReader& features) {
+  const store::ArrayHeader& header = features.header();
   if (header.shape.size() != 2) {
     return features.Error(
-        absl::StrCat("has shape ", FormatShape(header.shape),
+        absl::StrCat("has shape ", store::FormatShape(header.shape),
                      "; (number of nodes, features of each) is needed"));
   }
   if (header.shape[0] == 0 || header.shape[1] == 0) {
-    return features.Error(
-        absl::StrCat("is empty: it has shape ", FormatShape(header.shape)));
+    return features.Error(absl::StrCat("is empty: it has shape ",
+                                       store::FormatShape(header.shape)));
   }
   return absl::OkStatus();
 }
 
-absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
-  const ArrayHeader& header = features.header();
+absl::Status CheckFeatureHeader(const store::ArrayReader& features,
+                                bool in_place) {
+  const store::ArrayHeader& header = features.header();
   if (!header.type.IsFloat()) {
     return features.Error(
         absl::StrCat("has ", Name(header.type),
@@ -146,42 +148,44 @@ absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
   return absl::OkStatus();
 }
 
-DType StoredType(const ArrayHeader& features) {
-  if (features.type.kind == ElementType::Kind::kBFloat) return DType::kBFloat16;
-  return features.type.item_bytes == 2 ? DType::kFloat16 : DType::kFloat32;
+store::DType StoredType(const store::ArrayHeader& features) {
+  if (features.type.kind == store::ElementType::Kind::kBFloat)
+    return store::DType::kBFloat16;
+  return features.type.item_bytes == 2 ? store::DType::kFloat16
+                                       : store::DType::kFloat32;
 }
 
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
-                                              ArrayReader& features,
+                                              store::ArrayReader& features,
                                               const FeatureChoices& choices,
-                                              const ArrayPlace& place) {
-  const ArrayHeader& header = features.header();
+                                              const store::ArrayPlace& place) {
+  const store::ArrayHeader& header = features.header();
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayWriter> writer,
-      ArrayWriter::Create(context.files(), place, kFeatures, StoredType(header),
-                          header.shape, kRandomAccessLayout));
+      const std::unique_ptr<store::ArrayWriter> writer,
+      store::ArrayWriter::Create(context.files(), place, kFeatures,
+                                 StoredType(header), header.shape,
+                                 store::kRandomAccessLayout));
   BeginFeatures(context, features);
   StoredRows stored(features, choices);
   const RowConversion conversion{
-      SizeOf(StoredType(header)),
+      store::SizeOf(StoredType(header)),
       [&stored](const RowBlock& rows, absl::Span<std::byte> to) {
         return stored.Make(rows, to);
       }};
   HEARTH_RETURN_IF_ERROR(ForEachConvertedBlock(
       context, features, conversion,
       [&](const RowBlock& rows) { return writer->Append(rows.bytes); }));
-  HEARTH_ASSIGN_OR_RETURN(FinishedArray array, writer->Finish());
+  HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array, writer->Finish());
   return ImportedFeatures{std::move(array), stored.num_zeroed()};
 }
 
-absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
-                                               ArrayReader& features,
-                                               const FeatureChoices& choices,
-                                               const std::string& real_path,
-                                               const ArrayPlace& place) {
-  const ArrayHeader& header = features.header();
-  FinishedArray registered;
-  ArrayFile& entry = registered.file;
+absl::StatusOr<store::FinishedArray> RegisterFeatures(
+    ImportContext& context, store::ArrayReader& features,
+    const FeatureChoices& choices, const std::string& real_path,
+    const store::ArrayPlace& place) {
+  const store::ArrayHeader& header = features.header();
+  store::FinishedArray registered;
+  store::ArrayFile& entry = registered.file;
   entry.path = real_path;
   entry.in_place = true;
   entry.dtype = StoredType(header);
@@ -192,14 +196,15 @@ absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::byte> header_bytes,
                           features.ReadHeaderBytes());
   entry.header_crc32c = Crc32c(header_bytes);
-  entry.file_id = FileId(place.dataset, place.FileName(kFeatures));
-  entry.crc_block_bytes = kRandomAccessLayout.crc_block_bytes;
-  entry.crc_path = absl::StrCat(place.FileName(kFeatures), kChecksumSuffix);
+  entry.file_id = store::FileId(place.dataset, place.FileName(kFeatures));
+  entry.crc_block_bytes = store::kRandomAccessLayout.crc_block_bytes;
+  entry.crc_path =
+      absl::StrCat(place.FileName(kFeatures), store::kChecksumSuffix);
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BlockChecksumWriter> checksums,
-      BlockChecksumWriter::Create(context.files(),
-                                  io::JoinPath(place.folder, entry.crc_path),
-                                  entry.file_id, entry.crc_block_bytes));
+      const std::unique_ptr<store::BlockChecksumWriter> checksums,
+      store::BlockChecksumWriter::Create(
+          context.files(), io::JoinPath(place.folder, entry.crc_path),
+          entry.file_id, entry.crc_block_bytes));
   BeginFeatures(context, features);
   HEARTH_RETURN_IF_ERROR(ForEachRowBlock(
       context, features, [&](const RowBlock& block) -> absl::Status {
@@ -208,11 +213,11 @@ absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
         return Observe(choices, block);
       }));
   HEARTH_RETURN_IF_ERROR(features.CheckUnchanged());
-  HEARTH_ASSIGN_OR_RETURN(const BlockChecksumWriter::Summary summary,
+  HEARTH_ASSIGN_OR_RETURN(const store::BlockChecksumWriter::Summary summary,
                           checksums->Finish());
   entry.crc_file_crc32c = summary.file_crc32c;
   registered.checksums_sha256 = summary.sha256;
   return registered;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -14,18 +14,19 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// That `features` has shape (N, D), neither of them 0.
-absl::Status CheckFeatureShape(const ArrayReader& features);
+absl::Status CheckFeatureShape(const store::ArrayReader& features);
 
 /// That `features` is a float array of shape (N, D), neither of them 0; and,
 /// to be registered `in_place`, of 2 or 4 bytes each, in C order, in a file of
 /// their own.
-absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
+absl::Status CheckFeatureHeader(const store::ArrayReader& features,
+                                bool in_place);
 
 /// What features are stored as: float64 becomes float32.
-DType StoredType(const ArrayHeader& features);
+store::DType StoredType(const store::ArrayHeader& features);
 
 /// Called with all rows, block after block, as they are stored; perhaps on
 /// another thread, which has ended before the function returns.
@@ -38,7 +39,7 @@ struct FeatureChoices {
 };
 
 struct ImportedFeatures {
-  FinishedArray array;
+  store::FinishedArray array;
   /// Values that were NaN or infinite and are 0.
   uint64_t num_zeroed = 0;
 };
@@ -49,19 +50,18 @@ struct ImportedFeatures {
 /// the first value that a float32 cannot hold; RESOURCE_EXHAUSTED if a row does
 /// not fit the memory limit. REQUIRES: CheckFeatureHeader.
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
-                                              ArrayReader& features,
+                                              store::ArrayReader& features,
                                               const FeatureChoices& choices,
-                                              const ArrayPlace& place);
+                                              const store::ArrayPlace& place);
 
 /// Checks features as CopyFeatures does, and writes their checksums alone: the
 /// array stays at `real_path`. FAILED_PRECONDITION if it changes meanwhile.
 /// REQUIRES: no value is to become 0.
-absl::StatusOr<FinishedArray> RegisterFeatures(ImportContext& context,
-                                               ArrayReader& features,
-                                               const FeatureChoices& choices,
-                                               const std::string& real_path,
-                                               const ArrayPlace& place);
+absl::StatusOr<store::FinishedArray> RegisterFeatures(
+    ImportContext& context, store::ArrayReader& features,
+    const FeatureChoices& choices, const std::string& real_path,
+    const store::ArrayPlace& place);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_FEATURE_IMPORT_H_

@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -45,35 +45,36 @@ class FeatureImportTest : public testing::Test {
   /// One feature a node.
   template <typename T>
   void WriteFeatures(const char* descr, const std::vector<T>& values) {
-    folder_.Write("node_feat.npy",
-                  {.descr = descr, .shape = "(6, 1)", .data = Raw(values)});
+    folder_.Write(
+        "node_feat.npy",
+        {.descr = descr, .shape = "(6, 1)", .data = store::Raw(values)});
   }
 
   /// What the import stored, loaded both ways.
   template <typename T>
-  std::vector<T> ImportAndLoad(DType dtype) {
+  std::vector<T> ImportAndLoad(store::DType dtype) {
     const auto result = Import();
     EXPECT_TRUE(result.ok()) << result.status();
     if (!result.ok()) return {};
     transforms_ = result->manifest.transforms;
     const auto dataset =
-        *Dataset::Open(io::FileSystem::Posix(), folder_.Destination());
+        *store::Dataset::Open(io::FileSystem::Posix(), folder_.Destination());
     std::vector<T> rows(6), mapped(6);
-    const auto load = [&](Residency residency, std::vector<T>& out) {
+    const auto load = [&](store::Residency residency, std::vector<T>& out) {
       const auto features = dataset->LoadFeatures(residency);
       ASSERT_TRUE(features.ok()) << features.status();
       ASSERT_EQ((*features)->dtype(), dtype);
       ASSERT_EQ((*features)->row_bytes(), int64_t{sizeof(T)});
       std::memcpy(out.data(), (*features)->rows(), 6 * sizeof(T));
     };
-    load(Residency::kMemory, rows);
-    load(Residency::kMapped, mapped);
+    load(store::Residency::kMemory, rows);
+    load(store::Residency::kMapped, mapped);
     EXPECT_EQ(std::memcmp(rows.data(), mapped.data(), 6 * sizeof(T)), 0);
     EXPECT_TRUE(io::FileSystem::Posix().RemoveTree(folder_.Destination()).ok());
     return rows;
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   ImportOptions options_;
   std::vector<std::string> transforms_;
 };
@@ -83,7 +84,7 @@ TEST_F(FeatureImportTest, KeepsWhatIsNotFinite) {
   for (const bool in_place : {false, true}) {
     options_.in_place = in_place;
     WriteFeatures<float>("<f4", {1, NAN, kInfinity, -kInfinity, 0, 2});
-    const auto rows = ImportAndLoad<float>(DType::kFloat32);
+    const auto rows = ImportAndLoad<float>(store::DType::kFloat32);
     EXPECT_EQ(rows[0], 1);
     EXPECT_TRUE(std::isnan(rows[1]));
     EXPECT_EQ(rows[2], kInfinity);
@@ -98,23 +99,23 @@ TEST_F(FeatureImportTest, ZeroesWhatIsNotFiniteAndTellsHowMuch) {
   const char* transform =
       "3 values of node_feat.npy that were NaN or infinite became 0";
   WriteFeatures<float>("<f4", {1, NAN, kInfinity, -kInfinity, 0, 2});
-  EXPECT_THAT(ImportAndLoad<float>(DType::kFloat32),
+  EXPECT_THAT(ImportAndLoad<float>(store::DType::kFloat32),
               ElementsAre(1, 0, 0, 0, 0, 2));
   EXPECT_THAT(transforms_, Contains(transform));
 
   WriteFeatures<double>("<f8", {1, NAN, kInfinity, -kInfinity, 0, 2});
-  EXPECT_THAT(ImportAndLoad<float>(DType::kFloat32),
+  EXPECT_THAT(ImportAndLoad<float>(store::DType::kFloat32),
               ElementsAre(1, 0, 0, 0, 0, 2));
   EXPECT_THAT(transforms_, Contains(transform));
 
   WriteFeatures<uint16_t>("<f2",
                           {0x3C00, 0x7E00, 0x7C00, 0xFC00, 0x7BFF, 0x7F80});
-  EXPECT_THAT(ImportAndLoad<uint16_t>(DType::kFloat16),
+  EXPECT_THAT(ImportAndLoad<uint16_t>(store::DType::kFloat16),
               ElementsAre(0x3C00, 0, 0, 0, 0x7BFF, 0));
   EXPECT_THAT(transforms_, Contains(HasSubstr("4 values of node_feat.npy")));
 
   WriteFeatures<float>("<f4", {1, 2, 3, 4, 5, 6});
-  EXPECT_THAT(ImportAndLoad<float>(DType::kFloat32),
+  EXPECT_THAT(ImportAndLoad<float>(store::DType::kFloat32),
               ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(transforms_, Not(Contains(HasSubstr("became 0"))));
 }
@@ -141,13 +142,13 @@ TEST_F(FeatureImportTest, WhatAFloat32CannotHoldIsNeitherKeptNorZeroed) {
 TEST_F(FeatureImportTest, TakesUint16AsBFloat16) {
   std::vector<uint16_t> values;
   for (const float value : {1.0f, -2.5f, 0.0f, 1e30f, 1e-30f, 3.0f}) {
-    values.push_back(FloatToBFloat16(value));
+    values.push_back(store::FloatToBFloat16(value));
   }
   options_.bfloat16_features = true;
   for (const bool in_place : {false, true}) {
     options_.in_place = in_place;
     WriteFeatures("<u2", values);
-    EXPECT_EQ(ImportAndLoad<uint16_t>(DType::kBFloat16), values);
+    EXPECT_EQ(ImportAndLoad<uint16_t>(store::DType::kBFloat16), values);
     EXPECT_THAT(transforms_,
                 Contains("node_feat.npy: uint16 taken as bfloat16"));
   }
@@ -160,7 +161,7 @@ TEST_F(FeatureImportTest, NonFiniteBFloat16IsRefusedOrZeroed) {
   EXPECT_THAT(std::string(Import().status().message()),
               HasSubstr("[3, 0] is NaN or infinite"));
   options_.non_finite = NonFinite::kZero;
-  EXPECT_THAT(ImportAndLoad<uint16_t>(DType::kBFloat16),
+  EXPECT_THAT(ImportAndLoad<uint16_t>(store::DType::kBFloat16),
               ElementsAre(0x3F80, 0x7C00, 0, 0, 0, 0));
   EXPECT_THAT(transforms_, Contains(HasSubstr("2 values of node_feat.npy")));
 }
@@ -176,11 +177,11 @@ TEST_F(FeatureImportTest, TheOptionChangesNoOtherType) {
   options_.bfloat16_features = true;
   const std::vector<uint16_t> halves = {0x3C00, 0, 0x7BFF, 1, 2, 3};
   WriteFeatures("<f2", halves);
-  EXPECT_EQ(ImportAndLoad<uint16_t>(DType::kFloat16), halves);
+  EXPECT_EQ(ImportAndLoad<uint16_t>(store::DType::kFloat16), halves);
   WriteFeatures<int16_t>("<i2", {0, 0, 0, 0, 0, 0});
   EXPECT_THAT(std::string(Import().status().message()),
               HasSubstr("has int16 elements"));
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 std::string FilePrefixes::New(const std::string& type) {
   std::string prefix = type;
@@ -23,4 +23,4 @@ std::string FilePrefixes::New(const std::string& type) {
   return unique;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

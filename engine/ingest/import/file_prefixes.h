@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What the names of each type's files begin with. Single-owner.
 class FilePrefixes {
@@ -17,6 +17,6 @@ class FilePrefixes {
   std::set<std::string> taken_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_FILE_PREFIXES_H_

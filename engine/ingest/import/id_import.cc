@@ -14,33 +14,35 @@
 #include "engine/store/dtype.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockBytes = 256 << 10;
-constexpr ElementType kIdType{ElementType::Kind::kInt, 8};
-constexpr ElementType kTextType{ElementType::Kind::kUint, 1};
+constexpr store::ElementType kIdType{store::ElementType::Kind::kInt, 8};
+constexpr store::ElementType kTextType{store::ElementType::Kind::kUint, 1};
 
-absl::Status CheckHeader(const ArrayReader& array, ElementType type,
+absl::Status CheckHeader(const store::ArrayReader& array,
+                         store::ElementType type,
                          const std::vector<int64_t>& shape) {
-  const ArrayHeader& header = array.header();
+  const store::ArrayHeader& header = array.header();
   if (header.type == type && header.shape == shape) return absl::OkStatus();
-  return array.Error(absl::StrCat("is ", Name(header.type), " ",
-                                  FormatShape(header.shape), "; ", Name(type),
-                                  " ", FormatShape(shape), " is needed"));
+  return array.Error(absl::StrCat(
+      "is ", Name(header.type), " ", store::FormatShape(header.shape), "; ",
+      Name(type), " ", store::FormatShape(shape), " is needed"));
 }
 
 /// Copies an array to `what`; `visit` sees its blocks.
-absl::StatusOr<FinishedArray> Copy(
-    ImportContext& context, ArrayReader& array, const ArrayPlace& place,
-    absl::string_view what, DType dtype,
+absl::StatusOr<store::FinishedArray> Copy(
+    ImportContext& context, store::ArrayReader& array,
+    const store::ArrayPlace& place, absl::string_view what, store::DType dtype,
     absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> visit) {
   const int64_t count = array.header().shape[0];
   const int64_t item_bytes = array.header().type.item_bytes;
   const int64_t block_items = kBlockBytes / item_bytes;
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayWriter> writer,
-                          ArrayWriter::Create(context.files(), place, what,
-                                              dtype, {count}, kStreamLayout));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::ArrayWriter> writer,
+      store::ArrayWriter::Create(context.files(), place, what, dtype, {count},
+                                 store::kStreamLayout));
   context.Begin("ids", static_cast<uint64_t>(count * item_bytes));
   std::vector<std::byte> block;
   for (int64_t first = 0; first < count; first += block_items) {
@@ -56,24 +58,25 @@ absl::StatusOr<FinishedArray> Copy(
 
 }  // namespace
 
-absl::Status CheckIdHeader(const ArrayReader& ids, int64_t num_nodes) {
+absl::Status CheckIdHeader(const store::ArrayReader& ids, int64_t num_nodes) {
   return CheckHeader(ids, kIdType, {num_nodes});
 }
 
-absl::Status CheckIdTextHeader(const ArrayReader& text) {
+absl::Status CheckIdTextHeader(const store::ArrayReader& text) {
   const std::vector<int64_t>& shape = text.header().shape;
   return CheckHeader(text, kTextType, {shape.empty() ? 0 : shape[0]});
 }
 
-absl::StatusOr<FinishedArray> CopyIds(ImportContext& context, ArrayReader& ids,
-                                      const ArrayPlace& place) {
-  return Copy(context, ids, place, "ids", DType::kInt64,
+absl::StatusOr<store::FinishedArray> CopyIds(ImportContext& context,
+                                             store::ArrayReader& ids,
+                                             const store::ArrayPlace& place) {
+  return Copy(context, ids, place, "ids", store::DType::kInt64,
               [](absl::Span<const std::byte>) { return absl::OkStatus(); });
 }
 
-absl::StatusOr<FinishedArray> CopyIdText(ImportContext& context,
-                                         ArrayReader& text, int64_t num_nodes,
-                                         const ArrayPlace& place) {
+absl::StatusOr<store::FinishedArray> CopyIdText(
+    ImportContext& context, store::ArrayReader& text, int64_t num_nodes,
+    const store::ArrayPlace& place) {
   constexpr std::byte kEnd{'\n'};
   int64_t num_ids = 1;
   int64_t position = 0;
@@ -90,12 +93,12 @@ absl::StatusOr<FinishedArray> CopyIdText(ImportContext& context,
     return absl::OkStatus();
   };
   HEARTH_ASSIGN_OR_RETURN(
-      FinishedArray copy,
-      Copy(context, text, place, "id_text", DType::kUint8, check));
+      store::FinishedArray copy,
+      Copy(context, text, place, "id_text", store::DType::kUint8, check));
   if (last == kEnd) return text.Error("ends without an id");
   if (num_ids == num_nodes) return copy;
   return text.Error(
       absl::StrCat("has ", num_ids, " ids; there are ", num_nodes, " nodes"));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

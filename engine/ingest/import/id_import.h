@@ -11,25 +11,27 @@
 
 /// What the source calls the nodes, kept beside them.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// That `ids` is an int64 array of shape (num_nodes,).
-absl::Status CheckIdHeader(const ArrayReader& ids, int64_t num_nodes);
+absl::Status CheckIdHeader(const store::ArrayReader& ids, int64_t num_nodes);
 
 /// That `text` is a uint8 array of one dimension.
-absl::Status CheckIdTextHeader(const ArrayReader& text);
+absl::Status CheckIdTextHeader(const store::ArrayReader& text);
 
 /// Copies the ids to "ids", whatever they are. REQUIRES: CheckIdHeader.
-absl::StatusOr<FinishedArray> CopyIds(ImportContext& context, ArrayReader& ids,
-                                      const ArrayPlace& place);
+absl::StatusOr<store::FinishedArray> CopyIds(ImportContext& context,
+                                             store::ArrayReader& ids,
+                                             const store::ArrayPlace& place);
 
 /// Copies ids with a line feed between each and the next to "id_text".
 /// INVALID_ARGUMENT if they are not `num_nodes` or one is empty.
 /// REQUIRES: CheckIdTextHeader.
-absl::StatusOr<FinishedArray> CopyIdText(ImportContext& context,
-                                         ArrayReader& text, int64_t num_nodes,
-                                         const ArrayPlace& place);
+absl::StatusOr<store::FinishedArray> CopyIdText(ImportContext& context,
+                                                store::ArrayReader& text,
+                                                int64_t num_nodes,
+                                                const store::ArrayPlace& place);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_ID_IMPORT_H_

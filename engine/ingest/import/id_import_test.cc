@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -22,9 +22,9 @@ using testing::HasSubstr;
 class IdImportTest : public testing::Test {
  protected:
   /// `text` as an array of `shape`.
-  std::unique_ptr<ArrayReader> Array(const std::string& text,
-                                     std::vector<int64_t> shape,
-                                     ElementType type) {
+  std::unique_ptr<store::ArrayReader> Array(const std::string& text,
+                                            std::vector<int64_t> shape,
+                                            store::ElementType type) {
     const auto array = *ScratchArray::Create(context_, type, "edges.txt");
     EXPECT_TRUE(
         array->AppendValues(absl::MakeConstSpan(text.data(), text.size()))
@@ -32,8 +32,8 @@ class IdImportTest : public testing::Test {
     return *array->Finish(std::move(shape));
   }
 
-  absl::StatusOr<FinishedArray> Copy(const std::string& text,
-                                     int64_t num_nodes) {
+  absl::StatusOr<store::FinishedArray> Copy(const std::string& text,
+                                            int64_t num_nodes) {
     const auto array = Array(text, {static_cast<int64_t>(text.size())}, kText);
     const absl::Status status = CheckIdTextHeader(*array);
     if (!status.ok()) return status;
@@ -41,8 +41,8 @@ class IdImportTest : public testing::Test {
                       {folder_.path(), "test", "node"});
   }
 
-  static constexpr ElementType kText{ElementType::Kind::kUint, 1};
-  static constexpr ElementType kInt64{ElementType::Kind::kInt, 8};
+  static constexpr store::ElementType kText{store::ElementType::Kind::kUint, 1};
+  static constexpr store::ElementType kInt64{store::ElementType::Kind::kInt, 8};
   io::ScratchDirectory folder_;
   ImportProgress progress_;
   ImportContext context_{
@@ -92,4 +92,4 @@ TEST_F(IdImportTest, ChecksTypesAndShapes) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -29,7 +29,7 @@
 #include "engine/store/dtype.h"
 #include "engine/store/npy.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kColumns = 128;
@@ -71,11 +71,11 @@ class Numbers {
 /// Writes an .npy file whose elements `next` gives, and leaves nothing of it
 /// in the page cache.
 template <typename T, typename Next>
-absl::Status WriteArray(const std::string& path, DType dtype,
+absl::Status WriteArray(const std::string& path, store::DType dtype,
                         const std::vector<int64_t>& shape, Next next) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> file,
                           io::FileSystem::Posix().CreateUncached(path));
-  const std::string header = FormatNpyHeader(dtype, shape, 64);
+  const std::string header = store::FormatNpyHeader(dtype, shape, 64);
   HEARTH_RETURN_IF_ERROR(file->Append(
       {reinterpret_cast<const std::byte*>(header.data()), header.size()}));
   int64_t left = 1;
@@ -97,14 +97,14 @@ absl::Status WriteArray(const std::string& path, DType dtype,
 absl::Status WriteLabels(const std::string& folder, int64_t num_nodes,
                          Numbers& numbers) {
   HEARTH_RETURN_IF_ERROR(WriteArray<int64_t>(
-      folder + "/node_label.npy", DType::kInt64, {num_nodes},
+      folder + "/node_label.npy", store::DType::kInt64, {num_nodes},
       [&] { return static_cast<int64_t>(numbers.Next() % 32); }));
   int64_t node = 0;
   for (const char* part :
        {"/train_idx.npy", "/valid_idx.npy", "/test_idx.npy"}) {
-    HEARTH_RETURN_IF_ERROR(WriteArray<int64_t>(folder + part, DType::kInt64,
-                                               {num_nodes / 10},
-                                               [&] { return node++; }));
+    HEARTH_RETURN_IF_ERROR(
+        WriteArray<int64_t>(folder + part, store::DType::kInt64,
+                            {num_nodes / 10}, [&] { return node++; }));
   }
   return absl::OkStatus();
 }
@@ -127,11 +127,13 @@ void BM_Features(benchmark::State& state) {
   Numbers numbers;
   const int64_t num_nodes = (state.range(0) << 20) / (kColumns * 4);
   absl::Status status = WriteArray<float>(
-      folder.path() + "/node_feat.npy", DType::kFloat32, {num_nodes, kColumns},
+      folder.path() + "/node_feat.npy", store::DType::kFloat32,
+      {num_nodes, kColumns},
       [&] { return static_cast<float>(numbers.Next() >> 40) * 0x1p-24f; });
   if (status.ok()) {
     status = WriteArray<int64_t>(
-        folder.path() + "/edge_index.npy", DType::kInt64, {2, 1000}, [&] {
+        folder.path() + "/edge_index.npy", store::DType::kInt64, {2, 1000},
+        [&] {
           return static_cast<int64_t>(numbers.Next() %
                                       static_cast<uint64_t>(num_nodes));
         });
@@ -165,8 +167,9 @@ void BM_Edges(benchmark::State& state) {
     const double unit = static_cast<double>(numbers.Next() >> 11) * 0x1p-53;
     return static_cast<int64_t>(unit * unit * static_cast<double>(num_nodes));
   };
-  absl::Status status = WriteArray<int64_t>(
-      folder.path() + "/edge_index.npy", DType::kInt64, {2, num_edges}, node);
+  absl::Status status =
+      WriteArray<int64_t>(folder.path() + "/edge_index.npy",
+                          store::DType::kInt64, {2, num_edges}, node);
   if (status.ok()) status = WriteLabels(folder.path(), num_nodes, numbers);
   for (auto _ : state) {
     std::string phase;
@@ -199,6 +202,6 @@ BENCHMARK(BM_Edges)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 BENCHMARK_MAIN();

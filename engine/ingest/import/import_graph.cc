@@ -38,7 +38,7 @@
 // 6. Rename the folder to `destination`; sync its parent.
 // An error removes the folder again. A kill leaves the leftover of step 1.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMinMemoryBytes = 1 << 20;
@@ -49,11 +49,13 @@ std::string BaseName(const std::string& path) {
 }
 
 /// Whether all that may be any text is the same in both.
-bool HasSameTexts(const Manifest& one, const Manifest& other) {
-  const auto same_nodes = [](const NodeTypeEntry& a, const NodeTypeEntry& b) {
+bool HasSameTexts(const store::Manifest& one, const store::Manifest& other) {
+  const auto same_nodes = [](const store::NodeTypeEntry& a,
+                             const store::NodeTypeEntry& b) {
     return a.name == b.name && a.features.path == b.features.path;
   };
-  const auto same_edges = [](const EdgeTypeEntry& a, const EdgeTypeEntry& b) {
+  const auto same_edges = [](const store::EdgeTypeEntry& a,
+                             const store::EdgeTypeEntry& b) {
     return a.name == b.name;
   };
   return one.name == other.name && one.transforms == other.transforms &&
@@ -73,10 +75,10 @@ class GraphWriter {
       : context_(context), options_(options), folder_(std::move(folder)) {}
 
   absl::StatusOr<ImportResult> Write(SourceGraph graph) {
-    Manifest& manifest = result_.manifest;
+    store::Manifest& manifest = result_.manifest;
     manifest.transforms = graph.transforms;
     for (SourceNodes& nodes : graph.nodes) {
-      NodeTypeEntry entry;
+      store::NodeTypeEntry entry;
       entry.name = nodes.type;
       entry.num_nodes = nodes.num_nodes;
       place_ = NewPlace(nodes.type);
@@ -106,11 +108,12 @@ class GraphWriter {
   }
 
  private:
-  ArrayPlace NewPlace(const std::string& type) {
+  store::ArrayPlace NewPlace(const std::string& type) {
     return {folder_, options_.name, prefixes_.New(type)};
   }
 
-  absl::Status WriteLabelsAndSplit(SourceNodes& nodes, NodeTypeEntry& entry) {
+  absl::Status WriteLabelsAndSplit(SourceNodes& nodes,
+                                   store::NodeTypeEntry& entry) {
     uint64_t elements = 0;
     if (nodes.labels != nullptr) {
       elements = static_cast<uint64_t>(nodes.labels->header().NumElements());
@@ -128,7 +131,7 @@ class GraphWriter {
       entry.label_width = labels.width;
       entry.labels = Take(std::move(labels.array));
     }
-    const std::array<std::pair<ArrayFile*, const char*>, 3> parts = {
+    const std::array<std::pair<store::ArrayFile*, const char*>, 3> parts = {
         {{&entry.train, "train"},
          {&entry.valid, "valid"},
          {&entry.test, "test"}}};
@@ -139,7 +142,7 @@ class GraphWriter {
           SplitPart part,
           ReadSplitPart(context_, *nodes.split[i], nodes.num_nodes, done));
       HEARTH_ASSIGN_OR_RETURN(
-          FinishedArray array,
+          store::FinishedArray array,
           WriteSplitPart(context_, part, place_, parts[i].second));
       *parts[i].first = Take(std::move(array));
       if (!part.was_sorted) Record(absl::StrCat(part.name, ": sorted"));
@@ -148,15 +151,15 @@ class GraphWriter {
     return absl::OkStatus();
   }
 
-  absl::Status WriteIds(SourceNodes& nodes, NodeTypeEntry& entry) {
+  absl::Status WriteIds(SourceNodes& nodes, store::NodeTypeEntry& entry) {
     if (nodes.ids != nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(FinishedArray array,
+      HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array,
                               CopyIds(context_, *nodes.ids, place_));
       entry.ids = Take(std::move(array));
     }
     if (nodes.id_text != nullptr) {
       HEARTH_ASSIGN_OR_RETURN(
-          FinishedArray array,
+          store::FinishedArray array,
           CopyIdText(context_, *nodes.id_text, nodes.num_nodes, place_));
       entry.id_text = Take(std::move(array));
     }
@@ -164,7 +167,7 @@ class GraphWriter {
   }
 
   absl::Status WriteTopology(SourceEdges& edges, const EdgeEnds& ends) {
-    EdgeTypeEntry entry;
+    store::EdgeTypeEntry entry;
     entry.name = edges.type;
     entry.source_type = edges.source_type;
     entry.destination_type = edges.destination_type;
@@ -181,10 +184,10 @@ class GraphWriter {
     return absl::OkStatus();
   }
 
-  absl::Status WriteFeatures(SourceNodes& nodes, NodeTypeEntry& entry) {
+  absl::Status WriteFeatures(SourceNodes& nodes, store::NodeTypeEntry& entry) {
     feature_scans_.emplace_back();
     if (nodes.features == nullptr) return absl::OkStatus();
-    ArrayReader& features = *nodes.features;
+    store::ArrayReader& features = *nodes.features;
     const std::string name = BaseName(features.path());
     HEARTH_ASSIGN_OR_RETURN(
         feature_scans_.back(),
@@ -198,7 +201,7 @@ class GraphWriter {
       HEARTH_ASSIGN_OR_RETURN(const std::string path,
                               context_.files().RealPath(features.path()));
       HEARTH_ASSIGN_OR_RETURN(
-          FinishedArray array,
+          store::FinishedArray array,
           RegisterFeatures(context_, features, choices, path, place_));
       entry.features = Take(std::move(array));
       Record(absl::StrCat(name, ": used in place"));
@@ -221,7 +224,7 @@ class GraphWriter {
   }
 
   /// The array's entry; its checksums go into the fingerprint.
-  ArrayFile Take(FinishedArray array) {
+  store::ArrayFile Take(store::FinishedArray array) {
     checksums_.push_back(std::move(array.checksums_sha256));
     return std::move(array.file);
   }
@@ -234,9 +237,9 @@ class GraphWriter {
   const ImportOptions& options_;
   const std::string folder_;
   FilePrefixes prefixes_;
-  ArrayPlace place_;
+  store::ArrayPlace place_;
   /// Of each node type.
-  std::vector<ArrayPlace> places_;
+  std::vector<store::ArrayPlace> places_;
   std::vector<std::string> checksums_;
   std::vector<std::unique_ptr<LabeledFeatureScan>> feature_scans_;
   ImportResult result_;
@@ -365,14 +368,15 @@ class GraphImport {
 
   absl::Status WriteManifest(const std::vector<std::string>& checksums,
                              ImportResult& result) {
-    Manifest& manifest = result.manifest;
+    store::Manifest& manifest = result.manifest;
     manifest.name = options_.name;
-    manifest.fingerprint = Fingerprint(manifest, checksums);
+    manifest.fingerprint = store::Fingerprint(manifest, checksums);
     manifest.created_unix_seconds = absl::ToUnixSeconds(Clock::Real().Now());
-    const std::string text = SerializeManifest(manifest);
-    const std::string path = io::JoinPath(folder_, Manifest::kFileName);
+    const std::string text = store::SerializeManifest(manifest);
+    const std::string path = io::JoinPath(folder_, store::Manifest::kFileName);
     // What is not UTF-8 does not survive.
-    const absl::StatusOr<Manifest> read = ParseManifest(text, path);
+    const absl::StatusOr<store::Manifest> read =
+        store::ParseManifest(text, path);
     HEARTH_RETURN_IF_ERROR(read.status());
     if (!HasSameTexts(*read, manifest)) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -410,4 +414,4 @@ absl::StatusOr<ImportResult> ImportGraph(io::FileSystem& files,
   return GraphImport(files, options, progress, std::move(stop)).Run(open);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

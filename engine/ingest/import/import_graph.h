@@ -16,7 +16,7 @@
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// How to make a dataset of a graph, whatever its layout.
 struct ImportOptions {
@@ -35,7 +35,7 @@ struct ImportOptions {
   bool bfloat16_features = false;
   /// What the labels are, where there are any; nullopt = as the layout says,
   /// or told from their shape.
-  std::optional<LabelKind> label_kind = std::nullopt;
+  std::optional<store::LabelKind> label_kind = std::nullopt;
   /// What is done to edges between nodes of one type.
   EdgeTransforms edges = {};
   /// Upper bound for the import's own buffers; at least 1 MiB. More makes
@@ -45,7 +45,7 @@ struct ImportOptions {
 
 /// What an import did.
 struct ImportResult {
-  Manifest manifest;
+  store::Manifest manifest;
   uint64_t bytes_written = 0;
 };
 
@@ -66,6 +66,6 @@ absl::StatusOr<ImportResult> ImportGraph(io::FileSystem& files,
                                          const ImportProgress& progress,
                                          std::stop_token stop);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_IMPORT_GRAPH_H_

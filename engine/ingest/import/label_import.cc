@@ -15,12 +15,12 @@
 #include "engine/store/labels.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int32_t kUnlabeled = -1;
 
-int64_t WidthOf(const ArrayHeader& header) {
+int64_t WidthOf(const store::ArrayHeader& header) {
   return header.shape.size() == 1 ? 1 : header.shape[1];
 }
 
@@ -28,12 +28,12 @@ int64_t WidthOf(const ArrayHeader& header) {
 class LabelColumns {
  public:
   virtual ~LabelColumns() = default;
-  virtual DType dtype() const = 0;
+  virtual store::DType dtype() const = 0;
   virtual std::vector<int64_t> shape(int64_t num_rows) const = 0;
   /// Appends what is stored of the row at `values`; whether it is labeled.
   virtual absl::StatusOr<bool> Convert(int64_t row, const double* values) = 0;
   /// The converted rows, which are forgotten.
-  virtual absl::Status Write(ArrayWriter& writer) = 0;
+  virtual absl::Status Write(store::ArrayWriter& writer) = 0;
   virtual int64_t width() const = 0;
 };
 
@@ -42,7 +42,7 @@ class ClassColumn final : public LabelColumns {
   ClassColumn(const LabelRows& rows, bool is_float)
       : rows_(rows), is_float_(is_float) {}
 
-  DType dtype() const override { return DType::kInt32; }
+  store::DType dtype() const override { return store::DType::kInt32; }
   std::vector<int64_t> shape(int64_t num_rows) const override {
     return {num_rows};
   }
@@ -59,7 +59,7 @@ class ClassColumn final : public LabelColumns {
     return label != kUnlabeled;
   }
 
-  absl::Status Write(ArrayWriter& writer) override {
+  absl::Status Write(store::ArrayWriter& writer) override {
     HEARTH_RETURN_IF_ERROR(
         writer.AppendValues<int32_t>(absl::MakeConstSpan(block_)));
     block_.clear();
@@ -91,9 +91,9 @@ class ClassColumn final : public LabelColumns {
 class BitColumns final : public LabelColumns {
  public:
   explicit BitColumns(const LabelRows& rows)
-      : rows_(rows), row_bytes_(MultiLabelRowBytes(rows.width())) {}
+      : rows_(rows), row_bytes_(store::MultiLabelRowBytes(rows.width())) {}
 
-  DType dtype() const override { return DType::kUint8; }
+  store::DType dtype() const override { return store::DType::kUint8; }
   std::vector<int64_t> shape(int64_t num_rows) const override {
     return {num_rows, row_bytes_};
   }
@@ -120,7 +120,7 @@ class BitColumns final : public LabelColumns {
     return true;
   }
 
-  absl::Status Write(ArrayWriter& writer) override {
+  absl::Status Write(store::ArrayWriter& writer) override {
     HEARTH_RETURN_IF_ERROR(
         writer.AppendValues<uint8_t>(absl::MakeConstSpan(block_)));
     block_.clear();
@@ -139,7 +139,7 @@ class TargetColumns final : public LabelColumns {
  public:
   explicit TargetColumns(const LabelRows& rows) : rows_(rows) {}
 
-  DType dtype() const override { return DType::kFloat32; }
+  store::DType dtype() const override { return store::DType::kFloat32; }
   std::vector<int64_t> shape(int64_t num_rows) const override {
     return {num_rows, rows_.width()};
   }
@@ -158,7 +158,7 @@ class TargetColumns final : public LabelColumns {
     return !unlabeled;
   }
 
-  absl::Status Write(ArrayWriter& writer) override {
+  absl::Status Write(store::ArrayWriter& writer) override {
     HEARTH_RETURN_IF_ERROR(
         writer.AppendValues<float>(absl::MakeConstSpan(block_)));
     block_.clear();
@@ -172,14 +172,14 @@ class TargetColumns final : public LabelColumns {
   std::vector<float> block_;
 };
 
-std::unique_ptr<LabelColumns> NewColumns(LabelKind kind, const LabelRows& rows,
-                                         bool is_float) {
+std::unique_ptr<LabelColumns> NewColumns(store::LabelKind kind,
+                                         const LabelRows& rows, bool is_float) {
   switch (kind) {
-    case LabelKind::kClasses:
+    case store::LabelKind::kClasses:
       break;
-    case LabelKind::kMultiLabel:
+    case store::LabelKind::kMultiLabel:
       return std::make_unique<BitColumns>(rows);
-    case LabelKind::kTargets:
+    case store::LabelKind::kTargets:
       return std::make_unique<TargetColumns>(rows);
   }
   return std::make_unique<ClassColumn>(rows, is_float);
@@ -187,7 +187,8 @@ std::unique_ptr<LabelColumns> NewColumns(LabelKind kind, const LabelRows& rows,
 
 /// Converts and writes all rows; whether any is labeled.
 absl::StatusOr<bool> WriteRows(ImportContext& context, LabelRows& rows,
-                               LabelColumns& columns, ArrayWriter& writer) {
+                               LabelColumns& columns,
+                               store::ArrayWriter& writer) {
   bool any_labeled = false;
   for (int64_t first = 0; first < rows.num_rows(); first += rows.block_rows()) {
     const int64_t count = std::min(rows.block_rows(), rows.num_rows() - first);
@@ -207,23 +208,25 @@ absl::StatusOr<bool> WriteRows(ImportContext& context, LabelRows& rows,
 
 }  // namespace
 
-LabelKind KindOfLabels(const ArrayHeader& header,
-                       std::optional<LabelKind> wanted) {
+store::LabelKind KindOfLabels(const store::ArrayHeader& header,
+                              std::optional<store::LabelKind> wanted) {
   if (wanted.has_value()) return *wanted;
-  return WidthOf(header) > 1 ? LabelKind::kMultiLabel : LabelKind::kClasses;
+  return WidthOf(header) > 1 ? store::LabelKind::kMultiLabel
+                             : store::LabelKind::kClasses;
 }
 
-absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
-                              std::optional<LabelKind> wanted) {
+absl::Status CheckLabelHeader(const store::ArrayReader& labels,
+                              int64_t num_nodes,
+                              std::optional<store::LabelKind> wanted) {
   const std::vector<int64_t>& shape = labels.header().shape;
-  const bool one_column = wanted == LabelKind::kClasses;
+  const bool one_column = wanted == store::LabelKind::kClasses;
   const bool has_rows =
       (shape.size() == 1 || shape.size() == 2) && shape[0] == num_nodes;
   if (!has_rows || WidthOf(labels.header()) == 0 ||
       (one_column && WidthOf(labels.header()) != 1)) {
     return labels.Error(
-        absl::StrCat("has shape ", FormatShape(shape), "; with ", num_nodes,
-                     " nodes it must be (", num_nodes, ",)",
+        absl::StrCat("has shape ", store::FormatShape(shape), "; with ",
+                     num_nodes, " nodes it must be (", num_nodes, ",)",
                      one_column ? ", as of classes"
                                 : absl::StrCat(" or, of several labels, (",
                                                num_nodes, ", labels)")));
@@ -233,34 +236,34 @@ absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
                                    kMaxLabelColumns, " are possible"));
 }
 
-uint64_t ImportedLabelBytes(const ArrayHeader& header,
-                            std::optional<LabelKind> wanted) {
+uint64_t ImportedLabelBytes(const store::ArrayHeader& header,
+                            std::optional<store::LabelKind> wanted) {
   const auto rows = static_cast<uint64_t>(header.shape[0]);
   const int64_t width = WidthOf(header);
   switch (KindOfLabels(header, wanted)) {
-    case LabelKind::kClasses:
+    case store::LabelKind::kClasses:
       return rows * sizeof(int32_t);
-    case LabelKind::kMultiLabel:
-      return rows * static_cast<uint64_t>(MultiLabelRowBytes(width));
-    case LabelKind::kTargets:
+    case store::LabelKind::kMultiLabel:
+      return rows * static_cast<uint64_t>(store::MultiLabelRowBytes(width));
+    case store::LabelKind::kTargets:
       return rows * static_cast<uint64_t>(width) * sizeof(float);
   }
   return 0;
 }
 
-absl::StatusOr<ImportedLabels> ImportLabels(ImportContext& context,
-                                            ArrayReader& labels,
-                                            std::optional<LabelKind> wanted,
-                                            const ArrayPlace& place) {
+absl::StatusOr<ImportedLabels> ImportLabels(
+    ImportContext& context, store::ArrayReader& labels,
+    std::optional<store::LabelKind> wanted, const store::ArrayPlace& place) {
   HEARTH_ASSIGN_OR_RETURN(LabelRows rows, LabelRows::Open(context, labels));
   ImportedLabels imported;
   imported.kind = KindOfLabels(labels.header(), wanted);
   const std::unique_ptr<LabelColumns> columns =
       NewColumns(imported.kind, rows, labels.header().type.IsFloat());
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayWriter> writer,
-      ArrayWriter::Create(context.files(), place, "labels", columns->dtype(),
-                          columns->shape(rows.num_rows()), kStreamLayout));
+      const std::unique_ptr<store::ArrayWriter> writer,
+      store::ArrayWriter::Create(
+          context.files(), place, "labels", columns->dtype(),
+          columns->shape(rows.num_rows()), store::kStreamLayout));
   HEARTH_ASSIGN_OR_RETURN(const bool any_labeled,
                           WriteRows(context, rows, *columns, *writer));
   if (!any_labeled) return labels.Error("labels no node at all");
@@ -269,4 +272,4 @@ absl::StatusOr<ImportedLabels> ImportLabels(ImportContext& context,
   return imported;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// More classes, labels or targets are taken for a mistake.
 inline constexpr int64_t kMaxClasses = 10'000'000;
@@ -20,21 +20,22 @@ inline constexpr int64_t kMaxLabelColumns = 1 << 20;
 
 /// What an array holds: `wanted`, or told from its shape: classes in one
 /// column, multi-label in several.
-LabelKind KindOfLabels(const ArrayHeader& header,
-                       std::optional<LabelKind> wanted);
+store::LabelKind KindOfLabels(const store::ArrayHeader& header,
+                              std::optional<store::LabelKind> wanted);
 
 /// That `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
 /// others.
-absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
-                              std::optional<LabelKind> wanted);
+absl::Status CheckLabelHeader(const store::ArrayReader& labels,
+                              int64_t num_nodes,
+                              std::optional<store::LabelKind> wanted);
 
 /// Bytes of the array that ImportLabels writes. REQUIRES: CheckLabelHeader.
-uint64_t ImportedLabelBytes(const ArrayHeader& header,
-                            std::optional<LabelKind> wanted);
+uint64_t ImportedLabelBytes(const store::ArrayHeader& header,
+                            std::optional<store::LabelKind> wanted);
 
 struct ImportedLabels {
-  FinishedArray array;
-  LabelKind kind = LabelKind::kClasses;
+  store::FinishedArray array;
+  store::LabelKind kind = store::LabelKind::kClasses;
   int64_t width = 0;
 };
 
@@ -47,11 +48,10 @@ struct ImportedLabels {
 /// * kTargets are finite as float32; a row of NaN is unlabeled.
 ///
 /// REQUIRES: CheckLabelHeader.
-absl::StatusOr<ImportedLabels> ImportLabels(ImportContext& context,
-                                            ArrayReader& labels,
-                                            std::optional<LabelKind> wanted,
-                                            const ArrayPlace& place);
+absl::StatusOr<ImportedLabels> ImportLabels(
+    ImportContext& context, store::ArrayReader& labels,
+    std::optional<store::LabelKind> wanted, const store::ArrayPlace& place);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_LABEL_IMPORT_H_

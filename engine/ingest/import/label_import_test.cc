@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using ::testing::ElementsAre;
@@ -25,11 +25,12 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 class LabelImportTest : public ::testing::Test {
  protected:
   absl::StatusOr<ImportedLabels> Import(
-      const NpyText& array, int64_t num_nodes,
-      std::optional<LabelKind> wanted = std::nullopt,
+      const store::NpyText& array, int64_t num_nodes,
+      std::optional<store::LabelKind> wanted = std::nullopt,
       uint64_t memory_limit_bytes = 1 << 20) {
     folder_.Write("l.npy", array);
-    const auto reader = ArrayReader::OpenNpy(files_, folder_.Path("l.npy"));
+    const auto reader =
+        store::ArrayReader::OpenNpy(files_, folder_.Path("l.npy"));
     if (!reader.ok()) return reader.status();
     const absl::Status status = CheckLabelHeader(**reader, num_nodes, wanted);
     if (!status.ok()) return status;
@@ -48,7 +49,7 @@ class LabelImportTest : public ::testing::Test {
   /// What was written.
   template <typename T>
   std::vector<T> Stored(const ImportedLabels& labels) {
-    const ArrayFile& file = labels.array.file;
+    const store::ArrayFile& file = labels.array.file;
     const std::string bytes = folder_.Read(file.path);
     std::vector<T> values((bytes.size() - file.data_offset) / sizeof(T));
     std::memcpy(values.data(), bytes.data() + file.data_offset,
@@ -63,19 +64,20 @@ class LabelImportTest : public ::testing::Test {
                 HasSubstr("l.npy: " + problem));
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   io::FileSystem& files_ = io::FileSystem::Posix();
 };
 
-NpyText Doubles(const std::string& shape, const std::vector<double>& values) {
-  return {.descr = "<f8", .shape = shape, .data = Raw(values)};
+store::NpyText Doubles(const std::string& shape,
+                       const std::vector<double>& values) {
+  return {.descr = "<f8", .shape = shape, .data = store::Raw(values)};
 }
 
 TEST_F(LabelImportTest, OneColumnHasClasses) {
   for (const char* shape : {"(4,)", "(4, 1)"}) {
     const auto labels = Import(Doubles(shape, {2, kNaN, 0, -1}), 4);
     ASSERT_TRUE(labels.ok()) << labels.status();
-    EXPECT_EQ(labels->kind, LabelKind::kClasses);
+    EXPECT_EQ(labels->kind, store::LabelKind::kClasses);
     EXPECT_EQ(labels->width, 3);
     EXPECT_THAT(labels->array.file.shape, ElementsAre(4));
     EXPECT_THAT(Stored<int32_t>(*labels), ElementsAre(2, -1, 0, -1));
@@ -85,7 +87,7 @@ TEST_F(LabelImportTest, OneColumnHasClasses) {
 TEST_F(LabelImportTest, SeveralColumnsAreMultiLabel) {
   const auto labels = Import(Doubles("(3, 2)", {1, 0, kNaN, kNaN, 0, 0}), 3);
   ASSERT_TRUE(labels.ok()) << labels.status();
-  EXPECT_EQ(labels->kind, LabelKind::kMultiLabel);
+  EXPECT_EQ(labels->kind, store::LabelKind::kMultiLabel);
   EXPECT_EQ(labels->width, 2);
   EXPECT_THAT(labels->array.file.shape, ElementsAre(3, 1));
   EXPECT_THAT(Stored<uint8_t>(*labels), ElementsAre(0b101, 0, 0b100));
@@ -112,9 +114,9 @@ TEST_F(LabelImportTest, EightLabelsTakeTwoBytesARow) {
 }
 
 TEST_F(LabelImportTest, FortranOrderIsTransposed) {
-  NpyText array = Doubles("(3, 2)", {1, 2, 3, 4, 5, 6});
+  store::NpyText array = Doubles("(3, 2)", {1, 2, 3, 4, 5, 6});
   array.fortran_order = true;
-  const auto labels = Import(array, 3, LabelKind::kTargets);
+  const auto labels = Import(array, 3, store::LabelKind::kTargets);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_THAT(Stored<float>(*labels), ElementsAre(1, 4, 2, 5, 3, 6));
   array = Doubles("(2, 2)", {0, 1, 1, 2});
@@ -123,10 +125,10 @@ TEST_F(LabelImportTest, FortranOrderIsTransposed) {
 }
 
 TEST_F(LabelImportTest, TargetsAreAskedFor) {
-  const auto labels =
-      Import(Doubles("(3,)", {0.5, kNaN, -1e30}), 3, LabelKind::kTargets);
+  const auto labels = Import(Doubles("(3,)", {0.5, kNaN, -1e30}), 3,
+                             store::LabelKind::kTargets);
   ASSERT_TRUE(labels.ok()) << labels.status();
-  EXPECT_EQ(labels->kind, LabelKind::kTargets);
+  EXPECT_EQ(labels->kind, store::LabelKind::kTargets);
   EXPECT_EQ(labels->width, 1);
   EXPECT_THAT(labels->array.file.shape, ElementsAre(3, 1));
   const auto stored = Stored<float>(*labels);
@@ -142,15 +144,15 @@ TEST_F(LabelImportTest, TargetsAreAskedFor) {
 TEST_F(LabelImportTest, IntegersCanBeTargets) {
   const auto labels = Import({.descr = "<i4",
                               .shape = "(2, 2)",
-                              .data = Raw<int32_t>({1, -2, 3, 1 << 24})},
-                             2, LabelKind::kTargets);
+                              .data = store::Raw<int32_t>({1, -2, 3, 1 << 24})},
+                             2, store::LabelKind::kTargets);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_THAT(Stored<float>(*labels), ElementsAre(1, -2, 3, 1 << 24));
 }
 
 TEST_F(LabelImportTest, OneColumnCanBeMultiLabel) {
   const auto labels =
-      Import(Doubles("(2,)", {1, 0}), 2, LabelKind::kMultiLabel);
+      Import(Doubles("(2,)", {1, 0}), 2, store::LabelKind::kMultiLabel);
   ASSERT_TRUE(labels.ok()) << labels.status();
   EXPECT_THAT(Stored<uint8_t>(*labels), ElementsAre(0b11, 0b10));
 }
@@ -158,22 +160,25 @@ TEST_F(LabelImportTest, OneColumnCanBeMultiLabel) {
 TEST_F(LabelImportTest, ARowThatIsNaNInPartIsNamed) {
   ExpectRefused(Import(Doubles("(2, 3)", {0, 1, 0, 1, kNaN, 0}), 2),
                 "[1, 1] is nan; only a whole row of NaN");
-  ExpectRefused(Import(Doubles("(1, 2)", {kNaN, 3}), 1, LabelKind::kTargets),
-                "[0, 0] is nan; only a whole row of NaN");
+  ExpectRefused(
+      Import(Doubles("(1, 2)", {kNaN, 3}), 1, store::LabelKind::kTargets),
+      "[0, 0] is nan; only a whole row of NaN");
 }
 
 TEST_F(LabelImportTest, TargetsMustFitFloat32) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  ExpectRefused(Import(Doubles("(2,)", {0, 1e39}), 2, LabelKind::kTargets),
-                "[1] is 1e+39, more than a float32 can hold");
   ExpectRefused(
-      Import(Doubles("(2,)", {-kInfinity, 0}), 2, LabelKind::kTargets),
+      Import(Doubles("(2,)", {0, 1e39}), 2, store::LabelKind::kTargets),
+      "[1] is 1e+39, more than a float32 can hold");
+  ExpectRefused(
+      Import(Doubles("(2,)", {-kInfinity, 0}), 2, store::LabelKind::kTargets),
       "[0] is -inf");
 }
 
 TEST_F(LabelImportTest, SomeNodeIsLabeled) {
   for (const auto kind :
-       {LabelKind::kClasses, LabelKind::kMultiLabel, LabelKind::kTargets}) {
+       {store::LabelKind::kClasses, store::LabelKind::kMultiLabel,
+        store::LabelKind::kTargets}) {
     ExpectRefused(Import(Doubles("(2,)", {kNaN, kNaN}), 2, kind),
                   "labels no node at all");
   }
@@ -182,7 +187,7 @@ TEST_F(LabelImportTest, SomeNodeIsLabeled) {
 TEST_F(LabelImportTest, ShapesFollowTheKind) {
   const std::string none;
   ExpectRefused(
-      Import(Doubles("(2, 2)", {0, 1, 1, 0}), 2, LabelKind::kClasses),
+      Import(Doubles("(2, 2)", {0, 1, 1, 0}), 2, store::LabelKind::kClasses),
       "has shape (2, 2); with 2 nodes it must be (2,), as of classes");
   ExpectRefused(Import(Doubles("(2, 1, 1)", {0, 1}), 2), "has shape (2, 1, 1)");
   ExpectRefused(Import(Doubles("(3,)", {0, 1, 1}), 2), "has shape (3,)");
@@ -202,9 +207,9 @@ TEST_F(LabelImportTest, BlocksAreReadOneAfterTheOther) {
     }
     const auto labels = Import({.descr = "<f4",
                                 .shape = "(100000, 2)",
-                                .data = Raw(stored),
+                                .data = store::Raw(stored),
                                 .fortran_order = fortran},
-                               kRows, LabelKind::kTargets);
+                               kRows, store::LabelKind::kTargets);
     ASSERT_TRUE(labels.ok()) << labels.status();
     EXPECT_EQ(Stored<float>(*labels), values);
   }
@@ -219,4 +224,4 @@ TEST_F(LabelImportTest, ARowBeyondTheMemoryLimitIsRefused) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

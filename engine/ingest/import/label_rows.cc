@@ -7,27 +7,27 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // In C order nothing is gained by more.
 constexpr uint64_t kMaxSequentialBytes = 512 << 10;
 
-int64_t WidthOf(const ArrayHeader& header) {
+int64_t WidthOf(const store::ArrayHeader& header) {
   return header.shape.size() == 1 ? 1 : header.shape[1];
 }
 
 }  // namespace
 
-LabelRows::LabelRows(ArrayReader& array, int64_t block_rows)
+LabelRows::LabelRows(store::ArrayReader& array, int64_t block_rows)
     : array_(array),
       num_rows_(array.header().shape[0]),
       width_(WidthOf(array.header())),
       block_rows_(block_rows) {}
 
 absl::StatusOr<LabelRows> LabelRows::Open(const ImportContext& context,
-                                          ArrayReader& array) {
-  const ArrayHeader& header = array.header();
+                                          store::ArrayReader& array) {
+  const store::ArrayHeader& header = array.header();
   const uint64_t row_bytes =
       static_cast<uint64_t>(WidthOf(header)) * sizeof(double);
   const uint64_t memory = context.memory_limit_bytes() / 8;
@@ -106,4 +106,4 @@ int64_t LabelRows::Position(int64_t row, int64_t column) const {
                                        : row * width_ + column;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Reads the rows of an array of one or two dimensions as doubles, whatever
 /// its type and order. Integers beyond 2^53 are rounded. Thread-compatible.
@@ -20,7 +20,7 @@ class LabelRows {
  public:
   /// RESOURCE_EXHAUSTED if a row does not fit an eighth of the memory limit.
   static absl::StatusOr<LabelRows> Open(const ImportContext& context,
-                                        ArrayReader& array);
+                                        store::ArrayReader& array);
 
   int64_t num_rows() const { return num_rows_; }
   /// Columns; 1 of an array of one dimension.
@@ -41,13 +41,13 @@ class LabelRows {
                        absl::string_view problem) const;
 
  private:
-  LabelRows(ArrayReader& array, int64_t block_rows);
+  LabelRows(store::ArrayReader& array, int64_t block_rows);
 
   absl::Status ReadElements(int64_t first, absl::Span<double> out);
   std::string TextAt(int64_t position) const;
   int64_t Position(int64_t row, int64_t column) const;
 
-  ArrayReader& array_;
+  store::ArrayReader& array_;
   const int64_t num_rows_;
   const int64_t width_;
   const int64_t block_rows_;
@@ -56,6 +56,6 @@ class LabelRows {
   std::vector<int64_t> ints_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_LABEL_ROWS_H_

@@ -1,7 +1,7 @@
 #ifndef HEARTH_ENGINE_INGEST_IMPORT_NON_FINITE_H_
 #define HEARTH_ENGINE_INGEST_IMPORT_NON_FINITE_H_
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What an import does with feature values that are NaN or infinite.
 enum class NonFinite {
@@ -12,6 +12,6 @@ enum class NonFinite {
   kZero,
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_NON_FINITE_H_

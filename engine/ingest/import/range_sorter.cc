@@ -14,7 +14,7 @@
 // 3. If the range is larger than the window (one node may have more edges than
 //    fit), move the window on and go back to 2.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Both ends, the raw bytes behind them, and pairs: 48 bytes an edge at most.
@@ -195,4 +195,4 @@ std::unique_ptr<RangeSorter> NewRangeSorter(ImportContext& context,
   return std::make_unique<CountingSorter<int64_t>>(context, budget, writer);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Consecutive destination nodes, whose edges are sorted together in memory.
 struct NodeRange {
@@ -70,6 +70,6 @@ std::unique_ptr<RangeSorter> NewRangeSorter(ImportContext& context,
                                             const SortBudget& budget,
                                             CscWriter& writer);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_RANGE_SORTER_H_

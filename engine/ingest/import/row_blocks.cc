@@ -17,7 +17,7 @@
 // read, and five as they are stored. A block is at most a sixteenth of the
 // memory limit.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kBlocksInLimit = 16;
@@ -165,13 +165,14 @@ uint64_t ZeroAllOnesExponent(absl::Span<std::byte> elements, Bits exponent) {
 
 }  // namespace
 
-absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
+absl::Status ForEachRowBlock(ImportContext& context, store::ArrayReader& matrix,
                              VisitRows visit) {
   return ForEachConvertedBlock(
       context, matrix, {matrix.header().type.item_bytes, nullptr}, visit);
 }
 
-absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
+absl::Status ForEachConvertedBlock(ImportContext& context,
+                                   store::ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit) {
   HEARTH_ASSIGN_OR_RETURN(
@@ -181,8 +182,9 @@ absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
   return RowPipeline(context, std::move(source)).Run(conversion.convert, visit);
 }
 
-int64_t FindNonFinite(absl::Span<const std::byte> elements, ElementType type) {
-  if (type.kind == ElementType::Kind::kBFloat) {
+int64_t FindNonFinite(absl::Span<const std::byte> elements,
+                      store::ElementType type) {
+  if (type.kind == store::ElementType::Kind::kBFloat) {
     return FindAllOnesExponent<uint16_t>(elements, 0x7F80);
   }
   switch (type.item_bytes) {
@@ -195,8 +197,9 @@ int64_t FindNonFinite(absl::Span<const std::byte> elements, ElementType type) {
   }
 }
 
-uint64_t ZeroNonFinite(absl::Span<std::byte> elements, ElementType type) {
-  if (type.kind == ElementType::Kind::kBFloat) {
+uint64_t ZeroNonFinite(absl::Span<std::byte> elements,
+                       store::ElementType type) {
+  if (type.kind == store::ElementType::Kind::kBFloat) {
     return ZeroAllOnesExponent<uint16_t>(elements, 0x7F80);
   }
   switch (type.item_bytes) {
@@ -209,4 +212,4 @@ uint64_t ZeroNonFinite(absl::Span<std::byte> elements, ElementType type) {
   }
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

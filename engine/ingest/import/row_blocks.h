@@ -14,7 +14,7 @@
 #include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Called on the caller's thread, with one block after the other.
 using VisitRows = absl::FunctionRef<absl::Status(const RowBlock& rows)>;
@@ -35,23 +35,25 @@ struct RowConversion {
 /// one is read (see RowSource). RESOURCE_EXHAUSTED if a row does not fit a
 /// sixteenth of the memory limit; all blocks together stay within it, and
 /// leave a quarter.
-absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
+absl::Status ForEachRowBlock(ImportContext& context, store::ArrayReader& matrix,
                              VisitRows visit);
 
 /// The same with the rows that `conversion` makes. Progress counts bytes of the
 /// source.
-absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
+absl::Status ForEachConvertedBlock(ImportContext& context,
+                                   store::ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit);
 
 /// The first element that is NaN or infinite; -1 if there is none.
 /// REQUIRES: type.IsFloat().
-int64_t FindNonFinite(absl::Span<const std::byte> elements, ElementType type);
+int64_t FindNonFinite(absl::Span<const std::byte> elements,
+                      store::ElementType type);
 
 /// Sets elements that are NaN or infinite to 0; returns how many there were.
 /// REQUIRES: type.IsFloat().
-uint64_t ZeroNonFinite(absl::Span<std::byte> elements, ElementType type);
+uint64_t ZeroNonFinite(absl::Span<std::byte> elements, store::ElementType type);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_ROW_BLOCKS_H_

@@ -21,7 +21,7 @@
 #include "engine/store/numpy_folder.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMiB = 1 << 20;
@@ -56,14 +56,14 @@ TEST_P(RowBlocksTest, GiveAllRowsInOrder) {
       }
     }
   }
-  NumpyFolder folder;
+  store::NumpyFolder folder;
   folder.Write("m.npy", {.descr = matrix.descr,
                          .shape = "(" + std::to_string(matrix.rows) + ", " +
                                   std::to_string(matrix.columns) + ")",
                          .data = stored,
                          .fortran_order = matrix.fortran_order});
   io::FileSystem& files = io::FileSystem::Posix();
-  const auto reader = *ArrayReader::OpenNpy(files, folder.Path("m.npy"));
+  const auto reader = *store::ArrayReader::OpenNpy(files, folder.Path("m.npy"));
   const ImportProgress progress;
   ImportContext context(files, kMiB, "/nowhere", progress, {});
   std::string got;
@@ -113,8 +113,8 @@ class ConvertedBlocksTest : public testing::Test {
     }
     folder_.Write("m.npy", {.descr = "<f8",
                             .shape = "(" + std::to_string(kRows) + ", 2)",
-                            .data = Raw(values)});
-    matrix_ = *ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
+                            .data = store::Raw(values)});
+    matrix_ = *store::ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
   }
 
   /// Drops the second column. Checks what `convert` is given.
@@ -133,9 +133,9 @@ class ConvertedBlocksTest : public testing::Test {
     return ForEachConvertedBlock(context, *matrix_, {4, convert}, visit);
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
-  std::unique_ptr<ArrayReader> matrix_;
+  std::unique_ptr<store::ArrayReader> matrix_;
   std::stop_source stop_;
 };
 
@@ -214,7 +214,7 @@ TEST_F(ConvertedBlocksTest, ARowThatDoesNotFitIsRefusedWithTheNumbers) {
   folder_.Write("m.npy", {.descr = "<f8",
                           .shape = "(2, 8193)",
                           .data = std::string(2 * 8193 * 8, '\0')});
-  matrix_ = *ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
+  matrix_ = *store::ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
   const absl::Status status =
       Run(KeepFirst, [](const RowBlock&) { return absl::OkStatus(); });
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
@@ -234,12 +234,12 @@ TEST(FindNonFiniteTest, FindsTheFirstOfEveryWidth) {
       EXPECT_EQ(FindNonFinite(absl::MakeConstSpan(
                                   reinterpret_cast<std::byte*>(wide.data()),
                                   wide.size() * 8),
-                              {ElementType::Kind::kFloat, 8}),
+                              {store::ElementType::Kind::kFloat, 8}),
                 static_cast<int64_t>(position));
       EXPECT_EQ(FindNonFinite(absl::MakeConstSpan(
                                   reinterpret_cast<std::byte*>(narrow.data()),
                                   narrow.size() * 4),
-                              {ElementType::Kind::kFloat, 4}),
+                              {store::ElementType::Kind::kFloat, 4}),
                 static_cast<int64_t>(position));
     }
   }
@@ -251,22 +251,22 @@ TEST(FindNonFiniteTest, ExtremesAreFinite) {
                                Limits::denorm_min()};
   EXPECT_EQ(FindNonFinite(absl::MakeConstSpan(
                               reinterpret_cast<std::byte*>(values.data()), 20),
-                          {ElementType::Kind::kFloat, 4}),
+                          {store::ElementType::Kind::kFloat, 4}),
             -1);
   std::vector<uint16_t> halves = {0x7BFF, 0xFBFF, 0x0001, 0x8000};
   EXPECT_EQ(FindNonFinite(absl::MakeConstSpan(
                               reinterpret_cast<std::byte*>(halves.data()), 8),
-                          {ElementType::Kind::kFloat, 2}),
+                          {store::ElementType::Kind::kFloat, 2}),
             -1);
-  EXPECT_EQ(FindNonFinite({}, {ElementType::Kind::kFloat, 4}), -1);
+  EXPECT_EQ(FindNonFinite({}, {store::ElementType::Kind::kFloat, 4}), -1);
   // As bfloat16 the same bits may be infinite, and others not.
   const std::vector<uint16_t> brains = {0x7BFF, 0x7F7F, 0x7C00, 0xFF80};
   EXPECT_EQ(
       FindNonFinite(absl::MakeConstSpan(
                         reinterpret_cast<const std::byte*>(brains.data()), 8),
-                    {ElementType::Kind::kBFloat, 2}),
+                    {store::ElementType::Kind::kBFloat, 2}),
       3);
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

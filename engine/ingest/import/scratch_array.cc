@@ -6,7 +6,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
@@ -31,7 +31,7 @@ class NamedFile final : public io::ReadableFile {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ScratchArray>> ScratchArray::Create(
-    ImportContext& context, ElementType type, std::string source) {
+    ImportContext& context, store::ElementType type, std::string source) {
   HEARTH_ASSIGN_OR_RETURN(std::string path, context.NewScratchPath("array"));
   auto array = std::unique_ptr<ScratchArray>(new ScratchArray(
       context.files(), std::move(path), type, std::move(source)));
@@ -50,22 +50,22 @@ absl::Status ScratchArray::Flush() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<ArrayReader>> ScratchArray::Finish(
+absl::StatusOr<std::unique_ptr<store::ArrayReader>> ScratchArray::Finish(
     std::vector<int64_t> shape) {
   HEARTH_RETURN_IF_ERROR(Flush());
   HEARTH_RETURN_IF_ERROR(file_->Close());
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           files_.OpenForRead(path_));
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  const auto bytes = ArrayBytes(shape, type_.item_bytes);
+  const auto bytes = store::ArrayBytes(shape, type_.item_bytes);
   if (!bytes.has_value() || static_cast<uint64_t>(*bytes) != info.size_bytes) {
-    return absl::InternalError(
-        absl::StrCat(path_, ": ", info.size_bytes, " bytes are no ",
-                     Name(type_), " array of shape ", FormatShape(shape)));
+    return absl::InternalError(absl::StrCat(
+        path_, ": ", info.size_bytes, " bytes are no ", Name(type_),
+        " array of shape ", store::FormatShape(shape)));
   }
-  return ArrayReader::ReadRaw(
+  return store::ArrayReader::ReadRaw(
       std::make_unique<NamedFile>(std::move(file), source_),
       {.type = type_, .shape = std::move(shape)});
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -15,7 +15,7 @@
 #include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// An array made of what is no array, such as text: written to the import's
 /// scratch folder from the first element to the last, then read as any other.
@@ -25,7 +25,7 @@ class ScratchArray {
   /// `source` is the file that the elements come from: errors about them name
   /// it, and the split's parts are called after it.
   static absl::StatusOr<std::unique_ptr<ScratchArray>> Create(
-      ImportContext& context, ElementType type, std::string source);
+      ImportContext& context, store::ElementType type, std::string source);
 
   /// The next elements, little-endian.
   absl::Status Append(absl::Span<const std::byte> elements);
@@ -40,11 +40,11 @@ class ScratchArray {
 
   /// The elements, in C order. To be called once. INTERNAL if there are fewer
   /// or more than `shape` has.
-  absl::StatusOr<std::unique_ptr<ArrayReader>> Finish(
+  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Finish(
       std::vector<int64_t> shape);
 
  private:
-  ScratchArray(io::FileSystem& files, std::string path, ElementType type,
+  ScratchArray(io::FileSystem& files, std::string path, store::ElementType type,
                std::string source)
       : files_(files),
         path_(std::move(path)),
@@ -55,12 +55,12 @@ class ScratchArray {
 
   io::FileSystem& files_;
   const std::string path_;
-  const ElementType type_;
+  const store::ElementType type_;
   const std::string source_;
   std::unique_ptr<io::WritableFile> file_;
   std::vector<std::byte> buffer_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_SCRATCH_ARRAY_H_

@@ -9,7 +9,7 @@
 #include "engine/ingest/source/source_graph.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Edges in memory.
@@ -37,7 +37,7 @@ class ListedEdges final : public EdgeSource {
 absl::StatusOr<SourceGraph> OpenTwoTypes(io::FileSystem& files,
                                          const std::string& source) {
   const auto open = [&](const char* name) {
-    return ArrayReader::OpenNpy(files, io::JoinPath(source, name));
+    return store::ArrayReader::OpenNpy(files, io::JoinPath(source, name));
   };
   SourceNodes authors, papers;
   authors.type = "author";
@@ -59,7 +59,7 @@ absl::StatusOr<SourceGraph> OpenTwoTypes(io::FileSystem& files,
   cites.type = "cites";
   cites.source_type = "paper";
   cites.destination_type = "paper";
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> edges,
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> edges,
                           open("edge_index.npy"));
   HEARTH_ASSIGN_OR_RETURN(cites.edges,
                           NewArrayEdgeSource(std::move(edges), ends));
@@ -85,4 +85,4 @@ absl::StatusOr<ImportResult> ImportTwoTypes(io::FileSystem& files,
       [&](ImportContext&) { return OpenTwoTypes(files, source); }, nullptr, {});
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/import/import_graph.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// For tests: imports a graph of two types out of the usual arrays in `source`
 /// (see NumpyFolder). Nodes "author" have its features; nodes "paper" its
@@ -17,6 +17,6 @@ absl::StatusOr<ImportResult> ImportTwoTypes(io::FileSystem& files,
                                             const std::string& source,
                                             const std::string& destination);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_SMALL_GRAPHS_H_

@@ -10,7 +10,7 @@
 #include "engine/store/dtype.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
@@ -41,9 +41,10 @@ std::string ProblemWith(int64_t node, const SplitPart& part,
 
 }  // namespace
 
-absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
-  const ArrayHeader& header = part.header();
-  if (header.type.kind == ElementType::Kind::kBool) {
+absl::Status CheckSplitHeader(const store::ArrayReader& part,
+                              int64_t num_nodes) {
+  const store::ArrayHeader& header = part.header();
+  if (header.type.kind == store::ElementType::Kind::kBool) {
     return part.Error("is a bool array; a list of node ids is needed");
   }
   if (header.type.IsFloat()) {
@@ -51,7 +52,8 @@ absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
                                    " elements; node ids are integers"));
   }
   if (header.shape.size() != 1) {
-    return part.Error(absl::StrCat("has shape ", FormatShape(header.shape),
+    return part.Error(absl::StrCat("has shape ",
+                                   store::FormatShape(header.shape),
                                    "; a list of node ids has one dimension"));
   }
   if (header.shape[0] == 0) return part.Error("is empty");
@@ -63,7 +65,8 @@ absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
 }
 
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part, int64_t num_nodes,
+                                        store::ArrayReader& part,
+                                        int64_t num_nodes,
                                         const std::vector<SplitPart>& others) {
   SplitPart read;
   read.name = BaseName(part.path());
@@ -88,15 +91,15 @@ absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
   return read;
 }
 
-absl::StatusOr<FinishedArray> WriteSplitPart(ImportContext& context,
-                                             const SplitPart& part,
-                                             const ArrayPlace& place,
-                                             absl::string_view what) {
+absl::StatusOr<store::FinishedArray> WriteSplitPart(
+    ImportContext& context, const SplitPart& part,
+    const store::ArrayPlace& place, absl::string_view what) {
   const int64_t count = std::count(part.nodes.begin(), part.nodes.end(), true);
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayWriter> writer,
-      ArrayWriter::Create(context.files(), place, what, DType::kInt64, {count},
-                          kStreamLayout));
+      const std::unique_ptr<store::ArrayWriter> writer,
+      store::ArrayWriter::Create(context.files(), place, what,
+                                 store::DType::kInt64, {count},
+                                 store::kStreamLayout));
   std::vector<int64_t> block;
   for (size_t node = 0; node < part.nodes.size(); ++node) {
     if (part.nodes[node]) block.push_back(static_cast<int64_t>(node));
@@ -110,4 +113,4 @@ absl::StatusOr<FinishedArray> WriteSplitPart(ImportContext& context,
   return writer->Finish();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

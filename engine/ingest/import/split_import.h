@@ -12,13 +12,14 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/array_writer.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A set of nodes, one bit each.
 using NodeSet = std::vector<bool>;
 
 /// That `part` is an integer array of shape (K,), 0 < K <= num_nodes.
-absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes);
+absl::Status CheckSplitHeader(const store::ArrayReader& part,
+                              int64_t num_nodes);
 
 /// One part of a split, read before.
 struct SplitPart {
@@ -32,15 +33,15 @@ struct SplitPart {
 /// with or without labels. INVALID_ARGUMENT naming the first offending
 /// position.
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part, int64_t num_nodes,
+                                        store::ArrayReader& part,
+                                        int64_t num_nodes,
                                         const std::vector<SplitPart>& others);
 
 /// Writes the part's nodes as ascending int64 to `what`, such as "train".
-absl::StatusOr<FinishedArray> WriteSplitPart(ImportContext& context,
-                                             const SplitPart& part,
-                                             const ArrayPlace& place,
-                                             absl::string_view what);
+absl::StatusOr<store::FinishedArray> WriteSplitPart(
+    ImportContext& context, const SplitPart& part,
+    const store::ArrayPlace& place, absl::string_view what);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_IMPORT_SPLIT_IMPORT_H_

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 absl::Status DamageList::AddIfDamage(const absl::Status& status) {
   const bool is_damage = absl::IsDataLoss(status) || absl::IsNotFound(status) ||
@@ -29,4 +29,4 @@ absl::Status DamageList::ToStatus(const std::string& path) const {
       unlisted > 0 ? absl::StrCat("; and ", unlisted, " more") : ""));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

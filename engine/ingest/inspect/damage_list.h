@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What a verification found wrong: as much of it as anyone reads, and a count
 /// of the rest. Thread-compatible.
@@ -39,6 +39,6 @@ class DamageList {
   std::vector<std::string> listed_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_DAMAGE_LIST_H_

@@ -1,6 +1,6 @@
 #include "engine/ingest/inspect/degree_counts.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Small beside an import's least memory limit.
@@ -47,4 +47,4 @@ uint64_t DegreeCounts::Percentile(uint64_t percent) const {
   return high_.rbegin()->first;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -5,7 +5,7 @@
 #include <map>
 #include <vector>
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// How many nodes have which degree, exactly. Small whatever the graph: degrees
 /// that are far apart are few, as edges are. Single-owner.
@@ -29,6 +29,6 @@ class DegreeCounts {
   std::map<uint64_t, uint64_t> high_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_DEGREE_COUNTS_H_

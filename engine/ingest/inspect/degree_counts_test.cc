@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 TEST(DegreeCountsTest, IsExactBelowAndAboveWhatIsCountedInATable) {
@@ -46,4 +46,4 @@ TEST(DegreeCountsTest, WithoutNodesAllIsZero) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/store/float16.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kLanes = 8;
@@ -61,7 +61,7 @@ T SumOf(const std::array<T, kLanes>& lanes) {
 
 }  // namespace
 
-FeatureScan::FeatureScan(DType dtype, int64_t num_columns)
+FeatureScan::FeatureScan(store::DType dtype, int64_t num_columns)
     : dtype_(dtype),
       num_columns_(num_columns),
       constant_columns_(static_cast<size_t>(num_columns)) {
@@ -93,19 +93,19 @@ void FeatureScan::Add(absl::Span<const std::byte> rows,
 
 absl::Span<const float> FeatureScan::ToFloats(
     absl::Span<const std::byte> rows) {
-  if (dtype_ == DType::kFloat32) {
+  if (dtype_ == store::DType::kFloat32) {
     return absl::MakeConstSpan(reinterpret_cast<const float*>(rows.data()),
                                rows.size() / sizeof(float));
   }
   const auto* bits = reinterpret_cast<const uint16_t*>(rows.data());
   converted_.resize(rows.size() / sizeof(uint16_t));
-  if (dtype_ == DType::kBFloat16) {
+  if (dtype_ == store::DType::kBFloat16) {
     for (size_t i = 0; i < converted_.size(); ++i) {
-      converted_[i] = BFloat16ToFloat(bits[i]);
+      converted_[i] = store::BFloat16ToFloat(bits[i]);
     }
   } else {
     for (size_t i = 0; i < converted_.size(); ++i) {
-      converted_[i] = Float16ToFloat(bits[i]);
+      converted_[i] = store::Float16ToFloat(bits[i]);
     }
   }
   return converted_;
@@ -198,4 +198,4 @@ FeatureStatistics FeatureScan::Statistics() const {
   return statistics;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Columns of a feature matrix that look like something else, ascending.
 struct SuspectColumns {
@@ -28,7 +28,7 @@ struct SuspectColumns {
 class FeatureScan {
  public:
   /// `dtype` is a float type; `num_columns` > 0.
-  FeatureScan(DType dtype, int64_t num_columns);
+  FeatureScan(store::DType dtype, int64_t num_columns);
 
   /// The next rows, row-major. `labels` has one for each (-1 = unlabeled), or
   /// is empty where they are unknown or no longer wanted.
@@ -51,7 +51,7 @@ class FeatureScan {
   void AddZeroRows(absl::Span<const float> values);
   void NarrowSuspects(absl::Span<const float> row, const int32_t* label);
 
-  const DType dtype_;
+  const store::DType dtype_;
   const int64_t num_columns_;
   std::vector<float> converted_;
   int64_t num_rows_ = 0;
@@ -72,6 +72,6 @@ class FeatureScan {
   SuspectColumns suspects_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_FEATURE_SCAN_H_

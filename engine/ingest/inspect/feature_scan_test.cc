@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -26,7 +26,7 @@ absl::Span<const std::byte> Bytes(const std::vector<T>& values) {
 
 FeatureScan Scan(const std::vector<float>& values, int64_t columns,
                  const std::vector<int32_t>& labels = {}) {
-  FeatureScan scan(DType::kFloat32, columns);
+  FeatureScan scan(store::DType::kFloat32, columns);
   scan.Add(Bytes(values), labels);
   return scan;
 }
@@ -44,7 +44,7 @@ TEST(FeatureScanTest, CountsAsTheTextbookDoesWhateverTheBlocks) {
   double squares = 0;
   for (const float value : values) squares += std::pow(value - mean, 2);
   for (const int64_t rows : {1, 2, 9, 100}) {
-    FeatureScan scan(DType::kFloat32, kColumns);
+    FeatureScan scan(store::DType::kFloat32, kColumns);
     for (int64_t row = 0; row < kRows; row += rows) {
       const auto count = std::min(rows, kRows - row) * kColumns;
       scan.Add(Bytes(values).subspan(row * kColumns * 4, count * 4), {});
@@ -89,14 +89,14 @@ TEST(FeatureScanTest, TheLargestFloatsDoNotOverflow) {
 
 TEST(FeatureScanTest, HalvesOfBothKindsAreValues) {
   const std::vector<uint16_t> half = {0x3C00, 0xC000, 0x0001, 0x7E00};
-  FeatureScan scan(DType::kFloat16, 2);
+  FeatureScan scan(store::DType::kFloat16, 2);
   scan.Add(Bytes(half), {});
   EXPECT_EQ(scan.Statistics().max, 1);
   EXPECT_EQ(scan.Statistics().min, -2);
   EXPECT_EQ(scan.Statistics().num_non_finite, 1u);
   EXPECT_EQ(scan.Statistics().num_zeros, 0u);
   const std::vector<uint16_t> brain = {0x3F80, 0xC000, 0x0000, 0x7F80};
-  FeatureScan other(DType::kBFloat16, 2);
+  FeatureScan other(store::DType::kBFloat16, 2);
   other.Add(Bytes(brain), {});
   EXPECT_EQ(other.Statistics().max, 1);
   EXPECT_EQ(other.Statistics().min, -2);
@@ -145,4 +145,4 @@ TEST(FeatureScanTest, AnNpyHeaderAmongTheValuesIsSeen) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

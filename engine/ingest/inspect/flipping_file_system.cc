@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 class FlippingFile final : public io::ReadableFile {
@@ -135,4 +135,4 @@ absl::StatusOr<uint64_t> FlippingFileSystem::FreeBytes(
   return base_.FreeBytes(path);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

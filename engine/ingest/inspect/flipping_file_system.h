@@ -10,7 +10,7 @@
 #include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The machine's file system with one byte of one file damaged, for tests: as
 /// if a bit of the disk had flipped, without writing to it. Thread-safe but for
@@ -48,6 +48,6 @@ class FlippingFileSystem final : public io::FileSystem {
   uint64_t offset_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_FLIPPING_FILE_SYSTEM_H_

@@ -12,25 +12,26 @@
 #include "engine/ingest/inspect/topology_scan.h"
 #include "engine/ingest/inspect/warnings.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 absl::StatusOr<DatasetStatistics> ScanGraph(
-    ImportContext& context, const std::string& folder, const Manifest& manifest,
+    ImportContext& context, const std::string& folder,
+    const store::Manifest& manifest,
     absl::Span<const std::unique_ptr<LabeledFeatureScan>> features) {
   TopologyScan topology(context, folder, manifest);
   uint64_t bytes = topology.BytesToScan();
-  for (const NodeTypeEntry& nodes : manifest.node_types) {
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
     bytes += LabelBytesToScan(nodes);
   }
   context.Begin("counting", bytes);
   DatasetStatistics statistics;
-  for (const EdgeTypeEntry& edges : manifest.edge_types) {
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
     HEARTH_ASSIGN_OR_RETURN(EdgeStatistics some, topology.Scan(edges));
     statistics.edges.push_back(std::move(some));
   }
   std::vector<NodeProbes> probes(manifest.node_types.size());
   for (size_t i = 0; i < probes.size(); ++i) {
-    const NodeTypeEntry& nodes = manifest.node_types[i];
+    const store::NodeTypeEntry& nodes = manifest.node_types[i];
     NodeStatistics some;
     some.type = nodes.name;
     some.num_isolated = topology.NumIsolated(i);
@@ -50,4 +51,4 @@ absl::StatusOr<DatasetStatistics> ScanGraph(
   return statistics;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

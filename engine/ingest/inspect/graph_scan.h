@@ -11,16 +11,17 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/manifest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Counts what is in a dataset whose arrays are all in `folder`, reading labels
 /// and topology once more, and warns of what looks like a mistake. `features`
 /// has the scan of each node type's features, null without any. CANCELLED, or
 /// DATA_LOSS if an array is not what was written.
 absl::StatusOr<DatasetStatistics> ScanGraph(
-    ImportContext& context, const std::string& folder, const Manifest& manifest,
+    ImportContext& context, const std::string& folder,
+    const store::Manifest& manifest,
     absl::Span<const std::unique_ptr<LabeledFeatureScan>> features);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_GRAPH_SCAN_H_

@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::Contains;
@@ -60,16 +60,16 @@ class GraphScanTest : public testing::Test {
     folder_.Write("edge_index.npy",
                   {.descr = "<i8",
                    .shape = "(2, " + std::to_string(sources.size()) + ")",
-                   .data = Raw(sources) + Raw(destinations)});
+                   .data = store::Raw(sources) + store::Raw(destinations)});
     folder_.Write("node_feat.npy",
                   {.shape = "(" + n + ", 1)",
-                   .data = Raw(std::vector<float>(num_nodes, 0.5f))});
+                   .data = store::Raw(std::vector<float>(num_nodes, 0.5f))});
     folder_.Write("node_label.npy", {.descr = "|i1",
                                      .shape = "(" + n + ",)",
                                      .data = std::string(num_nodes, '\0')});
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   io::FileSystem& files_ = io::FileSystem::Posix();
   ImportOptions options_;
 };
@@ -84,7 +84,7 @@ TEST_F(GraphScanTest, CountsTheUsualGraph) {
   EXPECT_THAT(nodes.class_counts, ElementsAre(2, 2, 1));
   ASSERT_TRUE(nodes.features.has_value());
   double sum = 0;
-  for (const float value : NumpyFolder::Features()) sum += double{value};
+  for (const float value : store::NumpyFolder::Features()) sum += double{value};
   EXPECT_NEAR(nodes.features->mean, sum / 18, 1e-6);
   ASSERT_EQ(statistics.edges.size(), 1u);
   // Into the nodes come 1, 0, 4, 0, 1 and 1 edges.
@@ -108,13 +108,15 @@ TEST_F(GraphScanTest, CountsTheUsualGraph) {
 
 TEST_F(GraphScanTest, CountsSelfLoopsIsolatedNodesAndEqualClasses) {
   // Nodes 0 0 1 1 1 -1; 3 and 4 have no edge, 5 has no label.
-  folder_.Write("node_label.npy", {.descr = "|i1",
-                                   .shape = "(6,)",
-                                   .data = Raw<int8_t>({0, 0, 1, 1, 1, -1})});
-  folder_.Write("edge_index.npy", {.descr = "<i8",
-                                   .shape = "(2, 5)",
-                                   .data = Raw<int64_t>({0, 0, 2, 2, 5,  //
-                                                         1, 2, 2, 5, 0})});
+  folder_.Write("node_label.npy",
+                {.descr = "|i1",
+                 .shape = "(6,)",
+                 .data = store::Raw<int8_t>({0, 0, 1, 1, 1, -1})});
+  folder_.Write("edge_index.npy",
+                {.descr = "<i8",
+                 .shape = "(2, 5)",
+                 .data = store::Raw<int64_t>({0, 0, 2, 2, 5,  //
+                                              1, 2, 2, 5, 0})});
   const DatasetStatistics statistics = Import();
   EXPECT_THAT(statistics.nodes[0].num_isolated, Optional(2u));
   const EdgeStatistics& edges = statistics.edges[0];
@@ -183,14 +185,15 @@ TEST_F(GraphScanTest, CountsEachTypeOfAHeterogeneousGraph) {
 }
 
 TEST_F(GraphScanTest, CountsMultiLabelsAndTargets) {
-  options_.label_kind = LabelKind::kMultiLabel;
-  folder_.Write("node_label.npy",
-                {.shape = "(6, 2)",
-                 .data = Raw<float>({1, 0, 1, 1, 0, 0, NAN, NAN, 0, 1, 1, 0})});
+  options_.label_kind = store::LabelKind::kMultiLabel;
+  folder_.Write(
+      "node_label.npy",
+      {.shape = "(6, 2)",
+       .data = store::Raw<float>({1, 0, 1, 1, 0, 0, NAN, NAN, 0, 1, 1, 0})});
   NodeStatistics nodes = Import().nodes[0];
   EXPECT_THAT(nodes.class_counts, ElementsAre(3, 2));
   EXPECT_EQ(nodes.num_unlabeled, 1u);
-  options_.label_kind = LabelKind::kTargets;
+  options_.label_kind = store::LabelKind::kTargets;
   nodes = Import().nodes[0];
   EXPECT_THAT(nodes.class_counts, IsEmpty());
   EXPECT_EQ(nodes.num_unlabeled, 1u);
@@ -200,8 +203,9 @@ TEST_F(GraphScanTest, FeaturesAreCountedAsTheyAreStored) {
   options_.non_finite = NonFinite::kZero;
   std::vector<double> values(18, 2);
   values[4] = NAN;
-  folder_.Write("node_feat.npy",
-                {.descr = "<f8", .shape = "(6, 3)", .data = Raw(values)});
+  folder_.Write(
+      "node_feat.npy",
+      {.descr = "<f8", .shape = "(6, 3)", .data = store::Raw(values)});
   const FeatureStatistics features = *Import().nodes[0].features;
   EXPECT_EQ(features.num_non_finite, 0u);
   EXPECT_EQ(features.num_zeros, 1u);
@@ -218,9 +222,10 @@ TEST_F(GraphScanTest, FeaturesInPlaceAreCountedToo) {
 TEST_F(GraphScanTest, WarnsOfEdgesTheWrongWayRound) {
   // Training nodes 0 and 4 have out-edges alone.
   const char* wrong = "2 of 2 training nodes have edges from them but none";
-  folder_.Write("edge_index.npy", {.descr = "<i8",
-                                   .shape = "(2, 3)",
-                                   .data = Raw<int64_t>({0, 4, 0, 1, 2, 3})});
+  folder_.Write("edge_index.npy",
+                {.descr = "<i8",
+                 .shape = "(2, 3)",
+                 .data = store::Raw<int64_t>({0, 4, 0, 1, 2, 3})});
   EXPECT_THAT(Import().warnings, Contains(HasSubstr(wrong)));
   options_.edges.add_reverse = true;
   EXPECT_THAT(Import().warnings, Not(Contains(HasSubstr("none to them"))));
@@ -229,17 +234,19 @@ TEST_F(GraphScanTest, WarnsOfEdgesTheWrongWayRound) {
 TEST_F(GraphScanTest, WarnsOfLabelsAmongTheFeatures) {
   // The label of node 5 is unknown, its feature is not.
   std::vector<float> values = {9, 0, 8, 1, 7, 2, 6, 0, 5, 1, 4, 3};
-  folder_.Write("node_feat.npy", {.shape = "(6, 2)", .data = Raw(values)});
+  folder_.Write("node_feat.npy",
+                {.shape = "(6, 2)", .data = store::Raw(values)});
   EXPECT_THAT(Import().warnings,
               Contains(HasSubstr("is among its features (column 1)")));
   values[9] = 2;
-  folder_.Write("node_feat.npy", {.shape = "(6, 2)", .data = Raw(values)});
+  folder_.Write("node_feat.npy",
+                {.shape = "(6, 2)", .data = store::Raw(values)});
   EXPECT_THAT(Import().warnings, Not(Contains(HasSubstr("among its"))));
 }
 
 TEST_F(GraphScanTest, WarnsOfAHeaderTakenForFeatures) {
-  const std::string inner =
-      ToBytes({.shape = "(6, 3)", .data = Raw(NumpyFolder::Features())});
+  const std::string inner = store::ToBytes(
+      {.shape = "(6, 3)", .data = store::Raw(store::NumpyFolder::Features())});
   std::string shifted = inner.substr(0, 18 * sizeof(float));
   folder_.Write("node_feat.npy", {.shape = "(6, 3)", .data = shifted});
   EXPECT_THAT(Import().warnings, Contains(HasSubstr("like an .npy file")));
@@ -256,12 +263,13 @@ TEST_F(GraphScanTest, ItsFileIsAmongTheBytesWritten) {
       io::JoinPath(folder_.Destination(), DatasetStatistics::kFileName);
   const std::string text = *io::ReadWholeFile(files_, path, 1 << 20);
   EXPECT_TRUE(ParseStatistics(text, path).ok());
-  EXPECT_EQ(
-      result->bytes_written,
-      text.size() + result->manifest.SizeBytes() +
-          files_.Stat(io::JoinPath(folder_.Destination(), Manifest::kFileName))
-              ->size_bytes);
+  EXPECT_EQ(result->bytes_written,
+            text.size() + result->manifest.SizeBytes() +
+                files_
+                    .Stat(io::JoinPath(folder_.Destination(),
+                                       store::Manifest::kFileName))
+                    ->size_bytes);
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

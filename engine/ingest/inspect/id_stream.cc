@@ -5,7 +5,7 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockIds = 4096;
@@ -14,8 +14,8 @@ constexpr int64_t kBlockIds = 4096;
 
 absl::StatusOr<IdStream> IdStream::Open(io::FileSystem& files,
                                         const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> ids,
-                          ArrayReader::OpenNpy(files, path));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> ids,
+                          store::ArrayReader::OpenNpy(files, path));
   IdStream stream(std::move(ids));
   HEARTH_RETURN_IF_ERROR(stream.ReadBlock());
   return stream;
@@ -36,4 +36,4 @@ absl::Status IdStream::ReadBlock() {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Reads the ids of a stored split, one by one. Single-owner.
 class IdStream {
@@ -28,16 +28,17 @@ class IdStream {
   absl::Status Next();
 
  private:
-  explicit IdStream(std::unique_ptr<ArrayReader> ids) : ids_(std::move(ids)) {}
+  explicit IdStream(std::unique_ptr<store::ArrayReader> ids)
+      : ids_(std::move(ids)) {}
 
   absl::Status ReadBlock();
 
-  std::unique_ptr<ArrayReader> ids_;
+  std::unique_ptr<store::ArrayReader> ids_;
   int64_t num_read_ = 0;
   std::vector<int64_t> block_;
   size_t at_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_ID_STREAM_H_

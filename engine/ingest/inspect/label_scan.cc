@@ -15,7 +15,7 @@
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 4 << 20;
@@ -23,22 +23,22 @@ constexpr uint64_t kMaxBlockBytes = 4 << 20;
 constexpr uint64_t kBytesPerClass = 2 * sizeof(uint64_t);
 
 /// Rows of labels as they are stored.
-LabelsView ViewOf(const NodeTypeEntry& nodes, int64_t num_rows,
-                  absl::Span<const std::byte> bytes) {
-  LabelsView view;
+store::LabelsView ViewOf(const store::NodeTypeEntry& nodes, int64_t num_rows,
+                         absl::Span<const std::byte> bytes) {
+  store::LabelsView view;
   view.kind = nodes.label_kind;
   view.num_rows = num_rows;
   view.width = nodes.label_width;
   switch (nodes.label_kind) {
-    case LabelKind::kClasses:
+    case store::LabelKind::kClasses:
       view.classes = {reinterpret_cast<const int32_t*>(bytes.data()),
                       bytes.size() / sizeof(int32_t)};
       break;
-    case LabelKind::kMultiLabel:
+    case store::LabelKind::kMultiLabel:
       view.bits = {reinterpret_cast<const uint8_t*>(bytes.data()),
                    bytes.size()};
       break;
-    case LabelKind::kTargets:
+    case store::LabelKind::kTargets:
       view.targets = {reinterpret_cast<const float*>(bytes.data()),
                       bytes.size() / sizeof(float)};
       break;
@@ -48,9 +48,9 @@ LabelsView ViewOf(const NodeTypeEntry& nodes, int64_t num_rows,
 
 class LabelScan {
  public:
-  LabelScan(ImportContext& context, const NodeTypeEntry& nodes)
+  LabelScan(ImportContext& context, const store::NodeTypeEntry& nodes)
       : context_(context), nodes_(nodes) {
-    if (nodes.label_kind == LabelKind::kTargets) return;
+    if (nodes.label_kind == store::LabelKind::kTargets) return;
     const auto width = static_cast<uint64_t>(nodes.label_width);
     const uint64_t fitting = context.memory_limit_bytes() / 4 / kBytesPerClass;
     counts_.resize(std::min(width, fitting));
@@ -59,8 +59,9 @@ class LabelScan {
 
   absl::Status Run(const std::string& folder) {
     const std::string path = io::JoinPath(folder, nodes_.labels.path);
-    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> labels,
-                            ArrayReader::OpenNpy(context_.files(), path));
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::unique_ptr<store::ArrayReader> labels,
+        store::ArrayReader::OpenNpy(context_.files(), path));
     std::optional<IdStream> train;
     if (!nodes_.train.path.empty()) {
       HEARTH_ASSIGN_OR_RETURN(
@@ -80,7 +81,7 @@ class LabelScan {
       bytes.resize(static_cast<uint64_t>(rows) * row_bytes);
       HEARTH_RETURN_IF_ERROR(
           labels->ReadBytes(first * row_items, absl::MakeSpan(bytes)));
-      const LabelsView view = ViewOf(nodes_, rows, bytes);
+      const store::LabelsView view = ViewOf(nodes_, rows, bytes);
       for (int64_t row = 0; row < rows; ++row) Add(view, row);
       while (train && !train->AtEnd() && train->id() < first + rows) {
         AddTrain(view, train->id() - first);
@@ -97,7 +98,7 @@ class LabelScan {
         counts_.begin(),
         counts_.begin() + std::min(counts_.size(), kMaxListedStatistics));
     probes.num_train_unlabeled = num_train_unlabeled_;
-    if (nodes_.label_kind != LabelKind::kClasses) return;
+    if (nodes_.label_kind != store::LabelKind::kClasses) return;
     for (size_t i = counts_.size(); i-- > 0;) {
       if (counts_[i] == 0 || trained_[i]) continue;
       ++probes.num_untrained_classes;
@@ -118,31 +119,32 @@ class LabelScan {
   }
 
  private:
-  void Add(const LabelsView& labels, int64_t row) {
+  void Add(const store::LabelsView& labels, int64_t row) {
     if (!labels.IsLabeled(row)) {
       ++num_unlabeled_;
-    } else if (labels.kind == LabelKind::kClasses) {
+    } else if (labels.kind == store::LabelKind::kClasses) {
       const auto label = static_cast<size_t>(labels.classes[row]);
       if (label < counts_.size()) ++counts_[label];
-    } else if (labels.kind == LabelKind::kMultiLabel) {
+    } else if (labels.kind == store::LabelKind::kMultiLabel) {
       const size_t listed = std::min(counts_.size(), kMaxListedStatistics);
       for (size_t i = 0; i < listed; ++i) {
-        counts_[i] += HasBit(labels.BitRow(row), static_cast<int64_t>(i));
+        counts_[i] +=
+            store::HasBit(labels.BitRow(row), static_cast<int64_t>(i));
       }
     }
   }
 
-  void AddTrain(const LabelsView& labels, int64_t row) {
+  void AddTrain(const store::LabelsView& labels, int64_t row) {
     if (!labels.IsLabeled(row)) {
       ++num_train_unlabeled_;
-    } else if (labels.kind == LabelKind::kClasses) {
+    } else if (labels.kind == store::LabelKind::kClasses) {
       const auto label = static_cast<size_t>(labels.classes[row]);
       if (label < trained_.size()) trained_[label] = true;
     }
   }
 
   ImportContext& context_;
-  const NodeTypeEntry& nodes_;
+  const store::NodeTypeEntry& nodes_;
   /// Of each class or label.
   std::vector<uint64_t> counts_;
   std::vector<bool> trained_;
@@ -153,8 +155,8 @@ class LabelScan {
 }  // namespace
 
 absl::Status ScanLabels(ImportContext& context, const std::string& folder,
-                        const NodeTypeEntry& nodes, NodeStatistics& statistics,
-                        NodeProbes& probes) {
+                        const store::NodeTypeEntry& nodes,
+                        NodeStatistics& statistics, NodeProbes& probes) {
   if (nodes.labels.path.empty()) {
     statistics.num_unlabeled = static_cast<uint64_t>(nodes.num_nodes);
     return absl::OkStatus();
@@ -165,9 +167,9 @@ absl::Status ScanLabels(ImportContext& context, const std::string& folder,
   return absl::OkStatus();
 }
 
-uint64_t LabelBytesToScan(const NodeTypeEntry& nodes) {
+uint64_t LabelBytesToScan(const store::NodeTypeEntry& nodes) {
   if (nodes.labels.path.empty()) return 0;
   return nodes.labels.file_size_bytes - nodes.labels.data_offset;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,17 +8,18 @@
 #include "engine/ingest/import/feature_import.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> LabeledFeatureScan::Create(
     io::FileSystem& files, const std::string& folder,
-    const NodeTypeEntry& nodes, const ArrayHeader& features) {
+    const store::NodeTypeEntry& nodes, const store::ArrayHeader& features) {
   auto scan = absl::WrapUnique(
       new LabeledFeatureScan(StoredType(features), features.shape[1]));
-  if (!nodes.labels.path.empty() && nodes.label_kind == LabelKind::kClasses) {
+  if (!nodes.labels.path.empty() &&
+      nodes.label_kind == store::LabelKind::kClasses) {
     HEARTH_ASSIGN_OR_RETURN(
-        scan->classes_,
-        ArrayReader::OpenNpy(files, io::JoinPath(folder, nodes.labels.path)));
+        scan->classes_, store::ArrayReader::OpenNpy(
+                            files, io::JoinPath(folder, nodes.labels.path)));
   }
   return scan;
 }
@@ -35,4 +36,4 @@ absl::Status LabeledFeatureScan::Add(const RowBlock& rows) {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

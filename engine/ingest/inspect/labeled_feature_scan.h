@@ -15,7 +15,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/manifest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A FeatureScan that reads the labels of its rows. Single-owner.
 class LabeledFeatureScan {
@@ -24,7 +24,7 @@ class LabeledFeatureScan {
   /// already. `features` is the header of their source.
   static absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> Create(
       io::FileSystem& files, const std::string& folder,
-      const NodeTypeEntry& nodes, const ArrayHeader& features);
+      const store::NodeTypeEntry& nodes, const store::ArrayHeader& features);
 
   /// The next rows, as they are stored.
   absl::Status Add(const RowBlock& rows);
@@ -32,15 +32,15 @@ class LabeledFeatureScan {
   const FeatureScan& scan() const { return scan_; }
 
  private:
-  LabeledFeatureScan(DType dtype, int64_t num_columns)
+  LabeledFeatureScan(store::DType dtype, int64_t num_columns)
       : scan_(dtype, num_columns) {}
 
   FeatureScan scan_;
   /// Null without classes.
-  std::unique_ptr<ArrayReader> classes_;
+  std::unique_ptr<store::ArrayReader> classes_;
   std::vector<int32_t> labels_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_LABELED_FEATURE_SCAN_H_

@@ -6,7 +6,7 @@
 
 #include "engine/ingest/inspect/feature_scan.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What an import learns of the nodes of one type for its warnings alone.
 struct NodeProbes {
@@ -27,6 +27,6 @@ struct NodeProbes {
   std::optional<double> chance_homophily;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_NODE_PROBES_H_

@@ -10,7 +10,7 @@
 #include "engine/store/strict_json.h"
 #include "nlohmann/json.hpp"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using nlohmann::ordered_json;
@@ -63,16 +63,18 @@ ordered_json ToJsonArray(const std::vector<Entry>& entries) {
   return array;
 }
 
-uint64_t Count(JsonFields& fields, const char* key) {
+uint64_t Count(store::JsonFields& fields, const char* key) {
   return fields.Uint(key, UINT64_MAX);
 }
 
-std::optional<uint64_t> OptionalCount(JsonFields& fields, const char* key) {
+std::optional<uint64_t> OptionalCount(store::JsonFields& fields,
+                                      const char* key) {
   if (!fields.status().ok() || !fields.Has(key)) return std::nullopt;
   return Count(fields, key);
 }
 
-FeatureStatistics ParseFeatures(JsonFields fields, JsonFields& parent) {
+FeatureStatistics ParseFeatures(store::JsonFields fields,
+                                store::JsonFields& parent) {
   FeatureStatistics features;
   features.min = fields.Double("min");
   features.max = fields.Double("max");
@@ -91,7 +93,7 @@ FeatureStatistics ParseFeatures(JsonFields fields, JsonFields& parent) {
   return features;
 }
 
-NodeStatistics ParseNodes(JsonFields& fields) {
+NodeStatistics ParseNodes(store::JsonFields& fields) {
   NodeStatistics nodes;
   nodes.type = fields.String("type");
   nodes.num_isolated = OptionalCount(fields, "num_isolated");
@@ -105,7 +107,7 @@ NodeStatistics ParseNodes(JsonFields& fields) {
   return nodes;
 }
 
-EdgeStatistics ParseEdges(JsonFields& fields) {
+EdgeStatistics ParseEdges(store::JsonFields& fields) {
   EdgeStatistics edges;
   edges.type = fields.String("type");
   edges.mean_in_degree = fields.Double("mean_in_degree");
@@ -122,11 +124,11 @@ EdgeStatistics ParseEdges(JsonFields& fields) {
 }
 
 absl::StatusOr<DatasetStatistics> ParseVerified(const nlohmann::json& json) {
-  JsonFields fields(json, "statistics");
+  store::JsonFields fields(json, "statistics");
   if (fields.String("format") != kFormat) {
     fields.Fail("format", "is not that of statistics");
   }
-  JsonFields version = fields.Object("version");
+  store::JsonFields version = fields.Object("version");
   const int64_t major = version.Int("major", 1, INT32_MAX);
   fields.Absorb(version);
   HEARTH_RETURN_IF_ERROR(fields.status());
@@ -136,11 +138,11 @@ absl::StatusOr<DatasetStatistics> ParseVerified(const nlohmann::json& json) {
         DatasetStatistics::kMajorVersion));
   }
   DatasetStatistics statistics;
-  for (JsonFields& type : fields.Objects("nodes")) {
+  for (store::JsonFields& type : fields.Objects("nodes")) {
     statistics.nodes.push_back(ParseNodes(type));
     fields.Absorb(type);
   }
-  for (JsonFields& type : fields.Objects("edges")) {
+  for (store::JsonFields& type : fields.Objects("edges")) {
     statistics.edges.push_back(ParseEdges(type));
     fields.Absorb(type);
   }
@@ -153,19 +155,19 @@ absl::StatusOr<DatasetStatistics> ParseVerified(const nlohmann::json& json) {
 }  // namespace
 
 std::string SerializeStatistics(const DatasetStatistics& statistics) {
-  return SealJson({{"format", kFormat},
-                   {"version",
-                    {{"major", DatasetStatistics::kMajorVersion},
-                     {"minor", DatasetStatistics::kMinorVersion}}},
-                   {"nodes", ToJsonArray(statistics.nodes)},
-                   {"edges", ToJsonArray(statistics.edges)},
-                   {"warnings", statistics.warnings},
-                   {"notes", statistics.notes}});
+  return store::SealJson({{"format", kFormat},
+                          {"version",
+                           {{"major", DatasetStatistics::kMajorVersion},
+                            {"minor", DatasetStatistics::kMinorVersion}}},
+                          {"nodes", ToJsonArray(statistics.nodes)},
+                          {"edges", ToJsonArray(statistics.edges)},
+                          {"warnings", statistics.warnings},
+                          {"notes", statistics.notes}});
 }
 
 absl::StatusOr<DatasetStatistics> ParseStatistics(absl::string_view text,
                                                   const std::string& path) {
-  const absl::StatusOr<nlohmann::json> json = OpenSealedJson(text);
+  const absl::StatusOr<nlohmann::json> json = store::OpenSealedJson(text);
   absl::StatusOr<DatasetStatistics> statistics =
       json.ok() ? ParseVerified(*json) : json.status();
   if (statistics.ok()) return statistics;
@@ -188,4 +190,4 @@ absl::StatusOr<std::optional<DatasetStatistics>> LoadStatistics(
   return statistics;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -15,7 +15,7 @@
 /// warnings of warnings.h. It lies beside the manifest and is no part of the
 /// fingerprint.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// At most so many classes and columns are listed.
 inline constexpr size_t kMaxListedStatistics = 1000;
@@ -111,6 +111,6 @@ absl::StatusOr<DatasetStatistics> ParseStatistics(absl::string_view text,
 absl::StatusOr<std::optional<DatasetStatistics>> LoadStatistics(
     io::FileSystem& files, const std::string& folder);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_STATISTICS_H_

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -60,7 +60,7 @@ std::string Changed(const std::string& from, const std::string& to) {
   const std::string text = json.dump();
   const std::string changed = absl::StrReplaceAll(text, {{from, to}});
   EXPECT_NE(text, changed);
-  return SealJson(nlohmann::ordered_json::parse(changed));
+  return store::SealJson(nlohmann::ordered_json::parse(changed));
 }
 
 TEST(StatisticsTest, AreReadAsTheyWereWritten) {
@@ -130,4 +130,4 @@ TEST(StatisticsTest, ThereAreNoneInAFolderWithoutThem) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -14,14 +14,14 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 2 << 20;
 // As many as wait for memory at a time.
 constexpr size_t kPrefetched = 16;
 
-uint64_t DataBytes(const ArrayFile& array) {
+uint64_t DataBytes(const store::ArrayFile& array) {
   return array.file_size_bytes - array.data_offset;
 }
 
@@ -103,7 +103,7 @@ class TopologyScan::NeighborStream {
     absl::Span<const int32_t> classes;
   };
 
-  NeighborStream(ImportContext& context, ArrayReader& indices,
+  NeighborStream(ImportContext& context, store::ArrayReader& indices,
                  int64_t block_elements, Counts& counts)
       : context_(context),
         indices_(indices),
@@ -126,7 +126,7 @@ class TopologyScan::NeighborStream {
 
  private:
   absl::Status ReadBlock() {
-    const ArrayHeader& header = indices_.header();
+    const store::ArrayHeader& header = indices_.header();
     const int64_t left = header.NumElements() - num_read_;
     if (left <= 0) {
       return absl::DataLossError(absl::StrCat(
@@ -146,7 +146,7 @@ class TopologyScan::NeighborStream {
   }
 
   ImportContext& context_;
-  ArrayReader& indices_;
+  store::ArrayReader& indices_;
   const int64_t block_elements_;
   Counts& counts_;
   int64_t num_read_ = 0;
@@ -157,17 +157,17 @@ class TopologyScan::NeighborStream {
 };
 
 TopologyScan::TopologyScan(ImportContext& context, const std::string& folder,
-                           const Manifest& manifest)
+                           const store::Manifest& manifest)
     : context_(context), folder_(folder), manifest_(manifest) {
   uint64_t needed = 0, largest = 0;
-  for (const NodeTypeEntry& nodes : manifest.node_types) {
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
     const uint64_t bytes = BytesOfBits(nodes.num_nodes);
     needed += 2 * bytes;
     largest = std::max(largest, bytes);
   }
   has_ends_ = needed + largest <= context.memory_limit_bytes() / 4;
   if (!has_ends_) return;
-  for (const NodeTypeEntry& nodes : manifest.node_types) {
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
     const auto count = static_cast<size_t>(nodes.num_nodes);
     ends_.push_back({std::vector<bool>(count), std::vector<bool>(count)});
   }
@@ -179,22 +179,23 @@ size_t TopologyScan::FindNodes(const std::string& type) const {
   return found;
 }
 
-bool TopologyScan::JoinsClasses(const EdgeTypeEntry& edges) const {
+bool TopologyScan::JoinsClasses(const store::EdgeTypeEntry& edges) const {
   if (edges.source_type != edges.destination_type) return false;
-  const NodeTypeEntry& nodes =
+  const store::NodeTypeEntry& nodes =
       manifest_.node_types[FindNodes(edges.source_type)];
-  return !nodes.labels.path.empty() && nodes.label_kind == LabelKind::kClasses;
+  return !nodes.labels.path.empty() &&
+         nodes.label_kind == store::LabelKind::kClasses;
 }
 
-bool TopologyScan::FitsLabels(const EdgeTypeEntry& edges) const {
-  const NodeTypeEntry& nodes =
+bool TopologyScan::FitsLabels(const store::EdgeTypeEntry& edges) const {
+  const store::NodeTypeEntry& nodes =
       manifest_.node_types[FindNodes(edges.source_type)];
   return DataBytes(nodes.labels) <= context_.memory_limit_bytes() / 4;
 }
 
 uint64_t TopologyScan::BytesToScan() const {
   uint64_t bytes = 0;
-  for (const EdgeTypeEntry& edges : manifest_.edge_types) {
+  for (const store::EdgeTypeEntry& edges : manifest_.edge_types) {
     bytes += DataBytes(edges.indptr) + DataBytes(edges.indices);
     if (!JoinsClasses(edges) || !FitsLabels(edges)) continue;
     bytes +=
@@ -210,11 +211,11 @@ int64_t TopologyScan::BlockElements() const {
 }
 
 absl::StatusOr<std::vector<int32_t>> TopologyScan::ReadClasses(
-    const NodeTypeEntry& nodes) {
+    const store::NodeTypeEntry& nodes) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayReader> labels,
-      ArrayReader::OpenNpy(context_.files(),
-                           io::JoinPath(folder_, nodes.labels.path)));
+      const std::unique_ptr<store::ArrayReader> labels,
+      store::ArrayReader::OpenNpy(context_.files(),
+                                  io::JoinPath(folder_, nodes.labels.path)));
   std::vector<int32_t> classes(static_cast<size_t>(nodes.num_nodes));
   const auto block_elements = static_cast<size_t>(BlockElements());
   for (size_t first = 0; first < classes.size(); first += block_elements) {
@@ -230,7 +231,8 @@ absl::StatusOr<std::vector<int32_t>> TopologyScan::ReadClasses(
   return classes;
 }
 
-absl::StatusOr<EdgeStatistics> TopologyScan::Scan(const EdgeTypeEntry& edges) {
+absl::StatusOr<EdgeStatistics> TopologyScan::Scan(
+    const store::EdgeTypeEntry& edges) {
   const size_t source = FindNodes(edges.source_type);
   Counts counts;
   counts.num_sources = manifest_.node_types[source].num_nodes;
@@ -277,16 +279,16 @@ absl::Status TopologyScan::AddList(int64_t destination, int64_t degree,
   return absl::OkStatus();
 }
 
-absl::Status TopologyScan::ScanLists(const EdgeTypeEntry& edges,
+absl::Status TopologyScan::ScanLists(const store::EdgeTypeEntry& edges,
                                      Counts& counts) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayReader> indptr,
-      ArrayReader::OpenNpy(context_.files(),
-                           io::JoinPath(folder_, edges.indptr.path)));
+      const std::unique_ptr<store::ArrayReader> indptr,
+      store::ArrayReader::OpenNpy(context_.files(),
+                                  io::JoinPath(folder_, edges.indptr.path)));
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ArrayReader> indices,
-      ArrayReader::OpenNpy(context_.files(),
-                           io::JoinPath(folder_, edges.indices.path)));
+      const std::unique_ptr<store::ArrayReader> indices,
+      store::ArrayReader::OpenNpy(context_.files(),
+                                  io::JoinPath(folder_, edges.indices.path)));
   NeighborStream neighbors(context_, *indices, BlockElements(), counts);
   const int64_t num_offsets = indptr->header().NumElements();
   std::vector<int64_t> offsets;
@@ -326,7 +328,7 @@ std::optional<uint64_t> TopologyScan::NumIsolated(size_t node_type) const {
 
 absl::StatusOr<std::optional<uint64_t>> TopologyScan::NumTrainOnlySources(
     size_t node_type) const {
-  const ArrayFile& train = manifest_.node_types[node_type].train;
+  const store::ArrayFile& train = manifest_.node_types[node_type].train;
   if (!has_ends_ || train.path.empty()) return std::nullopt;
   const Ends& ends = ends_[node_type];
   HEARTH_ASSIGN_OR_RETURN(
@@ -355,7 +357,7 @@ std::vector<std::string> TopologyScan::Notes() const {
         "isolated nodes and nodes without out-edges were not counted: ", limit,
         "three bits for each node"));
   }
-  for (const EdgeTypeEntry& edges : manifest_.edge_types) {
+  for (const store::EdgeTypeEntry& edges : manifest_.edge_types) {
     if (!JoinsClasses(edges) || FitsLabels(edges)) continue;
     notes.push_back(absl::StrCat("the homophily of edges \"", edges.name,
                                  "\" was not counted: ", limit, "the labels"));
@@ -363,4 +365,4 @@ std::vector<std::string> TopologyScan::Notes() const {
   return notes;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

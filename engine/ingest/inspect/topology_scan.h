@@ -14,7 +14,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/manifest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Counts what is in the stored edges of a dataset, one type after the other,
 /// reading each from one end to the other. What needs memory for each node is
@@ -25,13 +25,13 @@ class TopologyScan {
  public:
   /// All references must outlive this.
   TopologyScan(ImportContext& context, const std::string& folder,
-               const Manifest& manifest);
+               const store::Manifest& manifest);
 
   /// Bytes that Scan advances the context by, over all types.
   uint64_t BytesToScan() const;
 
   /// The edges of one type. DATA_LOSS if they are not what was written.
-  absl::StatusOr<EdgeStatistics> Scan(const EdgeTypeEntry& edges);
+  absl::StatusOr<EdgeStatistics> Scan(const store::EdgeTypeEntry& edges);
 
   /// Once all types are scanned: nodes of a type, by its place in the
   /// manifest, without any edge. Absent if it was not counted.
@@ -58,10 +58,11 @@ class TopologyScan {
 
   size_t FindNodes(const std::string& type) const;
   /// Whether homophily is defined, and whether it is counted.
-  bool JoinsClasses(const EdgeTypeEntry& edges) const;
-  bool FitsLabels(const EdgeTypeEntry& edges) const;
-  absl::StatusOr<std::vector<int32_t>> ReadClasses(const NodeTypeEntry& nodes);
-  absl::Status ScanLists(const EdgeTypeEntry& edges, Counts& counts);
+  bool JoinsClasses(const store::EdgeTypeEntry& edges) const;
+  bool FitsLabels(const store::EdgeTypeEntry& edges) const;
+  absl::StatusOr<std::vector<int32_t>> ReadClasses(
+      const store::NodeTypeEntry& nodes);
+  absl::Status ScanLists(const store::EdgeTypeEntry& edges, Counts& counts);
   /// Counts one node's neighbors.
   static absl::Status AddList(int64_t destination, int64_t degree,
                               NeighborStream& neighbors, Counts& counts);
@@ -69,12 +70,12 @@ class TopologyScan {
 
   ImportContext& context_;
   const std::string& folder_;
-  const Manifest& manifest_;
+  const store::Manifest& manifest_;
   bool has_ends_ = false;
   /// Of each node type, if there is memory for them.
   std::vector<Ends> ends_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_TOPOLOGY_SCAN_H_

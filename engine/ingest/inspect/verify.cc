@@ -25,19 +25,20 @@
 // An array of one chunk is read on the caller's thread: a dataset of many types
 // has hundreds of them.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kChunkBytes = 4 << 20;
 constexpr uint64_t kPageBytes = 4096;
 constexpr int kThreads = 2;
 
-uint64_t DataBytes(const ArrayFile& array) {
+uint64_t DataBytes(const store::ArrayFile& array) {
   return array.file_size_bytes - array.data_offset;
 }
 
-uint64_t ChecksumBytes(const ArrayFile& array) {
-  return NumBlocks(DataBytes(array), array.crc_block_bytes) * sizeof(uint32_t);
+uint64_t ChecksumBytes(const store::ArrayFile& array) {
+  return store::NumBlocks(DataBytes(array), array.crc_block_bytes) *
+         sizeof(uint32_t);
 }
 
 absl::Span<std::byte> AsBytes(std::vector<uint32_t>& values) {
@@ -102,7 +103,8 @@ class Chunk final : public pipeline::Item {
 /// An array's open files. Thread-safe.
 class ArrayBlocks {
  public:
-  ArrayBlocks(const ArrayFile& array, std::unique_ptr<io::ReadableFile> data,
+  ArrayBlocks(const store::ArrayFile& array,
+              std::unique_ptr<io::ReadableFile> data,
               std::unique_ptr<io::ReadableFile> checksums)
       : array_(array),
         data_(std::move(data)),
@@ -110,7 +112,7 @@ class ArrayBlocks {
 
   uint64_t chunk_blocks() const { return kChunkBytes / array_.crc_block_bytes; }
   uint64_t num_blocks() const {
-    return NumBlocks(DataBytes(array_), array_.crc_block_bytes);
+    return store::NumBlocks(DataBytes(array_), array_.crc_block_bytes);
   }
   uint64_t num_chunks() const {
     return (num_blocks() + chunk_blocks() - 1) / chunk_blocks();
@@ -189,14 +191,14 @@ class ArrayBlocks {
                         absl::StrCat(what, "cannot be read: ", read.message()));
   }
 
-  const ArrayFile& array_;
+  const store::ArrayFile& array_;
   const std::unique_ptr<io::ReadableFile> data_;
   const std::unique_ptr<io::ReadableFile> checksums_;
 };
 
 class Verification {
  public:
-  Verification(io::FileSystem& files, const Dataset& dataset,
+  Verification(io::FileSystem& files, const store::Dataset& dataset,
                const VerifyProgress& progress, std::stop_token stop)
       : files_(files),
         dataset_(dataset),
@@ -205,7 +207,7 @@ class Verification {
 
   absl::StatusOr<VerifyResult> Run() {
     uint64_t scratch_bytes = 0;
-    for (const ArrayFile* array : dataset_.manifest().Arrays()) {
+    for (const store::ArrayFile* array : dataset_.manifest().Arrays()) {
       total_ += array->file_size_bytes + ChecksumBytes(*array);
       scratch_bytes =
           std::max(scratch_bytes, ArrayBlocks::ScratchBytes(DataBytes(*array)));
@@ -217,7 +219,7 @@ class Verification {
     HEARTH_RETURN_IF_ERROR(CheckTwice([this] { return CheckManifest(); }));
     HEARTH_RETURN_IF_ERROR(CheckTwice(
         [this] { return LoadStatistics(files_, dataset_.path()).status(); }));
-    for (const ArrayFile* array : dataset_.manifest().Arrays()) {
+    for (const store::ArrayFile* array : dataset_.manifest().Arrays()) {
       HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckArray(*array)));
       ++result_.files;
     }
@@ -236,15 +238,16 @@ class Verification {
   }
 
   absl::Status CheckManifest() {
-    const std::string path = io::JoinPath(dataset_.path(), Manifest::kFileName);
+    const std::string path =
+        io::JoinPath(dataset_.path(), store::Manifest::kFileName);
     HEARTH_ASSIGN_OR_RETURN(
         const std::string text,
-        io::ReadWholeFile(files_, path, Manifest::kMaxFileBytes));
-    return ParseManifest(text, path).status();
+        io::ReadWholeFile(files_, path, store::Manifest::kMaxFileBytes));
+    return store::ParseManifest(text, path).status();
   }
 
   /// Damage that leaves nothing else of the array to check is returned.
-  absl::Status CheckArray(const ArrayFile& array) {
+  absl::Status CheckArray(const store::ArrayFile& array) {
     const std::string& folder = dataset_.path();
     HEARTH_ASSIGN_OR_RETURN(
         std::unique_ptr<io::ReadableFile> checksums,
@@ -255,8 +258,9 @@ class Verification {
         {ChecksumBytes(array), array.crc_file_crc32c, "the whole file"},
         scratch_[0].bytes())));
     HEARTH_RETURN_IF_ERROR(Advance(ChecksumBytes(array)));
-    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
-                            files_.OpenForScan(ArrayPath(folder, array)));
+    HEARTH_ASSIGN_OR_RETURN(
+        std::unique_ptr<io::ReadableFile> data,
+        files_.OpenForScan(store::ArrayPath(folder, array)));
     HEARTH_RETURN_IF_ERROR(CheckSize(*data, array.file_size_bytes));
     HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
         *data, {array.data_offset, array.header_crc32c, "the header"},
@@ -308,7 +312,7 @@ class Verification {
   }
 
   io::FileSystem& files_;
-  const Dataset& dataset_;
+  const store::Dataset& dataset_;
   const VerifyProgress& progress_;
   const std::stop_token stop_;
   /// Of each thread; the first is the caller's own where there is no other.
@@ -321,10 +325,10 @@ class Verification {
 }  // namespace
 
 absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
-                                           const Dataset& dataset,
+                                           const store::Dataset& dataset,
                                            const VerifyProgress& progress,
                                            std::stop_token stop) {
   return Verification(files, dataset, progress, std::move(stop)).Run();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What was read and found as it was written.
 struct VerifyResult {
@@ -32,10 +32,10 @@ using VerifyProgress = std::function<void(uint64_t done, uint64_t total)>;
 /// how many more there are. CANCELLED once a stop is requested; other errors
 /// (such as PERMISSION_DENIED) at once. `progress` may be empty.
 absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
-                                           const Dataset& dataset,
+                                           const store::Dataset& dataset,
                                            const VerifyProgress& progress,
                                            std::stop_token stop);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_VERIFY_H_

@@ -22,7 +22,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -70,11 +70,11 @@ class VerifyTest : public testing::Test {
   void UseManyFeatures(int64_t columns) {
     folder_.Write("node_feat.npy",
                   {.shape = "(6, " + std::to_string(columns) + ")",
-                   .data = Raw(std::vector<float>(6 * columns, 1.5f))});
+                   .data = store::Raw(std::vector<float>(6 * columns, 1.5f))});
   }
 
   absl::StatusOr<VerifyResult> Verify() {
-    const auto dataset = Dataset::Open(files_, folder_.Destination());
+    const auto dataset = store::Dataset::Open(files_, folder_.Destination());
     if (!dataset.ok()) return dataset.status();
     return VerifyDataset(files_, **dataset, progress_, stop_.get_token());
   }
@@ -83,7 +83,7 @@ class VerifyTest : public testing::Test {
     return folder_.Destination() + "/" + name;
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   io::FileSystem& posix_ = io::FileSystem::Posix();
   io::FaultyFileSystem files_{posix_};
   VerifyProgress progress_;
@@ -122,7 +122,7 @@ uint64_t NextByte(const std::string& name, uint64_t byte) {
 /// A byte of any file, flipped alone, is found and its file named.
 void ExpectEveryByteCounts(const std::string& folder) {
   FlippingFileSystem files;
-  const auto dataset = Dataset::Open(files, folder);
+  const auto dataset = store::Dataset::Open(files, folder);
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   ASSERT_TRUE(VerifyDataset(files, **dataset, nullptr, {}).ok());
   const std::vector<std::string> names = files.List(folder).value();
@@ -136,8 +136,9 @@ void ExpectEveryByteCounts(const std::string& folder) {
           VerifyDataset(files, **dataset, nullptr, {}).status();
       ASSERT_TRUE(absl::IsDataLoss(status)) << name << " " << byte << status;
       ASSERT_THAT(std::string(status.message()), HasSubstr(path)) << byte;
-      if (name != Manifest::kFileName) continue;
-      ASSERT_TRUE(absl::IsDataLoss(Dataset::Open(files, folder).status()));
+      if (name != store::Manifest::kFileName) continue;
+      ASSERT_TRUE(
+          absl::IsDataLoss(store::Dataset::Open(files, folder).status()));
     }
   }
 }
@@ -174,7 +175,7 @@ TEST_F(VerifyTest, FindsEveryFlippedByteOfIds) {
 
 TEST_F(VerifyTest, FindsEveryFlippedByteOfFeaturesInPlace) {
   Import(/*in_place=*/true);
-  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  const auto dataset = *store::Dataset::Open(posix_, folder_.Destination());
   const std::string path = *posix_.RealPath(folder_.Path("node_feat.npy"));
   const uint64_t size = posix_.Stat(path)->size_bytes;
   ASSERT_EQ(size, 128u + 6 * 3 * 4);
@@ -195,7 +196,7 @@ TEST_F(VerifyTest, FindsEveryFlippedByteOfStatistics) {
   const std::string path = File(DatasetStatistics::kFileName);
   const std::string text = SerializeStatistics({});
   ASSERT_TRUE(io::WriteFileAtomically(posix_, path, text).ok());
-  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  const auto dataset = *store::Dataset::Open(posix_, folder_.Destination());
   EXPECT_TRUE(VerifyDataset(posix_, *dataset, nullptr, {}).ok());
   FlippingFileSystem files;
   for (uint64_t byte = 0; byte < text.size(); ++byte) {
@@ -258,7 +259,7 @@ TEST_F(VerifyTest, ReadsFeaturesInPlaceWhateverTheirAlignment) {
 
 TEST_F(VerifyTest, MissingAndShortFilesAreDamage) {
   Import();
-  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  const auto dataset = *store::Dataset::Open(posix_, folder_.Destination());
   ASSERT_TRUE(posix_.RemoveTree(File("node.labels.npy")).ok());
   ASSERT_TRUE(posix_.RemoveTree(File("edge.indptr.npy.crc")).ok());
   ASSERT_TRUE(posix_.Create(File("node.features.npy")).ok());
@@ -275,7 +276,7 @@ TEST_F(VerifyTest, MissingAndShortFilesAreDamage) {
 TEST_F(VerifyTest, DamageOnTheWayIsReadAgain) {
   UseManyFeatures(1000);
   Import();
-  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  const auto dataset = *store::Dataset::Open(posix_, folder_.Destination());
   bool hit = true;
   for (int64_t nth = 1; hit; ++nth) {
     files_.Inject({.nth = nth,
@@ -290,7 +291,7 @@ TEST_F(VerifyTest, DamageOnTheWayIsReadAgain) {
 TEST_F(VerifyTest, UnreadableBlocksAreNamedAndOthersStillChecked) {
   UseManyFeatures(1000);
   Import();
-  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  const auto dataset = *store::Dataset::Open(posix_, folder_.Destination());
   const FlippedBit flipped(File("edge.indices.npy"), 130);
   files_.Inject({.nth = 1, .for_good = true, .only = io::Operation::kRead});
   const absl::Status all =
@@ -313,7 +314,7 @@ TEST_F(VerifyTest, UnreadableBlocksAreNamedAndOthersStillChecked) {
 
 TEST_F(VerifyTest, OtherErrorsAreReturnedAtOnce) {
   Import();
-  const auto dataset = *Dataset::Open(posix_, folder_.Destination());
+  const auto dataset = *store::Dataset::Open(posix_, folder_.Destination());
   bool hit = true;
   for (int64_t nth = 1; hit; ++nth) {
     files_.Inject({.nth = nth,
@@ -337,4 +338,4 @@ TEST_F(VerifyTest, CanBeCancelled) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kMaxNamedColumns = 5;
@@ -45,8 +45,9 @@ std::vector<uint32_t> Varying(const std::vector<uint32_t>& columns,
 /// Collects the warnings about nodes of one type.
 class NodeWarnings {
  public:
-  NodeWarnings(const NodeTypeEntry& nodes, const NodeStatistics& statistics,
-               const NodeProbes& probes, std::vector<std::string>& warnings)
+  NodeWarnings(const store::NodeTypeEntry& nodes,
+               const NodeStatistics& statistics, const NodeProbes& probes,
+               std::vector<std::string>& warnings)
       : nodes_(nodes),
         statistics_(statistics),
         probes_(probes),
@@ -142,7 +143,7 @@ class NodeWarnings {
     }
   }
 
-  const NodeTypeEntry& nodes_;
+  const store::NodeTypeEntry& nodes_;
   const NodeStatistics& statistics_;
   const NodeProbes& probes_;
   const uint64_t num_nodes_;
@@ -152,7 +153,7 @@ class NodeWarnings {
 
 }  // namespace
 
-std::vector<std::string> FindWarnings(const Manifest& manifest,
+std::vector<std::string> FindWarnings(const store::Manifest& manifest,
                                       const DatasetStatistics& statistics,
                                       absl::Span<const NodeProbes> probes) {
   std::vector<std::string> warnings;
@@ -162,7 +163,7 @@ std::vector<std::string> FindWarnings(const Manifest& manifest,
         .Find();
   }
   for (size_t i = 0; i < manifest.edge_types.size(); ++i) {
-    const EdgeTypeEntry& edges = manifest.edge_types[i];
+    const store::EdgeTypeEntry& edges = manifest.edge_types[i];
     const std::optional<double> homophily = statistics.edges[i].homophily;
     if (!homophily || edges.num_edges <= kMinEdgesForHomophily) continue;
     const auto nodes = std::find_if(
@@ -179,4 +180,4 @@ std::vector<std::string> FindWarnings(const Manifest& manifest,
   return warnings;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,15 +9,15 @@
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/store/manifest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What usually means a mistake in the source, in sentences that name the type.
 /// REQUIRES: `statistics` and `probes` are of all types, in the order of the
 /// manifest.
-std::vector<std::string> FindWarnings(const Manifest& manifest,
+std::vector<std::string> FindWarnings(const store::Manifest& manifest,
                                       const DatasetStatistics& statistics,
                                       absl::Span<const NodeProbes> probes);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_INSPECT_WARNINGS_H_

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -21,7 +21,7 @@ using testing::IsEmpty;
 class WarningsTest : public testing::Test {
  protected:
   WarningsTest() {
-    NodeTypeEntry nodes;
+    store::NodeTypeEntry nodes;
     nodes.name = "paper";
     nodes.num_nodes = 1000;
     nodes.features.path = "paper.features.npy";
@@ -30,7 +30,7 @@ class WarningsTest : public testing::Test {
     nodes.train.path = "paper.train.npy";
     nodes.train.shape = {100};
     manifest_.node_types = {nodes};
-    EdgeTypeEntry edges;
+    store::EdgeTypeEntry edges;
     edges.name = "cites";
     edges.source_type = edges.destination_type = "paper";
     edges.num_edges = 10'001;
@@ -55,7 +55,7 @@ class WarningsTest : public testing::Test {
   NodeStatistics& nodes() { return statistics_.nodes[0]; }
   FeatureStatistics& features() { return *statistics_.nodes[0].features; }
 
-  Manifest manifest_;
+  store::Manifest manifest_;
   DatasetStatistics statistics_;
   NodeProbes probes_;
 };
@@ -171,4 +171,4 @@ TEST_F(WarningsTest, NodesWithoutFeaturesAreNotJudgedByThem) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

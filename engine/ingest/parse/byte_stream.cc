@@ -6,7 +6,7 @@
 
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 class FileStream final : public ByteStream {
@@ -40,4 +40,4 @@ absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
   return std::make_unique<FileStream>(std::move(file), info.size_bytes);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Bytes that are read once, from the first to the last. Single-owner.
 class ByteStream {
@@ -28,6 +28,6 @@ class ByteStream {
 absl::StatusOr<std::unique_ptr<ByteStream>> NewFileStream(
     std::unique_ptr<io::ReadableFile> file);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_BYTE_STREAM_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
@@ -149,4 +149,4 @@ absl::Status ParseFields(const TextLines& lines, Separator separator,
   return Parse(lines, separator, out);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/ingest/parse/text_lines.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 enum class Separator {
   /// One comma between fields; blanks and tabs around a field are ignored.
@@ -38,6 +38,6 @@ absl::Status ParseFields(const TextLines& lines, Separator separator,
 absl::Status ParseFields(const TextLines& lines, Separator separator,
                          absl::Span<double> out);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_DELIMITED_H_

@@ -15,7 +15,7 @@
 #include "engine/ingest/parse/zip_builder.h"
 #include "engine/io/memory_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 std::string Edges(int64_t count) {
@@ -85,6 +85,6 @@ void BM_Features(benchmark::State& state) {
 BENCHMARK(BM_Features)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 BENCHMARK_MAIN();

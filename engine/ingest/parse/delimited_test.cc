@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(ParseFieldsTest, WhatIsNoFloat) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

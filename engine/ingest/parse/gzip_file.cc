@@ -11,7 +11,7 @@
 #include "engine/ingest/parse/inflater.h"
 #include "engine/ingest/parse/named_status.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 class GzipStream final : public ByteStream {
@@ -84,4 +84,4 @@ absl::StatusOr<std::unique_ptr<ByteStream>> NewTextStream(
                  : NewFileStream(std::move(file));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/parse/byte_stream.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Whether `file` begins as gzip files do, whatever its name.
 absl::StatusOr<bool> IsGzip(io::ReadableFile& file);
@@ -25,6 +25,6 @@ absl::StatusOr<std::unique_ptr<ByteStream>> NewGzipStream(
 absl::StatusOr<std::unique_ptr<ByteStream>> NewTextStream(
     std::unique_ptr<io::ReadableFile> file);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_GZIP_FILE_H_

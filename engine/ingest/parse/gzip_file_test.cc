@@ -12,7 +12,7 @@
 #include "engine/io/memory_file.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // A few hundred KB that do not compress away.
@@ -126,4 +126,4 @@ TEST(TextStreamTest, IsRecognisedByItsFirstBytes) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kInputBytes = 64 << 10;
@@ -107,4 +107,4 @@ void Inflater::StartStream() {
   ended_ = false;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Decompresses part of a file with zlib, in 64 KiB of input and zlib's 32 KiB
 /// window. Messages give the offset in the file and leave its name to the
@@ -67,6 +67,6 @@ class Inflater {
   absl::Status status_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_INFLATER_H_

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/status_annotate.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// `status` with "`file`: `part`: " before its message, or "`file`: " where
 /// `part` is empty. Errors of reading the file name it already and stay as
@@ -23,6 +23,6 @@ inline absl::Status Named(const absl::Status& status, absl::string_view file,
                                        : absl::StrCat(file, ": ", part));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_NAMED_STATUS_H_

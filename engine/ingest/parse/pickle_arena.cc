@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 absl::StatusOr<PickleValue*> PickleArena::New(
     decltype(PickleValue::data) data) {
@@ -30,4 +30,4 @@ PickleTree PickleArena::Release(const PickleValue* root) {
   return std::move(tree_);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

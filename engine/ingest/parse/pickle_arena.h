@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/ingest/parse/pickle_value.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Makes values and counts what they take; RESOURCE_EXHAUSTED beyond the
 /// limits. Single-owner.
@@ -30,6 +30,6 @@ class PickleArena {
   int64_t values_left_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_ARENA_H_

@@ -2,7 +2,7 @@
 
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // numpy's own limit on dimensions is 64.
@@ -45,4 +45,4 @@ absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value) {
   return counts;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

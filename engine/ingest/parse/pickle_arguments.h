@@ -15,7 +15,7 @@
 /// Takes apart what a pickle gives its functions. Errors are INVALID_ARGUMENT
 /// "gets ..." and leave the function's name to the caller.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 using Arguments = absl::Span<const PickleValue* const>;
 
@@ -44,6 +44,6 @@ absl::StatusOr<int64_t> NeedCount(const PickleValue& value);
 /// A tuple of counts: a shape or strides.
 absl::StatusOr<std::vector<int64_t>> NeedCounts(const PickleValue& value);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_ARGUMENTS_H_

@@ -15,7 +15,7 @@
 #include "engine/ingest/parse/pickle_arguments.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 absl::Status ChargeShape(PickleArena& arena,
@@ -79,7 +79,7 @@ absl::StatusOr<PickleValue*> CallEncode(PickleArena& arena,
 /// Whether the elements lie within the storage.
 bool IsWithin(const TorchTensor& tensor) {
   // No array this large exists; and the products below do not overflow.
-  if (!ArrayBytes(tensor.shape, ItemBytes(tensor.type())).has_value()) {
+  if (!store::ArrayBytes(tensor.shape, ItemBytes(tensor.type())).has_value()) {
     return false;
   }
   __int128 last = tensor.storage_offset;
@@ -107,11 +107,11 @@ absl::StatusOr<PickleValue*> CallRebuildTensor(PickleArena& arena,
     return Refused("gets a tensor that is a conjugated or negated view");
   }
   if (tensor.shape.size() != tensor.strides.size() || !IsWithin(tensor)) {
-    return Refused(
-        absl::StrCat("gets a tensor of shape ", FormatShape(tensor.shape),
-                     ", strides ", FormatShape(tensor.strides), " and offset ",
-                     tensor.storage_offset, ", which a storage of ",
-                     tensor.storage->num_elements, " elements does not hold"));
+    return Refused(absl::StrCat(
+        "gets a tensor of shape ", store::FormatShape(tensor.shape),
+        ", strides ", store::FormatShape(tensor.strides), " and offset ",
+        tensor.storage_offset, ", which a storage of ",
+        tensor.storage->num_elements, " elements does not hold"));
   }
   HEARTH_RETURN_IF_ERROR(ChargeShape(arena, tensor.shape));
   HEARTH_RETURN_IF_ERROR(ChargeShape(arena, tensor.strides));
@@ -135,20 +135,20 @@ absl::StatusOr<PickleValue*> CallNumpyType(PickleArena& arena,
                           Need<std::string>(*given[0], "a type's code"));
   static constexpr struct {
     absl::string_view code;
-    ElementType type;
+    store::ElementType type;
   } kTypes[] = {
-      {"b1", {ElementType::Kind::kBool, 1}},
-      {"i1", {ElementType::Kind::kInt, 1}},
-      {"i2", {ElementType::Kind::kInt, 2}},
-      {"i4", {ElementType::Kind::kInt, 4}},
-      {"i8", {ElementType::Kind::kInt, 8}},
-      {"u1", {ElementType::Kind::kUint, 1}},
-      {"u2", {ElementType::Kind::kUint, 2}},
-      {"u4", {ElementType::Kind::kUint, 4}},
-      {"u8", {ElementType::Kind::kUint, 8}},
-      {"f2", {ElementType::Kind::kFloat, 2}},
-      {"f4", {ElementType::Kind::kFloat, 4}},
-      {"f8", {ElementType::Kind::kFloat, 8}},
+      {"b1", {store::ElementType::Kind::kBool, 1}},
+      {"i1", {store::ElementType::Kind::kInt, 1}},
+      {"i2", {store::ElementType::Kind::kInt, 2}},
+      {"i4", {store::ElementType::Kind::kInt, 4}},
+      {"i8", {store::ElementType::Kind::kInt, 8}},
+      {"u1", {store::ElementType::Kind::kUint, 1}},
+      {"u2", {store::ElementType::Kind::kUint, 2}},
+      {"u4", {store::ElementType::Kind::kUint, 4}},
+      {"u8", {store::ElementType::Kind::kUint, 8}},
+      {"f2", {store::ElementType::Kind::kFloat, 2}},
+      {"f4", {store::ElementType::Kind::kFloat, 4}},
+      {"f8", {store::ElementType::Kind::kFloat, 8}},
   };
   for (const auto& known : kTypes) {
     if (*code == known.code) return arena.New(NumpyType{known.type});
@@ -166,7 +166,7 @@ absl::StatusOr<PickleValue*> CallReconstruct(PickleArena& arena,
                           Need<PickleGlobal>(*given[0], "numpy.ndarray"));
   if (type->name != "numpy.ndarray") return Refused("gets another class");
   NumpyArray array;
-  array.type = {ElementType::Kind::kUint, 1};
+  array.type = {store::ElementType::Kind::kUint, 1};
   array.shape = {0};
   return arena.New(std::move(array));
 }
@@ -178,10 +178,11 @@ absl::StatusOr<NumpyArray> MakeArray(const PickleValue& type,
   HEARTH_ASSIGN_OR_RETURN(const auto* dtype,
                           Need<NumpyType>(type, "a numpy type"));
   HEARTH_ASSIGN_OR_RETURN(const auto* data, Need<PickleBytes>(bytes, "bytes"));
-  const auto size = ArrayBytes(shape, dtype->type.item_bytes);
+  const auto size = store::ArrayBytes(shape, dtype->type.item_bytes);
   if (!size.has_value() || static_cast<uint64_t>(*size) != data->data.size()) {
     return Refused(absl::StrCat("gets ", data->data.size(), " bytes for shape ",
-                                FormatShape(shape), " of ", Name(dtype->type)));
+                                store::FormatShape(shape), " of ",
+                                Name(dtype->type)));
   }
   return NumpyArray{dtype->type, std::move(shape), fortran_order, data->data};
 }
@@ -377,4 +378,4 @@ absl::StatusOr<PickleValue*> FindStorage(PickleArena& arena,
   return arena.New(TorchStorage{*key, *global->storage, count});
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -11,7 +11,7 @@
 /// what it would have made is made as plain data. Errors (INVALID_ARGUMENT,
 /// RESOURCE_EXHAUSTED) leave file and offset to the caller.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The global `name` of `module`; INVALID_ARGUMENT unless it is on the list.
 absl::StatusOr<PickleGlobal> FindGlobal(absl::string_view module,
@@ -34,6 +34,6 @@ absl::Status Build(PickleArena& arena, PickleValue& target,
 absl::StatusOr<PickleValue*> FindStorage(PickleArena& arena,
                                          const PickleValue& id);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_CALLS_H_

@@ -6,7 +6,7 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kBufferBytes = 64 << 10;
@@ -84,4 +84,4 @@ absl::StatusOr<std::string> PickleInput::TakeLine() {
   }
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Reads a pickle's bytes in order, 64 KiB at a time. Single-owner.
 class PickleInput {
@@ -48,6 +48,6 @@ class PickleInput {
   uint64_t file_size_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_INPUT_H_

@@ -23,7 +23,7 @@
 // most one thing on the stack, the mark stack or the memo, so the limit on
 // opcodes bounds all three.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxProtocol = 5;
@@ -387,4 +387,4 @@ absl::StatusOr<PickleResult> ReadPickle(io::ReadableFile& file, uint64_t begin,
   return result;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// What a pickle may take; beyond it, RESOURCE_EXHAUSTED. The defaults hold a
 /// numpy split of ten million nodes.
@@ -39,6 +39,6 @@ struct PickleResult {
 absl::StatusOr<PickleResult> ReadPickle(io::ReadableFile& file, uint64_t begin,
                                         const PickleLimits& limits);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_READER_H_

@@ -10,7 +10,7 @@
 // What torch and numpy write is in torch_file_test; this is about what they do
 // not write.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -258,4 +258,4 @@ TEST(PickleReaderTest, WhatIsUsedTwiceIsThereOnce) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 const char* Name(TorchType type) {
   switch (type) {
@@ -83,4 +83,4 @@ const char* PickleValue::KindName() const {
   return kNames[data.index()];
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -14,7 +14,7 @@
 /// What a pickle says, as plain values. They belong to a PickleTree, and refer
 /// to one another; a value that the pickle uses twice is there once.
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 struct PickleValue;
 
@@ -72,7 +72,7 @@ struct TorchTensor {
 
 /// An array in the pickle itself; a numpy scalar has no dimensions.
 struct NumpyArray {
-  ElementType type;
+  store::ElementType type;
   std::vector<int64_t> shape;
   bool fortran_order = false;
   /// Little-endian; as many bytes as shape and type say.
@@ -81,7 +81,7 @@ struct NumpyArray {
 
 /// A dtype of numpy.
 struct NumpyType {
-  ElementType type;
+  store::ElementType type;
 };
 
 /// A class or function of the allow-list that was not called: "torch.Size".
@@ -121,6 +121,6 @@ struct PickleTree {
   const PickleValue* root = nullptr;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_VALUE_H_

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 /// Of a value and all below it.
@@ -145,4 +145,4 @@ absl::Status CheckWalk(const PickleValue& root, int max_depth,
   return Walker(max_depth, max_walk).Measure(root, 0).status();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

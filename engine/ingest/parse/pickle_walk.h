@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "engine/ingest/parse/pickle_value.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Checks that whoever walks the values below `root` comes to an end soon: no
 /// cycles, at most `max_depth` containers within one another (both
@@ -16,6 +16,6 @@ namespace hearth::store {
 absl::Status CheckWalk(const PickleValue& root, int max_depth,
                        int64_t max_walk);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_PICKLE_WALK_H_

@@ -9,7 +9,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/parse/gzip_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
@@ -92,4 +92,4 @@ absl::Status TextLines::Error(absl::string_view problem) const {
       absl::StrCat(path(), ": line ", number_, ": ", problem));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "engine/ingest/parse/byte_stream.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// The lines of a text, one after another, through a buffer of 256 KiB or, if
 /// that is more, one line. Single-owner.
@@ -62,6 +62,6 @@ class TextLines {
   int64_t number_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_TEXT_LINES_H_

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(TextLinesTest, ErrorsOfTheStreamStay) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -22,7 +22,7 @@
 // was saved, and of the list of storage keys; then for each key its number of
 // elements in 8 bytes, and the elements.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Pickled by protocol 2, as all of the old format: 0x1950a86a20f9469cfc6c.
@@ -194,7 +194,7 @@ absl::Status TorchFile::FindStorages(const PickleValue& keys, uint64_t offset) {
     int64_t count = 0;
     std::memcpy(&count, bytes.data(), sizeof(count));
     offset += sizeof(count);
-    const auto size = ArrayBytes({count}, ItemBytes(storage.type));
+    const auto size = store::ArrayBytes({count}, ItemBytes(storage.type));
     if (count != storage.num_elements || !size.has_value() ||
         static_cast<uint64_t>(*size) > info.size_bytes - offset) {
       return WrongSize(path(), storage,
@@ -216,7 +216,8 @@ absl::StatusOr<TensorElements> TorchFile::OpenStorage(
   const std::string name = absl::StrCat(prefix_, "data/", storage.key);
   const ZipMember* const member = archive_->Find(name);
   if (member == nullptr) return WrongSize(path(), storage, "no bytes");
-  const auto size = ArrayBytes({storage.num_elements}, ItemBytes(storage.type));
+  const auto size =
+      store::ArrayBytes({storage.num_elements}, ItemBytes(storage.type));
   if (!size.has_value() || static_cast<uint64_t>(*size) != member->size_bytes) {
     return WrongSize(path(), storage,
                      absl::StrCat(member->size_bytes, " bytes"));
@@ -246,8 +247,8 @@ absl::StatusOr<TensorElements> TorchFile::OpenTensor(
   if (!tensor.IsContiguous()) {
     return Invalid(
         path(),
-        absl::StrCat("has a tensor of shape ", FormatShape(tensor.shape),
-                     " and strides ", FormatShape(tensor.strides),
+        absl::StrCat("has a tensor of shape ", store::FormatShape(tensor.shape),
+                     " and strides ", store::FormatShape(tensor.strides),
                      ", which is not contiguous; save it after "
                      ".contiguous()"));
   }
@@ -261,9 +262,9 @@ absl::StatusOr<TensorElements> TorchFile::OpenTensor(
       static_cast<uint64_t>(tensor.storage_offset * item_bytes);
   elements.offset += skipped;
   if (elements.offset_in_archive) *elements.offset_in_archive += skipped;
-  elements.size_bytes =
-      static_cast<uint64_t>(ArrayBytes(tensor.shape, item_bytes).value_or(0));
+  elements.size_bytes = static_cast<uint64_t>(
+      store::ArrayBytes(tensor.shape, item_bytes).value_or(0));
   return elements;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "engine/ingest/parse/zip_archive.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A tensor's elements, in C order.
 struct TensorElements {
@@ -93,6 +93,6 @@ class TorchFile {
   std::map<std::string, Place> places_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_TORCH_FILE_H_

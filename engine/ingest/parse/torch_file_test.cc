@@ -16,7 +16,7 @@
 // Files in testdata/ were written by torch, numpy and DGL; how, is in
 // make_files.py.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -330,4 +330,4 @@ TEST(TorchFileTest, OldStoragesMustHaveTheirSize) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

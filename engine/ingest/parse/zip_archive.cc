@@ -9,7 +9,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/parse/zip_member.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 ZipArchive::ZipArchive(std::shared_ptr<io::ReadableFile> file,
                        std::vector<ZipMember> members, absl::Time modified)
@@ -48,4 +48,4 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> ZipArchive::OpenMember(
   return NewZipMemberFile(file_, *Find(name), offset, modified_);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -10,7 +10,7 @@
 #include "engine/ingest/parse/zip_directory.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A zip file (.npz, PyTorch's .pt), zip64 included, read without unpacking:
 /// its members are files. Own code, because libzip does not tell where a stored
@@ -58,6 +58,6 @@ class ZipArchive {
   const absl::Time modified_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_ZIP_ARCHIVE_H_

@@ -18,7 +18,7 @@
 #include "engine/store/npy.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 absl::StatusOr<std::unique_ptr<ZipArchive>> Open(const std::string& bytes) {
@@ -154,14 +154,15 @@ TEST(ZipArchiveTest, StoredMembersLieInTheArchive) {
 
 TEST(ZipArchiveTest, AMemberMayBeAnNpyFile) {
   const std::string npy =
-      FormatNpyHeader(DType::kFloat32, {1000, 2}, 64) + std::string(8000, 'x');
+      store::FormatNpyHeader(store::DType::kFloat32, {1000, 2}, 64) +
+      std::string(8000, 'x');
   for (const bool deflate : {false, true}) {
     const auto archive = Open(BuildZip(
         {{.name = "node_feat.npy", .contents = npy, .deflate = deflate}}));
     ASSERT_TRUE(archive.ok());
     const auto file = (*archive)->OpenMember("node_feat.npy");
     ASSERT_TRUE(file.ok());
-    const auto header = ReadNpyHeader(**file);
+    const auto header = store::ReadNpyHeader(**file);
     ASSERT_TRUE(header.ok()) << header.status();
     EXPECT_EQ(header->shape, (std::vector<int64_t>{1000, 2}));
     EXPECT_EQ(Read(**file, header->data_offset, 8000).value(),
@@ -178,7 +179,7 @@ TEST(ZipArchiveTest, ReadsWhatNumpyWrote) {
   ASSERT_EQ((*archive)->members().size(), 2u);
   const auto file = (*archive)->OpenMember("edge_index.npy");
   ASSERT_TRUE(file.ok()) << file.status();
-  const auto header = ReadNpyHeader(**file);
+  const auto header = store::ReadNpyHeader(**file);
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(header->shape, (std::vector<int64_t>{2, 1000}));
   const auto data = Read(**file, header->data_offset, 16'000);
@@ -353,4 +354,4 @@ TEST(ZipArchiveTest, AMembersOwnHeaderMustAgree) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 std::string Little(uint64_t value, int bytes) {
@@ -109,4 +109,4 @@ std::string Gzip(const std::string& text) {
   return Compress(text, MAX_WBITS + 16);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

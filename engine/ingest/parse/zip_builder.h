@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A member of an archive that a test makes.
 struct ZipSource {
@@ -30,6 +30,6 @@ std::string BuildZip(const std::vector<ZipSource>& members, bool zip64 = false,
 std::string Deflate(const std::string& text);
 std::string Gzip(const std::string& text);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_ZIP_BUILDER_H_

@@ -23,7 +23,7 @@
 //    name, extra fields (zip64's sizes among them) and a comment;
 // 4. each member: 30 bytes, name, extra fields, data.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kEndBytes = 22;
@@ -370,4 +370,4 @@ absl::StatusOr<uint64_t> ReadZipDataOffset(io::ReadableFile& file,
   return offset;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// A member of a zip file, as the file's directory describes it.
 struct ZipMember {
@@ -40,6 +40,6 @@ absl::StatusOr<std::vector<ZipMember>> ReadZipDirectory(io::ReadableFile& file);
 absl::StatusOr<uint64_t> ReadZipDataOffset(io::ReadableFile& file,
                                            const ZipMember& member);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_ZIP_DIRECTORY_H_

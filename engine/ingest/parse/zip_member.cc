@@ -17,7 +17,7 @@
 #include "engine/ingest/parse/inflater.h"
 #include "engine/ingest/parse/named_status.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kOutputBytes = 256 << 10;
@@ -208,4 +208,4 @@ std::unique_ptr<io::ReadableFile> NewZipMemberFile(
                                         data_offset, modified);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

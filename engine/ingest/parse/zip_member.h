@@ -8,7 +8,7 @@
 #include "engine/ingest/parse/zip_directory.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// `member`, whose data begins at `data_offset` of `archive`, as a file; see
 /// ZipArchive::OpenMember. `modified` is the archive's.
@@ -16,6 +16,6 @@ std::unique_ptr<io::ReadableFile> NewZipMemberFile(
     std::shared_ptr<io::ReadableFile> archive, ZipMember member,
     uint64_t data_offset, absl::Time modified);
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_PARSE_ZIP_MEMBER_H_

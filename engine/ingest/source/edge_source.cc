@@ -9,31 +9,31 @@
 #include "engine/base/status_macros.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 bool IsInRange(int64_t node, int64_t num_nodes) {
   return static_cast<uint64_t>(node) < static_cast<uint64_t>(num_nodes);
 }
 
-bool HasTwoRows(const ArrayReader& edges, EdgeShape shape) {
+bool HasTwoRows(const store::ArrayReader& edges, EdgeShape shape) {
   if (shape != EdgeShape::kEither) return shape == EdgeShape::kRows;
   return edges.header().shape[0] == 2;
 }
 
-int64_t NumEdges(const ArrayReader& edges, EdgeShape shape) {
+int64_t NumEdges(const store::ArrayReader& edges, EdgeShape shape) {
   return edges.header().shape[HasTwoRows(edges, shape) ? 1 : 0];
 }
 
 /// One row of all sources, then one of all destinations, in the file's order.
-bool IsPlanar(const ArrayReader& edges, EdgeShape shape) {
+bool IsPlanar(const store::ArrayReader& edges, EdgeShape shape) {
   return HasTwoRows(edges, shape) != edges.header().fortran_order;
 }
 
 class ArrayEdgeSource final : public EdgeSource {
  public:
-  ArrayEdgeSource(std::unique_ptr<ArrayReader> reader, const EdgeEnds& ends,
-                  EdgeShape shape)
+  ArrayEdgeSource(std::unique_ptr<store::ArrayReader> reader,
+                  const EdgeEnds& ends, EdgeShape shape)
       : reader_(std::move(reader)),
         ends_(ends),
         num_edges_(NumEdges(*reader_, shape)),
@@ -88,7 +88,7 @@ class ArrayEdgeSource final : public EdgeSource {
                                "; node ids are 0 .. ", num_nodes - 1));
   }
 
-  const std::unique_ptr<ArrayReader> reader_;
+  const std::unique_ptr<store::ArrayReader> reader_;
   const EdgeEnds ends_;
   const int64_t num_edges_;
   const bool planar_;
@@ -162,9 +162,10 @@ class ScratchEdgeSource final : public EdgeSource {
 
 }  // namespace
 
-absl::Status CheckEdgeHeader(const ArrayReader& edges, EdgeShape shape) {
-  const ArrayHeader& header = edges.header();
-  if (header.type.IsFloat() || header.type.kind == ElementType::Kind::kBool) {
+absl::Status CheckEdgeHeader(const store::ArrayReader& edges, EdgeShape shape) {
+  const store::ArrayHeader& header = edges.header();
+  if (header.type.IsFloat() ||
+      header.type.kind == store::ElementType::Kind::kBool) {
     return edges.Error(absl::StrCat("has ", Name(header.type),
                                     " elements; node ids are integers"));
   }
@@ -178,12 +179,13 @@ absl::Status CheckEdgeHeader(const ArrayReader& edges, EdgeShape shape) {
   const char* wanted = shape == EdgeShape::kRows    ? "(2, E)"
                        : shape == EdgeShape::kPairs ? "(E, 2)"
                                                     : "(2, E) or (E, 2)";
-  return edges.Error(absl::StrCat("has shape ", FormatShape(dims), "; ", wanted,
-                                  " is needed"));
+  return edges.Error(absl::StrCat("has shape ", store::FormatShape(dims), "; ",
+                                  wanted, " is needed"));
 }
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewArrayEdgeSource(
-    std::unique_ptr<ArrayReader> edges, const EdgeEnds& ends, EdgeShape shape) {
+    std::unique_ptr<store::ArrayReader> edges, const EdgeEnds& ends,
+    EdgeShape shape) {
   HEARTH_RETURN_IF_ERROR(CheckEdgeHeader(*edges, shape));
   return std::make_unique<ArrayEdgeSource>(std::move(edges), ends, shape);
 }
@@ -207,4 +209,4 @@ std::unique_ptr<EdgeSource> NewScratchEdgeSource(io::ReadableFile& file,
   return std::make_unique<ScratchEdgeSource>(file, ends, extent);
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 
 // Sources in .npy files are tested through numpy_import_test.
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -86,4 +86,4 @@ TEST(ScratchEdgeBytesTest, IdsAreNarrowWhereTheyFit) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

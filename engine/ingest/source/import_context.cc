@@ -5,7 +5,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 ImportContext::ImportContext(io::FileSystem& files, uint64_t memory_limit_bytes,
                              std::string scratch_folder,
@@ -53,4 +53,4 @@ absl::Status ImportContext::Advance(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Called now and then with what is being done ("checking", "edges",
 /// "features", "counting") and the bytes done and in all of that phase; a total
@@ -61,6 +61,6 @@ class ImportContext {
   uint64_t total_ = 0;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_SOURCE_IMPORT_CONTEXT_H_

@@ -9,7 +9,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // In C order nothing is gained by more.
@@ -45,7 +45,7 @@ void ScatterColumn(const std::vector<std::byte>& column, int64_t item_bytes,
 
 /// The file of `matrix` to be read past the page cache.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenScanned(
-    io::FileSystem& files, const ArrayReader& matrix) {
+    io::FileSystem& files, const store::ArrayReader& matrix) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           files.OpenForScan(matrix.path()));
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
@@ -70,7 +70,7 @@ int64_t BlockRows(uint64_t row_bytes, uint64_t stored_row_bytes,
 
 }  // namespace
 
-RowSource::RowSource(ArrayReader& matrix,
+RowSource::RowSource(store::ArrayReader& matrix,
                      std::unique_ptr<io::ReadableFile> scanned,
                      int64_t block_rows)
     : matrix_(matrix),
@@ -82,10 +82,10 @@ RowSource::RowSource(ArrayReader& matrix,
       block_rows_(block_rows) {}
 
 absl::StatusOr<RowSource> RowSource::Open(io::FileSystem& files,
-                                          ArrayReader& matrix,
+                                          store::ArrayReader& matrix,
                                           int64_t stored_item_bytes,
                                           uint64_t block_limit_bytes) {
-  const ArrayHeader& header = matrix.header();
+  const store::ArrayHeader& header = matrix.header();
   const auto columns = static_cast<uint64_t>(header.shape[1]);
   const uint64_t row_bytes =
       columns * static_cast<uint64_t>(header.type.item_bytes);
@@ -153,4 +153,4 @@ absl::Status RowSource::ReadRows(const RowBlock& block,
   return absl::OkStatus();
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

@@ -13,7 +13,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/array_reader.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Consecutive rows of a matrix, row-major, as they are stored.
 struct RowBlock {
@@ -33,7 +33,7 @@ class RowSource {
   /// blocks but the last have a multiple of 4 KiB of these, where that fits.
   /// FAILED_PRECONDITION if the file changed since it was opened.
   static absl::StatusOr<RowSource> Open(io::FileSystem& files,
-                                        ArrayReader& matrix,
+                                        store::ArrayReader& matrix,
                                         int64_t stored_item_bytes,
                                         uint64_t block_limit_bytes);
 
@@ -54,12 +54,12 @@ class RowSource {
   absl::StatusOr<RowBlock> Read(int64_t block, absl::Span<std::byte> memory);
 
  private:
-  RowSource(ArrayReader& matrix, std::unique_ptr<io::ReadableFile> scanned,
-            int64_t block_rows);
+  RowSource(store::ArrayReader& matrix,
+            std::unique_ptr<io::ReadableFile> scanned, int64_t block_rows);
 
   absl::Status ReadRows(const RowBlock& block, absl::Span<std::byte> rows);
 
-  ArrayReader& matrix_;
+  store::ArrayReader& matrix_;
   /// Null where the matrix reads better itself.
   std::unique_ptr<io::ReadableFile> scanned_;
   int64_t num_rows_;
@@ -71,6 +71,6 @@ class RowSource {
   std::vector<std::byte> column_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_SOURCE_ROW_SOURCE_H_

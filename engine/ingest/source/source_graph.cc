@@ -16,7 +16,7 @@
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Manifest and the rounding of files to blocks of the disk.
@@ -35,7 +35,7 @@ absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {
     HEARTH_RETURN_IF_ERROR(
         CheckLabelHeader(*nodes.labels, nodes.num_nodes, nodes.label_kind));
   }
-  for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
+  for (const std::unique_ptr<store::ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;
     HEARTH_RETURN_IF_ERROR(CheckSplitHeader(*part, nodes.num_nodes));
   }
@@ -51,42 +51,42 @@ absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {
 uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
   uint64_t bytes = 0;
   if (nodes.features != nullptr) {
-    const ArrayHeader& header = nodes.features->header();
+    const store::ArrayHeader& header = nodes.features->header();
     const uint64_t feature_bytes =
         static_cast<uint64_t>(header.NumElements()) *
-        static_cast<uint64_t>(SizeOf(StoredType(header)));
-    bytes += StoredBytes(feature_bytes, kRandomAccessLayout);
+        static_cast<uint64_t>(store::SizeOf(StoredType(header)));
+    bytes += store::StoredBytes(feature_bytes, store::kRandomAccessLayout);
     if (in_place) bytes -= feature_bytes;
   }
   if (nodes.labels != nullptr) {
-    bytes += StoredBytes(
+    bytes += store::StoredBytes(
         ImportedLabelBytes(nodes.labels->header(), nodes.label_kind),
-        kStreamLayout);
+        store::kStreamLayout);
   }
-  for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
+  for (const std::unique_ptr<store::ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;
-    bytes += StoredBytes(
+    bytes += store::StoredBytes(
         static_cast<uint64_t>(part->header().shape[0]) * sizeof(int64_t),
-        kStreamLayout);
+        store::kStreamLayout);
   }
-  for (const ArrayReader* ids : {nodes.ids.get(), nodes.id_text.get()}) {
+  for (const store::ArrayReader* ids : {nodes.ids.get(), nodes.id_text.get()}) {
     if (ids == nullptr) continue;
-    const ArrayHeader& header = ids->header();
-    bytes += StoredBytes(
+    const store::ArrayHeader& header = ids->header();
+    bytes += store::StoredBytes(
         static_cast<uint64_t>(header.NumElements() * header.type.item_bytes),
-        kStreamLayout);
+        store::kStreamLayout);
   }
   return bytes;
 }
 
 uint64_t BytesOfEdges(const SourceEdges& edges, const EdgeEnds& ends) {
   const auto num_edges = static_cast<uint64_t>(edges.num_edges());
-  uint64_t bytes = StoredBytes(
+  uint64_t bytes = store::StoredBytes(
       static_cast<uint64_t>(ends.num_destinations + 1) * sizeof(int64_t),
-      kStreamLayout);
-  bytes += StoredBytes(
-      num_edges * static_cast<uint64_t>(SizeOf(IndexType(ends.num_sources))),
-      kStreamLayout);
+      store::kStreamLayout);
+  bytes += store::StoredBytes(num_edges * static_cast<uint64_t>(store::SizeOf(
+                                              IndexType(ends.num_sources))),
+                              store::kStreamLayout);
   if (edges.edges != nullptr) {
     bytes += num_edges * static_cast<uint64_t>(ScratchEdgeBytes(ends));
   }
@@ -149,7 +149,7 @@ void SourceGraph::TakeFeaturesAsBFloat16() {
   for (SourceNodes& some : nodes) {
     if (some.features == nullptr ||
         some.features->header().type !=
-            ElementType{ElementType::Kind::kUint, 2}) {
+            store::ElementType{store::ElementType::Kind::kUint, 2}) {
       continue;
     }
     some.features->TakeAsBFloat16();
@@ -180,4 +180,4 @@ uint64_t SourceGraph::BytesToImport(bool in_place) const {
   return bytes;
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

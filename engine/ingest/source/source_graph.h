@@ -13,7 +13,7 @@
 #include "engine/store/array_reader.h"
 #include "engine/store/label_kind.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Nodes of one type. Arrays that are null are absent.
 struct SourceNodes {
@@ -21,17 +21,17 @@ struct SourceNodes {
   std::string type = "node";
   int64_t num_nodes = 0;
   /// [num_nodes, dim] floats.
-  std::unique_ptr<ArrayReader> features;
+  std::unique_ptr<store::ArrayReader> features;
   /// [num_nodes] or [num_nodes, columns]; see label_import.h.
-  std::unique_ptr<ArrayReader> labels;
+  std::unique_ptr<store::ArrayReader> labels;
   /// What they are; nullopt = told from their shape.
-  std::optional<LabelKind> label_kind = std::nullopt;
+  std::optional<store::LabelKind> label_kind = std::nullopt;
   /// [number of nodes in the part] ids: train, valid, test.
-  std::array<std::unique_ptr<ArrayReader>, 3> split;
+  std::array<std::unique_ptr<store::ArrayReader>, 3> split;
   /// [num_nodes] int64: what the source calls the nodes; or else text, uint8
   /// [bytes]: the ids with "\n" between them.
-  std::unique_ptr<ArrayReader> ids;
-  std::unique_ptr<ArrayReader> id_text;
+  std::unique_ptr<store::ArrayReader> ids;
+  std::unique_ptr<store::ArrayReader> id_text;
 };
 
 /// Edges of one type: either a list, or compressed by destination.
@@ -42,9 +42,9 @@ struct SourceEdges {
   std::string destination_type = "node";
   std::unique_ptr<EdgeSource> edges;
   /// [number of destinations + 1].
-  std::unique_ptr<ArrayReader> indptr;
+  std::unique_ptr<store::ArrayReader> indptr;
   /// [num_edges] sources.
-  std::unique_ptr<ArrayReader> indices;
+  std::unique_ptr<store::ArrayReader> indices;
 
   int64_t num_edges() const {
     return edges != nullptr ? edges->num_edges() : indices->header().shape[0];
@@ -82,6 +82,6 @@ struct SourceGraph {
   uint64_t BytesToImport(bool in_place) const;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 #endif  // HEARTH_ENGINE_INGEST_SOURCE_SOURCE_GRAPH_H_
