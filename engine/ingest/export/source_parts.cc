@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/label_import.h"
+#include "engine/ingest/import/source_checks.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -48,7 +49,7 @@ absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
 absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
                         const NeededParts& needed) {
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
-  HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
+  HEARTH_RETURN_IF_ERROR(CheckHeaders(graph, false));
   if (needed.labels && !needed.any_label_kind) {
     HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, layout));
   }

@@ -13,6 +13,7 @@
 #include "engine/ingest/export/mag240m_writer.h"
 #include "engine/ingest/export/numpy_writer.h"
 #include "engine/ingest/export/ogb_writer.h"
+#include "engine/ingest/import/source_checks.h"
 #include "engine/io/atomic_file.h"
 
 namespace hearth::ingest {
@@ -90,7 +91,7 @@ absl::Status WriteLayout(io::FileSystem& files,
                           std::move(stop));
     HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, open(context));
     HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
-    HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(false));
+    HEARTH_RETURN_IF_ERROR(CheckHeaders(graph, false));
     const Layout layout = options.layout.value_or(DefaultLayout(graph));
     HEARTH_RETURN_IF_ERROR(
         context.CheckSpace(BytesToWrite(graph, layout), "the export"));

@@ -18,6 +18,7 @@
 #include "engine/ingest/import/file_prefixes.h"
 #include "engine/ingest/import/id_import.h"
 #include "engine/ingest/import/label_import.h"
+#include "engine/ingest/import/source_checks.h"
 #include "engine/ingest/import/split_import.h"
 #include "engine/ingest/inspect/graph_scan.h"
 #include "engine/ingest/inspect/labeled_feature_scan.h"
@@ -192,7 +193,8 @@ class GraphWriter {
     HEARTH_ASSIGN_OR_RETURN(
         feature_scans_.back(),
         LabeledFeatureScan::Create(context_.files(), folder_, entry,
-                                   features.header()));
+                                   StoredType(features.header()),
+                                   features.header().shape[1]));
     const FeatureChoices choices{options_.non_finite,
                                  [this](const RowBlock& rows) {
                                    return feature_scans_.back()->Add(rows);
@@ -313,11 +315,11 @@ class GraphImport {
       if (options_.label_kind) nodes.label_kind = options_.label_kind;
     }
     if (options_.bfloat16_features) graph.TakeFeaturesAsBFloat16();
-    HEARTH_RETURN_IF_ERROR(graph.CheckHeaders(options_.in_place));
+    HEARTH_RETURN_IF_ERROR(CheckHeaders(graph, options_.in_place));
     HEARTH_RETURN_IF_ERROR(
         PrepareEdges(graph, options_.edges, options_.source));
     HEARTH_RETURN_IF_ERROR(CheckMemory(graph));
-    uint64_t bytes = graph.BytesToImport(options_.in_place);
+    uint64_t bytes = BytesToImport(graph, options_.in_place);
     if (options_.edges.ChangesLists()) bytes += BytesOfTransforms(graph);
     HEARTH_RETURN_IF_ERROR(context_.CheckSpace(bytes, "the import"));
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));

@@ -5,16 +5,15 @@
 #include "absl/memory/memory.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
-#include "engine/ingest/import/feature_import.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
 
 absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> LabeledFeatureScan::Create(
     io::FileSystem& files, const std::string& folder,
-    const store::NodeTypeEntry& nodes, const store::ArrayHeader& features) {
+    const store::NodeTypeEntry& nodes, store::DType dtype, int64_t num_columns) {
   auto scan = absl::WrapUnique(
-      new LabeledFeatureScan(StoredType(features), features.shape[1]));
+      new LabeledFeatureScan(dtype, num_columns));
   if (!nodes.labels.path.empty() &&
       nodes.label_kind == store::LabelKind::kClasses) {
     HEARTH_ASSIGN_OR_RETURN(

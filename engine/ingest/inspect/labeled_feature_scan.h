@@ -11,8 +11,8 @@
 #include "engine/ingest/inspect/feature_scan.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_header.h"
 #include "engine/store/array_reader.h"
+#include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
 
 namespace hearth::ingest {
@@ -20,11 +20,11 @@ namespace hearth::ingest {
 /// A FeatureScan that reads the labels of its rows. Single-owner.
 class LabeledFeatureScan {
  public:
-  /// For features that become those of `nodes`, whose labels are in `folder`
-  /// already. `features` is the header of their source.
+  /// Scans rows of `num_columns` features of type `dtype`, those of `nodes`,
+  /// whose labels are in `folder` already.
   static absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> Create(
       io::FileSystem& files, const std::string& folder,
-      const store::NodeTypeEntry& nodes, const store::ArrayHeader& features);
+      const store::NodeTypeEntry& nodes, store::DType dtype, int64_t num_columns);
 
   /// The next rows, as they are stored.
   absl::Status Add(const RowBlock& rows);

@@ -22,7 +22,7 @@ struct SourceNodes {
   int64_t num_nodes = 0;
   /// [num_nodes, dim] floats.
   std::unique_ptr<store::ArrayReader> features;
-  /// [num_nodes] or [num_nodes, columns]; see label_import.h.
+  /// [num_nodes] or [num_nodes, columns]; import/label_import.h says what they may be.
   std::unique_ptr<store::ArrayReader> labels;
   /// What they are; nullopt = told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
@@ -72,14 +72,6 @@ struct SourceGraph {
 
   /// Takes features that are uint16 as bfloat16, and says so in `transforms`.
   void TakeFeaturesAsBFloat16();
-
-  /// INVALID_ARGUMENT or DATA_LOSS, naming the file, for headers that do not
-  /// fit each other. REQUIRES: CheckTypes.
-  absl::Status CheckHeaders(bool in_place) const;
-
-  /// Upper bound for the bytes that importing it writes, scratch included.
-  /// REQUIRES: CheckHeaders.
-  uint64_t BytesToImport(bool in_place) const;
 };
 
 }  // namespace hearth::ingest
