@@ -109,7 +109,8 @@ absl::Status CheckHeaders(const SourceGraph& graph, bool in_place) {
 
 uint64_t BytesToImport(const SourceGraph& graph, bool in_place) {
   uint64_t bytes = kOverheadBytes;
-  for (const SourceNodes& some : graph.nodes) bytes += BytesOfNodes(some, in_place);
+  for (const SourceNodes& some : graph.nodes)
+    bytes += BytesOfNodes(some, in_place);
   for (const SourceEdges& some : graph.edges) {
     bytes += BytesOfEdges(some, graph.EndsOf(some));
   }

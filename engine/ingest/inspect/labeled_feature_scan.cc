@@ -11,9 +11,9 @@ namespace hearth::ingest {
 
 absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> LabeledFeatureScan::Create(
     io::FileSystem& files, const std::string& folder,
-    const store::NodeTypeEntry& nodes, store::DType dtype, int64_t num_columns) {
-  auto scan = absl::WrapUnique(
-      new LabeledFeatureScan(dtype, num_columns));
+    const store::NodeTypeEntry& nodes, store::DType dtype,
+    int64_t num_columns) {
+  auto scan = absl::WrapUnique(new LabeledFeatureScan(dtype, num_columns));
   if (!nodes.labels.path.empty() &&
       nodes.label_kind == store::LabelKind::kClasses) {
     HEARTH_ASSIGN_OR_RETURN(

@@ -24,7 +24,8 @@ class LabeledFeatureScan {
   /// whose labels are in `folder` already.
   static absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> Create(
       io::FileSystem& files, const std::string& folder,
-      const store::NodeTypeEntry& nodes, store::DType dtype, int64_t num_columns);
+      const store::NodeTypeEntry& nodes, store::DType dtype,
+      int64_t num_columns);
 
   /// The next rows, as they are stored.
   absl::Status Add(const RowBlock& rows);

@@ -22,7 +22,8 @@ struct SourceNodes {
   int64_t num_nodes = 0;
   /// [num_nodes, dim] floats.
   std::unique_ptr<store::ArrayReader> features;
-  /// [num_nodes] or [num_nodes, columns]; import/label_import.h says what they may be.
+  /// [num_nodes] or [num_nodes, columns]; import/label_import.h says what they
+  /// may be.
   std::unique_ptr<store::ArrayReader> labels;
   /// What they are; nullopt = told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;

@@ -1,4 +1,4 @@
-#include "engine/ingest/inspect/flipping_file_system.h"
+#include "engine/ingest/tests/flipping_file_system.h"
 
 #include <cstddef>
 #include <utility>

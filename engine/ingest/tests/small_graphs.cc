@@ -1,4 +1,4 @@
-#include "engine/ingest/import/small_graphs.h"
+#include "engine/ingest/tests/small_graphs.h"
 
 #include <memory>
 #include <utility>

@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_INGEST_IMPORT_SMALL_GRAPHS_H_
-#define HEARTH_ENGINE_INGEST_IMPORT_SMALL_GRAPHS_H_
+#ifndef HEARTH_ENGINE_INGEST_TESTS_SMALL_GRAPHS_H_
+#define HEARTH_ENGINE_INGEST_TESTS_SMALL_GRAPHS_H_
 
 #include <string>
 
@@ -19,4 +19,4 @@ absl::StatusOr<ImportResult> ImportTwoTypes(io::FileSystem& files,
 
 }  // namespace hearth::ingest
 
-#endif  // HEARTH_ENGINE_INGEST_IMPORT_SMALL_GRAPHS_H_
+#endif  // HEARTH_ENGINE_INGEST_TESTS_SMALL_GRAPHS_H_
