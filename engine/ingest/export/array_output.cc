@@ -55,7 +55,7 @@ absl::Status ForEachBlock(
   return absl::OkStatus();
 }
 
-absl::Status ReadFloatLabels(store::ArrayReader& labels, int64_t first,
+absl::Status ReadFloatLabels(ArrayReader& labels, int64_t first,
                              absl::Span<int64_t> out) {
   std::vector<double> floats(out.size());
   HEARTH_RETURN_IF_ERROR(labels.ReadFloats(first, absl::MakeSpan(floats)));
@@ -74,7 +74,7 @@ absl::Status ReadFloatLabels(store::ArrayReader& labels, int64_t first,
   return absl::OkStatus();
 }
 
-absl::Status ReadIntegerLabels(store::ArrayReader& labels, int64_t first,
+absl::Status ReadIntegerLabels(ArrayReader& labels, int64_t first,
                                absl::Span<int64_t> out) {
   HEARTH_RETURN_IF_ERROR(labels.ReadInts(first, out));
   for (size_t i = 0; i < out.size(); ++i) {
@@ -87,7 +87,7 @@ absl::Status ReadIntegerLabels(store::ArrayReader& labels, int64_t first,
 
 /// To float16.
 absl::Status NarrowFeatures(ImportContext& context,
-                            store::ArrayReader& features, ByteSink& sink) {
+                            ArrayReader& features, ByteSink& sink) {
   std::vector<uint16_t> narrow;
   const auto write = [&](int64_t first, absl::Span<const float> floats) {
     narrow.resize(floats.size());
@@ -106,7 +106,7 @@ absl::Status NarrowFeatures(ImportContext& context,
 }  // namespace
 
 absl::Status ForEachFeatureBlock(
-    ImportContext& context, store::ArrayReader& features,
+    ImportContext& context, ArrayReader& features,
     absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit) {
   const int64_t columns = features.header().shape[1];
   std::vector<float> floats;
@@ -116,7 +116,7 @@ absl::Status ForEachFeatureBlock(
   });
 }
 
-absl::Status WriteFeatures(ImportContext& context, store::ArrayReader& features,
+absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
                            store::DType wanted, ByteSink& sink) {
   const store::ElementType type = features.header().type;
   if (wanted == StoredType(features.header()) && type.item_bytes <= 4) {
@@ -132,7 +132,7 @@ absl::Status WriteFeatures(ImportContext& context, store::ArrayReader& features,
                              });
 }
 
-absl::Status WriteIntegers(ImportContext& context, store::ArrayReader& integers,
+absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,
                            store::DType wanted, ByteSink& sink) {
   std::vector<int64_t> block;
   std::vector<int32_t> narrow;
@@ -153,14 +153,14 @@ absl::Status WriteIntegers(ImportContext& context, store::ArrayReader& integers,
   return ForEachBlock(context, integers.header().NumElements(), write);
 }
 
-absl::Status ReadLabels(store::ArrayReader& labels, int64_t first,
+absl::Status ReadLabels(ArrayReader& labels, int64_t first,
                         absl::Span<int64_t> out) {
   return labels.header().type.IsFloat() ? ReadFloatLabels(labels, first, out)
                                         : ReadIntegerLabels(labels, first, out);
 }
 
 absl::Status ForEachLabelBlock(
-    ImportContext& context, store::ArrayReader& labels,
+    ImportContext& context, ArrayReader& labels,
     absl::FunctionRef<absl::Status(absl::Span<const int64_t>)> visit) {
   std::vector<int64_t> block;
   const auto read = [&](int64_t first, int64_t count) -> absl::Status {
@@ -171,7 +171,7 @@ absl::Status ForEachLabelBlock(
   return ForEachBlock(context, labels.header().NumElements(), read);
 }
 
-absl::Status WriteLabels(ImportContext& context, store::ArrayReader& labels,
+absl::Status WriteLabels(ImportContext& context, ArrayReader& labels,
                          store::DType wanted, ByteSink& sink) {
   std::vector<float> floats;
   return ForEachLabelBlock(
@@ -188,7 +188,7 @@ absl::Status WriteLabels(ImportContext& context, store::ArrayReader& labels,
 }
 
 absl::StatusOr<int64_t> CountClasses(ImportContext& context,
-                                     store::ArrayReader& labels) {
+                                     ArrayReader& labels) {
   int64_t most = kUnlabeled;
   HEARTH_RETURN_IF_ERROR(
       ForEachLabelBlock(context, labels, [&](absl::Span<const int64_t> block) {

@@ -10,7 +10,7 @@
 #include "engine/ingest/export/byte_sink.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
@@ -22,36 +22,36 @@ namespace hearth::ingest {
 /// the position of the first of them, row-major. A float64 beyond float32's
 /// range becomes infinite.
 absl::Status ForEachFeatureBlock(
-    ImportContext& context, store::ArrayReader& features,
+    ImportContext& context, ArrayReader& features,
     absl::FunctionRef<absl::Status(int64_t, absl::Span<const float>)> visit);
 
 /// Rows of features, row-major. `wanted` is float32, float16, or what they
 /// are. To float16 they are rounded; INVALID_ARGUMENT for one beyond its range.
-absl::Status WriteFeatures(ImportContext& context, store::ArrayReader& features,
+absl::Status WriteFeatures(ImportContext& context, ArrayReader& features,
                            store::DType wanted, ByteSink& sink);
 
 /// Integers; of int32 or int64. INVALID_ARGUMENT for one that does not fit.
-absl::Status WriteIntegers(ImportContext& context, store::ArrayReader& integers,
+absl::Status WriteIntegers(ImportContext& context, ArrayReader& integers,
                            store::DType wanted, ByteSink& sink);
 
 /// The labels of nodes `first` .., -1 where one has none. INVALID_ARGUMENT for
 /// what is no label.
-absl::Status ReadLabels(store::ArrayReader& labels, int64_t first,
+absl::Status ReadLabels(ArrayReader& labels, int64_t first,
                         absl::Span<int64_t> out);
 
 /// Calls `visit` with all labels, block after block, as ReadLabels gives
 /// them.
 absl::Status ForEachLabelBlock(
-    ImportContext& context, store::ArrayReader& labels,
+    ImportContext& context, ArrayReader& labels,
     absl::FunctionRef<absl::Status(absl::Span<const int64_t>)> visit);
 
 /// Labels as int64, -1 where a node has none, or as float32 with NaN.
-absl::Status WriteLabels(ImportContext& context, store::ArrayReader& labels,
+absl::Status WriteLabels(ImportContext& context, ArrayReader& labels,
                          store::DType wanted, ByteSink& sink);
 
 /// The largest label and 1.
 absl::StatusOr<int64_t> CountClasses(ImportContext& context,
-                                     store::ArrayReader& labels);
+                                     ArrayReader& labels);
 
 /// Calls `visit` with all edges, block after block.
 absl::Status ForEachEdgeBlock(

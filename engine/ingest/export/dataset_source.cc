@@ -7,7 +7,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/unpacked_labels.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
@@ -39,7 +39,7 @@ class ArrayOpener {
       : files_(files), folder_(folder) {}
 
   absl::Status Open(const store::ArrayFile& array,
-                    std::unique_ptr<store::ArrayReader>& reader) const {
+                    std::unique_ptr<ArrayReader>& reader) const {
     if (array.path.empty()) return absl::OkStatus();
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                             store::OpenVerifiedFile(files_, folder_, array));
@@ -47,14 +47,14 @@ class ArrayOpener {
     header.type = TypeOf(array.dtype);
     header.shape = array.shape;
     header.data_offset = array.data_offset;
-    HEARTH_ASSIGN_OR_RETURN(reader, store::ArrayReader::ReadRaw(
+    HEARTH_ASSIGN_OR_RETURN(reader, ArrayReader::ReadRaw(
                                         std::move(file), std::move(header)));
     return absl::OkStatus();
   }
 
   /// Multi-label rows are bits on disk, which no other layout knows.
   absl::Status OpenLabels(const store::NodeTypeEntry& entry,
-                          std::unique_ptr<store::ArrayReader>& reader) const {
+                          std::unique_ptr<ArrayReader>& reader) const {
     const store::ArrayFile& labels = entry.labels;
     if (labels.path.empty() ||
         entry.label_kind != store::LabelKind::kMultiLabel) {
@@ -66,7 +66,7 @@ class ArrayOpener {
     header.type = TypeOf(store::DType::kFloat32);
     header.shape = {entry.num_nodes, entry.label_width};
     HEARTH_ASSIGN_OR_RETURN(
-        reader, store::ArrayReader::ReadRaw(
+        reader, ArrayReader::ReadRaw(
                     NewUnpackedLabels(std::move(bits), labels.data_offset,
                                       entry.num_nodes, entry.label_width),
                     std::move(header)));

@@ -35,7 +35,7 @@ constexpr std::array<const char*, 3> kSets = {"train_set", "validation_set",
 /// Labels at ascending nodes, read block by block.
 class LabelLookup {
  public:
-  explicit LabelLookup(store::ArrayReader& labels) : labels_(labels) {}
+  explicit LabelLookup(ArrayReader& labels) : labels_(labels) {}
 
   absl::StatusOr<int64_t> At(int64_t node) {
     const int64_t num_nodes = labels_.header().NumElements();
@@ -60,7 +60,7 @@ class LabelLookup {
     return ReadLabels(labels_, first_, absl::MakeSpan(block_));
   }
 
-  store::ArrayReader& labels_;
+  ArrayReader& labels_;
   int64_t first_ = 0;
   std::vector<int64_t> block_;
 };
@@ -149,7 +149,7 @@ class GraphBoltWriter {
     feature_data_ = Json::array();
     for (SourceNodes& nodes : graph_.nodes) {
       if (nodes.features == nullptr) continue;
-      store::ArrayReader& features = *nodes.features;
+      ArrayReader& features = *nodes.features;
       const store::DType dtype = StoredType(features.header());
       const bool torch = dtype == store::DType::kBFloat16;
       const std::string path = absl::StrCat(PathOf("data", nodes.type, "feat"),
@@ -215,7 +215,7 @@ class GraphBoltWriter {
   }
 
   absl::Status WriteSet(SourceNodes& nodes, size_t part, Json& set) {
-    store::ArrayReader& seeds = *nodes.split[part];
+    ArrayReader& seeds = *nodes.split[part];
     const int64_t count = seeds.header().NumElements();
     const std::string base = PathOf("set", nodes.type, kSets[part]);
     const std::string seeds_path = absl::StrCat(base, "_seeds.npy");

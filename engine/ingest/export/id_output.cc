@@ -13,14 +13,14 @@
 #include "engine/ingest/export/byte_sink.h"
 #include "engine/ingest/export/npy_output.h"
 #include "engine/ingest/import/file_prefixes.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockBytes = 256 << 10;
 
-absl::Status WriteText(ImportContext& context, store::ArrayReader& text,
+absl::Status WriteText(ImportContext& context, ArrayReader& text,
                        ByteSink& sink) {
   const int64_t size = text.header().NumElements();
   std::vector<std::byte> block;

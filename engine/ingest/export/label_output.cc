@@ -31,7 +31,7 @@ absl::Status CheckRow(const LabelRows& labels, store::LabelKind kind,
 }  // namespace
 
 absl::Status ForEachLabelRowBlock(
-    ImportContext& context, store::ArrayReader& labels, store::LabelKind kind,
+    ImportContext& context, ArrayReader& labels, store::LabelKind kind,
     absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit) {
   HEARTH_ASSIGN_OR_RETURN(LabelRows rows, LabelRows::Open(context, labels));
   std::vector<float> floats;

@@ -5,7 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -15,7 +15,7 @@ namespace hearth::ingest {
 /// INVALID_ARGUMENT naming the first element that is no such label.
 /// REQUIRES: kind != kClasses.
 absl::Status ForEachLabelRowBlock(
-    ImportContext& context, store::ArrayReader& labels, store::LabelKind kind,
+    ImportContext& context, ArrayReader& labels, store::LabelKind kind,
     absl::FunctionRef<absl::Status(absl::Span<const float> rows)> visit);
 
 }  // namespace hearth::ingest

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/ingest/import/feature_import.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
@@ -17,11 +17,11 @@ constexpr uint64_t kIdBytes = sizeof(int64_t);
 // "-1.17549435e-38,".
 constexpr uint64_t kFloatTextBytes = 16;
 
-uint64_t NumElements(const store::ArrayReader& array) {
+uint64_t NumElements(const ArrayReader& array) {
   return static_cast<uint64_t>(array.header().NumElements());
 }
 
-uint64_t BytesOfFeature(const store::ArrayReader& features, Layout layout) {
+uint64_t BytesOfFeature(const ArrayReader& features, Layout layout) {
   switch (layout) {
     case Layout::kEdgeList:
       return 0;

@@ -18,7 +18,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dataset.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -67,13 +67,13 @@ class LayoutWritersTest : public testing::Test {
 
   std::vector<int64_t> ReadNpy(const std::string& name) {
     const auto reader =
-        store::ArrayReader::OpenNpy(files_, scratch_.Path(name)).value();
+        ArrayReader::OpenNpy(files_, scratch_.Path(name)).value();
     std::vector<int64_t> values(reader->header().NumElements());
     EXPECT_TRUE(reader->ReadInts(0, absl::MakeSpan(values)).ok());
     return values;
   }
 
-  std::vector<int64_t> Integers(store::ArrayReader& reader) {
+  std::vector<int64_t> Integers(ArrayReader& reader) {
     std::vector<int64_t> values(reader.header().NumElements());
     EXPECT_TRUE(reader.ReadInts(0, absl::MakeSpan(values)).ok());
     return values;

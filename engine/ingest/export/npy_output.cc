@@ -25,7 +25,7 @@ absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
 }
 
 absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
-                             store::ArrayReader& features,
+                             ArrayReader& features,
                              const std::string& path) {
   const NpyFile file{path, StoredType(features.header()),
                      features.header().shape};
@@ -35,14 +35,14 @@ absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
 }
 
 absl::Status WriteLabelNpy(ImportContext& context, LayoutFolder& folder,
-                           store::ArrayReader& labels, const NpyFile& file) {
+                           ArrayReader& labels, const NpyFile& file) {
   return WriteNpy(folder, file, [&](ByteSink& sink) {
     return WriteLabels(context, labels, file.dtype, sink);
   });
 }
 
 absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
-                             store::ArrayReader& integers,
+                             ArrayReader& integers,
                              const std::string& path) {
   const NpyFile file{
       path, store::DType::kInt64, {integers.header().NumElements()}};

@@ -27,16 +27,16 @@ absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
 
 /// Features (N, dim) in their own type, but float64 as float32.
 absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
-                             store::ArrayReader& features,
+                             ArrayReader& features,
                              const std::string& path);
 
 /// Labels (N) of type int64 or float32, see WriteLabels.
 absl::Status WriteLabelNpy(ImportContext& context, LayoutFolder& folder,
-                           store::ArrayReader& labels, const NpyFile& file);
+                           ArrayReader& labels, const NpyFile& file);
 
 /// Integers (K) as int64.
 absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
-                             store::ArrayReader& integers,
+                             ArrayReader& integers,
                              const std::string& path);
 
 /// Edges (2, E) as int64.

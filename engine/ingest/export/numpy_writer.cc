@@ -13,7 +13,7 @@
 #include "engine/ingest/export/npy_output.h"
 #include "engine/ingest/export/source_parts.h"
 #include "engine/ingest/import/label_import.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 #include "engine/store/label_kind.h"
 
@@ -26,7 +26,7 @@ constexpr std::array<const char*, 3> kSplitFiles = {
 absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
                          LayoutFolder& folder) {
   const char* path = "node_label.npy";
-  store::ArrayReader& labels = *nodes.labels;
+  ArrayReader& labels = *nodes.labels;
   const store::LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
   if (kind == store::LabelKind::kClasses) {
     return WriteLabelNpy(context, folder, labels,

@@ -20,7 +20,7 @@
 #include "engine/ingest/export/source_parts.h"
 #include "engine/ingest/formats/ogb_layout.h"
 #include "engine/ingest/import/label_import.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -52,7 +52,7 @@ absl::Status AppendLines(absl::Span<const int64_t> values, ByteSink& sink) {
   return sink.AppendText(lines);
 }
 
-absl::Status WriteIds(ImportContext& context, store::ArrayReader& ids,
+absl::Status WriteIds(ImportContext& context, ArrayReader& ids,
                       ByteSink& sink) {
   const int64_t count = ids.header().NumElements();
   std::vector<int64_t> block;
@@ -85,7 +85,7 @@ absl::Status AppendRows(absl::Span<const float> values, size_t columns,
 
 absl::Status WriteLabelLines(ImportContext& context, SourceNodes& nodes,
                              ByteSink& sink) {
-  store::ArrayReader& labels = *nodes.labels;
+  ArrayReader& labels = *nodes.labels;
   const store::LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
   if (kind == store::LabelKind::kClasses) {
     return ForEachLabelBlock(context, labels,
@@ -135,7 +135,7 @@ absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
 }
 
 absl::Status WriteFeatureLines(ImportContext& context,
-                               store::ArrayReader& features, ByteSink& sink) {
+                               ArrayReader& features, ByteSink& sink) {
   const auto columns = static_cast<size_t>(features.header().shape[1]);
   // Blocks are of whole rows.
   const auto write = [&](int64_t, absl::Span<const float> values) {

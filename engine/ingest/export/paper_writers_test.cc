@@ -16,7 +16,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -62,12 +62,12 @@ class PaperWritersTest : public testing::Test {
     return graph;
   }
 
-  std::unique_ptr<store::ArrayReader> Matrix(absl::Span<const float> values,
+  std::unique_ptr<ArrayReader> Matrix(absl::Span<const float> values,
                                              int64_t columns) {
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     const int64_t rows = static_cast<int64_t>(values.size()) / columns;
-    return store::ArrayReader::ReadRaw(
+    return ArrayReader::ReadRaw(
                io::NewMemoryFile(std::move(bytes), "features"),
                {.type = {}, .shape = {rows, columns}})
         .value();

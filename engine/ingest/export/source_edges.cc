@@ -17,7 +17,7 @@ constexpr int64_t kBlockOffsets = 64 << 10;
 
 class CscEdges : public EdgeSource {
  public:
-  CscEdges(store::ArrayReader& indptr, store::ArrayReader& indices)
+  CscEdges(ArrayReader& indptr, ArrayReader& indices)
       : indptr_(indptr),
         indices_(indices),
         num_nodes_(indptr.header().shape[0] - 1) {}
@@ -70,8 +70,8 @@ class CscEdges : public EdgeSource {
     return absl::OkStatus();
   }
 
-  store::ArrayReader& indptr_;
-  store::ArrayReader& indices_;
+  ArrayReader& indptr_;
+  ArrayReader& indices_;
   const int64_t num_nodes_;
   /// The edge behind those read last, and the node whose edges end at `end_`.
   int64_t next_edge_ = 0;
@@ -84,8 +84,8 @@ class CscEdges : public EdgeSource {
 
 }  // namespace
 
-std::unique_ptr<EdgeSource> NewCscEdgeSource(store::ArrayReader& indptr,
-                                             store::ArrayReader& indices) {
+std::unique_ptr<EdgeSource> NewCscEdgeSource(ArrayReader& indptr,
+                                             ArrayReader& indices) {
   return std::make_unique<CscEdges>(indptr, indices);
 }
 
@@ -106,11 +106,11 @@ absl::Status CompressEdges(ImportContext& context, const EdgeEnds& ends,
                           BuildCsc(context, *edges.edges, ends, place));
   HEARTH_ASSIGN_OR_RETURN(
       edges.indptr,
-      store::ArrayReader::OpenNpy(context.files(),
+      ArrayReader::OpenNpy(context.files(),
                                   io::JoinPath(path, arrays.indptr.file.path)));
   HEARTH_ASSIGN_OR_RETURN(
       edges.indices,
-      store::ArrayReader::OpenNpy(
+      ArrayReader::OpenNpy(
           context.files(), io::JoinPath(path, arrays.indices.file.path)));
   edges.edges = nullptr;
   return absl::OkStatus();

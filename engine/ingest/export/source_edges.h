@@ -8,7 +8,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -16,8 +16,8 @@ namespace hearth::ingest {
 /// last read ended is quick. Both arrays must outlive it. REQUIRES:
 /// CheckCscHeaders. Offsets that descend, or do not end with the number of
 /// edges, are INVALID_ARGUMENT.
-std::unique_ptr<EdgeSource> NewCscEdgeSource(store::ArrayReader& indptr,
-                                             store::ArrayReader& indices);
+std::unique_ptr<EdgeSource> NewCscEdgeSource(ArrayReader& indptr,
+                                             ArrayReader& indices);
 
 /// Edges as a list, whichever way they are given: what it needs beyond
 /// `edges`, which must outlive it, is owned.

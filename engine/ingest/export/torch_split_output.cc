@@ -14,7 +14,7 @@ constexpr std::array<const char*, 3> kSplitNames = {"train", "valid", "test"};
 }  // namespace
 
 TensorOutput IntegerTensor(ImportContext& context, std::string name,
-                           store::DType dtype, store::ArrayReader& integers) {
+                           store::DType dtype, ArrayReader& integers) {
   return {std::move(name),
           dtype,
           {integers.header().NumElements()},

@@ -8,14 +8,14 @@
 #include "engine/ingest/export/torch_writer.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
 
 /// A tensor of integers, of int32 or int64. The references must outlive it.
 TensorOutput IntegerTensor(ImportContext& context, std::string name,
-                           store::DType dtype, store::ArrayReader& integers);
+                           store::DType dtype, ArrayReader& integers);
 
 /// The split of nodes: a dict of int64 tensors train, valid and test.
 /// REQUIRES: all parts are there.

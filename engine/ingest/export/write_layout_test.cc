@@ -25,7 +25,7 @@
 #include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dataset.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
@@ -68,7 +68,7 @@ absl::StatusOr<SourceGraph> OpenTwoTypes(ImportContext& context) {
   return graph;
 }
 
-std::vector<int64_t> Integers(store::ArrayReader* array) {
+std::vector<int64_t> Integers(ArrayReader* array) {
   if (array == nullptr) return {};
   std::vector<int64_t> values(
       static_cast<size_t>(array->header().NumElements()));
@@ -76,7 +76,7 @@ std::vector<int64_t> Integers(store::ArrayReader* array) {
   return values;
 }
 
-std::vector<double> Floats(store::ArrayReader* array) {
+std::vector<double> Floats(ArrayReader* array) {
   if (array == nullptr) return {};
   std::vector<double> values(
       static_cast<size_t>(array->header().NumElements()));
@@ -259,7 +259,7 @@ class ManyLabelsTest : public WriteLayoutTest,
     header.type = {store::ElementType::Kind::kFloat, 4};
     header.shape = {kNodes, kWidth};
     graph->nodes[0].labels =
-        store::ArrayReader::ReadRaw(
+        ArrayReader::ReadRaw(
             io::NewMemoryFile(
                 std::string(reinterpret_cast<const char*>(labels_.data()),
                             labels_.size() * sizeof(float)),
@@ -368,7 +368,7 @@ TEST_F(WriteLayoutTest, IdsLieBesideTheFilesOfTheLayout) {
                                    1 << 20),
                 "a\nb\nccc\n");
     } else {
-      const auto ids = store::ArrayReader::OpenNpy(
+      const auto ids = ArrayReader::OpenNpy(
           files_, scratch_.Path("out/node.ids.npy"));
       ASSERT_TRUE(ids.ok()) << ids.status();
       EXPECT_THAT(Integers(ids->get()), testing::ElementsAre(-5, 9, 70));

@@ -15,7 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "engine/ingest/formats/import_dataset.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dataset.h"
 #include "gtest/gtest.h"
 
@@ -28,8 +28,8 @@ constexpr char kFixtures[] = "tests/importers/fixtures/";
 
 using Edges = std::vector<std::pair<int64_t, int64_t>>;
 
-std::unique_ptr<store::ArrayReader> Open(const std::string& path) {
-  auto reader = store::ArrayReader::OpenNpy(io::FileSystem::Posix(), path);
+std::unique_ptr<ArrayReader> Open(const std::string& path) {
+  auto reader = ArrayReader::OpenNpy(io::FileSystem::Posix(), path);
   EXPECT_TRUE(reader.ok()) << reader.status();
   return *std::move(reader);
 }

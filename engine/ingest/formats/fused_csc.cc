@@ -46,7 +46,7 @@ absl::StatusOr<int64_t> ReadScalar(const TorchFile& file,
                                    const PickleValue* value,
                                    absl::string_view name) {
   if (const auto* const number = value->As<int64_t>()) return *number;
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> array,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> array,
                           OpenTorchValue(file, value, name));
   if (array->header().type.IsFloat() || array->header().NumElements() != 1) {
     return array->Error("is not one whole number");
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<std::string>> ReadTypes(const TorchFile& file,
   return names;
 }
 
-absl::Status CheckList(const store::ArrayReader& array, int64_t count,
+absl::Status CheckList(const ArrayReader& array, int64_t count,
                        absl::string_view why) {
   const store::ArrayHeader& header = array.header();
   if (header.type.IsFloat() ||
@@ -96,7 +96,7 @@ absl::Status CheckList(const store::ArrayReader& array, int64_t count,
                                   why, " it must have ", count));
 }
 
-absl::Status ReadNodeTypeOffset(store::ArrayReader& array, FusedCsc& graph) {
+absl::Status ReadNodeTypeOffset(ArrayReader& array, FusedCsc& graph) {
   const size_t count = graph.node_types.size() + 1;
   HEARTH_RETURN_IF_ERROR(
       CheckList(array, static_cast<int64_t>(count),
@@ -119,7 +119,7 @@ absl::Status ReadHeterogeneous(const TorchFile& file, const PickleValue& state,
                           ReadTypes(file, state, "node_type_to_id"));
   HEARTH_ASSIGN_OR_RETURN(graph.edge_types,
                           ReadTypes(file, state, "edge_type_to_id"));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> offset,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> offset,
                           OpenTorchValue(file, tensors.Find("node_type_offset"),
                                          "node_type_offset"));
   HEARTH_RETURN_IF_ERROR(ReadNodeTypeOffset(*offset, graph));

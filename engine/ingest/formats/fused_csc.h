@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -19,15 +19,15 @@ namespace hearth::ingest {
 /// consecutive ids.
 struct FusedCsc {
   std::string path;
-  std::unique_ptr<store::ArrayReader> indptr;
-  std::unique_ptr<store::ArrayReader> indices;
+  std::unique_ptr<ArrayReader> indptr;
+  std::unique_ptr<ArrayReader> indices;
   /// Of a heterograph; empty or null in a homogeneous one. Names by id.
   std::vector<std::string> node_types;
   std::vector<std::string> edge_types;
   /// Ids of a type are node_type_offset[type] .. node_type_offset[type+1] - 1.
   std::vector<int64_t> node_type_offset;
   /// [num_edges].
-  std::unique_ptr<store::ArrayReader> type_per_edge;
+  std::unique_ptr<ArrayReader> type_per_edge;
   /// Names of what it holds about single nodes or edges.
   std::vector<std::string> attributes;
 

@@ -60,7 +60,7 @@ class ArrayFolder {
               const ArrayConf& conf)
       : files_(files), folder_(folder), conf_(conf) {}
 
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Open(
+  absl::StatusOr<std::unique_ptr<ArrayReader>> Open(
       const std::string& file, const std::string& name) const {
     HEARTH_ASSIGN_OR_RETURN(store::ArrayHeader header, conf_.Header(name));
     return OpenRawArray(files_, io::JoinPath(folder_, file), std::move(header));

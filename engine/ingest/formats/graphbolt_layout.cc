@@ -20,7 +20,7 @@
 #include "engine/ingest/formats/source_folder.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/io/atomic_file.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -132,8 +132,8 @@ absl::StatusOr<SourceEdges> RawEdges(ImportContext& context,
     HEARTH_ASSIGN_OR_RETURN(edges->edges, ReadCsvEdges(context, path, ends));
     return *std::move(edges);
   }
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> array,
-                          store::ArrayReader::OpenNpy(context.files(), path));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> array,
+                          ArrayReader::OpenNpy(context.files(), path));
   HEARTH_ASSIGN_OR_RETURN(
       edges->edges,
       NewArrayEdgeSource(std::move(array), ends, EdgeShape::kRows));

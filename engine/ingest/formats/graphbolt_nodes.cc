@@ -14,7 +14,7 @@
 #include "engine/ingest/formats/torch_arrays.h"
 #include "engine/ingest/formats/torch_value.h"
 #include "engine/ingest/parse/torch_file.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -40,11 +40,11 @@ class NodesOpener {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenArray(
+  absl::StatusOr<std::unique_ptr<ArrayReader>> OpenArray(
       const MetadataFile& file) {
     const std::string path = io::JoinPath(folder_, file.path);
     if (file.format == MetadataFile::Format::kNumpy) {
-      return store::ArrayReader::OpenNpy(context_.files(), path);
+      return ArrayReader::OpenNpy(context_.files(), path);
     }
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TorchFile> torch,
                             OpenTorchFile(context_.files(), path));
@@ -52,15 +52,15 @@ class NodesOpener {
   }
 
   /// The array as a matrix: GraphBolt has one column of a list.
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> AsMatrix(
-      const MetadataFile& file, std::unique_ptr<store::ArrayReader> array) {
+  absl::StatusOr<std::unique_ptr<ArrayReader>> AsMatrix(
+      const MetadataFile& file, std::unique_ptr<ArrayReader> array) {
     store::ArrayHeader header = array->header();
     if (header.shape.size() != 1) return array;
     header.shape.push_back(1);
     header.fortran_order = false;
     const std::string path = io::JoinPath(folder_, file.path);
     if (file.format == MetadataFile::Format::kNumpy) {
-      return store::ArrayReader::OpenRaw(context_.files(), path,
+      return ArrayReader::OpenRaw(context_.files(), path,
                                          std::move(header));
     }
     return array->Error("has one dimension; features have two");
@@ -94,11 +94,11 @@ class NodesOpener {
 
   absl::Status OpenFeatures(SourceNodes& nodes) {
     using Opened =
-        std::pair<const MetadataFeature*, std::unique_ptr<store::ArrayReader>>;
+        std::pair<const MetadataFeature*, std::unique_ptr<ArrayReader>>;
     std::vector<Opened> floats;
     for (const MetadataFeature& feature : yaml_.features) {
       if (feature.domain != "node" || !IsOf(feature.type, nodes)) continue;
-      HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> array,
+      HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> array,
                               OpenArray(feature.file));
       if (feature.name == "label" || feature.name == "labels") {
         if (nodes.labels != nullptr) {
@@ -148,7 +148,7 @@ class NodesOpener {
       for (const MetadataSet& set : part) {
         const MetadataItem* const seeds = Seeds(set);
         if (seeds == nullptr) return false;
-        HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> array,
+        HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> array,
                                 OpenArray(seeds->file));
         if (array->header().shape.size() != 1) return false;
       }

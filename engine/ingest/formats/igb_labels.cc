@@ -15,7 +15,7 @@
 #include "engine/ingest/formats/id_permutation.h"
 #include "engine/ingest/formats/igb_files.h"
 #include "engine/ingest/formats/raw_array.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/shape.h"
 
 namespace hearth::ingest {
@@ -32,18 +32,18 @@ absl::StatusOr<const char*> LabelFile(const IgbOptions& options) {
 }
 
 /// The labels that there are; of the large sizes, float32 without a header.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenLabels(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenLabels(
     io::FileSystem& files, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_npy, HasNpyHeader(files, path));
-  if (is_npy) return store::ArrayReader::OpenNpy(files, path);
+  if (is_npy) return ArrayReader::OpenNpy(files, path);
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
-  return store::ArrayReader::OpenRaw(
+  return ArrayReader::OpenRaw(
       files, path,
       {.type = {},
        .shape = {static_cast<int64_t>(info.size_bytes / sizeof(float))}});
 }
 
-absl::Status CheckLabels(const store::ArrayReader& labels, int64_t num_papers) {
+absl::Status CheckLabels(const ArrayReader& labels, int64_t num_papers) {
   const std::vector<int64_t>& shape = labels.header().shape;
   const bool is_list =
       shape.size() == 1 || (shape.size() == 2 && shape[1] == 1);
@@ -54,7 +54,7 @@ absl::Status CheckLabels(const store::ArrayReader& labels, int64_t num_papers) {
 }
 
 /// The position after the last label; 0 if there is none.
-absl::StatusOr<int64_t> EndOfLabels(store::ArrayReader& labels) {
+absl::StatusOr<int64_t> EndOfLabels(ArrayReader& labels) {
   std::vector<double> floats;
   std::vector<int64_t> ints;
   int64_t end = labels.header().shape[0];
@@ -92,7 +92,7 @@ absl::Status MakeSplit(const std::string& path, int64_t num_labeled,
     if (count == 0) continue;
     HEARTH_ASSIGN_OR_RETURN(
         papers.split[i],
-        store::ArrayReader::ReadRaw(
+        ArrayReader::ReadRaw(
             NewIdFile(absl::StrCat(path, ": ", kParts[i]), bounds[i], count,
                       order),
             {.type = {store::ElementType::Kind::kInt, sizeof(int64_t)},
@@ -124,7 +124,7 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
         NewPaddedFile(std::move(file), end(num_labels), end(papers.num_nodes));
     header.shape = {papers.num_nodes};
     HEARTH_ASSIGN_OR_RETURN(
-        papers.labels, store::ArrayReader::ReadRaw(std::move(file), header));
+        papers.labels, ArrayReader::ReadRaw(std::move(file), header));
     graph.transforms.push_back(absl::StrCat(name, ": papers from ", num_labels,
                                             " on are without a label"));
   }

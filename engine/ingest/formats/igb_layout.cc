@@ -15,7 +15,7 @@
 #include "engine/ingest/formats/source_folder.h"
 #include "engine/ingest/import/feature_import.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -40,10 +40,10 @@ absl::StatusOr<std::string> FindProcessed(io::FileSystem& files,
   return "";
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenFeatures(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenFeatures(
     io::FileSystem& files, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_npy, HasNpyHeader(files, path));
-  if (is_npy) return store::ArrayReader::OpenNpy(files, path);
+  if (is_npy) return ArrayReader::OpenNpy(files, path);
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files.Stat(path));
   constexpr uint64_t kRowBytes = kColumns * sizeof(float);
   if (info.size_bytes % kRowBytes != 0) {
@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenFeatures(
                      " bytes, which is no multiple of ", kRowBytes,
                      ", a row of ", kColumns, " float32"));
   }
-  return store::ArrayReader::OpenRaw(
+  return ArrayReader::OpenRaw(
       files, path,
       {.type = {},
        .shape = {static_cast<int64_t>(info.size_bytes / kRowBytes), kColumns}});
@@ -119,8 +119,8 @@ class IgbFolder {
       *count = nodes->num_nodes;
     }
     HEARTH_ASSIGN_OR_RETURN(
-        std::unique_ptr<store::ArrayReader> array,
-        store::ArrayReader::OpenNpy(
+        std::unique_ptr<ArrayReader> array,
+        ArrayReader::OpenNpy(
             files_, io::JoinPath(io::JoinPath(folder_, name), kEdgesFile)));
     HEARTH_ASSIGN_OR_RETURN(
         edges.edges,

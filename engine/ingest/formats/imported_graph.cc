@@ -14,7 +14,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/formats/import_dataset.h"
 #include "engine/ingest/formats/raw_array.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
@@ -28,7 +28,7 @@ void Require(bool condition, const std::string& what) {
   std::abort();
 }
 
-std::vector<int64_t> Ints(store::ArrayReader& array) {
+std::vector<int64_t> Ints(ArrayReader& array) {
   const auto count = static_cast<size_t>(array.header().NumElements());
   std::vector<int64_t> values(count);
   if (!array.header().type.IsFloat()) {
@@ -43,7 +43,7 @@ std::vector<int64_t> Ints(store::ArrayReader& array) {
   return values;
 }
 
-std::vector<double> Floats(store::ArrayReader& array) {
+std::vector<double> Floats(ArrayReader& array) {
   std::vector<double> values(static_cast<size_t>(array.header().NumElements()));
   Require(array.header().type.IsFloat() &&
               array.ReadFloats(0, absl::MakeSpan(values)).ok(),
@@ -52,7 +52,7 @@ std::vector<double> Floats(store::ArrayReader& array) {
 }
 
 /// The array of a dataset in `folder`; null if it is absent.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> Open(
+absl::StatusOr<std::unique_ptr<ArrayReader>> Open(
     const std::string& folder, const store::ArrayFile& file) {
   if (file.path.empty()) return nullptr;
   io::FileSystem& files = io::FileSystem::Posix();
@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<store::ArrayReader>> Open(
                           ParseElementType(Name(file.dtype)));
   const std::string path =
       file.in_place ? file.path : io::JoinPath(folder, file.path);
-  return store::ArrayReader::OpenRaw(
+  return ArrayReader::OpenRaw(
       files, path,
       {.type = type, .shape = file.shape, .data_offset = file.data_offset});
 }
@@ -102,9 +102,9 @@ absl::StatusOr<EdgePairs> ReadEdges(const std::string& folder,
   return edges;
 }
 
-std::unique_ptr<store::ArrayReader> OpenExpected(const std::string& path) {
+std::unique_ptr<ArrayReader> OpenExpected(const std::string& path) {
   auto array =
-      store::ArrayReader::OpenNpy(io::FileSystem::Posix(), FixturePath(path));
+      ArrayReader::OpenNpy(io::FileSystem::Posix(), FixturePath(path));
   Require(array.ok(), array.status().ToString());
   return *std::move(array);
 }
@@ -181,7 +181,7 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
 }
 
 EdgePairs ExpectedEdges(const std::string& path) {
-  const std::unique_ptr<store::ArrayReader> array = OpenExpected(path);
+  const std::unique_ptr<ArrayReader> array = OpenExpected(path);
   const std::vector<int64_t> ends = Ints(*array);
   const size_t count = ends.size() / 2;
   // In Fortran order both ends of an edge lie together.

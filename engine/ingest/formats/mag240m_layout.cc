@@ -10,7 +10,7 @@
 #include "engine/ingest/formats/torch_arrays.h"
 #include "engine/ingest/parse/torch_file.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -88,8 +88,8 @@ absl::StatusOr<SourceEdges> OpenRelation(io::FileSystem& files,
   const std::string path = io::JoinPath(
       folder, absl::StrCat("processed/", relation.source, "___", relation.name,
                            "___", relation.destination, "/edge_index.npy"));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> array,
-                          store::ArrayReader::OpenNpy(files, path));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> array,
+                          ArrayReader::OpenNpy(files, path));
   HEARTH_ASSIGN_OR_RETURN(
       edges.edges, NewArrayEdgeSource(std::move(array), graph.EndsOf(edges),
                                       EdgeShape::kRows));
@@ -117,10 +117,10 @@ absl::StatusOr<SourceGraph> OpenMag240m(ImportContext& context,
   SourceNodes& papers = graph.nodes.back();
   HEARTH_ASSIGN_OR_RETURN(
       papers.features,
-      store::ArrayReader::OpenNpy(files, io::JoinPath(source, kFeaturesFile)));
+      ArrayReader::OpenNpy(files, io::JoinPath(source, kFeaturesFile)));
   HEARTH_ASSIGN_OR_RETURN(
       papers.labels,
-      store::ArrayReader::OpenNpy(files, io::JoinPath(source, kLabelsFile)));
+      ArrayReader::OpenNpy(files, io::JoinPath(source, kLabelsFile)));
   HEARTH_RETURN_IF_ERROR(OpenSplit(context, source, papers, graph.transforms));
   for (const Relation& relation : kRelations) {
     HEARTH_ASSIGN_OR_RETURN(SourceEdges edges,

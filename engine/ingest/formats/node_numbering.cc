@@ -62,7 +62,7 @@ class IdArray {
     return AppendText(key);
   }
 
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Finish() {
+  absl::StatusOr<std::unique_ptr<ArrayReader>> Finish() {
     return array_.Finish({size_});
   }
 

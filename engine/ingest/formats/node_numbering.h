@@ -17,7 +17,7 @@
 #include "engine/ingest/import/edge_spool.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -26,7 +26,7 @@ struct NumberedEdges {
   int64_t num_nodes = 0;
   std::unique_ptr<EdgeSource> edges;
   /// int64 [num_nodes], or uint8 [bytes]: the ids with "\n" between them.
-  std::unique_ptr<store::ArrayReader> ids;
+  std::unique_ptr<ArrayReader> ids;
 };
 
 /// Numbers the nodes of edges between ids: 0, 1, 2, ... in ascending order of

@@ -23,7 +23,7 @@ constexpr std::array<const char*, 3> kSplitFiles = {
 absl::StatusOr<SourceNodes> OpenNodes(io::FileSystem& files,
                                       const std::string& folder) {
   const auto open = [&](const char* name) {
-    return store::ArrayReader::OpenNpy(files, io::JoinPath(folder, name));
+    return ArrayReader::OpenNpy(files, io::JoinPath(folder, name));
   };
   SourceNodes nodes;
   HEARTH_ASSIGN_OR_RETURN(nodes.features, open(kFeaturesFile));
@@ -56,13 +56,13 @@ absl::StatusOr<SourceEdges> OpenEdges(io::FileSystem& files,
   SourceEdges edges;
   if (csc) {
     HEARTH_ASSIGN_OR_RETURN(
-        edges.indptr, store::ArrayReader::OpenNpy(files, path(kIndptrFile)));
+        edges.indptr, ArrayReader::OpenNpy(files, path(kIndptrFile)));
     HEARTH_ASSIGN_OR_RETURN(
-        edges.indices, store::ArrayReader::OpenNpy(files, path(kIndicesFile)));
+        edges.indices, ArrayReader::OpenNpy(files, path(kIndicesFile)));
     return edges;
   }
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> array,
-                          store::ArrayReader::OpenNpy(files, path(kEdgesFile)));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> array,
+                          ArrayReader::OpenNpy(files, path(kEdgesFile)));
   HEARTH_ASSIGN_OR_RETURN(
       edges.edges,
       NewArrayEdgeSource(std::move(array), {num_nodes, num_nodes}));

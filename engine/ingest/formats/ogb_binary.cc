@@ -16,7 +16,7 @@
 #include "engine/ingest/parse/zip_archive.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/shape.h"
 
 namespace hearth::ingest {
@@ -46,7 +46,7 @@ class ArrayArchive {
     return zip_->Find(absl::StrCat(name, ".npy")) != nullptr;
   }
 
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Array(
+  absl::StatusOr<std::unique_ptr<ArrayReader>> Array(
       absl::string_view name) const {
     if (!Has(name)) {
       return absl::InvalidArgumentError(
@@ -54,7 +54,7 @@ class ArrayArchive {
     }
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                             zip_->OpenMember(absl::StrCat(name, ".npy")));
-    return store::ArrayReader::ReadNpy(std::move(file));
+    return ArrayReader::ReadNpy(std::move(file));
   }
 
   const std::vector<ZipMember>& members() const { return zip_->members(); }
@@ -67,7 +67,7 @@ class ArrayArchive {
 /// The only element of num_nodes_list.
 absl::StatusOr<int64_t> ReadCount(const ArrayArchive& archive,
                                   absl::string_view name) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> array,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> array,
                           archive.Array(name));
   const store::ArrayHeader& header = array->header();
   if (header.type.IsFloat() || header.NumElements() != 1) {
@@ -89,7 +89,7 @@ class EdgeIndex {
                                         int64_t num_nodes) {
     EdgeIndex index;
     index.num_nodes_ = num_nodes;
-    for (std::unique_ptr<store::ArrayReader>& row : index.rows_) {
+    for (std::unique_ptr<ArrayReader>& row : index.rows_) {
       HEARTH_ASSIGN_OR_RETURN(row, archive.Array("edge_index"));
     }
     HEARTH_RETURN_IF_ERROR(CheckEdgeHeader(*index.rows_[0], EdgeShape::kRows));
@@ -140,7 +140,7 @@ class EdgeIndex {
   }
 
   int64_t num_nodes_ = 0;
-  std::array<std::unique_ptr<store::ArrayReader>, 2> rows_;
+  std::array<std::unique_ptr<ArrayReader>, 2> rows_;
 };
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> UnpackEdges(

@@ -48,7 +48,7 @@ absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
   return std::memcmp(start.data(), kNpyMagic.data(), start.size()) == 0;
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenRawArray(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRawArray(
     io::FileSystem& files, const std::string& path, store::ArrayHeader header) {
   HEARTH_ASSIGN_OR_RETURN(const bool is_npy, HasNpyHeader(files, path));
   if (is_npy) {
@@ -56,7 +56,7 @@ absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenRawArray(
         path, ": begins with the header of an .npy file; nothing but the ",
         "elements must be in it"));
   }
-  return store::ArrayReader::OpenRaw(files, path, std::move(header));
+  return ArrayReader::OpenRaw(files, path, std::move(header));
 }
 
 absl::StatusOr<store::ElementType> ParseElementType(absl::string_view name) {

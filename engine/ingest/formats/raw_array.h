@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 /// Arrays in files of nothing but their elements.
 
@@ -21,7 +21,7 @@ absl::StatusOr<bool> HasNpyHeader(io::FileSystem& files,
 
 /// ArrayReader::OpenRaw, but INVALID_ARGUMENT for an .npy file: its header,
 /// taken for elements, would shift every row.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenRawArray(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRawArray(
     io::FileSystem& files, const std::string& path, store::ArrayHeader header);
 
 /// The type that numpy and torch call `name`: "int64", "float32".

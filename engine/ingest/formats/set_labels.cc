@@ -54,7 +54,7 @@ class NodeWindow {
   }
 
  private:
-  absl::Status ReadValues(store::ArrayReader& labels, int64_t first) {
+  absl::Status ReadValues(ArrayReader& labels, int64_t first) {
     if (labels.header().type.IsFloat()) {
       return labels.ReadFloats(first, absl::MakeSpan(values_));
     }
@@ -107,7 +107,7 @@ absl::Status CheckSet(const SetLabels& set, int64_t num_nodes) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> JoinSetLabels(
+absl::StatusOr<std::unique_ptr<ArrayReader>> JoinSetLabels(
     ImportContext& context, int64_t num_nodes, const std::string& name,
     const std::vector<SetLabels>& sets) {
   uint64_t elements = 0;

@@ -17,7 +17,7 @@
 #include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -30,7 +30,7 @@ using testing::HasSubstr;
 constexpr uint64_t kMiB = 1 << 20;
 
 template <typename T>
-std::unique_ptr<store::ArrayReader> Array(const std::string& name,
+std::unique_ptr<ArrayReader> Array(const std::string& name,
                                           const std::vector<T>& values,
                                           std::vector<int64_t> shape = {}) {
   store::ArrayHeader header;
@@ -43,7 +43,7 @@ std::unique_ptr<store::ArrayReader> Array(const std::string& name,
   }
   std::string bytes(reinterpret_cast<const char*>(values.data()),
                     values.size() * sizeof(T));
-  return *store::ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), name),
+  return *ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), name),
                                       header);
 }
 

@@ -41,7 +41,7 @@ class MatrixReader {
                int64_t num_rows)
       : context_(context), path_(path), num_rows_(num_rows) {}
 
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Read() {
+  absl::StatusOr<std::unique_ptr<ArrayReader>> Read() {
     HEARTH_ASSIGN_OR_RETURN(array_,
                             ScratchArray::Create(context_, TypeOf<T>(), path_));
     HEARTH_RETURN_IF_ERROR(ForEachLine(
@@ -128,14 +128,14 @@ absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
   return count;
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextFloats(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextFloats(
     ImportContext& context, const std::string& path, int64_t num_rows) {
   return MatrixReader<float>(context, path, num_rows).Read();
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextLabels(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
     ImportContext& context, const std::string& path, int64_t num_rows) {
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> ints =
+  absl::StatusOr<std::unique_ptr<ArrayReader>> ints =
       MatrixReader<int64_t>(context, path, num_rows).Read();
   // What is no integer may be another number, or NaN; if it is neither, that
   // is the error to tell.
@@ -143,7 +143,7 @@ absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextLabels(
   return MatrixReader<double>(context, path, num_rows).Read();
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextIds(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
     ImportContext& context, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ScratchArray> array,

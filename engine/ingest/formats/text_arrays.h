@@ -12,7 +12,7 @@
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 /// Numbers in text files, plain or gzip, brought to the import's scratch folder
 /// as arrays. All need memory for one line and little more. Errors are
@@ -32,16 +32,16 @@ absl::StatusOr<int64_t> ReadTextCount(ImportContext& context,
 
 /// float32 (num_rows, columns): as many numbers, with commas between them, in
 /// each line as in the first.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextFloats(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextFloats(
     ImportContext& context, const std::string& path, int64_t num_rows);
 
 /// The same of labels: int64 if all of them are whole numbers without a point
 /// or exponent, else float64.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextLabels(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
     ImportContext& context, const std::string& path, int64_t num_rows);
 
 /// int64 (lines,): one number a line.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ReadTextIds(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextIds(
     ImportContext& context, const std::string& path);
 
 /// Two ids a line with a comma between them, source first; `num_edges` lines.

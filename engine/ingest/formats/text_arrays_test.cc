@@ -15,7 +15,7 @@
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

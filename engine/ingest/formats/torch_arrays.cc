@@ -12,7 +12,7 @@ namespace hearth::ingest {
 namespace {
 
 /// Elements that are read from within a pickle lie in memory.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenNumpy(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(
     ImportContext& context, const NumpyArray& array, std::string name) {
   if (array.fortran_order && array.shape.size() > 1) {
     return absl::InvalidArgumentError(
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
   return TorchFile::Open(*std::move(file));
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchArray(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
     ImportContext& context, const TorchFile& file, const PickleValue& dict,
     absl::string_view key) {
   const PickleValue* value = dict.Find(key);

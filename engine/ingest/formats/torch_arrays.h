@@ -10,7 +10,7 @@
 #include "engine/ingest/parse/torch_file.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 /// Numbers and arrays in files that torch.save wrote, such as split_dict.pt.
 
@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<TorchFile>> OpenTorchFile(
 /// The entry `key` of `dict`, a numpy array or a tensor within `file`, as an
 /// array that is called "PATH: KEY" in messages. INVALID_ARGUMENT naming the
 /// key if it is missing or something else.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchArray(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchArray(
     ImportContext& context, const TorchFile& file, const PickleValue& dict,
     absl::string_view key);
 

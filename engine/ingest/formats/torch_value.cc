@@ -35,7 +35,7 @@ store::ElementType TypeOf(TorchType type) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchValue(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
     const TorchFile& file, const PickleValue* value, absl::string_view name) {
   const std::string path =
       name.empty() ? file.path() : absl::StrCat(file.path(), ": ", name);
@@ -44,14 +44,14 @@ absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchValue(
   }
   if (const auto* const tensor = value->As<TorchTensor>()) {
     HEARTH_ASSIGN_OR_RETURN(TensorElements elements, file.OpenTensor(*tensor));
-    return store::ArrayReader::ReadRaw(
+    return ArrayReader::ReadRaw(
         NewNamedFile(std::move(elements.file), path),
         {.type = TypeOf(tensor->type()),
          .shape = tensor->shape,
          .data_offset = elements.offset});
   }
   if (const auto* const array = value->As<NumpyArray>()) {
-    return store::ArrayReader::ReadRaw(
+    return ArrayReader::ReadRaw(
         io::NewMemoryFile(std::string(array->data), path),
         {.type = array->type,
          .fortran_order = array->fortran_order,

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 /// Arrays in files that torch.save wrote.
 
@@ -16,7 +16,7 @@ namespace hearth::ingest {
 /// The array that `value`, a part of the file's root or null, is: a tensor, or
 /// an array of numpy's within the pickle. "PATH: NAME" in messages, PATH alone
 /// if `name` is empty. May outlive `file`. INVALID_ARGUMENT for anything else.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenTorchValue(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
     const TorchFile& file, const PickleValue* value,
     absl::string_view name = "");
 

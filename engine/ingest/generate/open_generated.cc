@@ -16,7 +16,7 @@
 #include "engine/ingest/generate/generated_features.h"
 #include "engine/ingest/generate/generated_split.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -24,13 +24,13 @@ namespace {
 constexpr std::array<absl::string_view, 3> kSplitNames = {
     "train_idx", "valid_idx", "test_idx"};
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenItems(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenItems(
     std::unique_ptr<ComputedItems> items, absl::string_view name,
     store::ElementType type, std::vector<int64_t> shape) {
   store::ArrayHeader header;
   header.type = type;
   header.shape = std::move(shape);
-  return store::ArrayReader::ReadRaw(
+  return ArrayReader::ReadRaw(
       NewComputedFile(std::move(items),
                       absl::StrCat(kGeneratedSource, "/", name)),
       std::move(header));

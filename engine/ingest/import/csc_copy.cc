@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kBlockElements = 64 << 10;
 
-absl::Status CheckIntegerList(const store::ArrayReader& reader) {
+absl::Status CheckIntegerList(const ArrayReader& reader) {
   const store::ArrayHeader& header = reader.header();
   if (header.type.IsFloat() ||
       header.type.kind == store::ElementType::Kind::kBool) {
@@ -27,8 +27,8 @@ absl::Status CheckIntegerList(const store::ArrayReader& reader) {
                                    "; one dimension is needed"));
 }
 
-absl::Status CopyIndptr(ImportContext& context, store::ArrayReader& indptr,
-                        const store::ArrayReader& indices, CscWriter& writer) {
+absl::Status CopyIndptr(ImportContext& context, ArrayReader& indptr,
+                        const ArrayReader& indices, CscWriter& writer) {
   const int64_t num_edges = indices.header().shape[0];
   const int64_t count = indptr.header().shape[0];
   int64_t previous = 0;
@@ -56,7 +56,7 @@ absl::Status CopyIndptr(ImportContext& context, store::ArrayReader& indptr,
                                      " has ", num_edges, " elements"));
 }
 
-absl::Status CopyIndices(ImportContext& context, store::ArrayReader& indices,
+absl::Status CopyIndices(ImportContext& context, ArrayReader& indices,
                          int64_t num_nodes, CscWriter& writer) {
   const int64_t count = indices.header().shape[0];
   std::vector<int64_t> block;
@@ -77,8 +77,8 @@ absl::Status CopyIndices(ImportContext& context, store::ArrayReader& indices,
 
 }  // namespace
 
-absl::Status CheckCscHeaders(const store::ArrayReader& indptr,
-                             const store::ArrayReader& indices,
+absl::Status CheckCscHeaders(const ArrayReader& indptr,
+                             const ArrayReader& indices,
                              const EdgeEnds& ends) {
   HEARTH_RETURN_IF_ERROR(CheckIntegerList(indptr));
   HEARTH_RETURN_IF_ERROR(CheckIntegerList(indices));
@@ -90,8 +90,8 @@ absl::Status CheckCscHeaders(const store::ArrayReader& indptr,
 }
 
 absl::StatusOr<CscArrays> CopyCsc(ImportContext& context,
-                                  store::ArrayReader& indptr,
-                                  store::ArrayReader& indices,
+                                  ArrayReader& indptr,
+                                  ArrayReader& indices,
                                   const EdgeEnds& ends,
                                   const store::ArrayPlace& place) {
   const int64_t num_edges = indices.header().shape[0];

@@ -28,8 +28,8 @@ using TakePiece = absl::FunctionRef<absl::Status(
 
 class ListTransformer {
  public:
-  ListTransformer(ImportContext& context, store::ArrayReader& indptr,
-                  store::ArrayReader& indices, const EdgeTransforms& transforms)
+  ListTransformer(ImportContext& context, ArrayReader& indptr,
+                  ArrayReader& indices, const EdgeTransforms& transforms)
       : context_(context),
         indptr_(indptr),
         indices_(indices),
@@ -191,8 +191,8 @@ class ListTransformer {
   }
 
   ImportContext& context_;
-  store::ArrayReader& indptr_;
-  store::ArrayReader& indices_;
+  ArrayReader& indptr_;
+  ArrayReader& indices_;
   const EdgeTransforms transforms_;
   const int64_t num_nodes_;
   const int64_t num_edges_;
@@ -244,8 +244,8 @@ absl::Status WriteIndices(ListTransformer& lists, store::ArrayWriter& indices) {
 }  // namespace
 
 absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
-                                            store::ArrayReader& indptr,
-                                            store::ArrayReader& indices,
+                                            ArrayReader& indptr,
+                                            ArrayReader& indices,
                                             const EdgeTransforms& transforms,
                                             const store::ArrayPlace& place) {
   ListTransformer lists(context, indptr, indices, transforms);

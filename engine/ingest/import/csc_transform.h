@@ -7,7 +7,7 @@
 #include "engine/ingest/import/csc_arrays.h"
 #include "engine/ingest/import/edge_transforms.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 
 namespace hearth::ingest {
@@ -27,8 +27,8 @@ struct TransformedCsc {
 /// that do not fit an eighth of it become a set of one bit a node,
 /// RESOURCE_EXHAUSTED with the numbers if that does not fit a quarter.
 absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
-                                            store::ArrayReader& indptr,
-                                            store::ArrayReader& indices,
+                                            ArrayReader& indptr,
+                                            ArrayReader& indices,
                                             const EdgeTransforms& transforms,
                                             const store::ArrayPlace& place);
 

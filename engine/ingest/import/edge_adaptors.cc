@@ -62,8 +62,8 @@ class EdgesWithReverse final : public EdgeSource {
 
 class CscEdges final : public EdgeSource {
  public:
-  CscEdges(std::unique_ptr<store::ArrayReader> indptr,
-           std::unique_ptr<store::ArrayReader> indices, const EdgeEnds& ends)
+  CscEdges(std::unique_ptr<ArrayReader> indptr,
+           std::unique_ptr<ArrayReader> indices, const EdgeEnds& ends)
       : indptr_(std::move(indptr)),
         indices_(std::move(indices)),
         ends_(ends),
@@ -159,8 +159,8 @@ class CscEdges final : public EdgeSource {
     return absl::OkStatus();
   }
 
-  const std::unique_ptr<store::ArrayReader> indptr_;
-  const std::unique_ptr<store::ArrayReader> indices_;
+  const std::unique_ptr<ArrayReader> indptr_;
+  const std::unique_ptr<ArrayReader> indices_;
   const EdgeEnds ends_;
   const int64_t num_edges_;
   /// The node whose edges are being read, and where they end.
@@ -175,8 +175,8 @@ class CscEdges final : public EdgeSource {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
-    std::unique_ptr<store::ArrayReader> indptr,
-    std::unique_ptr<store::ArrayReader> indices, const EdgeEnds& ends) {
+    std::unique_ptr<ArrayReader> indptr,
+    std::unique_ptr<ArrayReader> indices, const EdgeEnds& ends) {
   auto edges =
       std::make_unique<CscEdges>(std::move(indptr), std::move(indices), ends);
   HEARTH_RETURN_IF_ERROR(edges->CheckSpan());

@@ -10,7 +10,7 @@
 #include "engine/ingest/import/csc_transform.h"
 #include "engine/ingest/import/edge_adaptors.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/verified_file.h"
 
@@ -23,12 +23,12 @@ bool JoinsOneType(const SourceEdges& edges) {
 
 /// An array that the import wrote to `folder`, checked as it is read: it is on
 /// its way into the dataset, whose checksums would make damage look right.
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> OpenWritten(
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenWritten(
     io::FileSystem& files, const std::string& folder,
     const store::FinishedArray& array) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           store::OpenVerifiedFile(files, folder, array.file));
-  return store::ArrayReader::ReadNpy(std::move(file));
+  return ArrayReader::ReadNpy(std::move(file));
 }
 
 /// Sorts the edges into a folder of their own first; then their lists change.
@@ -42,9 +42,9 @@ absl::StatusOr<TransformedCsc> BuildAndTransform(
   HEARTH_ASSIGN_OR_RETURN(
       const CscArrays sorted,
       BuildCsc(context, edges, ends, {folder, place.dataset, place.prefix}));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> indptr,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indptr,
                           OpenWritten(files, folder, sorted.indptr));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::ArrayReader> indices,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indices,
                           OpenWritten(files, folder, sorted.indices));
   HEARTH_ASSIGN_OR_RETURN(
       TransformedCsc transformed,

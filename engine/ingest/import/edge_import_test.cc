@@ -11,7 +11,7 @@
 #include "engine/ingest/import/edge_spool.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -76,7 +76,7 @@ class EdgeImportTest : public testing::Test {
 
   std::vector<int64_t> Ints(const std::string& name) {
     const auto reader =
-        *store::ArrayReader::OpenNpy(files_, folder_.Path(name));
+        *ArrayReader::OpenNpy(files_, folder_.Path(name));
     std::vector<int64_t> ints(reader->header().shape[0]);
     EXPECT_TRUE(reader->ReadInts(0, absl::MakeSpan(ints)).ok());
     return ints;
@@ -212,8 +212,8 @@ class CscSourceTest : public EdgeImportTest {
     graph.nodes.emplace_back().num_nodes =
         static_cast<int64_t>(indptr.size()) - 1;
     SourceEdges& edges = graph.edges.emplace_back();
-    edges.indptr = *store::ArrayReader::OpenNpy(files_, folder_.Path("p.npy"));
-    edges.indices = *store::ArrayReader::OpenNpy(files_, folder_.Path("i.npy"));
+    edges.indptr = *ArrayReader::OpenNpy(files_, folder_.Path("p.npy"));
+    edges.indices = *ArrayReader::OpenNpy(files_, folder_.Path("i.npy"));
     return graph;
   }
 

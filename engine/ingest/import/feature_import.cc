@@ -22,7 +22,7 @@ constexpr char kFeatures[] = "features";
 constexpr store::ElementType kUint16{store::ElementType::Kind::kUint, 2};
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
-absl::Status ErrorInBlock(const store::ArrayReader& features,
+absl::Status ErrorInBlock(const ArrayReader& features,
                           const RowBlock& block, int64_t index,
                           absl::string_view problem) {
   const int64_t columns = features.header().shape[1];
@@ -31,7 +31,7 @@ absl::Status ErrorInBlock(const store::ArrayReader& features,
 }
 
 /// INVALID_ARGUMENT if values are NaN or infinite that must not be.
-absl::Status CheckFinite(const store::ArrayReader& features,
+absl::Status CheckFinite(const ArrayReader& features,
                          const FeatureChoices& choices, const RowBlock& block) {
   if (choices.non_finite != NonFinite::kRefuse) return absl::OkStatus();
   const int64_t bad = FindNonFinite(block.bytes, features.header().type);
@@ -44,7 +44,7 @@ absl::Status Observe(const FeatureChoices& choices, const RowBlock& stored) {
 }
 
 /// Narrows a block of float64. What is not finite stays so.
-absl::Status Narrow(const store::ArrayReader& features, const RowBlock& block,
+absl::Status Narrow(const ArrayReader& features, const RowBlock& block,
                     absl::Span<std::byte> narrowed) {
   const size_t count = block.bytes.size() / sizeof(double);
   for (size_t i = 0; i < count; ++i) {
@@ -61,7 +61,7 @@ absl::Status Narrow(const store::ArrayReader& features, const RowBlock& block,
   return absl::OkStatus();
 }
 
-void BeginFeatures(ImportContext& context, const store::ArrayReader& features) {
+void BeginFeatures(ImportContext& context, const ArrayReader& features) {
   const store::ArrayHeader& header = features.header();
   context.Begin("features", static_cast<uint64_t>(header.NumElements() *
                                                   header.type.item_bytes));
@@ -70,7 +70,7 @@ void BeginFeatures(ImportContext& context, const store::ArrayReader& features) {
 /// Makes of the source's blocks what is stored of them.
 class StoredRows {
  public:
-  StoredRows(const store::ArrayReader& features, const FeatureChoices& choices)
+  StoredRows(const ArrayReader& features, const FeatureChoices& choices)
       : features_(features), choices_(choices) {}
 
   /// As ConvertRows.
@@ -99,14 +99,14 @@ class StoredRows {
   uint64_t num_zeroed() const { return num_zeroed_; }
 
  private:
-  const store::ArrayReader& features_;
+  const ArrayReader& features_;
   const FeatureChoices& choices_;
   uint64_t num_zeroed_ = 0;
 };
 
 }  // namespace
 
-absl::Status CheckFeatureShape(const store::ArrayReader& features) {
+absl::Status CheckFeatureShape(const ArrayReader& features) {
   const store::ArrayHeader& header = features.header();
   if (header.shape.size() != 2) {
     return features.Error(
@@ -120,7 +120,7 @@ absl::Status CheckFeatureShape(const store::ArrayReader& features) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFeatureHeader(const store::ArrayReader& features,
+absl::Status CheckFeatureHeader(const ArrayReader& features,
                                 bool in_place) {
   const store::ArrayHeader& header = features.header();
   if (!header.type.IsFloat()) {
@@ -156,7 +156,7 @@ store::DType StoredType(const store::ArrayHeader& features) {
 }
 
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
-                                              store::ArrayReader& features,
+                                              ArrayReader& features,
                                               const FeatureChoices& choices,
                                               const store::ArrayPlace& place) {
   const store::ArrayHeader& header = features.header();
@@ -180,7 +180,7 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
 }
 
 absl::StatusOr<store::FinishedArray> RegisterFeatures(
-    ImportContext& context, store::ArrayReader& features,
+    ImportContext& context, ArrayReader& features,
     const FeatureChoices& choices, const std::string& real_path,
     const store::ArrayPlace& place) {
   const store::ArrayHeader& header = features.header();

@@ -10,19 +10,19 @@
 #include "engine/ingest/import/non_finite.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/row_source.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
 
 /// That `features` has shape (N, D), neither of them 0.
-absl::Status CheckFeatureShape(const store::ArrayReader& features);
+absl::Status CheckFeatureShape(const ArrayReader& features);
 
 /// That `features` is a float array of shape (N, D), neither of them 0; and,
 /// to be registered `in_place`, of 2 or 4 bytes each, in C order, in a file of
 /// their own.
-absl::Status CheckFeatureHeader(const store::ArrayReader& features,
+absl::Status CheckFeatureHeader(const ArrayReader& features,
                                 bool in_place);
 
 /// What features are stored as: float64 becomes float32.
@@ -50,7 +50,7 @@ struct ImportedFeatures {
 /// the first value that a float32 cannot hold; RESOURCE_EXHAUSTED if a row does
 /// not fit the memory limit. REQUIRES: CheckFeatureHeader.
 absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
-                                              store::ArrayReader& features,
+                                              ArrayReader& features,
                                               const FeatureChoices& choices,
                                               const store::ArrayPlace& place);
 
@@ -58,7 +58,7 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
 /// array stays at `real_path`. FAILED_PRECONDITION if it changes meanwhile.
 /// REQUIRES: no value is to become 0.
 absl::StatusOr<store::FinishedArray> RegisterFeatures(
-    ImportContext& context, store::ArrayReader& features,
+    ImportContext& context, ArrayReader& features,
     const FeatureChoices& choices, const std::string& real_path,
     const store::ArrayPlace& place);
 

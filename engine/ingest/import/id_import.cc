@@ -21,7 +21,7 @@ constexpr int64_t kBlockBytes = 256 << 10;
 constexpr store::ElementType kIdType{store::ElementType::Kind::kInt, 8};
 constexpr store::ElementType kTextType{store::ElementType::Kind::kUint, 1};
 
-absl::Status CheckHeader(const store::ArrayReader& array,
+absl::Status CheckHeader(const ArrayReader& array,
                          store::ElementType type,
                          const std::vector<int64_t>& shape) {
   const store::ArrayHeader& header = array.header();
@@ -33,7 +33,7 @@ absl::Status CheckHeader(const store::ArrayReader& array,
 
 /// Copies an array to `what`; `visit` sees its blocks.
 absl::StatusOr<store::FinishedArray> Copy(
-    ImportContext& context, store::ArrayReader& array,
+    ImportContext& context, ArrayReader& array,
     const store::ArrayPlace& place, absl::string_view what, store::DType dtype,
     absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> visit) {
   const int64_t count = array.header().shape[0];
@@ -58,24 +58,24 @@ absl::StatusOr<store::FinishedArray> Copy(
 
 }  // namespace
 
-absl::Status CheckIdHeader(const store::ArrayReader& ids, int64_t num_nodes) {
+absl::Status CheckIdHeader(const ArrayReader& ids, int64_t num_nodes) {
   return CheckHeader(ids, kIdType, {num_nodes});
 }
 
-absl::Status CheckIdTextHeader(const store::ArrayReader& text) {
+absl::Status CheckIdTextHeader(const ArrayReader& text) {
   const std::vector<int64_t>& shape = text.header().shape;
   return CheckHeader(text, kTextType, {shape.empty() ? 0 : shape[0]});
 }
 
 absl::StatusOr<store::FinishedArray> CopyIds(ImportContext& context,
-                                             store::ArrayReader& ids,
+                                             ArrayReader& ids,
                                              const store::ArrayPlace& place) {
   return Copy(context, ids, place, "ids", store::DType::kInt64,
               [](absl::Span<const std::byte>) { return absl::OkStatus(); });
 }
 
 absl::StatusOr<store::FinishedArray> CopyIdText(
-    ImportContext& context, store::ArrayReader& text, int64_t num_nodes,
+    ImportContext& context, ArrayReader& text, int64_t num_nodes,
     const store::ArrayPlace& place) {
   constexpr std::byte kEnd{'\n'};
   int64_t num_ids = 1;

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 
 /// What the source calls the nodes, kept beside them.
@@ -14,21 +14,21 @@
 namespace hearth::ingest {
 
 /// That `ids` is an int64 array of shape (num_nodes,).
-absl::Status CheckIdHeader(const store::ArrayReader& ids, int64_t num_nodes);
+absl::Status CheckIdHeader(const ArrayReader& ids, int64_t num_nodes);
 
 /// That `text` is a uint8 array of one dimension.
-absl::Status CheckIdTextHeader(const store::ArrayReader& text);
+absl::Status CheckIdTextHeader(const ArrayReader& text);
 
 /// Copies the ids to "ids", whatever they are. REQUIRES: CheckIdHeader.
 absl::StatusOr<store::FinishedArray> CopyIds(ImportContext& context,
-                                             store::ArrayReader& ids,
+                                             ArrayReader& ids,
                                              const store::ArrayPlace& place);
 
 /// Copies ids with a line feed between each and the next to "id_text".
 /// INVALID_ARGUMENT if they are not `num_nodes` or one is empty.
 /// REQUIRES: CheckIdTextHeader.
 absl::StatusOr<store::FinishedArray> CopyIdText(ImportContext& context,
-                                                store::ArrayReader& text,
+                                                ArrayReader& text,
                                                 int64_t num_nodes,
                                                 const store::ArrayPlace& place);
 

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 class IdImportTest : public testing::Test {
  protected:
   /// `text` as an array of `shape`.
-  std::unique_ptr<store::ArrayReader> Array(const std::string& text,
+  std::unique_ptr<ArrayReader> Array(const std::string& text,
                                             std::vector<int64_t> shape,
                                             store::ElementType type) {
     const auto array = *ScratchArray::Create(context_, type, "edges.txt");

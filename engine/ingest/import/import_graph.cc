@@ -188,7 +188,7 @@ class GraphWriter {
   absl::Status WriteFeatures(SourceNodes& nodes, store::NodeTypeEntry& entry) {
     feature_scans_.emplace_back();
     if (nodes.features == nullptr) return absl::OkStatus();
-    store::ArrayReader& features = *nodes.features;
+    ArrayReader& features = *nodes.features;
     const std::string name = BaseName(features.path());
     HEARTH_ASSIGN_OR_RETURN(
         feature_scans_.back(),

@@ -215,7 +215,7 @@ store::LabelKind KindOfLabels(const store::ArrayHeader& header,
                              : store::LabelKind::kClasses;
 }
 
-absl::Status CheckLabelHeader(const store::ArrayReader& labels,
+absl::Status CheckLabelHeader(const ArrayReader& labels,
                               int64_t num_nodes,
                               std::optional<store::LabelKind> wanted) {
   const std::vector<int64_t>& shape = labels.header().shape;
@@ -252,7 +252,7 @@ uint64_t ImportedLabelBytes(const store::ArrayHeader& header,
 }
 
 absl::StatusOr<ImportedLabels> ImportLabels(
-    ImportContext& context, store::ArrayReader& labels,
+    ImportContext& context, ArrayReader& labels,
     std::optional<store::LabelKind> wanted, const store::ArrayPlace& place) {
   HEARTH_ASSIGN_OR_RETURN(LabelRows rows, LabelRows::Open(context, labels));
   ImportedLabels imported;

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/label_kind.h"
 
@@ -25,7 +25,7 @@ store::LabelKind KindOfLabels(const store::ArrayHeader& header,
 
 /// That `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
 /// others.
-absl::Status CheckLabelHeader(const store::ArrayReader& labels,
+absl::Status CheckLabelHeader(const ArrayReader& labels,
                               int64_t num_nodes,
                               std::optional<store::LabelKind> wanted);
 
@@ -49,7 +49,7 @@ struct ImportedLabels {
 ///
 /// REQUIRES: CheckLabelHeader.
 absl::StatusOr<ImportedLabels> ImportLabels(
-    ImportContext& context, store::ArrayReader& labels,
+    ImportContext& context, ArrayReader& labels,
     std::optional<store::LabelKind> wanted, const store::ArrayPlace& place);
 
 }  // namespace hearth::ingest

@@ -30,7 +30,7 @@ class LabelImportTest : public ::testing::Test {
       uint64_t memory_limit_bytes = 1 << 20) {
     folder_.Write("l.npy", array);
     const auto reader =
-        store::ArrayReader::OpenNpy(files_, folder_.Path("l.npy"));
+        ArrayReader::OpenNpy(files_, folder_.Path("l.npy"));
     if (!reader.ok()) return reader.status();
     const absl::Status status = CheckLabelHeader(**reader, num_nodes, wanted);
     if (!status.ok()) return status;

@@ -19,14 +19,14 @@ int64_t WidthOf(const store::ArrayHeader& header) {
 
 }  // namespace
 
-LabelRows::LabelRows(store::ArrayReader& array, int64_t block_rows)
+LabelRows::LabelRows(ArrayReader& array, int64_t block_rows)
     : array_(array),
       num_rows_(array.header().shape[0]),
       width_(WidthOf(array.header())),
       block_rows_(block_rows) {}
 
 absl::StatusOr<LabelRows> LabelRows::Open(const ImportContext& context,
-                                          store::ArrayReader& array) {
+                                          ArrayReader& array) {
   const store::ArrayHeader& header = array.header();
   const uint64_t row_bytes =
       static_cast<uint64_t>(WidthOf(header)) * sizeof(double);

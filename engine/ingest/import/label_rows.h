@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -20,7 +20,7 @@ class LabelRows {
  public:
   /// RESOURCE_EXHAUSTED if a row does not fit an eighth of the memory limit.
   static absl::StatusOr<LabelRows> Open(const ImportContext& context,
-                                        store::ArrayReader& array);
+                                        ArrayReader& array);
 
   int64_t num_rows() const { return num_rows_; }
   /// Columns; 1 of an array of one dimension.
@@ -41,13 +41,13 @@ class LabelRows {
                        absl::string_view problem) const;
 
  private:
-  LabelRows(store::ArrayReader& array, int64_t block_rows);
+  LabelRows(ArrayReader& array, int64_t block_rows);
 
   absl::Status ReadElements(int64_t first, absl::Span<double> out);
   std::string TextAt(int64_t position) const;
   int64_t Position(int64_t row, int64_t column) const;
 
-  store::ArrayReader& array_;
+  ArrayReader& array_;
   const int64_t num_rows_;
   const int64_t width_;
   const int64_t block_rows_;

@@ -165,14 +165,14 @@ uint64_t ZeroAllOnesExponent(absl::Span<std::byte> elements, Bits exponent) {
 
 }  // namespace
 
-absl::Status ForEachRowBlock(ImportContext& context, store::ArrayReader& matrix,
+absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
                              VisitRows visit) {
   return ForEachConvertedBlock(
       context, matrix, {matrix.header().type.item_bytes, nullptr}, visit);
 }
 
 absl::Status ForEachConvertedBlock(ImportContext& context,
-                                   store::ArrayReader& matrix,
+                                   ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit) {
   HEARTH_ASSIGN_OR_RETURN(

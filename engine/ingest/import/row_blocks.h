@@ -12,7 +12,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -35,13 +35,13 @@ struct RowConversion {
 /// one is read (see RowSource). RESOURCE_EXHAUSTED if a row does not fit a
 /// sixteenth of the memory limit; all blocks together stay within it, and
 /// leave a quarter.
-absl::Status ForEachRowBlock(ImportContext& context, store::ArrayReader& matrix,
+absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
                              VisitRows visit);
 
 /// The same with the rows that `conversion` makes. Progress counts bytes of the
 /// source.
 absl::Status ForEachConvertedBlock(ImportContext& context,
-                                   store::ArrayReader& matrix,
+                                   ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit);
 

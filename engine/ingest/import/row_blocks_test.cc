@@ -17,7 +17,7 @@
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/numpy_folder.h"
 #include "gtest/gtest.h"
 
@@ -63,7 +63,7 @@ TEST_P(RowBlocksTest, GiveAllRowsInOrder) {
                          .data = stored,
                          .fortran_order = matrix.fortran_order});
   io::FileSystem& files = io::FileSystem::Posix();
-  const auto reader = *store::ArrayReader::OpenNpy(files, folder.Path("m.npy"));
+  const auto reader = *ArrayReader::OpenNpy(files, folder.Path("m.npy"));
   const ImportProgress progress;
   ImportContext context(files, kMiB, "/nowhere", progress, {});
   std::string got;
@@ -114,7 +114,7 @@ class ConvertedBlocksTest : public testing::Test {
     folder_.Write("m.npy", {.descr = "<f8",
                             .shape = "(" + std::to_string(kRows) + ", 2)",
                             .data = store::Raw(values)});
-    matrix_ = *store::ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
+    matrix_ = *ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
   }
 
   /// Drops the second column. Checks what `convert` is given.
@@ -135,7 +135,7 @@ class ConvertedBlocksTest : public testing::Test {
 
   store::NumpyFolder folder_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
-  std::unique_ptr<store::ArrayReader> matrix_;
+  std::unique_ptr<ArrayReader> matrix_;
   std::stop_source stop_;
 };
 
@@ -214,7 +214,7 @@ TEST_F(ConvertedBlocksTest, ARowThatDoesNotFitIsRefusedWithTheNumbers) {
   folder_.Write("m.npy", {.descr = "<f8",
                           .shape = "(2, 8193)",
                           .data = std::string(2 * 8193 * 8, '\0')});
-  matrix_ = *store::ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
+  matrix_ = *ArrayReader::OpenNpy(files_, folder_.Path("m.npy"));
   const absl::Status status =
       Run(KeepFirst, [](const RowBlock&) { return absl::OkStatus(); });
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;

@@ -50,7 +50,7 @@ absl::Status ScratchArray::Flush() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<store::ArrayReader>> ScratchArray::Finish(
+absl::StatusOr<std::unique_ptr<ArrayReader>> ScratchArray::Finish(
     std::vector<int64_t> shape) {
   HEARTH_RETURN_IF_ERROR(Flush());
   HEARTH_RETURN_IF_ERROR(file_->Close());
@@ -63,7 +63,7 @@ absl::StatusOr<std::unique_ptr<store::ArrayReader>> ScratchArray::Finish(
         path_, ": ", info.size_bytes, " bytes are no ", Name(type_),
         " array of shape ", store::FormatShape(shape)));
   }
-  return store::ArrayReader::ReadRaw(
+  return ArrayReader::ReadRaw(
       std::make_unique<NamedFile>(std::move(file), source_),
       {.type = type_, .shape = std::move(shape)});
 }

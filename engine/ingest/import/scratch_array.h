@@ -13,7 +13,7 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -40,7 +40,7 @@ class ScratchArray {
 
   /// The elements, in C order. To be called once. INTERNAL if there are fewer
   /// or more than `shape` has.
-  absl::StatusOr<std::unique_ptr<store::ArrayReader>> Finish(
+  absl::StatusOr<std::unique_ptr<ArrayReader>> Finish(
       std::vector<int64_t> shape);
 
  private:

@@ -12,7 +12,7 @@
 #include "engine/ingest/import/split_import.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/store/array_header.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
@@ -35,7 +35,7 @@ absl::Status CheckNodeHeaders(const SourceNodes& nodes, bool in_place) {
     HEARTH_RETURN_IF_ERROR(
         CheckLabelHeader(*nodes.labels, nodes.num_nodes, nodes.label_kind));
   }
-  for (const std::unique_ptr<store::ArrayReader>& part : nodes.split) {
+  for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;
     HEARTH_RETURN_IF_ERROR(CheckSplitHeader(*part, nodes.num_nodes));
   }
@@ -63,13 +63,13 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
         ImportedLabelBytes(nodes.labels->header(), nodes.label_kind),
         store::kStreamLayout);
   }
-  for (const std::unique_ptr<store::ArrayReader>& part : nodes.split) {
+  for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;
     bytes += store::StoredBytes(
         static_cast<uint64_t>(part->header().shape[0]) * sizeof(int64_t),
         store::kStreamLayout);
   }
-  for (const store::ArrayReader* ids : {nodes.ids.get(), nodes.id_text.get()}) {
+  for (const ArrayReader* ids : {nodes.ids.get(), nodes.id_text.get()}) {
     if (ids == nullptr) continue;
     const store::ArrayHeader& header = ids->header();
     bytes += store::StoredBytes(

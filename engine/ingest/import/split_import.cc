@@ -41,7 +41,7 @@ std::string ProblemWith(int64_t node, const SplitPart& part,
 
 }  // namespace
 
-absl::Status CheckSplitHeader(const store::ArrayReader& part,
+absl::Status CheckSplitHeader(const ArrayReader& part,
                               int64_t num_nodes) {
   const store::ArrayHeader& header = part.header();
   if (header.type.kind == store::ElementType::Kind::kBool) {
@@ -65,7 +65,7 @@ absl::Status CheckSplitHeader(const store::ArrayReader& part,
 }
 
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        store::ArrayReader& part,
+                                        ArrayReader& part,
                                         int64_t num_nodes,
                                         const std::vector<SplitPart>& others) {
   SplitPart read;

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 
 namespace hearth::ingest {
@@ -18,7 +18,7 @@ namespace hearth::ingest {
 using NodeSet = std::vector<bool>;
 
 /// That `part` is an integer array of shape (K,), 0 < K <= num_nodes.
-absl::Status CheckSplitHeader(const store::ArrayReader& part,
+absl::Status CheckSplitHeader(const ArrayReader& part,
                               int64_t num_nodes);
 
 /// One part of a split, read before.
@@ -33,7 +33,7 @@ struct SplitPart {
 /// with or without labels. INVALID_ARGUMENT naming the first offending
 /// position.
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        store::ArrayReader& part,
+                                        ArrayReader& part,
                                         int64_t num_nodes,
                                         const std::vector<SplitPart>& others);
 

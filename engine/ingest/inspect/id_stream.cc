@@ -14,8 +14,8 @@ constexpr int64_t kBlockIds = 4096;
 
 absl::StatusOr<IdStream> IdStream::Open(io::FileSystem& files,
                                         const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> ids,
-                          store::ArrayReader::OpenNpy(files, path));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> ids,
+                          ArrayReader::OpenNpy(files, path));
   IdStream stream(std::move(ids));
   HEARTH_RETURN_IF_ERROR(stream.ReadBlock());
   return stream;

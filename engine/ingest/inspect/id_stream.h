@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -28,12 +28,12 @@ class IdStream {
   absl::Status Next();
 
  private:
-  explicit IdStream(std::unique_ptr<store::ArrayReader> ids)
+  explicit IdStream(std::unique_ptr<ArrayReader> ids)
       : ids_(std::move(ids)) {}
 
   absl::Status ReadBlock();
 
-  std::unique_ptr<store::ArrayReader> ids_;
+  std::unique_ptr<ArrayReader> ids_;
   int64_t num_read_ = 0;
   std::vector<int64_t> block_;
   size_t at_ = 0;

@@ -11,7 +11,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/inspect/id_stream.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
 
@@ -60,8 +60,8 @@ class LabelScan {
   absl::Status Run(const std::string& folder) {
     const std::string path = io::JoinPath(folder, nodes_.labels.path);
     HEARTH_ASSIGN_OR_RETURN(
-        const std::unique_ptr<store::ArrayReader> labels,
-        store::ArrayReader::OpenNpy(context_.files(), path));
+        const std::unique_ptr<ArrayReader> labels,
+        ArrayReader::OpenNpy(context_.files(), path));
     std::optional<IdStream> train;
     if (!nodes_.train.path.empty()) {
       HEARTH_ASSIGN_OR_RETURN(

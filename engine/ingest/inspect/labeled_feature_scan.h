@@ -11,7 +11,7 @@
 #include "engine/ingest/inspect/feature_scan.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
 
@@ -38,7 +38,7 @@ class LabeledFeatureScan {
 
   FeatureScan scan_;
   /// Null without classes.
-  std::unique_ptr<store::ArrayReader> classes_;
+  std::unique_ptr<ArrayReader> classes_;
   std::vector<int32_t> labels_;
 };
 

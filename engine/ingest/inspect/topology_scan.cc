@@ -11,7 +11,7 @@
 #include "engine/ingest/inspect/degree_counts.h"
 #include "engine/ingest/inspect/id_stream.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -103,7 +103,7 @@ class TopologyScan::NeighborStream {
     absl::Span<const int32_t> classes;
   };
 
-  NeighborStream(ImportContext& context, store::ArrayReader& indices,
+  NeighborStream(ImportContext& context, ArrayReader& indices,
                  int64_t block_elements, Counts& counts)
       : context_(context),
         indices_(indices),
@@ -146,7 +146,7 @@ class TopologyScan::NeighborStream {
   }
 
   ImportContext& context_;
-  store::ArrayReader& indices_;
+  ArrayReader& indices_;
   const int64_t block_elements_;
   Counts& counts_;
   int64_t num_read_ = 0;
@@ -213,8 +213,8 @@ int64_t TopologyScan::BlockElements() const {
 absl::StatusOr<std::vector<int32_t>> TopologyScan::ReadClasses(
     const store::NodeTypeEntry& nodes) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::ArrayReader> labels,
-      store::ArrayReader::OpenNpy(context_.files(),
+      const std::unique_ptr<ArrayReader> labels,
+      ArrayReader::OpenNpy(context_.files(),
                                   io::JoinPath(folder_, nodes.labels.path)));
   std::vector<int32_t> classes(static_cast<size_t>(nodes.num_nodes));
   const auto block_elements = static_cast<size_t>(BlockElements());
@@ -282,12 +282,12 @@ absl::Status TopologyScan::AddList(int64_t destination, int64_t degree,
 absl::Status TopologyScan::ScanLists(const store::EdgeTypeEntry& edges,
                                      Counts& counts) {
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::ArrayReader> indptr,
-      store::ArrayReader::OpenNpy(context_.files(),
+      const std::unique_ptr<ArrayReader> indptr,
+      ArrayReader::OpenNpy(context_.files(),
                                   io::JoinPath(folder_, edges.indptr.path)));
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::ArrayReader> indices,
-      store::ArrayReader::OpenNpy(context_.files(),
+      const std::unique_ptr<ArrayReader> indices,
+      ArrayReader::OpenNpy(context_.files(),
                                   io::JoinPath(folder_, edges.indices.path)));
   NeighborStream neighbors(context_, *indices, BlockElements(), counts);
   const int64_t num_offsets = indptr->header().NumElements();

@@ -16,23 +16,23 @@ bool IsInRange(int64_t node, int64_t num_nodes) {
   return static_cast<uint64_t>(node) < static_cast<uint64_t>(num_nodes);
 }
 
-bool HasTwoRows(const store::ArrayReader& edges, EdgeShape shape) {
+bool HasTwoRows(const ArrayReader& edges, EdgeShape shape) {
   if (shape != EdgeShape::kEither) return shape == EdgeShape::kRows;
   return edges.header().shape[0] == 2;
 }
 
-int64_t NumEdges(const store::ArrayReader& edges, EdgeShape shape) {
+int64_t NumEdges(const ArrayReader& edges, EdgeShape shape) {
   return edges.header().shape[HasTwoRows(edges, shape) ? 1 : 0];
 }
 
 /// One row of all sources, then one of all destinations, in the file's order.
-bool IsPlanar(const store::ArrayReader& edges, EdgeShape shape) {
+bool IsPlanar(const ArrayReader& edges, EdgeShape shape) {
   return HasTwoRows(edges, shape) != edges.header().fortran_order;
 }
 
 class ArrayEdgeSource final : public EdgeSource {
  public:
-  ArrayEdgeSource(std::unique_ptr<store::ArrayReader> reader,
+  ArrayEdgeSource(std::unique_ptr<ArrayReader> reader,
                   const EdgeEnds& ends, EdgeShape shape)
       : reader_(std::move(reader)),
         ends_(ends),
@@ -88,7 +88,7 @@ class ArrayEdgeSource final : public EdgeSource {
                                "; node ids are 0 .. ", num_nodes - 1));
   }
 
-  const std::unique_ptr<store::ArrayReader> reader_;
+  const std::unique_ptr<ArrayReader> reader_;
   const EdgeEnds ends_;
   const int64_t num_edges_;
   const bool planar_;
@@ -162,7 +162,7 @@ class ScratchEdgeSource final : public EdgeSource {
 
 }  // namespace
 
-absl::Status CheckEdgeHeader(const store::ArrayReader& edges, EdgeShape shape) {
+absl::Status CheckEdgeHeader(const ArrayReader& edges, EdgeShape shape) {
   const store::ArrayHeader& header = edges.header();
   if (header.type.IsFloat() ||
       header.type.kind == store::ElementType::Kind::kBool) {
@@ -184,7 +184,7 @@ absl::Status CheckEdgeHeader(const store::ArrayReader& edges, EdgeShape shape) {
 }
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewArrayEdgeSource(
-    std::unique_ptr<store::ArrayReader> edges, const EdgeEnds& ends,
+    std::unique_ptr<ArrayReader> edges, const EdgeEnds& ends,
     EdgeShape shape) {
   HEARTH_RETURN_IF_ERROR(CheckEdgeHeader(*edges, shape));
   return std::make_unique<ArrayEdgeSource>(std::move(edges), ends, shape);

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -48,13 +48,13 @@ enum class EdgeShape {
 };
 
 /// That `edges` is an integer array of that shape.
-absl::Status CheckEdgeHeader(const store::ArrayReader& edges,
+absl::Status CheckEdgeHeader(const ArrayReader& edges,
                              EdgeShape shape = EdgeShape::kEither);
 
 /// The edges in an array, sources first, in C or Fortran order.
 /// INVALID_ARGUMENT as CheckEdgeHeader.
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewArrayEdgeSource(
-    std::unique_ptr<store::ArrayReader> edges, const EdgeEnds& ends,
+    std::unique_ptr<ArrayReader> edges, const EdgeEnds& ends,
     EdgeShape shape = EdgeShape::kEither);
 
 /// Bytes of an edge in a scratch file: both ends, 4 bytes each where they fit.

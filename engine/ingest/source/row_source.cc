@@ -45,7 +45,7 @@ void ScatterColumn(const std::vector<std::byte>& column, int64_t item_bytes,
 
 /// The file of `matrix` to be read past the page cache.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenScanned(
-    io::FileSystem& files, const store::ArrayReader& matrix) {
+    io::FileSystem& files, const ArrayReader& matrix) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           files.OpenForScan(matrix.path()));
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
@@ -70,7 +70,7 @@ int64_t BlockRows(uint64_t row_bytes, uint64_t stored_row_bytes,
 
 }  // namespace
 
-RowSource::RowSource(store::ArrayReader& matrix,
+RowSource::RowSource(ArrayReader& matrix,
                      std::unique_ptr<io::ReadableFile> scanned,
                      int64_t block_rows)
     : matrix_(matrix),
@@ -82,7 +82,7 @@ RowSource::RowSource(store::ArrayReader& matrix,
       block_rows_(block_rows) {}
 
 absl::StatusOr<RowSource> RowSource::Open(io::FileSystem& files,
-                                          store::ArrayReader& matrix,
+                                          ArrayReader& matrix,
                                           int64_t stored_item_bytes,
                                           uint64_t block_limit_bytes) {
   const store::ArrayHeader& header = matrix.header();

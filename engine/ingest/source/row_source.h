@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -33,7 +33,7 @@ class RowSource {
   /// blocks but the last have a multiple of 4 KiB of these, where that fits.
   /// FAILED_PRECONDITION if the file changed since it was opened.
   static absl::StatusOr<RowSource> Open(io::FileSystem& files,
-                                        store::ArrayReader& matrix,
+                                        ArrayReader& matrix,
                                         int64_t stored_item_bytes,
                                         uint64_t block_limit_bytes);
 
@@ -54,12 +54,12 @@ class RowSource {
   absl::StatusOr<RowBlock> Read(int64_t block, absl::Span<std::byte> memory);
 
  private:
-  RowSource(store::ArrayReader& matrix,
+  RowSource(ArrayReader& matrix,
             std::unique_ptr<io::ReadableFile> scanned, int64_t block_rows);
 
   absl::Status ReadRows(const RowBlock& block, absl::Span<std::byte> rows);
 
-  store::ArrayReader& matrix_;
+  ArrayReader& matrix_;
   /// Null where the matrix reads better itself.
   std::unique_ptr<io::ReadableFile> scanned_;
   int64_t num_rows_;

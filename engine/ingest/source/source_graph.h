@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "engine/ingest/source/edge_source.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -21,18 +21,18 @@ struct SourceNodes {
   std::string type = "node";
   int64_t num_nodes = 0;
   /// [num_nodes, dim] floats.
-  std::unique_ptr<store::ArrayReader> features;
+  std::unique_ptr<ArrayReader> features;
   /// [num_nodes] or [num_nodes, columns]; import/label_import.h says what they
   /// may be.
-  std::unique_ptr<store::ArrayReader> labels;
+  std::unique_ptr<ArrayReader> labels;
   /// What they are; nullopt = told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
   /// [number of nodes in the part] ids: train, valid, test.
-  std::array<std::unique_ptr<store::ArrayReader>, 3> split;
+  std::array<std::unique_ptr<ArrayReader>, 3> split;
   /// [num_nodes] int64: what the source calls the nodes; or else text, uint8
   /// [bytes]: the ids with "\n" between them.
-  std::unique_ptr<store::ArrayReader> ids;
-  std::unique_ptr<store::ArrayReader> id_text;
+  std::unique_ptr<ArrayReader> ids;
+  std::unique_ptr<ArrayReader> id_text;
 };
 
 /// Edges of one type: either a list, or compressed by destination.
@@ -43,9 +43,9 @@ struct SourceEdges {
   std::string destination_type = "node";
   std::unique_ptr<EdgeSource> edges;
   /// [number of destinations + 1].
-  std::unique_ptr<store::ArrayReader> indptr;
+  std::unique_ptr<ArrayReader> indptr;
   /// [num_edges] sources.
-  std::unique_ptr<store::ArrayReader> indices;
+  std::unique_ptr<ArrayReader> indices;
 
   int64_t num_edges() const {
     return edges != nullptr ? edges->num_edges() : indices->header().shape[0];

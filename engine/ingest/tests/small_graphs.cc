@@ -7,7 +7,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/source_graph.h"
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {
@@ -37,7 +37,7 @@ class ListedEdges final : public EdgeSource {
 absl::StatusOr<SourceGraph> OpenTwoTypes(io::FileSystem& files,
                                          const std::string& source) {
   const auto open = [&](const char* name) {
-    return store::ArrayReader::OpenNpy(files, io::JoinPath(source, name));
+    return ArrayReader::OpenNpy(files, io::JoinPath(source, name));
   };
   SourceNodes authors, papers;
   authors.type = "author";
@@ -59,7 +59,7 @@ absl::StatusOr<SourceGraph> OpenTwoTypes(io::FileSystem& files,
   cites.type = "cites";
   cites.source_type = "paper";
   cites.destination_type = "paper";
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<store::ArrayReader> edges,
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> edges,
                           open("edge_index.npy"));
   HEARTH_ASSIGN_OR_RETURN(cites.edges,
                           NewArrayEdgeSource(std::move(edges), ends));

@@ -1,4 +1,4 @@
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 #include <algorithm>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include "engine/store/npy.h"
 #include "engine/store/shape.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 // Elements converted at a time.
@@ -21,10 +21,10 @@ constexpr size_t kConvertedElements = 32 << 10;
 /// A binary16 among the types below.
 struct Half {
   uint16_t bits;
-  explicit operator double() const { return Float16ToDouble(bits); }
+  explicit operator double() const { return store::Float16ToDouble(bits); }
 };
 
-std::vector<int64_t> IndexOf(const ArrayHeader& header, int64_t position) {
+std::vector<int64_t> IndexOf(const store::ArrayHeader& header, int64_t position) {
   std::vector<int64_t> index(header.shape.size());
   for (size_t i = 0; i < index.size(); ++i) {
     // The dimension that varies fastest in the file comes first.
@@ -38,21 +38,21 @@ std::vector<int64_t> IndexOf(const ArrayHeader& header, int64_t position) {
 /// A bfloat16 among the types below.
 struct BFloat {
   uint16_t bits;
-  explicit operator double() const { return BFloat16ToFloat(bits); }
+  explicit operator double() const { return store::BFloat16ToFloat(bits); }
 };
 
 /// The byte behind the last element; nothing if it cannot be counted.
-std::optional<uint64_t> EndOf(const ArrayHeader& header) {
-  const auto bytes = ArrayBytes(header.shape, header.type.item_bytes);
+std::optional<uint64_t> EndOf(const store::ArrayHeader& header) {
+  const auto bytes = store::ArrayBytes(header.shape, header.type.item_bytes);
   if (!bytes.has_value()) return std::nullopt;
   const uint64_t end = header.data_offset + static_cast<uint64_t>(*bytes);
   if (end < header.data_offset) return std::nullopt;
   return end;
 }
 
-std::string Describe(const ArrayHeader& header) {
+std::string Describe(const store::ArrayHeader& header) {
   return absl::StrCat(Name(header.type), " elements of shape ",
-                      FormatShape(header.shape));
+                      store::FormatShape(header.shape));
 }
 
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenSource(
@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenNpy(
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenRaw(
-    io::FileSystem& files, const std::string& path, ArrayHeader header) {
+    io::FileSystem& files, const std::string& path, store::ArrayHeader header) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           OpenSource(files, path));
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ArrayReader> reader,
@@ -96,13 +96,13 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenRaw(
 absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::ReadNpy(
     std::unique_ptr<io::ReadableFile> file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  HEARTH_ASSIGN_OR_RETURN(ArrayHeader header, ReadNpyHeader(*file));
+  HEARTH_ASSIGN_OR_RETURN(store::ArrayHeader header, store::ReadNpyHeader(*file));
   return std::unique_ptr<ArrayReader>(
       new ArrayReader(std::move(file), std::move(header), info));
 }
 
 absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::ReadRaw(
-    std::unique_ptr<io::ReadableFile> file, ArrayHeader header) {
+    std::unique_ptr<io::ReadableFile> file, store::ArrayHeader header) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
   const std::optional<uint64_t> needed = EndOf(header);
   if (!needed.has_value() || *needed > info.size_bytes) {
@@ -140,7 +140,7 @@ absl::Status ArrayReader::ReadAs(int64_t first, absl::Span<Wanted> out) {
 
 absl::Status ArrayReader::ReadInts(int64_t first, absl::Span<int64_t> out) {
   const int64_t bytes = header_.type.item_bytes;
-  if (header_.type.kind == ElementType::Kind::kInt) {
+  if (header_.type.kind == store::ElementType::Kind::kInt) {
     switch (bytes) {
       case 1:
         return ReadAs<int8_t>(first, out);
@@ -172,7 +172,7 @@ absl::Status ArrayReader::ReadInts(int64_t first, absl::Span<int64_t> out) {
 }
 
 absl::Status ArrayReader::ReadFloats(int64_t first, absl::Span<double> out) {
-  if (header_.type.kind == ElementType::Kind::kBFloat) {
+  if (header_.type.kind == store::ElementType::Kind::kBFloat) {
     return ReadAs<BFloat>(first, out);
   }
   switch (header_.type.item_bytes) {
@@ -211,4 +211,4 @@ absl::Status ArrayReader::Error(absl::string_view problem) const {
   return absl::InvalidArgumentError(absl::StrCat(path(), ": ", problem));
 }
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest

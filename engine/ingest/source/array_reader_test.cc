@@ -1,4 +1,4 @@
-#include "engine/store/array_reader.h"
+#include "engine/ingest/source/array_reader.h"
 
 #include <cmath>
 #include <cstdint>
@@ -11,14 +11,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 using testing::HasSubstr;
 
 class ArrayReaderTest : public testing::Test {
  protected:
-  std::unique_ptr<ArrayReader> Open(const NpyText& file) {
+  std::unique_ptr<ArrayReader> Open(const store::NpyText& file) {
     folder_.Write("a.npy", file);
     auto reader = ArrayReader::OpenNpy(files_, folder_.Path("a.npy"));
     EXPECT_TRUE(reader.ok()) << reader.status();
@@ -30,13 +30,13 @@ class ArrayReaderTest : public testing::Test {
     const auto reader =
         Open({.descr = descr,
               .shape = "(" + std::to_string(values.size()) + ",)",
-              .data = Raw(values)});
+              .data = store::Raw(values)});
     std::vector<int64_t> out(values.size());
     EXPECT_TRUE(reader->ReadInts(0, absl::MakeSpan(out)).ok());
     return out;
   }
 
-  NumpyFolder folder_;
+  store::NumpyFolder folder_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
 };
 
@@ -68,7 +68,7 @@ TEST_F(ArrayReaderTest, ReadsFromTheMiddleAcrossConversionBlocks) {
     values[i] = static_cast<int16_t>(i * 7);
   }
   const auto reader =
-      Open({.descr = "<i2", .shape = "(100000,)", .data = Raw(values)});
+      Open({.descr = "<i2", .shape = "(100000,)", .data = store::Raw(values)});
   std::vector<int64_t> out(80'000);
   ASSERT_TRUE(reader->ReadInts(12'345, absl::MakeSpan(out)).ok());
   for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(out[i], values[12'345 + i]);
@@ -78,7 +78,7 @@ TEST_F(ArrayReaderTest, AnUnsignedValueBeyondInt64IsNamed) {
   std::vector<uint64_t> values(6, 0);
   values[4] = uint64_t{1} << 63;
   const auto reader =
-      Open({.descr = "<u8", .shape = "(2, 3)", .data = Raw(values)});
+      Open({.descr = "<u8", .shape = "(2, 3)", .data = store::Raw(values)});
   std::vector<int64_t> out(5);
   const absl::Status status = reader->ReadInts(1, absl::MakeSpan(out));
   EXPECT_TRUE(absl::IsInvalidArgument(status));
@@ -91,13 +91,13 @@ TEST_F(ArrayReaderTest, FloatsOfEveryType) {
   std::vector<double> out(3);
   auto reader = Open({.descr = "<f2",
                       .shape = "(3,)",
-                      .data = Raw<uint16_t>({0xBE00, 0, 0x4000})});
+                      .data = store::Raw<uint16_t>({0xBE00, 0, 0x4000})});
   ASSERT_TRUE(reader->ReadFloats(0, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, expected);
-  reader = Open({.shape = "(3,)", .data = Raw<float>({-1.5, 0, 2})});
+  reader = Open({.shape = "(3,)", .data = store::Raw<float>({-1.5, 0, 2})});
   ASSERT_TRUE(reader->ReadFloats(0, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, expected);
-  reader = Open({.descr = "<f8", .shape = "(3,)", .data = Raw(expected)});
+  reader = Open({.descr = "<f8", .shape = "(3,)", .data = store::Raw(expected)});
   ASSERT_TRUE(reader->ReadFloats(0, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, expected);
 }
@@ -143,4 +143,4 @@ TEST_F(ArrayReaderTest, FaultsAreReportedAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest

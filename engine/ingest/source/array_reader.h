@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STORE_ARRAY_READER_H_
-#define HEARTH_ENGINE_STORE_ARRAY_READER_H_
+#ifndef HEARTH_ENGINE_INGEST_SOURCE_ARRAY_READER_H_
+#define HEARTH_ENGINE_INGEST_SOURCE_ARRAY_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 
 /// Reads a foreign array block by block, whatever its element type and file:
 /// .npy, raw, or a part of an archive. Positions count elements in the order of
@@ -30,7 +30,7 @@ class ArrayReader {
   /// .npy. INVALID_ARGUMENT if there is no such file; DATA_LOSS if it is too
   /// short, and INVALID_ARGUMENT if anything follows the elements.
   static absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRaw(
-      io::FileSystem& files, const std::string& path, ArrayHeader header);
+      io::FileSystem& files, const std::string& path, store::ArrayHeader header);
 
   /// An .npy file within another, such as a member of an archive.
   static absl::StatusOr<std::unique_ptr<ArrayReader>> ReadNpy(
@@ -39,9 +39,9 @@ class ArrayReader {
   /// The elements that `header` describes in an open file, which may go on
   /// behind them. DATA_LOSS if the file is too short.
   static absl::StatusOr<std::unique_ptr<ArrayReader>> ReadRaw(
-      std::unique_ptr<io::ReadableFile> file, ArrayHeader header);
+      std::unique_ptr<io::ReadableFile> file, store::ArrayHeader header);
 
-  const ArrayHeader& header() const { return header_; }
+  const store::ArrayHeader& header() const { return header_; }
   const std::string& path() const { return file_->path(); }
   /// The file as it was when opened.
   const io::FileInfo& info() const { return info_; }
@@ -51,7 +51,7 @@ class ArrayReader {
 
   /// Takes elements of 2 bytes as bfloat16, for which numpy has no type.
   /// REQUIRES: they are uint16.
-  void TakeAsBFloat16() { header_.type.kind = ElementType::Kind::kBFloat; }
+  void TakeAsBFloat16() { header_.type.kind = store::ElementType::Kind::kBFloat; }
 
   /// Raw bytes, from element `first` on.
   absl::Status ReadBytes(int64_t first, absl::Span<std::byte> out);
@@ -77,7 +77,7 @@ class ArrayReader {
   absl::Status Error(absl::string_view problem) const;
 
  private:
-  ArrayReader(std::unique_ptr<io::ReadableFile> file, ArrayHeader header,
+  ArrayReader(std::unique_ptr<io::ReadableFile> file, store::ArrayHeader header,
               io::FileInfo info)
       : file_(std::move(file)), header_(std::move(header)), info_(info) {}
 
@@ -85,12 +85,12 @@ class ArrayReader {
   absl::Status ReadAs(int64_t first, absl::Span<Wanted> out);
 
   const std::unique_ptr<io::ReadableFile> file_;
-  ArrayHeader header_;
+  store::ArrayHeader header_;
   const io::FileInfo info_;
   bool has_own_file_ = false;
   std::vector<std::byte> raw_;
 };
 
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
-#endif  // HEARTH_ENGINE_STORE_ARRAY_READER_H_
+#endif  // HEARTH_ENGINE_INGEST_SOURCE_ARRAY_READER_H_
