@@ -233,7 +233,7 @@ TEST_F(CliTest, ImportTakesEveryOption) {
                  "0"}),
             kExitDone);
   const v1::ImportSpec import = Submitted().import();
-  EXPECT_EQ(import.layout(), v1::IGB);
+  EXPECT_EQ(import.format(), v1::IGB);
   EXPECT_EQ(import.memory_limit_bytes(), uint64_t{4} << 30);
   EXPECT_EQ(import.non_finite(), v1::ZERO_NON_FINITE);
   EXPECT_TRUE(import.bfloat16_features());
@@ -247,7 +247,7 @@ TEST_F(CliTest, ImportTakesEveryOption) {
 }
 
 TEST_F(CliTest, GenerateTakesEveryOption) {
-  EXPECT_EQ(Run({"dataset", "generate", "--to",    "out",        "--layout",
+  EXPECT_EQ(Run({"dataset", "generate", "--to",    "out",        "--format",
                  "ogb",     "--graph",  "rmat",    "--rmat",     "0.5,0.2,0.2",
                  "--nodes", "1000",     "--edges", "9000000000", "--undirected",
                  "--dim",   "7",        "--dtype", "float16",    "--classes",
@@ -256,7 +256,7 @@ TEST_F(CliTest, GenerateTakesEveryOption) {
             kExitDone);
   const v1::GenerateSpec generate = Submitted().generate();
   EXPECT_EQ(generate.destination(), "/home/me/out");
-  EXPECT_EQ(generate.layout(), v1::OGB);
+  EXPECT_EQ(generate.format(), v1::OGB);
   EXPECT_EQ(generate.rmat().a(), 0.5);
   EXPECT_EQ(generate.rmat().c(), 0.2);
   EXPECT_EQ(generate.num_edges(), 9000000000u);
@@ -276,7 +276,7 @@ TEST_F(CliTest, GenerateMakesADatasetOrAFolder) {
   EXPECT_EQ(Run({"dataset", "generate", "g", "--to", "d", "--nodes", "10",
                  "--edges", "20"}),
             kExitUsage);
-  EXPECT_EQ(Run({"dataset", "generate", "g", "--layout", "ogb", "--nodes", "10",
+  EXPECT_EQ(Run({"dataset", "generate", "g", "--format", "ogb", "--nodes", "10",
                  "--edges", "20"}),
             kExitUsage);
 }
@@ -284,12 +284,12 @@ TEST_F(CliTest, GenerateMakesADatasetOrAFolder) {
 TEST_F(CliTest, VerifyAndExportOfDatasetsAreJobs) {
   EXPECT_EQ(Run({"dataset", "verify", "cora"}), kExitDone);
   EXPECT_EQ(Submitted().verify().dataset(), "cora");
-  EXPECT_EQ(Run({"dataset", "export", "cora", "--to", "out", "--layout",
+  EXPECT_EQ(Run({"dataset", "export", "cora", "--to", "out", "--format",
                  "graphbolt"}),
             kExitDone);
   EXPECT_EQ(Submitted().export_dataset().dataset(), "cora");
   EXPECT_EQ(Submitted().export_dataset().destination(), "/home/me/out");
-  EXPECT_EQ(Submitted().export_dataset().layout(), v1::GRAPHBOLT);
+  EXPECT_EQ(Submitted().export_dataset().format(), v1::GRAPHBOLT);
 }
 
 TEST_F(CliTest, ExportMakesTheDestinationAbsolute) {

@@ -5,9 +5,9 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/dataset_view.h"
+#include "client/cli/enum_words.h"
 #include "client/cli/escape.h"
 #include "client/cli/job_run.h"
-#include "client/cli/layout_words.h"
 #include "client/cli/one_of.h"
 #include "client/proto_json.h"
 #include "engine/base/status_macros.h"
@@ -19,7 +19,7 @@ namespace {
 struct Arguments {
   std::string name;
   std::string destination;
-  v1::Layout layout = v1::LAYOUT_UNSPECIFIED;
+  v1::Format format = v1::FORMAT_UNSPECIFIED;
   bool detach = false;
 };
 
@@ -58,7 +58,7 @@ absl::StatusOr<int> Export(const Arguments& arguments, Session& session) {
   v1::ExportDatasetSpec& dataset = *spec.mutable_export_dataset();
   dataset.set_dataset(arguments.name);
   dataset.set_destination(AbsolutePath(arguments.destination, session));
-  dataset.set_layout(arguments.layout);
+  dataset.set_format(arguments.format);
   return RunJob(session, spec, arguments.detach);
 }
 
@@ -102,10 +102,10 @@ void AddExport(CLI::App& dataset, Action* chosen) {
       ->required();
   write
       ->add_option(
-          "--layout", arguments->layout,
-          "How it is laid out; default numpy, or graphbolt for several "
-          "types")
-      ->transform(OneOf(LayoutWords()));
+          "--format", arguments->format,
+          "Format of the folder's files; default numpy, or graphbolt for "
+          "several types")
+      ->transform(OneOf(EnumWords<v1::Format>()));
   write->add_flag("--detach", arguments->detach, "Do not wait for the end");
   write->callback([=] {
     *chosen = [=](Session& session) { return Export(*arguments, session); };

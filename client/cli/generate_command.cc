@@ -3,8 +3,8 @@
 #include <string>
 
 #include "client/cli/commands.h"
+#include "client/cli/enum_words.h"
 #include "client/cli/job_run.h"
-#include "client/cli/layout_words.h"
 #include "client/cli/one_of.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
@@ -28,7 +28,7 @@ struct GenerateArguments {
   double inside = 0;
   double exponent = 0;
   std::vector<double> rmat;
-  v1::Layout layout = v1::LAYOUT_UNSPECIFIED;
+  v1::Format format = v1::FORMAT_UNSPECIFIED;
   std::string destination;
   std::string memory_limit;
   bool detach = false;
@@ -69,7 +69,7 @@ absl::StatusOr<int> Generate(const GenerateArguments& arguments,
   spec.set_valid_share(arguments.valid);
   spec.set_test_share(arguments.test);
   spec.set_seed(arguments.seed);
-  spec.set_layout(arguments.layout);
+  spec.set_format(arguments.format);
   if (!arguments.destination.empty()) {
     spec.set_destination(AbsolutePath(arguments.destination, session));
   }
@@ -138,9 +138,9 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen) {
       "Folder on the daemon's machine to write instead of a dataset");
   name->excludes(to);
   generate
-      ->add_option("--layout", arguments->layout,
-                   "With --to: how it is laid out; default numpy")
-      ->transform(OneOf(LayoutWords()))
+      ->add_option("--format", arguments->format,
+                   "With --to: format of the folder's files; default numpy")
+      ->transform(OneOf(EnumWords<v1::Format>()))
       ->needs(to);
   generate->add_option("--memory-limit", arguments->memory_limit,
                        "Memory for buffers, such as 4GiB; default 1GiB");

@@ -4,9 +4,8 @@
 #include <string>
 
 #include "client/cli/commands.h"
+#include "client/cli/enum_words.h"
 #include "client/cli/job_run.h"
-#include "client/cli/label_words.h"
-#include "client/cli/layout_words.h"
 #include "client/cli/one_of.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
@@ -18,7 +17,7 @@ struct ImportArguments {
   v1::ImportSpec spec;
   std::string source;
   std::string memory_limit;
-  v1::Layout layout = v1::LAYOUT_UNSPECIFIED;
+  v1::Format format = v1::FORMAT_UNSPECIFIED;
   v1::LabelKind labels = v1::LABEL_KIND_UNSPECIFIED;
   v1::SelfLoops self_loops = v1::SELF_LOOPS_UNSPECIFIED;
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
@@ -36,7 +35,7 @@ absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
   v1::ImportSpec& wanted = *spec.mutable_import();
   wanted = arguments.spec;
   wanted.set_path(AbsolutePath(arguments.source, session));
-  wanted.set_layout(arguments.layout);
+  wanted.set_format(arguments.format);
   wanted.set_labels(arguments.labels);
   wanted.set_non_finite(arguments.non_finite);
   if (!arguments.memory_limit.empty()) {
@@ -68,8 +67,9 @@ void AddSourceOptions(CLI::App& command, ImportArguments& arguments) {
                   "The folder or file on the daemon's machine")
       ->required();
   command
-      .add_option("--format", arguments.layout, "How the source is laid out")
-      ->transform(OneOf(LayoutWords()))
+      .add_option("--format", arguments.format,
+                  "Format of the source; auto: the one that it looks like")
+      ->transform(OneOf(EnumWords<v1::Format>()))
       ->default_str("auto");
   command.add_flag_callback(
       "--in-place", [&arguments] { arguments.spec.set_in_place(true); },
@@ -80,8 +80,10 @@ void AddSourceOptions(CLI::App& command, ImportArguments& arguments) {
 }
 
 void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
-  command.add_option("--labels", arguments.labels, "What labels are")
-      ->transform(OneOf(LabelKindWords()))
+  command
+      .add_option("--labels", arguments.labels,
+                  "Kind of labels; auto: told from their shape")
+      ->transform(OneOf(EnumWords<v1::LabelKind>()))
       ->default_str("auto");
   command
       .add_option("--non-finite", arguments.non_finite,
@@ -114,7 +116,7 @@ void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
                    "ids, which may be any text, and keep the map");
 }
 
-void AddLayoutOptions(CLI::App& command, ImportArguments& arguments) {
+void AddFormatOptions(CLI::App& command, ImportArguments& arguments) {
   command.add_option("--split", arguments.split,
                      "Of an OGB dataset: which split, where there are several");
   command
@@ -136,12 +138,11 @@ void AddImportCommand(CLI::App& dataset, Action* chosen) {
   AddSourceOptions(*command, *arguments);
   AddContentOptions(*command, *arguments);
   AddEdgeOptions(*command, *arguments);
-  AddLayoutOptions(*command, *arguments);
+  AddFormatOptions(*command, *arguments);
   command->add_flag("--detach", arguments->detach, "Do not wait for the end");
   command->callback([=] {
     *chosen = [=](Session& session) { return Import(*arguments, session); };
-  }  // namespace hearth::cli
-  );
+  });
 }
 
 }  // namespace hearth::cli

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/cli/enum_words.h"
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/job_words.h"
 #include "client/cli/label_words.h"
-#include "client/cli/layout_words.h"
 #include "client/cli/plan_view.h"
 #include "client/cli/table.h"
 #include "client/cli/train_options.h"
@@ -223,9 +223,9 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     AddOptions(OptionsOfTrainJob(spec.explain().train()), table);
   } else if (spec.has_import()) {
     table->AddRow({"dataset", spec.import().name()});
-    table->AddRow({"format", LayoutWord(spec.import().layout())});
+    table->AddRow({"format", EnumWord(spec.import().format())});
     table->AddRow({"source", spec.import().path()});
-    table->AddRow({"labels", LabelKindWord(spec.import().labels())});
+    table->AddRow({"labels", EnumWord(spec.import().labels())});
     table->AddRow({"in-place", spec.import().in_place() ? "yes" : "no"});
   } else if (spec.has_export_()) {
     table->AddRow({"job", spec.export_().job_id()});

@@ -14,23 +14,6 @@ std::string Counted(uint64_t count, const char* one, const char* many) {
 
 }  // namespace
 
-const std::map<std::string, v1::LabelKind>& LabelKindWords() {
-  static const auto* words = new std::map<std::string, v1::LabelKind>{
-      {"auto", v1::LABEL_KIND_UNSPECIFIED},
-      {"classes", v1::CLASSES},
-      {"multi-label", v1::MULTI_LABEL},
-      {"targets", v1::TARGETS},
-  };
-  return *words;
-}
-
-std::string LabelKindWord(v1::LabelKind kind) {
-  for (const auto& [word, value] : LabelKindWords()) {
-    if (value == kind) return word;
-  }
-  return absl::StrCat(static_cast<int>(kind));
-}
-
 std::string LabelWords(v1::LabelKind kind, uint64_t width) {
   if (width == 0) return "no labels";
   switch (kind) {

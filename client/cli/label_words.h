@@ -2,18 +2,11 @@
 #define HEARTH_CLIENT_CLI_LABEL_WORDS_H_
 
 #include <cstdint>
-#include <map>
 #include <string>
 
 #include "hearth/v1/spec.pb.h"
 
 namespace hearth::cli {
-
-/// The words of `--labels`; "auto" is LABEL_KIND_UNSPECIFIED.
-const std::map<std::string, v1::LabelKind>& LabelKindWords();
-
-/// The inverse; a number for a kind that this client does not know.
-std::string LabelKindWord(v1::LabelKind kind);
 
 /// "45 classes", "121 labels", "1 target"; "no labels" for a width of 0.
 std::string LabelWords(v1::LabelKind kind, uint64_t width);

@@ -5,14 +5,6 @@
 namespace hearth::cli {
 namespace {
 
-TEST(LabelKindWord, ReadsBack) {
-  for (const auto& [word, kind] : LabelKindWords()) {
-    EXPECT_EQ(LabelKindWord(kind), word);
-  }
-  EXPECT_EQ(LabelKindWord(v1::MULTI_LABEL), "multi-label");
-  EXPECT_EQ(LabelKindWord(static_cast<v1::LabelKind>(9)), "9");
-}
-
 TEST(LabelWords, CountWhatTheLabelsAre) {
   EXPECT_EQ(LabelWords(v1::CLASSES, 45), "45 classes");
   EXPECT_EQ(LabelWords(v1::CLASSES, 1), "1 class");

@@ -28,7 +28,7 @@ uint64_t FileId(absl::string_view dataset, absl::string_view name) {
   return id;
 }
 
-uint64_t StoredBytes(uint64_t data_bytes, const ArrayLayout& layout) {
+uint64_t StoredBytes(uint64_t data_bytes, const ArrayAccess& layout) {
   // The header is seldom longer than 128 bytes before alignment.
   const uint64_t header = layout.alignment > 128 ? layout.alignment : 128;
   return header + data_bytes +
@@ -37,7 +37,7 @@ uint64_t StoredBytes(uint64_t data_bytes, const ArrayLayout& layout) {
 
 absl::StatusOr<std::unique_ptr<ArrayWriter>> ArrayWriter::Create(
     io::FileSystem& files, const ArrayPlace& place, absl::string_view what,
-    DType dtype, std::vector<int64_t> shape, const ArrayLayout& layout) {
+    DType dtype, std::vector<int64_t> shape, const ArrayAccess& layout) {
   const std::string name = place.FileName(what);
   auto writer = std::unique_ptr<ArrayWriter>(new ArrayWriter());
   writer->path_ = io::JoinPath(place.folder, name);

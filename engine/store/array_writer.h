@@ -19,7 +19,7 @@
 namespace hearth::store {
 
 /// How an array's file is laid out.
-struct ArrayLayout {
+struct ArrayAccess {
   /// The data begins at a multiple of this.
   uint64_t alignment = 64;
   uint32_t crc_block_bytes = 64 << 10;
@@ -28,9 +28,9 @@ struct ArrayLayout {
 };
 
 /// For arrays that are read from one end to the other.
-inline constexpr ArrayLayout kStreamLayout{64, 64 << 10, false};
+inline constexpr ArrayAccess kStreamAccess{64, 64 << 10, false};
 /// For rows that are read here and there, with O_DIRECT.
-inline constexpr ArrayLayout kRandomAccessLayout{4096, 4096, true};
+inline constexpr ArrayAccess kRandomAccess{4096, 4096, true};
 
 /// Suffix of checksum files.
 inline constexpr char kChecksumSuffix[] = ".crc";
@@ -51,7 +51,7 @@ struct ArrayPlace {
 uint64_t FileId(absl::string_view dataset, absl::string_view name);
 
 /// Bytes on disk of an array with its checksums.
-uint64_t StoredBytes(uint64_t data_bytes, const ArrayLayout& layout);
+uint64_t StoredBytes(uint64_t data_bytes, const ArrayAccess& layout);
 
 /// A finished array: its entry for the manifest, and what stands for its data
 /// in the fingerprint.
@@ -67,7 +67,7 @@ class ArrayWriter {
   /// Creates place.FileName(what), with space reserved for all of it.
   static absl::StatusOr<std::unique_ptr<ArrayWriter>> Create(
       io::FileSystem& files, const ArrayPlace& place, absl::string_view what,
-      DType dtype, std::vector<int64_t> shape, const ArrayLayout& layout);
+      DType dtype, std::vector<int64_t> shape, const ArrayAccess& layout);
 
   /// The next elements, little-endian. Uncached arrays want them at a multiple
   /// of 4 KiB in memory, and as many, but for the last of them.

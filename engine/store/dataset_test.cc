@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "engine/ingest/formats/import_dataset.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/store/array_writer.h"
@@ -19,11 +18,12 @@
 #include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/fixtures/import_folder.h"
 
 namespace hearth::store {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kRows = 700;
 constexpr int64_t kDim = 31;
@@ -35,7 +35,7 @@ std::vector<float> Values() {
   return values;
 }
 
-class DatasetTest : public testing::Test {
+class DatasetTest : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_.Write("node_feat.npy",
@@ -46,14 +46,9 @@ class DatasetTest : public testing::Test {
   }
 
   void Import(bool in_place = false) {
-    ingest::ImportOptions options;
-    options.source = folder_.path();
-    options.name = "test";
-    options.destination = folder_.Destination();
-    options.in_place = in_place;
-    const auto result = ingest::ImportDataset(
-        io::FileSystem::Posix(), ingest::Layout::kNumpy, options, nullptr, {});
-    ASSERT_TRUE(result.ok()) << result.status();
+    const absl::Status status = hearth::testing::ImportNumpyFolder(
+        folder_.path(), folder_.Destination(), in_place);
+    ASSERT_TRUE(status.ok()) << status;
   }
 
   std::unique_ptr<Dataset> Open() {
@@ -230,7 +225,7 @@ class TypedDatasetTest : public DatasetTest {
     auto writer = *ArrayWriter::Create(
         files_,
         {.folder = folder_.Destination(), .dataset = "test", .prefix = name},
-        "labels", dtype, std::move(shape), kStreamLayout);
+        "labels", dtype, std::move(shape), kStreamAccess);
     ASSERT_TRUE(writer->AppendValues<T>(absl::MakeConstSpan(values)).ok());
     type.labels = writer->Finish()->file;
     manifest_.node_types.push_back(type);
@@ -332,7 +327,7 @@ TEST_F(DatasetTest, ADamagedManifestIsDataLoss) {
 }
 
 class ChangedFileTest : public DatasetTest,
-                        public testing::WithParamInterface<const char*> {};
+                        public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(ChangedFileTest, IsNoticedAtOpenAndLater) {
   Import();
@@ -356,13 +351,12 @@ TEST_P(ChangedFileTest, IsNoticedAtOpenAndLater) {
   expect_changed("it is no regular file");
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, ChangedFileTest,
-                         testing::Values("node.features.npy",
-                                         "node.features.npy.crc",
-                                         "node.labels.npy", "node.train.npy",
-                                         "node.valid.npy", "node.test.npy.crc",
-                                         "edge.indptr.npy",
-                                         "edge.indices.npy"));
+INSTANTIATE_TEST_SUITE_P(
+    Files, ChangedFileTest,
+    ::testing::Values("node.features.npy", "node.features.npy.crc",
+                      "node.labels.npy", "node.train.npy", "node.valid.npy",
+                      "node.test.npy.crc", "edge.indptr.npy",
+                      "edge.indices.npy"));
 
 TEST_F(DatasetTest, ATouchedFileInPlaceIsNoticed) {
   Import(/*in_place=*/true);
@@ -455,7 +449,7 @@ struct DamagedFile {
 };
 
 class DamagedFileTest : public DatasetTest,
-                        public testing::WithParamInterface<DamagedFile> {};
+                        public ::testing::WithParamInterface<DamagedFile> {};
 
 TEST_P(DamagedFileTest, IsDataLossWhenItsArrayIsLoaded) {
   Import();
@@ -475,15 +469,15 @@ TEST_P(DamagedFileTest, IsDataLossWhenItsArrayIsLoaded) {
   EXPECT_EQ(failed, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, DamagedFileTest,
-                         testing::Values(DamagedFile{"node.features.npy.crc",
-                                                     5},
-                                         DamagedFile{"node.labels.npy", 200},
-                                         DamagedFile{"node.train.npy", 128},
-                                         DamagedFile{"node.valid.npy", 130},
-                                         DamagedFile{"node.test.npy.crc", 0},
-                                         DamagedFile{"edge.indptr.npy", 140},
-                                         DamagedFile{"edge.indices.npy", 128}));
+INSTANTIATE_TEST_SUITE_P(
+    Files, DamagedFileTest,
+    ::testing::Values(DamagedFile{"node.features.npy.crc", 5},
+                      DamagedFile{"node.labels.npy", 200},
+                      DamagedFile{"node.train.npy", 128},
+                      DamagedFile{"node.valid.npy", 130},
+                      DamagedFile{"node.test.npy.crc", 0},
+                      DamagedFile{"edge.indptr.npy", 140},
+                      DamagedFile{"edge.indices.npy", 128}));
 
 TEST_F(DatasetTest, AMappedTopologyThatDoesNotSpanItsEdgesIsDataLoss) {
   Import();

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/dataset_source.h"
-#include "engine/ingest/export/write_layout.h"
+#include "engine/ingest/export/write_format.h"
 #include "engine/ingest/formats/import_dataset.h"
 #include "engine/ingest/generate/open_generated.h"
 #include "engine/ingest/inspect/statistics.h"
@@ -86,7 +86,7 @@ absl::StatusOr<v1::JobReport> RunImport(
     HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots));
     observer.OnRunning();
     return ingest::ImportDataset(
-        parts.files, {ToLayout(spec.layout()), ToLayoutOptions(spec)},
+        parts.files, {ToFormat(spec.format()), ToFormatOptions(spec)},
         ToImportOptions(spec, folder), ProgressTo(observer), stop);
   };
   return MakeDataset(parts, folder, observer, import);
@@ -109,9 +109,9 @@ absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
     });
   }
   observer.OnRunning();
-  HEARTH_RETURN_IF_ERROR(ingest::WriteLayout(
+  HEARTH_RETURN_IF_ERROR(ingest::WriteFormat(
       parts.files,
-      {spec.destination(), ToLayout(spec.layout()), spec.memory_limit_bytes()},
+      {spec.destination(), ToFormat(spec.format()), spec.memory_limit_bytes()},
       open, ProgressTo(observer), std::move(stop)));
   return ExportedTo(spec.destination());
 }
@@ -155,8 +155,8 @@ absl::StatusOr<v1::JobReport> RunExportDataset(
     return ingest::OpenDatasetAsSource(context.files(), *dataset);
   };
   HEARTH_RETURN_IF_ERROR(
-      ingest::WriteLayout(parts.files,
-                          {spec.destination(), ToLayout(spec.layout()),
+      ingest::WriteFormat(parts.files,
+                          {spec.destination(), ToFormat(spec.format()),
                            ingest::ImportOptions().memory_limit_bytes},
                           open, ProgressTo(observer), std::move(stop)));
   return ExportedTo(spec.destination());

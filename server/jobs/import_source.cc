@@ -21,7 +21,7 @@
 namespace hearth::server {
 namespace {
 
-// Far deeper than any layout.
+// Far deeper than any format has it.
 constexpr int kMaxDepth = 16;
 
 // A descriptor, closed when destroyed.

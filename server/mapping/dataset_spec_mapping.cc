@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "engine/store/dtype.h"
 #include "server/mapping/names.h"
 
@@ -107,7 +109,7 @@ void CheckPath(const char* field, const std::string& path,
 void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
   if (!IsValidName(spec.name())) violations.Add("import.name", kNameRule);
   CheckPath("import.path", spec.path(), violations);
-  CheckEnum("import.layout", spec.layout(), v1::Layout_IsValid(spec.layout()),
+  CheckEnum("import.format", spec.format(), v1::Format_IsValid(spec.format()),
             violations);
   CheckEnum("import.labels", spec.labels(),
             v1::LabelKind_IsValid(spec.labels()), violations);
@@ -149,7 +151,7 @@ void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations) {
   } else if (!spec.destination().empty()) {
     CheckPath("generate.destination", spec.destination(), violations);
   }
-  CheckEnum("generate.layout", spec.layout(), v1::Layout_IsValid(spec.layout()),
+  CheckEnum("generate.format", spec.format(), v1::Format_IsValid(spec.format()),
             violations);
   if (!store::ParseDType(spec.feature_dtype()).ok()) {
     violations.Add("generate.feature_dtype",
@@ -166,31 +168,14 @@ void CheckExportDataset(const v1::ExportDatasetSpec& spec,
                         FieldViolations& violations) {
   CheckDataset("export_dataset.dataset", spec.dataset(), violations);
   CheckPath("export_dataset.destination", spec.destination(), violations);
-  CheckEnum("export_dataset.layout", spec.layout(),
-            v1::Layout_IsValid(spec.layout()), violations);
+  CheckEnum("export_dataset.format", spec.format(),
+            v1::Format_IsValid(spec.format()), violations);
 }
 
-std::optional<ingest::Layout> ToLayout(v1::Layout layout) {
-  switch (layout) {
-    case v1::NUMPY:
-      return ingest::Layout::kNumpy;
-    case v1::EDGE_LIST:
-      return ingest::Layout::kEdgeList;
-    case v1::GRAPHBOLT:
-      return ingest::Layout::kGraphBolt;
-    case v1::OGB:
-      return ingest::Layout::kOgb;
-    case v1::MAG240M:
-      return ingest::Layout::kMag240m;
-    case v1::IGB:
-      return ingest::Layout::kIgb;
-    case v1::GINEX:
-      return ingest::Layout::kGinex;
-    case v1::DISKGNN:
-      return ingest::Layout::kDiskGnn;
-    default:
-      return std::nullopt;
-  }
+std::string ToFormat(v1::Format format) {
+  if (format == v1::FORMAT_UNSPECIFIED) return "";
+  return absl::StrReplaceAll(absl::AsciiStrToLower(v1::Format_Name(format)),
+                             {{"_", "-"}});
 }
 
 std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind) {
@@ -223,8 +208,8 @@ ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
   return options;
 }
 
-ingest::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec) {
-  ingest::LayoutOptions options;
+ingest::FormatOptions ToFormatOptions(const v1::ImportSpec& spec) {
+  ingest::FormatOptions options;
   options.edge_list.relabel = spec.edge_list().relabel();
   options.ogb.split = spec.ogb().split();
   if (spec.has_igb()) {

@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "engine/ingest/formats/layout.h"
-#include "engine/ingest/formats/layout_options.h"
+#include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/generate/generate_options.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/store/label_kind.h"
@@ -33,8 +32,9 @@ void CheckExportDataset(const v1::ExportDatasetSpec& spec,
 void CheckPath(const char* field, const std::string& path,
                FieldViolations& violations);
 
-/// Nothing where the layout is to be recognized, or chosen.
-std::optional<ingest::Layout> ToLayout(v1::Layout layout);
+/// The name that the engine knows a format by; empty where it is to be
+/// recognized, or chosen.
+std::string ToFormat(v1::Format format);
 
 /// Nothing where the kind is to be told from the array.
 std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
@@ -43,7 +43,7 @@ std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
 /// folder.
 ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
                                       const std::string& destination);
-ingest::LayoutOptions ToLayoutOptions(const v1::ImportSpec& spec);
+ingest::FormatOptions ToFormatOptions(const v1::ImportSpec& spec);
 
 /// See ToImportOptions.
 ingest::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec);

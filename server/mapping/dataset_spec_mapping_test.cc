@@ -4,16 +4,18 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "engine/ingest/formats/formats.h"
 #include "server/mapping/spec_mapping.h"
 
 namespace hearth::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
 
 v1::JobSpec Parse(const std::string& text) {
   v1::JobSpec spec;
@@ -42,9 +44,9 @@ TEST(DatasetSpecMappingTest, DefaultsOfAnImport) {
   EXPECT_EQ(options.edges.self_loops, ingest::SelfLoops::kKeep);
   EXPECT_EQ(options.non_finite, ingest::NonFinite::kRefuse);
   EXPECT_EQ(options.label_kind, std::nullopt);
-  EXPECT_EQ(ToLayout(spec.layout()), std::nullopt);
-  EXPECT_FALSE(ToLayoutOptions(spec).edge_list.relabel);
-  EXPECT_EQ(ToLayoutOptions(spec).igb.num_classes, 19);
+  EXPECT_EQ(ToFormat(spec.format()), "");
+  EXPECT_FALSE(ToFormatOptions(spec).edge_list.relabel);
+  EXPECT_EQ(ToFormatOptions(spec).igb.num_classes, 19);
 }
 
 TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
@@ -52,7 +54,7 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
       Fill(R"pb(import {
                   name : 'x'
                   path : '/src'
-                  layout : IGB
+                  format : IGB
                   in_place : true
                   memory_limit_bytes : 2000000
                   labels : TARGETS
@@ -77,22 +79,24 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
   EXPECT_EQ(options.edges.self_loops, ingest::SelfLoops::kAdd);
   EXPECT_EQ(options.non_finite, ingest::NonFinite::kKeep);
   EXPECT_TRUE(options.bfloat16_features);
-  const ingest::LayoutOptions layout = ToLayoutOptions(spec);
-  EXPECT_TRUE(layout.edge_list.relabel);
-  EXPECT_EQ(layout.ogb.split, "time");
-  EXPECT_EQ(layout.igb.num_classes, 2983);
-  EXPECT_EQ(layout.igb.split_seed, 7u);
+  const ingest::FormatOptions format = ToFormatOptions(spec);
+  EXPECT_TRUE(format.edge_list.relabel);
+  EXPECT_EQ(format.ogb.split, "time");
+  EXPECT_EQ(format.igb.num_classes, 2983);
+  EXPECT_EQ(format.igb.split_seed, 7u);
 }
 
-TEST(DatasetSpecMappingTest, EveryLayoutHasAnEngineLayoutOfItsOwn) {
-  std::set<ingest::Layout> layouts;
-  for (int i = v1::Layout_MIN; i <= v1::Layout_MAX; ++i) {
-    if (i == v1::LAYOUT_UNSPECIFIED || !v1::Layout_IsValid(i)) continue;
-    const auto layout = ToLayout(static_cast<v1::Layout>(i));
-    ASSERT_TRUE(layout.has_value()) << i;
-    EXPECT_TRUE(layouts.insert(*layout).second) << i;
+TEST(DatasetSpecMappingTest, EveryFormatIsOneOfTheEngine) {
+  std::vector<std::string> formats;
+  for (int i = v1::Format_MIN; i <= v1::Format_MAX; ++i) {
+    if (i == v1::FORMAT_UNSPECIFIED || !v1::Format_IsValid(i)) continue;
+    formats.push_back(ToFormat(static_cast<v1::Format>(i)));
   }
-  EXPECT_EQ(layouts.size(), 8u);
+  std::vector<std::string> known;
+  for (const ingest::Format& format : ingest::Formats()) {
+    known.emplace_back(format.name);
+  }
+  EXPECT_THAT(formats, UnorderedElementsAreArray(known));
 }
 
 TEST(DatasetSpecMappingTest, DefaultsOfAGeneratedGraph) {
@@ -113,7 +117,7 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAGeneratedGraph) {
   const ingest::GenerateOptions options =
       ToGenerateOptions(Fill(R"pb(generate {
                                     destination: '/out'
-                                    layout: OGB
+                                    format: OGB
                                     rmat { a: 0.5 b: 0.2 c: 0.2 }
                                     num_nodes: 1000
                                     num_edges: 5000

@@ -1,4 +1,4 @@
-"""Graphs made up by the daemon, in every layout, and checks of what is stored."""
+"""Graphs made up by the daemon, in every format, and checks of what is stored."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stored import StoredDataset
 
 SIZE = ("--nodes", "2000", "--edges", "16000", "--dim", "16", "--classes", "4",
         "--train", "0.3", "--valid", "0.2", "--test", "0.2")
-LAYOUTS = ["numpy", "edge-list", "graphbolt", "ogb", "mag240m", "igb", "ginex", "diskgnn"]
+FORMATS = ["numpy", "edge-list", "graphbolt", "ogb", "mag240m", "igb", "ginex", "diskgnn"]
 
 
 def test_labels_can_be_learned_from_features_and_neighbors(daemon):
@@ -32,20 +32,20 @@ def test_a_seed_tells_the_graph(daemon):
     np.testing.assert_array_equal(StoredDataset(daemon.data_dir, "seed-a").edge_list(), prints[0])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_every_layout_comes_back_as_it_went_out(daemon, layout, tmp_path):
-    if layout == LAYOUTS[0]:
+@pytest.mark.parametrize("format", FORMATS)
+def test_every_format_comes_back_as_it_went_out(daemon, format, tmp_path):
+    if format == FORMATS[0]:
         daemon.json("dataset", "generate", "origin", *SIZE)
     origin = StoredDataset(daemon.data_dir, "origin")
-    out = tmp_path / layout
-    daemon.json("dataset", "export", "origin", "--layout", layout, "--to", str(out))
-    source = next(out.glob("*.txt*")) if layout == "edge-list" else out
-    name = f"back-{layout}"
-    daemon.json("dataset", "import", name, "--format", layout, "--source", str(source))
+    out = tmp_path / format
+    daemon.json("dataset", "export", "origin", "--format", format, "--to", str(out))
+    source = next(out.glob("*.txt*")) if format == "edge-list" else out
+    name = f"back-{format}"
+    daemon.json("dataset", "import", name, "--format", format, "--source", str(source))
     back = StoredDataset(daemon.data_dir, name)
     (edge_type,) = [edges for edges in back.edges if back.edges[edges]["num_edges"]]
     np.testing.assert_array_equal(back.edge_list(edge_type), origin.edge_list())
-    if layout == "edge-list":
+    if format == "edge-list":
         return
     (node_type,) = [nodes for nodes in back.nodes if "features" in back.nodes[nodes]]
     np.testing.assert_array_equal(back.node_array("labels", node_type),

@@ -1,4 +1,4 @@
-"""Layouts of other projects: what the daemon imports is what their own readers read.
+"""Formats of other projects: what the daemon imports is what their own readers read.
 
 The fixtures and the readers' dumps are those of tests/importers.
 """
@@ -21,7 +21,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "importers" / "fixtures"
 class Case(NamedTuple):
     fixture: str
     source: str
-    layout: str
+    format: str
     flags: tuple = ()
     # expected/ names of features and labels where they are not the usual ones.
     features: str = "features{type}"
@@ -90,7 +90,7 @@ def test_what_is_imported_is_what_the_tool_itself_reads(daemon, case):
                       str(FIXTURES / case.fixture / case.source), *case.flags)
     assert job["state"] == "SUCCEEDED"
     log = daemon.hearth("job", "logs", job["id"]).out
-    assert f"taken for {case.layout}" in log
+    assert f"taken for {case.format}" in log
     stored = StoredDataset(daemon.data_dir, name)
     expected = FIXTURES / case.fixture / "expected"
     expect_same_edges(stored, expected)
@@ -148,5 +148,5 @@ def test_nothing_known_is_told_what_is(daemon, tmp_path):
     (tmp_path / "stuff").mkdir()
     (tmp_path / "stuff" / "readme.md").write_text("hello")
     failed = daemon.json("dataset", "import", "stuff", "--source", str(tmp_path / "stuff"), code=1)
-    for layout in ("numpy", "graphbolt", "ogb", "igb", "ginex", "diskgnn", "mag240m"):
-        assert layout in failed["error"]["message"]
+    for format in ("numpy", "graphbolt", "ogb", "igb", "ginex", "diskgnn", "mag240m"):
+        assert format in failed["error"]["message"]

@@ -1,9 +1,9 @@
-"""Makes fixtures/: small datasets in the layouts of other projects, with their readers' answers.
+"""Makes fixtures/: small datasets in the formats of other projects, with their readers' answers.
 
     VENV/bin/python tests/importers/make_fixtures.py [NAME...]
 
 NAME is one of graphbolt, ogb, igb, diskgnn, ginex; without one all are made. This is
-not part of the tests: it needs the tools that wrote the layouts, in a scratch
+not part of the tests: it needs the tools that wrote the formats, in a scratch
 environment of Python 3.11,
 
     pip install torch==2.1.2 dgl==2.1.0 ogb==1.3.6 numpy==1.26.4 pandas==2.2.3 \\

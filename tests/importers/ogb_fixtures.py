@@ -100,7 +100,7 @@ def _papers(folder: Path) -> None:
 
 
 def _mag240m(folder: Path) -> None:
-    """By hand: no writer of this layout is published. ogb's MAG240MDataset reads it."""
+    """By hand: no writer of this format is published. ogb's MAG240MDataset reads it."""
     random = np.random.RandomState(24)
     data = new_folder(folder / "mag240m_kddcup2021")
     counts = {"paper": 20, "author": 11, "institution": 4}

@@ -86,8 +86,8 @@ absl::Status ReadIntegerLabels(ArrayReader& labels, int64_t first,
 }
 
 /// To float16.
-absl::Status NarrowFeatures(ImportContext& context,
-                            ArrayReader& features, ByteSink& sink) {
+absl::Status NarrowFeatures(ImportContext& context, ArrayReader& features,
+                            ByteSink& sink) {
   std::vector<uint16_t> narrow;
   const auto write = [&](int64_t first, absl::Span<const float> floats) {
     narrow.resize(floats.size());

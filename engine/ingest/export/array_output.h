@@ -8,14 +8,14 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/ingest/export/byte_sink.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
 
-/// Copies of a source's arrays in the element types that layouts ask for, block
+/// Copies of a source's arrays in the element types that formats ask for, block
 /// by block. All tell the context of their bytes: CANCELLED.
 
 /// Calls `visit` with all features as float32, some rows at a time, and with

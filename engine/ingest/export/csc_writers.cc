@@ -9,7 +9,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/array_output.h"
 #include "engine/ingest/export/id_output.h"
-#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 #include "engine/ingest/export/torch_split_output.h"
@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kSplitFile[] = "split_idx.pth";
 
-absl::Status WriteRaw(LayoutFolder& folder, const std::string& path,
+absl::Status WriteRaw(OutputFolder& folder, const std::string& path,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink,
                           folder.NewSink(path));
@@ -33,7 +33,7 @@ absl::Status WriteRaw(LayoutFolder& folder, const std::string& path,
   return sink->Finish();
 }
 
-absl::Status WriteGinexConf(LayoutFolder& folder, const SourceNodes& nodes,
+absl::Status WriteGinexConf(OutputFolder& folder, const SourceNodes& nodes,
                             const SourceEdges& edges, int64_t num_classes) {
   Json conf;
   conf["num_nodes"] = nodes.num_nodes;
@@ -49,7 +49,7 @@ absl::Status WriteGinexConf(LayoutFolder& folder, const SourceNodes& nodes,
   return folder.WriteText("conf.json", conf.dump());
 }
 
-absl::Status WriteDiskGnnConf(LayoutFolder& folder, const SourceNodes& nodes,
+absl::Status WriteDiskGnnConf(OutputFolder& folder, const SourceNodes& nodes,
                               int64_t num_classes) {
   const store::DType dtype = StoredType(nodes.features->header());
   Json conf;
@@ -65,13 +65,13 @@ absl::Status WriteDiskGnnConf(LayoutFolder& folder, const SourceNodes& nodes,
   return folder.WriteText("conf.json", conf.dump());
 }
 
-/// The opened folder of a layout that needs everything, in CSC.
-absl::StatusOr<std::unique_ptr<LayoutFolder>> Prepare(
-    ImportContext& context, SourceGraph& graph, const char* layout,
+/// The opened folder of a format that needs everything, in CSC.
+absl::StatusOr<std::unique_ptr<OutputFolder>> Prepare(
+    ImportContext& context, SourceGraph& graph, const char* format,
     const std::string& destination) {
-  HEARTH_RETURN_IF_ERROR(CheckParts(graph, layout));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_RETURN_IF_ERROR(CheckParts(graph, format));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   SourceEdges& edges = graph.edges[0];
   HEARTH_RETURN_IF_ERROR(CompressEdges(context, graph.EndsOf(edges), edges));
   return folder;
@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<LayoutFolder>> Prepare(
 
 absl::Status WriteGinex(ImportContext& context, SourceGraph& graph,
                         const std::string& destination) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           Prepare(context, graph, "ginex", destination));
   SourceNodes& nodes = graph.nodes[0];
   SourceEdges& edges = graph.edges[0];
@@ -111,7 +111,7 @@ absl::Status WriteGinex(ImportContext& context, SourceGraph& graph,
 
 absl::Status WriteDiskGnn(ImportContext& context, SourceGraph& graph,
                           const std::string& destination) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           Prepare(context, graph, "diskgnn", destination));
   SourceNodes& nodes = graph.nodes[0];
   SourceEdges& edges = graph.edges[0];

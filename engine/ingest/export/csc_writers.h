@@ -12,7 +12,7 @@ namespace hearth::ingest {
 /// Folders of raw arrays with the topology in CSC. Both need a graph of one
 /// type with features, labels and split: INVALID_ARGUMENT otherwise. Edges that
 /// are a list are sorted first, in the context's scratch folder; afterwards
-/// `graph` has them in CSC. Other errors as LayoutFolder, BuildCsc and the
+/// `graph` has them in CSC. Other errors as OutputFolder, BuildCsc and the
 /// source.
 
 /// For Ginex and GNNDrive: indptr.dat and indices.dat (int64), features.dat

@@ -6,8 +6,8 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/unpacked_labels.h"
-#include "engine/store/array_header.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/store/array_header.h"
 #include "engine/store/dtype.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
@@ -47,12 +47,12 @@ class ArrayOpener {
     header.type = TypeOf(array.dtype);
     header.shape = array.shape;
     header.data_offset = array.data_offset;
-    HEARTH_ASSIGN_OR_RETURN(reader, ArrayReader::ReadRaw(
-                                        std::move(file), std::move(header)));
+    HEARTH_ASSIGN_OR_RETURN(
+        reader, ArrayReader::ReadRaw(std::move(file), std::move(header)));
     return absl::OkStatus();
   }
 
-  /// Multi-label rows are bits on disk, which no other layout knows.
+  /// Multi-label rows are bits on disk, which no other format knows.
   absl::Status OpenLabels(const store::NodeTypeEntry& entry,
                           std::unique_ptr<ArrayReader>& reader) const {
     const store::ArrayFile& labels = entry.labels;

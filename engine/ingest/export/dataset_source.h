@@ -9,7 +9,7 @@
 namespace hearth::ingest {
 
 /// A dataset's own arrays as a source, of all its types, to be written in
-/// another layout. Every block that is read is compared with its checksum:
+/// another format. Every block that is read is compared with its checksum:
 /// DATA_LOSS, here or from the arrays, where it does not match.
 /// FAILED_PRECONDITION if a file has changed since the import.
 absl::StatusOr<SourceGraph> OpenDatasetAsSource(io::FileSystem& files,

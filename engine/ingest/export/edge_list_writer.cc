@@ -7,7 +7,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/array_output.h"
 #include "engine/ingest/export/id_output.h"
-#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 
@@ -20,8 +20,8 @@ absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
   needed.labels = false;
   needed.split = false;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "edge-list", needed));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<ByteSink> sink,
       folder->NewSink(compressed ? "edges.txt.gz" : "edges.txt"));

@@ -13,7 +13,7 @@ namespace hearth::ingest {
 /// "source<tab>destination" for each edge, behind a comment that tells their
 /// numbers, as SNAP's files have. Features, labels and split have no place in
 /// it. INVALID_ARGUMENT for a graph of several types; otherwise errors as
-/// LayoutFolder and the source.
+/// OutputFolder and the source.
 absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
                            bool compressed, const std::string& destination);
 

@@ -15,8 +15,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/array_output.h"
 #include "engine/ingest/export/id_output.h"
-#include "engine/ingest/export/layout_folder.h"
 #include "engine/ingest/export/npy_output.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 #include "engine/ingest/export/torch_writer.h"
@@ -68,7 +68,7 @@ class LabelLookup {
 class GraphBoltWriter {
  public:
   GraphBoltWriter(ImportContext& context, SourceGraph& graph,
-                  LayoutFolder& folder)
+                  OutputFolder& folder)
       : context_(context),
         graph_(graph),
         folder_(folder),
@@ -211,7 +211,7 @@ class GraphBoltWriter {
     }
     if (any) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        "the graph has no labels or no split; the layout graphbolt needs them");
+        "the graph has no labels or no split; the format graphbolt needs them");
   }
 
   absl::Status WriteSet(SourceNodes& nodes, size_t part, Json& set) {
@@ -251,7 +251,7 @@ class GraphBoltWriter {
 
   ImportContext& context_;
   SourceGraph& graph_;
-  LayoutFolder& folder_;
+  OutputFolder& folder_;
   const bool typed_;
   std::set<std::string> paths_;
   Json graph_entry_;
@@ -266,8 +266,8 @@ absl::Status WriteGraphBolt(ImportContext& context, SourceGraph& graph,
   NeededParts needed;
   needed.one_type = false;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "graphbolt", needed));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   HEARTH_RETURN_IF_ERROR(GraphBoltWriter(context, graph, *folder).Write());
   HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));
   return folder->Publish();

@@ -16,7 +16,7 @@ namespace hearth::ingest {
 /// the sets have those of their nodes alone. Several types are written as
 /// heterographs are: an edge type that is not named
 /// "source:relation:destination" already gets its ends' names.  Errors as
-/// LayoutFolder and the source; INVALID_ARGUMENT for a graph without any part
+/// OutputFolder and the source; INVALID_ARGUMENT for a graph without any part
 /// of a split.
 absl::Status WriteGraphBolt(ImportContext& context, SourceGraph& graph,
                             const std::string& destination);

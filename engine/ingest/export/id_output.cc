@@ -38,7 +38,7 @@ absl::Status WriteText(ImportContext& context, ArrayReader& text,
 }  // namespace
 
 absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
-                          LayoutFolder& folder) {
+                          OutputFolder& folder) {
   FilePrefixes prefixes;
   for (SourceNodes& nodes : graph.nodes) {
     const std::string prefix = prefixes.New(nodes.type);

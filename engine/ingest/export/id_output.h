@@ -2,17 +2,17 @@
 #define HEARTH_ENGINE_INGEST_EXPORT_ID_OUTPUT_H_
 
 #include "absl/status/status.h"
-#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 
 namespace hearth::ingest {
 
-/// What the source called the nodes, for which no layout has a place, beside
+/// What the source called the nodes, for which no format has a place, beside
 /// its files: of each type with ids TYPE.ids.npy (int64), or TYPE.ids.txt where
 /// they are text, one a line. Line or element i is node i.
 absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
-                          LayoutFolder& folder);
+                          OutputFolder& folder);
 
 }  // namespace hearth::ingest
 

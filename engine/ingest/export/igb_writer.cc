@@ -8,8 +8,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/array_output.h"
 #include "engine/ingest/export/id_output.h"
-#include "engine/ingest/export/layout_folder.h"
 #include "engine/ingest/export/npy_output.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 
@@ -20,14 +20,14 @@ constexpr int64_t kFewClasses = 19;
 constexpr int64_t kManyClasses = 2983;
 
 absl::Status WritePapers(ImportContext& context, SourceNodes& papers,
-                         LayoutFolder& folder) {
+                         OutputFolder& folder) {
   context.Begin("labels", 0);
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_classes,
                           CountClasses(context, *papers.labels));
   if (num_classes > kManyClasses) {
     return absl::InvalidArgumentError(
         absl::StrCat("the graph has ", num_classes,
-                     " classes; the layout igb has up to ", kManyClasses));
+                     " classes; the format igb has up to ", kManyClasses));
   }
   HEARTH_RETURN_IF_ERROR(WriteLabelNpy(
       context, folder, *papers.labels,
@@ -46,7 +46,7 @@ absl::Status WritePapers(ImportContext& context, SourceNodes& papers,
 }
 
 absl::Status WriteCitations(ImportContext& context, SourceEdges& citations,
-                            LayoutFolder& folder) {
+                            OutputFolder& folder) {
   const EdgeList edges(citations);
   context.Begin("edges", 0);
   std::vector<int64_t> pairs;
@@ -74,8 +74,8 @@ absl::Status WriteIgb(ImportContext& context, SourceGraph& graph,
   NeededParts needed;
   needed.split = false;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "igb", needed));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   HEARTH_RETURN_IF_ERROR(WritePapers(context, graph.nodes[0], *folder));
   HEARTH_RETURN_IF_ERROR(WriteCitations(context, graph.edges[0], *folder));
   HEARTH_RETURN_IF_ERROR(WriteNodeIds(context, graph, *folder));

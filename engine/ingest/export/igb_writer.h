@@ -14,7 +14,7 @@ namespace hearth::ingest {
 /// node_label_2K.npy for more than 19 classes, and
 /// paper__cites__paper/edge_index.npy (int64, (E, 2)). A split has no place in
 /// it. INVALID_ARGUMENT for a graph of several types, without features or
-/// labels, or of more than 2,983 classes; otherwise errors as LayoutFolder and
+/// labels, or of more than 2,983 classes; otherwise errors as OutputFolder and
 /// the source.
 absl::Status WriteIgb(ImportContext& context, SourceGraph& graph,
                       const std::string& destination);

@@ -9,8 +9,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/export/array_output.h"
 #include "engine/ingest/export/id_output.h"
-#include "engine/ingest/export/layout_folder.h"
 #include "engine/ingest/export/npy_output.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
 #include "engine/ingest/export/torch_split_output.h"
@@ -19,7 +19,7 @@
 namespace hearth::ingest {
 namespace {
 
-constexpr char kLayout[] = "mag240m";
+constexpr char kFormat[] = "mag240m";
 constexpr char kPaper[] = "paper";
 /// Types without features.
 constexpr std::array<const char*, 2> kOthers = {"author", "institution"};
@@ -46,7 +46,7 @@ struct Parts {
 absl::Status Refused(absl::string_view what, const std::string& type) {
   return absl::InvalidArgumentError(absl::StrCat(
       "the graph has ", what, " of type \"", absl::Utf8SafeCEscape(type),
-      "\"; the layout ", kLayout, " has no place for them"));
+      "\"; the format ", kFormat, " has no place for them"));
 }
 
 absl::Status PlaceNodes(SourceNodes& nodes, Parts& parts) {
@@ -95,11 +95,11 @@ absl::StatusOr<Parts> FindParts(SourceGraph& graph) {
   }
   if (parts.papers != nullptr) return parts;
   return absl::InvalidArgumentError(absl::StrCat(
-      "the graph has no papers; the layout ", kLayout, " needs them"));
+      "the graph has no papers; the format ", kFormat, " needs them"));
 }
 
 absl::Status WriteRelations(ImportContext& context, const Parts& parts,
-                            LayoutFolder& folder) {
+                            OutputFolder& folder) {
   for (size_t i = 0; i < kRelations.size(); ++i) {
     const Relation& relation = kRelations[i];
     const std::string path =
@@ -118,7 +118,7 @@ absl::Status WriteRelations(ImportContext& context, const Parts& parts,
 }
 
 absl::Status WritePapers(ImportContext& context, const Parts& parts,
-                         LayoutFolder& folder) {
+                         OutputFolder& folder) {
   SourceNodes& papers = *parts.papers;
   context.Begin("labels", 0);
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_classes,
@@ -150,11 +150,11 @@ absl::Status WriteMag240m(ImportContext& context, SourceGraph& graph,
                           const std::string& destination) {
   NeededParts needed;
   needed.one_type = false;
-  HEARTH_RETURN_IF_ERROR(CheckParts(graph, kLayout, needed));
+  HEARTH_RETURN_IF_ERROR(CheckParts(graph, kFormat, needed));
   HEARTH_ASSIGN_OR_RETURN(const Parts parts, FindParts(graph));
-  HEARTH_RETURN_IF_ERROR(CheckNodeParts(*parts.papers, kLayout));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_RETURN_IF_ERROR(CheckNodeParts(*parts.papers, kFormat));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   HEARTH_RETURN_IF_ERROR(WritePapers(context, parts, *folder));
   context.Begin("edges", 0);
   HEARTH_RETURN_IF_ERROR(WriteRelations(context, parts, *folder));

@@ -17,7 +17,7 @@ namespace hearth::ingest {
 /// then one author and one institution, since nobody reads it without, and they
 /// have no edges. INVALID_ARGUMENT for other types, without features, labels or
 /// split of papers, and for features beyond float16's range; otherwise errors
-/// as LayoutFolder and the source.
+/// as OutputFolder and the source.
 absl::Status WriteMag240m(ImportContext& context, SourceGraph& graph,
                           const std::string& destination);
 

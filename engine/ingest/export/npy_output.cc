@@ -14,7 +14,7 @@ constexpr uint64_t kHeaderBytes = 128;
 
 }  // namespace
 
-absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
+absl::Status WriteNpy(OutputFolder& folder, const NpyFile& file,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink,
                           folder.NewSink(file.path));
@@ -24,9 +24,8 @@ absl::Status WriteNpy(LayoutFolder& folder, const NpyFile& file,
   return sink->Finish();
 }
 
-absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
-                             ArrayReader& features,
-                             const std::string& path) {
+absl::Status WriteFeatureNpy(ImportContext& context, OutputFolder& folder,
+                             ArrayReader& features, const std::string& path) {
   const NpyFile file{path, StoredType(features.header()),
                      features.header().shape};
   return WriteNpy(folder, file, [&](ByteSink& sink) {
@@ -34,16 +33,15 @@ absl::Status WriteFeatureNpy(ImportContext& context, LayoutFolder& folder,
   });
 }
 
-absl::Status WriteLabelNpy(ImportContext& context, LayoutFolder& folder,
+absl::Status WriteLabelNpy(ImportContext& context, OutputFolder& folder,
                            ArrayReader& labels, const NpyFile& file) {
   return WriteNpy(folder, file, [&](ByteSink& sink) {
     return WriteLabels(context, labels, file.dtype, sink);
   });
 }
 
-absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
-                             ArrayReader& integers,
-                             const std::string& path) {
+absl::Status WriteIntegerNpy(ImportContext& context, OutputFolder& folder,
+                             ArrayReader& integers, const std::string& path) {
   const NpyFile file{
       path, store::DType::kInt64, {integers.header().NumElements()}};
   return WriteNpy(folder, file, [&](ByteSink& sink) {
@@ -51,7 +49,7 @@ absl::Status WriteIntegerNpy(ImportContext& context, LayoutFolder& folder,
   });
 }
 
-absl::Status WriteEdgeNpy(ImportContext& context, LayoutFolder& folder,
+absl::Status WriteEdgeNpy(ImportContext& context, OutputFolder& folder,
                           EdgeSource& edges, const std::string& path) {
   const NpyFile file{path, store::DType::kInt64, {2, edges.num_edges()}};
   return WriteNpy(folder, file, [&](ByteSink& sink) {

@@ -9,8 +9,8 @@
 #include "engine/ingest/export/byte_sink.h"
 #include "engine/ingest/export/id_output.h"
 #include "engine/ingest/export/label_output.h"
-#include "engine/ingest/export/layout_folder.h"
 #include "engine/ingest/export/npy_output.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_parts.h"
 #include "engine/ingest/import/label_import.h"
 #include "engine/ingest/source/array_reader.h"
@@ -24,7 +24,7 @@ constexpr std::array<const char*, 3> kSplitFiles = {
     "train_idx.npy", "valid_idx.npy", "test_idx.npy"};
 
 absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
-                         LayoutFolder& folder) {
+                         OutputFolder& folder) {
   const char* path = "node_label.npy";
   ArrayReader& labels = *nodes.labels;
   const store::LabelKind kind = KindOfLabels(labels.header(), nodes.label_kind);
@@ -43,7 +43,7 @@ absl::Status WriteLabels(ImportContext& context, SourceNodes& nodes,
 }
 
 absl::Status WriteEdges(ImportContext& context, SourceEdges& edges,
-                        LayoutFolder& folder) {
+                        OutputFolder& folder) {
   if (edges.edges != nullptr) {
     return WriteEdgeNpy(context, folder, *edges.edges, "edge_index.npy");
   }
@@ -59,8 +59,8 @@ absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
   NeededParts needed;
   needed.any_label_kind = true;
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "numpy", needed));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   SourceNodes& nodes = graph.nodes[0];
   context.Begin("labels", 0);
   HEARTH_RETURN_IF_ERROR(WriteLabels(context, nodes, *folder));

@@ -15,7 +15,7 @@ namespace hearth::ingest {
 /// {train,valid,test}_idx.npy (int64), and edge_index.npy (int64, (2, E)), or
 /// indptr.npy and indices.npy if the edges are so. INVALID_ARGUMENT for a graph
 /// of several types or without one of the arrays; otherwise errors as
-/// LayoutFolder and the source.
+/// OutputFolder and the source.
 absl::Status WriteNumpyFolder(ImportContext& context, SourceGraph& graph,
                               const std::string& destination);
 

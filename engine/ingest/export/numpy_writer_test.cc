@@ -3,7 +3,7 @@
 #include <stop_token>
 #include <string>
 
-#include "engine/ingest/formats/import_dataset.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/generate/open_generated.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
@@ -60,7 +60,7 @@ TEST_F(NumpyWriterTest, ComesBackAsTheSameDataset) {
         scratch_.Path("direct_" + Name(dtype)));
     const auto back = Import(
         [&](ImportContext& context) {
-          return OpenLayout(context, Layout::kNumpy, folder);
+          return OpenFormat(context, "numpy", folder);
         },
         scratch_.Path("back_" + Name(dtype)));
     ASSERT_TRUE(direct.ok()) << direct.status();

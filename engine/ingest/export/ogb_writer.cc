@@ -15,10 +15,10 @@
 #include "engine/ingest/export/array_output.h"
 #include "engine/ingest/export/id_output.h"
 #include "engine/ingest/export/label_output.h"
-#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/source_edges.h"
 #include "engine/ingest/export/source_parts.h"
-#include "engine/ingest/formats/ogb_layout.h"
+#include "engine/ingest/formats/ogb.h"
 #include "engine/ingest/import/label_import.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/store/label_kind.h"
@@ -30,7 +30,7 @@ constexpr int64_t kBlockElements = 64 << 10;
 constexpr std::array<const char*, 3> kParts = {"train", "valid", "test"};
 
 /// A file NAME.csv.gz, whose text `write` appends.
-absl::Status WriteCsv(LayoutFolder& folder, const std::string& name,
+absl::Status WriteCsv(OutputFolder& folder, const std::string& name,
                       absl::FunctionRef<absl::Status(ByteSink&)> write) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<ByteSink> file,
                           folder.NewSink(absl::StrCat(name, ".csv.gz")));
@@ -39,7 +39,7 @@ absl::Status WriteCsv(LayoutFolder& folder, const std::string& name,
   return sink->Finish();
 }
 
-absl::Status WriteCount(LayoutFolder& folder, const std::string& name,
+absl::Status WriteCount(OutputFolder& folder, const std::string& name,
                         int64_t count) {
   return WriteCsv(folder, name, [&](ByteSink& sink) {
     return sink.AppendText(absl::StrCat(count, "\n"));
@@ -102,7 +102,7 @@ absl::Status WriteLabelLines(ImportContext& context, SourceNodes& nodes,
 }
 
 absl::Status WriteLabelsAndSplit(ImportContext& context, SourceNodes& nodes,
-                                 LayoutFolder& folder) {
+                                 OutputFolder& folder) {
   context.Begin("labels", 0);
   HEARTH_RETURN_IF_ERROR(WriteCsv(
       folder, "raw/node-label",
@@ -117,7 +117,7 @@ absl::Status WriteLabelsAndSplit(ImportContext& context, SourceNodes& nodes,
 }
 
 absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
-                        LayoutFolder& folder) {
+                        OutputFolder& folder) {
   const EdgeList edges(source);
   context.Begin("edges", 0);
   std::string lines;
@@ -134,8 +134,8 @@ absl::Status WriteEdges(ImportContext& context, SourceEdges& source,
   return WriteCount(folder, "raw/num-edge-list", edges->num_edges());
 }
 
-absl::Status WriteFeatureLines(ImportContext& context,
-                               ArrayReader& features, ByteSink& sink) {
+absl::Status WriteFeatureLines(ImportContext& context, ArrayReader& features,
+                               ByteSink& sink) {
   const auto columns = static_cast<size_t>(features.header().shape[1]);
   // Blocks are of whole rows.
   const auto write = [&](int64_t, absl::Span<const float> values) {
@@ -151,12 +151,12 @@ absl::Status Check(const SourceGraph& graph, const std::string& destination) {
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "ogb", needed));
   if (graph.edges[0].num_edges() == 0) {
     return absl::InvalidArgumentError(
-        "the graph has no edges; the layout ogb needs them");
+        "the graph has no edges; the format ogb needs them");
   }
   if (!OgbAddsInverseEdges(destination)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(destination,
-                   ": in the layout ogb, to a folder of this name the inverse "
+                   ": in the format ogb, to a folder of this name the inverse "
                    "of each edge is added when it is read; choose another"));
 }
 
@@ -165,8 +165,8 @@ absl::Status Check(const SourceGraph& graph, const std::string& destination) {
 absl::Status WriteOgb(ImportContext& context, SourceGraph& graph,
                       const std::string& destination) {
   HEARTH_RETURN_IF_ERROR(Check(graph, destination));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LayoutFolder> folder,
-                          LayoutFolder::Create(context.files(), destination));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
+                          OutputFolder::Create(context.files(), destination));
   // The version that ogb looks for.
   HEARTH_RETURN_IF_ERROR(folder->WriteText("RELEASE_v1.txt", "v1\n"));
   SourceNodes& nodes = graph.nodes[0];

@@ -14,7 +14,7 @@ namespace hearth::ingest {
 /// node-label (-1: none), num-node-list and num-edge-list; in split/given/
 /// train, valid and test. INVALID_ARGUMENT for a graph of several types or
 /// without edges, labels or split, and for a destination named as one that ogb
-/// adds inverse edges to; otherwise errors as LayoutFolder and the source.
+/// adds inverse edges to; otherwise errors as OutputFolder and the source.
 absl::Status WriteOgb(ImportContext& context, SourceGraph& graph,
                       const std::string& destination);
 

@@ -10,13 +10,13 @@
 #include "engine/ingest/export/igb_writer.h"
 #include "engine/ingest/export/mag240m_writer.h"
 #include "engine/ingest/export/ogb_writer.h"
-#include "engine/ingest/formats/layout.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/generate/open_generated.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/io/file_system.h"
 #include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
-#include "engine/ingest/source/array_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -63,13 +63,12 @@ class PaperWritersTest : public testing::Test {
   }
 
   std::unique_ptr<ArrayReader> Matrix(absl::Span<const float> values,
-                                             int64_t columns) {
+                                      int64_t columns) {
     std::string bytes(values.size() * sizeof(float), '\0');
     std::memcpy(bytes.data(), values.data(), bytes.size());
     const int64_t rows = static_cast<int64_t>(values.size()) / columns;
-    return ArrayReader::ReadRaw(
-               io::NewMemoryFile(std::move(bytes), "features"),
-               {.type = {}, .shape = {rows, columns}})
+    return ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), "features"),
+                                {.type = {}, .shape = {rows, columns}})
         .value();
   }
 
@@ -87,8 +86,7 @@ TEST_F(PaperWritersTest, Mag240mKeepsItsOwnTypes) {
   const absl::Status status =
       WriteMag240m(context_, graph, scratch_.Path("mag"));
   ASSERT_TRUE(status.ok()) << status;
-  const auto back =
-      OpenLayout(context_, Layout::kMag240m, scratch_.Path("mag"));
+  const auto back = OpenFormat(context_, "mag240m", scratch_.Path("mag"));
   ASSERT_TRUE(back.ok()) << back.status();
   for (const SourceNodes& nodes : back->nodes) {
     EXPECT_EQ(nodes.num_nodes, kNodes) << nodes.type;
@@ -155,10 +153,9 @@ TEST_F(PaperWritersTest, IgbNamesLabelsByTheirNumberOfClasses) {
   SourceGraph many = Generated(20);
   ASSERT_TRUE(WriteIgb(context_, many, scratch_.Path("many")).ok());
   EXPECT_FALSE(IsThere("many/processed/paper/node_label_19.npy"));
-  LayoutOptions options;
+  FormatOptions options;
   options.igb.num_classes = 2983;
-  const auto back =
-      OpenLayout(context_, Layout::kIgb, scratch_.Path("many"), options);
+  const auto back = OpenFormat(context_, "igb", scratch_.Path("many"), options);
   ASSERT_TRUE(back.ok()) << back.status();
   std::vector<int64_t> expected(kNodes);
   std::vector<int64_t> found(kNodes);
@@ -189,7 +186,7 @@ TEST_F(PaperWritersTest, OgbKeepsEveryFloat32) {
   std::copy(hard.begin(), hard.end(), values.begin());
   graph.nodes[0].features = Matrix(values, 2);
   ASSERT_TRUE(WriteOgb(context_, graph, scratch_.Path("ogb")).ok());
-  const auto back = OpenLayout(context_, Layout::kOgb, scratch_.Path("ogb"));
+  const auto back = OpenFormat(context_, "ogb", scratch_.Path("ogb"));
   ASSERT_TRUE(back.ok()) << back.status();
   std::vector<double> found(values.size());
   ASSERT_TRUE(
@@ -214,7 +211,7 @@ TEST_F(PaperWritersTest, OgbNeedsNoFeatures) {
   SourceGraph graph = Generated();
   graph.nodes[0].features = nullptr;
   ASSERT_TRUE(WriteOgb(context_, graph, scratch_.Path("bare")).ok());
-  const auto back = OpenLayout(context_, Layout::kOgb, scratch_.Path("bare"));
+  const auto back = OpenFormat(context_, "ogb", scratch_.Path("bare"));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->nodes[0].features, nullptr);
 }

@@ -107,11 +107,11 @@ absl::Status CompressEdges(ImportContext& context, const EdgeEnds& ends,
   HEARTH_ASSIGN_OR_RETURN(
       edges.indptr,
       ArrayReader::OpenNpy(context.files(),
-                                  io::JoinPath(path, arrays.indptr.file.path)));
+                           io::JoinPath(path, arrays.indptr.file.path)));
   HEARTH_ASSIGN_OR_RETURN(
       edges.indices,
-      ArrayReader::OpenNpy(
-          context.files(), io::JoinPath(path, arrays.indices.file.path)));
+      ArrayReader::OpenNpy(context.files(),
+                           io::JoinPath(path, arrays.indices.file.path)));
   edges.edges = nullptr;
   return absl::OkStatus();
 }

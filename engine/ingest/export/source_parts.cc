@@ -15,9 +15,9 @@ namespace {
 constexpr std::array<absl::string_view, 3> kPartNames = {
     "training nodes", "validation nodes", "test nodes"};
 
-/// Most layouts have a class a node; other labels would be taken for classes.
+/// Most formats have a class a node; other labels would be taken for classes.
 absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
-                                   absl::string_view layout) {
+                                   absl::string_view format) {
   for (const SourceNodes& nodes : graph.nodes) {
     if (nodes.labels == nullptr) continue;
     const store::LabelKind kind =
@@ -25,18 +25,18 @@ absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
     if (kind == store::LabelKind::kClasses) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the labels of \"", nodes.type, "\" are ", Name(kind),
-                     "; the layout ", layout, " has classes alone"));
+                     "; the format ", format, " has classes alone"));
   }
   return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
+absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view format,
                             const NeededParts& needed) {
   const auto missing = [&](absl::string_view what) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "the graph has no ", what, "; the layout ", layout, " needs them"));
+        "the graph has no ", what, "; the format ", format, " needs them"));
   };
   if (needed.features && nodes.features == nullptr) return missing("features");
   if (needed.labels && nodes.labels == nullptr) return missing("labels");
@@ -46,20 +46,20 @@ absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
   return absl::OkStatus();
 }
 
-absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
+absl::Status CheckParts(const SourceGraph& graph, absl::string_view format,
                         const NeededParts& needed) {
   HEARTH_RETURN_IF_ERROR(graph.CheckTypes("the graph"));
   HEARTH_RETURN_IF_ERROR(CheckHeaders(graph, false));
   if (needed.labels && !needed.any_label_kind) {
-    HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, layout));
+    HEARTH_RETURN_IF_ERROR(CheckLabelsAreClasses(graph, format));
   }
   if (!needed.one_type) return absl::OkStatus();
   if (graph.nodes.size() != 1 || graph.edges.size() != 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the graph has ", graph.nodes.size(), " node and ", graph.edges.size(),
-        " edge types; the layout ", layout, " has one of each"));
+        " edge types; the format ", format, " has one of each"));
   }
-  return CheckNodeParts(graph.nodes[0], layout, needed);
+  return CheckNodeParts(graph.nodes[0], format, needed);
 }
 
 }  // namespace hearth::ingest

@@ -7,7 +7,7 @@
 
 namespace hearth::ingest {
 
-/// What a layout cannot do without.
+/// What a format cannot do without.
 struct NeededParts {
   bool one_type = true;
   bool features = true;
@@ -17,13 +17,13 @@ struct NeededParts {
   bool any_label_kind = false;
 };
 
-/// INVALID_ARGUMENT, naming the layout and what the graph lacks; and as
+/// INVALID_ARGUMENT, naming the format and what the graph lacks; and as
 /// CheckTypes and CheckHeaders.
-absl::Status CheckParts(const SourceGraph& graph, absl::string_view layout,
+absl::Status CheckParts(const SourceGraph& graph, absl::string_view format,
                         const NeededParts& needed = {});
 
 /// That one type's nodes have them.
-absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view layout,
+absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view format,
                             const NeededParts& needed = {});
 
 }  // namespace hearth::ingest

@@ -24,7 +24,7 @@ TensorOutput IntegerTensor(ImportContext& context, std::string name,
 }
 
 absl::Status WriteTorchSplit(ImportContext& context, SourceNodes& nodes,
-                             LayoutFolder& folder, const std::string& path) {
+                             OutputFolder& folder, const std::string& path) {
   std::vector<TensorOutput> parts;
   for (size_t i = 0; i < kSplitNames.size(); ++i) {
     parts.push_back(IntegerTensor(context, kSplitNames[i], store::DType::kInt64,

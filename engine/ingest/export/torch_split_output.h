@@ -4,11 +4,11 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/ingest/export/torch_writer.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
@@ -20,7 +20,7 @@ TensorOutput IntegerTensor(ImportContext& context, std::string name,
 /// The split of nodes: a dict of int64 tensors train, valid and test.
 /// REQUIRES: all parts are there.
 absl::Status WriteTorchSplit(ImportContext& context, SourceNodes& nodes,
-                             LayoutFolder& folder, const std::string& path);
+                             OutputFolder& folder, const std::string& path);
 
 }  // namespace hearth::ingest
 

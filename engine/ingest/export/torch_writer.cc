@@ -111,7 +111,7 @@ class Pickle {
   std::string text_;
 };
 
-absl::Status WriteArchive(LayoutFolder& folder, const std::string& path,
+absl::Status WriteArchive(OutputFolder& folder, const std::string& path,
                           absl::string_view pickle,
                           absl::Span<const TensorOutput> tensors) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
@@ -139,7 +139,7 @@ absl::Status WriteArchive(LayoutFolder& folder, const std::string& path,
 
 }  // namespace
 
-absl::Status WriteTorchTensor(LayoutFolder& folder, const std::string& path,
+absl::Status WriteTorchTensor(OutputFolder& folder, const std::string& path,
                               const TensorOutput& tensor) {
   Pickle pickle;
   pickle.Tensor(tensor, 0);
@@ -147,7 +147,7 @@ absl::Status WriteTorchTensor(LayoutFolder& folder, const std::string& path,
                       absl::MakeConstSpan(&tensor, 1));
 }
 
-absl::Status WriteTorchDict(LayoutFolder& folder, const std::string& path,
+absl::Status WriteTorchDict(OutputFolder& folder, const std::string& path,
                             absl::Span<const TensorOutput> tensors) {
   Pickle pickle;
   pickle.Tensors(tensors);
@@ -155,7 +155,7 @@ absl::Status WriteTorchDict(LayoutFolder& folder, const std::string& path,
 }
 
 absl::Status WriteTorchCounts(
-    LayoutFolder& folder, const std::string& path,
+    OutputFolder& folder, const std::string& path,
     absl::Span<const std::pair<std::string, int64_t>> counts) {
   Pickle pickle;
   pickle.Op("}(");
@@ -167,7 +167,7 @@ absl::Status WriteTorchCounts(
   return WriteArchive(folder, path, pickle.Finish(), {});
 }
 
-absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
+absl::Status WriteFusedCscGraph(OutputFolder& folder, const std::string& path,
                                 absl::Span<const TensorOutput> tensors) {
   std::vector<TensorOutput> all = {
       {"version_number", store::DType::kInt64, {1}, [](ByteSink& sink) {

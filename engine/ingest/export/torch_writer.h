@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "engine/ingest/export/byte_sink.h"
-#include "engine/ingest/export/layout_folder.h"
+#include "engine/ingest/export/output_folder.h"
 #include "engine/store/dtype.h"
 
 namespace hearth::ingest {
@@ -29,21 +29,21 @@ struct TensorOutput {
 /// protocol 2 and the tensors' elements, each at a multiple of 64 bytes.
 
 /// One tensor, as torch.load(path, weights_only=True) gives it.
-absl::Status WriteTorchTensor(LayoutFolder& folder, const std::string& path,
+absl::Status WriteTorchTensor(OutputFolder& folder, const std::string& path,
                               const TensorOutput& tensor);
 
 /// A dict of tensors by their names.
-absl::Status WriteTorchDict(LayoutFolder& folder, const std::string& path,
+absl::Status WriteTorchDict(OutputFolder& folder, const std::string& path,
                             absl::Span<const TensorOutput> tensors);
 
 /// A dict of numbers by their names.
 absl::Status WriteTorchCounts(
-    LayoutFolder& folder, const std::string& path,
+    OutputFolder& folder, const std::string& path,
     absl::Span<const std::pair<std::string, int64_t>> counts);
 
 /// GraphBolt's FusedCSCSamplingGraph of a homogeneous graph: the tensors are
 /// "indptr" and "indices". To be loaded where dgl.graphbolt is.
-absl::Status WriteFusedCscGraph(LayoutFolder& folder, const std::string& path,
+absl::Status WriteFusedCscGraph(OutputFolder& folder, const std::string& path,
                                 absl::Span<const TensorOutput> tensors);
 
 }  // namespace hearth::ingest

@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "engine/ingest/formats/import_dataset.h"
-#include "engine/io/file_system.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
 #include "gtest/gtest.h"
 
@@ -140,22 +140,22 @@ void FixtureFolder::Move(const std::string& from, const std::string& to) const {
 }
 
 absl::StatusOr<ImportResult> FixtureFolder::Import(const std::string& source,
-                                                   Layout layout,
-                                                   const LayoutOptions& options,
+                                                   const std::string& format,
+                                                   const FormatOptions& options,
                                                    bool in_place) const {
   ImportOptions import;
   import.source = Path(source);
   import.name = "test";
   import.destination = Destination();
   import.in_place = in_place;
-  return ImportDataset(io::FileSystem::Posix(), {layout, options}, import,
+  return ImportDataset(io::FileSystem::Posix(), {format, options}, import,
                        nullptr, {});
 }
 
 absl::Status FixtureFolder::ImportError(const std::string& source,
-                                        Layout layout,
-                                        const LayoutOptions& options) const {
-  const absl::Status status = Import(source, layout, options).status();
+                                        const std::string& format,
+                                        const FormatOptions& options) const {
+  const absl::Status status = Import(source, format, options).status();
   EXPECT_FALSE(status.ok());
   EXPECT_FALSE(fs::exists(Destination()));
   EXPECT_FALSE(fs::exists(Destination() + ".tmp"));

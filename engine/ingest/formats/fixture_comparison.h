@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "engine/ingest/formats/layout.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/io/scratch_directory.h"
 
@@ -30,13 +30,14 @@ class FixtureFolder {
   std::string Destination() const { return scratch_.Path("dataset"); }
 
   /// Imports the folder or file `source` of the copy.
-  absl::StatusOr<ImportResult> Import(const std::string& source, Layout layout,
-                                      const LayoutOptions& options = {},
+  absl::StatusOr<ImportResult> Import(const std::string& source,
+                                      const std::string& format,
+                                      const FormatOptions& options = {},
                                       bool in_place = false) const;
 
   /// How the import fails; that it leaves nothing behind is expected.
-  absl::Status ImportError(const std::string& source, Layout layout,
-                           const LayoutOptions& options = {}) const;
+  absl::Status ImportError(const std::string& source, const std::string& format,
+                           const FormatOptions& options = {}) const;
 
   /// That the dataset at Destination() has, of each type, the edges, features
   /// and labels in expected/, and of each part the nodes there: compared as

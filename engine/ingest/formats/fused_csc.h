@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 

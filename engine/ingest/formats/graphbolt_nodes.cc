@@ -60,8 +60,7 @@ class NodesOpener {
     header.fortran_order = false;
     const std::string path = io::JoinPath(folder_, file.path);
     if (file.format == MetadataFile::Format::kNumpy) {
-      return ArrayReader::OpenRaw(context_.files(), path,
-                                         std::move(header));
+      return ArrayReader::OpenRaw(context_.files(), path, std::move(header));
     }
     return array->Error("has one dimension; features have two");
   }

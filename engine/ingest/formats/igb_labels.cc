@@ -123,8 +123,8 @@ absl::Status OpenIgbLabels(io::FileSystem& files, const std::string& folder,
     file =
         NewPaddedFile(std::move(file), end(num_labels), end(papers.num_nodes));
     header.shape = {papers.num_nodes};
-    HEARTH_ASSIGN_OR_RETURN(
-        papers.labels, ArrayReader::ReadRaw(std::move(file), header));
+    HEARTH_ASSIGN_OR_RETURN(papers.labels,
+                            ArrayReader::ReadRaw(std::move(file), header));
     graph.transforms.push_back(absl::StrCat(name, ": papers from ", num_labels,
                                             " on are without a label"));
   }

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "engine/ingest/formats/layout_options.h"
+#include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"
 

@@ -4,35 +4,37 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
+#include "engine/ingest/formats/formats.h"
+#include "engine/ingest/source/source_graph.h"
 
 namespace hearth::ingest {
 namespace {
 
 absl::StatusOr<SourceGraph> OpenRecognized(ImportContext& context,
                                            const std::string& source,
-                                           const LayoutOptions& options) {
-  HEARTH_ASSIGN_OR_RETURN(const RecognizedLayout found,
-                          RecognizeLayout(context.files(), source));
+                                           const FormatOptions& options) {
+  HEARTH_ASSIGN_OR_RETURN(const RecognizedFormat found,
+                          RecognizeFormat(context.files(), source));
   HEARTH_ASSIGN_OR_RETURN(SourceGraph graph,
-                          OpenLayout(context, found.layout, source, options));
+                          OpenFormat(context, found.format, source, options));
   graph.transforms.insert(
       graph.transforms.begin(),
-      absl::StrCat("taken for ", Name(found.layout), ": ", found.reason));
+      absl::StrCat("taken for ", found.format, ": ", found.reason));
   return graph;
 }
 
 }  // namespace
 
 absl::StatusOr<ImportResult> ImportDataset(io::FileSystem& files,
-                                           const LayoutChoice& choice,
+                                           const FormatChoice& choice,
                                            const ImportOptions& options,
                                            const ImportProgress& progress,
                                            std::stop_token stop) {
   const auto open = [&](ImportContext& context) {
-    return choice.layout.has_value()
-               ? OpenLayout(context, *choice.layout, options.source,
-                            choice.options)
-               : OpenRecognized(context, options.source, choice.options);
+    return choice.format.empty()
+               ? OpenRecognized(context, options.source, choice.options)
+               : OpenFormat(context, choice.format, options.source,
+                            choice.options);
   };
   return ImportGraph(files, options, open, progress, std::move(stop));
 }

@@ -103,8 +103,7 @@ absl::StatusOr<EdgePairs> ReadEdges(const std::string& folder,
 }
 
 std::unique_ptr<ArrayReader> OpenExpected(const std::string& path) {
-  auto array =
-      ArrayReader::OpenNpy(io::FileSystem::Posix(), FixturePath(path));
+  auto array = ArrayReader::OpenNpy(io::FileSystem::Posix(), FixturePath(path));
   Require(array.ok(), array.status().ToString());
   return *std::move(array);
 }
@@ -165,7 +164,7 @@ absl::StatusOr<ImportedGraph> ImportFolder::Import(
   fs::remove_all(options.destination);
   HEARTH_ASSIGN_OR_RETURN(
       ImportResult result,
-      ImportDataset(io::FileSystem::Posix(), {choices.layout, choices.options},
+      ImportDataset(io::FileSystem::Posix(), {choices.format, choices.options},
                     options, nullptr, {}));
   ImportedGraph graph;
   for (const store::NodeTypeEntry& entry : result.manifest.node_types) {

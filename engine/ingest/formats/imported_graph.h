@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/ingest/formats/layout.h"
-#include "engine/ingest/formats/layout_options.h"
+#include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
@@ -58,8 +57,8 @@ class ImportFolder {
   void Remove(const std::string& name) const;
 
   struct Choices {
-    std::optional<Layout> layout = std::nullopt;
-    LayoutOptions options = {};
+    std::string format = "";
+    FormatOptions options = {};
     bool in_place = false;
     uint64_t memory_limit_bytes = uint64_t{256} << 20;
     /// Within the folder.

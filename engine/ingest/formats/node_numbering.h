@@ -15,9 +15,9 @@
 #include "engine/ingest/formats/id_runs.h"
 #include "engine/ingest/formats/id_table.h"
 #include "engine/ingest/import/edge_spool.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
-#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 

@@ -14,9 +14,9 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/edge_spool.h"
 #include "engine/ingest/parse/zip_archive.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/shape.h"
 
 namespace hearth::ingest {

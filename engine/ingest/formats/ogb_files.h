@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/ingest/formats/layout_options.h"
+#include "engine/ingest/formats/format_options.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
 #include "engine/io/file_system.h"

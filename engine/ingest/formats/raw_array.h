@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 
 /// Arrays in files of nothing but their elements.
 

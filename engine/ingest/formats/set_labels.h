@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
 
 namespace hearth::ingest {
 

@@ -11,13 +11,13 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/io/memory_file.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -31,8 +31,8 @@ constexpr uint64_t kMiB = 1 << 20;
 
 template <typename T>
 std::unique_ptr<ArrayReader> Array(const std::string& name,
-                                          const std::vector<T>& values,
-                                          std::vector<int64_t> shape = {}) {
+                                   const std::vector<T>& values,
+                                   std::vector<int64_t> shape = {}) {
   store::ArrayHeader header;
   header.type = {std::is_integral_v<T> ? store::ElementType::Kind::kInt
                                        : store::ElementType::Kind::kFloat,
@@ -44,7 +44,7 @@ std::unique_ptr<ArrayReader> Array(const std::string& name,
   std::string bytes(reinterpret_cast<const char*>(values.data()),
                     values.size() * sizeof(T));
   return *ArrayReader::ReadRaw(io::NewMemoryFile(std::move(bytes), name),
-                                      header);
+                               header);
 }
 
 class SetLabelsTest : public testing::Test {

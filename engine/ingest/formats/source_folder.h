@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 
-/// What layouts ask of a source's folders.
+/// What formats ask of a source's folders.
 
 namespace hearth::ingest {
 

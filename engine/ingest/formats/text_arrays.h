@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/ingest/parse/text_lines.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 
 /// Numbers in text files, plain or gzip, brought to the import's scratch folder
 /// as arrays. All need memory for one line and little more. Errors are

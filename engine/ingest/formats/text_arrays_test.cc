@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
-#include "engine/ingest/source/array_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

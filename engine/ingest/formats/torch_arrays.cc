@@ -12,8 +12,9 @@ namespace hearth::ingest {
 namespace {
 
 /// Elements that are read from within a pickle lie in memory.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(
-    ImportContext& context, const NumpyArray& array, std::string name) {
+absl::StatusOr<std::unique_ptr<ArrayReader>> OpenNumpy(ImportContext& context,
+                                                       const NumpyArray& array,
+                                                       std::string name) {
   if (array.fortran_order && array.shape.size() > 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, " is in Fortran order; C order is needed"));

@@ -8,9 +8,9 @@
 #include "absl/strings/string_view.h"
 #include "engine/ingest/parse/pickle_value.h"
 #include "engine/ingest/parse/torch_file.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 
 /// Numbers and arrays in files that torch.save wrote, such as split_dict.pt.
 

@@ -44,11 +44,10 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> OpenTorchValue(
   }
   if (const auto* const tensor = value->As<TorchTensor>()) {
     HEARTH_ASSIGN_OR_RETURN(TensorElements elements, file.OpenTensor(*tensor));
-    return ArrayReader::ReadRaw(
-        NewNamedFile(std::move(elements.file), path),
-        {.type = TypeOf(tensor->type()),
-         .shape = tensor->shape,
-         .data_offset = elements.offset});
+    return ArrayReader::ReadRaw(NewNamedFile(std::move(elements.file), path),
+                                {.type = TypeOf(tensor->type()),
+                                 .shape = tensor->shape,
+                                 .data_offset = elements.offset});
   }
   if (const auto* const array = value->As<NumpyArray>()) {
     return ArrayReader::ReadRaw(

@@ -15,8 +15,8 @@
 #include "engine/ingest/generate/generated_edges.h"
 #include "engine/ingest/generate/generated_features.h"
 #include "engine/ingest/generate/generated_split.h"
-#include "engine/store/array_header.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/store/array_header.h"
 
 namespace hearth::ingest {
 namespace {

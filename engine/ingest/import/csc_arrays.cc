@@ -16,12 +16,12 @@ absl::StatusOr<std::unique_ptr<CscWriter>> CscWriter::Create(
   HEARTH_ASSIGN_OR_RETURN(
       writer->indptr_, store::ArrayWriter::Create(
                            files, place, "indptr", store::DType::kInt64,
-                           {ends.num_destinations + 1}, store::kStreamLayout));
+                           {ends.num_destinations + 1}, store::kStreamAccess));
   HEARTH_ASSIGN_OR_RETURN(
       writer->indices_,
       store::ArrayWriter::Create(files, place, "indices",
                                  IndexType(ends.num_sources), {num_edges},
-                                 store::kStreamLayout));
+                                 store::kStreamAccess));
   return writer;
 }
 

@@ -78,8 +78,7 @@ absl::Status CopyIndices(ImportContext& context, ArrayReader& indices,
 }  // namespace
 
 absl::Status CheckCscHeaders(const ArrayReader& indptr,
-                             const ArrayReader& indices,
-                             const EdgeEnds& ends) {
+                             const ArrayReader& indices, const EdgeEnds& ends) {
   HEARTH_RETURN_IF_ERROR(CheckIntegerList(indptr));
   HEARTH_RETURN_IF_ERROR(CheckIntegerList(indices));
   const int64_t count = indptr.header().shape[0];
@@ -89,10 +88,8 @@ absl::Status CheckCscHeaders(const ArrayReader& indptr,
                    " nodes it must have ", ends.num_destinations + 1));
 }
 
-absl::StatusOr<CscArrays> CopyCsc(ImportContext& context,
-                                  ArrayReader& indptr,
-                                  ArrayReader& indices,
-                                  const EdgeEnds& ends,
+absl::StatusOr<CscArrays> CopyCsc(ImportContext& context, ArrayReader& indptr,
+                                  ArrayReader& indices, const EdgeEnds& ends,
                                   const store::ArrayPlace& place) {
   const int64_t num_edges = indices.header().shape[0];
   HEARTH_ASSIGN_OR_RETURN(

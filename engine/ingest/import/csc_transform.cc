@@ -253,14 +253,14 @@ absl::StatusOr<TransformedCsc> TransformCsc(ImportContext& context,
       const std::unique_ptr<store::ArrayWriter> new_indptr,
       store::ArrayWriter::Create(context.files(), place, "indptr",
                                  store::DType::kInt64, {lists.num_nodes() + 1},
-                                 store::kStreamLayout));
+                                 store::kStreamAccess));
   HEARTH_ASSIGN_OR_RETURN(const int64_t num_edges,
                           WriteIndptr(lists, *new_indptr));
   const store::DType type = IndexType(lists.num_nodes());
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::ArrayWriter> new_indices,
       store::ArrayWriter::Create(context.files(), place, "indices", type,
-                                 {num_edges}, store::kStreamLayout));
+                                 {num_edges}, store::kStreamAccess));
   HEARTH_RETURN_IF_ERROR(type == store::DType::kInt32
                              ? WriteIndices<int32_t>(lists, *new_indices)
                              : WriteIndices<int64_t>(lists, *new_indices));

@@ -6,8 +6,8 @@
 #include "absl/status/statusor.h"
 #include "engine/ingest/import/csc_arrays.h"
 #include "engine/ingest/import/edge_transforms.h"
-#include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
 #include "engine/store/array_writer.h"
 
 namespace hearth::ingest {

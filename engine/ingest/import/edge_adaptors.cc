@@ -175,8 +175,8 @@ class CscEdges final : public EdgeSource {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
-    std::unique_ptr<ArrayReader> indptr,
-    std::unique_ptr<ArrayReader> indices, const EdgeEnds& ends) {
+    std::unique_ptr<ArrayReader> indptr, std::unique_ptr<ArrayReader> indices,
+    const EdgeEnds& ends) {
   auto edges =
       std::make_unique<CscEdges>(std::move(indptr), std::move(indices), ends);
   HEARTH_RETURN_IF_ERROR(edges->CheckSpan());

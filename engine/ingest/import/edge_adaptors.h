@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/edge_source.h"
 
 namespace hearth::ingest {
 
@@ -20,8 +20,8 @@ std::unique_ptr<EdgeSource> NewEdgesWithReverse(
 /// the number of edges, and for ids out of range, naming the position.
 /// REQUIRES: CheckCscHeaders.
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
-    std::unique_ptr<ArrayReader> indptr,
-    std::unique_ptr<ArrayReader> indices, const EdgeEnds& ends);
+    std::unique_ptr<ArrayReader> indptr, std::unique_ptr<ArrayReader> indices,
+    const EdgeEnds& ends);
 
 }  // namespace hearth::ingest
 

@@ -9,8 +9,8 @@
 #include "engine/ingest/import/csc_copy.h"
 #include "engine/ingest/import/csc_transform.h"
 #include "engine/ingest/import/edge_adaptors.h"
-#include "engine/io/file_system.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/io/file_system.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/verified_file.h"
 

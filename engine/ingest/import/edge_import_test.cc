@@ -9,9 +9,9 @@
 
 #include "engine/base/random.h"
 #include "engine/ingest/import/edge_spool.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/numpy_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -75,8 +75,7 @@ class EdgeImportTest : public testing::Test {
   }
 
   std::vector<int64_t> Ints(const std::string& name) {
-    const auto reader =
-        *ArrayReader::OpenNpy(files_, folder_.Path(name));
+    const auto reader = *ArrayReader::OpenNpy(files_, folder_.Path(name));
     std::vector<int64_t> ints(reader->header().shape[0]);
     EXPECT_TRUE(reader->ReadInts(0, absl::MakeSpan(ints)).ok());
     return ints;

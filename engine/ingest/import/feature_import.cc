@@ -22,9 +22,8 @@ constexpr char kFeatures[] = "features";
 constexpr store::ElementType kUint16{store::ElementType::Kind::kUint, 2};
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
-absl::Status ErrorInBlock(const ArrayReader& features,
-                          const RowBlock& block, int64_t index,
-                          absl::string_view problem) {
+absl::Status ErrorInBlock(const ArrayReader& features, const RowBlock& block,
+                          int64_t index, absl::string_view problem) {
   const int64_t columns = features.header().shape[1];
   return features.Error(absl::StrCat("[", block.first_row + index / columns,
                                      ", ", index % columns, "] ", problem));
@@ -120,8 +119,7 @@ absl::Status CheckFeatureShape(const ArrayReader& features) {
   return absl::OkStatus();
 }
 
-absl::Status CheckFeatureHeader(const ArrayReader& features,
-                                bool in_place) {
+absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place) {
   const store::ArrayHeader& header = features.header();
   if (!header.type.IsFloat()) {
     return features.Error(
@@ -164,7 +162,7 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
       const std::unique_ptr<store::ArrayWriter> writer,
       store::ArrayWriter::Create(context.files(), place, kFeatures,
                                  StoredType(header), header.shape,
-                                 store::kRandomAccessLayout));
+                                 store::kRandomAccess));
   BeginFeatures(context, features);
   StoredRows stored(features, choices);
   const RowConversion conversion{
@@ -197,7 +195,7 @@ absl::StatusOr<store::FinishedArray> RegisterFeatures(
                           features.ReadHeaderBytes());
   entry.header_crc32c = Crc32c(header_bytes);
   entry.file_id = store::FileId(place.dataset, place.FileName(kFeatures));
-  entry.crc_block_bytes = store::kRandomAccessLayout.crc_block_bytes;
+  entry.crc_block_bytes = store::kRandomAccess.crc_block_bytes;
   entry.crc_path =
       absl::StrCat(place.FileName(kFeatures), store::kChecksumSuffix);
   HEARTH_ASSIGN_OR_RETURN(

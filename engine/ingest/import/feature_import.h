@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/ingest/import/non_finite.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/row_source.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
@@ -22,8 +22,7 @@ absl::Status CheckFeatureShape(const ArrayReader& features);
 /// That `features` is a float array of shape (N, D), neither of them 0; and,
 /// to be registered `in_place`, of 2 or 4 bytes each, in C order, in a file of
 /// their own.
-absl::Status CheckFeatureHeader(const ArrayReader& features,
-                                bool in_place);
+absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
 
 /// What features are stored as: float64 becomes float32.
 store::DType StoredType(const store::ArrayHeader& features);

@@ -21,8 +21,7 @@ constexpr int64_t kBlockBytes = 256 << 10;
 constexpr store::ElementType kIdType{store::ElementType::Kind::kInt, 8};
 constexpr store::ElementType kTextType{store::ElementType::Kind::kUint, 1};
 
-absl::Status CheckHeader(const ArrayReader& array,
-                         store::ElementType type,
+absl::Status CheckHeader(const ArrayReader& array, store::ElementType type,
                          const std::vector<int64_t>& shape) {
   const store::ArrayHeader& header = array.header();
   if (header.type == type && header.shape == shape) return absl::OkStatus();
@@ -33,8 +32,8 @@ absl::Status CheckHeader(const ArrayReader& array,
 
 /// Copies an array to `what`; `visit` sees its blocks.
 absl::StatusOr<store::FinishedArray> Copy(
-    ImportContext& context, ArrayReader& array,
-    const store::ArrayPlace& place, absl::string_view what, store::DType dtype,
+    ImportContext& context, ArrayReader& array, const store::ArrayPlace& place,
+    absl::string_view what, store::DType dtype,
     absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> visit) {
   const int64_t count = array.header().shape[0];
   const int64_t item_bytes = array.header().type.item_bytes;
@@ -42,7 +41,7 @@ absl::StatusOr<store::FinishedArray> Copy(
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::ArrayWriter> writer,
       store::ArrayWriter::Create(context.files(), place, what, dtype, {count},
-                                 store::kStreamLayout));
+                                 store::kStreamAccess));
   context.Begin("ids", static_cast<uint64_t>(count * item_bytes));
   std::vector<std::byte> block;
   for (int64_t first = 0; first < count; first += block_items) {

@@ -5,8 +5,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
 #include "engine/store/array_writer.h"
 
 /// What the source calls the nodes, kept beside them.

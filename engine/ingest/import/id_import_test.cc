@@ -23,8 +23,8 @@ class IdImportTest : public testing::Test {
  protected:
   /// `text` as an array of `shape`.
   std::unique_ptr<ArrayReader> Array(const std::string& text,
-                                            std::vector<int64_t> shape,
-                                            store::ElementType type) {
+                                     std::vector<int64_t> shape,
+                                     store::ElementType type) {
     const auto array = *ScratchArray::Create(context_, type, "edges.txt");
     EXPECT_TRUE(
         array->AppendValues(absl::MakeConstSpan(text.data(), text.size()))

@@ -18,7 +18,7 @@
 
 namespace hearth::ingest {
 
-/// How to make a dataset of a graph, whatever its layout.
+/// How to make a dataset of a graph, whatever its format.
 struct ImportOptions {
   /// Where the graph lies, for messages and to keep away from.
   std::string source;
@@ -33,7 +33,7 @@ struct ImportOptions {
   NonFinite non_finite = NonFinite::kRefuse;
   /// Takes uint16 features as bfloat16, for which numpy has no type.
   bool bfloat16_features = false;
-  /// What the labels are, where there are any; nullopt = as the layout says,
+  /// What the labels are, where there are any; nullopt = as the format says,
   /// or told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
   /// What is done to edges between nodes of one type.

@@ -215,8 +215,7 @@ store::LabelKind KindOfLabels(const store::ArrayHeader& header,
                              : store::LabelKind::kClasses;
 }
 
-absl::Status CheckLabelHeader(const ArrayReader& labels,
-                              int64_t num_nodes,
+absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
                               std::optional<store::LabelKind> wanted) {
   const std::vector<int64_t>& shape = labels.header().shape;
   const bool one_column = wanted == store::LabelKind::kClasses;
@@ -263,7 +262,7 @@ absl::StatusOr<ImportedLabels> ImportLabels(
       const std::unique_ptr<store::ArrayWriter> writer,
       store::ArrayWriter::Create(
           context.files(), place, "labels", columns->dtype(),
-          columns->shape(rows.num_rows()), store::kStreamLayout));
+          columns->shape(rows.num_rows()), store::kStreamAccess));
   HEARTH_ASSIGN_OR_RETURN(const bool any_labeled,
                           WriteRows(context, rows, *columns, *writer));
   if (!any_labeled) return labels.Error("labels no node at all");

@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/label_kind.h"
 
@@ -25,8 +25,7 @@ store::LabelKind KindOfLabels(const store::ArrayHeader& header,
 
 /// That `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
 /// others.
-absl::Status CheckLabelHeader(const ArrayReader& labels,
-                              int64_t num_nodes,
+absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
                               std::optional<store::LabelKind> wanted);
 
 /// Bytes of the array that ImportLabels writes. REQUIRES: CheckLabelHeader.

@@ -29,8 +29,7 @@ class LabelImportTest : public ::testing::Test {
       std::optional<store::LabelKind> wanted = std::nullopt,
       uint64_t memory_limit_bytes = 1 << 20) {
     folder_.Write("l.npy", array);
-    const auto reader =
-        ArrayReader::OpenNpy(files_, folder_.Path("l.npy"));
+    const auto reader = ArrayReader::OpenNpy(files_, folder_.Path("l.npy"));
     if (!reader.ok()) return reader.status();
     const absl::Status status = CheckLabelHeader(**reader, num_nodes, wanted);
     if (!status.ok()) return status;

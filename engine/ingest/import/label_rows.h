@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
 
 namespace hearth::ingest {
 

@@ -171,8 +171,7 @@ absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
       context, matrix, {matrix.header().type.item_bytes, nullptr}, visit);
 }
 
-absl::Status ForEachConvertedBlock(ImportContext& context,
-                                   ArrayReader& matrix,
+absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit) {
   HEARTH_ASSIGN_OR_RETURN(

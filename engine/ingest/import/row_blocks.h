@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -40,8 +40,7 @@ absl::Status ForEachRowBlock(ImportContext& context, ArrayReader& matrix,
 
 /// The same with the rows that `conversion` makes. Progress counts bytes of the
 /// source.
-absl::Status ForEachConvertedBlock(ImportContext& context,
-                                   ArrayReader& matrix,
+absl::Status ForEachConvertedBlock(ImportContext& context, ArrayReader& matrix,
                                    const RowConversion& conversion,
                                    VisitRows visit);
 

@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/numpy_folder.h"
 #include "gtest/gtest.h"
 

@@ -10,10 +10,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 

@@ -10,9 +10,9 @@
 #include "engine/ingest/import/id_import.h"
 #include "engine/ingest/import/label_import.h"
 #include "engine/ingest/import/split_import.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/store/array_header.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
 
@@ -55,26 +55,26 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
     const uint64_t feature_bytes =
         static_cast<uint64_t>(header.NumElements()) *
         static_cast<uint64_t>(store::SizeOf(StoredType(header)));
-    bytes += store::StoredBytes(feature_bytes, store::kRandomAccessLayout);
+    bytes += store::StoredBytes(feature_bytes, store::kRandomAccess);
     if (in_place) bytes -= feature_bytes;
   }
   if (nodes.labels != nullptr) {
     bytes += store::StoredBytes(
         ImportedLabelBytes(nodes.labels->header(), nodes.label_kind),
-        store::kStreamLayout);
+        store::kStreamAccess);
   }
   for (const std::unique_ptr<ArrayReader>& part : nodes.split) {
     if (part == nullptr) continue;
     bytes += store::StoredBytes(
         static_cast<uint64_t>(part->header().shape[0]) * sizeof(int64_t),
-        store::kStreamLayout);
+        store::kStreamAccess);
   }
   for (const ArrayReader* ids : {nodes.ids.get(), nodes.id_text.get()}) {
     if (ids == nullptr) continue;
     const store::ArrayHeader& header = ids->header();
     bytes += store::StoredBytes(
         static_cast<uint64_t>(header.NumElements() * header.type.item_bytes),
-        store::kStreamLayout);
+        store::kStreamAccess);
   }
   return bytes;
 }
@@ -83,10 +83,10 @@ uint64_t BytesOfEdges(const SourceEdges& edges, const EdgeEnds& ends) {
   const auto num_edges = static_cast<uint64_t>(edges.num_edges());
   uint64_t bytes = store::StoredBytes(
       static_cast<uint64_t>(ends.num_destinations + 1) * sizeof(int64_t),
-      store::kStreamLayout);
+      store::kStreamAccess);
   bytes += store::StoredBytes(num_edges * static_cast<uint64_t>(store::SizeOf(
                                               IndexType(ends.num_sources))),
-                              store::kStreamLayout);
+                              store::kStreamAccess);
   if (edges.edges != nullptr) {
     bytes += num_edges * static_cast<uint64_t>(ScratchEdgeBytes(ends));
   }

@@ -41,8 +41,7 @@ std::string ProblemWith(int64_t node, const SplitPart& part,
 
 }  // namespace
 
-absl::Status CheckSplitHeader(const ArrayReader& part,
-                              int64_t num_nodes) {
+absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes) {
   const store::ArrayHeader& header = part.header();
   if (header.type.kind == store::ElementType::Kind::kBool) {
     return part.Error("is a bool array; a list of node ids is needed");
@@ -65,8 +64,7 @@ absl::Status CheckSplitHeader(const ArrayReader& part,
 }
 
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part,
-                                        int64_t num_nodes,
+                                        ArrayReader& part, int64_t num_nodes,
                                         const std::vector<SplitPart>& others) {
   SplitPart read;
   read.name = BaseName(part.path());
@@ -99,7 +97,7 @@ absl::StatusOr<store::FinishedArray> WriteSplitPart(
       const std::unique_ptr<store::ArrayWriter> writer,
       store::ArrayWriter::Create(context.files(), place, what,
                                  store::DType::kInt64, {count},
-                                 store::kStreamLayout));
+                                 store::kStreamAccess));
   std::vector<int64_t> block;
   for (size_t node = 0; node < part.nodes.size(); ++node) {
     if (part.nodes[node]) block.push_back(static_cast<int64_t>(node));

@@ -8,8 +8,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/import_context.h"
 #include "engine/store/array_writer.h"
 
 namespace hearth::ingest {
@@ -18,8 +18,7 @@ namespace hearth::ingest {
 using NodeSet = std::vector<bool>;
 
 /// That `part` is an integer array of shape (K,), 0 < K <= num_nodes.
-absl::Status CheckSplitHeader(const ArrayReader& part,
-                              int64_t num_nodes);
+absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes);
 
 /// One part of a split, read before.
 struct SplitPart {
@@ -33,8 +32,7 @@ struct SplitPart {
 /// with or without labels. INVALID_ARGUMENT naming the first offending
 /// position.
 absl::StatusOr<SplitPart> ReadSplitPart(ImportContext& context,
-                                        ArrayReader& part,
-                                        int64_t num_nodes,
+                                        ArrayReader& part, int64_t num_nodes,
                                         const std::vector<SplitPart>& others);
 
 /// Writes the part's nodes as ascending int64 to `what`, such as "train".

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/io/file_system.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/io/file_system.h"
 
 namespace hearth::ingest {
 
@@ -28,8 +28,7 @@ class IdStream {
   absl::Status Next();
 
  private:
-  explicit IdStream(std::unique_ptr<ArrayReader> ids)
-      : ids_(std::move(ids)) {}
+  explicit IdStream(std::unique_ptr<ArrayReader> ids) : ids_(std::move(ids)) {}
 
   absl::Status ReadBlock();
 

@@ -10,8 +10,8 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/inspect/id_stream.h"
-#include "engine/io/file_system.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/io/file_system.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
 
@@ -59,9 +59,8 @@ class LabelScan {
 
   absl::Status Run(const std::string& folder) {
     const std::string path = io::JoinPath(folder, nodes_.labels.path);
-    HEARTH_ASSIGN_OR_RETURN(
-        const std::unique_ptr<ArrayReader> labels,
-        ArrayReader::OpenNpy(context_.files(), path));
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> labels,
+                            ArrayReader::OpenNpy(context_.files(), path));
     std::optional<IdStream> train;
     if (!nodes_.train.path.empty()) {
       HEARTH_ASSIGN_OR_RETURN(

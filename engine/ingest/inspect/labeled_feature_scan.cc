@@ -17,8 +17,8 @@ absl::StatusOr<std::unique_ptr<LabeledFeatureScan>> LabeledFeatureScan::Create(
   if (!nodes.labels.path.empty() &&
       nodes.label_kind == store::LabelKind::kClasses) {
     HEARTH_ASSIGN_OR_RETURN(
-        scan->classes_, ArrayReader::OpenNpy(
-                            files, io::JoinPath(folder, nodes.labels.path)));
+        scan->classes_,
+        ArrayReader::OpenNpy(files, io::JoinPath(folder, nodes.labels.path)));
   }
   return scan;
 }

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/ingest/inspect/feature_scan.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
 

@@ -10,8 +10,8 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/inspect/degree_counts.h"
 #include "engine/ingest/inspect/id_stream.h"
-#include "engine/io/file_system.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/io/file_system.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -215,7 +215,7 @@ absl::StatusOr<std::vector<int32_t>> TopologyScan::ReadClasses(
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ArrayReader> labels,
       ArrayReader::OpenNpy(context_.files(),
-                                  io::JoinPath(folder_, nodes.labels.path)));
+                           io::JoinPath(folder_, nodes.labels.path)));
   std::vector<int32_t> classes(static_cast<size_t>(nodes.num_nodes));
   const auto block_elements = static_cast<size_t>(BlockElements());
   for (size_t first = 0; first < classes.size(); first += block_elements) {
@@ -284,11 +284,11 @@ absl::Status TopologyScan::ScanLists(const store::EdgeTypeEntry& edges,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ArrayReader> indptr,
       ArrayReader::OpenNpy(context_.files(),
-                                  io::JoinPath(folder_, edges.indptr.path)));
+                           io::JoinPath(folder_, edges.indptr.path)));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<ArrayReader> indices,
       ArrayReader::OpenNpy(context_.files(),
-                                  io::JoinPath(folder_, edges.indices.path)));
+                           io::JoinPath(folder_, edges.indices.path)));
   NeighborStream neighbors(context_, *indices, BlockElements(), counts);
   const int64_t num_offsets = indptr->header().NumElements();
   std::vector<int64_t> offsets;

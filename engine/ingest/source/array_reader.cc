@@ -24,7 +24,8 @@ struct Half {
   explicit operator double() const { return store::Float16ToDouble(bits); }
 };
 
-std::vector<int64_t> IndexOf(const store::ArrayHeader& header, int64_t position) {
+std::vector<int64_t> IndexOf(const store::ArrayHeader& header,
+                             int64_t position) {
   std::vector<int64_t> index(header.shape.size());
   for (size_t i = 0; i < index.size(); ++i) {
     // The dimension that varies fastest in the file comes first.
@@ -96,7 +97,8 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::OpenRaw(
 absl::StatusOr<std::unique_ptr<ArrayReader>> ArrayReader::ReadNpy(
     std::unique_ptr<io::ReadableFile> file) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  HEARTH_ASSIGN_OR_RETURN(store::ArrayHeader header, store::ReadNpyHeader(*file));
+  HEARTH_ASSIGN_OR_RETURN(store::ArrayHeader header,
+                          store::ReadNpyHeader(*file));
   return std::unique_ptr<ArrayReader>(
       new ArrayReader(std::move(file), std::move(header), info));
 }

@@ -30,7 +30,8 @@ class ArrayReader {
   /// .npy. INVALID_ARGUMENT if there is no such file; DATA_LOSS if it is too
   /// short, and INVALID_ARGUMENT if anything follows the elements.
   static absl::StatusOr<std::unique_ptr<ArrayReader>> OpenRaw(
-      io::FileSystem& files, const std::string& path, store::ArrayHeader header);
+      io::FileSystem& files, const std::string& path,
+      store::ArrayHeader header);
 
   /// An .npy file within another, such as a member of an archive.
   static absl::StatusOr<std::unique_ptr<ArrayReader>> ReadNpy(
@@ -51,7 +52,9 @@ class ArrayReader {
 
   /// Takes elements of 2 bytes as bfloat16, for which numpy has no type.
   /// REQUIRES: they are uint16.
-  void TakeAsBFloat16() { header_.type.kind = store::ElementType::Kind::kBFloat; }
+  void TakeAsBFloat16() {
+    header_.type.kind = store::ElementType::Kind::kBFloat;
+  }
 
   /// Raw bytes, from element `first` on.
   absl::Status ReadBytes(int64_t first, absl::Span<std::byte> out);

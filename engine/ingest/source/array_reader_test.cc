@@ -97,7 +97,8 @@ TEST_F(ArrayReaderTest, FloatsOfEveryType) {
   reader = Open({.shape = "(3,)", .data = store::Raw<float>({-1.5, 0, 2})});
   ASSERT_TRUE(reader->ReadFloats(0, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, expected);
-  reader = Open({.descr = "<f8", .shape = "(3,)", .data = store::Raw(expected)});
+  reader =
+      Open({.descr = "<f8", .shape = "(3,)", .data = store::Raw(expected)});
   ASSERT_TRUE(reader->ReadFloats(0, absl::MakeSpan(out)).ok());
   EXPECT_EQ(out, expected);
 }

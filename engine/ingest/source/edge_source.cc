@@ -32,8 +32,8 @@ bool IsPlanar(const ArrayReader& edges, EdgeShape shape) {
 
 class ArrayEdgeSource final : public EdgeSource {
  public:
-  ArrayEdgeSource(std::unique_ptr<ArrayReader> reader,
-                  const EdgeEnds& ends, EdgeShape shape)
+  ArrayEdgeSource(std::unique_ptr<ArrayReader> reader, const EdgeEnds& ends,
+                  EdgeShape shape)
       : reader_(std::move(reader)),
         ends_(ends),
         num_edges_(NumEdges(*reader_, shape)),
@@ -184,8 +184,7 @@ absl::Status CheckEdgeHeader(const ArrayReader& edges, EdgeShape shape) {
 }
 
 absl::StatusOr<std::unique_ptr<EdgeSource>> NewArrayEdgeSource(
-    std::unique_ptr<ArrayReader> edges, const EdgeEnds& ends,
-    EdgeShape shape) {
+    std::unique_ptr<ArrayReader> edges, const EdgeEnds& ends, EdgeShape shape) {
   HEARTH_RETURN_IF_ERROR(CheckEdgeHeader(*edges, shape));
   return std::make_unique<ArrayEdgeSource>(std::move(edges), ends, shape);
 }

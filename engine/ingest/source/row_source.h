@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
-#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 
@@ -54,8 +54,8 @@ class RowSource {
   absl::StatusOr<RowBlock> Read(int64_t block, absl::Span<std::byte> memory);
 
  private:
-  RowSource(ArrayReader& matrix,
-            std::unique_ptr<io::ReadableFile> scanned, int64_t block_rows);
+  RowSource(ArrayReader& matrix, std::unique_ptr<io::ReadableFile> scanned,
+            int64_t block_rows);
 
   absl::Status ReadRows(const RowBlock& block, absl::Span<std::byte> rows);
 

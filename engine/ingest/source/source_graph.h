@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/edge_source.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
@@ -52,7 +52,7 @@ struct SourceEdges {
   }
 };
 
-/// A graph as a layout finds it: open arrays, of which nothing but the headers
+/// A graph as a format finds it: open arrays, of which nothing but the headers
 /// has been looked at. ImportGraph checks every value.
 struct SourceGraph {
   std::vector<SourceNodes> nodes;

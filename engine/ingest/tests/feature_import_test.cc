@@ -38,8 +38,8 @@ class FeatureImportTest : public testing::Test {
   }
 
   absl::StatusOr<ImportResult> Import() {
-    return ImportDataset(io::FileSystem::Posix(), Layout::kNumpy, options_,
-                         nullptr, {});
+    return ImportDataset(io::FileSystem::Posix(), {"numpy"}, options_, nullptr,
+                         {});
   }
 
   /// One feature a node.

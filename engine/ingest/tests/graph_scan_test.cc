@@ -40,8 +40,7 @@ class GraphScanTest : public testing::Test {
 
   /// What an import of the folder wrote.
   DatasetStatistics Import() {
-    const auto result =
-        ImportDataset(files_, Layout::kNumpy, options_, nullptr, {});
+    const auto result = ImportDataset(files_, {"numpy"}, options_, nullptr, {});
     EXPECT_TRUE(result.ok()) << result.status();
     return Load();
   }
@@ -256,8 +255,7 @@ TEST_F(GraphScanTest, WarnsOfAHeaderTakenForFeatures) {
 }
 
 TEST_F(GraphScanTest, ItsFileIsAmongTheBytesWritten) {
-  const auto result =
-      ImportDataset(files_, Layout::kNumpy, options_, nullptr, {});
+  const auto result = ImportDataset(files_, {"numpy"}, options_, nullptr, {});
   ASSERT_TRUE(result.ok()) << result.status();
   const std::string path =
       io::JoinPath(folder_.Destination(), DatasetStatistics::kFileName);

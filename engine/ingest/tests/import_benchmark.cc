@@ -21,8 +21,8 @@
 #include "absl/types/span.h"
 #include "benchmark/benchmark.h"
 #include "engine/base/status_macros.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/formats/import_dataset.h"
-#include "engine/ingest/formats/layout.h"
 #include "engine/ingest/import/import_graph.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
@@ -116,8 +116,8 @@ absl::Status Import(const std::string& source, uint64_t memory_limit_bytes,
   options.name = "benchmark";
   options.destination = source + ".dataset";
   options.memory_limit_bytes = memory_limit_bytes;
-  return ImportDataset(io::FileSystem::Posix(), Layout::kNumpy, options,
-                       progress, {})
+  return ImportDataset(io::FileSystem::Posix(), {"numpy"}, options, progress,
+                       {})
       .status();
 }
 

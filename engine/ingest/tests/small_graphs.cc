@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "engine/base/status_macros.h"
+#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/source_graph.h"
-#include "engine/ingest/source/array_reader.h"
 
 namespace hearth::ingest {
 namespace {

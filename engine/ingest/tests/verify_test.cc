@@ -7,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/types/span.h"
+#include "engine/ingest/formats/format_options.h"
+#include "engine/ingest/formats/formats.h"
 #include "engine/ingest/formats/import_dataset.h"
-#include "engine/ingest/formats/layout.h"
-#include "engine/ingest/formats/layout_options.h"
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/ingest/tests/flipping_file_system.h"
 #include "engine/ingest/tests/small_graphs.h"
@@ -61,8 +61,7 @@ class VerifyTest : public testing::Test {
     options.name = "test";
     options.destination = folder_.Destination();
     options.in_place = in_place;
-    const auto result =
-        ImportDataset(posix_, Layout::kNumpy, options, nullptr, {});
+    const auto result = ImportDataset(posix_, {"numpy"}, options, nullptr, {});
     ASSERT_TRUE(result.ok()) << result.status();
   }
 
@@ -163,10 +162,10 @@ TEST_F(VerifyTest, FindsEveryFlippedByteOfIds) {
     options.name = "test";
     options.destination = folder_.Destination();
     ASSERT_TRUE(io::WriteFileAtomically(posix_, options.source, text).ok());
-    LayoutOptions layout_options;
-    layout_options.edge_list.relabel = true;
-    const auto result = ImportDataset(
-        posix_, {Layout::kEdgeList, layout_options}, options, nullptr, {});
+    FormatOptions format_options;
+    format_options.edge_list.relabel = true;
+    const auto result = ImportDataset(posix_, {"edge-list", format_options},
+                                      options, nullptr, {});
     ASSERT_TRUE(result.ok()) << result.status();
     ASSERT_EQ(result->manifest.Arrays().size(), 3u);
     ExpectEveryByteCounts(folder_.Destination());

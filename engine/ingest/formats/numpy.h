@@ -1,0 +1,27 @@
+#ifndef HEARTH_ENGINE_INGEST_FORMATS_NUMPY_H_
+#define HEARTH_ENGINE_INGEST_FORMATS_NUMPY_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "engine/ingest/source/import_context.h"
+#include "engine/ingest/source/source_graph.h"
+#include "engine/io/file_system.h"
+
+namespace hearth::ingest {
+
+/// A plain numpy folder: edge_index.npy of shape (2, E) or (E, 2) with sources
+/// first, or indptr.npy and indices.npy; node_feat.npy; node_label.npy; and
+/// train_idx.npy, valid_idx.npy, test_idx.npy. C or Fortran order.
+
+/// Why `source` looks like one; empty if it does not.
+absl::StatusOr<std::string> RecognizeNumpyFolder(io::FileSystem& files,
+                                                 const std::string& source);
+
+/// INVALID_ARGUMENT, or DATA_LOSS for a truncated file, naming the file.
+absl::StatusOr<SourceGraph> OpenNumpyFolder(ImportContext& context,
+                                            const std::string& source);
+
+}  // namespace hearth::ingest
+
+#endif  // HEARTH_ENGINE_INGEST_FORMATS_NUMPY_H_
