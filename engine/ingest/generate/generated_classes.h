@@ -32,7 +32,7 @@ class GeneratedClasses {
   }
 
   /// How many nodes are in a class.
-  int64_t store::SizeOf(int64_t label) const {
+  int64_t SizeOf(int64_t label) const {
     return (num_nodes() - label + num_classes_ - 1) / num_classes_;
   }
 
