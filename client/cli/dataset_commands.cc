@@ -15,7 +15,7 @@
 namespace hearth::cli {
 namespace {
 
-/// What commands on one dataset are told.
+/// Arguments of the commands on one dataset.
 struct Arguments {
   std::string name;
   std::string destination;

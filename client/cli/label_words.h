@@ -11,8 +11,8 @@ namespace hearth::cli {
 /// "45 classes", "121 labels", "1 target"; "no labels" for a width of 0.
 std::string LabelWords(v1::LabelKind kind, uint64_t width);
 
-/// What a metric of a report is called: "accuracy", "micro-F1", "mean squared
-/// error"; escaped if it is none that this client knows.
+/// The name of a report's metric for users: "accuracy", "micro-F1", "mean
+/// squared error"; escaped if it is none that this client knows.
 std::string MetricWords(const std::string& metric);
 
 /// A metric's value: three decimals for shares, six digits otherwise.

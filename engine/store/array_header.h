@@ -23,7 +23,7 @@ struct ElementType {
 /// "float32", "uint8", "bool", "bfloat16": as numpy and torch name them.
 std::string Name(ElementType type);
 
-/// How a foreign array lies in its file.
+/// The place and type of a foreign array in its file.
 struct ArrayHeader {
   ElementType type;
   bool fortran_order = false;

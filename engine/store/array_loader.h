@@ -55,9 +55,9 @@ absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
 absl::Status CheckArraySize(const std::string& path, uint64_t size_bytes,
                             uint64_t imported_bytes);
 
-/// That the array's file, and its checksum file, are those of the import, as
-/// far as their sizes tell; where registered in place, by modification time
-/// and header, too. FAILED_PRECONDITION naming the file otherwise.
+/// OK if the array's file, and its checksum file, are those of the import, as
+/// far as their sizes tell; where registered in place, by modification time and
+/// header, too. FAILED_PRECONDITION naming the file otherwise.
 absl::Status CheckArrayUnchanged(io::FileSystem& files,
                                  const std::string& folder,
                                  const ArrayFile& array);

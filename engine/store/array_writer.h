@@ -18,7 +18,7 @@
 
 namespace hearth::store {
 
-/// How an array's file is laid out.
+/// Alignment and checksums of an array's file, by the way it is read.
 struct ArrayAccess {
   /// The data begins at a multiple of this.
   uint64_t alignment = 64;
@@ -35,12 +35,12 @@ inline constexpr ArrayAccess kRandomAccess{4096, 4096, true};
 /// Suffix of checksum files.
 inline constexpr char kChecksumSuffix[] = ".crc";
 
-/// Where the files of a dataset being made go, and whose they are.
+/// The folder, dataset and prefix of files of a dataset being made.
 struct ArrayPlace {
   std::string folder;
   /// The dataset's name; distinguishes its files from those of others.
   std::string dataset;
-  /// What the names of the files begin with, such as their node type.
+  /// Prefix of the files' names, such as their node type.
   std::string prefix;
 
   /// "`prefix`.`what`.npy".

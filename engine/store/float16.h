@@ -72,7 +72,7 @@ inline uint16_t FloatToFloat16(float value) {
 inline uint16_t FloatToBFloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  // What is cut off could make an infinity of a NaN.
+  // Cutting bits off could make an infinity of a NaN.
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }

@@ -59,7 +59,7 @@ TEST(Float16Test, InfinitiesAndNans) {
   }
 }
 
-// What is stored is what was meant, for every value there is.
+// The bits that are stored mean the same value, for every value there is.
 TEST(Float16Test, EveryBitPatternComesBack) {
   for (uint32_t bits = 0; bits <= 0xFFFF; ++bits) {
     const auto half = static_cast<uint16_t>(bits);

@@ -8,7 +8,7 @@
 
 namespace hearth::store {
 
-/// What a node's label is.
+/// The kind of a node's label.
 enum class LabelKind {
   /// One of several classes.
   kClasses,

@@ -66,7 +66,7 @@ ordered_json ToJsonArray(const std::vector<Entry>& entries) {
   return array;
 }
 
-/// What a program must know to read the dataset.
+/// Features that a program must know to read the dataset.
 ordered_json RequiredFeatures(const Manifest& manifest) {
   ordered_json features = ordered_json::array();
   for (const NodeTypeEntry& type : manifest.node_types) {
@@ -92,7 +92,7 @@ ordered_json ToJson(const Manifest& manifest) {
 }
 
 std::string Dump(const ordered_json& value) {
-  // What is not UTF-8 would throw otherwise.
+  // Text that is not UTF-8 would throw otherwise.
   return value.dump(2, ' ', false, ordered_json::error_handler_t::replace);
 }
 

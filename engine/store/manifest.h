@@ -44,7 +44,7 @@ struct NodeTypeEntry {
   std::string name;
   int64_t num_nodes = 0;
   ArrayFile features;
-  /// As labels.h describes for `label_kind`.
+  /// Labels, in the form that labels.h describes for `label_kind`.
   ArrayFile labels;
   LabelKind label_kind = LabelKind::kClasses;
   /// Classes, labels a node may have, or targets; 0 without labels.
@@ -52,8 +52,8 @@ struct NodeTypeEntry {
   ArrayFile train;
   ArrayFile valid;
   ArrayFile test;
-  /// What the source called the nodes, where that is not their numbers: int64
-  /// [N], or else text, uint8 [bytes]: N ids with "\n" between them.
+  /// The ids that the source gave its nodes, where these are not their numbers:
+  /// int64 [N], or else text, uint8 [bytes]: N ids with "\n" between them.
   ArrayFile ids;
   ArrayFile id_text;
 };
@@ -68,7 +68,7 @@ struct EdgeTypeEntry {
   ArrayFile indices;
 };
 
-/// What a dataset's folder holds. Serialized as JSON with its own CRC32C.
+/// The contents of a dataset's folder. Serialized as JSON with its own CRC32C.
 struct Manifest {
   /// A newer major version is refused; a newer minor one is read.
   static constexpr int kMajorVersion = 1;
@@ -86,7 +86,7 @@ struct Manifest {
   int64_t created_unix_seconds = 0;
   std::vector<NodeTypeEntry> node_types;
   std::vector<EdgeTypeEntry> edge_types;
-  /// What the importer did to the source, in order, in words.
+  /// Changes that the importer made to the source, in order, in words.
   std::vector<std::string> transforms;
 
   /// All arrays there are, in the order of the types.

@@ -1,7 +1,7 @@
 #ifndef HEARTH_ENGINE_STORE_MANIFEST_TEXT_H_
 #define HEARTH_ENGINE_STORE_MANIFEST_TEXT_H_
 
-/// What the writer and the reader of manifests agree on.
+/// Names that the writer and the reader of manifests share.
 
 namespace hearth::store {
 

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// What is refused, and how, is in numpy_import_malformed_test.
+// Refused files are in numpy_malformed_test.
 
 namespace hearth::store {
 namespace {

@@ -21,7 +21,7 @@ std::string Raw(const std::vector<T>& values) {
 /// A .npy file, by its parts; every part can be made wrong.
 struct NpyText {
   std::string descr = "<f4";
-  /// As in Python: "(3, 4)".
+  /// The shape as in Python: "(3, 4)".
   std::string shape = "()";
   std::string data = "";
   bool fortran_order = false;

@@ -3,14 +3,14 @@
 
 namespace hearth::store {
 
-/// Where an array's bytes stand while it is used.
+/// The place of an array's bytes while it is used.
 enum class Residency {
   kMemory,               // Read whole into anonymous memory, 64-byte aligned.
   kMapped,               // Mapped from its file; the page cache decides.
   kMappedWithReadAhead,  // The same; the kernel reads pages ahead.
 };
 
-/// Where those of a topology stand. In memory, the indptr (8 bytes a node) is
+/// The places of a topology's arrays. In memory, the indptr (8 bytes a node) is
 /// never waited for, while the far larger indices may stay mapped.
 struct TopologyResidency {
   /// Both in the same place. Implicit, as the usual case.

@@ -23,7 +23,7 @@ std::string Trailer(absl::string_view body) {
 }  // namespace
 
 std::string SealJson(const nlohmann::ordered_json& object) {
-  // What is not UTF-8 would throw otherwise.
+  // Text that is not UTF-8 would throw otherwise.
   std::string text = object.dump(
       2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
   text.resize(text.size() - 2);  // The closing "\n}" comes after the checksum.

@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr int kMaxDepth = 32;
 
-// What nlohmann::json accepts silently and we do not.
+// Refuses texts that nlohmann::json accepts silently.
 class StrictnessCheck {
  public:
   /// Called for every parse event; false drops the value.

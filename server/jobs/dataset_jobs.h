@@ -15,7 +15,7 @@
 
 namespace hearth::server {
 
-/// What jobs on datasets are run with; all must outlive them.
+/// The parts of the daemon that jobs on datasets use; all must outlive them.
 struct DatasetJobParts {
   io::FileSystem& files;
   const Clock& clock;

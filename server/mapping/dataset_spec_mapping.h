@@ -12,8 +12,8 @@
 #include "hearth/v1/spec.pb.h"
 #include "server/mapping/field_violations.h"
 
-/// Where the specs of jobs on datasets (import, verify, generate, export) meet
-/// the engine's options; for spec_mapping.h, which is the way in.
+/// Conversion of the specs of jobs on datasets (import, verify, generate,
+/// export) to the engine's options; for spec_mapping.h, which is the way in.
 
 namespace hearth::server {
 
@@ -28,7 +28,7 @@ void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations);
 void CheckExportDataset(const v1::ExportDatasetSpec& spec,
                         FieldViolations& violations);
 
-/// That `path` is absolute and of bounded length.
+/// Checks that `path` is absolute and of bounded length.
 void CheckPath(const char* field, const std::string& path,
                FieldViolations& violations);
 
@@ -36,7 +36,7 @@ void CheckPath(const char* field, const std::string& path,
 /// recognized, or chosen.
 std::string ToFormat(v1::Format format);
 
-/// Nothing where the kind is to be told from the array.
+/// The engine's kind of labels; nothing where it is to be told from the array.
 std::optional<store::LabelKind> ToLabelKind(v1::LabelKind kind);
 
 /// The engine's options for a validated spec. `destination` is the dataset's

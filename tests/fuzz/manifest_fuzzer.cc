@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto sealed = hearth::store::ParseManifest(
       text + absl::StrFormat(",\n  \"crc32c\": \"%08x\"\n}\n", crc), "m");
   if (!sealed.ok()) return 0;
-  // What was read can be written and read again.
+  // A manifest that was read can be written and read again.
   const std::string written = hearth::store::SerializeManifest(*sealed);
   const auto again = hearth::store::ParseManifest(written, "m");
   if (!again.ok() || hearth::store::SerializeManifest(*again) != written) {

@@ -85,7 +85,7 @@ absl::Status ReadIntegerLabels(ArrayReader& labels, int64_t first,
   return absl::OkStatus();
 }
 
-/// To float16.
+/// Writes the features as float16.
 absl::Status NarrowFeatures(ImportContext& context, ArrayReader& features,
                             ByteSink& sink) {
   std::vector<uint16_t> narrow;

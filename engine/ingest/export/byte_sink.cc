@@ -12,7 +12,7 @@ namespace hearth::ingest {
 namespace {
 
 constexpr size_t kBlockBytes = 1 << 20;
-// What zlib takes at once is counted in 32 bits.
+// zlib counts the bytes of one call in 32 bits.
 constexpr size_t kMaxInput = 1 << 30;
 // 15 bits of window, and 16 for gzip's header instead of zlib's.
 constexpr int kGzipWindow = 15 + 16;

@@ -8,7 +8,7 @@
 
 namespace hearth::ingest {
 
-/// How a format writes edges.
+/// The form in which a format writes edges.
 enum class EdgeForm {
   kPairs,      // Both ends of each edge, 8 bytes each.
   kAsGiven,    // CSC where the source has it, else pairs.
@@ -17,7 +17,7 @@ enum class EdgeForm {
   kGzipText,   // The same, compressed.
 };
 
-/// What decides how many bytes the files of a format take.
+/// The parts of a format that decide how many bytes its files take.
 struct FormatSize {
   EdgeForm edges = EdgeForm::kPairs;
   /// Bytes of a feature; nullopt = as many as the source's type has when it is

@@ -172,7 +172,8 @@ class GraphBoltWriter {
     return absl::OkStatus();
   }
 
-  /// As a feature: the sets of a task have labels of their nodes alone.
+  /// Writes labels as a feature: the sets of a task have labels of their nodes
+  /// alone.
   absl::Status WriteAllLabels() {
     for (SourceNodes& nodes : graph_.nodes) {
       if (nodes.labels == nullptr) continue;

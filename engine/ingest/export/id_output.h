@@ -8,9 +8,10 @@
 
 namespace hearth::ingest {
 
-/// What the source called the nodes, for which no format has a place, beside
-/// its files: of each type with ids TYPE.ids.npy (int64), or TYPE.ids.txt where
-/// they are text, one a line. Line or element i is node i.
+/// Writes the ids that the source gave its nodes, for which no format has a
+/// place, beside the format's files: for each type with ids TYPE.ids.npy
+/// (int64), or TYPE.ids.txt where they are text, one a line. Line or element i
+/// is node i.
 absl::Status WriteNodeIds(ImportContext& context, SourceGraph& graph,
                           OutputFolder& folder);
 

@@ -35,7 +35,7 @@ constexpr std::array<Relation, 3> kRelations = {
      {kPaper, "cites", kPaper}}};
 constexpr size_t kCites = 2;
 
-/// What of a graph goes where.
+/// The parts of a graph and their place in the format.
 struct Parts {
   SourceNodes* papers = nullptr;
   std::array<int64_t, 2> num_others = {1, 1};

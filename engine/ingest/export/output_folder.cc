@@ -15,7 +15,7 @@ OutputFolder::OutputFolder(io::FileSystem& files,
       folder_(absl::StrCat(destination, io::kTemporarySuffix)) {}
 
 OutputFolder::~OutputFolder() {
-  // What led here is the error to tell.
+  // The error that led here is the one to report.
   if (!published_) files_.RemoveTree(folder_).IgnoreError();
 }
 
@@ -71,7 +71,7 @@ absl::Status OutputFolder::Publish() {
   published_ = true;
   const absl::Status status =
       files_.SyncDirectory(io::ParentDirectory(destination_));
-  // Whether the name is durable is unknown: take it back.
+  // It is unknown whether the name is durable: take it back.
   if (!status.ok()) files_.RemoveTree(destination_).IgnoreError();
   return status;
 }

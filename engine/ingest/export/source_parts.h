@@ -7,7 +7,7 @@
 
 namespace hearth::ingest {
 
-/// What a format cannot do without.
+/// The parts of a graph that a format needs.
 struct NeededParts {
   bool one_type = true;
   bool features = true;
@@ -22,7 +22,7 @@ struct NeededParts {
 absl::Status CheckParts(const SourceGraph& graph, absl::string_view format,
                         const NeededParts& needed = {});
 
-/// That one type's nodes have them.
+/// OK if the nodes of one type have the needed parts; errors as CheckParts.
 absl::Status CheckNodeParts(const SourceNodes& nodes, absl::string_view format,
                             const NeededParts& needed = {});
 

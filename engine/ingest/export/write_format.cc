@@ -26,7 +26,7 @@ namespace {
 constexpr uint64_t kMinMemoryBytes = 1 << 20;
 
 struct FormatWriter {
-  /// As the format's reader has it.
+  /// The name that the format's reader has.
   absl::string_view format;
   absl::Status (*write)(ImportContext& context, SourceGraph& graph,
                         const std::string& destination);
@@ -126,7 +126,7 @@ absl::Status WriteFormat(io::FileSystem& files,
     return writer->write(context, graph, destination);
   };
   const absl::Status status = write();
-  // What was written is whole, or its error is the one to tell.
+  // The folder was written whole, or the error of writing is the one to report.
   files.RemoveTree(folder).IgnoreError();
   return status;
 }

@@ -12,7 +12,7 @@
 
 namespace hearth::ingest {
 
-/// Where a graph goes, and in which format.
+/// The folder that a graph is written to, and its format.
 struct WriteFormatOptions {
   /// A folder: must not exist, its parent must; appears whole or not at all.
   std::string destination;

@@ -146,12 +146,12 @@ class WriteFormatTest : public testing::Test {
   std::stop_source stop_;
 };
 
-/// What of a graph a format brings back.
+/// The parts of a graph that a format brings back.
 struct Kept {
   std::string format;
   bool nodes = true;
   bool split = true;
-  /// Of features, relative.
+  /// Relative error of the features.
   double precision = 0;
 };
 

@@ -28,7 +28,7 @@ constexpr uint16_t kVersion = 45;
 constexpr uint16_t kDate = 0x0021;
 constexpr uint32_t kIn64 = 0xFFFFFFFF;
 constexpr uint64_t kCrcOffset = 14;
-// What zlib takes at once is counted in 32 bits.
+// zlib counts the bytes of one call in 32 bits.
 constexpr size_t kMaxInput = 1 << 30;
 
 template <typename Number>
@@ -78,7 +78,7 @@ class MemberSink : public ByteSink {
   uint32_t crc32_ = 0;
 };
 
-/// What both headers of a member have after their version.
+/// The fields that both headers of a member have after their version.
 void PutCommon(uint32_t crc32, uint32_t size, std::string& out) {
   Put<uint16_t>(0, out);  // Flags.
   Put<uint16_t>(0, out);  // Stored.
@@ -173,7 +173,7 @@ absl::Status ZipWriter::Finish() {
   std::string end;
   if (start + directory.size() >= kIn64) {
     Put<uint32_t>(kZip64EndSignature, end);
-    Put<uint64_t>(44, end);  // What follows of this record.
+    Put<uint64_t>(44, end);  // Size of the rest of this record.
     Put<uint16_t>(kVersion, end);
     Put<uint16_t>(kVersion, end);
     Put<uint32_t>(0, end);

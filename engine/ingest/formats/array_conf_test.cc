@@ -26,7 +26,7 @@ class ArrayConfTest : public testing::Test {
     return ArrayConf::Read(files_, path_);
   }
 
-  /// Of the array "x", with a node count beside its fields.
+  /// The header of the array "x", with a node count beside its fields.
   absl::StatusOr<store::ArrayHeader> Header(const std::string& fields,
                                             const std::string& prefix = "") {
     const auto conf = Read("{\"num_nodes\": 3, " + fields + "}");

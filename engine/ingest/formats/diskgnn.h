@@ -10,9 +10,9 @@
 
 namespace hearth::ingest {
 
-/// What DiskGNN reads: features.bin without a header, conf.json with its shape
-/// and type, graph.pth with GraphBolt's graph, labels.pth, split_idx.pth.
-/// Homogeneous: of heterographs DiskGNN writes no graph.
+/// The files that DiskGNN reads: features.bin without a header, conf.json with
+/// its shape and type, graph.pth with GraphBolt's graph, labels.pth,
+/// split_idx.pth. Homogeneous: of heterographs DiskGNN writes no graph.
 
 /// Why `source` looks like one; empty if it does not.
 absl::StatusOr<std::string> RecognizeDiskGnn(io::FileSystem& files,

@@ -219,7 +219,7 @@ absl::StatusOr<std::string> RecognizeEdgeList(io::FileSystem& files,
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           files.OpenForRead(source));
   const absl::StatusOr<bool> found = BeginsWithEdge(std::move(file));
-  // What is no text, or a damaged gzip file, is no edge list.
+  // Bytes that are no text, or a damaged gzip file, are no edge list.
   if (absl::IsInvalidArgument(found.status()) ||
       absl::IsDataLoss(found.status())) {
     return "";

@@ -95,7 +95,7 @@ Edges ExpectedEdges(const std::string& path) {
   return edges;
 }
 
-/// Of expected/: "edges.paper___cites___paper.npy".
+/// A file of expected/: "edges.paper___cites___paper.npy".
 std::string FileOf(const std::string& what, const std::string& type,
                    bool homogeneous) {
   if (homogeneous) return absl::StrCat(what, ".npy");

@@ -35,14 +35,14 @@ class FixtureFolder {
                                       const FormatOptions& options = {},
                                       bool in_place = false) const;
 
-  /// How the import fails; that it leaves nothing behind is expected.
+  /// The error of the import; expects that it leaves nothing behind.
   absl::Status ImportError(const std::string& source, const std::string& format,
                            const FormatOptions& options = {}) const;
 
-  /// That the dataset at Destination() has, of each type, the edges, features
-  /// and labels in expected/, and of each part the nodes there: compared as
-  /// numbers, edges sorted, and NaN labels as -1. `names` says where a part is
-  /// called otherwise than "train", "valid", "test".
+  /// Expects that the dataset at Destination() has, for each type, the edges,
+  /// features and labels in expected/, and of each part the nodes there:
+  /// compared as numbers, edges sorted, and NaN labels as -1. `names` says
+  /// where a part is called otherwise than "train", "valid", "test".
   void ExpectAsExpected(
       const std::map<std::string, std::string>& names = {}) const;
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-/// What a user may say about a source beyond its format.
+/// Options of a source beyond its format.
 
 namespace hearth::ingest {
 

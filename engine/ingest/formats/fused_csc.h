@@ -21,7 +21,7 @@ struct FusedCsc {
   std::string path;
   std::unique_ptr<ArrayReader> indptr;
   std::unique_ptr<ArrayReader> indices;
-  /// Of a heterograph; empty or null in a homogeneous one. Names by id.
+  /// Types of a heterograph; empty or null in a homogeneous one. Names by id.
   std::vector<std::string> node_types;
   std::vector<std::string> edge_types;
   /// Ids of a type are node_type_offset[type] .. node_type_offset[type+1] - 1.

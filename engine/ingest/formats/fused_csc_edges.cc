@@ -18,7 +18,7 @@ namespace hearth::ingest {
 namespace {
 
 constexpr int64_t kBlockElements = 32 << 10;
-// Of a spool, and of what is read for it.
+// Buffer of a spool, and of the reads for it, in bytes.
 constexpr uint64_t kSpoolBytes = 256 << 10;
 
 /// Consecutive ids of the nodes of a type.
@@ -170,7 +170,7 @@ class EdgeWalk {
                            node_ - list.destinations.first);
   }
 
-  /// That no node after the last edge has edges.
+  /// OK if no node after the last edge has edges.
   absl::Status CheckEnd(int64_t num_edges) {
     for (; node_ < graph_.num_nodes(); ++node_) {
       if (node_ + 1 - first_offset_ == static_cast<int64_t>(offsets_.size())) {
@@ -189,7 +189,7 @@ class EdgeWalk {
   std::vector<EdgeList>& lists_;
   /// The node to which the current edge leads.
   int64_t node_ = 0;
-  /// Of the nodes from first_offset_ on.
+  /// Offsets of the nodes from first_offset_ on.
   int64_t first_offset_ = 0;
   std::vector<int64_t> offsets_;
   std::vector<int64_t> sources_;

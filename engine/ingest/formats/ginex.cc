@@ -20,7 +20,7 @@ namespace {
 constexpr char kIndptrFile[] = "indptr.dat";
 constexpr char kIndicesFile[] = "indices.dat";
 
-/// What stands between "conf" and ".json": "" or "-DIM".
+/// The text between "conf" and ".json": "" or "-DIM".
 absl::StatusOr<std::string> FindSuffix(io::FileSystem& files,
                                        const std::string& source) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,

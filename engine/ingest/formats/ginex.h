@@ -10,11 +10,11 @@
 
 namespace hearth::ingest {
 
-/// What Ginex and GNNDrive read: indptr.dat and indices.dat (CSC), features.dat
-/// and labels.dat (NaN: none), all without headers; conf.json with their shapes
-/// and types; split_idx.pth. GNNDrive calls the files of features of DIM
-/// columns features-DIM.dat and conf-DIM.json; nc_score.pth, which serves
-/// Ginex's cache, is not read. Homogeneous.
+/// The files that Ginex and GNNDrive read: indptr.dat and indices.dat (CSC),
+/// features.dat and labels.dat (NaN: none), all without headers; conf.json with
+/// their shapes and types; split_idx.pth. GNNDrive calls the files of features
+/// of DIM columns features-DIM.dat and conf-DIM.json; nc_score.pth, which
+/// serves Ginex's cache, is not read. Homogeneous.
 
 /// Why `source` looks like one; empty if it does not.
 absl::StatusOr<std::string> RecognizeGinex(io::FileSystem& files,

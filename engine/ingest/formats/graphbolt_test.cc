@@ -28,7 +28,7 @@ void Prepare(const ImportFolder& folder, From from) {
   }
 }
 
-/// Of each part, those of its nodes.
+/// Expects the labels of each part's nodes.
 void ExpectLabels(const ImportedNodes& nodes, const std::string& expected,
                   const std::string& suffix) {
   const std::vector<std::string> parts = {"train", "valid", "test"};

@@ -58,7 +58,8 @@ TEST(IdPermutationTest, TheFirstPositionsHaveIdsFromAllOver) {
   for (const int count : counts) {
     chi_squared += std::pow(count - kDrawn / kBuckets, 2) * kBuckets / kDrawn;
   }
-  // Of 99 degrees of freedom; beyond these one time in some ten thousand.
+  // Bounds for 99 degrees of freedom; beyond these one time in some ten
+  // thousand.
   EXPECT_GT(chi_squared, 45);
   EXPECT_LT(chi_squared, 160);
 }

@@ -81,7 +81,7 @@ class IdRunReader {
   IdRun run_;
   size_t buffer_bytes_;
   std::vector<std::byte> buffer_;
-  /// What of the buffer was not given out yet begins here.
+  /// The part of the buffer that was not given out yet begins here.
   size_t begin_ = 0;
   uint64_t bytes_read_ = 0;
   uint32_t crc32c_ = 0;

@@ -83,7 +83,7 @@ absl::Status MakeSplit(const std::string& path, int64_t num_labeled,
   if (options.split_seed.has_value() && num_labeled > 0) {
     order.emplace(num_labeled, *options.split_seed);
   }
-  // As IGB's own loader rounds them.
+  // IGB's own loader rounds the parts so.
   const int64_t train = num_labeled / 5 * 3 + num_labeled % 5 * 3 / 5;
   const int64_t valid = num_labeled / 5;
   const std::array<int64_t, 4> bounds = {0, train, train + valid, num_labeled};

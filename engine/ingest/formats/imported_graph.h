@@ -24,7 +24,7 @@ namespace hearth::ingest {
 /// Edges as (destination, source), in the dataset's order.
 using EdgePairs = std::vector<std::pair<int64_t, int64_t>>;
 
-/// What is stored of the nodes of a type; empty if absent.
+/// The stored arrays of the nodes of a type; empty if absent.
 struct ImportedNodes {
   int64_t num_nodes = 0;
   int64_t num_classes = 0;

@@ -53,7 +53,7 @@ struct MetadataItem {
   MetadataFile file;
 };
 
-/// What a part of a split has of one type.
+/// The nodes of one type in a part of a split.
 struct MetadataSet {
   std::string type;
   std::vector<MetadataItem> data;
@@ -74,7 +74,7 @@ struct MetadataYaml {
   bool has_graph = false;
   std::vector<MetadataNodes> nodes;
   std::vector<MetadataEdges> edges;
-  /// What the graph keeps about nodes or edges for sampling.
+  /// Attributes of nodes or edges that the graph keeps for sampling.
   std::vector<MetadataFeature> graph_features;
   std::vector<MetadataFeature> features;
   std::vector<MetadataTask> tasks;

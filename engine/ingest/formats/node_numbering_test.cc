@@ -34,7 +34,7 @@ using Pairs = std::vector<std::pair<int64_t, int64_t>>;
 template <typename Id>
 using Edges = std::vector<std::pair<Id, Id>>;
 
-/// What a numbering came to.
+/// The result of a numbering.
 struct Numbered {
   int64_t num_nodes = 0;
   Pairs edges;

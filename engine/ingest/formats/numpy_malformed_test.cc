@@ -25,7 +25,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 struct Malformed {
-  /// What is done to a good folder.
+  /// Spoils a good folder.
   std::function<void(store::NumpyFolder&)> spoil;
   /// What the error must name: the file,
   std::string file;

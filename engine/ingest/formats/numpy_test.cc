@@ -26,7 +26,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Where each node's edges come from, in the order of the source.
+/// The in-neighbors of each node, in the order of the source.
 std::vector<std::vector<int64_t>> InNeighbors(
     int64_t num_nodes, const std::vector<int64_t>& sources,
     const std::vector<int64_t>& destinations) {
@@ -87,7 +87,7 @@ class NumpyFormatTest : public testing::Test {
     return *std::move(dataset);
   }
 
-  /// That the dataset is the folder's usual graph.
+  /// Expects that the dataset is the folder's usual graph.
   void ExpectUsualGraph(const store::Dataset& dataset) {
     for (const store::Residency residency :
          {store::Residency::kMemory, store::Residency::kMapped}) {

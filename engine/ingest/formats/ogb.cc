@@ -23,7 +23,7 @@ namespace {
 /// Those that OGB's list of datasets adds inverse edges to.
 constexpr std::array<absl::string_view, 2> kInverted = {"ogbn-products",
                                                         "ogbn-proteins"};
-/// What is in raw/ and read.
+/// Files in raw/ that are read.
 constexpr std::array<absl::string_view, 5> kReadFiles = {
     "edge", "node-feat", "node-label", "num-edge-list", "num-node-list"};
 

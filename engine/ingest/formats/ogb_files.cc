@@ -73,7 +73,7 @@ absl::StatusOr<std::string> FindCsv(io::FileSystem& files,
   HEARTH_ASSIGN_OR_RETURN(const bool has_packed, Exists(files, packed));
   if (has_packed) return packed;
   HEARTH_ASSIGN_OR_RETURN(const bool has_plain, Exists(files, plain));
-  // What is missing is usually the packed one.
+  // The missing file is usually the packed one.
   return has_plain ? plain : packed;
 }
 

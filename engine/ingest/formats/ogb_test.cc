@@ -123,7 +123,7 @@ TEST(OgbFormatTest, LabelsThatAreNoIntegers) {
 struct Malformed {
   const char* fixture;
   const char* dataset;
-  /// What is replaced; gzip text if the name ends in .gz.
+  /// The file that is replaced; gzip text if its name ends in .gz.
   const char* file;
   const char* text;
   const char* problem;

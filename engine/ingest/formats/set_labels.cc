@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kBlockElements = 32 << 10;
 constexpr int32_t kUnlabeled = -1;
-// Of nodes that no set has.
+// The label of nodes that no set has.
 constexpr int32_t kUnset = -2;
 
 /// Consecutive nodes whose labels are in memory.

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 
-/// What formats ask of a source's folders.
+/// Questions of formats about a source's folders.
 
 namespace hearth::ingest {
 

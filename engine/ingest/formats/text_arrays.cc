@@ -137,8 +137,8 @@ absl::StatusOr<std::unique_ptr<ArrayReader>> ReadTextLabels(
     ImportContext& context, const std::string& path, int64_t num_rows) {
   absl::StatusOr<std::unique_ptr<ArrayReader>> ints =
       MatrixReader<int64_t>(context, path, num_rows).Read();
-  // What is no integer may be another number, or NaN; if it is neither, that
-  // is the error to tell.
+  // A field that is no integer may be another number, or NaN; if it is neither,
+  // that is the error to report.
   if (!absl::IsInvalidArgument(ints.status())) return ints;
   return MatrixReader<double>(context, path, num_rows).Read();
 }

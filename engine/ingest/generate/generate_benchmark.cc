@@ -1,5 +1,5 @@
 // How fast a generated graph is computed, on one core:
-//   bazel run //engine/store/generate:generate_benchmark
+//   bazel run //engine/ingest/generate:generate_benchmark
 
 #include <cstddef>
 #include <cstdint>

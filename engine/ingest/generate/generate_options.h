@@ -16,9 +16,9 @@ namespace hearth::ingest {
 struct RmatGraph {
   /// Probability of the upper left quarter.
   double a = 0.57;
-  /// Of the upper right one.
+  /// Probability of the upper right quarter.
   double b = 0.19;
-  /// Of the lower left one.
+  /// Probability of the lower left quarter.
   double c = 0.19;
 };
 

@@ -12,8 +12,8 @@
 namespace hearth::ingest {
 namespace {
 
-/// Of R-MAT's edges, those whose source takes its class from the destination,
-/// of 2^32.
+/// The share, of 2^32, of R-MAT's edges whose source takes its class from the
+/// destination.
 constexpr uint32_t kSameClass = 1u << 31;
 
 /// An edge between ranks.

@@ -8,8 +8,8 @@
 
 namespace hearth::ingest {
 
-/// What randomness of a generated graph is for; independent of each other. The
-/// values decide what a seed gives: never renumber them.
+/// Purposes of the randomness in a generated graph; independent of each other.
+/// The values decide what a seed gives: never renumber them.
 enum class GeneratorPart : uint64_t {
   kNodeIds = 1,
   kEdges = 2,

@@ -46,7 +46,7 @@ RmatRecursion::RmatRecursion(const RmatGraph& graph) {
     large.pop_back();
     small.push_back(more);
   }
-  // What is left differs from 1 by rounding alone.
+  // The rest differs from 1 by rounding alone.
   for (const std::vector<uint32_t>& rest : {small, large}) {
     for (const uint32_t cell : rest) {
       table_[cell] = {static_cast<uint32_t>(kThresholdScale), cell};

@@ -29,12 +29,12 @@ class RmatRecursion {
                                                  : entry.alias;
   }
 
-  /// What Draw gives `cell` with, exactly: a multiple of 2^-32.
+  /// The exact probability with which Draw gives `cell`: a multiple of 2^-32.
   double ProbabilityOf(uint32_t cell) const;
 
  private:
   struct Entry {
-    /// Of 2^22.
+    /// The share, of 2^22, of draws that stay in this cell.
     uint32_t threshold = 0;
     uint32_t alias = 0;
   };

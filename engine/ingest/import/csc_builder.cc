@@ -38,7 +38,7 @@ struct Slices {
   std::vector<NodeRange> ranges;
 };
 
-/// What a sort does, known after the survey.
+/// The steps of a sort, known after the survey.
 struct Plan {
   EdgeEnds ends;
   Slices slices;

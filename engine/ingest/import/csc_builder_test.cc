@@ -125,7 +125,7 @@ struct Graph {
   const char* name;
   int64_t num_nodes;
   int64_t num_edges;
-  /// Of the edges, one in so many ends in node 1; 0 = none.
+  /// One edge in so many ends in node 1; 0 = none.
   uint64_t hub;
   /// Whether an edge list within 1 MiB needs the scratch file.
   bool scratch;

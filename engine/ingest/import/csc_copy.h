@@ -11,7 +11,7 @@
 
 namespace hearth::ingest {
 
-/// That both are integer arrays of one dimension, indptr of one element more
+/// OK if both are integer arrays of one dimension, indptr of one element more
 /// than there are destinations.
 absl::Status CheckCscHeaders(const ArrayReader& indptr,
                              const ArrayReader& indices, const EdgeEnds& ends);

@@ -63,7 +63,7 @@ class ListTransformer {
     return absl::OkStatus();
   }
 
-  /// Of the last run; without arrays.
+  /// Counts of the last run; without arrays.
   const TransformedCsc& counts() const { return counts_; }
 
  private:

@@ -69,7 +69,7 @@ class CscEdges final : public EdgeSource {
         ends_(ends),
         num_edges_(indices_->header().shape[0]) {}
 
-  /// That indptr spans the edges; and all of it if there are none to read.
+  /// OK if indptr spans the edges; checks all of it if there are none to read.
   absl::Status CheckSpan() {
     HEARTH_RETURN_IF_ERROR(Restart());
     int64_t last = 0;

@@ -24,7 +24,7 @@ absl::Status PrepareEdges(SourceGraph& graph, const EdgeTransforms& transforms,
 
 struct ImportedEdges {
   CscArrays arrays;
-  /// What was done, in words.
+  /// The changes that were made, in words.
   std::vector<std::string> transforms;
 };
 

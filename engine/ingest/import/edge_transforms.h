@@ -3,7 +3,7 @@
 
 namespace hearth::ingest {
 
-/// What is done with edges from a node to itself.
+/// Treatment of edges from a node to itself.
 enum class SelfLoops {
   kKeep,
   kRemove,
@@ -11,7 +11,7 @@ enum class SelfLoops {
   kAdd,
 };
 
-/// What an import does to the edges that join nodes of one type; edges between
+/// Changes of an import to the edges that join nodes of one type; edges between
 /// different types stay as they are.
 struct EdgeTransforms {
   /// Adds the reverse of each edge, right after it.

@@ -72,7 +72,7 @@ class StoredRows {
   StoredRows(const ArrayReader& features, const FeatureChoices& choices)
       : features_(features), choices_(choices) {}
 
-  /// As ConvertRows.
+  /// Converts a block; see ConvertRows.
   absl::StatusOr<uint64_t> Make(const RowBlock& block,
                                 absl::Span<std::byte> to) {
     const store::ElementType type = features_.header().type;

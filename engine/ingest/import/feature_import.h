@@ -16,15 +16,15 @@
 
 namespace hearth::ingest {
 
-/// That `features` has shape (N, D), neither of them 0.
+/// OK if `features` has shape (N, D), neither of them 0.
 absl::Status CheckFeatureShape(const ArrayReader& features);
 
-/// That `features` is a float array of shape (N, D), neither of them 0; and,
+/// OK if `features` is a float array of shape (N, D), neither of them 0; and,
 /// to be registered `in_place`, of 2 or 4 bytes each, in C order, in a file of
 /// their own.
 absl::Status CheckFeatureHeader(const ArrayReader& features, bool in_place);
 
-/// What features are stored as: float64 becomes float32.
+/// The type that features are stored as: float64 becomes float32.
 store::DType StoredType(const store::ArrayHeader& features);
 
 /// Called with all rows, block after block, as they are stored; perhaps on

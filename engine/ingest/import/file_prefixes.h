@@ -6,7 +6,8 @@
 
 namespace hearth::ingest {
 
-/// What the names of each type's files begin with. Single-owner.
+/// Gives the prefixes that the names of each type's files begin with.
+/// Single-owner.
 class FilePrefixes {
  public:
   /// The type's name, with what no file name should have replaced; unlike all

@@ -9,14 +9,14 @@
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/array_writer.h"
 
-/// What the source calls the nodes, kept beside them.
+/// Import of the ids that the source gives its nodes.
 
 namespace hearth::ingest {
 
-/// That `ids` is an int64 array of shape (num_nodes,).
+/// OK if `ids` is an int64 array of shape (num_nodes,).
 absl::Status CheckIdHeader(const ArrayReader& ids, int64_t num_nodes);
 
-/// That `text` is a uint8 array of one dimension.
+/// OK if `text` is a uint8 array of one dimension.
 absl::Status CheckIdTextHeader(const ArrayReader& text);
 
 /// Copies the ids to "ids", whatever they are. REQUIRES: CheckIdHeader.

@@ -49,7 +49,7 @@ std::string BaseName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-/// Whether all that may be any text is the same in both.
+/// Whether names, transforms and paths are the same in both.
 bool HasSameTexts(const store::Manifest& one, const store::Manifest& other) {
   const auto same_nodes = [](const store::NodeTypeEntry& a,
                              const store::NodeTypeEntry& b) {
@@ -102,7 +102,7 @@ class GraphWriter {
   /// Digests of the checksum files, in the order of writing.
   const std::vector<std::string>& checksums() const { return checksums_; }
 
-  /// What passed by of the features of each node type; null without any.
+  /// The scan of each node type's features; null without any.
   const std::vector<std::unique_ptr<LabeledFeatureScan>>& feature_scans()
       const {
     return feature_scans_;
@@ -240,7 +240,7 @@ class GraphWriter {
   const std::string folder_;
   FilePrefixes prefixes_;
   store::ArrayPlace place_;
-  /// Of each node type.
+  /// The place of each node type.
   std::vector<store::ArrayPlace> places_;
   std::vector<std::string> checksums_;
   std::vector<std::unique_ptr<LabeledFeatureScan>> feature_scans_;
@@ -349,7 +349,7 @@ class GraphImport {
         FormatByteSize(available)));
   }
 
-  /// Of the sorted edges before their lists change, and of self loops.
+  /// Bytes of the sorted edges before their lists change, and of self loops.
   static uint64_t BytesOfTransforms(const SourceGraph& graph) {
     int64_t numbers = 0;
     for (const SourceNodes& nodes : graph.nodes) numbers += 2 * nodes.num_nodes;
@@ -376,7 +376,7 @@ class GraphImport {
     manifest.created_unix_seconds = absl::ToUnixSeconds(Clock::Real().Now());
     const std::string text = store::SerializeManifest(manifest);
     const std::string path = io::JoinPath(folder_, store::Manifest::kFileName);
-    // What is not UTF-8 does not survive.
+    // Text that is not UTF-8 does not survive.
     const absl::StatusOr<store::Manifest> read =
         store::ParseManifest(text, path);
     HEARTH_RETURN_IF_ERROR(read.status());
@@ -394,7 +394,7 @@ class GraphImport {
     HEARTH_RETURN_IF_ERROR(files_.Rename(folder_, options_.destination));
     const absl::Status status =
         files_.SyncDirectory(io::ParentDirectory(options_.destination));
-    // Whether the name is durable is unknown: take it back.
+    // It is unknown whether the name is durable: take it back.
     if (!status.ok()) files_.RemoveTree(options_.destination).IgnoreError();
     return status;
   }

@@ -18,9 +18,9 @@
 
 namespace hearth::ingest {
 
-/// How to make a dataset of a graph, whatever its format.
+/// Options of making a dataset of a graph, whatever its format.
 struct ImportOptions {
-  /// Where the graph lies, for messages and to keep away from.
+  /// The path of the graph: for messages, and to keep away from.
   std::string source;
   /// The dataset's name, in the manifest.
   std::string name;
@@ -28,22 +28,22 @@ struct ImportOptions {
   std::string destination;
   /// Registers features where they lie instead of copying them.
   bool in_place = false;
-  /// What is done with feature values that are NaN or infinite. What is used in
-  /// place cannot become 0.
+  /// Treatment of feature values that are NaN or infinite. Features that are
+  /// used in place cannot become 0.
   NonFinite non_finite = NonFinite::kRefuse;
   /// Takes uint16 features as bfloat16, for which numpy has no type.
   bool bfloat16_features = false;
-  /// What the labels are, where there are any; nullopt = as the format says,
+  /// The kind of the labels, where there are any; nullopt = as the format says,
   /// or told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
-  /// What is done to edges between nodes of one type.
+  /// Changes to edges between nodes of one type.
   EdgeTransforms edges = {};
   /// Upper bound for the import's own buffers; at least 1 MiB. More makes
   /// sorting the edges of a graph that does not fit quicker.
   uint64_t memory_limit_bytes = 1 << 30;
 };
 
-/// What an import did.
+/// The outcome of an import.
 struct ImportResult {
   store::Manifest manifest;
   uint64_t bytes_written = 0;

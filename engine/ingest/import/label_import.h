@@ -18,12 +18,12 @@ namespace hearth::ingest {
 inline constexpr int64_t kMaxClasses = 10'000'000;
 inline constexpr int64_t kMaxLabelColumns = 1 << 20;
 
-/// What an array holds: `wanted`, or told from its shape: classes in one
-/// column, multi-label in several.
+/// The kind of labels in an array: `wanted`, or told from its shape: classes in
+/// one column, multi-label in several.
 store::LabelKind KindOfLabels(const store::ArrayHeader& header,
                               std::optional<store::LabelKind> wanted);
 
-/// That `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
+/// OK if `labels` has shape (N,) or (N, 1) for classes, or (N, C) as well for
 /// others.
 absl::Status CheckLabelHeader(const ArrayReader& labels, int64_t num_nodes,
                               std::optional<store::LabelKind> wanted);

@@ -45,7 +45,7 @@ class LabelImportTest : public ::testing::Test {
     return imported;
   }
 
-  /// What was written.
+  /// The array that was written.
   template <typename T>
   std::vector<T> Stored(const ImportedLabels& labels) {
     const store::ArrayFile& file = labels.array.file;

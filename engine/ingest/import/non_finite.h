@@ -3,7 +3,7 @@
 
 namespace hearth::ingest {
 
-/// What an import does with feature values that are NaN or infinite.
+/// Treatment by an import of feature values that are NaN or infinite.
 enum class NonFinite {
   /// It fails, naming the first.
   kRefuse,

@@ -21,8 +21,8 @@ namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kBlocksInLimit = 16;
-// Of each queue: so that no thread waits for one that is a little late, as on a
-// machine whose cores are busy.
+// Capacity of each queue, so that no thread waits for one that is a little
+// late, as on a machine whose cores are busy.
 constexpr int kQueueCapacity = 3;
 
 /// Memory blocks of one size, used again and again. Thread-safe.
@@ -59,9 +59,9 @@ class BlockItem final : public pipeline::Item {
   explicit BlockItem(int64_t number) : number(number) {}
 
   const int64_t number;
-  /// As it is in the source, then as it is stored.
+  /// The rows as they are in the source, then as they are stored.
   RowBlock rows;
-  /// What it has in the source.
+  /// Bytes of the block in the source.
   uint64_t source_bytes = 0;
   io::AlignedMemory memory;
 };

@@ -26,7 +26,7 @@ using ConvertRows = std::function<absl::StatusOr<uint64_t>(
     const RowBlock& rows, absl::Span<std::byte> to)>;
 
 struct RowConversion {
-  /// Of an item of a row as it is stored.
+  /// Bytes of an item of a row as it is stored.
   int64_t item_bytes = 0;
   ConvertRows convert;
 };

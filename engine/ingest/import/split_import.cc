@@ -19,7 +19,7 @@ std::string BaseName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
 }
 
-/// What is wrong with `node` as the next member of a part; empty if nothing.
+/// The problem with `node` as the next member of a part; empty if nothing.
 std::string ProblemWith(int64_t node, const SplitPart& part,
                         const std::vector<SplitPart>& others) {
   const auto num_nodes = static_cast<int64_t>(part.nodes.size());

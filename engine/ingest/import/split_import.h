@@ -17,7 +17,7 @@ namespace hearth::ingest {
 /// A set of nodes, one bit each.
 using NodeSet = std::vector<bool>;
 
-/// That `part` is an integer array of shape (K,), 0 < K <= num_nodes.
+/// OK if `part` is an integer array of shape (K,), 0 < K <= num_nodes.
 absl::Status CheckSplitHeader(const ArrayReader& part, int64_t num_nodes);
 
 /// One part of a split, read before.

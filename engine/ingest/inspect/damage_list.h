@@ -10,8 +10,8 @@
 
 namespace hearth::ingest {
 
-/// What a verification found wrong: as much of it as anyone reads, and a count
-/// of the rest. Thread-compatible.
+/// The damage that a verification found: the first findings in words, and a
+/// count of the rest. Thread-compatible.
 class DamageList {
  public:
   static constexpr size_t kMaxListed = 20;

@@ -7,7 +7,7 @@
 
 namespace hearth::ingest {
 
-/// How many nodes have which degree, exactly. Small whatever the graph: degrees
+/// Counts the nodes of each degree, exactly. Small whatever the graph: degrees
 /// that are far apart are few, as edges are. Single-owner.
 class DegreeCounts {
  public:
@@ -24,7 +24,7 @@ class DegreeCounts {
  private:
   uint64_t num_nodes_ = 0;
   uint64_t num_edges_ = 0;
-  /// Of degrees below 2^12.
+  /// Counts of degrees below 2^12.
   std::vector<uint64_t> low_;
   std::map<uint64_t, uint64_t> high_;
 };

@@ -37,7 +37,7 @@ class FeatureScan {
   /// Whether labels of the next rows can still tell something.
   bool WantsLabels() const;
 
-  /// Of all rows so far.
+  /// Statistics of all rows so far.
   FeatureStatistics Statistics() const;
   SuspectColumns Suspects() const;
   /// Whether the first row is the beginning of an .npy file: values that were

@@ -144,7 +144,7 @@ class LabelScan {
 
   ImportContext& context_;
   const store::NodeTypeEntry& nodes_;
-  /// Of each class or label.
+  /// Nodes of each class or label.
   std::vector<uint64_t> counts_;
   std::vector<bool> trained_;
   uint64_t num_unlabeled_ = 0;

@@ -8,9 +8,10 @@
 
 namespace hearth::ingest {
 
-/// What an import learns of the nodes of one type for its warnings alone.
+/// Facts about the nodes of one type that an import collects for its warnings
+/// alone.
 struct NodeProbes {
-  /// Of the features.
+  /// Suspect columns of the features.
   SuspectColumns suspects;
   /// FeatureScan::begins_like_npy.
   bool begins_like_npy = false;

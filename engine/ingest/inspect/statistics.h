@@ -11,18 +11,18 @@
 #include "absl/strings/string_view.h"
 #include "engine/io/file_system.h"
 
-/// What an import counts while a graph passes by: for display, and for the
-/// warnings of warnings.h. It lies beside the manifest and is no part of the
-/// fingerprint.
+/// Statistics that an import counts while a graph passes by: for display, and
+/// for the warnings of warnings.h. It lies beside the manifest and is no part
+/// of the fingerprint.
 
 namespace hearth::ingest {
 
 /// At most so many classes and columns are listed.
 inline constexpr size_t kMaxListedStatistics = 1000;
 
-/// What is known of a feature matrix, as it is stored.
+/// Statistics of a feature matrix, as it is stored.
 struct FeatureStatistics {
-  /// Of the finite values; 0 where there is none.
+  /// The least finite value; this and the next three are 0 where there is none.
   double min = 0;
   double max = 0;
   double mean = 0;
@@ -40,7 +40,7 @@ struct FeatureStatistics {
                          const FeatureStatistics&) = default;
 };
 
-/// What is known of the nodes of one type.
+/// Statistics of the nodes of one type.
 struct NodeStatistics {
   std::string type;
   /// Nodes without any edge; absent where the memory limit did not allow to
@@ -57,7 +57,7 @@ struct NodeStatistics {
                          const NodeStatistics&) = default;
 };
 
-/// What is known of the edges of one type.
+/// Statistics of the edges of one type.
 struct EdgeStatistics {
   std::string type;
   /// In-degrees of the destinations: the mean, and those that half, 99 of 100
@@ -90,9 +90,9 @@ struct DatasetStatistics {
   /// In the order of the manifest.
   std::vector<NodeStatistics> nodes;
   std::vector<EdgeStatistics> edges;
-  /// What usually means a mistake in the source, in sentences.
+  /// Signs of a mistake in the source, in sentences.
   std::vector<std::string> warnings;
-  /// What was not counted, and why, in sentences.
+  /// Statistics that were not counted, and why, in sentences.
   std::vector<std::string> notes;
 
   friend bool operator==(const DatasetStatistics&,

@@ -18,7 +18,7 @@ namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxBlockBytes = 2 << 20;
-// As many as wait for memory at a time.
+// Reads that wait for memory at a time.
 constexpr size_t kPrefetched = 16;
 
 uint64_t DataBytes(const store::ArrayFile& array) {
@@ -83,7 +83,7 @@ struct TopologyScan::Counts {
   /// Empty where it is not counted.
   std::vector<bool> is_source;
   std::vector<bool>* is_destination = nullptr;
-  /// Of the nodes at both ends; empty where homophily is not counted.
+  /// Classes of the nodes at both ends; empty where homophily is not counted.
   std::vector<int32_t> classes;
   DegreeCounts in_degrees;
   uint64_t num_self_loops = 0;
@@ -92,9 +92,9 @@ struct TopologyScan::Counts {
   uint64_t num_equal = 0;
 };
 
-/// What is counted of the edges' sources does not depend on where their lists
-/// end, so it is counted of whole blocks: lists are short, and what follows one
-/// of them would wait for memory anew in each.
+/// The counts of the edges' sources do not depend on where their lists end, so
+/// they are taken over whole blocks: lists are short, and what follows one of
+/// them would wait for memory anew in each.
 class TopologyScan::NeighborStream {
  public:
   /// Neighbors, and their classes where homophily is counted.
@@ -151,7 +151,7 @@ class TopologyScan::NeighborStream {
   Counts& counts_;
   int64_t num_read_ = 0;
   std::vector<int64_t> block_;
-  /// Of the nodes in the block; empty where they are not needed.
+  /// Classes of the nodes in the block; empty where they are not needed.
   std::vector<int32_t> classes_;
   size_t at_ = 0;
 };

@@ -41,7 +41,7 @@ class TopologyScan {
   absl::StatusOr<std::optional<uint64_t>> NumTrainOnlySources(
       size_t node_type) const;
 
-  /// What is not counted, and why, in sentences.
+  /// Counts that are left out, and why, in sentences.
   std::vector<std::string> Notes() const;
 
  private:
@@ -51,7 +51,7 @@ class TopologyScan {
     std::vector<bool> is_source;
   };
 
-  /// What is counted of one edge type.
+  /// Counts of one edge type.
   struct Counts;
   /// Hands out the neighbors of one node after the other.
   class NeighborStream;
@@ -72,7 +72,7 @@ class TopologyScan {
   const std::string& folder_;
   const store::Manifest& manifest_;
   bool has_ends_ = false;
-  /// Of each node type, if there is memory for them.
+  /// Ends of each node type, if there is memory for them.
   std::vector<Ends> ends_;
 };
 

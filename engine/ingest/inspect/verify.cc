@@ -315,7 +315,8 @@ class Verification {
   const store::Dataset& dataset_;
   const VerifyProgress& progress_;
   const std::stop_token stop_;
-  /// Of each thread; the first is the caller's own where there is no other.
+  /// Memory of each thread; the first is the caller's own where there is no
+  /// other.
   std::vector<io::AlignedMemory> scratch_;
   uint64_t total_ = 0;
   DamageList damage_;

@@ -11,7 +11,8 @@
 
 namespace hearth::ingest {
 
-/// What was read and found as it was written.
+/// The outcome of a verification that found no damage: the amounts that were
+/// read.
 struct VerifyResult {
   /// Arrays.
   uint64_t files = 0;

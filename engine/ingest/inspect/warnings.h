@@ -11,9 +11,8 @@
 
 namespace hearth::ingest {
 
-/// What usually means a mistake in the source, in sentences that name the type.
-/// REQUIRES: `statistics` and `probes` are of all types, in the order of the
-/// manifest.
+/// Signs of a mistake in the source, in sentences that name the type. REQUIRES:
+/// `statistics` and `probes` are of all types, in the order of the manifest.
 std::vector<std::string> FindWarnings(const store::Manifest& manifest,
                                       const DatasetStatistics& statistics,
                                       absl::Span<const NodeProbes> probes);

@@ -94,7 +94,7 @@ TEST_F(WarningsTest, ClassesWithoutATrainingNode) {
   probes_.first_untrained_class = 7;
   ExpectWarning("2 classes that nodes have are not among the training nodes");
   EXPECT_THAT(Find()[0], HasSubstr("the first of them 7"));
-  // Nothing is to be trained.
+  // There are no training nodes.
   manifest_.node_types[0].train = {};
   ExpectNone();
 }
@@ -127,7 +127,7 @@ TEST_F(WarningsTest, ConstantColumns) {
   features().constant_columns = {0, 1, 2, 3, 4, 6};
   ExpectWarning(
       "6 of 8 features have one value throughout (columns 0, 1, 2, 3, 4, ...)");
-  // Of a single node every column is.
+  // Every column of a single node is constant.
   manifest_.node_types[0].num_nodes = 1;
   ExpectNone();
 }

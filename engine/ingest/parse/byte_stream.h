@@ -20,7 +20,7 @@ class ByteStream {
   /// 0 from there on. An error stays: every later call returns it again.
   virtual absl::StatusOr<size_t> Read(absl::Span<std::byte> out) = 0;
 
-  /// Of the file, for messages.
+  /// Path of the file, for messages.
   virtual const std::string& path() const = 0;
 };
 

@@ -1,5 +1,5 @@
 // How fast lines of two node ids, and of features, are parsed:
-//   bazel run //engine/store/parse:delimited_benchmark
+//   bazel run //engine/ingest/parse:delimited_benchmark
 
 #include <array>
 #include <cstdint>

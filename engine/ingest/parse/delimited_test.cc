@@ -87,7 +87,7 @@ TEST(ParseFieldsTest, WhatIsNoInteger) {
   }
   EXPECT_EQ(IntError("9223372036854775808,1"),
             "e.csv: line 3, field 1: \"9223372036854775808\" is out of range");
-  // What follows the digits is what is wrong.
+  // The error is about the byte after the digits.
   EXPECT_THAT(IntError("99999999999999999999z,1"),
               HasSubstr("where an integer"));
 }

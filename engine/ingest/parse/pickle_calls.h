@@ -7,8 +7,8 @@
 #include "engine/ingest/parse/pickle_arena.h"
 #include "engine/ingest/parse/pickle_value.h"
 
-/// What a pickle's classes and functions mean: each is a name on a list, and
-/// what it would have made is made as plain data. Errors (INVALID_ARGUMENT,
+/// Meanings of a pickle's classes and functions: each is a name on a list, and
+/// its result is made as plain data. Errors (INVALID_ARGUMENT,
 /// RESOURCE_EXHAUSTED) leave file and offset to the caller.
 
 namespace hearth::ingest {

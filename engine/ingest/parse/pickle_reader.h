@@ -9,8 +9,8 @@
 
 namespace hearth::ingest {
 
-/// What a pickle may take; beyond it, RESOURCE_EXHAUSTED. The defaults hold a
-/// numpy split of ten million nodes.
+/// Bounds on the memory that a pickle takes; beyond them, RESOURCE_EXHAUSTED.
+/// The defaults hold a numpy split of ten million nodes.
 struct PickleLimits {
   /// Bytes of the pickle, and of all strings and arrays in it together.
   uint64_t max_bytes = uint64_t{256} << 20;

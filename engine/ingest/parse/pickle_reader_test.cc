@@ -7,8 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// What torch and numpy write is in torch_file_test; this is about what they do
-// not write.
+// Pickles that torch and numpy write are in torch_file_test; these are others.
 
 namespace hearth::ingest {
 namespace {

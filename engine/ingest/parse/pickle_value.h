@@ -11,8 +11,8 @@
 #include "absl/strings/string_view.h"
 #include "engine/store/npy.h"
 
-/// What a pickle says, as plain values. They belong to a PickleTree, and refer
-/// to one another; a value that the pickle uses twice is there once.
+/// The contents of a pickle, as plain values. They belong to a PickleTree, and
+/// refer to one another; a value that the pickle uses twice is there once.
 
 namespace hearth::ingest {
 
@@ -107,8 +107,8 @@ struct PickleValue {
     return std::get_if<T>(&data);
   }
 
-  /// What a dictionary has under a string; nullptr if it lacks that or this is
-  /// no dictionary.
+  /// The value that a dictionary has under a string; nullptr if it lacks that
+  /// or this is no dictionary.
   const PickleValue* Find(absl::string_view key) const;
 
   /// "a dict", "a tensor": for messages.

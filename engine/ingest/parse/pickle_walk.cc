@@ -15,7 +15,7 @@
 namespace hearth::ingest {
 namespace {
 
-/// Of a value and all below it.
+/// Extent of a value and all below it.
 struct Extent {
   int height = 0;
   int64_t values = 1;

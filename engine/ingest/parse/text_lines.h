@@ -53,7 +53,7 @@ class TextLines {
   const std::unique_ptr<ByteStream> stream_;
   const size_t max_line_bytes_;
   std::vector<char> buffer_;
-  /// What of the buffer was not given out yet.
+  /// The part of the buffer that was not given out yet begins here.
   size_t begin_ = 0;
   size_t end_ = 0;
   bool is_over_ = false;

@@ -55,10 +55,10 @@ class TorchFile {
   static absl::StatusOr<std::unique_ptr<TorchFile>> Open(
       std::unique_ptr<io::ReadableFile> file, const PickleLimits& limits = {});
 
-  /// What was saved; lives as long as this.
+  /// The saved value; lives as long as this.
   const PickleValue& root() const { return *tree_.root; }
 
-  /// Of the file, for messages.
+  /// Path of the file, for messages.
   const std::string& path() const { return file_->path(); }
 
   /// `tensor`'s elements. REQUIRES: it is part of root(). INVALID_ARGUMENT
@@ -86,10 +86,11 @@ class TorchFile {
 
   const std::shared_ptr<io::ReadableFile> file_;
   PickleTree tree_;
-  /// Of the zip format, and the name of the folder in it with a slash.
+  /// The archive of the zip format, and the name of the folder in it with a
+  /// slash.
   std::unique_ptr<ZipArchive> archive_;
   std::string prefix_;
-  /// Of the old format, by key.
+  /// Places of the old format's storages, by key.
   std::map<std::string, Place> places_;
 };
 

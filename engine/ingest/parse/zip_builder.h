@@ -16,7 +16,7 @@ struct ZipSource {
   /// Sizes and offset in zip64's extra field.
   bool zip64 = false;
   uint16_t flags = 0;
-  /// What the archive says instead of the truth.
+  /// Values that the archive has instead of the true ones.
   std::optional<uint16_t> claimed_method = {};
   std::optional<uint32_t> claimed_crc32 = {};
   std::optional<uint64_t> claimed_size = {};

@@ -27,7 +27,7 @@ uint32_t Extend(uint32_t crc, absl::Span<const std::byte> bytes) {
       crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-/// What both kinds of member share.
+/// The common part of both kinds of member.
 class MemberFile : public io::ReadableFile {
  public:
   MemberFile(std::shared_ptr<io::ReadableFile> archive, ZipMember member,

@@ -21,7 +21,7 @@ struct EdgeBlock {
   size_t size() const { return sources.size(); }
 };
 
-/// How many nodes there are at either end of the edges.
+/// Numbers of nodes at either end of the edges.
 struct EdgeEnds {
   int64_t num_sources = 0;
   int64_t num_destinations = 0;
@@ -47,7 +47,7 @@ enum class EdgeShape {
   kEither  // Whatever it looks like; (2, 2) counts as rows.
 };
 
-/// That `edges` is an integer array of that shape.
+/// OK if `edges` is an integer array of that shape.
 absl::Status CheckEdgeHeader(const ArrayReader& edges,
                              EdgeShape shape = EdgeShape::kEither);
 

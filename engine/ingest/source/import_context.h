@@ -20,9 +20,9 @@ namespace hearth::ingest {
 using ImportProgress =
     std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>;
 
-/// What every step of an import or export needs: files, how much memory its
-/// buffers may take, a place for scratch files, and whom to tell how far it is.
-/// Single-owner.
+/// The surroundings of every step of an import or export: files, how much
+/// memory its buffers may take, a place for scratch files, and whom to tell how
+/// far it is. Single-owner.
 class ImportContext {
  public:
   /// `files` must outlive this. `progress` may be empty.

@@ -14,7 +14,7 @@ namespace {
 
 // In C order nothing is gained by more.
 constexpr uint64_t kMaxSequentialBytes = 4 << 20;
-// What direct reads and writes want.
+// Alignment that direct reads and writes need.
 constexpr uint64_t kPageBytes = 4096;
 
 /// Writes the items of a column into a row-major block.

@@ -67,7 +67,7 @@ class RowSource {
   int64_t item_bytes_;
   uint64_t row_bytes_;
   int64_t block_rows_;
-  /// Of a block, of a matrix in Fortran order.
+  /// One column of a block of a matrix in Fortran order.
   std::vector<std::byte> column_;
 };
 

@@ -25,7 +25,7 @@ struct SourceNodes {
   /// [num_nodes] or [num_nodes, columns]; import/label_import.h says what they
   /// may be.
   std::unique_ptr<ArrayReader> labels;
-  /// What they are; nullopt = told from their shape.
+  /// The kind of the labels; nullopt = told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;
   /// [number of nodes in the part] ids: train, valid, test.
   std::array<std::unique_ptr<ArrayReader>, 3> split;
@@ -57,14 +57,14 @@ struct SourceEdges {
 struct SourceGraph {
   std::vector<SourceNodes> nodes;
   std::vector<SourceEdges> edges;
-  /// What finding it did to the source or decided about it, in words: for the
-  /// manifest. ImportGraph adds its own.
+  /// Decisions that opening the source took, in words, for the manifest.
+  /// ImportGraph adds its own.
   std::vector<std::string> transforms;
 
   /// The nodes of that type; null if there are none.
   const SourceNodes* FindNodes(const std::string& type) const;
 
-  /// How many nodes there are at either end. REQUIRES: CheckTypes.
+  /// Numbers of nodes at either end of the edges. REQUIRES: CheckTypes.
   EdgeEnds EndsOf(const SourceEdges& edges) const;
 
   /// INVALID_ARGUMENT for types that are named twice, nameless or not there,

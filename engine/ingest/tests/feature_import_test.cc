@@ -50,7 +50,7 @@ class FeatureImportTest : public testing::Test {
         {.descr = descr, .shape = "(6, 1)", .data = store::Raw(values)});
   }
 
-  /// What the import stored, loaded both ways.
+  /// The features that the import stored, loaded both ways.
   template <typename T>
   std::vector<T> ImportAndLoad(store::DType dtype) {
     const auto result = Import();

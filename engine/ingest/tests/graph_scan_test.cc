@@ -38,7 +38,7 @@ class GraphScanTest : public testing::Test {
     options_.destination = folder_.Destination();
   }
 
-  /// What an import of the folder wrote.
+  /// The statistics that an import of the folder wrote.
   DatasetStatistics Import() {
     const auto result = ImportDataset(files_, {"numpy"}, options_, nullptr, {});
     EXPECT_TRUE(result.ok()) << result.status();
@@ -142,7 +142,7 @@ TEST_F(GraphScanTest, IsTheSameAtAnyMemoryLimit) {
 }
 
 TEST_F(GraphScanTest, WhatDoesNotFitIsNotCountedAndNoted) {
-  // Of 1 MiB a quarter holds about 699,000 nodes of three bits, or 65,536
+  // A quarter of 1 MiB holds about 699,000 nodes of three bits, or 65,536
   // labels.
   options_.memory_limit_bytes = 1 << 20;
   WriteGraph(65'536, {0}, {1});

@@ -1,5 +1,5 @@
 // How fast a numpy folder becomes a dataset, from disk to disk, in TMPDIR:
-//   bazel run -c opt //engine/store/import:import_benchmark
+//   bazel run -c opt //engine/ingest/tests:import_benchmark
 // To be compared with what the same disk does at the same time:
 //   dd if=FEATURES of=COPY bs=4M iflag=direct oflag=direct conv=fsync
 
