@@ -1,7 +1,6 @@
 #include "engine/ingest/export/edge_list_writer.h"
 
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
@@ -14,7 +13,7 @@
 namespace hearth::ingest {
 
 absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
-                           bool compressed, const std::string& destination) {
+                           const std::string& destination) {
   NeededParts needed;
   needed.features = false;
   needed.labels = false;
@@ -22,10 +21,8 @@ absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
   HEARTH_RETURN_IF_ERROR(CheckParts(graph, "edge-list", needed));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<OutputFolder> folder,
                           OutputFolder::Create(context.files(), destination));
-  HEARTH_ASSIGN_OR_RETURN(
-      std::unique_ptr<ByteSink> sink,
-      folder->NewSink(compressed ? "edges.txt.gz" : "edges.txt"));
-  if (compressed) sink = NewGzipSink(std::move(sink));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ByteSink> sink,
+                          folder->NewSink("edges.txt"));
   const EdgeList edges(graph.edges[0]);
   context.Begin("edges", 0);
   HEARTH_RETURN_IF_ERROR(

@@ -9,13 +9,12 @@
 
 namespace hearth::ingest {
 
-/// Writes a folder with edges.txt, or edges.txt.gz if `compressed`: a line
-/// "source<tab>destination" for each edge, behind a comment that tells their
-/// numbers, as SNAP's files have. Features, labels and split have no place in
-/// it. INVALID_ARGUMENT for a graph of several types; otherwise errors as
-/// OutputFolder and the source.
+/// Writes a folder with edges.txt: a comment that tells the numbers of nodes and
+/// edges, as SNAP's files have it, then a line "source<tab>destination" for each
+/// edge. Features, labels and split have no place in it. INVALID_ARGUMENT for a
+/// graph of several types; otherwise errors as OutputFolder and the source.
 absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
-                           bool compressed, const std::string& destination);
+                           const std::string& destination);
 
 }  // namespace hearth::ingest
 

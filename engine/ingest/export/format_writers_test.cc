@@ -107,8 +107,7 @@ class FormatWritersTest : public testing::Test {
 
 TEST_F(FormatWritersTest, EdgeListHasALineForEachEdge) {
   SourceGraph graph = Generated();
-  ASSERT_TRUE(
-      WriteEdgeList(context_, graph, false, scratch_.Path("list")).ok());
+  ASSERT_TRUE(WriteEdgeList(context_, graph, scratch_.Path("list")).ok());
   EdgeBlock edges;
   ASSERT_TRUE(graph.edges[0].edges->Read(0, kEdges, edges).ok());
   std::string expected = "# Nodes: 500 Edges: 4000\n";
@@ -117,8 +116,6 @@ TEST_F(FormatWritersTest, EdgeListHasALineForEachEdge) {
                     "\n");
   }
   EXPECT_EQ(Read("list/edges.txt"), expected);
-  ASSERT_TRUE(WriteEdgeList(context_, graph, true, scratch_.Path("gz")).ok());
-  EXPECT_LT(Read("gz/edges.txt.gz").size(), expected.size());
 }
 
 TEST_F(FormatWritersTest, GinexHasRawArraysByDestination) {

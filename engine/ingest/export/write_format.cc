@@ -37,10 +37,7 @@ struct FormatWriter {
 constexpr FormatWriter kWriters[] = {
     {"diskgnn", WriteDiskGnn, {.edges = EdgeForm::kSortedCsc}},
     {"edge-list",
-     [](ImportContext& context, SourceGraph& graph,
-        const std::string& destination) {
-       return WriteEdgeList(context, graph, /*compressed=*/false, destination);
-     },
+     WriteEdgeList,
      {.edges = EdgeForm::kText, .has_node_data = false}},
     {"ginex",
      WriteGinex,
