@@ -10,7 +10,7 @@
 #include "engine/ingest/parse/text_lines.h"
 #include "engine/io/memory_file.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr size_t kMaxLineBytes = 200;
@@ -41,13 +41,13 @@ void ReadText(std::string text, Separator separator, size_t count) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 // Text and gzipped text; the first byte chooses the separator and how many
 // fields a line has.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
-  hearth::store::ReadText(
+  hearth::ingest::ReadText(
       std::string(reinterpret_cast<const char*>(data) + 1, size - 1),
       (data[0] & 8) != 0 ? hearth::ingest::Separator::kComma
                          : hearth::ingest::Separator::kBlank,

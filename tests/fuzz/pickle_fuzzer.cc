@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       hearth::ingest::ReadPickle(*file, 0, hearth::ingest::kFuzzLimits);
   if (!result.ok()) return 0;
   std::vector<const hearth::ingest::TorchTensor*> tensors;
-  hearth::store::CollectTensors(*result->tree.root, tensors);
+  hearth::ingest::CollectTensors(*result->tree.root, tensors);
   for (const auto* tensor : tensors) tensor->IsContiguous();
   return 0;
 }

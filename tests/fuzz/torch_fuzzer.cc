@@ -10,7 +10,7 @@
 #include "engine/io/memory_file.h"
 #include "tests/fuzz/pickle_visit.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kMaxReadBytes = 1 << 16;
@@ -23,7 +23,7 @@ void ReadElements(const TorchFile& file, const TorchTensor& tensor) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 // PyTorch's files, new and old, and the elements of their tensors.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -33,10 +33,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       hearth::ingest::kFuzzLimits);
   if (!file.ok()) return 0;
   std::vector<const hearth::ingest::TorchTensor*> tensors;
-  hearth::store::CollectTensors((*file)->root(), tensors);
+  hearth::ingest::CollectTensors((*file)->root(), tensors);
   tensors.resize(std::min<size_t>(tensors.size(), 64));
   for (const auto* tensor : tensors) {
-    hearth::store::ReadElements(**file, *tensor);
+    hearth::ingest::ReadElements(**file, *tensor);
   }
   return 0;
 }

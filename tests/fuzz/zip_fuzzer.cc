@@ -10,7 +10,7 @@
 #include "engine/io/memory_file.h"
 #include "engine/store/npy.h"
 
-namespace hearth::store {
+namespace hearth::ingest {
 namespace {
 
 constexpr uint64_t kPieceBytes = 1021;
@@ -30,7 +30,7 @@ void ReadAround(io::ReadableFile& file, uint64_t size_bytes) {
 }
 
 }  // namespace
-}  // namespace hearth::store
+}  // namespace hearth::ingest
 
 // Archives (.npz), their members, and .npy headers of these.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const hearth::ingest::ZipMember& member : (*archive)->members()) {
     const auto file = (*archive)->OpenMember(member.name);
     if (!file.ok()) continue;
-    hearth::store::ReadAround(**file, member.size_bytes);
+    hearth::ingest::ReadAround(**file, member.size_bytes);
     hearth::store::ReadNpyHeader(**file).IgnoreError();
   }
   return 0;

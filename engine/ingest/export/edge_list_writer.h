@@ -9,10 +9,11 @@
 
 namespace hearth::ingest {
 
-/// Writes a folder with edges.txt: a comment that tells the numbers of nodes and
-/// edges, as SNAP's files have it, then a line "source<tab>destination" for each
-/// edge. Features, labels and split have no place in it. INVALID_ARGUMENT for a
-/// graph of several types; otherwise errors as OutputFolder and the source.
+/// Writes a folder with edges.txt: a comment that tells the numbers of nodes
+/// and edges, as SNAP's files have it, then a line "source<tab>destination" for
+/// each edge. Features, labels and split have no place in it. INVALID_ARGUMENT
+/// for a graph of several types; otherwise errors as OutputFolder and the
+/// source.
 absl::Status WriteEdgeList(ImportContext& context, SourceGraph& graph,
                            const std::string& destination);
 
