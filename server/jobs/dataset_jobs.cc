@@ -32,8 +32,8 @@ ingest::ImportProgress ProgressTo(job::Observer& observer) {
 }
 
 /// Logs what was done to the source, and what looks like a mistake in it.
-void Tell(io::FileSystem& files, const store::Manifest& manifest,
-          const std::string& folder, job::Observer& observer) {
+void LogImport(io::FileSystem& files, const store::Manifest& manifest,
+               const std::string& folder, job::Observer& observer) {
   for (const std::string& transform : manifest.transforms) {
     observer.OnLog(job::Severity::kInfo, transform);
   }
@@ -62,7 +62,7 @@ absl::StatusOr<v1::JobReport> MakeDataset(
   }
   const double start = parts.clock.SteadySeconds();
   HEARTH_ASSIGN_OR_RETURN(const ingest::ImportResult result, make());
-  Tell(parts.files, result.manifest, folder, observer);
+  LogImport(parts.files, result.manifest, folder, observer);
   *report.mutable_import() =
       ToImportReport(result.manifest, result.bytes_written,
                      parts.clock.SteadySeconds() - start);

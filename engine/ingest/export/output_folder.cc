@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<OutputFolder>> OutputFolder::Create(
   const absl::Status there = files.Stat(destination).status();
   if (there.ok()) {
     return absl::AlreadyExistsError(
-        absl::StrCat(destination, ": is there already"));
+        absl::StrCat(destination, ": already exists"));
   }
   if (!absl::IsNotFound(there)) return there;
   std::unique_ptr<OutputFolder> folder(new OutputFolder(files, destination));

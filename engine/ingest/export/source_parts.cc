@@ -25,7 +25,7 @@ absl::Status CheckLabelsAreClasses(const SourceGraph& graph,
     if (kind == store::LabelKind::kClasses) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the labels of \"", nodes.type, "\" are ", Name(kind),
-                     "; the format ", format, " has classes alone"));
+                     "; the format ", format, " has room for classes only"));
   }
   return absl::OkStatus();
 }

@@ -83,7 +83,7 @@ absl::Status CheckOptions(io::FileSystem& files, const std::string& destination,
   const absl::Status there = files.Stat(destination).status();
   if (there.ok()) {
     return absl::AlreadyExistsError(
-        absl::StrCat(destination, ": is there already"));
+        absl::StrCat(destination, ": already exists"));
   }
   return absl::IsNotFound(there) ? absl::OkStatus() : there;
 }

@@ -72,10 +72,10 @@ absl::StatusOr<SourceEdges> OpenEdges(ImportContext& context,
   return edges;
 }
 
-/// Says what of the folder is not in the dataset: years, species, features of
-/// edges.
-absl::Status TellWhatIsNotRead(io::FileSystem& files, const std::string& raw,
-                               std::vector<std::string>& transforms) {
+/// Notes the files of the folder that are not imported: years, species,
+/// features of edges.
+absl::Status AddUnreadFiles(io::FileSystem& files, const std::string& raw,
+                            std::vector<std::string>& transforms) {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> entries,
                           files.List(raw));
   for (const std::string& file : entries) {
@@ -109,7 +109,7 @@ absl::StatusOr<SourceGraph> OpenHomogeneous(ImportContext& context,
                      kInverted[0], " and ", kInverted[1], " alone"));
   }
   HEARTH_RETURN_IF_ERROR(
-      TellWhatIsNotRead(context.files(), raw, graph.transforms));
+      AddUnreadFiles(context.files(), raw, graph.transforms));
   graph.nodes.push_back(std::move(nodes));
   graph.edges.push_back(std::move(edges));
   return graph;

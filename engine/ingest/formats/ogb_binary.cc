@@ -170,9 +170,10 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> UnpackEdges(
   return spool->Finish();
 }
 
-/// Says what of the archive is not in the dataset: years, features of edges.
-void TellWhatIsNotRead(const ArrayArchive& data,
-                       std::vector<std::string>& transforms) {
+/// Notes the arrays of the archive that are not imported: years, features of
+/// edges.
+void AddUnreadArrays(const ArrayArchive& data,
+                     std::vector<std::string>& transforms) {
   for (const ZipMember& member : data.members()) {
     if (member.name == "edge_index.npy" || member.name == "node_feat.npy" ||
         member.name == "num_nodes_list.npy" ||
@@ -213,7 +214,7 @@ absl::StatusOr<SourceGraph> OpenOgbBinary(ImportContext& context,
   }
   SourceGraph graph;
   graph.transforms.push_back("edge: no inverse edges added, as ogb does none");
-  TellWhatIsNotRead(data, graph.transforms);
+  AddUnreadArrays(data, graph.transforms);
   graph.nodes.push_back(std::move(nodes));
   graph.edges.push_back(std::move(edges));
   return graph;

@@ -53,8 +53,9 @@ absl::StatusOr<TransformedCsc> BuildAndTransform(
   return transformed;
 }
 
-void Tell(const std::string& type, const TransformedCsc& transformed,
-          const EdgeTransforms& transforms, std::vector<std::string>& told) {
+void AddTransforms(const std::string& type, const TransformedCsc& transformed,
+                   const EdgeTransforms& transforms,
+                   std::vector<std::string>& told) {
   if (transforms.remove_duplicates) {
     told.push_back(absl::StrCat(type, ": ", transformed.duplicates_removed,
                                 " duplicate edges removed"));
@@ -122,7 +123,7 @@ absl::StatusOr<ImportedEdges> ImportEdges(ImportContext& context,
   HEARTH_ASSIGN_OR_RETURN(
       TransformedCsc transformed,
       BuildAndTransform(context, *edges.edges, ends, transforms, place));
-  Tell(edges.type, transformed, transforms, imported.transforms);
+  AddTransforms(edges.type, transformed, transforms, imported.transforms);
   imported.arrays = std::move(transformed.arrays);
   return imported;
 }

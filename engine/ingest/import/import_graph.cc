@@ -286,7 +286,7 @@ class GraphImport {
     const absl::Status there = files_.Stat(options_.destination).status();
     if (there.ok()) {
       return absl::AlreadyExistsError(
-          absl::StrCat(options_.destination, ": is there already"));
+          absl::StrCat(options_.destination, ": already exists"));
     }
     if (!absl::IsNotFound(there)) return there;
     return CheckSourceIsApart();
