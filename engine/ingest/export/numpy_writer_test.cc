@@ -5,6 +5,7 @@
 
 #include "engine/ingest/formats/formats.h"
 #include "engine/ingest/generate/open_generated.h"
+#include "engine/ingest/import/import_graph.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
 #include "gmock/gmock.h"
