@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string FileBytes(const std::string& name) {
-  const std::string path = "engine/store/parse/testdata/" + name;
+  const std::string path = "engine/ingest/parse/testdata/" + name;
   auto file = io::FileSystem::Posix().OpenForRead(path);
   EXPECT_TRUE(file.ok()) << file.status();
   std::string bytes((*file)->Info()->size_bytes, '\0');

@@ -172,7 +172,7 @@ TEST(ZipArchiveTest, AMemberMayBeAnNpyFile) {
 
 TEST(ZipArchiveTest, ReadsWhatNumpyWrote) {
   auto npz = io::FileSystem::Posix().OpenForRead(
-      "engine/store/parse/testdata/arrays.npz");
+      "engine/ingest/parse/testdata/arrays.npz");
   ASSERT_TRUE(npz.ok()) << npz.status();
   const auto archive = ZipArchive::Open(*std::move(npz));
   ASSERT_TRUE(archive.ok()) << archive.status();

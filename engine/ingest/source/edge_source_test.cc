@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-// Sources in .npy files are tested through numpy_import_test.
+// Sources in .npy files are tested through formats/numpy_test.
 
 namespace hearth::ingest {
 namespace {
