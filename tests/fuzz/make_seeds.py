@@ -14,7 +14,7 @@ import struct
 import sys
 import zipfile
 
-TESTDATA = (pathlib.Path(__file__).parents[2] / "engine" / "store" / "parse" /
+TESTDATA = (pathlib.Path(__file__).parents[2] / "engine" / "ingest" / "parse" /
             "testdata")
 
 
