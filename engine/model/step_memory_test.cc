@@ -12,7 +12,9 @@ const sample::BatchShape kBatch = {.nodes = {10'000, 2'000, 100},
 
 uint64_t Bytes(const train::ModelOptions& model,
                const sample::BatchShape& batch) {
-  return StepMemoryBytes({.model = model, .optimizer = train::AdamOptions{}},
+  return StepMemoryBytes({.model = model,
+                          .optimizer = train::AdamOptions{},
+                          .schedule = train::ConstantSchedule{}},
                          kShape, batch);
 }
 
