@@ -37,7 +37,7 @@ TEST(FlagsOf, NamesEachOnce) {
 }
 
 TEST(FlagsOf, JoinsTheFieldsOfAFlag) {
-  EXPECT_EQ(Named("hidden").options.size(), 3);
+  EXPECT_EQ(Named("hidden").options.size(), 5);
   EXPECT_EQ(Named("disk-limit").options.size(), 2);
   EXPECT_TRUE(Named("seed").common);
   EXPECT_EQ(Named("seed").options.size(), 2);

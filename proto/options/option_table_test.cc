@@ -184,7 +184,7 @@ TEST(OptionTable, AlternativesAreTold) {
       AppliesTo(OptionAt(table, "data.budgets.cpu_cache_bytes").alternatives),
       "applies to strategies gnndrive, ginex and diskgnn");
   EXPECT_EQ(AppliesTo(OptionAt(table, "trains[0].gat.heads").alternatives),
-            "applies to models gat and gatv2");
+            "applies to model gat only");
 }
 
 TEST(OptionTable, ChoicesComeBeforeTheirOptions) {
