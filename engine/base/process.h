@@ -6,24 +6,24 @@
 
 #include "absl/strings/string_view.h"
 
-/// What the kernel says of this process and machine, in bytes; 0 where there
-/// is no /proc.
+/// The kernel's figures of this process and machine, in bytes; 0 where there is
+/// no /proc.
 
 namespace hearth {
 
-/// What this process has made the kernel read from storage so far (read_bytes
-/// of /proc/self/io).
+/// Bytes that this process has made the kernel read from storage so far
+/// (read_bytes of /proc/self/io).
 uint64_t ProcessReadBytes();
 
-/// What there is in all: the machine's memory, or the limit of a memory cgroup
-/// (v1 or v2) that this process is in, where that is less.
+/// Memory in all: the machine's, or the limit of a memory cgroup (v1 or v2)
+/// that this process is in, where that is less.
 uint64_t MemoryCapacityBytes();
 
 /// The memory limit of the cgroup that the text of /proc/self/cgroup tells, in
 /// hierarchies mounted at `mount`; UINT64_MAX without one.
 uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount);
 
-/// What new allocations may take without swapping (MemAvailable).
+/// Memory that new allocations may take without swapping (MemAvailable).
 uint64_t AvailableMemoryBytes();
 
 }  // namespace hearth

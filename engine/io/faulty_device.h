@@ -12,7 +12,7 @@
 
 namespace hearth::io {
 
-/// What happens to an attempt to read.
+/// The fate of an attempt to read.
 struct DeviceFault {
   enum class Effect {
     kFail,     // The attempt gives `error`.
@@ -20,7 +20,7 @@ struct DeviceFault {
     kHold,     // It waits for Release, then reads as ever.
   };
 
-  /// Which attempt is hit, counted from 1.
+  /// The attempt that is hit, counted from 1.
   int64_t nth = 1;
   /// All from the nth on, not it alone.
   bool for_good = false;

@@ -22,7 +22,7 @@
 namespace hearth::io {
 namespace {
 
-// What any disk of today can be asked for.
+// The alignment that every disk of today accepts.
 constexpr uint32_t kCommonAlignment = 4096;
 // The largest that is tried: a larger "block size" is a network's advice.
 constexpr uint32_t kMaxAlignment = 64 << 10;

@@ -124,7 +124,7 @@ class PosixScannedFile final : public ReadableFile {
   const std::string& path() const override { return path_; }
 
  private:
-  // What any disk of today can be asked for.
+  // The alignment that every disk of today accepts.
   static constexpr uint64_t kDirectBytes = 4096;
   static constexpr uint64_t kDropBytes = 4 << 20;
 
@@ -142,8 +142,9 @@ class PosixScannedFile final : public ReadableFile {
     const ssize_t count =
         ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (count > 0) {
-      // What the cache holds in one piece is dropped as one piece, once all of
-      // it was read: so go back by the largest there are. It is only a hint.
+      // Pages that the cache holds in one piece are dropped as one piece, once
+      // all of it was read: so go back by the largest there are. It is only a
+      // hint.
       const uint64_t begin = offset - std::min(offset, kDropBytes);
       ::posix_fadvise(fd_.get(), static_cast<off_t>(begin),
                       static_cast<off_t>(offset - begin) + count,

@@ -151,7 +151,8 @@ TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
   ASSERT_TRUE((*written)->Append(Bytes(std::string(1 << 20, 'x'))).ok());
   ASSERT_TRUE((*written)->Sync().ok());  // Only clean pages can be dropped.
   const int fd = ::open(path.c_str(), O_RDONLY);
-  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);  // What the writer left.
+  // The writer's pages leave the cache.
+  ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   ::close(fd);
   const auto file = files_.OpenForScan(path);
   std::vector<std::byte> memory((64 << 10) + 4096);

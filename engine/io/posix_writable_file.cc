@@ -20,7 +20,7 @@
 namespace hearth::io {
 namespace {
 
-// What any disk of today can be asked for.
+// The alignment that every disk of today accepts.
 constexpr uint64_t kDirectBytes = 4096;
 
 class PosixWritableFile : public WritableFile {
@@ -189,7 +189,7 @@ class UncachedPosixFile final : public PosixWritableFile {
   }
 
   const Descriptor direct_;
-  /// What the last write through the cache left there.
+  /// Bytes that the last write through the cache left there.
   Range cached_;
 };
 

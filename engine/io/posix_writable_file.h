@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 
-/// What FileSystem::Posix() creates (private).
+/// The files that FileSystem::Posix() creates (private).
 
 namespace hearth::io {
 

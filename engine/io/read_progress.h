@@ -13,8 +13,8 @@
 
 namespace hearth::io {
 
-/// How far one read has come, and what to do next: what all queues make of the
-/// outcomes of their attempts. Does no I/O itself. Single-owner.
+/// The progress of one read: tells what to do after each attempt's outcome, for
+/// all queues. Does no I/O itself. Single-owner.
 ///
 ///   kRead  -- some bytes, EINTR --> kRead, at the next aligned offset
 ///   kRead  -- EIO, EAGAIN -------> kRetry (after a delay) or kDone (the 4th)
@@ -27,7 +27,7 @@ class ReadProgress {
   explicit ReadProgress(const ReadRequest& request)
       : request_(request), offset_(request.offset) {}
 
-  /// What the next attempt reads.
+  /// Device, offset and memory of the next attempt.
   BlockDevice& device() const { return *request_.device; }
   uint64_t offset() const { return offset_; }
   absl::Span<std::byte> out() const;
@@ -38,7 +38,7 @@ class ReadProgress {
   /// Ends the read with `error`, which names no file yet.
   void Fail(const absl::Status& error);
 
-  /// Which repetition comes next, 1 .. kMaxReadRetries, for RetryDelay.
+  /// The number of the next repetition, 1 .. kMaxReadRetries, for RetryDelay.
   int retry() const { return retry_; }
 
   uint64_t tag() const { return request_.tag; }

@@ -1,4 +1,4 @@
-// What every queue does, whatever it is made of.
+// Tests of every kind of queue.
 #include "engine/io/read_queue.h"
 
 #include <unistd.h>

@@ -61,7 +61,7 @@ class WarmReadQueues final : public ReadQueues {
 
   void Return(std::unique_ptr<ReadQueue> queue) override
       ABSL_LOCKS_EXCLUDED(mutex_) {
-    // Who left reads behind has freed their memory: such a queue only waits
+    // A user that left reads behind freed their memory: such a queue only waits
     // for them, and goes.
     if (queue->in_flight() > 0) return;
     // Destroyed outside the lock.

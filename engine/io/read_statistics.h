@@ -13,7 +13,7 @@ namespace hearth::io {
 inline constexpr size_t kLatencyBounds = 24;
 double LatencyBoundSeconds(size_t index);
 
-/// What a metrics exporter shows of reads since the daemon's start.
+/// Statistics of all reads since the daemon's start.
 struct ReadStatistics {
   /// Reads whose results were delivered; those among them that failed.
   int64_t reads = 0;
@@ -26,14 +26,14 @@ struct ReadStatistics {
   int64_t in_flight = 0;
   /// Seconds in which a thread waited for a queue, of all threads.
   double wait_seconds = 0;
-  /// From submission to delivery. latency_counts[i] reads took at most
-  /// LatencyBoundSeconds(i) and longer than the bound before; the last took
-  /// longer than all bounds. A Prometheus histogram sums them up.
+  /// Latencies from submission to delivery: latency_counts[i] reads took at
+  /// most LatencyBoundSeconds(i) and longer than the bound before; the last
+  /// took longer than all bounds. A Prometheus histogram sums them up.
   std::array<int64_t, kLatencyBounds + 1> latency_counts{};
   double latency_seconds = 0;
 };
 
-/// What queues count into. Thread-safe: any number of queues write while a
+/// The counters of queues. Thread-safe: any number of queues write while a
 /// metrics thread reads; each number is exact, a snapshot need not be of one
 /// instant.
 class ReadCounters {

@@ -26,7 +26,7 @@ struct RingRead {
   absl::Span<std::byte> out;
 };
 
-/// How an entry ended: bytes read, -ETIME for a timeout, or an error.
+/// The result of an entry: bytes read, -ETIME for a timeout, or an error.
 struct RingCompletion {
   uint64_t tag = 0;
   int32_t result = 0;

@@ -23,14 +23,14 @@ constexpr size_t kPage = 4096;
 
 // A kernel that follows a script. What it is asked to read it reads at once.
 struct FakeKernel {
-  // What Enter and WaitForOne return, one after the other; then 0. After an
+  // Results of Enter and WaitForOne, one after the other; then 0. After an
   // error nothing is taken.
   std::deque<int> enter;
   std::deque<int> wait;
   // Results of attempts, where they are not what pread gives: the most bytes,
   // or an error. Then attempts succeed.
   std::deque<int> results;
-  // Of each Enter the most entries taken.
+  // The most entries that each Enter takes.
   size_t takes = 1000;
   bool registers = true;
 
@@ -199,7 +199,7 @@ TEST_F(UringQueueTest, EntersOnceForAllReadsOfASubmission) {
   EXPECT_EQ(kernel_.enters, 1);
   std::vector<ReadResult> results;
   ASSERT_TRUE(queue_->Wait(1, results).ok());
-  EXPECT_EQ(kernel_.enters, 1);  // What is there is reaped without.
+  EXPECT_EQ(kernel_.enters, 1);  // Completions that are there need no Enter.
   EXPECT_EQ(kernel_.attempts.size(), 8u);
 }
 

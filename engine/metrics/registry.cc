@@ -126,7 +126,7 @@ class HistogramHandle final : public Histogram {
   const std::unique_ptr<Share> share_;
 };
 
-// What is collected: the series, after the hooks have run.
+// The collection: the series, after the hooks have run.
 class Source final : public prometheus::Collectable {
  public:
   std::vector<prometheus::MetricFamily> Collect() const override {

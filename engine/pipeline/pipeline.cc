@@ -88,7 +88,7 @@ class ThreadedPipeline final : public Pipeline {
  private:
   using TakeItem = std::function<Queue::Numbered()>;
 
-  // What the first stage's items come from.
+  // The numbers from which the first stage makes items.
   struct Source {
     const int64_t num_items;
     const MakeItem& make;

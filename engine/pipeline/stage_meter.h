@@ -11,7 +11,7 @@
 
 namespace hearth::pipeline {
 
-/// What a stage's thread is doing.
+/// The present activity of a stage's thread.
 enum class Activity {
   kAbsent,   // Not started, or ended.
   kStarved,  // Waits for an item.
