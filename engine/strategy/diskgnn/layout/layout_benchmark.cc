@@ -1,5 +1,5 @@
 // How fast a segment is planned and a layout is searched, per access:
-//   bazel run -c opt //engine/plan/layout:layout_benchmark
+//   bazel run -c opt //engine/strategy/diskgnn/layout:layout_benchmark
 
 #include <cstdint>
 #include <memory>

@@ -1,6 +1,6 @@
 // Batched packing against packing batch by batch, which reads each batch's rows
 // at random (DiskGNN, section 5.2), on one feature file of 1 GiB:
-//   bazel run -c opt //engine/plan/layout:pack_benchmark
+//   bazel run -c opt //engine/strategy/diskgnn/packing:pack_benchmark
 // HEARTH_BENCHMARK_FOLDER is where on the disk in question (default: the
 // working directory). Both read and write past the page cache, and sync.
 
