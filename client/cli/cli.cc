@@ -39,7 +39,7 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
       ->capture_default_str();
 }
 
-// Of a mistyped command the parser says only that a command is missing.
+// Names a mistyped command; the parser says only that a command is missing.
 void NameUnknownCommand(const CLI::App& app, Environment& environment) {
   const std::vector<std::string> rest = app.remaining(/*recurse=*/true);
   if (rest.empty() || rest[0].empty() || rest[0][0] == '-') return;

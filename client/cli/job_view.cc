@@ -22,7 +22,7 @@ namespace {
 constexpr char kUnknown[] = "-";
 constexpr Table::Align kRight = Table::Align::kRight;
 
-// What a job works on, in a word.
+// The dataset or job that a job works on, in a word.
 std::string SubjectOf(const v1::JobSpec& spec) {
   switch (spec.kind_case()) {
     case v1::JobSpec::kImport:
@@ -111,7 +111,7 @@ void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
   table.Print(out);
 }
 
-// Of a report that has these fields.
+// Prints the peak of memory of a report that has these fields.
 template <typename Report>
 void PrintPeakMemory(const Report& report, std::ostream& out) {
   if (report.peak_memory_bytes() == 0) return;

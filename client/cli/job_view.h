@@ -11,7 +11,7 @@ namespace hearth::cli {
 /// One line per job.
 void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out);
 
-/// What a job was asked for and what it did so far.
+/// Prints the options of a job and what it did so far.
 void PrintJob(const v1::Job& job, std::ostream& out);
 
 /// How a job ended: its result, or why there is none.

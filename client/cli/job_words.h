@@ -24,8 +24,8 @@ std::string EpochLine(const v1::EpochReport& epoch);
 /// "warning: ...", escaped.
 std::string LogText(const v1::LogLine& log);
 
-/// What a job's log says of an event: its log line, or a line for a state or
-/// an epoch; nothing for progress.
+/// The line of a job's log for an event: its own log line, or one for a state
+/// or an epoch; absent for progress.
 std::optional<v1::LogLine> LogLineOf(const v1::JobEvent& event);
 
 }  // namespace hearth::cli

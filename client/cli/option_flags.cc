@@ -92,7 +92,7 @@ std::string ValueNameOf(const Option& option) {
   }
 }
 
-// What is different for each option, once.
+// The texts of all options, each different one once.
 template <typename Text>
 std::string Distinct(const std::vector<const Option*>& options,
                      const char* separator, Text text) {

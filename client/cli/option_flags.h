@@ -19,15 +19,15 @@ struct Flag {
   const options::Choice* choice = nullptr;
   bool common = false;
 
-  /// What it is, without its default.
+  /// Its meaning, without its default.
   std::string Help() const;
   /// "1024", "0; adamw 0.01"; empty without one.
   std::string Default() const;
-  /// What its value may look like: "SIZE", "random|normal".
+  /// The form of its value: "SIZE", "random|normal".
   std::string ValueName() const;
-  /// What its value may be, in words.
+  /// The values it may have, in words.
   std::string Values() const;
-  /// What it belongs to: "data", "strategy gnndrive", "optimizer".
+  /// The heading it belongs to: "data", "strategy gnndrive", "optimizer".
   std::string Group() const;
   bool required() const;
 };

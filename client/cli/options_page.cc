@@ -47,7 +47,7 @@ void AddRow(const Flag& flag, std::string* page) {
                   Fields(flag), " |\n");
 }
 
-// What each alternative of a choice stands for.
+// Adds a table of the meaning of each alternative of a choice.
 void AddAlternatives(const options::Choice& choice, std::string* page) {
   absl::StrAppend(page, "\n| `", choice.description.flag(),
                   "` | |\n|---|---|\n");

@@ -19,7 +19,7 @@ void PrintPlan(const v1::Plan& plan, std::ostream& out);
 void PrintPreparation(const v1::PreparationReport& preparation,
                       std::ostream& out);
 
-/// What a job would read, take and hold.
+/// Prints the forecast of a job: reads, time, disk and memory.
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out);
 
 }  // namespace hearth::cli

@@ -21,7 +21,7 @@ class ProgressDisplay {
   virtual void Clear() = 0;
 };
 
-/// What the figures of Progress events count, unless their phase is packing,
+/// The unit of the figures of Progress events, unless their phase is packing,
 /// which counts bytes.
 enum class ProgressUnit { kBatches, kBytes };
 

@@ -48,7 +48,7 @@ v1::JobEvent Log(v1::LogLine::Severity severity) {
   return event;
 }
 
-// What is left on the screen's current line after `text`.
+// The screen's current line after `text`.
 std::string LastLine(const std::string& text) {
   const size_t start = text.rfind("\r\x1b[K");
   return start == std::string::npos ? text : text.substr(start + 4);

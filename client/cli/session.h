@@ -25,8 +25,7 @@ enum ExitCode {
   kExitInterrupted = 130,
 };
 
-/// What a command prints on standard output: text for people, or one JSON
-/// object.
+/// The form of standard output: text for people, or one JSON object.
 enum class Output { kTable, kJson };
 
 /// The process around a command; tests make their own.
@@ -46,7 +45,7 @@ struct Environment {
   };
 };
 
-/// What a command works with.
+/// The client, streams and choices that a command works with.
 struct Session {
   client::Client& client;
   Output output = Output::kTable;

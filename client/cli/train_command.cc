@@ -20,13 +20,13 @@ namespace {
 struct TrainArguments {
   // Written by the parser; the nodes of a map stay where they are.
   std::map<std::string, std::string> flags;
-  // What was given on the command line.
+  // The options given on the command line.
   OptionValues values;
   std::string file;
   bool detach = false;
 };
 
-// What is done with the job that the options tell of.
+// The command that the options are given to.
 enum class Purpose { kTrain, kPrepare, kExplain };
 
 v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train) {

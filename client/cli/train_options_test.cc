@@ -272,7 +272,7 @@ TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
   EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}), HasSubstr("sgd only"));
 }
 
-// What `job show` prints is what `train` takes.
+// `train` takes what `job show` prints.
 TEST(OptionsOfTrainJob, IsTheInverse) {
   const std::vector<Flags> jobs = {
       {{"model", "gat"},

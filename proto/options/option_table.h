@@ -11,8 +11,9 @@
 
 #include "hearth/v1/options.pb.h"
 
-/// What options.proto says of the fields of a message, in one list. It is read
-/// from the descriptors, so that clients and the daemon know no option by name.
+/// The descriptions (options.proto) of the fields of a message, in one list. It
+/// is read from the descriptors, so that clients and the daemon know no option
+/// by name.
 
 namespace hearth::options {
 
@@ -25,7 +26,7 @@ std::string ToString(const Path& path);
 
 /// A field that is described.
 struct Option {
-  /// What its field says, that of same_as included.
+  /// The description of its field, that of same_as included.
   v1::Option description;
   Path path;
   /// The heading under which its message is shown.
@@ -71,7 +72,7 @@ class OptionTable {
   const std::vector<Option>& options() const { return options_; }
   const std::vector<Choice>& choices() const { return choices_; }
 
-  /// What `message`, of the root's type, has chosen.
+  /// The alternatives that `message`, of the root's type, has chosen.
   Chosen ChosenIn(const google::protobuf::Message& message) const;
 
  private:

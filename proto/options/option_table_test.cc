@@ -126,7 +126,7 @@ TEST(OptionTable, EveryNamedAlternativeExists) {
   }
 }
 
-// What is filled in would otherwise be refused, or not be filled in at all.
+// A default out of bounds would be refused, or not be filled in at all.
 TEST(OptionTable, DefaultsAreWithinBounds) {
   for (const Option& option : TrainTable().options()) {
     std::vector<std::string> defaults = {option.description.default_value()};

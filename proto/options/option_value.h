@@ -34,7 +34,7 @@ std::optional<std::string> ToText(const Option& option,
 /// The description's default, given what is chosen; empty if there is none.
 std::string DefaultOf(const Option& option, const Chosen& chosen);
 
-/// What is wrong with one value.
+/// The fault of one value.
 struct Violation {
   /// Which element of a list.
   std::optional<int> index;
@@ -47,7 +47,7 @@ struct Violation {
 std::vector<Violation> CheckBounds(const Option& option,
                                    const google::protobuf::Message& root);
 
-/// What SetFromText takes, in words: "a whole number from 1 to 16".
+/// The texts that SetFromText takes, in words: "a whole number from 1 to 16".
 std::string ValueWords(const Option& option);
 
 }  // namespace hearth::options

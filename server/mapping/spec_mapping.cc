@@ -93,7 +93,7 @@ class SpecChecker {
                         "must be one of import, train, export, verify, "
                         "generate, export_dataset, prepare, explain");
     }
-    // What is not there yet is told apart from what is wrong.
+    // A request for something not there yet is told apart from a wrong one.
     return unimplemented_.empty()
                ? violations_.ToStatus()
                : unimplemented_.ToStatus(absl::StatusCode::kUnimplemented);
