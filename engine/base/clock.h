@@ -5,7 +5,7 @@
 
 namespace hearth {
 
-/// Where time comes from, so that tests can make it. Thread-safe.
+/// The source of time, so that tests can make it. Thread-safe.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -13,10 +13,10 @@ namespace hearth {
 /// instruction, three streams at a time, where the processor has it.
 uint32_t Crc32c(absl::Span<const std::byte> data, uint32_t crc = 0);
 
-/// The same, without the instruction: what machines that lack it run.
+/// The same without the instruction, for machines that lack it.
 uint32_t Crc32cPortable(absl::Span<const std::byte> data, uint32_t crc = 0);
 
-/// The checksum of one block of a file, seeded with who and where it is, so
+/// The checksum of one block of a file, seeded with its file and number, so
 /// that a block that was written or read at the wrong place does not match.
 uint32_t BlockCrc32c(absl::Span<const std::byte> data, uint64_t file_id,
                      uint64_t block_number);

@@ -16,7 +16,7 @@ namespace hearth {
 std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
                                std::array<uint32_t, 2> key);
 
-/// What a stream of random numbers is for. Streams of different purposes are
+/// The purpose of a stream of random numbers. Streams of different purposes are
 /// independent even when all other coordinates are equal. The values are part
 /// of every digest: never renumber them.
 enum class RandomPurpose : uint32_t {

@@ -11,7 +11,7 @@
 
 namespace hearth::cache {
 
-/// Which node's row is in which slot, and who uses it: the bookkeeping of
+/// A table of the row in each slot and of its users: the bookkeeping of
 /// GNNDrive's feature buffer (section 4.2): mapping table, reverse mapping,
 /// reference counts, valid bits and the standby list. Knows no bytes, no
 /// threads and no waiting; each method is one transition. Thread-compatible: a

@@ -12,8 +12,8 @@
 namespace hearth::io {
 
 struct BlockDeviceOptions {
-  /// Through the page cache, though the file system could do without. For
-  /// comparisons, and for files that are read again and fit in memory.
+  /// Reads go through the page cache, though the file system could do without.
+  /// For comparisons, and for files that are read again and fit in memory.
   bool buffered = false;
 };
 
@@ -27,8 +27,8 @@ class BlockDevice {
   /// The file's size when it was opened.
   virtual uint64_t size_bytes() const = 0;
 
-  /// What offset, length and memory of every read are a multiple of: a power
-  /// of two; 1 if not direct.
+  /// The unit of which offset, length and memory of every read are a multiple:
+  /// a power of two; 1 if not direct.
   virtual uint32_t alignment() const = 0;
 
   /// Whether reads go past the page cache.

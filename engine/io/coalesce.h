@@ -23,7 +23,7 @@ struct RowLayout {
   }
 };
 
-/// What reads cost: a request costs as much time as `request_bytes` bytes, so
+/// The cost of reads: a request costs as much time as `request_bytes` bytes, so
 /// that a gap of fewer is cheaper read than skipped.
 struct ReadCost {
   /// The default fits a disk of 100,000 reads/s and 1.5 GB/s.
@@ -77,7 +77,7 @@ struct ReadPlan {
 absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
                       uint32_t alignment, const ReadCost& cost, ReadPlan& plan);
 
-/// What the longest read of one row can take, wherever the row lies.
+/// Bytes of the longest read of one row, wherever the row lies.
 uint64_t LongestRowRead(const RowLayout& layout, uint32_t alignment);
 
 }  // namespace hearth::io

@@ -20,7 +20,7 @@
 
 namespace hearth::io {
 
-/// What is known of a file without opening it.
+/// Facts about a file that need no opening of it.
 struct FileInfo {
   uint64_t size_bytes = 0;
   absl::Time modified;
@@ -77,7 +77,7 @@ class MappedFile {
   virtual absl::Span<const std::byte> data() const = 0;
 };
 
-/// How a mapping will be read: what the kernel is advised to expect. kNormal
+/// The order in which a mapping will be read, as advice to the kernel. kNormal
 /// advises nothing, so that it reads ahead as the disk is set to.
 enum class AccessPattern { kNormal, kRandom, kSequential };
 

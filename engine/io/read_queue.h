@@ -32,7 +32,7 @@ struct ReadResult {
   absl::Status status;
 };
 
-/// What the kernel took on, so that each read costs less.
+/// The resources that the kernel registered, so that each read costs less.
 struct Registration {
   bool file = false;
   bool memory = false;

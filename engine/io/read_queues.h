@@ -15,7 +15,7 @@
 
 namespace hearth::io {
 
-/// What queues are made of.
+/// The means by which queues read.
 enum class ReadQueueKind {
   kAutomatic,  // io_uring, or threads where the kernel forbids it.
   kIoUring,
@@ -59,7 +59,7 @@ class ReadQueues {
   /// "io_uring" or "threads".
   virtual absl::string_view kind() const = 0;
 
-  /// Of all queues taken so far.
+  /// Statistics of all queues taken so far.
   virtual ReadStatistics statistics() const = 0;
 
  private:

@@ -27,12 +27,12 @@ struct RowReaderOptions {
   const Clock* clock = &Clock::Real();
 };
 
-/// What reading rows took; Read adds to it.
+/// The cost of reading rows; Read adds to it.
 struct ReadTally {
   /// Rows delivered, duplicates too, and the bytes of the distinct ones.
   int64_t rows = 0;
   int64_t payload_bytes = 0;
-  /// What was asked of the disk for them. Counts failed reads, too.
+  /// Bytes and requests asked of the disk for them, failed reads included.
   int64_t bytes_read = 0;
   int64_t requests = 0;
   /// In which nothing was left to do but to wait for the disk.
@@ -72,7 +72,7 @@ class RowReader {
   virtual absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
                             std::stop_token stop, ReadTally& tally) = 0;
 
-  /// What the kernel registered of file and staging memory.
+  /// The resources that the kernel registered: file, staging memory.
   virtual Registration registration() const = 0;
 };
 

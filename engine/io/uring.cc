@@ -141,7 +141,7 @@ class KernelRing final : public Ring {
 
   mutable io_uring ring_;
   std::vector<__kernel_timespec> timeouts_;
-  // Which numbers are in use. Empty: the kernel has no such thing.
+  // The registered numbers in use. Empty: the kernel has no such thing.
   std::vector<bool> files_;
   std::vector<bool> memories_;
 };

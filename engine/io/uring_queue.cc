@@ -69,7 +69,7 @@ class UringQueue final : public ReadQueue {
     int file = -1;
     int memory = -1;
     double submitted_seconds = 0;
-    /// What is in the ring is a timeout, not an attempt.
+    /// The entry in the ring is a timeout, not an attempt.
     bool delaying = false;
   };
 
@@ -221,7 +221,7 @@ absl::Status UringQueue::Enter(size_t wait_for) {
 absl::Status UringQueue::BearRefusal(int error) {
   const size_t waiting = ring_->prepared() + finished_.size();
   if (in_flight() > waiting) {
-    // What is in the kernel gives back what it lacks.
+    // Reads that are in the kernel give back what it lacks.
     const int waited = ring_->WaitForOne();
     if (waited == 0 || waited == -EINTR) return absl::OkStatus();
     return ErrnoStatus(-waited, "io_uring", "waiting for reads");

@@ -26,7 +26,7 @@ using sample::BatchShape;
 using strategy::BatchBound;
 using strategy::Pass;
 
-// Of the file and of what it means.
+// The version of the file and of its meaning.
 constexpr int kFormat = 1;
 constexpr uint64_t kMaxFileBytes = 1 << 20;
 

@@ -18,7 +18,7 @@
 
 namespace hearth::job {
 
-/// Whose batches are measured.
+/// The passes whose batches are measured.
 struct MeasuredPasses {
   const store::Dataset& dataset;
   const store::Labels& labels;

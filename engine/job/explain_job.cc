@@ -75,7 +75,7 @@ class ExplainRun {
     return absl::OkStatus();
   }
 
-  // What the job would hold; and what this one does.
+  // The memory that the job would hold, and that of this one.
   absl::Status ReserveMemory() {
     const std::vector<strategy::Pass> kinds = passes_->Kinds();
     const auto model_bytes = [this](const sample::BatchShape& shape) {

@@ -12,12 +12,12 @@
 
 namespace hearth::job {
 
-/// What a train job with `options` would read, take and hold, without running
-/// it: batches are sampled, all of them or, of more than `most_batches`, as
-/// many that are spread evenly; a few training steps are timed; the strategy
-/// tells what it can (strategy::MakeForecast). Leaves no file but the
-/// measurement of the largest batch (batch_measurement.h), where the job would
-/// make one.
+/// Foretells what a train job with `options` would read, take and hold, without
+/// running it: batches are sampled, all of them or, of more than
+/// `most_batches`, as many that are spread evenly; a few training steps are
+/// timed; the strategy tells what it can (strategy::MakeForecast). Leaves no
+/// file but the measurement of the largest batch (batch_measurement.h), where
+/// the job would make one.
 ///
 /// Errors as RunTrainJob has until it trains, but that of a job that needs more
 /// memory than there may be: that is in the notes.

@@ -72,7 +72,7 @@ class ExplainJobTest : public JobTest {
          std::filesystem::recursive_directory_iterator(root_)) {
       files.insert(entry.path().string());
     }
-    // Of no single job.
+    // It belongs to no single job.
     files.erase(root_ + "/scratch");
     return files;
   }
@@ -205,7 +205,7 @@ TEST_F(ExplainJobTest, TooLittleDiskIsRefusedAsByPreparing) {
   EXPECT_TRUE(absl::IsResourceExhausted(report.status())) << report.status();
   EXPECT_EQ(Files(), before);
   EXPECT_EQ(report.status(), Run(options).status());
-  // Of a part the size is not exact.
+  // The size of a part is not exact.
   const auto part = Explain(options, 7);
   EXPECT_TRUE(absl::IsResourceExhausted(part.status())) << part.status();
   EXPECT_THAT(std::string(part.status().message()), HasSubstr("disk limit"));

@@ -18,7 +18,7 @@
 
 namespace hearth::job {
 
-/// What a job is going to do with a strategy.
+/// The use that a job makes of a strategy.
 struct StrategyUse {
   const DataOptions& data;
   const strategy::PipelineOptions& pipeline;
@@ -26,7 +26,7 @@ struct StrategyUse {
   const store::Labels& labels;
   /// All passes of the job that differ in their seeds.
   absl::Span<const strategy::Pass> passes;
-  /// What the model takes for batches of a shape.
+  /// The bytes that the model takes for batches of a shape.
   absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
 };
 
@@ -44,7 +44,7 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                                       const StrategyUse& use,
                                       std::stop_token stop);
 
-/// What a strategy's memory follows from.
+/// The figures that a strategy's memory follows from.
 strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
                               const StrategyUse& use,
                               const strategy::BatchBound& batches);

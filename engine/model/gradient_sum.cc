@@ -10,7 +10,7 @@ namespace {
 // Parts begin at multiples of a cache line, so that two threads do not write
 // the same one.
 constexpr size_t kFloatsPerLine = 16;
-// What is added up at a time stays in the first-level cache.
+// The part that is added up at a time stays in the first-level cache.
 constexpr size_t kBlock = 1024;
 
 size_t Begin(size_t size, int part, int parts) {

@@ -82,7 +82,7 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
                    .in = weight.size(1),
                    .out = weight.size(0),
                    .needs_input_gradient = x.requires_grad()});
-    // What the weight is multiplied with: its gradient needs it.
+    // The matrix that the weight is multiplied with: its gradient needs it.
     at::Tensor factor;
     at::Tensor result;
     if (sums_first) {

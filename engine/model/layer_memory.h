@@ -40,7 +40,7 @@ struct LayerMemory {
 LayerMemory PropagationMemory(const LayerPlace& place, int64_t width,
                               const BlockSize& block);
 
-/// What attention by `heads` heads takes besides.
+/// The bytes that attention by `heads` heads takes besides.
 LayerMemory AttentionMemory(int64_t heads, const BlockSize& block);
 
 /// Bytes of a float32 matrix.

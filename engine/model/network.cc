@@ -14,7 +14,7 @@
 namespace hearth::model {
 namespace {
 
-// What config.json says of the task.
+// The task as config.json describes it.
 const char* Task(store::LabelKind kind) {
   switch (kind) {
     case store::LabelKind::kClasses:

@@ -30,7 +30,7 @@ class Network {
   /// Under the names of PyTorch Geometric's state_dict ("convs.0.bias").
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
 
-  /// What an export has besides, under such names.
+  /// Tensors that an export has besides, under such names.
   const std::vector<NamedTensor>& constants() const { return constants_; }
 
  private:

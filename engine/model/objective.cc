@@ -19,7 +19,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
 
-// What one score adds to the loss, and the derivative of that.
+// One score's part of the loss, and its derivative.
 struct Term {
   double loss;
   float slope;

@@ -6,7 +6,7 @@
 #include "engine/store/labels.h"
 #include "engine/train/metric.h"
 
-/// What a model is trained for, and how well it does it. `scores` are [rows,
+/// The loss that a model is trained for, and its metric. `scores` are [rows,
 /// width] float32, contiguous, for labels of as many rows and columns, all of
 /// them labeled. Threads change no result.
 
@@ -20,8 +20,8 @@ namespace hearth::model {
 /// * kTargets: squared difference, over rows and targets (torch.nn.MSELoss).
 at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels);
 
-/// What the metric for labels of this kind is computed from. The class of a row
-/// is the highest column, the first of equals.
+/// The counts that the metric for labels of this kind is computed from. The
+/// class of a row is the highest column, the first of equals.
 train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels);
 
 }  // namespace hearth::model

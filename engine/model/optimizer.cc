@@ -18,7 +18,7 @@ constexpr double kBeta1 = 0.9;
 constexpr double kBeta2 = 0.999;
 constexpr double kEpsilon = 1e-8;
 
-// What all methods have: parameters, a count of steps and named state.
+// The part that all methods share: parameters, a count of steps, named state.
 class StatefulOptimizer : public Optimizer {
  public:
   StatefulOptimizer(const train::LearningRate& rate,
@@ -48,7 +48,7 @@ class StatefulOptimizer : public Optimizer {
   // Counts a step; its number, from 1.
   int64_t NextStep() { return ++*step_.mutable_data_ptr<int64_t>(); }
 
-  // Of the step with this number, from 1.
+  // Takes the number of the step, from 1.
   double RateOf(int64_t step) const { return rate_.At(step - 1); }
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
@@ -86,7 +86,7 @@ class Adam final : public StatefulOptimizer {
   }
 
  private:
-  // Of LibTorch's overloads, those with a plain number as learning rate.
+  // LibTorch's overloads that take a plain number as learning rate.
   static constexpr auto FusedAdam = at::_ops::_fused_adam_::call;
   static constexpr auto FusedAdamW = at::_ops::_fused_adamw_::call;
 

@@ -6,13 +6,13 @@
 
 #include "engine/train/train_step.h"
 
-/// What stands between two layers: ReLU, then dropout, in one pass.
+/// The operation between two layers: ReLU, then dropout, in one pass.
 
 namespace hearth::model {
 
-/// Which elements of a matrix are dropped: a pure function of a key and the
-/// element's place, so that no mask is stored and threads change nothing.
-/// Thread-safe.
+/// The choice of the elements of a matrix that are dropped: a pure function of
+/// a key and the element's place, so that no mask is stored and threads change
+/// nothing. Thread-safe.
 class DropoutPattern {
  public:
   /// Elements are handled in tiles of this many.
@@ -25,7 +25,7 @@ class DropoutPattern {
   /// Whether element `index` (row-major) is kept.
   bool Keeps(int64_t index) const;
 
-  /// What kept elements are multiplied with: 1 / (1 - probability).
+  /// The factor that kept elements are multiplied with: 1 / (1 - probability).
   float scale() const { return scale_; }
 
   /// In place, for elements [begin, end) of `data`: ReLU, then zero or scale.

@@ -12,8 +12,8 @@ namespace {
 
 // LibTorch, oneDNN and their threads.
 constexpr uint64_t kRuntimeBytes = uint64_t{64} << 20;
-// Of the parameters: values, gradients, two moments; the same state as it is
-// saved, as it is written, and as the best epoch's.
+// Bytes of the parameters: values, gradients, two moments; the same state as it
+// is saved, as it is written, and as the best epoch's.
 constexpr uint64_t kParameterCopies = 16;
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace hearth::model {
 
-/// What a model, its optimizer and a step on a batch of `batch` hold in memory
+/// The bytes that a model, its optimizer and a step on a batch of `batch` hold
 /// at most: an upper bound by counting the tensors of forward and backward, for
 /// admission. REQUIRES: valid options of a model, as many layers in all.
 uint64_t StepMemoryBytes(const train::TrainOptions& options,

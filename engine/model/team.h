@@ -40,7 +40,7 @@ class Team {
   explicit Team(int size) : statuses_(size) {}
 
   void RunMember(int member) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What there is to do after `round`; null when the team ends.
+  // Returns the work that follows `round`; null when the team ends.
   const Part* AwaitRound(uint64_t round) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;

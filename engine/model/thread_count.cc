@@ -2,8 +2,8 @@
 
 #include <ATen/Parallel.h>
 
-// Of LibTorch's libgomp. Declared here because this file is compiled without
-// OpenMP, and clang comes without its header.
+// A function of LibTorch's libgomp. It is declared here because this file is
+// compiled without OpenMP, and clang comes without its header.
 extern "C" void omp_set_num_threads(int threads);
 
 // Exported by libtorch_cpu, which contains MKL: the C interface, whose header

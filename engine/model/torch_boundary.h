@@ -24,7 +24,7 @@ absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function);
 /// the last steps did not need again.
 void EndTorchStep();
 
-/// What a model has as its first member: once all its tensors are freed, gives
+/// The first member of a model: once all the model's tensors are freed, gives
 /// the memory that is kept for the next step back to the kernel.
 struct TorchMemory {
   ~TorchMemory();

@@ -13,7 +13,8 @@
 
 namespace hearth::pipeline {
 
-/// What flows through a pipeline; stages downcast to what they know.
+/// An item that flows through a pipeline; stages downcast it to the type they
+/// know.
 class Item {
  public:
   virtual ~Item() = default;
@@ -35,7 +36,7 @@ struct Stage {
   std::function<void()> interrupt = nullptr;
 };
 
-/// In which order items leave the stages and reach the sink.
+/// The order in which items leave the stages and reach the sink.
 enum class Order {
   /// In order of their number, whatever the widths.
   kByNumber,
@@ -43,7 +44,7 @@ enum class Order {
   kAsDone,
 };
 
-/// Where a stage's time went, summed over its threads, and what waits behind
+/// The time of a stage, summed over its threads, and the items that wait behind
 /// it now.
 struct StageStats {
   std::string name;

@@ -9,8 +9,8 @@
 
 namespace hearth::plan {
 
-/// Which rows a sequence of batches will need: what a plan is made from. It is
-/// walked more than once, batch after batch, so that it can stay on disk.
+/// The rows that a sequence of batches will need, from which a plan is made. It
+/// is walked more than once, batch after batch, so that it can stay on disk.
 /// Single-owner.
 class AccessTrace {
  public:

@@ -21,7 +21,7 @@ struct Block {
   std::vector<int32_t> indices;
 };
 
-/// Which batch: equal keys (and seeds) give equal batches.
+/// The batch's identity: equal keys (and seeds) give equal batches.
 struct BatchKey {
   /// Epoch modulo --distinct-epochs.
   uint64_t epoch_key = 0;

@@ -8,7 +8,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/sample/layered_sampler.h"
 
-// Which of a node's neighbors are drawn depends on its degree alone, so a layer
+// The choice of a node's neighbors depends on its degree alone, so a layer
 // is sampled in three steps:
 //
 //  1. All of its edges are drawn. The sources of those that start from a cached

@@ -15,7 +15,7 @@
 
 namespace hearth::strategy {
 
-/// Which shards of batches a pipeline delivers and how they count.
+/// The shards of batches that a pipeline delivers, and how they count.
 struct Delivery {
   const Clock& clock;
   /// Those to deliver.

@@ -23,7 +23,7 @@ struct PipelineOptions {
 
 /// Batches to deliver: those of one epoch of one split.
 struct Pass {
-  /// Which seeds, in which order. Must outlive the pass.
+  /// The seeds, in their order. Must outlive the pass.
   const sample::SeedOrder* order = nullptr;
   /// How their neighbors are drawn.
   sample::NeighborSamplerOptions sampler;

@@ -45,7 +45,7 @@ struct SeedRange {
   int64_t count = 0;
 };
 
-/// Which seeds shard `number` of a pass over `num_seeds` seeds has.
+/// The seeds that shard `number` of a pass over `num_seeds` seeds has.
 SeedRange SeedsOfShard(const Pass& pass, int64_t num_seeds, int64_t number);
 
 /// The seeds of shard `number` of a pass over `seeds`.

@@ -23,7 +23,7 @@ class LearningRate {
   /// REQUIRES: both are valid.
   LearningRate(const TrainOptions& options, const ModelShape& shape);
 
-  /// Of the step with this number, from 0.
+  /// Takes the number of the step, from 0.
   double At(int64_t step) const;
 
  private:

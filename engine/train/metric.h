@@ -29,7 +29,8 @@ Metric MetricFor(store::LabelKind kind);
 /// Whether `value` is better than `other`; NaN never is.
 bool IsBetter(Metric metric, double value, double other);
 
-/// What a metric is computed from; adds up over batches, integers exactly.
+/// The counts that a metric is computed from; adds up over batches, integers
+/// exactly.
 struct Tally {
   /// Predictions judged: nodes, or for kMeanSquaredError nodes times targets.
   int64_t num_predictions = 0;

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "engine/store/label_kind.h"
 
-/// What model to train and how: plain options, so that jobs and servers can
+/// The model to train, and how: plain options, so that jobs and servers can
 /// speak of models without torch.
 
 namespace hearth::train {
@@ -124,7 +124,7 @@ struct TrainOptions {
 /// As many as there may be on one machine's processors.
 inline constexpr int64_t kMaxTrainers = 16;
 
-/// What the data imposes on a model.
+/// The figures that the data imposes on a model.
 struct ModelShape {
   int64_t feature_dim = 0;
   /// Decides the loss and the metric.

@@ -52,14 +52,14 @@ struct StepPosition {
   uint64_t shard = 0;
 };
 
-/// What a step or an evaluation of one batch gave.
+/// The result of a step or an evaluation of one batch.
 struct BatchResult {
   /// Mean loss over the seeds, and over their labels or targets: cross-entropy
   /// of the softmax, or of the logistic function for each label, or squared
   /// error.
   float loss = 0;
   int64_t num_seeds = 0;
-  /// What the metric for the labels' kind is computed from.
+  /// The counts that the metric for the labels' kind is computed from.
   Tally tally = {};
 };
 
@@ -87,9 +87,9 @@ class TrainStep {
   /// names or shapes do not fit.
   virtual absl::Status Load(const store::TensorMap& state) = 0;
 
-  /// What the model, its optimizer and a step on a batch of `shape` hold in
-  /// memory at most, the batch itself apart; with several trainers, on shards
-  /// that are each of `shape`.
+  /// The bytes that the model, its optimizer and a step on a batch of `shape`
+  /// hold in memory at most, the batch itself apart; with several trainers, on
+  /// shards that are each of `shape`.
   virtual uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const {
     return 0;
   }

@@ -36,7 +36,7 @@ std::string DefaultOf(const Option& option, const Chosen& chosen);
 
 /// The fault of one value.
 struct Violation {
-  /// Which element of a list.
+  /// The index in a list.
   std::optional<int> index;
   /// "must be at most 16, not 17".
   std::string text;

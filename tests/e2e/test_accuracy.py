@@ -12,7 +12,7 @@ import pytest
 
 _ROOT = Path(__file__).parents[2]
 _WORDNET = Path("/usr/share/wordnet")
-# What tests/accuracy/pyg_reference.py gave, seed by seed.
+# The results of tests/accuracy/pyg_reference.py, seed by seed.
 _REFERENCE = json.loads((_ROOT / "tests/accuracy/wordnet_reference.json").read_text())
 _TRAIN = ("train", "--dataset", "wordnet", "--fanouts", "10,10,10", "--hidden", "256",
           "--batch-size", "1024", "--epochs", "5", "--lr", "0.003", "--dropout", "0.2")

@@ -114,6 +114,6 @@ def test_a_full_sweep_leaves_no_scratch_behind(start_daemon, graph_folder):
     daemon.kill()
     daemon.start()
     assert not scratch.exists()
-    # What was measured outlives the daemon.
+    # The measurements outlive the daemon.
     daemon.json(*QUICK, "--strategy", "gnndrive")
     assert any((daemon.data_dir / "plans").iterdir())

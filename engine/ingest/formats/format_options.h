@@ -16,7 +16,7 @@ struct EdgeListOptions {
 };
 
 struct IgbOptions {
-  /// Which labels: 19 or 2983 classes.
+  /// The number of classes of the labels: 19 or 2983.
   int num_classes = 19;
   /// The split is 60/20/20 of the labeled nodes: in their order or, with a
   /// seed, at random.

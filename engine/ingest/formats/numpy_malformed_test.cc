@@ -27,7 +27,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 struct Malformed {
   /// Spoils a good folder.
   std::function<void(store::NumpyFolder&)> spoil;
-  /// What the error must name: the file,
+  /// Texts that the error must name: the file,
   std::string file;
   /// and the problem.
   std::string problem;

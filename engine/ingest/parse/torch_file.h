@@ -45,7 +45,7 @@ struct TensorElements {
 ///   "node_type_to_id", "edge_type_to_id", of heterographs: dicts of int64
 ///     tensors without dimensions, by "paper" and "author:writes:paper"
 ///   "node_attributes", "edge_attributes", if there are any: dicts of tensors
-/// What is absent has no entry. Older builds of DGL call both classes
+/// A part that is absent has no entry. Older builds of DGL call both classes
 /// CSCSamplingGraph, in dgl.graphbolt.impl.csc_sampling_graph.
 class TorchFile {
  public:

@@ -54,7 +54,7 @@ class Preparation {
  public:
   Preparation(const PreparationContext& context, absl::Span<const Pass> passes);
 
-  /// Which plan that is.
+  /// The name of that plan.
   const PlanIdentity& identity() const { return identity_; }
 
   /// A plan, open, and the right to use it.

@@ -26,7 +26,7 @@ namespace {
 
 using store::NodeId;
 
-/// Which rows are inside, and when each is needed next.
+/// The rows that are inside, and when each is needed next.
 class ResidentRows {
  public:
   ResidentRows(int64_t num_nodes, int64_t num_batches)

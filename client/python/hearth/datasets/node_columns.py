@@ -21,7 +21,7 @@ from hearth.datasets.table_reader import Batch
 UNLABELED = -1
 NO_PART = -1
 PARTS = ("train", "valid", "test")
-# What Hearth takes for a mistake.
+# Values that Hearth takes for a mistake.
 MAX_CLASSES = 10_000_000
 
 _PART_OF_NAME = {"train": 0, "valid": 1, "validation": 1, "val": 1, "test": 2, "": NO_PART}

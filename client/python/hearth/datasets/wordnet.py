@@ -52,7 +52,7 @@ NUM_CLASSES = 45
 PARTS_OF_SPEECH = ("noun", "verb", "adj", "adv")
 PART_OF_LETTER = {"n": 0, "v": 1, "a": 2, "s": 2, "r": 3}
 
-# What WordNet 3.0 gives; other versions convert too, and are told apart aloud.
+# The counts of WordNet 3.0; other versions convert too, and are told apart aloud.
 WORDNET_3_0 = {"num_nodes": 117659, "num_edges": 367578, "num_classes": NUM_CLASSES}
 
 # An offset in a data file has 8 decimal digits, so part * this + offset is unique.

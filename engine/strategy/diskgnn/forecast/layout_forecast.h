@@ -47,7 +47,7 @@ struct PlanVolume {
   double total = 0;
 };
 
-/// Which batches a trace has.
+/// The batches of a trace.
 struct TraceParts {
   /// [batches of the trace] seeds of those that belong to training; negative:
   /// of another pass.

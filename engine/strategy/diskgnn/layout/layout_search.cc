@@ -221,7 +221,7 @@ class Search {
   const LayoutSearchOptions& options_;
   const std::stop_token& stop_;
   LayoutChoice choice_;
-  // Whose layout choice_ has.
+  // The segmentation whose layout choice_ has.
   int64_t measured_size_ = 0;
   uint64_t smallest_ = UINT64_MAX;
   // By segment size, from 1 on.

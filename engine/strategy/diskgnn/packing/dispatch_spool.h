@@ -15,10 +15,10 @@
 #include "engine/io/file_system.h"
 #include "engine/store/topology.h"
 
-/// Which rows go where, turned from "by batch" to "by partition of the feature
-/// file": what lets batched packing (DiskGNN, section 5.2) handle all batches
-/// while one partition is in memory. A scratch file: each partition has a
-/// buffer of one block, which is appended, with its CRC32C, when it is full;
+/// The destination of each row, turned from "by batch" to "by partition of the
+/// feature file": what lets batched packing (DiskGNN, section 5.2) handle all
+/// batches while one partition is in memory. A scratch file: each partition has
+/// a buffer of one block, which is appended, with its CRC32C, when it is full;
 /// where a partition's blocks are is kept in memory, 8 bytes each. In the
 /// machine's byte order, not synced.
 
