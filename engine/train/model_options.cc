@@ -33,19 +33,24 @@ absl::Status InUnitInterval(absl::string_view option, double value) {
       absl::StrCat(option, " is ", value, "; it must be in [0, 1)"));
 }
 
-absl::Status ValidateHidden(int64_t hidden) {
-  return InRange("hidden", hidden, 1, kMaxWidth);
-}
-
-absl::Status ValidateHeads(int64_t hidden, int64_t heads) {
-  absl::Status status = ValidateHidden(hidden);
-  status.Update(InRange("heads", heads, 1, kMaxWidth));
-  if (status.ok() && hidden % heads != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "hidden is ", hidden, "; it must be a multiple of heads, ", heads));
+struct ValidateModel {
+  template <typename Model>
+  absl::Status operator()(const Model& model) const {
+    absl::Status status;
+    if constexpr (requires { model.hidden; }) {
+      status.Update(InRange("hidden", model.hidden, 1, kMaxWidth));
+    }
+    if constexpr (requires { model.heads; }) {
+      status.Update(InRange("heads", model.heads, 1, kMaxWidth));
+      if (status.ok() && model.hidden % model.heads != 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("hidden is ", model.hidden,
+                         "; it must be a multiple of heads, ", model.heads));
+      }
+    }
+    return status;
   }
-  return status;
-}
+};
 
 struct ValidateOptimizer {
   absl::Status operator()(const AdamOptions& adam) const {
@@ -89,23 +94,8 @@ struct ValidateSchedule {
 
 }  // namespace
 
-absl::Status SageOptions::Validate() const { return ValidateHidden(hidden); }
-
-absl::Status GcnOptions::Validate() const { return ValidateHidden(hidden); }
-
-absl::Status GatOptions::Validate() const {
-  return ValidateHeads(hidden, heads);
-}
-
-absl::Status Gatv2Options::Validate() const {
-  return ValidateHeads(hidden, heads);
-}
-
-absl::Status GinOptions::Validate() const { return ValidateHidden(hidden); }
-
 absl::Status TrainOptions::Validate() const {
-  absl::Status status =
-      std::visit([](const auto& kind) { return kind.Validate(); }, model);
+  absl::Status status = std::visit(ValidateModel{}, model);
   status.Update(std::visit(ValidateOptimizer{}, optimizer));
   status.Update(std::visit(ValidateSchedule{}, schedule));
   status.Update(InRange("warmup_epochs", warmup_epochs, 0, INT32_MAX));

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine/store/label_kind.h"
 
 /// The model to train, and how: plain options, so that jobs and servers can
@@ -14,53 +15,50 @@ namespace hearth::train {
 
 /// GraphSAGE, mean aggregator (Hamilton et al., 2017; PyG's SAGEConv).
 struct SageOptions {
+  static constexpr absl::string_view kName = "sage";
   int64_t hidden = 256;
-
-  absl::Status Validate() const;
 };
 
 /// Graph convolutional network (Kipf and Welling, 2017; PyG's GCNConv).
 struct GcnOptions {
+  static constexpr absl::string_view kName = "gcn";
   int64_t hidden = 256;
-
-  absl::Status Validate() const;
 };
 
 /// Graph attention network (Velickovic et al., 2018; PyG's GATConv): hidden
 /// layers concatenate their heads, the last one averages them.
 struct GatOptions {
+  static constexpr absl::string_view kName = "gat";
   /// Over all heads: a multiple of `heads`.
   int64_t hidden = 256;
   int64_t heads = 4;
-
-  absl::Status Validate() const;
 };
 
 /// GATv2 (Brody et al., 2022; PyG's GATv2Conv): attention whose ranking of
 /// neighbors depends on the node that attends; heads as in GatOptions.
 struct Gatv2Options {
+  static constexpr absl::string_view kName = "gatv2";
   /// Over all heads: a multiple of `heads`.
   int64_t hidden = 256;
   int64_t heads = 4;
-
-  absl::Status Validate() const;
 };
 
 /// Graph isomorphism network (Xu et al., 2019; PyG's GINConv with an MLP of two
 /// layers and a fixed epsilon of 0): sums neighbors, those that were sampled.
 struct GinOptions {
+  static constexpr absl::string_view kName = "gin";
   /// Also inside the MLPs of hidden layers.
   int64_t hidden = 256;
-
-  absl::Status Validate() const;
 };
 
 /// Consumes batches without training.
 struct NoModelOptions {
-  absl::Status Validate() const { return absl::OkStatus(); }
+  static constexpr absl::string_view kName = "none";
 };
 
-/// Each has a Validate: INVALID_ARGUMENT naming the option at fault.
+/// Each has kName, its name for users and in the contract (TrainSpec.model).
+/// `hidden` and `heads` are checked and filled in by these names, where a model
+/// has them.
 using ModelOptions = std::variant<SageOptions, GcnOptions, GatOptions,
                                   Gatv2Options, GinOptions, NoModelOptions>;
 

@@ -9,33 +9,13 @@
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/field_violations.h"
+#include "server/mapping/model_mapping.h"
 #include "server/mapping/names.h"
 #include "server/mapping/option_checks.h"
 #include "server/mapping/strategy_mapping.h"
 
 namespace hearth::server {
 namespace {
-
-train::ModelOptions ToModelOptions(const v1::TrainSpec& train) {
-  switch (train.model_case()) {
-    case v1::TrainSpec::kGcn:
-      return train::GcnOptions{.hidden = train.gcn().hidden()};
-    case v1::TrainSpec::kGat:
-      return train::GatOptions{.hidden = train.gat().hidden(),
-                               .heads = train.gat().heads()};
-    case v1::TrainSpec::kGatv2:
-      return train::Gatv2Options{.hidden = train.gatv2().hidden(),
-                                 .heads = train.gatv2().heads()};
-    case v1::TrainSpec::kGin:
-      return train::GinOptions{.hidden = train.gin().hidden()};
-    case v1::TrainSpec::kNone:
-      return train::NoModelOptions{};
-    case v1::TrainSpec::kSage:
-    case v1::TrainSpec::MODEL_NOT_SET:
-      break;
-  }
-  return train::SageOptions{.hidden = train.sage().hidden()};
-}
 
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
@@ -185,16 +165,7 @@ class SpecChecker {
           absl::StrCat("must be at most learning_rate (", rate, "), not ",
                        train.cosine().min_learning_rate()));
     }
-    if (train.has_gat()) CheckHeads(path + ".gat", train.gat());
-    if (train.has_gatv2()) CheckHeads(path + ".gatv2", train.gatv2());
-  }
-
-  template <typename Model>
-  void CheckHeads(const std::string& path, const Model& model) {
-    if (model.hidden() % model.heads() == 0) return;
-    violations_.Add(path + ".hidden",
-                    absl::StrCat("must be a multiple of heads (", model.heads(),
-                                 "), not ", model.hidden()));
+    CheckModel(path, train, violations_);
   }
 
   const SpecLimits limits_;

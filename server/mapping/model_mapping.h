@@ -1,0 +1,28 @@
+#ifndef HEARTH_SERVER_MAPPING_MODEL_MAPPING_H_
+#define HEARTH_SERVER_MAPPING_MODEL_MAPPING_H_
+
+#include <string>
+
+#include "engine/train/model_options.h"
+#include "hearth/v1/spec.pb.h"
+#include "server/mapping/field_violations.h"
+
+/// The model of a TrainSpec and its options in the engine: a message and a
+/// struct of the same name (kName) with fields of the same names. This mapping
+/// knows no model.
+
+namespace hearth::server {
+
+/// The options of the model that `train` has; GraphSAGE's defaults without one.
+/// REQUIRES: each alternative of TrainSpec.model has options in the engine; a
+/// test sees to it.
+train::ModelOptions ToModelOptions(const v1::TrainSpec& train);
+
+/// Adds the faults that concern several options of the model: attention whose
+/// width is no multiple of its heads. `path` leads to `train`.
+void CheckModel(const std::string& path, const v1::TrainSpec& train,
+                FieldViolations& violations);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_MODEL_MAPPING_H_
