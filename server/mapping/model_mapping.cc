@@ -8,7 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "absl/log/check.h"
 #include "absl/strings/str_cat.h"
 
 namespace hearth::server {
@@ -29,7 +28,7 @@ int64_t Number(const Message& message, const std::string& name) {
       message, message.GetDescriptor()->FindFieldByName(name));
 }
 
-// Sets `options` to the alternative whose name is that of the field.
+// Sets `options` to the alternative of this name; false if there is none.
 template <size_t... kIndices>
 bool Choose(const std::string& name, std::index_sequence<kIndices...>,
             ModelOptions& options) {
@@ -44,10 +43,9 @@ ModelOptions ToModelOptions(const v1::TrainSpec& train) {
   ModelOptions options;
   const FieldDescriptor* field = ModelField(train);
   if (field == nullptr) return options;
-  CHECK(Choose(field->name(),
-               std::make_index_sequence<std::variant_size_v<ModelOptions>>(),
-               options))
-      << "the engine has no model " << field->name();
+  Choose(field->name(),
+         std::make_index_sequence<std::variant_size_v<ModelOptions>>(),
+         options);
   const Message& message = train.GetReflection()->GetMessage(train, field);
   std::visit(
       [&message](auto& model) {
