@@ -136,7 +136,7 @@ class DaemonImpl final : public Daemon {
     HEARTH_ASSIGN_OR_RETURN(data_dir_, DataDir::Open(files_, config_.data_dir));
     HEARTH_ASSIGN_OR_RETURN(
         store_,
-        JobStore::Open(data_dir_->DatabasePath(), clock_,
+        JobStore::Open(files_, data_dir_->DatabasePath(), clock_,
                        [this](const std::string& id) { hub_.Notify(id); }));
     // The database file's own entry.
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_->path()));

@@ -20,7 +20,7 @@ class DaemonMetricsTest : public testing::Test {
   DaemonMetricsTest() {
     std::filesystem::remove_all(path_);
     data_dir_ = *DataDir::Open(files_, path_);
-    store_ = *JobStore::Open(data_dir_->DatabasePath(), Clock::Real(),
+    store_ = *JobStore::Open(files_, data_dir_->DatabasePath(), Clock::Real(),
                              [](const std::string&) {});
   }
 

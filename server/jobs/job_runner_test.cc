@@ -28,7 +28,7 @@ class JobRunnerTest : public ::testing::Test {
   JobRunnerTest() {
     fs::remove_all(root_);
     data_dir_ = *DataDir::Open(files_, root_ + "/data");
-    store_ = *JobStore::Open(data_dir_->DatabasePath(), Clock::Real(),
+    store_ = *JobStore::Open(files_, data_dir_->DatabasePath(), Clock::Real(),
                              [](const std::string&) {});
     EXPECT_TRUE(hearth::testing::WriteNumpyFolder({}, root_ + "/source").ok());
   }

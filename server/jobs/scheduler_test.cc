@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "engine/io/file_system.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
@@ -89,11 +90,12 @@ class SchedulerTest : public testing::Test {
     for (const char* suffix : {"", "-wal", "-shm"}) {
       std::remove(absl::StrCat(path_, suffix).c_str());
     }
-    auto store = JobStore::Open(path_, Clock::Real(), [this](const auto&) {
-      absl::MutexLock lock(&mutex_);
-      ++events_;
-      new_event_.SignalAll();
-    });
+    auto store = JobStore::Open(io::FileSystem::Posix(), path_, Clock::Real(),
+                                [this](const auto&) {
+                                  absl::MutexLock lock(&mutex_);
+                                  ++events_;
+                                  new_event_.SignalAll();
+                                });
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
   }

@@ -14,34 +14,6 @@
 namespace hearth::server {
 namespace {
 
-constexpr int kSchemaVersion = 1;
-
-constexpr char kSchema[] = R"sql(
-CREATE TABLE jobs (
-  number           INTEGER PRIMARY KEY AUTOINCREMENT,
-  kind             TEXT NOT NULL,
-  state            INTEGER NOT NULL,
-  request_id       TEXT UNIQUE,
-  spec             BLOB NOT NULL,
-  report           BLOB,
-  error            BLOB,
-  create_ns        INTEGER NOT NULL,
-  start_ns         INTEGER,
-  end_ns           INTEGER,
-  cancel_requested INTEGER NOT NULL DEFAULT 0,
-  last_sequence    INTEGER NOT NULL DEFAULT 0
-);
-CREATE INDEX jobs_by_state ON jobs (state, number);
-CREATE TABLE events (
-  job      INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
-  sequence INTEGER NOT NULL,
-  is_epoch INTEGER NOT NULL,
-  event    BLOB NOT NULL,
-  PRIMARY KEY (job, sequence)
-) WITHOUT ROWID;
-CREATE INDEX epoch_events ON events (job, sequence) WHERE is_epoch;
-)sql";
-
 // The columns that ReadJob reads, in its order.
 constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
@@ -103,24 +75,6 @@ absl::Status JobRows::Parse(const std::string& bytes, Message& message) const {
   if (message.ParseFromString(bytes)) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat(database_.path(), ": a damaged ", message.GetTypeName()));
-}
-
-absl::Status JobRows::CreateTables() {
-  int64_t version = 0;
-  {
-    HEARTH_ASSIGN_OR_RETURN(Statement statement,
-                            database_.Prepare("PRAGMA user_version"));
-    HEARTH_RETURN_IF_ERROR(statement.Step().status());
-    version = statement.Int64(0);
-  }
-  if (version > kSchemaVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(database_.path(), ": written by a newer hearthd (version ",
-                     version, "; this one knows up to ", kSchemaVersion, ")"));
-  }
-  if (version == kSchemaVersion) return absl::OkStatus();
-  return database_.Execute(
-      absl::StrCat(kSchema, "PRAGMA user_version = ", kSchemaVersion));
 }
 
 absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,

@@ -36,16 +36,12 @@ struct JobProgress {
 ///           make the id ("train-7")
 ///   events  the events of each job, numbered from 1 within the job
 ///
-/// Messages are stored serialized. Thread-compatible.
+/// schema.h makes them. Messages are stored serialized. Thread-compatible.
 class JobRows {
  public:
-  /// Both must outlive this.
+  /// Both must outlive this. REQUIRES: the tables are there.
   JobRows(Database& database, const Clock& clock)
       : database_(database), clock_(clock) {}
-
-  /// Makes the tables if there are none. FAILED_PRECONDITION if a newer
-  /// version made them.
-  absl::Status CreateTables();
 
   /// Adds a QUEUED job, without an event, and returns its id.
   absl::StatusOr<std::string> Insert(const std::string& request_id,

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status_macros.h"
 #include "server/storage/job_state.h"
+#include "server/storage/schema.h"
 
 namespace hearth::server {
 namespace {
@@ -51,12 +52,6 @@ class SqliteJobStore final : public JobStore {
       : listener_(std::move(listener)),
         database_(std::move(database)),
         rows_(*database_, clock) {}
-
-  absl::Status CreateTables() {
-    return Commit([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return rows_.CreateTables();
-    });
-  }
 
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  const v1::JobSpec& spec) override {
@@ -226,13 +221,13 @@ class SqliteJobStore final : public JobStore {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(
-    const std::string& path, const Clock& clock, Listener listener) {
+    io::FileSystem& files, const std::string& path, const Clock& clock,
+    Listener listener) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
                           Database::Open(path));
-  auto store = std::make_unique<SqliteJobStore>(std::move(database), clock,
-                                                std::move(listener));
-  HEARTH_RETURN_IF_ERROR(store->CreateTables());
-  return store;
+  HEARTH_RETURN_IF_ERROR(UpdateSchema(files, *database));
+  return std::make_unique<SqliteJobStore>(std::move(database), clock,
+                                          std::move(listener));
 }
 
 }  // namespace hearth::server

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
+#include "engine/io/file_system.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/storage/job_rows.h"
 
@@ -57,9 +58,11 @@ class JobStore {
   /// the thread that added it; must not call the store.
   using Listener = std::function<void(const std::string& id)>;
 
-  /// Opens or creates the file. FAILED_PRECONDITION if a newer version wrote
-  /// it. `clock` must outlive the store.
-  static absl::StatusOr<std::unique_ptr<JobStore>> Open(const std::string& path,
+  /// Opens or creates the file, and brings one of an older version to today's
+  /// (see schema.h). FAILED_PRECONDITION if a newer version wrote it. `clock`
+  /// must outlive the store.
+  static absl::StatusOr<std::unique_ptr<JobStore>> Open(io::FileSystem& files,
+                                                        const std::string& path,
                                                         const Clock& clock,
                                                         Listener listener);
   virtual ~JobStore() = default;

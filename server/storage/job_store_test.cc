@@ -11,6 +11,7 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "engine/io/file_system.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
@@ -52,7 +53,8 @@ std::string FreshPath(const std::string& name) {
 }
 
 std::unique_ptr<JobStore> OpenStore(const std::string& path) {
-  auto store = JobStore::Open(path, Clock::Real(), [](const std::string&) {});
+  auto store = JobStore::Open(io::FileSystem::Posix(), path, Clock::Real(),
+                              [](const std::string&) {});
   EXPECT_TRUE(store.ok()) << store.status();
   return *std::move(store);
 }
@@ -347,9 +349,9 @@ TEST_F(JobStoreTest, OnlyEndedJobsAreDeletedWithTheirEvents) {
 TEST_F(JobStoreTest, TheListenerHearsOfEveryEventOnce) {
   store_.reset();
   std::vector<std::string> heard;
-  auto store = JobStore::Open(path_, Clock::Real(), [&](const std::string& id) {
-    heard.push_back(id);
-  });
+  auto store =
+      JobStore::Open(io::FileSystem::Posix(), path_, Clock::Real(),
+                     [&](const std::string& id) { heard.push_back(id); });
   const std::string id = (*store)->Submit("", TrainSpec("a"))->id();
   ASSERT_TRUE((*store)->Append(id, LogEvent("x")).ok());
   StateUpdate update;
@@ -359,21 +361,11 @@ TEST_F(JobStoreTest, TheListenerHearsOfEveryEventOnce) {
   EXPECT_THAT(heard, ElementsAre(id, id, id));
 }
 
-TEST_F(JobStoreTest, ANewerVersionIsRefused) {
-  store_.reset();
-  ASSERT_TRUE(
-      (*Database::Open(path_))->Execute("PRAGMA user_version = 2").ok());
-  const auto store =
-      JobStore::Open(path_, Clock::Real(), [](const std::string&) {});
-  EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(store.status().message()), HasSubstr(path_));
-}
-
 TEST_F(JobStoreTest, ADamagedFileIsNamed) {
   store_.reset();
   std::ofstream(path_, std::ios::trunc) << std::string(8192, 'x');
-  const auto store =
-      JobStore::Open(path_, Clock::Real(), [](const std::string&) {});
+  const auto store = JobStore::Open(io::FileSystem::Posix(), path_,
+                                    Clock::Real(), [](const std::string&) {});
   EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr(path_));
 }

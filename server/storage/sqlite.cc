@@ -37,6 +37,23 @@ absl::Status SqliteStatus(int result, absl::string_view message,
   return absl::Status(CodeOf(result), absl::StrCat(path, ": ", message));
 }
 
+using Connection = std::unique_ptr<sqlite3, int (*)(sqlite3*)>;
+
+absl::StatusOr<Connection> Connect(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int result = sqlite3_open_v2(
+      path.c_str(), &handle,
+      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+      nullptr);
+  Connection connection(handle, sqlite3_close);
+  if (result != SQLITE_OK) {
+    return SqliteStatus(
+        result, handle ? sqlite3_errmsg(handle) : "out of memory", path);
+  }
+  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+  return connection;
+}
+
 }  // namespace
 
 Statement::~Statement() {
@@ -103,19 +120,8 @@ bool Statement::IsNull(int column) const {
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(
     const std::string& path) {
-  sqlite3* handle = nullptr;
-  const int result = sqlite3_open_v2(
-      path.c_str(), &handle,
-      SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-      nullptr);
-  if (result != SQLITE_OK) {
-    const absl::Status status = SqliteStatus(
-        result, handle ? sqlite3_errmsg(handle) : "out of memory", path);
-    sqlite3_close(handle);
-    return status;
-  }
-  std::unique_ptr<Database> database(new Database(handle, path));
-  sqlite3_busy_timeout(handle, kBusyTimeoutMs);
+  HEARTH_ASSIGN_OR_RETURN(Connection connection, Connect(path));
+  std::unique_ptr<Database> database(new Database(connection.release(), path));
   HEARTH_RETURN_IF_ERROR(
       database->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                         "PRAGMA foreign_keys = ON"));
@@ -125,6 +131,22 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
 Database::~Database() {
   for (const auto& [sql, statement] : statements_) sqlite3_finalize(statement);
   sqlite3_close(handle_);
+}
+
+// The source is a connection of its own, so that the copy is one read
+// transaction, which neither waits for writers nor holds them up.
+absl::Status Database::CopyTo(const std::string& path) const {
+  HEARTH_ASSIGN_OR_RETURN(const Connection from, Connect(path_));
+  HEARTH_ASSIGN_OR_RETURN(const Connection to, Connect(path));
+  sqlite3_backup* copy =
+      sqlite3_backup_init(to.get(), "main", from.get(), "main");
+  if (copy != nullptr) {
+    sqlite3_backup_step(copy, -1);
+    sqlite3_backup_finish(copy);
+  }
+  const int result = sqlite3_errcode(to.get());
+  if (result == SQLITE_OK) return absl::OkStatus();
+  return SqliteStatus(result, sqlite3_errmsg(to.get()), path);
 }
 
 absl::Status Database::Execute(const std::string& sql) {

@@ -61,6 +61,10 @@ class Database {
   /// `sql` prepared, from a cache. One use of the same text at a time.
   absl::StatusOr<Statement> Prepare(const std::string& sql);
 
+  /// Copies the database, as it is at one moment, to the new file `path`, which
+  /// is durable then but for its directory entry. Others may go on writing.
+  absl::Status CopyTo(const std::string& path) const;
+
   /// Row number of the last insertion.
   int64_t LastInsertRow() const { return sqlite3_last_insert_rowid(handle_); }
 

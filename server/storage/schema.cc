@@ -1,0 +1,97 @@
+#include "server/storage/schema.h"
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+
+namespace hearth::server {
+namespace {
+
+// Entry N brings the tables from version N to version N + 1. Entries are never
+// changed once a daemon has been released with them: a new version is a new
+// entry at the end.
+constexpr const char* kMigrations[] = {
+    R"sql(
+CREATE TABLE jobs (
+  number           INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind             TEXT NOT NULL,
+  state            INTEGER NOT NULL,
+  request_id       TEXT UNIQUE,
+  spec             BLOB NOT NULL,
+  report           BLOB,
+  error            BLOB,
+  create_ns        INTEGER NOT NULL,
+  start_ns         INTEGER,
+  end_ns           INTEGER,
+  cancel_requested INTEGER NOT NULL DEFAULT 0,
+  last_sequence    INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX jobs_by_state ON jobs (state, number);
+CREATE TABLE events (
+  job      INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+  sequence INTEGER NOT NULL,
+  is_epoch INTEGER NOT NULL,
+  event    BLOB NOT NULL,
+  PRIMARY KEY (job, sequence)
+) WITHOUT ROWID;
+CREATE INDEX epoch_events ON events (job, sequence) WHERE is_epoch;
+)sql",
+    // interruptions: times in a row that the daemon died with the job running.
+    // waiting_reason: what the job waits for; empty = nothing.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN waiting_reason TEXT NOT NULL DEFAULT '';
+)sql",
+};
+
+absl::StatusOr<int> ReadVersion(Database& database) {
+  HEARTH_ASSIGN_OR_RETURN(Statement statement,
+                          database.Prepare("PRAGMA user_version"));
+  HEARTH_RETURN_IF_ERROR(statement.Step().status());
+  return static_cast<int>(statement.Int64(0));
+}
+
+// Keeps the database as it is, beside itself.
+absl::Status Keep(io::FileSystem& files, Database& database) {
+  const std::string kept =
+      absl::StrCat(database.path(), ".before-v", SchemaVersion());
+  const std::string unfinished = absl::StrCat(kept, io::kTemporarySuffix);
+  HEARTH_RETURN_IF_ERROR(files.RemoveTree(unfinished));
+  HEARTH_RETURN_IF_ERROR(database.CopyTo(unfinished));
+  HEARTH_RETURN_IF_ERROR(files.Rename(unfinished, kept));
+  return files.SyncDirectory(io::ParentDirectory(kept));
+}
+
+absl::Status Migrate(Database& database, int from) {
+  HEARTH_ASSIGN_OR_RETURN(const auto transaction, Transaction::Begin(database));
+  HEARTH_RETURN_IF_ERROR(database.Execute(
+      absl::StrCat(kMigrations[from], "PRAGMA user_version = ", from + 1)));
+  return transaction->Commit();
+}
+
+}  // namespace
+
+int SchemaVersion() { return static_cast<int>(std::size(kMigrations)); }
+
+absl::Status UpdateSchema(io::FileSystem& files, Database& database) {
+  HEARTH_ASSIGN_OR_RETURN(const int version, ReadVersion(database));
+  if (version > SchemaVersion()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(database.path(), ": written by a newer hearthd (version ",
+                     version, "; this one knows up to ", SchemaVersion(), ")"));
+  }
+  if (version > 0 && version < SchemaVersion()) {
+    HEARTH_RETURN_IF_ERROR(Keep(files, database));
+  }
+  for (int from = version; from < SchemaVersion(); ++from) {
+    HEARTH_RETURN_IF_ERROR(Migrate(database, from));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::server
