@@ -101,6 +101,11 @@ std::vector<std::string> FakeDaemon::cancelled() const {
   return cancelled_;
 }
 
+std::vector<v1::ResumeJobRequest> FakeDaemon::resumptions() const {
+  const absl::MutexLock lock(&mutex_);
+  return resumptions_;
+}
+
 grpc::Status FakeDaemon::SubmitJob(grpc::ServerContext* context,
                                    const v1::SubmitJobRequest* request,
                                    v1::Job* job) {
@@ -209,6 +214,18 @@ grpc::Status FakeDaemon::CancelJob(grpc::ServerContext* context,
   {
     const absl::MutexLock lock(&mutex_);
     cancelled_.push_back(request->id());
+  }
+  v1::GetJobRequest get;
+  get.set_id(request->id());
+  return GetJob(context, &get, job);
+}
+
+grpc::Status FakeDaemon::ResumeJob(grpc::ServerContext* context,
+                                   const v1::ResumeJobRequest* request,
+                                   v1::Job* job) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    resumptions_.push_back(*request);
   }
   v1::GetJobRequest get;
   get.set_id(request->id());

@@ -54,6 +54,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   std::vector<v1::SubmitJobRequest> submissions() const;
   std::vector<uint64_t> watches() const;
   std::vector<std::string> cancelled() const;
+  std::vector<v1::ResumeJobRequest> resumptions() const;
 
   grpc::Status SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest*,
                          v1::Job*) override;
@@ -64,6 +65,8 @@ class FakeDaemon final : public v1::Jobs::Service,
   grpc::Status WatchJob(grpc::ServerContext*, const v1::WatchJobRequest*,
                         grpc::ServerWriter<v1::JobEvent>*) override;
   grpc::Status CancelJob(grpc::ServerContext*, const v1::CancelJobRequest*,
+                         v1::Job*) override;
+  grpc::Status ResumeJob(grpc::ServerContext*, const v1::ResumeJobRequest*,
                          v1::Job*) override;
   grpc::Status DeleteJob(grpc::ServerContext*, const v1::DeleteJobRequest*,
                          google::protobuf::Empty*) override;
@@ -104,6 +107,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   std::vector<v1::SubmitJobRequest> submissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> watches_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::ResumeJobRequest> resumptions_ ABSL_GUARDED_BY(mutex_);
   std::function<grpc::Status(v1::Job*)> on_submit_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const std::string&)> on_waiting_ ABSL_GUARDED_BY(mutex_);
   int lost_answers_ ABSL_GUARDED_BY(mutex_) = 0;

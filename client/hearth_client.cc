@@ -65,6 +65,15 @@ class GrpcClient : public Client {
     return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::CancelJob, request);
   }
 
+  absl::StatusOr<v1::Job> ResumeJob(const std::string& id,
+                                    const v1::JobSpec& spec) override {
+    v1::ResumeJobRequest request;
+    request.set_request_id(NewRequestId());
+    request.set_id(id);
+    *request.mutable_spec() = spec;
+    return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::ResumeJob, request);
+  }
+
   absl::Status DeleteJob(const std::string& id) override {
     v1::DeleteJobRequest request;
     request.set_id(id);

@@ -50,6 +50,10 @@ class Client {
   virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(
       const std::vector<v1::JobState>& states) = 0;
   virtual absl::StatusOr<v1::Job> CancelJob(const std::string& id) = 0;
+  /// Queues a job that failed or was cancelled once more, with `spec`. Repeated
+  /// as SubmitJob is.
+  virtual absl::StatusOr<v1::Job> ResumeJob(const std::string& id,
+                                            const v1::JobSpec& spec) = 0;
   virtual absl::Status DeleteJob(const std::string& id) = 0;
 
   /// Hands the job's events from number `from_sequence` (0 and 1 = the first)

@@ -186,7 +186,6 @@ class DaemonImpl final : public Daemon {
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs});
-    HEARTH_RETURN_IF_ERROR(scheduler_->Load());
     admission_ = std::make_unique<Admission>(
         AdmissionParts{.files = files_,
                        .data_dir = *data_dir_,
@@ -199,7 +198,8 @@ class DaemonImpl final : public Daemon {
             .processors = std::max(1u, std::thread::hardware_concurrency()),
             .has_gpu = !gpu_name_.empty()},
         config_.import_roots);
-    return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(admission_->FailUnresumable());
+    return scheduler_->Load();
   }
 
   // The first GPU, if there is one.

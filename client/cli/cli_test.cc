@@ -414,6 +414,30 @@ TEST_F(CliTest, JobCancelAndDelete) {
   EXPECT_EQ(Run({"job", "show", "a"}), kExitFailed);
 }
 
+TEST_F(CliTest, JobResumeWithAnotherBudget) {
+  v1::Job job;
+  job.set_id("a");
+  job.set_state(v1::FAILED);
+  v1::DataSpec& data = *job.mutable_spec()->mutable_train()->mutable_data();
+  data.set_epochs(7);
+  data.mutable_gnndrive();
+  daemon_.AddJob(job, {});
+  EXPECT_EQ(Run({"job", "resume", "a", "--cpu-cache", "1MiB", "--detach"}),
+            kExitDone);
+  EXPECT_EQ(out_.str(), "a\n");
+  ASSERT_EQ(daemon_.resumptions().size(), 1u);
+  const v1::ResumeJobRequest request = daemon_.resumptions()[0];
+  EXPECT_EQ(request.id(), "a");
+  EXPECT_NE(request.request_id(), "");
+  EXPECT_EQ(request.spec().train().data().epochs(), 7u);
+  EXPECT_EQ(request.spec().train().data().budgets().cpu_cache_bytes(),
+            uint64_t{1} << 20);
+  // Options that change results are none of this command's.
+  EXPECT_EQ(Run({"job", "resume", "a", "--epochs", "8"}), kExitUsage);
+  EXPECT_EQ(Run({"job", "resume", "a", "--superbatch", "8"}), kExitUsage);
+  EXPECT_EQ(daemon_.resumptions().size(), 1u);
+}
+
 TEST_F(CliTest, WatchOfACancelledJobIsExitCode1) {
   AddJob("a", v1::CANCELLED, {client::StateEvent(v1::CANCELLED)});
   EXPECT_EQ(Run({"job", "watch", "a"}), kExitFailed);

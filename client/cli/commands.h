@@ -25,8 +25,11 @@ void AddTrainCommands(CLI::App& app, Action* chosen);
 /// plan list | show | delete
 void AddPlanCommands(CLI::App& app, Action* chosen);
 
-/// job list | show | watch | logs | cancel | delete
+/// job list | show | watch | logs | cancel | resume | delete
 void AddJobCommands(CLI::App& app, Action* chosen);
+
+/// job resume: for AddJobCommands.
+void AddResumeCommand(CLI::App& jobs, Action* chosen);
 
 /// export
 void AddExportCommand(CLI::App& app, Action* chosen);

@@ -140,6 +140,7 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   AddWithId(*jobs, "watch", "Follow a job to its end", Watch, chosen);
   AddWithId(*jobs, "logs", "A job's log so far", Logs, chosen);
   AddWithId(*jobs, "cancel", "Stop a job at its next batch", Cancel, chosen);
+  AddResumeCommand(*jobs, chosen);
   AddWithId(*jobs, "delete",
             "Forget a job that has ended, with its model and checkpoints",
             Delete, chosen);

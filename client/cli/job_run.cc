@@ -51,7 +51,12 @@ int PrintEnded(Session& session, const v1::Job& job) {
 absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
                            bool detach) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, session.client.SubmitJob(spec));
-  if (!detach) return FollowJob(session, job);
+  return FollowOrDetach(session, job, detach);
+}
+
+absl::StatusOr<int> FollowOrDetach(Session& session, const v1::Job& job,
+                                   bool detach) {
+  if (!detach) return FollowJob(session, job, job.last_sequence());
   if (session.output == Output::kJson) {
     PrintJson({{"id", job.id()}}, session);
   } else {
@@ -62,7 +67,8 @@ absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
   return kExitDone;
 }
 
-absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job) {
+absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job,
+                              uint64_t from_sequence) {
   Environment& environment = session.environment;
   const std::stop_token interrupted = environment.catch_interrupts();
   const std::unique_ptr<ProgressDisplay> display = NewDisplay(session, job);
@@ -70,7 +76,7 @@ absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job) {
     environment.err << EscapeControl(job.id()) << "\n";
   }
   const absl::Status watched = session.client.WatchJob(
-      job.id(), 1,
+      job.id(), from_sequence,
       [&display](const v1::JobEvent& event) {
         display->Show(event);
         return true;

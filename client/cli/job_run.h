@@ -1,6 +1,8 @@
 #ifndef HEARTH_CLIENT_CLI_JOB_RUN_H_
 #define HEARTH_CLIENT_CLI_JOB_RUN_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "client/cli/session.h"
 #include "hearth/v1/jobs.pb.h"
@@ -12,8 +14,13 @@ namespace hearth::cli {
 absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
                            bool detach);
 
-/// Watches a job that is there already, likewise.
-absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job);
+/// The same for a job that is there already, from its newest event on.
+absl::StatusOr<int> FollowOrDetach(Session& session, const v1::Job& job,
+                                   bool detach);
+
+/// Watches a job from its event `from_sequence` on, likewise.
+absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job,
+                              uint64_t from_sequence = 1);
 
 }  // namespace hearth::cli
 

@@ -111,6 +111,14 @@ bool IsEndOf(absl::string_view name, absl::string_view path) {
   return name == path || absl::EndsWith(path, absl::StrCat(".", name));
 }
 
+// Whether the choice that decides of `option` lets others' options be.
+bool IsIgnored(const Option& option, const options::Chosen& chosen) {
+  const auto it =
+      chosen.find(option.alternatives.front()->real_containing_oneof());
+  return it != chosen.end() &&
+         options::DescriptionOf(*it->second).ignores_others();
+}
+
 }  // namespace
 
 std::string Flag::Help() const {
@@ -197,6 +205,31 @@ std::vector<Flag> FlagsOf(const OptionTable& table) {
   }
   add_choices(table.options().size());
   return flags;
+}
+
+absl::Status ValueError(const OptionValue& value, absl::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(value.source, ": \"", value.text, "\" ", what));
+}
+
+absl::Status SetField(const Flag& flag, const OptionValue& value,
+                      const options::Chosen& chosen, google::protobuf::Message& root) {
+  bool applies = false;
+  std::vector<const FieldDescriptor*> alternatives;
+  for (const Option* option : flag.options) {
+    alternatives.insert(alternatives.end(), option->alternatives.begin(),
+                        option->alternatives.end());
+    if (!options::Applies(*option, chosen)) continue;
+    applies = true;
+    if (options::SetFromText(*option, value.text, root).ok()) {
+      return absl::OkStatus();
+    }
+  }
+  if (applies) return ValueError(value, absl::StrCat("is not ", flag.Values()));
+  if (IsIgnored(*flag.options.front(), chosen)) return absl::OkStatus();
+  alternatives.erase(std::unique(alternatives.begin(), alternatives.end()),
+                     alternatives.end());
+  return ValueError(value, options::AppliesTo(alternatives));
 }
 
 const Flag* FlagOfField(const std::vector<Flag>& flags,

@@ -1,10 +1,14 @@
 #ifndef HEARTH_CLIENT_CLI_OPTION_FLAGS_H_
 #define HEARTH_CLIENT_CLI_OPTION_FLAGS_H_
 
+#include <google/protobuf/message.h>
+
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "client/cli/option_values.h"
 #include "proto/options/option_table.h"
 
 namespace hearth::cli {
@@ -34,6 +38,17 @@ struct Flag {
 
 /// All flags of `table`, which must outlive them, in the order of the proto.
 std::vector<Flag> FlagsOf(const options::OptionTable& table);
+
+/// "--epochs: "x" is ...".
+absl::Status ValueError(const OptionValue& value, absl::string_view what);
+
+/// Sets the first field of `flag`, which is not a common one and no choice, that
+/// applies with what is chosen and can take the value. INVALID_ARGUMENT if there
+/// is none, telling why. Where the choice that decides of it lets others'
+/// options be, the value is ignored.
+absl::Status SetField(const Flag& flag, const OptionValue& value,
+                      const options::Chosen& chosen,
+                      google::protobuf::Message& root);
 
 /// The flag that sets the field named `path`, which may begin above the table's
 /// root or below it: "train.data.batch_size" and "batch_size" name the same.

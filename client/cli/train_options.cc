@@ -28,11 +28,6 @@ const OptionTable& TrainTable() {
   return table;
 }
 
-absl::Status ValueError(const OptionValue& value, absl::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(value.source, ": \"", value.text, "\" ", what));
-}
-
 absl::Status RequireOptions(const OptionValues& values) {
   for (const Flag& flag : TrainFlags()) {
     if (flag.required() && !values.contains(flag.name)) {
@@ -59,35 +54,6 @@ absl::Status Choose(const OptionValues& values, Message& spec) {
     parent.GetReflection()->MutableMessage(&parent, alternative);
   }
   return absl::OkStatus();
-}
-
-// Whether the choice that decides of `option` lets others' options be.
-bool IsIgnored(const Option& option, const Chosen& chosen) {
-  const auto it =
-      chosen.find(option.alternatives.front()->real_containing_oneof());
-  return it != chosen.end() &&
-         options::DescriptionOf(*it->second).ignores_others();
-}
-
-// Sets the first field that applies and can take the value.
-absl::Status Set(const Flag& flag, const OptionValue& value,
-                 const Chosen& chosen, Message& spec) {
-  bool applies = false;
-  std::vector<const FieldDescriptor*> alternatives;
-  for (const Option* option : flag.options) {
-    alternatives.insert(alternatives.end(), option->alternatives.begin(),
-                        option->alternatives.end());
-    if (!options::Applies(*option, chosen)) continue;
-    applies = true;
-    if (options::SetFromText(*option, value.text, spec).ok()) {
-      return absl::OkStatus();
-    }
-  }
-  if (applies) return ValueError(value, absl::StrCat("is not ", flag.Values()));
-  if (IsIgnored(*flag.options.front(), chosen)) return absl::OkStatus();
-  alternatives.erase(std::unique(alternatives.begin(), alternatives.end()),
-                     alternatives.end());
-  return ValueError(value, options::AppliesTo(alternatives));
 }
 
 // Sets all fields of a common flag but those that have values of their own.
@@ -189,7 +155,7 @@ absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
     if (value == values.end() || flag.choice != nullptr) continue;
     HEARTH_RETURN_IF_ERROR(flag.common
                                ? SetAll(flag, values, spec)
-                               : Set(flag, value->second, chosen, spec));
+                               : SetField(flag, value->second, chosen, spec));
   }
   return spec;
 }

@@ -1,41 +1,82 @@
+// OpenSSL's current interface keeps the state to itself; the one before it, which
+// it marks as deprecated, does not.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include "engine/base/sha256.h"
 
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include <array>
+#include <cstdint>
+#include <cstring>
 
 #include "absl/strings/escaping.h"
 
 namespace hearth {
+namespace {
+
+// The length of a block: the rest of the message that fills none waits.
+constexpr size_t kBlockBytes = 64;
+
+// A saved state: the hash's eight words, the message's length in bits, and the
+// part of the message that waits, with zeros behind; all little-endian.
+struct SavedState {
+  uint32_t words[8];
+  uint64_t bits;
+  std::byte waiting[kBlockBytes];
+};
+static_assert(sizeof(SavedState) == Sha256::kStateBytes);
+
+}  // namespace
 
 struct Sha256::Context {
-  Context() : digest(EVP_MD_CTX_new()) {}
-  ~Context() { EVP_MD_CTX_free(digest); }
-  EVP_MD_CTX* digest;
+  SHA256_CTX digest;
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  EVP_DigestInit_ex(context_->digest, EVP_sha256(), nullptr);
+  SHA256_Init(&context_->digest);
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::Update(absl::Span<const std::byte> data) {
-  EVP_DigestUpdate(context_->digest, data.data(), data.size());
+  SHA256_Update(&context_->digest, data.data(), data.size());
 }
 
 void Sha256::Update(absl::string_view text) {
-  EVP_DigestUpdate(context_->digest, text.data(), text.size());
+  SHA256_Update(&context_->digest, text.data(), text.size());
 }
 
 std::string Sha256::HexDigest() const {
-  Context copy;
-  EVP_MD_CTX_copy_ex(copy.digest, context_->digest);
-  std::array<unsigned char, 32> bytes;
-  EVP_DigestFinal_ex(copy.digest, bytes.data(), nullptr);
+  Context copy = *context_;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> bytes;
+  SHA256_Final(bytes.data(), &copy.digest);
   return absl::BytesToHexString(absl::string_view(
       reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+std::string Sha256::SaveState() const {
+  const SHA256_CTX& digest = context_->digest;
+  SavedState saved = {};
+  std::memcpy(saved.words, digest.h, sizeof(saved.words));
+  saved.bits = uint64_t{digest.Nh} << 32 | digest.Nl;
+  std::memcpy(saved.waiting, digest.data, digest.num);
+  return std::string(reinterpret_cast<const char*>(&saved), sizeof(saved));
+}
+
+std::optional<Sha256> Sha256::Restore(absl::string_view state) {
+  if (state.size() != kStateBytes) return std::nullopt;
+  SavedState saved;
+  std::memcpy(&saved, state.data(), sizeof(saved));
+  if (saved.bits % 8 != 0) return std::nullopt;
+  Sha256 restored;
+  SHA256_CTX& digest = restored.context_->digest;
+  std::memcpy(digest.h, saved.words, sizeof(saved.words));
+  digest.Nh = static_cast<SHA_LONG>(saved.bits >> 32);
+  digest.Nl = static_cast<SHA_LONG>(saved.bits);
+  digest.num = static_cast<unsigned int>(saved.bits / 8 % kBlockBytes);
+  std::memcpy(digest.data, saved.waiting, kBlockBytes);
+  return restored;
 }
 
 }  // namespace hearth

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -25,6 +26,15 @@ class Sha256 {
   /// The digest of the message so far, 64 hexadecimal digits; more may be
   /// appended afterwards.
   std::string HexDigest() const;
+
+  /// The state after the message so far, of kStateBytes bytes whatever its
+  /// length, from which Restore goes on.
+  std::string SaveState() const;
+  static constexpr size_t kStateBytes = 104;
+
+  /// A digest that goes on from `state`; nullopt if SaveState cannot have
+  /// returned it.
+  static std::optional<Sha256> Restore(absl::string_view state);
 
  private:
   struct Context;

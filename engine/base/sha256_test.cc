@@ -1,5 +1,6 @@
 #include "engine/base/sha256.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,31 @@ TEST(Sha256Test, MovesWithItsState) {
   Sha256 moved = std::move(digest);
   moved.Update("c");
   EXPECT_EQ(moved.HexDigest(), DigestOf("abc"));
+}
+
+// Blocks have 64 bytes.
+TEST(Sha256Test, GoesOnFromASavedStateOfConstantSize) {
+  const std::string message(200, 'x');
+  for (const size_t cut : {0u, 1u, 63u, 64u, 65u, 128u, 199u, 200u}) {
+    Sha256 first;
+    first.Update(message.substr(0, cut));
+    const std::string state = first.SaveState();
+    EXPECT_EQ(state.size(), Sha256::kStateBytes);
+    std::optional<Sha256> second = Sha256::Restore(state);
+    ASSERT_TRUE(second.has_value());
+    second->Update(message.substr(cut));
+    EXPECT_EQ(second->HexDigest(), DigestOf(message)) << cut;
+    EXPECT_EQ(first.HexDigest(), DigestOf(message.substr(0, cut)));
+  }
+}
+
+TEST(Sha256Test, RefusesWhatIsNoState) {
+  const std::string state = Sha256().SaveState();
+  EXPECT_FALSE(Sha256::Restore("").has_value());
+  EXPECT_FALSE(Sha256::Restore(state + "x").has_value());
+  std::string half_a_byte = state;
+  half_a_byte[32] = 3;
+  EXPECT_FALSE(Sha256::Restore(half_a_byte).has_value());
 }
 
 }  // namespace

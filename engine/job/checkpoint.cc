@@ -1,178 +1,164 @@
-// A checkpoint is one safetensors file, replaced atomically:
-//   tensors "state.NAME" and "best.NAME" (what TrainStep::Save gave),
-//   "losses" [float32]; metadata "progress": everything else, as JSON.
+// A checkpoint is one safetensors file: tensors "state.NAME" and "best.NAME"
+// (what TrainStep::Save gave); metadata "progress": everything else, as JSON,
+// and the CRC32C of both, as hexadecimal digits.
+//
+// There are two files, for even and for odd generations, so that the newest
+// generation and the one before are there. Writing one:
+//   1. write it to a temporary file, sync that;
+//   2. rename it over the generation before the last, sync the folder.
+// Reading: the metadata of both; then the tensors of the newer one, and of the
+// older one if those are damaged. A damaged file is left where it is: the
+// generation after the next replaces it.
+//
+// Version 3 had one file, the even one, without a number (it reads as
+// generation 0), without checksums, with all epochs' reports and all losses.
 #include "engine/job/checkpoint.h"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/base/crc32c.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
-#include "engine/train/metric.h"
+#include "engine/job/report_json.h"
+#include "engine/store/dtype.h"
 
 namespace hearth::job {
 namespace {
 
 using nlohmann::json;
+using Metadata = std::map<std::string, std::string>;
 
-constexpr char kFileName[] = "checkpoint.safetensors";
+// For even and for odd generations.
+constexpr std::array<const char*, 2> kFileNames = {
+    "checkpoint.safetensors", "checkpoint-odd.safetensors"};
 constexpr char kStatePrefix[] = "state.";
 constexpr char kBestPrefix[] = "best.";
-constexpr char kLosses[] = "losses";
 constexpr char kProgress[] = "progress";
-constexpr int kVersion = 3;
+constexpr char kProgressCrc[] = "progress_crc32c";
+constexpr char kTensorsCrc[] = "tensors_crc32c";
+constexpr int kVersion = 4;
+constexpr int kVersionWithLosses = 3;
+constexpr char kLosses[] = "losses";
 
-template <typename T>
-json ToJson(const std::optional<T>& value) {
-  return value.has_value() ? json(*value) : json(nullptr);
+absl::Span<const std::byte> BytesOf(absl::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
 
-template <typename T>
-std::optional<T> OptionalFromJson(const json& value) {
-  if (value.is_null()) return std::nullopt;
-  return value.get<T>();
-}
+std::string CrcText(uint32_t crc) { return absl::StrFormat("%08x", crc); }
 
-json ToJson(const pipeline::StageStats& stage) {
-  return {{"name", stage.name},
-          {"threads", stage.threads},
-          {"busy_seconds", stage.busy_seconds},
-          {"starved_seconds", stage.starved_seconds},
-          {"blocked_seconds", stage.blocked_seconds},
-          {"items", stage.items}};
-}
-
-pipeline::StageStats StageFromJson(const json& value) {
-  pipeline::StageStats stage;
-  value.at("name").get_to(stage.name);
-  value.at("threads").get_to(stage.threads);
-  value.at("busy_seconds").get_to(stage.busy_seconds);
-  value.at("starved_seconds").get_to(stage.starved_seconds);
-  value.at("blocked_seconds").get_to(stage.blocked_seconds);
-  value.at("items").get_to(stage.items);
-  return stage;
-}
-
-json ToJson(const strategy::PassReport& pass) {
-  json stages = json::array();
-  for (const auto& stage : pass.stages) stages.push_back(ToJson(stage));
-  json hits = json::array();
-  for (const strategy::LevelHits& level : pass.hits) {
-    hits.push_back({{"level", level.level}, {"rows", level.rows}});
+// Covers names, types and shapes, too.
+std::string CrcOf(const store::TensorMap& tensors) {
+  uint32_t crc = 0;
+  for (const auto& [name, tensor] : tensors) {
+    crc = Crc32c(BytesOf(name), crc);
+    crc = Crc32c(BytesOf(store::Name(tensor.dtype)), crc);
+    crc = Crc32c({reinterpret_cast<const std::byte*>(tensor.shape.data()),
+                  tensor.shape.size() * sizeof(tensor.shape[0])},
+                 crc);
+    crc = Crc32c(tensor.data, crc);
   }
-  json phases = json::array();
-  for (const strategy::PhaseSeconds& phase : pass.phases) {
-    phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
-  }
-  return {{"seconds", pass.seconds},
-          {"batches", pass.batches},
-          {"rows_needed", pass.rows_needed},
-          {"bytes_needed", pass.bytes_needed},
-          {"bytes_read", ToJson(pass.bytes_read)},
-          {"read_ops", ToJson(pass.read_ops)},
-          {"io_wait_seconds", ToJson(pass.io_wait_seconds)},
-          {"rows_read", ToJson(pass.rows_read)},
-          {"hits", std::move(hits)},
-          {"phases", std::move(phases)},
-          {"stages", std::move(stages)}};
-}
-
-strategy::PassReport PassFromJson(const json& value) {
-  strategy::PassReport pass;
-  value.at("seconds").get_to(pass.seconds);
-  value.at("batches").get_to(pass.batches);
-  value.at("rows_needed").get_to(pass.rows_needed);
-  value.at("bytes_needed").get_to(pass.bytes_needed);
-  pass.bytes_read = OptionalFromJson<int64_t>(value.at("bytes_read"));
-  pass.read_ops = OptionalFromJson<int64_t>(value.at("read_ops"));
-  pass.io_wait_seconds = OptionalFromJson<double>(value.at("io_wait_seconds"));
-  pass.rows_read = OptionalFromJson<int64_t>(value.at("rows_read"));
-  for (const json& level : value.at("hits")) {
-    pass.hits.push_back({.level = level.at("level").get<std::string>(),
-                         .rows = level.at("rows").get<int64_t>()});
-  }
-  for (const json& phase : value.at("phases")) {
-    pass.phases.push_back({.name = phase.at("name").get<std::string>(),
-                           .seconds = phase.at("seconds").get<double>()});
-  }
-  for (const json& stage : value.at("stages")) {
-    pass.stages.push_back(StageFromJson(stage));
-  }
-  return pass;
-}
-
-json ToJson(const EpochReport& epoch) {
-  return {{"epoch", epoch.epoch},
-          {"loss", epoch.loss},
-          {"metric", train::Name(epoch.metric)},
-          {"valid_metric", ToJson(epoch.valid_metric)},
-          {"training", ToJson(epoch.training)},
-          {"validation", ToJson(epoch.validation)}};
-}
-
-train::Metric MetricFromJson(const json& value) {
-  for (const train::Metric metric :
-       {train::Metric::kMicroF1, train::Metric::kMeanSquaredError}) {
-    if (value == train::Name(metric)) return metric;
-  }
-  return train::Metric::kAccuracy;
-}
-
-EpochReport EpochFromJson(const json& value) {
-  EpochReport epoch;
-  value.at("epoch").get_to(epoch.epoch);
-  value.at("loss").get_to(epoch.loss);
-  epoch.metric = MetricFromJson(value.at("metric"));
-  epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
-  epoch.training = PassFromJson(value.at("training"));
-  epoch.validation = PassFromJson(value.at("validation"));
-  return epoch;
+  return CrcText(crc);
 }
 
 std::string ProgressText(const Checkpoint& checkpoint) {
-  json epochs = json::array();
-  for (const EpochReport& epoch : checkpoint.epochs) {
-    epochs.push_back(ToJson(epoch));
-  }
-  const json progress = {{"version", kVersion},
-                         {"epoch", checkpoint.epoch},
-                         {"next_batch", checkpoint.next_batch},
-                         {"epoch_loss_sum", checkpoint.epoch_loss_sum},
-                         {"epoch_seeds", checkpoint.epoch_seeds},
-                         {"epoch_training", ToJson(checkpoint.epoch_training)},
-                         {"epochs", std::move(epochs)},
-                         {"best_epoch", checkpoint.best_epoch},
-                         {"best_metric", ToJson(checkpoint.best_metric)},
-                         {"peak_memory_bytes", checkpoint.peak_memory_bytes},
-                         {"resumes", checkpoint.resumes}};
+  const json progress = {
+      {"version", kVersion},
+      {"generation", checkpoint.generation},
+      {"fingerprint", checkpoint.fingerprint},
+      {"epoch", checkpoint.epoch},
+      {"next_batch", checkpoint.next_batch},
+      {"losses", absl::BytesToHexString(checkpoint.losses.SaveState())},
+      {"epoch_loss_sum", checkpoint.epoch_loss_sum},
+      {"epoch_seeds", checkpoint.epoch_seeds},
+      {"epoch_training", ToJson(checkpoint.epoch_training)},
+      {"last_epoch", checkpoint.last_epoch.has_value()
+                         ? ToJson(*checkpoint.last_epoch)
+                         : json(nullptr)},
+      {"best_epoch", checkpoint.best_epoch},
+      {"best_metric", ToJson(checkpoint.best_metric)},
+      {"peak_memory_bytes", checkpoint.peak_memory_bytes},
+      {"resumes", checkpoint.resumes}};
   return progress.dump();
 }
 
-void ReadProgress(const json& progress, Checkpoint& checkpoint) {
+// ---- Reading. Errors about contents are DATA_LOSS, without the file's name.
+
+// The fields that version 3 has, too.
+void ReadPosition(const json& progress, Checkpoint& checkpoint) {
   progress.at("epoch").get_to(checkpoint.epoch);
   progress.at("next_batch").get_to(checkpoint.next_batch);
   progress.at("epoch_loss_sum").get_to(checkpoint.epoch_loss_sum);
   progress.at("epoch_seeds").get_to(checkpoint.epoch_seeds);
   checkpoint.epoch_training = PassFromJson(progress.at("epoch_training"));
-  for (const json& epoch : progress.at("epochs")) {
-    checkpoint.epochs.push_back(EpochFromJson(epoch));
-  }
   progress.at("best_epoch").get_to(checkpoint.best_epoch);
   checkpoint.best_metric = OptionalFromJson<double>(progress.at("best_metric"));
   progress.at("peak_memory_bytes").get_to(checkpoint.peak_memory_bytes);
   progress.at("resumes").get_to(checkpoint.resumes);
 }
 
-store::Tensor LossesTensor(const std::vector<float>& losses) {
-  store::Tensor tensor;
-  tensor.dtype = store::DType::kFloat32;
-  tensor.shape = {static_cast<int64_t>(losses.size())};
-  tensor.data.resize(losses.size() * sizeof(float));
-  std::memcpy(tensor.data.data(), losses.data(), tensor.data.size());
-  return tensor;
+void ReadVersion3(const json& progress, Checkpoint& checkpoint) {
+  const json& epochs = progress.at("epochs");
+  if (!epochs.empty()) checkpoint.last_epoch = EpochFromJson(epochs.back());
+}
+
+absl::Status ReadVersion4(const json& progress, Checkpoint& checkpoint) {
+  progress.at("generation").get_to(checkpoint.generation);
+  progress.at("fingerprint").get_to(checkpoint.fingerprint);
+  const json& last_epoch = progress.at("last_epoch");
+  if (!last_epoch.is_null()) checkpoint.last_epoch = EpochFromJson(last_epoch);
+  std::optional<Sha256> losses = Sha256::Restore(
+      absl::HexStringToBytes(progress.at("losses").get<std::string>()));
+  if (!losses.has_value()) {
+    return absl::DataLossError("\"losses\" is not a digest's state");
+  }
+  checkpoint.losses = *std::move(losses);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Checkpoint> ParseProgress(const std::string& text) {
+  Checkpoint checkpoint;
+  try {
+    const json progress = json::parse(text);
+    const int version = progress.at("version").get<int>();
+    if (version != kVersion && version != kVersionWithLosses) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "is of version ", version, ", which another hearthd wrote; this one "
+          "goes on from versions ", kVersionWithLosses, " and ", kVersion));
+    }
+    ReadPosition(progress, checkpoint);
+    if (version == kVersionWithLosses) {
+      ReadVersion3(progress, checkpoint);
+    } else {
+      HEARTH_RETURN_IF_ERROR(ReadVersion4(progress, checkpoint));
+    }
+  } catch (const json::exception& error) {
+    return absl::DataLossError(error.what());
+  }
+  return checkpoint;
+}
+
+// The checkpoint without its tensors.
+absl::StatusOr<Checkpoint> FromMetadata(Metadata& metadata) {
+  const std::string& text = metadata[kProgress];
+  const std::string& crc = metadata[kProgressCrc];
+  if (!crc.empty() && crc != CrcText(Crc32c(BytesOf(text)))) {
+    return absl::DataLossError("the checksum of its progress does not match");
+  }
+  HEARTH_ASSIGN_OR_RETURN(Checkpoint checkpoint, ParseProgress(text));
+  if (crc.empty() && checkpoint.generation > 0) {
+    return absl::DataLossError("the checksum of its progress is missing");
+  }
+  return checkpoint;
 }
 
 // Moves the file's tensors to where they belong in `checkpoint`.
@@ -184,10 +170,8 @@ absl::Status SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
     } else if (absl::StartsWith(name, kBestPrefix)) {
       checkpoint.best_state[name.substr(sizeof(kBestPrefix) - 1)] =
           std::move(tensor);
-    } else if (name == kLosses && tensor.dtype == store::DType::kFloat32) {
-      checkpoint.losses.resize(tensor.data.size() / sizeof(float));
-      std::memcpy(checkpoint.losses.data(), tensor.data.data(),
-                  tensor.data.size());
+    } else if (name == kLosses && checkpoint.generation == 0) {
+      checkpoint.losses.Update(tensor.data);
     } else {
       return absl::DataLossError(absl::StrCat("unknown tensor ", name));
     }
@@ -195,26 +179,85 @@ absl::Status SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Checkpoint> FromSafeTensors(store::SafeTensors contents) {
-  Checkpoint checkpoint;
-  try {
-    const json progress = json::parse(contents.metadata[kProgress]);
-    if (progress.at("version") != kVersion) {
-      return absl::FailedPreconditionError("written by another version");
-    }
-    ReadProgress(progress, checkpoint);
-  } catch (const json::exception& error) {
-    return absl::DataLossError(error.what());
+absl::StatusOr<Checkpoint> FromContents(store::SafeTensors contents) {
+  HEARTH_ASSIGN_OR_RETURN(Checkpoint checkpoint,
+                          FromMetadata(contents.metadata));
+  if (checkpoint.generation > 0 &&
+      contents.metadata[kTensorsCrc] != CrcOf(contents.tensors)) {
+    return absl::DataLossError("the checksum of its tensors does not match");
   }
   HEARTH_RETURN_IF_ERROR(SortTensors(std::move(contents.tensors), checkpoint));
   return checkpoint;
+}
+
+absl::StatusOr<Checkpoint> ReadWhole(io::FileSystem& files,
+                                     const std::string& path) {
+  HEARTH_ASSIGN_OR_RETURN(store::SafeTensors contents,
+                          store::ReadSafeTensors(files, path));
+  absl::StatusOr<Checkpoint> checkpoint = FromContents(std::move(contents));
+  HEARTH_RETURN_IF_ERROR(Annotate(checkpoint.status(), path));
+  return checkpoint;
+}
+
+// A file, with its checkpoint without tensors.
+struct Candidate {
+  std::string path;
+  Checkpoint checkpoint;
+};
+
+absl::Status CheckFingerprint(const Checkpoint& checkpoint,
+                              const std::string& fingerprint) {
+  if (checkpoint.fingerprint.empty() || checkpoint.fingerprint == fingerprint) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "was trained on a dataset of fingerprint ", checkpoint.fingerprint,
+      "; the dataset has changed since: it has ", fingerprint));
+}
+
+// The checkpoint in a file, without its tensors.
+absl::StatusOr<Checkpoint> ReadMetadata(io::FileSystem& files,
+                                        const std::string& path,
+                                        const std::string& fingerprint) {
+  HEARTH_ASSIGN_OR_RETURN(Metadata metadata,
+                          store::ReadSafeTensorsMetadata(files, path));
+  absl::StatusOr<Checkpoint> checkpoint = FromMetadata(metadata);
+  HEARTH_RETURN_IF_ERROR(Annotate(checkpoint.status(), path));
+  HEARTH_RETURN_IF_ERROR(
+      Annotate(CheckFingerprint(*checkpoint, fingerprint), path));
+  return checkpoint;
+}
+
+// The files whose progress is whole, the newest first; `damages` gets the
+// others.
+absl::StatusOr<std::vector<Candidate>> FindCandidates(
+    io::FileSystem& files, const std::string& directory,
+    const std::string& fingerprint, std::vector<std::string>& damages) {
+  std::vector<Candidate> candidates;
+  for (const char* name : kFileNames) {
+    const std::string path = io::JoinPath(directory, name);
+    absl::StatusOr<Checkpoint> checkpoint =
+        ReadMetadata(files, path, fingerprint);
+    if (absl::IsNotFound(checkpoint.status())) continue;
+    if (absl::IsDataLoss(checkpoint.status())) {
+      damages.emplace_back(checkpoint.status().message());
+      continue;
+    }
+    HEARTH_RETURN_IF_ERROR(checkpoint.status());
+    candidates.push_back({path, *std::move(checkpoint)});
+  }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return a.checkpoint.generation > b.checkpoint.generation;
+            });
+  return candidates;
 }
 
 }  // namespace
 
 absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,
-                             const Checkpoint& checkpoint) {
+                             Checkpoint& checkpoint) {
   store::SafeTensors contents;
   for (const auto& [name, tensor] : checkpoint.state) {
     contents.tensors[kStatePrefix + name] = tensor;
@@ -222,22 +265,44 @@ absl::Status WriteCheckpoint(io::FileSystem& files,
   for (const auto& [name, tensor] : checkpoint.best_state) {
     contents.tensors[kBestPrefix + name] = tensor;
   }
-  contents.tensors[kLosses] = LossesTensor(checkpoint.losses);
-  contents.metadata[kProgress] = ProgressText(checkpoint);
-  return store::WriteSafeTensors(files, io::JoinPath(directory, kFileName),
-                                 contents);
+  const uint64_t last = checkpoint.generation++;
+  const std::string progress = ProgressText(checkpoint);
+  contents.metadata = {{kProgress, progress},
+                       {kProgressCrc, CrcText(Crc32c(BytesOf(progress)))},
+                       {kTensorsCrc, CrcOf(contents.tensors)}};
+  absl::Status status = store::WriteSafeTensors(
+      files,
+      io::JoinPath(directory,
+                   kFileNames[checkpoint.generation % kFileNames.size()]),
+      contents);
+  if (!status.ok()) checkpoint.generation = last;
+  return status;
 }
 
-absl::StatusOr<std::optional<Checkpoint>> ReadCheckpoint(
-    io::FileSystem& files, const std::string& directory) {
-  const std::string path = io::JoinPath(directory, kFileName);
-  absl::StatusOr<store::SafeTensors> contents =
-      store::ReadSafeTensors(files, path);
-  if (absl::IsNotFound(contents.status())) return std::nullopt;
-  HEARTH_RETURN_IF_ERROR(contents.status());
-  absl::StatusOr<Checkpoint> checkpoint = FromSafeTensors(*std::move(contents));
-  HEARTH_RETURN_IF_ERROR(Annotate(checkpoint.status(), path));
-  return *std::move(checkpoint);
+absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
+                                               const std::string& directory,
+                                               const std::string& fingerprint) {
+  FoundCheckpoint found;
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::vector<Candidate> candidates,
+      FindCandidates(files, directory, fingerprint, found.damages));
+  for (const Candidate& candidate : candidates) {
+    absl::StatusOr<Checkpoint> checkpoint = ReadWhole(files, candidate.path);
+    if (checkpoint.ok()) {
+      found.checkpoint = *std::move(checkpoint);
+      return found;
+    }
+    if (!absl::IsDataLoss(checkpoint.status())) return checkpoint.status();
+    found.damages.emplace_back(checkpoint.status().message());
+  }
+  return found;
+}
+
+absl::Status CheckCheckpoint(io::FileSystem& files,
+                             const std::string& directory,
+                             const std::string& fingerprint) {
+  std::vector<std::string> damages;
+  return FindCandidates(files, directory, fingerprint, damages).status();
 }
 
 }  // namespace hearth::job

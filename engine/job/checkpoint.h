@@ -8,27 +8,36 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/base/sha256.h"
 #include "engine/io/file_system.h"
 #include "engine/job/report.h"
 #include "engine/store/safetensors.h"
+#include "engine/strategy/strategy.h"
 
 namespace hearth::job {
 
 /// The state of a train job at a batch boundary: enough to go on as if nothing
-/// had happened. A batch whose loss is in `losses` is never trained again.
+/// had happened. A batch whose loss is in `losses` is never trained again. Its
+/// size does not grow with the epochs and batches that are done.
 struct Checkpoint {
+  /// Its number within the job, from 1; 0 = none was written, or one of a
+  /// version that did not number them.
+  uint64_t generation = 0;
+  /// Fingerprint of the dataset; empty = unknown, in a checkpoint of version 3.
+  std::string fingerprint;
   /// The epoch to go on with, from 0, and its next batch.
   int64_t epoch = 0;
   int64_t next_batch = 0;
-  /// Losses of all training batches so far, in order.
-  std::vector<float> losses;
+  /// Digest of the losses of all training batches so far, as little-endian
+  /// float32, in order.
+  Sha256 losses;
   /// The unfinished epoch's sum of loss times seeds, and its seeds so far.
   double epoch_loss_sum = 0;
   int64_t epoch_seeds = 0;
   /// Cost of the unfinished epoch's training so far.
   strategy::PassReport epoch_training;
-  /// The finished epochs.
-  std::vector<EpochReport> epochs;
+  /// The last finished epoch, which the observer may not have kept.
+  std::optional<EpochReport> last_epoch;
   /// Early stopping: the best epoch, from 1 (0 = none), and its validation
   /// metric.
   uint32_t best_epoch = 0;
@@ -41,15 +50,31 @@ struct Checkpoint {
   uint32_t resumes = 0;
 };
 
-/// Replaces the checkpoint in `directory`, atomically and durably.
+/// What ReadCheckpoint found.
+struct FoundCheckpoint {
+  /// The newest one that is whole; nullopt if there is none.
+  std::optional<Checkpoint> checkpoint;
+  /// What is wrong with the others, each text naming its file.
+  std::vector<std::string> damages;
+};
+
+/// Writes the next generation, durably, in place of the one before the last;
+/// the last stays until the next call. Numbers `checkpoint` on success.
 absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,
-                             const Checkpoint& checkpoint);
+                             Checkpoint& checkpoint);
 
-/// The checkpoint in `directory`; nullopt if there is none. DATA_LOSS naming
-/// the file if it is damaged.
-absl::StatusOr<std::optional<Checkpoint>> ReadCheckpoint(
-    io::FileSystem& files, const std::string& directory);
+/// Reads the newest generation in `directory` that is whole, for a job on the
+/// dataset of this fingerprint. FAILED_PRECONDITION, naming the file, if it is
+/// of a version that is not known here, or of another dataset.
+absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
+                                               const std::string& directory,
+                                               const std::string& fingerprint);
+
+/// Whether ReadCheckpoint would give FAILED_PRECONDITION. Reads no tensors.
+absl::Status CheckCheckpoint(io::FileSystem& files,
+                             const std::string& directory,
+                             const std::string& fingerprint);
 
 }  // namespace hearth::job
 

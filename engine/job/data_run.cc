@@ -42,7 +42,8 @@ class AheadPreparation {
                                                  absl::MutexLock lock(&mutex_);
                                                  log_.push_back(text);
                                                },
-                                           .progress = nullptr},
+                                           .progress = nullptr,
+                                           .durable = nullptr},
                                           stop);
         }) {}
   AheadPreparation(const AheadPreparation&) = delete;
@@ -150,7 +151,10 @@ DataRun::FinishAhead() {
       ahead_->Finish(stop_);
   LogAhead();
   ahead_.reset();
-  if (report.ok()) return *report;
+  if (report.ok()) {
+    if (!report->reused) observer_.OnDurable();
+    return *report;
+  }
   if (stop_.stop_requested()) return report.status();
   observer_.OnLog(Severity::kWarning,
                   absl::StrCat("preparing ahead: ", report.status().message()));

@@ -36,7 +36,7 @@ uint64_t RowsOf(const ExplainReport& report, const std::string& level) {
 
 // The mean of a figure over a job's epochs.
 template <typename Figure>
-double MeanOf(const TrainReport& report, const Figure& figure) {
+double MeanOf(const WholeReport& report, const Figure& figure) {
   double sum = 0;
   for (const EpochReport& epoch : report.epochs) {
     sum += static_cast<double>(figure(epoch.training));
@@ -83,7 +83,7 @@ class ExplainJobTest : public JobTest {
 
   // Rows, bytes and disk of the job that is explained.
   void ExpectWhatHappens(const ExplainReport& report,
-                         const TrainReport& trained) {
+                         const WholeReport& trained) {
     const auto mean = [&](auto figure) { return MeanOf(trained, figure); };
     EXPECT_EQ(report.rows_needed,
               static_cast<uint64_t>(std::llround(

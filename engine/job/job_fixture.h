@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <stop_token>
@@ -129,7 +130,11 @@ class RecordingObserver final : public Observer {
     if (progress.phase == "training" && ++training_batches == act_at) act();
     if (progress.phase == "validating" && act_in_validation) act();
   }
-  void OnEpoch(const EpochReport& epoch) override { epochs.push_back(epoch); }
+  absl::Status OnEpoch(const EpochReport& epoch) override {
+    epochs.push_back(epoch);
+    return on_epoch ? on_epoch(epoch) : absl::OkStatus();
+  }
+  void OnDurable() override { ++durable; }
   void OnLog(Severity severity, const std::string& text) override {
     if (severity == Severity::kWarning) warnings.push_back(text);
     log += text + "\n";
@@ -140,10 +145,17 @@ class RecordingObserver final : public Observer {
   int64_t act_at = -1;
   bool act_in_validation = false;
   std::function<void()> act;
+  std::function<absl::Status(const EpochReport& epoch)> on_epoch;
+  int durable = 0;
   std::vector<EpochReport> epochs;
   std::vector<std::string> warnings;
   std::string log;
   std::set<std::string> phases;
+};
+
+/// The report of a job, with its epochs of this run and of those before.
+struct WholeReport : TrainReport {
+  std::vector<EpochReport> epochs;
 };
 
 /// Runs jobs on a planted graph, with a model that needs no torch.
@@ -208,12 +220,22 @@ class JobTest : public ::testing::Test {
             .new_train_step = new_train_step_};
   }
 
-  absl::StatusOr<TrainReport> Run(const TrainJobOptions& options,
+  absl::StatusOr<WholeReport> Run(const TrainJobOptions& options,
                                   std::stop_token stop = {}) {
     const auto metrics = NewTrainMetrics(*registry_, "train-1", "memory");
     const JobEnvironment environment = Environment();
-    return RunTrainJob(environment, options, observer_, *metrics,
-                       std::move(stop));
+    const size_t before = observer_.epochs.size();
+    absl::StatusOr<TrainReport> report = RunTrainJob(
+        environment, options, observer_, *metrics, std::move(stop));
+    // Epochs that are reported again are the same.
+    std::map<uint32_t, EpochReport>& kept = epochs_[options.directory];
+    for (size_t i = before; i < observer_.epochs.size(); ++i) {
+      kept.try_emplace(observer_.epochs[i].epoch, observer_.epochs[i]);
+    }
+    if (!report.ok()) return report.status();
+    WholeReport whole = {*std::move(report), {}};
+    for (const auto& [number, epoch] : kept) whole.epochs.push_back(epoch);
+    return whole;
   }
 
   std::string root_;
@@ -227,6 +249,8 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<BatchMeasurement> batch_measurement_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RecordingObserver observer_;
+  // Epochs that runs in a directory have reported, by number.
+  std::map<std::string, std::map<uint32_t, EpochReport>> epochs_;
   // The shape of the last model made.
   train::ModelShape shape_;
   TrainStepFactory new_train_step_ = [this](const train::TrainOptions&,

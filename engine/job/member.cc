@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
@@ -24,12 +25,10 @@
 namespace hearth::job {
 namespace {
 
-std::string LossDigest(const std::vector<float>& losses) {
-  Sha256 digest;
-  digest.Update(absl::Span<const std::byte>(
-      reinterpret_cast<const std::byte*>(losses.data()),
-      losses.size() * sizeof(float)));
-  return digest.HexDigest();
+// Appends one loss to those that the digest covers.
+void AddLoss(float loss, Sha256& losses) {
+  losses.Update(absl::Span<const std::byte>(
+      reinterpret_cast<const std::byte*>(&loss), sizeof(loss)));
 }
 
 }  // namespace
@@ -44,7 +43,7 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
       train::MetricFor(dataset.manifest().node_types[0].label_kind);
   std::unique_ptr<Member> member(
       new Member(parts, metric, passes, std::move(step)));
-  HEARTH_RETURN_IF_ERROR(member->Resume());
+  HEARTH_RETURN_IF_ERROR(member->Resume(dataset.manifest().fingerprint));
   return member;
 }
 
@@ -57,17 +56,37 @@ Member::Member(const Parts& parts, train::Metric metric,
                                         parts.options.data.batch_size)),
       step_(std::move(step)) {}
 
-absl::Status Member::Resume() {
+absl::Status Member::Resume(const std::string& fingerprint) {
   HEARTH_ASSIGN_OR_RETURN(
-      std::optional<Checkpoint> checkpoint,
-      ReadCheckpoint(parts_.environment.files, parts_.options.directory));
-  if (!checkpoint.has_value()) return absl::OkStatus();
-  state_ = *std::move(checkpoint);
+      FoundCheckpoint found,
+      ReadCheckpoint(parts_.environment.files, parts_.options.directory,
+                     fingerprint));
+  for (const std::string& damage : found.damages) {
+    parts_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat(damage, "; this checkpoint is not used"));
+  }
+  if (!found.checkpoint.has_value()) {
+    state_.fingerprint = fingerprint;
+    if (!found.damages.empty()) {
+      parts_.observer.OnLog(Severity::kWarning,
+                            "no checkpoint is whole: training from the start");
+    }
+    return absl::OkStatus();
+  }
+  state_ = *std::move(found.checkpoint);
+  // Older checkpoints do not have it.
+  state_.fingerprint = fingerprint;
   HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
   ++state_.resumes;
-  parts_.observer.OnLog(Severity::kInfo,
-                        absl::StrFormat("going on from epoch %d, batch %d",
-                                        state_.epoch + 1, state_.next_batch));
+  // The job may have been killed between the checkpoint and this.
+  if (state_.last_epoch.has_value()) {
+    HEARTH_RETURN_IF_ERROR(parts_.observer.OnEpoch(*state_.last_epoch));
+  }
+  parts_.observer.OnLog(
+      Severity::kInfo,
+      absl::StrFormat("going on from epoch %d, batch %d", state_.epoch + 1,
+                      state_.next_batch));
   return absl::OkStatus();
 }
 
@@ -92,7 +111,7 @@ absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
         "learning_rate may help",
         state_.epoch + 1, state_.next_batch, result.loss));
   }
-  state_.losses.push_back(result.loss);
+  AddLoss(result.loss, state_.losses);
   state_.epoch_loss_sum +=
       static_cast<double>(result.loss) * static_cast<double>(result.num_seeds);
   state_.epoch_seeds += result.num_seeds;
@@ -171,7 +190,7 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
   report.validation = validation;
   parts_.metrics.OnEpoch(report);
   HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
-  parts_.observer.OnEpoch(report);
+  HEARTH_RETURN_IF_ERROR(parts_.observer.OnEpoch(report));
   if (StoppedEarly()) {
     parts_.observer.OnLog(
         Severity::kInfo,
@@ -184,7 +203,7 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
 }
 
 absl::Status Member::CloseEpoch(const EpochReport& report) {
-  state_.epochs.push_back(report);
+  state_.last_epoch = report;
   ++state_.epoch;
   state_.next_batch = 0;
   state_.epoch_loss_sum = 0;
@@ -208,8 +227,10 @@ bool Member::IsBest(std::optional<double> value) const {
 absl::Status Member::WriteState() {
   HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
   state_.peak_memory_bytes = PeakMemory();
-  return job::WriteCheckpoint(parts_.environment.files,
-                              parts_.options.directory, state_);
+  HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(
+      parts_.environment.files, parts_.options.directory, state_));
+  parts_.observer.OnDurable();
+  return absl::OkStatus();
 }
 
 absl::Status Member::Stop() {
@@ -240,9 +261,8 @@ absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
     HEARTH_RETURN_IF_ERROR(
         WriteModel(parts_.environment.files, model, report.model_path));
   }
-  report.epochs = state_.epochs;
   report.peak_memory_bytes = PeakMemory();
-  report.loss_digest = LossDigest(state_.losses);
+  report.loss_digest = state_.losses.HexDigest();
   report.resumes = state_.resumes;
   return report;
 }

@@ -49,9 +49,10 @@ class Member {
   };
 
   /// Makes the model for `dataset`, which is not needed afterwards, and goes on
-  /// from the checkpoint in options.directory if there is one. `passes` tell
-  /// how many batches there are. Errors as NewModel, ReadCheckpoint and
-  /// TrainStep::Load. All but `dataset` outlive this.
+  /// from the checkpoint in options.directory if there is one that is whole;
+  /// the observer hears of those that are not. `passes` tell how many batches
+  /// there are. Errors as NewModel, ReadCheckpoint, TrainStep::Load and
+  /// Observer::OnEpoch. All but `dataset` outlive this.
   static absl::StatusOr<std::unique_ptr<Member>> Make(
       const Parts& parts, const store::Dataset& dataset,
       const JobPasses& passes);
@@ -93,9 +94,9 @@ class Member {
   /// Judges the predictions for a batch, given as its shards.
   absl::Status EvaluateBatch(absl::Span<const train::BatchView> shards);
 
-  /// Closes the epoch: its result becomes part of what a checkpoint keeps, a
-  /// checkpoint is written, and the observer hears of it. `validation` is what
-  /// the validation pass cost, where there was one.
+  /// Closes the epoch: a checkpoint is written, and the observer gets the
+  /// epoch's report. `validation` is what the validation pass cost, where there
+  /// was one. Errors as those of the observer, too.
   absl::Status EndEpoch(const strategy::PassReport& validation);
 
   /// Training stops before its end: writes a checkpoint to go on from, where
@@ -105,8 +106,8 @@ class Member {
   /// Goes back to the best epoch's weights, if early stopping chose one.
   absl::Status KeepBest();
 
-  /// Writes the model and reports all that the member knows: epochs, metrics,
-  /// digest and the peak of memory. `test` is what the test pass cost.
+  /// Writes the model and reports all that the member knows: metrics, digest
+  /// and the peak of memory. `test` is what the test pass cost.
   absl::StatusOr<TrainReport> Finish(const strategy::PassReport& test);
 
  private:
@@ -121,7 +122,7 @@ class Member {
   Member(const Parts& parts, train::Metric metric, const JobPasses& passes,
          std::unique_ptr<train::TrainStep> step);
 
-  absl::Status Resume();
+  absl::Status Resume(const std::string& fingerprint);
   bool StoppedEarly() const;
   bool CanCheckpoint() const;
   absl::Status CloseEpoch(const EpochReport& report);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "engine/job/report.h"
 
 namespace hearth::job {
@@ -37,8 +38,14 @@ class Observer {
   /// Called for every batch or block: the observer drops what is too much.
   virtual void OnProgress(const Progress& progress) = 0;
 
-  /// An epoch is over, its validation included. A resumed job repeats none.
-  virtual void OnEpoch(const EpochReport& epoch) = 0;
+  /// An epoch is over, its validation included; its report is kept nowhere
+  /// else. A resumed job repeats the last one, and those that it trains again.
+  /// An error ends the job.
+  virtual absl::Status OnEpoch(const EpochReport& epoch) = 0;
+
+  /// Work is durable from which another run of the job goes on: a checkpoint,
+  /// a part of a plan.
+  virtual void OnDurable() = 0;
 
   /// The job has a line for its log.
   virtual void OnLog(Severity severity, const std::string& text) = 0;

@@ -19,7 +19,8 @@ strategy::PreparationListener ListenFor(Observer& observer) {
                                  .done = done,
                                  .total = total,
                                  .loss = {}});
-          }};
+          },
+      .durable = [&observer] { observer.OnDurable(); }};
 }
 
 }  // namespace hearth::job

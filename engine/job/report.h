@@ -52,9 +52,9 @@ struct PeriodPreparation {
   strategy::PreparationReport preparation;
 };
 
-/// The report of a train job.
+/// The report of a train job. Its epochs are reported as they end
+/// (Observer::OnEpoch).
 struct TrainReport {
-  std::vector<EpochReport> epochs;
   train::Metric metric = train::Metric::kAccuracy;
   /// The metric's value on the test nodes; absent until the end, or without
   /// any.

@@ -1,5 +1,7 @@
 #include "engine/job/train_job.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <stop_token>
@@ -218,6 +220,105 @@ TEST_F(TrainJobTest, KilledAfterACheckpointItRepeatsOnlyWhatCameAfter) {
     EXPECT_EQ(report->epochs[i].training.bytes_needed,
               undisturbed->epochs[i].training.bytes_needed);
   }
+}
+
+// Bytes of the larger checkpoint.
+uint64_t CheckpointBytes(const std::string& directory) {
+  return std::max(
+      std::filesystem::file_size(directory + "/checkpoint.safetensors"),
+      std::filesystem::file_size(directory + "/checkpoint-odd.safetensors"));
+}
+
+TEST_F(TrainJobTest, AnyNumberOfEpochsHasCheckpointsOfOneSize) {
+  Import({.num_nodes = 60});
+  TrainJobOptions options = Options("few");
+  options.data.batch_size = 1024;
+  options.data.distinct_epochs = 1;
+  ASSERT_TRUE(Run(options).ok());
+  const uint64_t bytes = CheckpointBytes(options.directory);
+  options = Options("many");
+  options.data.batch_size = 1024;
+  options.data.distinct_epochs = 1;
+  options.data.epochs = 3000;
+  observer_ = {};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->epochs.size(), 3000u);
+  EXPECT_LT(CheckpointBytes(options.directory), bytes + 256);
+}
+
+// Damages are those of the newest checkpoint, then of both.
+TEST_F(TrainJobTest, DamagedCheckpointsGiveTheSameResults) {
+  const auto undisturbed = Run(Options("undisturbed"));
+  TrainJobOptions options = Options("damaged");
+  options.checkpoint_every = 2;
+  std::stop_source stop;
+  observer_ = {};
+  observer_.act_at = 17;  // Epoch 3, batch 5: generation 9; 8 is of batch 4.
+  observer_.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+  const std::string copy = root_ + "/copy";
+  std::filesystem::copy(options.directory, copy,
+                        std::filesystem::copy_options::recursive);
+
+  const std::string odd = options.directory + "/checkpoint-odd.safetensors";
+  const std::string even = options.directory + "/checkpoint.safetensors";
+  std::filesystem::resize_file(odd, std::filesystem::file_size(odd) - 1);
+  observer_ = {};
+  auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+  EXPECT_EQ(observer_.training_batches, 24 - 16);
+  ASSERT_EQ(observer_.warnings.size(), 1u);
+  EXPECT_NE(observer_.warnings[0].find(odd), std::string::npos);
+
+  std::filesystem::remove_all(options.directory);
+  std::filesystem::copy(copy, options.directory,
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::resize_file(odd, 100);
+  std::filesystem::resize_file(even, 100);
+  observer_ = {};
+  report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+  EXPECT_EQ(observer_.training_batches, 24);
+  ASSERT_EQ(observer_.warnings.size(), 3u);
+  EXPECT_NE(observer_.warnings[2].find("from the start"), std::string::npos);
+}
+
+TEST_F(TrainJobTest, AnEpochThatWasNotKeptIsReportedAgain) {
+  const auto undisturbed = Run(Options("undisturbed"));
+  const TrainJobOptions options = Options("again");
+  observer_ = {};
+  observer_.on_epoch = [](const EpochReport& epoch) {
+    return epoch.epoch == 2 ? absl::ResourceExhaustedError("disk full")
+                            : absl::OkStatus();
+  };
+  EXPECT_TRUE(absl::IsResourceExhausted(Run(options).status()));
+  observer_ = {};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(observer_.epochs.size(), 3u);
+  EXPECT_EQ(observer_.epochs[0].epoch, 2u);
+  EXPECT_EQ(observer_.training_batches, 12);
+  EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+}
+
+TEST_F(TrainJobTest, ACheckpointOfAnotherDatasetIsRefused) {
+  const TrainJobOptions options = Options("job");
+  ASSERT_TRUE(Run(options).ok());
+  EditManifest(
+      [](store::Manifest& manifest) { manifest.fingerprint = "another"; });
+  const auto report = Run(options);
+  EXPECT_EQ(report.status().code(), absl::StatusCode::kFailedPrecondition)
+      << report.status();
+}
+
+TEST_F(TrainJobTest, CheckpointsAreReportedAsDurable) {
+  TrainJobOptions options = Options("job");
+  options.checkpoint_every = 3;
+  ASSERT_TRUE(Run(options).ok());
+  EXPECT_EQ(observer_.durable, 8);
 }
 
 // Lower errors are better, higher shares are.

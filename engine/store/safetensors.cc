@@ -243,8 +243,9 @@ absl::StatusOr<std::string> ReadHeader(io::ReadableFile& file,
   return text;
 }
 
-/// Errors about the contents are INVALID_ARGUMENT here.
-absl::StatusOr<SafeTensors> ReadContents(io::ReadableFile& file) {
+/// Errors about the contents are INVALID_ARGUMENT here. Reads the tensors if
+/// they are `wanted`.
+absl::StatusOr<SafeTensors> ReadContents(io::ReadableFile& file, bool wanted) {
   HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
   HEARTH_ASSIGN_OR_RETURN(const std::string header,
                           ReadHeader(file, info.size_bytes));
@@ -253,6 +254,7 @@ absl::StatusOr<SafeTensors> ReadContents(io::ReadableFile& file) {
   HEARTH_ASSIGN_OR_RETURN(
       std::vector<Entry> entries,
       ParseHeader(header, info.size_bytes - data_offset, contents.metadata));
+  if (!wanted) return contents;
   for (Entry& entry : entries) {
     Tensor& tensor = contents.tensors[entry.name];
     tensor.dtype = entry.dtype;
@@ -260,6 +262,19 @@ absl::StatusOr<SafeTensors> ReadContents(io::ReadableFile& file) {
     tensor.data.resize(entry.end - entry.begin);
     HEARTH_RETURN_IF_ERROR(
         file.Read(data_offset + entry.begin, absl::MakeSpan(tensor.data)));
+  }
+  return contents;
+}
+
+absl::StatusOr<SafeTensors> Read(io::FileSystem& files, const std::string& path,
+                                 bool tensors_wanted) {
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
+      files.OpenForRead(path);
+  HEARTH_RETURN_IF_ERROR(file.status());
+  absl::StatusOr<SafeTensors> contents = ReadContents(**file, tensors_wanted);
+  if (absl::IsInvalidArgument(contents.status())) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": ", contents.status().message()));
   }
   return contents;
 }
@@ -288,15 +303,14 @@ absl::Status WriteSafeTensors(io::FileSystem& files, const std::string& path,
 
 absl::StatusOr<SafeTensors> ReadSafeTensors(io::FileSystem& files,
                                             const std::string& path) {
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> file =
-      files.OpenForRead(path);
-  HEARTH_RETURN_IF_ERROR(file.status());
-  absl::StatusOr<SafeTensors> contents = ReadContents(**file);
-  if (absl::IsInvalidArgument(contents.status())) {
-    return absl::DataLossError(
-        absl::StrCat(path, ": ", contents.status().message()));
-  }
-  return contents;
+  return Read(files, path, /*tensors_wanted=*/true);
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ReadSafeTensorsMetadata(
+    io::FileSystem& files, const std::string& path) {
+  HEARTH_ASSIGN_OR_RETURN(SafeTensors contents,
+                          Read(files, path, /*tensors_wanted=*/false));
+  return std::move(contents.metadata);
 }
 
 }  // namespace hearth::store

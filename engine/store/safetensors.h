@@ -44,6 +44,10 @@ absl::Status WriteSafeTensors(io::FileSystem& files, const std::string& path,
 absl::StatusOr<SafeTensors> ReadSafeTensors(io::FileSystem& files,
                                             const std::string& path);
 
+/// The "__metadata__" entry alone; reads no tensor. Errors as ReadSafeTensors.
+absl::StatusOr<std::map<std::string, std::string>> ReadSafeTensorsMetadata(
+    io::FileSystem& files, const std::string& path);
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_SAFETENSORS_H_

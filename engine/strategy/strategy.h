@@ -42,13 +42,15 @@ struct StrategyResources {
   Gpu gpu = {};
 };
 
-/// Hears how a preparation goes, on its thread. Either may be empty.
+/// Hears how a preparation goes, on its thread. Any may be empty.
 struct PreparationListener {
   /// In words for people: what was found, chosen and why.
   std::function<void(const std::string& text)> log;
   /// Units done and in all of a phase: "sampling", ...
   std::function<void(absl::string_view phase, uint64_t done, uint64_t total)>
       progress;
+  /// A part is durable, which another preparation of the same finds.
+  std::function<void()> durable;
 };
 
 /// Delivers batches: samples them and brings their feature rows together. Made

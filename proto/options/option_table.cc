@@ -1,5 +1,6 @@
 #include "proto/options/option_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -98,7 +99,11 @@ OptionTable::OptionTable(const Descriptor& root) {
   for (Option& option : options_) {
     for (const std::string& name : option.description.applies_to()) {
       for (const Choice& choice : choices_) {
-        if (const FieldDescriptor* alternative = choice.Find(name)) {
+        const FieldDescriptor* alternative = choice.Find(name);
+        // The root may have a choice in several places.
+        if (alternative != nullptr &&
+            std::find(option.alternatives.begin(), option.alternatives.end(),
+                      alternative) == option.alternatives.end()) {
           option.alternatives.push_back(alternative);
         }
       }

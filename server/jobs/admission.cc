@@ -7,8 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/job/checkpoint.h"
 #include "server/jobs/import_source.h"
 #include "server/mapping/field_violations.h"
+#include "server/mapping/resume_checks.h"
 
 namespace hearth::server {
 namespace {
@@ -38,6 +40,16 @@ bool UsesDataset(const v1::JobSpec& spec, const std::string& name) {
   return false;
 }
 
+absl::Status CheckRequestId(const std::string& request_id) {
+  FieldViolations violations;
+  if (request_id.size() > kMaxRequestIdLength) {
+    violations.Add("request_id",
+                   absl::StrCat("must be at most ", kMaxRequestIdLength,
+                                " characters long"));
+  }
+  return violations.ToStatus();
+}
+
 }  // namespace
 
 Admission::Admission(const AdmissionParts& parts, SpecLimits limits,
@@ -57,13 +69,7 @@ absl::StatusOr<std::string> Admission::FindUnended(
 
 absl::StatusOr<v1::Job> Admission::Submit(const std::string& request_id,
                                           v1::JobSpec spec) {
-  if (request_id.size() > kMaxRequestIdLength) {
-    FieldViolations violations;
-    violations.Add("request_id",
-                   absl::StrCat("must be at most ", kMaxRequestIdLength,
-                                " characters long"));
-    return violations.ToStatus();
-  }
+  HEARTH_RETURN_IF_ERROR(CheckRequestId(request_id));
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
   absl::MutexLock lock(&mutex_);
   // A repeated request gets its job whatever has changed since.
@@ -75,6 +81,59 @@ absl::StatusOr<v1::Job> Admission::Submit(const std::string& request_id,
   HEARTH_ASSIGN_OR_RETURN(v1::Job job, parts_.store.Submit(request_id, spec));
   parts_.scheduler.Enqueue(job.id());
   return job;
+}
+
+absl::StatusOr<v1::Job> Admission::Resume(
+    const v1::ResumeJobRequest& request) {
+  HEARTH_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
+  absl::MutexLock lock(&mutex_);
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> resumed,
+                          parts_.store.FindResume(request));
+  if (resumed.has_value()) return *resumed;
+  HEARTH_RETURN_IF_ERROR(CheckOpen());
+  HEARTH_ASSIGN_OR_RETURN(v1::Job job, parts_.store.Get(request.id()));
+  if (job.state() != v1::FAILED && job.state() != v1::CANCELLED) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("only a job that FAILED or was CANCELLED can be resumed; ",
+                     job.id(), " is ", v1::JobState_Name(job.state())));
+  }
+  v1::JobSpec spec = request.has_spec() ? request.spec() : job.spec();
+  HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
+  // An earlier version may have known fewer defaults; what it accepted may not
+  // be valid any more, which the line before has told.
+  FillAndValidate(limits_, *job.mutable_spec()).IgnoreError();
+  HEARTH_RETURN_IF_ERROR(CheckChangesNoResult(job.spec(), spec));
+  HEARTH_RETURN_IF_ERROR(CheckPossible(spec));
+  HEARTH_RETURN_IF_ERROR(CheckResumable(job));
+  HEARTH_ASSIGN_OR_RETURN(job, parts_.store.Resume(request, spec));
+  parts_.scheduler.Enqueue(job.id());
+  return job;
+}
+
+absl::Status Admission::CheckResumable(const v1::Job& job) {
+  if (!job.spec().has_train()) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(
+      const v1::Dataset dataset,
+      parts_.datasets.Get(job.spec().train().data().dataset()));
+  return job::CheckCheckpoint(parts_.files, parts_.data_dir.JobPath(job.id()),
+                              dataset.fingerprint());
+}
+
+absl::Status Admission::FailUnresumable() {
+  absl::MutexLock lock(&mutex_);
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
+                          parts_.store.Unended());
+  for (const v1::Job& job : jobs) {
+    const absl::Status status = CheckResumable(job);
+    // Other errors are the job's own, once it runs.
+    if (!absl::IsFailedPrecondition(status)) continue;
+    StateUpdate failed;
+    failed.state = v1::FAILED;
+    failed.error.emplace().set_code(static_cast<int>(status.code()));
+    failed.error->set_message(std::string(status.message()));
+    HEARTH_RETURN_IF_ERROR(parts_.store.ChangeState(job.id(), failed));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Admission::CheckOpen() const {

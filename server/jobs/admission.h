@@ -43,6 +43,15 @@ class Admission {
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  v1::JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Checks and queues a job that has FAILED or was CANCELLED. Errors as
+  /// Jobs.ResumeJob.
+  absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Moves the QUEUED jobs that cannot go on from their checkpoints to FAILED.
+  /// Call before the scheduler loads them.
+  absl::Status FailUnresumable() ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Forgets an ended job and removes its folder. FAILED_PRECONDITION while it
   /// has not ended or a queued export needs its model.
   absl::Status DeleteJob(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,6 +70,9 @@ class Admission {
 
  private:
   absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // FAILED_PRECONDITION if there is a checkpoint that cannot be gone on from.
+  absl::Status CheckResumable(const v1::Job& job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckPossible(const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ALREADY_EXISTS if there is a dataset, or a job that makes one, of the name.

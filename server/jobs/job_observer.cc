@@ -18,11 +18,11 @@ void JobObserver::OnProgress(const job::Progress& progress) {
   events_.Append(event);
 }
 
-void JobObserver::OnEpoch(const job::EpochReport& epoch) {
-  v1::JobEvent event;
-  *event.mutable_epoch() = ToProto(epoch);
-  events_.Append(event);
+absl::Status JobObserver::OnEpoch(const job::EpochReport& epoch) {
+  return events_.OnEpoch(ToProto(epoch));
 }
+
+void JobObserver::OnDurable() { events_.OnDurable(); }
 
 void JobObserver::OnLog(job::Severity severity, const std::string& text) {
   v1::JobEvent event;

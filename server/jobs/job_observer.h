@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "engine/base/clock.h"
 #include "engine/job/observer.h"
 #include "server/jobs/scheduler.h"
@@ -22,7 +23,8 @@ class JobObserver final : public job::Observer {
 
   void OnRunning() override;
   void OnProgress(const job::Progress& progress) override;
-  void OnEpoch(const job::EpochReport& epoch) override;
+  absl::Status OnEpoch(const job::EpochReport& epoch) override;
+  void OnDurable() override;
   void OnLog(job::Severity severity, const std::string& text) override;
 
  private:

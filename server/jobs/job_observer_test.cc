@@ -18,8 +18,15 @@ class RecordedEvents final : public JobEvents {
  public:
   void OnRunning() override { ++running; }
   void Append(const v1::JobEvent& event) override { events.push_back(event); }
+  absl::Status OnEpoch(const v1::EpochReport& epoch) override {
+    epochs.push_back(epoch);
+    return absl::UnavailableError("no disk");
+  }
+  void OnDurable() override { ++durable; }
   int running = 0;
+  int durable = 0;
   std::vector<v1::JobEvent> events;
+  std::vector<v1::EpochReport> epochs;
 };
 
 job::Progress Training(uint64_t done) {
@@ -50,13 +57,16 @@ TEST(JobObserverTest, EverythingElseIsPassedOnAlways) {
   observer.OnProgress(Training(0));
   job::EpochReport epoch;
   epoch.epoch = 2;
-  observer.OnEpoch(epoch);
+  EXPECT_EQ(observer.OnEpoch(epoch), absl::UnavailableError("no disk"));
+  observer.OnDurable();
   observer.OnLog(job::Severity::kWarning, "careful");
   EXPECT_EQ(events.running, 1);
-  ASSERT_EQ(events.events.size(), 3u);
-  EXPECT_EQ(events.events[1].epoch().epoch(), 2u);
-  EXPECT_EQ(events.events[2].log().text(), "careful");
-  EXPECT_EQ(events.events[2].log().severity(), v1::LogLine::WARNING);
+  EXPECT_EQ(events.durable, 1);
+  ASSERT_EQ(events.epochs.size(), 1u);
+  EXPECT_EQ(events.epochs[0].epoch(), 2u);
+  ASSERT_EQ(events.events.size(), 2u);
+  EXPECT_EQ(events.events[1].log().text(), "careful");
+  EXPECT_EQ(events.events[1].log().severity(), v1::LogLine::WARNING);
 }
 
 }  // namespace

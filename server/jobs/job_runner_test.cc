@@ -20,6 +20,10 @@ class NoEvents final : public JobEvents {
  public:
   void OnRunning() override { ++running; }
   void Append(const v1::JobEvent&) override {}
+  absl::Status OnEpoch(const v1::EpochReport&) override {
+    return absl::OkStatus();
+  }
+  void OnDurable() override {}
   int running = 0;
 };
 

@@ -22,8 +22,8 @@
 namespace hearth::server {
 namespace {
 
-// Passes a job's events to the store. Losing an event (a full disk) does not
-// stop the job: its report holds what matters.
+// Passes a job's events to the store. Losing one (a full disk) does not stop the
+// job, unless it is the report of an epoch, which is kept nowhere else.
 class StoredEvents final : public JobEvents {
  public:
   StoredEvents(JobStore& store, std::string id)
@@ -40,6 +40,12 @@ class StoredEvents final : public JobEvents {
   void Append(const v1::JobEvent& event) override {
     Warn(store_.Append(id_, event));
   }
+
+  absl::Status OnEpoch(const v1::EpochReport& epoch) override {
+    return store_.AppendEpoch(id_, epoch);
+  }
+
+  void OnDurable() override {}
 
   // Whether the store knows that the job is RUNNING.
   bool is_running() const { return is_running_; }
@@ -81,6 +87,8 @@ void Scheduler::Start() {
 
 void Scheduler::Enqueue(const std::string& id) {
   absl::MutexLock lock(&mutex_);
+  // A job that has just ended may be resumed before its worker lets it go.
+  while (running_.contains(id)) changed_.Wait(&mutex_);
   queue_.push_back(id);
   changed_.SignalAll();
 }

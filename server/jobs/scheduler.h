@@ -30,6 +30,13 @@ class JobEvents {
 
   /// Something happened; sequence number and time are set by the taker.
   virtual void Append(const v1::JobEvent& event) = 0;
+
+  /// An epoch is over. OK once its report is durable; nothing happens if it was
+  /// before.
+  virtual absl::Status OnEpoch(const v1::EpochReport& epoch) = 0;
+
+  /// Work is durable from which another run of the job goes on.
+  virtual void OnDurable() = 0;
 };
 
 /// Does the work of one job of any kind.

@@ -183,9 +183,6 @@ v1::EpochReport ToProto(const job::EpochReport& report) {
 
 v1::TrainReport ToProto(const job::TrainReport& report) {
   v1::TrainReport proto;
-  for (const job::EpochReport& epoch : report.epochs) {
-    *proto.add_epochs() = ToProto(epoch);
-  }
   proto.set_metric(train::Name(report.metric));
   if (report.test_metric.has_value())
     proto.set_test_metric(*report.test_metric);

@@ -158,6 +158,12 @@ class JobsService final
     return Reply(store_.Get(request->id()), response);
   }
 
+  grpc::Status ResumeJob(grpc::ServerContext*,
+                         const v1::ResumeJobRequest* request,
+                         v1::Job* response) override {
+    return Reply(admission_.Resume(*request), response);
+  }
+
   grpc::Status DeleteJob(grpc::ServerContext*,
                          const v1::DeleteJobRequest* request,
                          google::protobuf::Empty*) override {

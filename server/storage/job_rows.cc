@@ -148,6 +148,39 @@ absl::Status JobRows::UpdateState(const std::string& id,
   return statement.Run();
 }
 
+absl::Status JobRows::Requeue(const v1::ResumeJobRequest& request,
+                              const v1::JobSpec& spec) {
+  StateUpdate queued;
+  queued.state = v1::QUEUED;
+  HEARTH_RETURN_IF_ERROR(Move(request.id(), queued));
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement update,
+      database_.Prepare("UPDATE jobs SET spec = ?2, cancel_requested = 0, "
+                        "interruptions = 0 WHERE number = ?1"));
+  update.Bind(1, NumberOf(request.id()));
+  HEARTH_RETURN_IF_ERROR(update.BindBlob(2, spec.SerializeAsString()).Run());
+  if (request.request_id().empty()) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement insert,
+      database_.Prepare("INSERT INTO resumes (request_id, job, request) "
+                        "VALUES (?1, ?2, ?3)"));
+  insert.BindText(1, request.request_id()).Bind(2, NumberOf(request.id()));
+  return insert.BindBlob(3, request.SerializeAsString()).Run();
+}
+
+absl::StatusOr<std::optional<v1::ResumeJobRequest>> JobRows::FindResume(
+    const std::string& request_id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT request FROM resumes WHERE request_id = ?1"));
+  statement.BindText(1, request_id);
+  HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return std::nullopt;
+  v1::ResumeJobRequest request;
+  HEARTH_RETURN_IF_ERROR(Parse(statement.Bytes(0), request));
+  return request;
+}
+
 absl::Status JobRows::SetCancelRequested(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
@@ -199,16 +232,13 @@ absl::StatusOr<std::optional<v1::Job>> JobRows::FindRequest(
   return ReadJob(statement);
 }
 
-absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
+absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
   v1::Job job;
   job.set_id(MakeId(row.Bytes(1), row.Int64(0)));
   job.set_state(static_cast<v1::JobState>(row.Int64(2)));
   HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(3), *job.mutable_spec()));
   if (!row.IsNull(4)) {
     HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(4), *job.mutable_report()));
-  } else if (job.spec().has_train() && !row.IsNull(7)) {
-    HEARTH_RETURN_IF_ERROR(
-        ReadEpochs(row.Int64(0), *job.mutable_report()->mutable_train()));
   }
   if (!row.IsNull(5)) {
     HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(5), *job.mutable_error()));
@@ -218,6 +248,30 @@ absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
   if (!row.IsNull(8)) *job.mutable_end_time() = TimestampOf(row.Int64(8));
   job.set_last_sequence(static_cast<uint64_t>(row.Int64(9)));
   return job;
+}
+
+absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
+  HEARTH_ASSIGN_OR_RETURN(v1::Job job, ReadBareJob(row));
+  // Reports of earlier versions have their epochs.
+  if (job.spec().has_train() && job.has_start_time() &&
+      job.report().train().epochs().empty()) {
+    HEARTH_RETURN_IF_ERROR(
+        ReadEpochs(row.Int64(0), *job.mutable_report()->mutable_train()));
+  }
+  return job;
+}
+
+absl::StatusOr<uint32_t> JobRows::LastEpoch(const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT event FROM events WHERE job = ?1 AND is_epoch "
+                        "ORDER BY sequence DESC LIMIT 1"));
+  statement.Bind(1, NumberOf(id));
+  HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+  if (!row) return 0;
+  v1::JobEvent event;
+  HEARTH_RETURN_IF_ERROR(Parse(statement.Bytes(0), event));
+  return event.epoch().epoch();
 }
 
 absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
@@ -282,7 +336,7 @@ absl::StatusOr<std::vector<v1::Job>> JobRows::ReadUnended() {
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return jobs;
-    HEARTH_ASSIGN_OR_RETURN(jobs.emplace_back(), ReadJob(statement));
+    HEARTH_ASSIGN_OR_RETURN(jobs.emplace_back(), ReadBareJob(statement));
   }
 }
 

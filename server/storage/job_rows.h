@@ -51,9 +51,23 @@ class JobRows {
   /// job is there.
   absl::Status AddEvent(const std::string& id, v1::JobEvent event);
 
+  /// The number of the last epoch that has an event; 0 if none has. REQUIRES:
+  /// the job is there.
+  absl::StatusOr<uint32_t> LastEpoch(const std::string& id);
+
   /// Moves a job on and adds the event that says so. FAILED_PRECONDITION for a
   /// step that MayFollow does not allow; NOT_FOUND.
   absl::Status Move(const std::string& id, const StateUpdate& update);
+
+  /// Moves a job to QUEUED with another spec and remembers the request, if it
+  /// has an id. Errors as Move.
+  absl::Status Requeue(const v1::ResumeJobRequest& request,
+                       const v1::JobSpec& spec);
+
+  /// The request of this id that Requeue was called with; nullopt if there is
+  /// none.
+  absl::StatusOr<std::optional<v1::ResumeJobRequest>> FindResume(
+      const std::string& request_id);
 
   /// REQUIRES: the job is there.
   absl::Status SetCancelRequested(const std::string& id);
@@ -79,7 +93,7 @@ class JobRows {
                                                        uint64_t from,
                                                        int limit);
 
-  /// All jobs that have not ended, in order of submission.
+  /// All jobs that have not ended, in order of submission; without epochs.
   absl::StatusOr<std::vector<v1::Job>> ReadUnended();
 
   /// Ids of the jobs that are PREPARING or RUNNING, with whether they shall be
@@ -93,6 +107,8 @@ class JobRows {
   static int64_t NumberOf(const std::string& id);
 
  private:
+  // The job without the epochs of its report.
+  absl::StatusOr<v1::Job> ReadBareJob(const Statement& row);
   absl::StatusOr<v1::Job> ReadJob(const Statement& row);
   absl::Status ReadEpochs(int64_t number, v1::TrainReport& report);
   absl::Status UpdateState(const std::string& id, const StateUpdate& update);

@@ -20,8 +20,9 @@ bool MayFollow(v1::JobState from, v1::JobState to) {
     case v1::SUCCEEDED:
       return from == v1::RUNNING;
     case v1::FAILED:
+      return from == v1::QUEUED || IsActive(from);
     case v1::QUEUED:
-      return IsActive(from);
+      return IsActive(from) || from == v1::FAILED || from == v1::CANCELLED;
     case v1::CANCELLED:
       return from == v1::QUEUED || IsActive(from);
     default:

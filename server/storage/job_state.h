@@ -9,16 +9,18 @@ namespace hearth::server {
 ///
 ///   QUEUED    -> PREPARING  a worker takes it
 ///   QUEUED    -> CANCELLED  CancelJob
+///   QUEUED    -> FAILED     it cannot go on from its checkpoint
 ///   PREPARING -> RUNNING    the job has what it needs
 ///   RUNNING   -> SUCCEEDED  the job ended as asked
 ///   PREPARING, RUNNING -> FAILED     by an error
 ///   PREPARING, RUNNING -> CANCELLED  CancelJob, at the next batch
 ///   PREPARING, RUNNING -> QUEUED     the daemon stops, or had been killed
+///   FAILED, CANCELLED  -> QUEUED     ResumeJob
 ///
-/// SUCCEEDED, FAILED and CANCELLED are final.
+/// In SUCCEEDED, FAILED and CANCELLED a job has ended.
 bool MayFollow(v1::JobState from, v1::JobState to);
 
-/// Whether a job in `state` is final.
+/// Whether a job in `state` stays in it unless somebody resumes it.
 bool HasEnded(v1::JobState state);
 
 /// Whether a worker has a job in `state`.

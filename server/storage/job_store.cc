@@ -82,6 +82,31 @@ class SqliteJobStore final : public JobStore {
     return Find(request_id, spec);
   }
 
+  absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request,
+                                 const v1::JobSpec& spec) override {
+    v1::Job job;
+    HEARTH_RETURN_IF_ERROR(
+        Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> resumed,
+                                  FindResumed(request));
+          if (resumed.has_value()) {
+            job = *resumed;
+            return absl::OkStatus();
+          }
+          HEARTH_RETURN_IF_ERROR(rows_.Requeue(request, spec));
+          HEARTH_ASSIGN_OR_RETURN(job, rows_.Read(request.id()));
+          return absl::OkStatus();
+        }));
+    listener_(job.id());
+    return job;
+  }
+
+  absl::StatusOr<std::optional<v1::Job>> FindResume(
+      const v1::ResumeJobRequest& request) override {
+    absl::MutexLock lock(&mutex_);
+    return FindResumed(request);
+  }
+
   absl::StatusOr<v1::Job> Get(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
     return rows_.Read(id);
@@ -128,6 +153,23 @@ class SqliteJobStore final : public JobStore {
           return rows_.AddEvent(id, std::move(event));
         }));
     listener_(id);
+    return absl::OkStatus();
+  }
+
+  absl::Status AppendEpoch(const std::string& id,
+                           const v1::EpochReport& epoch) override {
+    bool is_new = false;
+    HEARTH_RETURN_IF_ERROR(
+        Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(rows_.ReadProgress(id).status());
+          HEARTH_ASSIGN_OR_RETURN(const uint32_t last, rows_.LastEpoch(id));
+          is_new = epoch.epoch() > last;
+          if (!is_new) return absl::OkStatus();
+          v1::JobEvent event;
+          *event.mutable_epoch() = epoch;
+          return rows_.AddEvent(id, std::move(event));
+        }));
+    if (is_new) listener_(id);
     return absl::OkStatus();
   }
 
@@ -210,6 +252,23 @@ class SqliteJobStore final : public JobStore {
                        "\" was used for ", job->id(), " with another spec"));
     }
     return job;
+  }
+
+  // The job that an equal request has resumed before.
+  absl::StatusOr<std::optional<v1::Job>> FindResumed(
+      const v1::ResumeJobRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (request.request_id().empty()) return std::nullopt;
+    HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::ResumeJobRequest> earlier,
+                            rows_.FindResume(request.request_id()));
+    if (!earlier.has_value()) return std::nullopt;
+    if (!google::protobuf::util::MessageDifferencer::Equals(*earlier,
+                                                            request)) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "request_id \"", absl::Utf8SafeCEscape(request.request_id()),
+          "\" was used to resume ", earlier->id(), " in another way"));
+    }
+    return rows_.Read(request.id());
   }
 
   const Listener listener_;

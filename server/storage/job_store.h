@@ -78,7 +78,7 @@ class JobStore {
       const std::string& request_id, const v1::JobSpec& spec) = 0;
 
   /// The job of this id. NOT_FOUND for an unknown one. The report of a train
-  /// job that has not SUCCEEDED has the epochs finished so far.
+  /// job has the epochs finished so far.
   virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
 
   /// A page of jobs. INVALID_ARGUMENT for a token that is none, or a page size
@@ -90,8 +90,25 @@ class JobStore {
   virtual absl::StatusOr<EventBatch> ReadEvents(const std::string& id,
                                                 uint64_t from, int limit) = 0;
 
+  /// Queues a job that FAILED or was CANCELLED once more, with `spec`, as
+  /// `request` asks. A request_id seen before changes nothing and gives the job
+  /// if the requests are equal, else ALREADY_EXISTS. FAILED_PRECONDITION for a
+  /// job in another state.
+  virtual absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request,
+                                         const v1::JobSpec& spec) = 0;
+
+  /// The job that Resume would return for a request_id seen before; nullopt for
+  /// a new one.
+  virtual absl::StatusOr<std::optional<v1::Job>> FindResume(
+      const v1::ResumeJobRequest& request) = 0;
+
   /// Adds an event; its sequence number and time are set here.
   virtual absl::Status Append(const std::string& id, v1::JobEvent event) = 0;
+
+  /// Adds the event of an epoch, unless the job has one of that epoch or of a
+  /// later one: a job that went on from a checkpoint may report some again.
+  virtual absl::Status AppendEpoch(const std::string& id,
+                                   const v1::EpochReport& epoch) = 0;
 
   /// Moves a job on and adds the event that says so. FAILED_PRECONDITION for a
   /// step that MayFollow does not allow.
@@ -107,7 +124,7 @@ class JobStore {
   /// run.
   virtual absl::Status RecoverInterrupted() = 0;
 
-  /// All jobs that have not ended, in order of submission.
+  /// All jobs that have not ended, in order of submission; without epochs.
   virtual absl::StatusOr<std::vector<v1::Job>> Unended() = 0;
 
   /// Number of jobs in each state; all states are there.

@@ -38,10 +38,10 @@ v1::JobEvent LogEvent(const std::string& text) {
   return event;
 }
 
-v1::JobEvent EpochEvent(uint32_t epoch) {
-  v1::JobEvent event;
-  event.mutable_epoch()->set_epoch(epoch);
-  return event;
+v1::EpochReport Epoch(uint32_t number) {
+  v1::EpochReport epoch;
+  epoch.set_epoch(number);
+  return epoch;
 }
 
 std::string FreshPath(const std::string& name) {
@@ -214,14 +214,14 @@ TEST_F(JobStoreTest, AForbiddenStepChangesNothing) {
   EXPECT_EQ(store_->Get(id)->last_sequence(), 1u);
 }
 
-TEST_F(JobStoreTest, AReportIsWholeOnceSucceededAndGrowsBefore) {
+TEST_F(JobStoreTest, AReportHasTheEpochsSoFar) {
   const std::string id = Submit(TrainSpec("a"));
   EXPECT_FALSE(store_->Get(id)->has_report());
   ASSERT_TRUE(Move(id, v1::PREPARING).ok());
   ASSERT_TRUE(Move(id, v1::RUNNING).ok());
-  ASSERT_TRUE(store_->Append(id, EpochEvent(1)).ok());
+  ASSERT_TRUE(store_->AppendEpoch(id, Epoch(1)).ok());
   ASSERT_TRUE(store_->Append(id, LogEvent("x")).ok());
-  ASSERT_TRUE(store_->Append(id, EpochEvent(2)).ok());
+  ASSERT_TRUE(store_->AppendEpoch(id, Epoch(2)).ok());
   EXPECT_EQ(store_->Get(id)->report().train().epochs_size(), 2);
   EXPECT_EQ(store_->Get(id)->report().train().epochs(1).epoch(), 2u);
   StateUpdate succeeded;
@@ -229,7 +229,21 @@ TEST_F(JobStoreTest, AReportIsWholeOnceSucceededAndGrowsBefore) {
   succeeded.report.emplace().mutable_train()->set_loss_digest("d1");
   ASSERT_TRUE(store_->ChangeState(id, succeeded).ok());
   EXPECT_EQ(store_->Get(id)->report().train().loss_digest(), "d1");
-  EXPECT_EQ(store_->Get(id)->report().train().epochs_size(), 0);
+  EXPECT_EQ(store_->Get(id)->report().train().epochs_size(), 2);
+  EXPECT_EQ(store_->Unended()->size(), 0u);
+}
+
+TEST_F(JobStoreTest, AnEpochThatIsReportedAgainIsKeptOnce) {
+  const std::string id = Submit(TrainSpec("a"));
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  for (const uint32_t epoch : {1u, 2u, 1u, 2u, 3u}) {
+    ASSERT_TRUE(store_->AppendEpoch(id, Epoch(epoch)).ok());
+  }
+  const v1::TrainReport report = store_->Get(id)->report().train();
+  ASSERT_EQ(report.epochs_size(), 3);
+  EXPECT_EQ(report.epochs(2).epoch(), 3u);
+  EXPECT_EQ(store_->Get(id)->last_sequence(), 5u);
+  EXPECT_TRUE(absl::IsNotFound(store_->AppendEpoch("train-9", Epoch(1))));
 }
 
 TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {

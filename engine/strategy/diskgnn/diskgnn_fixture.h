@@ -90,7 +90,8 @@ class DiskgnnTest : public ::testing::Test {
     return strategy
         .Prepare(Passes(),
                  {.log = [&](const std::string& line) { log_ += line + "\n"; },
-                  .progress = nullptr},
+                  .progress = nullptr,
+                  .durable = nullptr},
                  std::move(stop))
         .status();
   }

@@ -279,7 +279,8 @@ TEST_F(DiskgnnTest, JobsAtTheSameTimeMakeItOnce) {
             strategy
                 ->Prepare(Passes(),
                           {.log = [&](const std::string& l) { logs[i] += l; },
-                           .progress = nullptr},
+                           .progress = nullptr,
+                           .durable = nullptr},
                           {})
                 .status();
       });

@@ -69,6 +69,10 @@ void Preparation::Progress(absl::string_view phase, uint64_t done,
   }
 }
 
+void Preparation::Durable() const {
+  if (context_.listener.durable) context_.listener.durable();
+}
+
 template <typename Work>
 auto Preparation::Phase(const char* name, const Work& work) {
   report_.phases.push_back({.name = name});
@@ -171,6 +175,7 @@ absl::Status Preparation::Make(PlanLease& lease) {
   HEARTH_RETURN_IF_ERROR(SampleSpool::Remove(context_.files, SpoolPath()));
   report_.disk_bytes = DiskBytes(*layout);
   HEARTH_RETURN_IF_ERROR(lease.Publish(Describe(*layout)));
+  Durable();
   Log(absl::StrCat(
       "plan ", identity_.name, " made, ", FormatByteSize(report_.disk_bytes),
       " on disk; ",
@@ -195,6 +200,7 @@ absl::StatusOr<std::unique_ptr<SampleSpool>> Preparation::TakeSamples(
     return spool.status();
   }
   HEARTH_RETURN_IF_ERROR(Phase("sampling", [&] { return Sample(lease); }));
+  Durable();
   Log(absl::StrFormat("%d batches of %d passes sampled in %.1f s",
                       identity_.num_shards(), identity_.passes.size(),
                       report_.phases.back().seconds));

@@ -73,6 +73,7 @@ class Preparation {
  private:
   void Log(const std::string& line) const;
   void Progress(absl::string_view phase, uint64_t done, uint64_t total) const;
+  void Durable() const;
   // Does `work` as a phase of the report.
   template <typename Work>
   auto Phase(const char* name, const Work& work);

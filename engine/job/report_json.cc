@@ -1,0 +1,113 @@
+#include "engine/job/report_json.h"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "engine/pipeline/pipeline.h"
+#include "engine/train/metric.h"
+
+namespace hearth::job {
+namespace {
+
+using nlohmann::json;
+
+json ToJson(const pipeline::StageStats& stage) {
+  return {{"name", stage.name},
+          {"threads", stage.threads},
+          {"busy_seconds", stage.busy_seconds},
+          {"starved_seconds", stage.starved_seconds},
+          {"blocked_seconds", stage.blocked_seconds},
+          {"items", stage.items}};
+}
+
+pipeline::StageStats StageFromJson(const json& value) {
+  pipeline::StageStats stage;
+  value.at("name").get_to(stage.name);
+  value.at("threads").get_to(stage.threads);
+  value.at("busy_seconds").get_to(stage.busy_seconds);
+  value.at("starved_seconds").get_to(stage.starved_seconds);
+  value.at("blocked_seconds").get_to(stage.blocked_seconds);
+  value.at("items").get_to(stage.items);
+  return stage;
+}
+
+train::Metric MetricFromJson(const json& value) {
+  for (const train::Metric metric :
+       {train::Metric::kMicroF1, train::Metric::kMeanSquaredError}) {
+    if (value == train::Name(metric)) return metric;
+  }
+  return train::Metric::kAccuracy;
+}
+
+}  // namespace
+
+json ToJson(const strategy::PassReport& pass) {
+  json stages = json::array();
+  for (const auto& stage : pass.stages) stages.push_back(ToJson(stage));
+  json hits = json::array();
+  for (const strategy::LevelHits& level : pass.hits) {
+    hits.push_back({{"level", level.level}, {"rows", level.rows}});
+  }
+  json phases = json::array();
+  for (const strategy::PhaseSeconds& phase : pass.phases) {
+    phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
+  }
+  return {{"seconds", pass.seconds},
+          {"batches", pass.batches},
+          {"rows_needed", pass.rows_needed},
+          {"bytes_needed", pass.bytes_needed},
+          {"bytes_read", ToJson(pass.bytes_read)},
+          {"read_ops", ToJson(pass.read_ops)},
+          {"io_wait_seconds", ToJson(pass.io_wait_seconds)},
+          {"rows_read", ToJson(pass.rows_read)},
+          {"hits", std::move(hits)},
+          {"phases", std::move(phases)},
+          {"stages", std::move(stages)}};
+}
+
+strategy::PassReport PassFromJson(const json& value) {
+  strategy::PassReport pass;
+  value.at("seconds").get_to(pass.seconds);
+  value.at("batches").get_to(pass.batches);
+  value.at("rows_needed").get_to(pass.rows_needed);
+  value.at("bytes_needed").get_to(pass.bytes_needed);
+  pass.bytes_read = OptionalFromJson<int64_t>(value.at("bytes_read"));
+  pass.read_ops = OptionalFromJson<int64_t>(value.at("read_ops"));
+  pass.io_wait_seconds = OptionalFromJson<double>(value.at("io_wait_seconds"));
+  pass.rows_read = OptionalFromJson<int64_t>(value.at("rows_read"));
+  for (const json& level : value.at("hits")) {
+    pass.hits.push_back({.level = level.at("level").get<std::string>(),
+                         .rows = level.at("rows").get<int64_t>()});
+  }
+  for (const json& phase : value.at("phases")) {
+    pass.phases.push_back({.name = phase.at("name").get<std::string>(),
+                           .seconds = phase.at("seconds").get<double>()});
+  }
+  for (const json& stage : value.at("stages")) {
+    pass.stages.push_back(StageFromJson(stage));
+  }
+  return pass;
+}
+
+json ToJson(const EpochReport& epoch) {
+  return {{"epoch", epoch.epoch},
+          {"loss", epoch.loss},
+          {"metric", train::Name(epoch.metric)},
+          {"valid_metric", ToJson(epoch.valid_metric)},
+          {"training", ToJson(epoch.training)},
+          {"validation", ToJson(epoch.validation)}};
+}
+
+EpochReport EpochFromJson(const json& value) {
+  EpochReport epoch;
+  value.at("epoch").get_to(epoch.epoch);
+  value.at("loss").get_to(epoch.loss);
+  epoch.metric = MetricFromJson(value.at("metric"));
+  epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
+  epoch.training = PassFromJson(value.at("training"));
+  epoch.validation = PassFromJson(value.at("validation"));
+  return epoch;
+}
+
+}  // namespace hearth::job
