@@ -64,6 +64,18 @@ absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetRetries(const Values& values, Config& config) {
+  int retries = 0;
+  if (!absl::SimpleAtoi(values[0], &retries) || retries < 1 ||
+      retries > Config::kMaxRetries) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("must be a number from 1 to ", Config::kMaxRetries,
+                     ", not \"", values[0], "\""));
+  }
+  config.retries = retries;
+  return absl::OkStatus();
+}
+
 absl::Status SetMemoryLimit(const Values& values, Config& config) {
   HEARTH_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(values[0]));
   if (bytes == 0) return absl::InvalidArgumentError("must be above 0");
@@ -120,6 +132,10 @@ constexpr Option kOptions[] = {
      SetMetricsListen},
     {"max-running-jobs", "jobs that run at a time; default 1", false,
      SetMaxRunningJobs},
+    {"retries",
+     "how often in a row the daemon may die with a job before the job fails; "
+     "default 3",
+     false, SetRetries},
     {"memory-limit",
      "memory that jobs may take together, as \"8GiB\"; default nine tenths of "
      "the machine's or the container's",

@@ -25,6 +25,10 @@ struct Config {
   /// and memory.
   int max_running_jobs = 1;
   static constexpr int kMaxRunningJobs = 64;
+  /// A job with which the daemon died so often in a row, without work of it
+  /// done in between that lasts, FAILS; 1 to kMaxRetries.
+  int retries = 3;
+  static constexpr int kMaxRetries = 1'000'000;
   /// Memory that all jobs together may take, in bytes; 0 = nine tenths of the
   /// machine's or the container's memory.
   uint64_t memory_limit_bytes = 0;

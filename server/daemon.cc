@@ -140,7 +140,7 @@ class DaemonImpl final : public Daemon {
                        [this](const std::string& id) { hub_.Notify(id); }));
     // The database file's own entry.
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_->path()));
-    HEARTH_RETURN_IF_ERROR(store_->RecoverInterrupted());
+    HEARTH_RETURN_IF_ERROR(store_->RecoverInterrupted(config_.retries));
     return RemoveOrphans();
   }
 

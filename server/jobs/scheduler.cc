@@ -22,8 +22,8 @@
 namespace hearth::server {
 namespace {
 
-// Passes a job's events to the store. Losing one (a full disk) does not stop the
-// job, unless it is the report of an epoch, which is kept nowhere else.
+// Passes a job's events to the store. Losing one (a full disk) does not stop
+// the job, unless it is the report of an epoch, which is kept nowhere else.
 class StoredEvents final : public JobEvents {
  public:
   StoredEvents(JobStore& store, std::string id)
@@ -45,7 +45,13 @@ class StoredEvents final : public JobEvents {
     return store_.AppendEpoch(id_, epoch);
   }
 
-  void OnDurable() override {}
+  // The count grows only when a daemon starts: once a run is enough.
+  void OnDurable() override {
+    if (has_progressed_) return;
+    const absl::Status status = store_.ForgetInterruptions(id_);
+    has_progressed_ = status.ok();
+    Warn(status);
+  }
 
   // Whether the store knows that the job is RUNNING.
   bool is_running() const { return is_running_; }
@@ -60,6 +66,8 @@ class StoredEvents final : public JobEvents {
   JobStore& store_;
   const std::string id_;
   bool is_running_ = false;
+  // Whether the store knows that work of this run is durable.
+  bool has_progressed_ = false;
 };
 
 }  // namespace

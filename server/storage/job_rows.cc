@@ -189,6 +189,15 @@ absl::Status JobRows::SetCancelRequested(const std::string& id) {
   return statement.Bind(1, NumberOf(id)).Run();
 }
 
+absl::Status JobRows::SetInterruptions(const std::string& id,
+                                       int interruptions) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("UPDATE jobs SET interruptions = ?2 "
+                        "WHERE number = ?1 AND interruptions <> ?2"));
+  return statement.Bind(1, NumberOf(id)).Bind(2, interruptions).Run();
+}
+
 absl::Status JobRows::Delete(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
@@ -340,18 +349,19 @@ absl::StatusOr<std::vector<v1::Job>> JobRows::ReadUnended() {
   }
 }
 
-absl::StatusOr<std::map<std::string, bool>> JobRows::ReadActive() {
+absl::StatusOr<std::vector<ActiveJob>> JobRows::ReadActive() {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
-      database_.Prepare("SELECT number, kind, cancel_requested FROM jobs "
-                        "WHERE state IN (?1, ?2)"));
+      database_.Prepare("SELECT number, kind, cancel_requested, interruptions "
+                        "FROM jobs WHERE state IN (?1, ?2) ORDER BY number"));
   statement.Bind(1, v1::PREPARING).Bind(2, v1::RUNNING);
-  std::map<std::string, bool> active;
+  std::vector<ActiveJob> active;
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return active;
-    active[MakeId(statement.Bytes(1), statement.Int64(0))] =
-        statement.Int64(2) != 0;
+    active.push_back({.id = MakeId(statement.Bytes(1), statement.Int64(0)),
+                      .cancel_requested = statement.Int64(2) != 0,
+                      .interruptions = static_cast<int>(statement.Int64(3))});
   }
 }
 

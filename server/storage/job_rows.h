@@ -30,6 +30,14 @@ struct JobProgress {
   uint64_t last_sequence = 0;
 };
 
+/// A job that is PREPARING or RUNNING.
+struct ActiveJob {
+  std::string id;
+  bool cancel_requested = false;
+  /// Times in a row that the daemon died with it, this time not counted.
+  int interruptions = 0;
+};
+
 /// The job store's tables, row by row; the caller makes the transactions:
 ///
 ///   jobs    a row per job; its number never comes back, and kind and number
@@ -71,6 +79,7 @@ class JobRows {
 
   /// REQUIRES: the job is there.
   absl::Status SetCancelRequested(const std::string& id);
+  absl::Status SetInterruptions(const std::string& id, int interruptions);
   absl::Status Delete(const std::string& id);
 
   /// NOT_FOUND for an unknown id, as in Read.
@@ -96,9 +105,8 @@ class JobRows {
   /// All jobs that have not ended, in order of submission; without epochs.
   absl::StatusOr<std::vector<v1::Job>> ReadUnended();
 
-  /// Ids of the jobs that are PREPARING or RUNNING, with whether they shall be
-  /// cancelled.
-  absl::StatusOr<std::map<std::string, bool>> ReadActive();
+  /// In order of submission.
+  absl::StatusOr<std::vector<ActiveJob>> ReadActive();
 
   /// Number of jobs in each state that has any.
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState();

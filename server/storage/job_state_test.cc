@@ -15,6 +15,8 @@ TEST(JobStateTest, ExactlyTheDocumentedStepsAreAllowed) {
       {v1::PREPARING, v1::CANCELLED}, {v1::PREPARING, v1::QUEUED},
       {v1::RUNNING, v1::SUCCEEDED},   {v1::RUNNING, v1::FAILED},
       {v1::RUNNING, v1::CANCELLED},   {v1::RUNNING, v1::QUEUED},
+      {v1::QUEUED, v1::FAILED},       {v1::FAILED, v1::QUEUED},
+      {v1::CANCELLED, v1::QUEUED},
   };
   for (int from = v1::JobState_MIN; from <= v1::JobState_MAX; ++from) {
     for (int to = v1::JobState_MIN; to <= v1::JobState_MAX; ++to) {
@@ -26,16 +28,18 @@ TEST(JobStateTest, ExactlyTheDocumentedStepsAreAllowed) {
   }
 }
 
-TEST(JobStateTest, FinalStatesHaveNoWayOut) {
+TEST(JobStateTest, AJobThatHasEndedIsQueuedAgainAtMost) {
   for (int state = v1::JobState_MIN; state <= v1::JobState_MAX; ++state) {
     const auto from = static_cast<v1::JobState>(state);
     bool leaves = false;
     for (int to = v1::JobState_MIN; to <= v1::JobState_MAX; ++to) {
-      leaves |= MayFollow(from, static_cast<v1::JobState>(to));
+      leaves |=
+          to != v1::QUEUED && MayFollow(from, static_cast<v1::JobState>(to));
     }
     if (from == v1::JOB_STATE_UNSPECIFIED) continue;
     EXPECT_NE(leaves, HasEnded(from)) << state;
   }
+  EXPECT_FALSE(MayFollow(v1::SUCCEEDED, v1::QUEUED));
 }
 
 }  // namespace

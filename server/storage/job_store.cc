@@ -45,6 +45,26 @@ absl::StatusOr<int64_t> ParsePageToken(const std::string& token) {
       "page_token is not one that ListJobs has returned");
 }
 
+// The state of a job that the daemon died with, once more than `job` says.
+StateUpdate AfterInterruption(const ActiveJob& job, int retries) {
+  StateUpdate update;
+  if (job.cancel_requested) {
+    update.state = v1::CANCELLED;
+  } else if (job.interruptions + 1 < retries) {
+    update.state = v1::QUEUED;
+  } else {
+    update.state = v1::FAILED;
+    v1::JobError& error = update.error.emplace();
+    error.set_code(static_cast<int>(absl::StatusCode::kAborted));
+    error.set_message(absl::StrCat(
+        "hearthd died ", job.interruptions + 1,
+        " times in a row while this job ran, without a checkpoint or another "
+        "part of it done in between; `hearth job resume ",
+        job.id, "` tries again"));
+  }
+  return update;
+}
+
 class SqliteJobStore final : public JobStore {
  public:
   SqliteJobStore(std::unique_ptr<Database> database, const Clock& clock,
@@ -189,16 +209,23 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  absl::Status RecoverInterrupted() override {
+  absl::Status RecoverInterrupted(int retries) override {
     return Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      using Active = std::map<std::string, bool>;
-      HEARTH_ASSIGN_OR_RETURN(const Active active, rows_.ReadActive());
-      for (const auto& [id, cancel_requested] : active) {
-        StateUpdate update;
-        update.state = cancel_requested ? v1::CANCELLED : v1::QUEUED;
-        HEARTH_RETURN_IF_ERROR(rows_.Move(id, update));
+      HEARTH_ASSIGN_OR_RETURN(const std::vector<ActiveJob> active,
+                              rows_.ReadActive());
+      for (const ActiveJob& job : active) {
+        HEARTH_RETURN_IF_ERROR(
+            rows_.SetInterruptions(job.id, job.interruptions + 1));
+        HEARTH_RETURN_IF_ERROR(
+            rows_.Move(job.id, AfterInterruption(job, retries)));
       }
       return absl::OkStatus();
+    });
+  }
+
+  absl::Status ForgetInterruptions(const std::string& id) override {
+    return Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return rows_.SetInterruptions(id, 0);
     });
   }
 

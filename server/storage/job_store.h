@@ -120,9 +120,13 @@ class JobStore {
   virtual absl::Status RequestCancel(const std::string& id) = 0;
 
   /// Puts jobs that a killed daemon left PREPARING or RUNNING back to QUEUED,
-  /// or to CANCELLED if that had been asked for. Call once, before any job is
-  /// run.
-  virtual absl::Status RecoverInterrupted() = 0;
+  /// or to CANCELLED if that had been asked for, or to FAILED if that was the
+  /// `retries`th time in a row. Call once, before any job is run.
+  virtual absl::Status RecoverInterrupted(int retries) = 0;
+
+  /// Notes that work of the job is durable: the times that it was interrupted
+  /// before are not in a row with those to come.
+  virtual absl::Status ForgetInterruptions(const std::string& id) = 0;
 
   /// All jobs that have not ended, in order of submission; without epochs.
   virtual absl::StatusOr<std::vector<v1::Job>> Unended() = 0;

@@ -44,6 +44,14 @@ v1::EpochReport Epoch(uint32_t number) {
   return epoch;
 }
 
+v1::ResumeJobRequest ResumeRequest(const std::string& request_id,
+                                   const std::string& id) {
+  v1::ResumeJobRequest request;
+  request.set_request_id(request_id);
+  request.set_id(id);
+  return request;
+}
+
 std::string FreshPath(const std::string& name) {
   const std::string path = absl::StrCat(testing::TempDir(), "/", name, ".db");
   for (const char* suffix : {"", "-wal", "-shm"}) {
@@ -259,7 +267,7 @@ TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {
   Finish(done, v1::SUCCEEDED);
   ASSERT_TRUE(store_->RequestCancel(doomed).ok());
   Reopen();
-  ASSERT_TRUE(store_->RecoverInterrupted().ok());
+  ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
   EXPECT_EQ(StateOf(preparing), v1::QUEUED);
   EXPECT_EQ(StateOf(running), v1::QUEUED);
   EXPECT_EQ(StateOf(done), v1::SUCCEEDED);
@@ -272,6 +280,103 @@ TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {
   const auto jobs = store_->Unended();
   for (const v1::Job& job : *jobs) unended.push_back(job.id());
   EXPECT_THAT(unended, ElementsAre(queued, preparing, running));
+}
+
+TEST_F(JobStoreTest, AJobFailsThatWasInterruptedTooOften) {
+  const std::string id = Submit(TrainSpec("a"));
+  // Runs the job until the daemon dies.
+  const auto interrupt = [&](bool after_progress) {
+    ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+    if (after_progress) ASSERT_TRUE(store_->ForgetInterruptions(id).ok());
+    Reopen();
+    ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
+  };
+  interrupt(false);
+  interrupt(false);
+  interrupt(true);
+  interrupt(false);
+  EXPECT_EQ(StateOf(id), v1::QUEUED);
+  interrupt(false);
+  EXPECT_EQ(StateOf(id), v1::FAILED);
+  const v1::JobError error = store_->Get(id)->error();
+  EXPECT_EQ(error.code(), static_cast<int>(absl::StatusCode::kAborted));
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("3 times in a row"), HasSubstr("resume " + id)));
+  // It is resumed with as many tries.
+  ASSERT_TRUE(store_->Resume(ResumeRequest("", id), TrainSpec("a")).ok());
+  interrupt(false);
+  interrupt(false);
+  EXPECT_EQ(StateOf(id), v1::QUEUED);
+}
+
+TEST_F(JobStoreTest, AStopIsNoInterruption) {
+  const std::string id = Submit(TrainSpec("a"));
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+    ASSERT_TRUE(Move(id, v1::QUEUED).ok());
+    Reopen();
+    ASSERT_TRUE(store_->RecoverInterrupted(1).ok());
+    EXPECT_EQ(StateOf(id), v1::QUEUED);
+  }
+}
+
+TEST_F(JobStoreTest, AResumedJobIsQueuedWithItsEventsAndAnotherSpec) {
+  const std::string id = Submit(TrainSpec("a"));
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  ASSERT_TRUE(store_->AppendEpoch(id, Epoch(1)).ok());
+  ASSERT_TRUE(store_->RequestCancel(id).ok());
+  StateUpdate failed;
+  failed.state = v1::FAILED;
+  failed.error.emplace().set_message("disk full");
+  ASSERT_TRUE(store_->ChangeState(id, failed).ok());
+  const uint64_t before = store_->Get(id)->last_sequence();
+
+  v1::JobSpec spec = TrainSpec("a");
+  spec.mutable_train()->set_checkpoint_every(7);
+  const auto resumed = store_->Resume(ResumeRequest("r", id), spec);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->state(), v1::QUEUED);
+  EXPECT_EQ(resumed->spec().train().checkpoint_every(), 7u);
+  EXPECT_FALSE(resumed->has_error());
+  EXPECT_FALSE(resumed->has_end_time());
+  EXPECT_EQ(resumed->report().train().epochs_size(), 1);
+  EXPECT_EQ(resumed->last_sequence(), before + 1);
+  EXPECT_FALSE(store_->ReadEvents(id, 1, 99)->is_last);
+  // The cancellation of the run before is no more.
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  Reopen();
+  ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
+  EXPECT_EQ(StateOf(id), v1::QUEUED);
+}
+
+TEST_F(JobStoreTest, ARequestResumesOnce) {
+  const std::string id = Submit(TrainSpec("a"));
+  ASSERT_TRUE(Move(id, v1::CANCELLED).ok());
+  EXPECT_FALSE(store_->FindResume(ResumeRequest("r", id))->has_value());
+  ASSERT_TRUE(store_->Resume(ResumeRequest("r", id), TrainSpec("a")).ok());
+  ASSERT_TRUE(Move(id, v1::CANCELLED).ok());
+  Reopen();
+  const auto again = store_->Resume(ResumeRequest("r", id), TrainSpec("a"));
+  EXPECT_EQ(again->state(), v1::CANCELLED);
+  EXPECT_EQ((*store_->FindResume(ResumeRequest("r", id)))->id(), id);
+  v1::ResumeJobRequest other = ResumeRequest("r", id);
+  *other.mutable_spec() = TrainSpec("b");
+  EXPECT_TRUE(absl::IsAlreadyExists(store_->FindResume(other).status()));
+  // Requests are forgotten with their job.
+  ASSERT_TRUE(store_->Delete(id).ok());
+  EXPECT_FALSE(store_->FindResume(ResumeRequest("r", id))->has_value());
+}
+
+TEST_F(JobStoreTest, OnlyAJobThatEndedInVainIsResumed) {
+  const std::string id = Submit(TrainSpec("a"));
+  const auto resume = [&] {
+    return store_->Resume(ResumeRequest("", id), TrainSpec("a")).status();
+  };
+  EXPECT_EQ(resume().code(), absl::StatusCode::kFailedPrecondition);
+  Finish(id, v1::SUCCEEDED);
+  EXPECT_EQ(resume().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(absl::IsNotFound(
+      store_->Resume(ResumeRequest("", "train-9"), TrainSpec("a")).status()));
 }
 
 TEST_F(JobStoreTest, PagesHoldEveryJobOnceNewestFirst) {

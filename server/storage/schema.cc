@@ -47,6 +47,15 @@ ALTER TABLE jobs ADD COLUMN interruptions INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE jobs ADD COLUMN waiting_reason TEXT NOT NULL DEFAULT '';
 )sql",
+    // Requests that resumed a job, by their ids.
+    R"sql(
+CREATE TABLE resumes (
+  request_id TEXT PRIMARY KEY,
+  job        INTEGER NOT NULL REFERENCES jobs (number) ON DELETE CASCADE,
+  request    BLOB NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX resumes_of_job ON resumes (job);
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {

@@ -84,7 +84,7 @@ TEST_F(SchemaTest, JobsAndEventsOfVersion1AreThereAfterwards) {
   ASSERT_TRUE(events.ok()) << events.status();
   EXPECT_EQ(events->events.size(), 8u);
   EXPECT_EQ(events->events.back().state().state(), v1::SUCCEEDED);
-  ASSERT_TRUE((*store)->RecoverInterrupted().ok());
+  ASSERT_TRUE((*store)->RecoverInterrupted(3).ok());
   EXPECT_EQ((*store)->Get("train-4")->state(), v1::QUEUED);
   v1::JobSpec spec;
   spec.mutable_train();
