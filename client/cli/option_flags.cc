@@ -213,7 +213,8 @@ absl::Status ValueError(const OptionValue& value, absl::string_view what) {
 }
 
 absl::Status SetField(const Flag& flag, const OptionValue& value,
-                      const options::Chosen& chosen, google::protobuf::Message& root) {
+                      const options::Chosen& chosen,
+                      google::protobuf::Message& root) {
   bool applies = false;
   std::vector<const FieldDescriptor*> alternatives;
   for (const Option* option : flag.options) {

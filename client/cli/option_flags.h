@@ -42,9 +42,9 @@ std::vector<Flag> FlagsOf(const options::OptionTable& table);
 /// "--epochs: "x" is ...".
 absl::Status ValueError(const OptionValue& value, absl::string_view what);
 
-/// Sets the first field of `flag`, which is not a common one and no choice, that
-/// applies with what is chosen and can take the value. INVALID_ARGUMENT if there
-/// is none, telling why. Where the choice that decides of it lets others'
+/// Sets the first field of `flag`, which is not a common one and no choice,
+/// that applies with what is chosen and can take the value. INVALID_ARGUMENT if
+/// there is none, telling why. Where the choice that decides of it lets others'
 /// options be, the value is ignored.
 absl::Status SetField(const Flag& flag, const OptionValue& value,
                       const options::Chosen& chosen,

@@ -34,9 +34,10 @@ absl::StatusOr<int> Resume(const ResumeArguments& arguments, Session& session) {
 }  // namespace
 
 void AddResumeCommand(CLI::App& jobs, Action* chosen) {
-  CLI::App* command = jobs.add_subcommand(
-      "resume",
-      "Go on with a job that failed or was cancelled, from its last checkpoint");
+  CLI::App* command =
+      jobs.add_subcommand("resume",
+                          "Go on with a job that failed or was cancelled, from "
+                          "its last checkpoint");
   const auto arguments = std::make_shared<ResumeArguments>();
   command->add_option("ID", arguments->id, "The job's id")->required();
   command->add_flag("--detach", arguments->detach,

@@ -34,13 +34,12 @@ v1::JobSpec Job() {
 TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
   std::vector<std::string> names;
   for (const Flag& flag : ResumeFlags()) names.push_back(flag.name);
-  EXPECT_THAT(names,
-              UnorderedElementsAre(
-                  "cpu-cache", "staging", "gpu-cache", "sample-queue",
-                  "train-queue", "superbatch", "neighbor-cache", "disk-cache",
-                  "disk-limit", "prepare-memory", "samplers", "extractors",
-                  "io-depth", "train-threads", "checkpoint-every",
-                  "memory-limit"));
+  EXPECT_THAT(names, UnorderedElementsAre(
+                         "cpu-cache", "staging", "gpu-cache", "sample-queue",
+                         "train-queue", "superbatch", "neighbor-cache",
+                         "disk-cache", "disk-limit", "prepare-memory",
+                         "samplers", "extractors", "io-depth", "train-threads",
+                         "checkpoint-every", "memory-limit"));
 }
 
 TEST(ResumeOptionsTest, ChangeWhatIsGivenAlone) {

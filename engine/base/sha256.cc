@@ -1,5 +1,5 @@
-// OpenSSL's current interface keeps the state to itself; the one before it, which
-// it marks as deprecated, does not.
+// OpenSSL's current interface keeps the state to itself; the one before it,
+// which it marks as deprecated, does not.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "engine/base/sha256.h"
 

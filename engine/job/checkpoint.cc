@@ -131,9 +131,11 @@ absl::StatusOr<Checkpoint> ParseProgress(const std::string& text) {
     const json progress = json::parse(text);
     const int version = progress.at("version").get<int>();
     if (version != kVersion && version != kVersionWithLosses) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "is of version ", version, ", which another hearthd wrote; this one "
-          "goes on from versions ", kVersionWithLosses, " and ", kVersion));
+      return absl::FailedPreconditionError(
+          absl::StrCat("is of version ", version,
+                       ", which another hearthd wrote; this one "
+                       "goes on from versions ",
+                       kVersionWithLosses, " and ", kVersion));
     }
     ReadPosition(progress, checkpoint);
     if (version == kVersionWithLosses) {

@@ -301,8 +301,8 @@ TEST_F(CheckpointTest, GoesOnFromVersion3) {
           "epoch_seeds": 0, "best_epoch": 0, "best_metric": null,
           "peak_memory_bytes": 9, "resumes": 2, "epoch_training": )" +
       pass + R"(, "epochs": [)" + epoch + "]}";
-  old.tensors["losses"] = MakeTensor(
-      {BytesOf(losses).begin(), BytesOf(losses).end()});
+  old.tensors["losses"] =
+      MakeTensor({BytesOf(losses).begin(), BytesOf(losses).end()});
   old.tensors["state.model.w"] = MakeTensor(std::vector<std::byte>(8));
   ASSERT_TRUE(store::WriteSafeTensors(files_, directory_ + kEven, old).ok());
   auto read = Read();
@@ -335,8 +335,7 @@ TEST_F(CheckpointTest, AnotherVersionIsNotDamage) {
   for (const char* version : {"1", "5"}) {
     WriteProgress(std::string("{\"version\": ") + version + "}");
     for (const absl::Status& status :
-         {Read().status(),
-          CheckCheckpoint(files_, directory_, kFingerprint)}) {
+         {Read().status(), CheckCheckpoint(files_, directory_, kFingerprint)}) {
       EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
       EXPECT_THAT(std::string(status.message()), HasSubstr(kEven));
     }

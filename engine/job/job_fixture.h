@@ -225,8 +225,8 @@ class JobTest : public ::testing::Test {
     const auto metrics = NewTrainMetrics(*registry_, "train-1", "memory");
     const JobEnvironment environment = Environment();
     const size_t before = observer_.epochs.size();
-    absl::StatusOr<TrainReport> report = RunTrainJob(
-        environment, options, observer_, *metrics, std::move(stop));
+    absl::StatusOr<TrainReport> report =
+        RunTrainJob(environment, options, observer_, *metrics, std::move(stop));
     // Epochs that are reported again are the same.
     std::map<uint32_t, EpochReport>& kept = epochs_[options.directory];
     for (size_t i = before; i < observer_.epochs.size(); ++i) {

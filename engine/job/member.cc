@@ -83,10 +83,9 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   if (state_.last_epoch.has_value()) {
     HEARTH_RETURN_IF_ERROR(parts_.observer.OnEpoch(*state_.last_epoch));
   }
-  parts_.observer.OnLog(
-      Severity::kInfo,
-      absl::StrFormat("going on from epoch %d, batch %d", state_.epoch + 1,
-                      state_.next_batch));
+  parts_.observer.OnLog(Severity::kInfo,
+                        absl::StrFormat("going on from epoch %d, batch %d",
+                                        state_.epoch + 1, state_.next_batch));
   return absl::OkStatus();
 }
 

@@ -239,11 +239,11 @@ TEST_F(TrainJobTest, AnyNumberOfEpochsHasCheckpointsOfOneSize) {
   options = Options("many");
   options.data.batch_size = 1024;
   options.data.distinct_epochs = 1;
-  options.data.epochs = 3000;
+  options.data.epochs = 300;
   observer_ = {};
   const auto report = Run(options);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->epochs.size(), 3000u);
+  EXPECT_EQ(report->epochs.size(), 300u);
   EXPECT_LT(CheckpointBytes(options.directory), bytes + 256);
 }
 
@@ -307,8 +307,9 @@ TEST_F(TrainJobTest, AnEpochThatWasNotKeptIsReportedAgain) {
 TEST_F(TrainJobTest, ACheckpointOfAnotherDatasetIsRefused) {
   const TrainJobOptions options = Options("job");
   ASSERT_TRUE(Run(options).ok());
-  EditManifest(
-      [](store::Manifest& manifest) { manifest.fingerprint = "another"; });
+  EditManifest([](store::Manifest& manifest) {
+    manifest.fingerprint = "0123456789abcdef";
+  });
   const auto report = Run(options);
   EXPECT_EQ(report.status().code(), absl::StatusCode::kFailedPrecondition)
       << report.status();
@@ -507,17 +508,6 @@ TEST_F(TrainJobTest, TellsWhatItMayTakeAndWhenItBegan) {
   EXPECT_GE(report->memory_bound_bytes, report->peak_memory_bytes);
   ASSERT_TRUE(report->first_batch_seconds.has_value());
   EXPECT_GE(*report->first_batch_seconds, 0);
-}
-
-TEST_F(TrainJobTest, DamagedCheckpointIsNamed) {
-  const TrainJobOptions options = Options("a");
-  ASSERT_TRUE(Run(options).ok());
-  const std::string path = options.directory + "/checkpoint.safetensors";
-  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
-  const auto report = Run(options);
-  EXPECT_EQ(report.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(report.status().message().find(path), absl::string_view::npos)
-      << report.status();
 }
 
 }  // namespace

@@ -83,8 +83,7 @@ absl::StatusOr<v1::Job> Admission::Submit(const std::string& request_id,
   return job;
 }
 
-absl::StatusOr<v1::Job> Admission::Resume(
-    const v1::ResumeJobRequest& request) {
+absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   HEARTH_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
   absl::MutexLock lock(&mutex_);
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> resumed,

@@ -45,22 +45,21 @@ v1::JobSpec WithoutBudgets(v1::JobSpec spec) {
 // Notes each field that is different.
 class Differences final : public MessageDifferencer::Reporter {
  public:
-  explicit Differences(FieldViolations& violations)
-      : violations_(violations) {}
+  explicit Differences(FieldViolations& violations) : violations_(violations) {}
 
-  void ReportAdded(const Message&, const Message&,
-                   const std::vector<MessageDifferencer::SpecificField>&
-                       path) override {
+  void ReportAdded(
+      const Message&, const Message&,
+      const std::vector<MessageDifferencer::SpecificField>& path) override {
     Add(path);
   }
-  void ReportDeleted(const Message&, const Message&,
-                     const std::vector<MessageDifferencer::SpecificField>&
-                         path) override {
+  void ReportDeleted(
+      const Message&, const Message&,
+      const std::vector<MessageDifferencer::SpecificField>& path) override {
     Add(path);
   }
-  void ReportModified(const Message&, const Message&,
-                      const std::vector<MessageDifferencer::SpecificField>&
-                          path) override {
+  void ReportModified(
+      const Message&, const Message&,
+      const std::vector<MessageDifferencer::SpecificField>& path) override {
     Add(path);
   }
 
@@ -71,8 +70,8 @@ class Differences final : public MessageDifferencer::Reporter {
       if (part.field == nullptr) continue;
       absl::StrAppend(&name, name.empty() ? "" : ".", part.field->name());
       if (part.field->is_repeated()) {
-        absl::StrAppend(&name, "[", part.index < 0 ? part.new_index : part.index,
-                        "]");
+        absl::StrAppend(&name, "[",
+                        part.index < 0 ? part.new_index : part.index, "]");
       }
     }
     violations_.Add(name,

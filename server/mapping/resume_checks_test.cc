@@ -77,8 +77,7 @@ TEST(ResumeChecksTest, WhatChangesResultsIsRefusedByName) {
        [](v1::TrainJobSpec& train) {
          train.mutable_trains(0)->mutable_sage()->set_hidden(64);
        }},
-      {"train.trains[1]",
-       [](v1::TrainJobSpec& train) { train.add_trains(); }}};
+      {"train.trains[1]", [](v1::TrainJobSpec& train) { train.add_trains(); }}};
   for (const auto& [field, change] : changes) {
     v1::JobSpec next = Job();
     change(*next.mutable_train());
@@ -97,9 +96,8 @@ TEST(ResumeChecksTest, AnotherKindIsRefused) {
   with_more.mutable_import()->set_memory_limit_bytes(1 << 30);
   EXPECT_TRUE(CheckChangesNoResult(import, with_more).ok());
   with_more.mutable_import()->set_path("/elsewhere");
-  EXPECT_THAT(
-      std::string(CheckChangesNoResult(import, with_more).message()),
-      HasSubstr("import.path"));
+  EXPECT_THAT(std::string(CheckChangesNoResult(import, with_more).message()),
+              HasSubstr("import.path"));
 }
 
 }  // namespace

@@ -15,8 +15,9 @@
 namespace hearth::server {
 
 /// Space on a disk that nobody else can take, for the few writes that must
-/// succeed when it is full: a folder of files of one size. To give up space, one
-/// of them is removed; it is made again once the disk has room. Thread-safe.
+/// succeed when it is full: a folder of files of one size. To give up space,
+/// one of them is removed; it is made again once the disk has room.
+/// Thread-safe.
 class DiskReserve {
  public:
   static constexpr int kPieces = 8;
