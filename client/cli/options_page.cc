@@ -21,6 +21,9 @@ The field is what programs set in a `TrainJobSpec`
 ([spec.proto](../proto/hearth/v1/spec.proto)). Sizes are bytes, or have a unit:
 `512MiB`, `4GB`.
 
+Options with a * change no result: `hearth job resume` takes them, too, for the
+job to go on with.
+
 `bazel run //client/cli:write_options_page > client/OPTIONS.md` writes this page
 from the descriptions in that file.
 )";
@@ -40,9 +43,15 @@ std::string Fields(const Flag& flag) {
       });
 }
 
+bool ChangesNoResult(const Flag& flag) {
+  return !flag.options.empty() &&
+         flag.options.front()->description.changes_no_result();
+}
+
 void AddRow(const Flag& flag, std::string* page) {
-  absl::StrAppend(page, "| `", flag.name, "` | ", Cell(flag.Help()), " | ",
-                  Cell(flag.Values()), " | ",
+  absl::StrAppend(page, "| `", flag.name, "`",
+                  ChangesNoResult(flag) ? " \\*" : "", " | ", Cell(flag.Help()),
+                  " | ", Cell(flag.Values()), " | ",
                   flag.required() ? "required" : Cell(flag.Default()), " | ",
                   Fields(flag), " |\n");
 }

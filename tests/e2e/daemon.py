@@ -20,6 +20,9 @@ HEARTH = os.environ.get("HEARTH", str(_ROOT / "bazel-bin/client/hearth"))
 PATIENCE_SECONDS = 120.0
 _POLL_SECONDS = 0.02
 
+# For tests that kill the daemon more often than a job may live to see.
+TIRELESS = ("--retries", "1000000")
+
 Value = TypeVar("Value")
 
 
@@ -51,10 +54,12 @@ def run(command: list[str], timeout: float = PATIENCE_SECONDS, **options: Any) -
 
 
 class Daemon:
-    """Starts at once. After a stop or a kill, start() takes the same ports again."""
+    """Starts at once. After a stop or a kill, start() takes the same ports again. Its log is
+    beside the data directory, or in the folder `elsewhere`."""
 
-    def __init__(self, data_dir: Path, *flags: str) -> None:
+    def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None) -> None:
         self.data_dir = data_dir
+        self._beside = (elsewhere or data_dir.parent) / data_dir.name
         self._flags = flags
         self._addresses = {"grpc": "127.0.0.1:0", "metrics": "127.0.0.1:0"}
         self._process: Optional[subprocess.Popen] = None
@@ -70,7 +75,7 @@ class Daemon:
         return self._addresses["grpc"]
 
     def start(self) -> None:
-        address_file = self.data_dir.with_suffix(".addresses")
+        address_file = self._beside.with_suffix(".addresses")
         address_file.unlink(missing_ok=True)
         command = [HEARTHD, "--data-dir", str(self.data_dir),
                    "--listen", self._addresses["grpc"],
@@ -88,7 +93,7 @@ class Daemon:
 
     @property
     def log_path(self) -> Path:
-        return self.data_dir.with_suffix(".log")
+        return self._beside.with_suffix(".log")
 
     @property
     def log(self) -> str:

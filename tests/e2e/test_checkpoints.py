@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from daemon import TIRELESS
 from jobs import LONG, LONG_BATCHES_PER_EPOCH
 
 # More than the reports of which fit the header of a safetensors file.
@@ -25,7 +26,7 @@ def undisturbed(daemon):
 @pytest.fixture
 def killed(start_daemon, graph_folder):
     """A daemon that was killed in the second epoch, its job, and the job's folder."""
-    daemon = start_daemon("--retries", "100")
+    daemon = start_daemon(*TIRELESS)
     daemon.import_graph("planted", graph_folder)
     job = daemon.json(*KEPT, "--detach")["id"]
     daemon.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 20)

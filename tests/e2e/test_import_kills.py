@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from daemon import PATIENCE_SECONDS, wait_for
+from daemon import PATIENCE_SECONDS, TIRELESS, wait_for
 from graphs import planted_graph
 
 GIB = 1 << 30
@@ -57,21 +57,21 @@ def kill_imports(daemon, source, count, moments, *flags):
 
 
 def test_kill_9_leaves_nothing_half_imported(start_daemon, large_folder):
-    kill_imports(start_daemon(), large_folder, 6, random.Random(1))
+    kill_imports(start_daemon(*TIRELESS), large_folder, 6, random.Random(1))
 
 
 def test_kill_9_while_ids_are_relabeled(start_daemon, edge_list):
-    kill_imports(start_daemon(), edge_list, 4, random.Random(3), "--relabel")
+    kill_imports(start_daemon(*TIRELESS), edge_list, 4, random.Random(3), "--relabel")
 
 
 @pytest.mark.full("imports")
 def test_kill_9_leaves_nothing_half_imported_many_times(start_daemon, large_folder):
-    kill_imports(start_daemon(), large_folder, 60, random.Random(2))
+    kill_imports(start_daemon(*TIRELESS), large_folder, 60, random.Random(2))
 
 
 @pytest.mark.full("imports")
 def test_kill_9_while_ids_are_relabeled_many_times(start_daemon, edge_list):
-    kill_imports(start_daemon(), edge_list, 20, random.Random(4), "--relabel")
+    kill_imports(start_daemon(*TIRELESS), edge_list, 20, random.Random(4), "--relabel")
 
 
 def test_a_cancelled_import_leaves_nothing(start_daemon, edge_list):

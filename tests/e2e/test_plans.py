@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from daemon import TIRELESS
 from jobs import ENDLESS, LONG, QUICK
 
 DISKGNN = ("--strategy", "diskgnn", "--cpu-cache", "16KiB")
@@ -132,14 +133,14 @@ def kill_while_preparing(daemon, kills, seed):
 
 
 def test_a_preparation_that_is_killed_ends_with_the_same_bytes(start_daemon, graph_folder):
-    daemon = start_daemon()
+    daemon = start_daemon(*TIRELESS)
     daemon.import_graph("planted", graph_folder)
     kill_while_preparing(daemon, kills=3, seed=1)
 
 
 @pytest.mark.full("kills")
 def test_many_kills_of_preparations(start_daemon, graph_folder):
-    daemon = start_daemon()
+    daemon = start_daemon(*TIRELESS)
     daemon.import_graph("planted", graph_folder)
     kill_while_preparing(daemon, kills=20, seed=2)
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from daemon import PATIENCE_SECONDS, Daemon
+from daemon import PATIENCE_SECONDS, TIRELESS, Daemon
 from jobs import LONG, LONG_BATCHES_PER_EPOCH, LONG_EPOCHS, QUICK
 
 TOTAL_BATCHES = LONG_BATCHES_PER_EPOCH * LONG_EPOCHS
@@ -24,7 +24,7 @@ def undisturbed(graph_folder, tmp_path_factory):
 
 @pytest.fixture
 def fresh(start_daemon, graph_folder):
-    daemon = start_daemon()
+    daemon = start_daemon(*TIRELESS)
     daemon.import_graph("planted", graph_folder)
     return daemon
 

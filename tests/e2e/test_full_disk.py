@@ -1,0 +1,110 @@
+"""A disk without any space left, while a job trains and when the daemon starts."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import subprocess
+
+import pytest
+
+from daemon import Daemon
+from jobs import LONG, LONG_BATCHES_PER_EPOCH
+
+DISK_BYTES = 96 << 20
+KEPT = (*LONG, "--checkpoint-every", "5")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(daemon):
+    """The report of the job that nobody disturbed."""
+    return daemon.json(*KEPT)["report"]
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small disk."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)],
+        capture_output=True, text=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def small(disk, graph_folder):
+    """A daemon on the small disk. Its log and its address are elsewhere."""
+    data = disk / "data"
+    with contextlib.closing(Daemon(data, elsewhere=disk.parent)) as daemon:
+        daemon.import_graph("planted", graph_folder)
+        yield daemon
+
+
+def fill(disk):
+    """Takes all the space there is, to the last byte."""
+    with open(disk / "filler", "ab", buffering=0) as filler:
+        for size in (1 << 20, 4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    filler.write(bytes(size))
+    with pytest.raises(OSError) as error:
+        (disk / "one").write_bytes(b"x" * 4096)
+    assert error.value.errno == errno.ENOSPC
+    (disk / "one").unlink()
+
+
+def free(disk):
+    (disk / "filler").unlink()
+
+
+def reserved(small):
+    return sum(1 for piece in (small.data_dir / "reserve").iterdir() if piece.stat().st_size)
+
+
+def test_a_job_that_fills_the_disk_fails_and_is_resumed(small, disk, undisturbed):
+    pieces = reserved(small)
+    assert pieces > 0
+    job = small.json(*KEPT, "--detach")["id"]
+    small.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
+    fill(disk)
+    failed = small.json("job", "watch", job, code=1)
+    assert failed["state"] == "FAILED"
+    assert "space" in failed["error"]["message"]
+    # The daemon goes on, and starts, with no space at all.
+    small.kill()
+    fill(disk)
+    small.start()
+    assert small.state(job) == "FAILED"
+    assert small.hearth("status").code == 0
+    free(disk)
+    resumed = small.json("job", "resume", job)
+    assert resumed["report"]["loss_digest"] == undisturbed["loss_digest"]
+    assert [epoch["loss"] for epoch in resumed["report"]["epochs"]] == \
+        [epoch["loss"] for epoch in undisturbed["epochs"]]
+    assert resumed["report"]["resumes"] >= 1
+
+
+def test_a_daemon_that_is_killed_starts_on_a_full_disk(small, disk, undisturbed):
+    job = small.json(*KEPT, "--detach")["id"]
+    small.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
+    small.kill()
+    fill(disk)
+    small.start()
+    # Its states are durable, whatever becomes of it.
+    assert small.json("job", "watch", job, code=1)["state"] == "FAILED"
+    for _ in range(3):
+        small.kill()
+        fill(disk)
+        small.start()
+    assert small.state(job) == "FAILED"
+    assert reserved(small) < 8
+    free(disk)
+    small.stop()
+    small.start()
+    assert reserved(small) == 8
+    resumed = small.json("job", "resume", job)
+    assert resumed["report"]["loss_digest"] == undisturbed["loss_digest"]
