@@ -53,6 +53,7 @@
 #include "server/services/plans_service.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
+#include "server/storage/disk_reserve.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
@@ -134,10 +135,16 @@ class DaemonImpl final : public Daemon {
  private:
   absl::Status OpenData() {
     HEARTH_ASSIGN_OR_RETURN(data_dir_, DataDir::Open(files_, config_.data_dir));
+    reserve_ =
+        std::make_unique<DiskReserve>(files_, clock_, data_dir_->ReservePath());
     HEARTH_ASSIGN_OR_RETURN(
-        store_,
-        JobStore::Open(files_, data_dir_->DatabasePath(), clock_,
-                       [this](const std::string& id) { hub_.Notify(id); }));
+        store_, JobStore::Open(
+                    files_, data_dir_->DatabasePath(), clock_,
+                    [this](const std::string& id) { hub_.Notify(id); },
+                    reserve_.get()));
+    if (const absl::Status status = reserve_->Fill(); !status.ok()) {
+      spdlog::warn("no space is reserved: {}", status.ToString());
+    }
     // The database file's own entry.
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_->path()));
     HEARTH_RETURN_IF_ERROR(store_->RecoverInterrupted(config_.retries));
@@ -278,10 +285,12 @@ class DaemonImpl final : public Daemon {
 
   absl::Status WriteAddressFile() {
     if (config_.address_file.empty()) return absl::OkStatus();
-    return io::WriteFileAtomically(
-        files_, config_.address_file,
-        absl::StrCat("{\"grpc\": \"", grpc_address_, "\", \"metrics\": \"",
-                     metrics_address_, "\", \"pid\": ", getpid(), "}\n"));
+    return reserve_->Write([this] {
+      return io::WriteFileAtomically(
+          files_, config_.address_file,
+          absl::StrCat("{\"grpc\": \"", grpc_address_, "\", \"metrics\": \"",
+                       metrics_address_, "\", \"pid\": ", getpid(), "}\n"));
+    });
   }
 
   const Config config_;
@@ -301,6 +310,7 @@ class DaemonImpl final : public Daemon {
   RetiredSeries retired_series_;
   EventHub hub_;
   std::unique_ptr<DataDir> data_dir_;
+  std::unique_ptr<DiskReserve> reserve_;
   std::unique_ptr<JobStore> store_;
   // Plans that are open may hold memory of the GPU.
   std::unique_ptr<cuda::Plugin> gpu_plugin_;

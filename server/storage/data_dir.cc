@@ -32,6 +32,7 @@ constexpr char kDatabaseName[] = "hearth.db";
 constexpr char kDatasetsName[] = "datasets";
 constexpr char kJobsName[] = "jobs";
 constexpr char kPlansName[] = "plans";
+constexpr char kReserveName[] = "reserve";
 constexpr char kScratchName[] = "scratch";
 
 // Like mkdir -p.
@@ -54,13 +55,14 @@ absl::Status LockedByOther(const std::string& path, int lock) {
                    "; stop it or use another --data-dir"));
 }
 
+// A full disk is no reason not to start.
 absl::Status WritePid(const std::string& path, int lock) {
   const std::string text = absl::StrCat(getpid(), "\n");
-  if (ftruncate(lock, 0) != 0 || pwrite(lock, text.data(), text.size(), 0) !=
-                                     static_cast<ssize_t>(text.size())) {
-    return ErrnoStatus(errno, path, "write");
-  }
-  return absl::OkStatus();
+  const bool written =
+      ftruncate(lock, 0) == 0 && pwrite(lock, text.data(), text.size(), 0) ==
+                                     static_cast<ssize_t>(text.size());
+  if (written || errno == ENOSPC) return absl::OkStatus();
+  return ErrnoStatus(errno, path, "write");
 }
 
 // Takes the lock and returns the descriptor that holds it.
@@ -165,6 +167,10 @@ std::string DataDir::JobPath(const std::string& id) const {
 
 std::string DataDir::PlansPath() const {
   return io::JoinPath(path_, kPlansName);
+}
+
+std::string DataDir::ReservePath() const {
+  return io::JoinPath(path_, kReserveName);
 }
 
 std::string DataDir::ScratchPath() const {

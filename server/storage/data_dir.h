@@ -17,6 +17,7 @@ namespace hearth::server {
 ///   hearth.db          jobs and their events
 ///   datasets/NAME/     imported graphs
 ///   jobs/ID/           a job's checkpoint and model
+///   reserve/           space for hearth.db on a full disk (DiskReserve)
 ///   plans/             plans that jobs made, for other jobs like them
 ///   scratch/           files of this daemon's run; emptied at its start
 ///
@@ -46,6 +47,7 @@ class DataDir {
   /// REQUIRES: an id that the job store gave out.
   std::string JobPath(const std::string& id) const;
   std::string PlansPath() const;
+  std::string ReservePath() const;
   std::string ScratchPath() const;
 
  private:

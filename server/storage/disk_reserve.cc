@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -36,7 +35,7 @@ absl::Status DiskReserve::Make(int piece) {
   const std::byte last = {};
   HEARTH_RETURN_IF_ERROR(
       file->Write(kPieceBytes - 1, absl::MakeConstSpan(&last, 1)));
-  HEARTH_RETURN_IF_ERROR(file->Sync());
+  // A piece that is lost with the power is made again.
   return file->Close();
 }
 
@@ -51,7 +50,7 @@ absl::Status DiskReserve::Fill() {
     HEARTH_RETURN_IF_ERROR(Make(piece));
   }
   incomplete_ = false;
-  return files_.SyncDirectory(folder_);
+  return absl::OkStatus();
 }
 
 bool DiskReserve::GiveUp() {

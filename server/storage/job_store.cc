@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -65,11 +66,17 @@ StateUpdate AfterInterruption(const ActiveJob& job, int retries) {
   return update;
 }
 
+absl::Status WriteWith(DiskReserve* reserve,
+                       absl::FunctionRef<absl::Status()> attempt) {
+  return reserve == nullptr ? attempt() : reserve->Write(attempt);
+}
+
 class SqliteJobStore final : public JobStore {
  public:
   SqliteJobStore(std::unique_ptr<Database> database, const Clock& clock,
-                 Listener listener)
+                 Listener listener, DiskReserve* reserve)
       : listener_(std::move(listener)),
+        reserve_(reserve),
         database_(std::move(database)),
         rows_(*database_, clock) {}
 
@@ -195,32 +202,35 @@ class SqliteJobStore final : public JobStore {
 
   absl::Status ChangeState(const std::string& id,
                            const StateUpdate& update) override {
-    HEARTH_RETURN_IF_ERROR(Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return rows_.Move(id, update);
-    }));
+    HEARTH_RETURN_IF_ERROR(
+        CommitWithReserve([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return rows_.Move(id, update);
+        }));
     listener_(id);
     return absl::OkStatus();
   }
 
   absl::Status RequestCancel(const std::string& id) override {
-    return Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      HEARTH_RETURN_IF_ERROR(rows_.ReadProgress(id).status());
-      return rows_.SetCancelRequested(id);
-    });
+    return CommitWithReserve(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(rows_.ReadProgress(id).status());
+          return rows_.SetCancelRequested(id);
+        });
   }
 
   absl::Status RecoverInterrupted(int retries) override {
-    return Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      HEARTH_ASSIGN_OR_RETURN(const std::vector<ActiveJob> active,
-                              rows_.ReadActive());
-      for (const ActiveJob& job : active) {
-        HEARTH_RETURN_IF_ERROR(
-            rows_.SetInterruptions(job.id, job.interruptions + 1));
-        HEARTH_RETURN_IF_ERROR(
-            rows_.Move(job.id, AfterInterruption(job, retries)));
-      }
-      return absl::OkStatus();
-    });
+    return CommitWithReserve(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(const std::vector<ActiveJob> active,
+                                  rows_.ReadActive());
+          for (const ActiveJob& job : active) {
+            HEARTH_RETURN_IF_ERROR(
+                rows_.SetInterruptions(job.id, job.interruptions + 1));
+            HEARTH_RETURN_IF_ERROR(
+                rows_.Move(job.id, AfterInterruption(job, retries)));
+          }
+          return absl::OkStatus();
+        });
   }
 
   absl::Status ForgetInterruptions(const std::string& id) override {
@@ -243,15 +253,16 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Delete(const std::string& id) override {
-    return Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      HEARTH_ASSIGN_OR_RETURN(const JobProgress progress,
-                              rows_.ReadProgress(id));
-      if (!HasEnded(progress.state)) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("job ", id, " has not ended; cancel it first"));
-      }
-      return rows_.Delete(id);
-    });
+    return CommitWithReserve(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(const JobProgress progress,
+                                  rows_.ReadProgress(id));
+          if (!HasEnded(progress.state)) {
+            return absl::FailedPreconditionError(
+                absl::StrCat("job ", id, " has not ended; cancel it first"));
+          }
+          return rows_.Delete(id);
+        });
   }
 
  private:
@@ -263,6 +274,14 @@ class SqliteJobStore final : public JobStore {
                             Transaction::Begin(*database_));
     HEARTH_RETURN_IF_ERROR(change());
     return transaction->Commit();
+  }
+
+  // The same for a change that must be possible on a full disk. It may be
+  // called several times.
+  template <typename Change>
+  absl::Status CommitWithReserve(const Change& change)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    return WriteWith(reserve_, [&] { return Commit(change); });
   }
 
   // The job of an earlier submission, which must have been the same.
@@ -299,6 +318,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   const Listener listener_;
+  DiskReserve* const reserve_;
   absl::Mutex mutex_;
   const std::unique_ptr<Database> database_ ABSL_PT_GUARDED_BY(mutex_);
   JobRows rows_ ABSL_GUARDED_BY(mutex_);
@@ -308,12 +328,14 @@ class SqliteJobStore final : public JobStore {
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(
     io::FileSystem& files, const std::string& path, const Clock& clock,
-    Listener listener) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
-                          Database::Open(path));
-  HEARTH_RETURN_IF_ERROR(UpdateSchema(files, *database));
+    Listener listener, DiskReserve* reserve) {
+  std::unique_ptr<Database> database;
+  HEARTH_RETURN_IF_ERROR(WriteWith(reserve, [&]() -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(database, Database::Open(path));
+    return UpdateSchema(files, *database);
+  }));
   return std::make_unique<SqliteJobStore>(std::move(database), clock,
-                                          std::move(listener));
+                                          std::move(listener), reserve);
 }
 
 }  // namespace hearth::server

@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/jobs.pb.h"
+#include "server/storage/disk_reserve.h"
 #include "server/storage/job_rows.h"
 
 namespace hearth::server {
@@ -59,12 +60,12 @@ class JobStore {
   using Listener = std::function<void(const std::string& id)>;
 
   /// Opens or creates the file, and brings one of an older version to today's
-  /// (see schema.h). FAILED_PRECONDITION if a newer version wrote it. `clock`
-  /// must outlive the store.
-  static absl::StatusOr<std::unique_ptr<JobStore>> Open(io::FileSystem& files,
-                                                        const std::string& path,
-                                                        const Clock& clock,
-                                                        Listener listener);
+  /// (see schema.h). FAILED_PRECONDITION if a newer version wrote it. Changes
+  /// of state, which must be possible on a full disk, give up parts of
+  /// `reserve` then, if there is one. `clock` and it must outlive the store.
+  static absl::StatusOr<std::unique_ptr<JobStore>> Open(
+      io::FileSystem& files, const std::string& path, const Clock& clock,
+      Listener listener, DiskReserve* reserve = nullptr);
   virtual ~JobStore() = default;
 
   /// Adds a job, QUEUED. A `request_id` (empty = none) seen before gives the

@@ -1,5 +1,6 @@
 #include "server/storage/sqlite.h"
 
+#include <cerrno>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,9 +33,19 @@ absl::StatusCode CodeOf(int result) {
   }
 }
 
-absl::Status SqliteStatus(int result, absl::string_view message,
+// The status of the last call on `handle`, null if there was no memory for it.
+absl::Status SqliteStatus(int result, sqlite3* handle,
                           const std::string& path) {
-  return absl::Status(CodeOf(result), absl::StrCat(path, ": ", message));
+  absl::StatusCode code = CodeOf(result);
+  // Files beside the database are made, and grow, when it is opened and read.
+  if ((code == absl::StatusCode::kUnavailable ||
+       code == absl::StatusCode::kPermissionDenied) &&
+      handle != nullptr && sqlite3_system_errno(handle) == ENOSPC) {
+    code = absl::StatusCode::kResourceExhausted;
+  }
+  return absl::Status(
+      code, absl::StrCat(path, ": ",
+                         handle ? sqlite3_errmsg(handle) : "out of memory"));
 }
 
 using Connection = std::unique_ptr<sqlite3, int (*)(sqlite3*)>;
@@ -47,8 +58,7 @@ absl::StatusOr<Connection> Connect(const std::string& path) {
       nullptr);
   Connection connection(handle, sqlite3_close);
   if (result != SQLITE_OK) {
-    return SqliteStatus(
-        result, handle ? sqlite3_errmsg(handle) : "out of memory", path);
+    return SqliteStatus(result, handle, path);
   }
   sqlite3_busy_timeout(handle, kBusyTimeoutMs);
   return connection;
@@ -92,8 +102,7 @@ absl::StatusOr<bool> Statement::Step() {
   const int result = sqlite3_step(statement_);
   if (result == SQLITE_ROW) return true;
   if (result == SQLITE_DONE) return false;
-  return SqliteStatus(result, sqlite3_errmsg(sqlite3_db_handle(statement_)),
-                      path_);
+  return SqliteStatus(result, sqlite3_db_handle(statement_), path_);
 }
 
 absl::Status Statement::Run() {
@@ -146,14 +155,14 @@ absl::Status Database::CopyTo(const std::string& path) const {
   }
   const int result = sqlite3_errcode(to.get());
   if (result == SQLITE_OK) return absl::OkStatus();
-  return SqliteStatus(result, sqlite3_errmsg(to.get()), path);
+  return SqliteStatus(result, to.get(), path);
 }
 
 absl::Status Database::Execute(const std::string& sql) {
   const int result =
       sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr);
   if (result == SQLITE_OK) return absl::OkStatus();
-  return SqliteStatus(result, sqlite3_errmsg(handle_), path_);
+  return SqliteStatus(result, handle_, path_);
 }
 
 absl::StatusOr<Statement> Database::Prepare(const std::string& sql) {
@@ -164,7 +173,7 @@ absl::StatusOr<Statement> Database::Prepare(const std::string& sql) {
                            SQLITE_PREPARE_PERSISTENT, &entry->second, nullptr);
     if (result != SQLITE_OK) {
       statements_.erase(entry);
-      return SqliteStatus(result, sqlite3_errmsg(handle_), path_);
+      return SqliteStatus(result, handle_, path_);
     }
   }
   return Statement(entry->second, path_);
