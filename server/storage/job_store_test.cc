@@ -287,7 +287,9 @@ TEST_F(JobStoreTest, AJobFailsThatWasInterruptedTooOften) {
   // Runs the job until the daemon dies.
   const auto interrupt = [&](bool after_progress) {
     ASSERT_TRUE(Move(id, v1::PREPARING).ok());
-    if (after_progress) ASSERT_TRUE(store_->ForgetInterruptions(id).ok());
+    if (after_progress) {
+      ASSERT_TRUE(store_->ForgetInterruptions(id).ok());
+    }
     Reopen();
     ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
   };
