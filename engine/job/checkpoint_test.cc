@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/base/sha256.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
