@@ -7,7 +7,8 @@
 namespace hearth::client {
 namespace {
 
-constexpr int kMaxReceivedBytes = 64 << 20;
+// A job of 100,000 epochs has a report of each.
+constexpr int kMaxReceivedBytes = 256 << 20;
 constexpr int kReconnectMs = 100;
 constexpr int kMaxReconnectMs = 1000;
 constexpr int kConnectMs = 10000;

@@ -170,6 +170,19 @@ TEST_F(SafeTensorsTest, ReadFaultsAreReported) {
 
 TEST_F(SafeTensorsTest, WhatIsMissingIsNotFound) {
   EXPECT_TRUE(absl::IsNotFound(ReadSafeTensors(files_, path_).status()));
+  EXPECT_TRUE(
+      absl::IsNotFound(ReadSafeTensorsMetadata(files_, path_).status()));
+}
+
+TEST_F(SafeTensorsTest, MetadataIsReadAlone) {
+  ASSERT_TRUE(WriteSafeTensors(files_, path_, Example()).ok());
+  const std::string whole = Bytes();
+  const auto metadata = ReadSafeTensorsMetadata(files_, path_);
+  ASSERT_TRUE(metadata.ok()) << metadata.status();
+  EXPECT_EQ(*metadata, Example().metadata);
+  Write(whole.substr(0, whole.size() - 1));
+  EXPECT_TRUE(
+      absl::IsDataLoss(ReadSafeTensorsMetadata(files_, path_).status()));
 }
 
 // Every cut is noticed, wherever it falls.

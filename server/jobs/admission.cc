@@ -123,6 +123,8 @@ absl::Status Admission::FailUnresumable() {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
                           parts_.store.Unended());
   for (const v1::Job& job : jobs) {
+    // A job that never ran has no checkpoint.
+    if (!job.has_start_time()) continue;
     const absl::Status status = CheckResumable(job);
     // Other errors are the job's own, once it runs.
     if (!absl::IsFailedPrecondition(status)) continue;

@@ -9,8 +9,9 @@ import pytest
 from daemon import TIRELESS
 from jobs import LONG, LONG_BATCHES_PER_EPOCH
 
-# More than the reports of which fit the header of a safetensors file.
+# So many that their reports would not fit the header of a safetensors file.
 MANY_EPOCHS = 5000
+HEADER_BYTES = 4 << 20
 
 NAMES = ("checkpoint.safetensors", "checkpoint-odd.safetensors")
 
@@ -34,11 +35,16 @@ def killed(start_daemon, graph_folder):
     return daemon, job, daemon.data_dir / "jobs" / job
 
 
-def generation(path):
-    """The number of the checkpoint in a file."""
+def progress_in(path):
+    """What a checkpoint tells of its job, the tensors apart."""
     contents = path.read_bytes()
     header = json.loads(contents[8:8 + int.from_bytes(contents[:8], "little")])
-    return json.loads(header["__metadata__"]["progress"])["generation"]
+    return json.loads(header["__metadata__"]["progress"])
+
+
+def generation(path):
+    """The number of the checkpoint in a file."""
+    return progress_in(path)["generation"]
 
 
 def flip_a_bit(path):
@@ -70,6 +76,8 @@ def test_many_epochs(daemon):
     folder = daemon.data_dir / "jobs" / ended["id"]
     for name in NAMES:
         assert (folder / name).stat().st_size < 16 << 10
+        last = json.dumps(progress_in(folder / name)["last_epoch"], separators=(",", ":"))
+        assert MANY_EPOCHS * len(last) > HEADER_BYTES
 
 
 def test_a_damaged_checkpoint_is_not_used(killed, undisturbed):
