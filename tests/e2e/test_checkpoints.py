@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from daemon import TIRELESS
+from daemon import TIRELESS, Daemon
 from jobs import LONG, LONG_BATCHES_PER_EPOCH
 
 # So many that their reports would not fit the header of a safetensors file.
@@ -67,7 +70,17 @@ def assert_same(report, undisturbed):
         assert (epoch["epoch"], epoch["loss"]) == (expected["epoch"], expected["loss"])
 
 
-def test_many_epochs(daemon):
+@pytest.fixture
+def quick_disk(graph_folder):
+    """A daemon whose files are in memory: every epoch is synced three times."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, \
+            contextlib.closing(Daemon(Path(folder) / "data")) as daemon:
+        daemon.import_graph("planted", graph_folder)
+        yield daemon
+
+
+def test_many_epochs(quick_disk):
+    daemon = quick_disk
     ended = daemon.json("train", "--dataset", "planted", "--model", "none", "--fanouts", "1",
                         "--batch-size", "4096", "--distinct-epochs", "1",
                         "--epochs", str(MANY_EPOCHS))
