@@ -1,5 +1,6 @@
 #include "client/channel.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/hearth_client.h"
 #include "client/rpc_status.h"
@@ -13,7 +14,19 @@ constexpr int kReconnectMs = 100;
 constexpr int kMaxReconnectMs = 1000;
 constexpr int kConnectMs = 10000;
 
+// While a call is in progress and nothing comes, the daemon is asked after the
+// first time whether it is there, and has the second to answer.
+constexpr int kKeepaliveMs = 4000;
+constexpr int kKeepaliveTimeoutMs = 4000;
+
 constexpr char kUnreachablePayload[] = "hearth/unreachable";
+constexpr char kSilentPayload[] = "hearth/silent";
+
+// Only the message tells that the daemon was given up for its silence.
+bool WasSilent(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         absl::StrContains(status.error_message(), "keepalive");
+}
 
 }  // namespace
 
@@ -24,6 +37,10 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
   // By its name a pause; in truth the time that an attempt to connect has.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  // However long there are no events.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // The daemon is on this machine or on the local network.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Clients of one process each have their own connection.
@@ -36,9 +53,13 @@ absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
                         const std::string& server) {
   const absl::Status answer = RpcStatus(
       status.error_code(), status.error_message(), status.error_details());
-  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return UnreachableError(
+  const bool was_silent = WasSilent(status);
+  if (was_silent ||
+      status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    absl::Status silent = UnreachableError(
         absl::StrCat("hearthd at ", server, " does not answer"));
+    if (was_silent) silent.SetPayload(kSilentPayload, absl::Cord());
+    return silent;
   }
   // A daemon that drains or stops answers UNAVAILABLE over a connection that
   // is up.
@@ -59,6 +80,12 @@ absl::Status UnreachableError(const std::string& message) {
   absl::Status status = absl::UnavailableError(message);
   status.SetPayload(kUnreachablePayload, absl::Cord());
   return status;
+}
+
+absl::Duration SilenceBefore(const absl::Status& status) {
+  return status.GetPayload(kSilentPayload).has_value()
+             ? absl::Milliseconds(kKeepaliveMs + kKeepaliveTimeoutMs)
+             : absl::ZeroDuration();
 }
 
 bool IsUnreachable(const absl::Status& status) {

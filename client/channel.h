@@ -7,11 +7,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace hearth::client {
 
 /// A channel to the daemon at `server`, made for a daemon that restarts: it
-/// tries again within a second.
+/// tries again within a second, and gives up a connection on which the daemon
+/// stays silent while a call is in progress.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& server);
 
 /// The status of a call over `channel` that finished with `status`; where the
@@ -19,6 +21,10 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& server);
 /// holds and the message names `server`.
 absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
                         const std::string& server);
+
+/// How long the daemon was silent before a call ended with `status`; zero if
+/// it ended otherwise.
+absl::Duration SilenceBefore(const absl::Status& status);
 
 }  // namespace hearth::client
 

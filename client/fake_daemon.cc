@@ -15,7 +15,10 @@ grpc::Status NotFound(const std::string& what) {
   return grpc::Status(grpc::StatusCode::NOT_FOUND, what);
 }
 
-bool Ended(v1::JobState state) { return state >= v1::SUCCEEDED; }
+bool Ended(v1::JobState state) {
+  return state == v1::SUCCEEDED || state == v1::FAILED ||
+         state == v1::CANCELLED;
+}
 
 // gRPC's synchronous services are not told of it; they have to ask.
 void WaitUntilCancelled(const grpc::ServerContext& context) {

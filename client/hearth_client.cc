@@ -9,6 +9,7 @@
 #include "client/channel.h"
 #include "client/job_watch.h"
 #include "client/request_id.h"
+#include "client/silence_watch.h"
 #include "engine/base/status_macros.h"
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
@@ -19,6 +20,8 @@ namespace hearth::client {
 namespace {
 
 constexpr int kJobsPerPage = 200;
+// The daemon's metadata of a watch that it has begun, before any event.
+constexpr char kWatchIsOpen[] = "hearth-watch";
 
 class GrpcClient : public Client {
  public:
@@ -30,9 +33,11 @@ class GrpcClient : public Client {
         plans_(v1::Plans::NewStub(channel_)),
         admin_(v1::Admin::NewStub(channel_)) {}
 
-  absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec) override {
+  absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec,
+                                    int priority) override {
     v1::SubmitJobRequest request;
     request.set_request_id(NewRequestId());
+    request.set_priority(priority);
     *request.mutable_spec() = spec;
     return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::SubmitJob, request);
   }
@@ -77,6 +82,7 @@ class GrpcClient : public Client {
   absl::Status DeleteJob(const std::string& id) override {
     v1::DeleteJobRequest request;
     request.set_id(id);
+    request.set_request_id(NewRequestId());
     return Call<google::protobuf::Empty>(*jobs_, &v1::Jobs::Stub::DeleteJob,
                                          request)
         .status();
@@ -84,10 +90,13 @@ class GrpcClient : public Client {
 
   absl::Status WatchJob(const std::string& id, uint64_t from_sequence,
                         const EventSink& sink, std::stop_token stop) override {
+    SilenceWatch silence(options_.silence_limit, options_.on_silence);
     const JobWatchCalls calls = {
         .stream =
             [&](uint64_t from, const EventSink& take) {
-              return Stream(id, from, take, stop);
+              const absl::Status status = Stream(id, from, take, silence, stop);
+              if (!status.ok()) silence.Lost(SilenceBefore(status));
+              return status;
             },
         .state = [&]() -> absl::StatusOr<v1::JobState> {
           HEARTH_ASSIGN_OR_RETURN(const v1::Job job, GetJob(id));
@@ -117,6 +126,7 @@ class GrpcClient : public Client {
   absl::Status DeleteDataset(const std::string& name) override {
     v1::DeleteDatasetRequest request;
     request.set_name(name);
+    request.set_request_id(NewRequestId());
     return Call<google::protobuf::Empty>(
                *datasets_, &v1::Datasets::Stub::DeleteDataset, request)
         .status();
@@ -140,6 +150,7 @@ class GrpcClient : public Client {
   absl::Status DeletePlan(const std::string& name) override {
     v1::DeletePlanRequest request;
     request.set_name(name);
+    request.set_request_id(NewRequestId());
     return Call<google::protobuf::Empty>(*plans_, &v1::Plans::Stub::DeletePlan,
                                          request)
         .status();
@@ -152,8 +163,7 @@ class GrpcClient : public Client {
 
  private:
   // Makes a call, again where the daemon could not be reached. All calls can
-  // be repeated: submission has its request id, and a deletion repeated finds
-  // nothing left to delete.
+  // be repeated: those that change something have a request id.
   template <typename Response, typename Stub, typename Request>
   absl::StatusOr<Response> Call(
       Stub& stub,
@@ -161,6 +171,8 @@ class GrpcClient : public Client {
                                    Response*),
       const Request& request) {
     Backoff backoff(options_.first_backoff, absl::InfiniteDuration());
+    SilenceWatch silence(options_.silence_limit, options_.on_silence);
+    silence.Lost(absl::ZeroDuration());
     for (int attempt = 1;; ++attempt) {
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() +
@@ -169,16 +181,17 @@ class GrpcClient : public Client {
       const absl::Status status =
           CallStatus((stub.*method)(&context, request, &response), *channel_,
                      options_.server);
+      const bool answered = !IsUnreachable(status);
+      if (answered) silence.Heard();
       if (status.ok()) return response;
-      if (!IsUnreachable(status) || attempt >= options_.call_attempts) {
-        return status;
-      }
+      if (answered || attempt >= options_.call_attempts) return status;
       backoff.Pause(std::stop_token());
     }
   }
 
   absl::Status Stream(const std::string& id, uint64_t from_sequence,
-                      const EventSink& sink, const std::stop_token& stop) {
+                      const EventSink& sink, SilenceWatch& silence,
+                      const std::stop_token& stop) {
     v1::WatchJobRequest request;
     request.set_id(id);
     request.set_from_sequence(from_sequence);
@@ -186,8 +199,13 @@ class GrpcClient : public Client {
     const std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader =
         jobs_->WatchJob(&context, request);
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+    reader->WaitForInitialMetadata();
+    if (context.GetServerInitialMetadata().contains(kWatchIsOpen)) {
+      silence.Heard();
+    }
     v1::JobEvent event;
     while (reader->Read(&event)) {
+      silence.Heard();
       if (!sink(event)) {
         context.TryCancel();
         break;

@@ -30,6 +30,12 @@ struct ClientOptions {
   absl::Duration first_backoff = absl::Milliseconds(100);
   /// A broken watch is given up after pausing that long without an event.
   absl::Duration watch_patience = absl::Minutes(2);
+  /// Called when the daemon has not answered a call or a watch for
+  /// `silence_limit`, with the time so far, and with zero when it answers
+  /// again. On any thread, but never while an EventSink is called. Null =
+  /// nobody.
+  std::function<void(absl::Duration)> on_silence = nullptr;
+  absl::Duration silence_limit = absl::Seconds(10);
 };
 
 /// Called with each event of a watched job, in order. False ends the watch.
@@ -43,8 +49,10 @@ class Client {
   virtual ~Client() = default;
 
   /// Puts a job into the queue. A connection that breaks is no danger: the
-  /// call is repeated with the same request id and gives one job.
-  virtual absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec) = 0;
+  /// call is repeated with the same request id and gives one job. `priority`:
+  /// see v1::SubmitJobRequest.
+  virtual absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec,
+                                            int priority) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& id) = 0;
   /// All jobs in one of `states`, newest first; no states = all jobs.
   virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(

@@ -150,7 +150,7 @@ TEST(Client, SubmissionWhoseAnswerIsLostGivesOneJob) {
   options.server = daemon.address();
   options.call_timeout = absl::Milliseconds(500);
   const absl::StatusOr<v1::Job> job =
-      NewClient(options)->SubmitJob(v1::JobSpec());
+      NewClient(options)->SubmitJob(v1::JobSpec(), 0);
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->id(), "train-1");
   const std::vector<v1::SubmitJobRequest> requests = daemon.submissions();
@@ -161,8 +161,8 @@ TEST(Client, SubmissionWhoseAnswerIsLostGivesOneJob) {
 TEST(Client, EachSubmissionHasItsOwnRequestId) {
   FakeDaemon daemon;
   const std::unique_ptr<Client> client = Connect(daemon.address());
-  EXPECT_EQ(client->SubmitJob(v1::JobSpec())->id(), "train-1");
-  EXPECT_EQ(client->SubmitJob(v1::JobSpec())->id(), "train-2");
+  EXPECT_EQ(client->SubmitJob(v1::JobSpec(), 0)->id(), "train-1");
+  EXPECT_EQ(client->SubmitJob(v1::JobSpec(), 0)->id(), "train-2");
 }
 
 TEST(Client, AnswersOfTheDaemonAreNotRetried) {
@@ -171,7 +171,7 @@ TEST(Client, AnswersOfTheDaemonAreNotRetried) {
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "draining");
   });
   const absl::Status status =
-      Connect(daemon.address())->SubmitJob(v1::JobSpec()).status();
+      Connect(daemon.address())->SubmitJob(v1::JobSpec(), 0).status();
   EXPECT_FALSE(IsUnreachable(status));
   EXPECT_EQ(status.message(), "draining");
   EXPECT_EQ(daemon.submissions().size(), 1);

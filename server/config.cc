@@ -52,15 +52,35 @@ absl::Status SetMetricsListen(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
-absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
+absl::StatusOr<int> ParseNumberOfJobs(const std::string& value) {
   int jobs = 0;
-  if (!absl::SimpleAtoi(values[0], &jobs) || jobs < 1 ||
+  if (!absl::SimpleAtoi(value, &jobs) || jobs < 1 ||
       jobs > Config::kMaxRunningJobs) {
     return absl::InvalidArgumentError(
         absl::StrCat("must be a number from 1 to ", Config::kMaxRunningJobs,
-                     ", not \"", values[0], "\""));
+                     ", not \"", value, "\""));
   }
-  config.max_running_jobs = jobs;
+  return jobs;
+}
+
+absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.max_running_jobs,
+                          ParseNumberOfJobs(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxShortJobs(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.max_short_jobs, ParseNumberOfJobs(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetWaitLimit(const Values& values, Config& config) {
+  absl::Duration limit;
+  if (!absl::ParseDuration(values[0], &limit) || limit < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "must be a time, as \"30m\" or \"24h\", not \"", values[0], "\""));
+  }
+  config.wait_limit = limit;
   return absl::OkStatus();
 }
 
@@ -130,8 +150,16 @@ constexpr Option kOptions[] = {
     {"metrics-listen",
      "HOST:PORT of /metrics; default 127.0.0.1:9600; empty = none", false,
      SetMetricsListen},
-    {"max-running-jobs", "jobs that run at a time; default 1", false,
-     SetMaxRunningJobs},
+    {"max-running-jobs", "train and prepare jobs that run at a time; default 1",
+     false, SetMaxRunningJobs},
+    {"max-short-jobs",
+     "other jobs (import, generate, export, verify, explain) that run at a "
+     "time, beside those; default 2",
+     false, SetMaxShortJobs},
+    {"wait-limit",
+     "how long a job waits for a disk that is full or does not answer before "
+     "it fails, as \"30m\"; default 24h",
+     false, SetWaitLimit},
     {"retries",
      "how often in a row the daemon may die with a job before the job fails; "
      "default 3",

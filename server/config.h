@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace hearth::server {
 
@@ -21,14 +22,23 @@ struct Config {
   std::string listen = "127.0.0.1:7600";
   /// Address of /metrics, on loopback; empty = none.
   std::string metrics_listen = "127.0.0.1:9600";
-  /// Jobs that run at a time, 1 to kMaxRunningJobs. More jobs share processors
-  /// and memory.
+  /// Train and prepare jobs that run at a time, 1 to kMaxRunningJobs. More jobs
+  /// share processors and memory.
   int max_running_jobs = 1;
+  /// Other jobs (imports, exports, explain, verify) that run at a time, beside
+  /// those, 1 to kMaxRunningJobs.
+  int max_short_jobs = 2;
   static constexpr int kMaxRunningJobs = 64;
   /// A job with which the daemon died so often in a row, without work of it
   /// done in between that lasts, FAILS; 1 to kMaxRetries.
   int retries = 3;
   static constexpr int kMaxRetries = 1'000'000;
+  /// How long a job is kept waiting for a disk that is full or does not answer
+  /// before it fails.
+  absl::Duration wait_limit = absl::Hours(24);
+  /// The first pause before a waiting job is tried again. No option: tests make
+  /// it short.
+  absl::Duration first_wait_pause = absl::Seconds(1);
   /// Memory that all jobs together may take, in bytes; 0 = nine tenths of the
   /// machine's or the container's memory.
   uint64_t memory_limit_bytes = 0;

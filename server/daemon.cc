@@ -25,6 +25,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/wait_cause.h"
 #include "engine/cuda/device.h"
 #include "engine/cuda/plugin.h"
 #include "engine/io/atomic_file.h"
@@ -55,11 +56,14 @@
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/disk_reserve.h"
 #include "server/storage/job_store.h"
+#include "server/storage/trash.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr int kMaxMessageBytes = 1 << 20;
+// The shortest time between two such questions.
+constexpr int kPingEveryMs = 1000;
 // How long calls may take to end once the daemon stops.
 constexpr std::chrono::seconds kCallPatience{3};
 
@@ -191,8 +195,16 @@ class DaemonImpl final : public Daemon {
                       .retired_series = retired_series_},
                      config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
-        *store_, *runner_, clock_,
-        SchedulerOptions{.max_running_jobs = config_.max_running_jobs});
+        *store_, *runner_, memory_, clock_,
+        SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
+                         .max_short_jobs = config_.max_short_jobs,
+                         .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
+                                      config_.first_wait_pause),
+                                  .limit_seconds = absl::ToDoubleSeconds(
+                                      config_.wait_limit)}});
+    trash_ = std::make_unique<Trash>(files_, data_dir_->TrashPath(), [this] {
+      scheduler_->RetryNow(WaitCause::kDiskSpace);
+    });
     admission_ = std::make_unique<Admission>(
         AdmissionParts{.files = files_,
                        .data_dir = *data_dir_,
@@ -200,7 +212,8 @@ class DaemonImpl final : public Daemon {
                        .warm_strategies = *warm_strategies_,
                        .plans = *plans_,
                        .store = *store_,
-                       .scheduler = *scheduler_},
+                       .scheduler = *scheduler_,
+                       .trash = *trash_},
         SpecLimits{
             .processors = std::max(1u, std::thread::hardware_concurrency()),
             .has_gpu = !gpu_name_.empty()},
@@ -248,11 +261,12 @@ class DaemonImpl final : public Daemon {
     services_.push_back(
         NewJobsService(*admission_, *store_, *scheduler_, hub_));
     services_.push_back(NewDatasetsService(*admission_, *datasets_));
-    services_.push_back(NewPlansService(*plans_, *datasets_));
+    services_.push_back(NewPlansService(*admission_, *plans_, *datasets_));
     services_.push_back(
         NewAdminService({.data_dir = data_dir_->path(),
                          .metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
+                         .max_short_jobs = config_.max_short_jobs,
                          .start_time = start_time_,
                          .gpu_name = gpu_name_},
                         {.files = files_,
@@ -266,6 +280,10 @@ class DaemonImpl final : public Daemon {
     // Two daemons must not share a port.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    // Clients may ask every few seconds whether the daemon is still there.
+    builder.AddChannelArgument(
+        GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingEveryMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
     int port = 0;
     builder.AddListeningPort(config_.listen, grpc::InsecureServerCredentials(),
                              &port);
@@ -325,6 +343,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Trash> trash_;
   std::unique_ptr<Admission> admission_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;

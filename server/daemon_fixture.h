@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
@@ -120,6 +121,7 @@ class DaemonTest : public ::testing::Test {
     config_.data_dir = root_ + "/data";
     config_.listen = "127.0.0.1:0";
     config_.metrics_listen = "127.0.0.1:0";
+    config_.first_wait_pause = absl::Milliseconds(1);
     EXPECT_TRUE(hearth::testing::WriteNumpyFolder({}, root_ + "/source").ok());
     Start();
   }
@@ -206,6 +208,25 @@ class DaemonTest : public ::testing::Test {
     return reader->Finish();
   }
 
+  /// The event by which a job ends or, before that, is WAITING.
+  v1::StateChange AwaitEndOrWait(const std::string& id) {
+    grpc::ClientContext context;
+    v1::WatchJobRequest request;
+    request.set_id(id);
+    const auto reader = jobs_->WatchJob(&context, request);
+    v1::JobEvent event;
+    while (reader->Read(&event)) {
+      const v1::JobState state = event.state().state();
+      if (state == v1::WAITING || state == v1::SUCCEEDED ||
+          state == v1::FAILED || state == v1::CANCELLED) {
+        break;
+      }
+    }
+    context.TryCancel();
+    reader->Finish();
+    return event.state();
+  }
+
   /// The job after its end.
   v1::Job AwaitEnd(const std::string& id) {
     std::vector<v1::JobEvent> events;
@@ -228,18 +249,22 @@ class DaemonTest : public ::testing::Test {
     ASSERT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
   }
 
-  grpc::Status DeleteDataset(const std::string& name) {
+  grpc::Status DeleteDataset(const std::string& name,
+                             const std::string& request_id = "") {
     grpc::ClientContext context;
     v1::DeleteDatasetRequest request;
     request.set_name(name);
+    request.set_request_id(request_id);
     google::protobuf::Empty empty;
     return datasets_->DeleteDataset(&context, request, &empty);
   }
 
-  grpc::Status DeleteJob(const std::string& id) {
+  grpc::Status DeleteJob(const std::string& id,
+                         const std::string& request_id = "") {
     grpc::ClientContext context;
     v1::DeleteJobRequest request;
     request.set_id(id);
+    request.set_request_id(request_id);
     google::protobuf::Empty empty;
     return jobs_->DeleteJob(&context, request, &empty);
   }

@@ -65,8 +65,7 @@ TEST_F(DaemonMetricsTest, MemoryIsToldByOwner) {
   job::MemoryLedger::Reservation reservation;
   strategy::MemoryEstimate estimate;
   estimate.Add("cache", 4096);
-  ASSERT_TRUE(
-      memory_.Reserve(estimate, reservation, {}, [](const auto&) {}).ok());
+  ASSERT_TRUE(memory_.Reserve(estimate, reservation).ok());
   EXPECT_THAT(registry_->Text(),
               HasSubstr("hearth_memory_reserved_bytes{owner=\"cache\"} 4096"));
   reservation = {};

@@ -138,5 +138,125 @@ TEST_F(DaemonTest, OversizedMessagesAreRefused) {
             grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
+TEST_F(DaemonTest, ShortJobsRunBesideTraining) {
+  Import("graph");
+  gate_.Close();
+  const std::string train = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  v1::JobSpec explain;
+  *explain.mutable_explain()->mutable_train() = TrainSpec("graph").train();
+  EXPECT_EQ(AwaitEnd(Submit(explain)).state(), v1::SUCCEEDED);
+  v1::JobSpec verify;
+  verify.mutable_verify()->set_dataset("graph");
+  EXPECT_EQ(AwaitEnd(Submit(verify)).state(), v1::SUCCEEDED);
+  Import("other");
+  EXPECT_EQ(Get(train).state(), v1::RUNNING);
+  gate_.Open();
+  EXPECT_EQ(AwaitEnd(train).state(), v1::SUCCEEDED);
+}
+
+// Makes one kind of call wait until the test clears it.
+io::Fault Block(io::Operation operation, const std::string& path_end = "") {
+  return {.for_good = true,
+          .effect = io::Effect::kBlock,
+          .only = operation,
+          .path_end = path_end};
+}
+
+TEST_F(DaemonTest, NobodyWaitsForARemoval) {
+  Import("graph");
+  Import("other");
+  const v1::Job trained = AwaitEnd(Submit(TrainSpec("graph")));
+  gate_.Close();
+  const std::string running = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  files_.Inject(Block(io::Operation::kRemoveTree, "features.npy"));
+  ASSERT_TRUE(DeleteDataset("other").ok());
+  files_.AwaitHit();
+  EXPECT_EQ(SetDraining(false).datasets(), 1u);
+  Import("other");
+  ASSERT_TRUE(DeleteJob(trained.id()).ok());
+  ASSERT_TRUE(Cancel(running).ok());
+  gate_.Open();
+  EXPECT_EQ(AwaitEnd(running).state(), v1::CANCELLED);
+  EXPECT_TRUE(daemon_->Stop(absl::Seconds(60)).ok());
+  files_.Clear();
+}
+
+TEST_F(DaemonTest, NobodyWaitsForTheFilesOfASubmission) {
+  Import("graph");
+  gate_.Close();
+  const std::string running = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  files_.Inject(Block(io::Operation::kStat, "/datasets/slow"));
+  v1::Job slow;
+  grpc::Status submitted;
+  std::jthread submission(
+      [&] { submitted = TrySubmit(ImportSpec("slow"), &slow, "request"); });
+  files_.AwaitHit();
+  EXPECT_FALSE(SetDraining(false).draining());
+  Import("other");
+  EXPECT_EQ(DeleteDataset("slow").error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  ASSERT_TRUE(Cancel(running).ok());
+  gate_.Open();
+  EXPECT_EQ(AwaitEnd(running).state(), v1::CANCELLED);
+  // The same request waits for the first, and gets its job.
+  v1::Job same;
+  std::jthread repeated([&] {
+    EXPECT_TRUE(TrySubmit(ImportSpec("slow"), &same, "request").ok());
+  });
+  files_.Clear();
+  submission.join();
+  repeated.join();
+  EXPECT_TRUE(submitted.ok()) << submitted.error_message();
+  EXPECT_EQ(same.id(), slow.id());
+  EXPECT_EQ(AwaitEnd(slow.id()).state(), v1::SUCCEEDED);
+}
+
+TEST_F(DaemonTest, ADeletionIsDoneOncePerRequest) {
+  Import("graph");
+  EXPECT_EQ(DeleteDataset("none", "first").error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(DeleteDataset("none", "first").error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  ASSERT_TRUE(DeleteDataset("graph", "second").ok());
+  EXPECT_TRUE(DeleteDataset("graph", "second").ok());
+  EXPECT_EQ(DeleteDataset("graph").error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(DeleteDataset("graph", "third").error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(DeleteDataset("other", "second").error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+  // One of this name that came later stays, also after a restart.
+  Import("graph");
+  daemon_.reset();
+  Start();
+  EXPECT_TRUE(DeleteDataset("graph", "second").ok());
+  EXPECT_EQ(SetDraining(false).datasets(), 1u);
+  ASSERT_TRUE(DeleteJob("import-1", "fourth").ok());
+  EXPECT_TRUE(DeleteJob("import-1", "fourth").ok());
+  EXPECT_EQ(DeleteJob("import-1", "fifth").error_code(),
+            grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(DaemonTest, PrioritiesAreKeptAndBounded) {
+  v1::SubmitJobRequest request;
+  *request.mutable_spec() = ImportSpec("graph");
+  const auto submit = [&](int priority, v1::Job* job) {
+    grpc::ClientContext context;
+    request.set_priority(priority);
+    return jobs_->SubmitJob(&context, request, job);
+  };
+  v1::Job job;
+  for (const int priority : {-101, 101}) {
+    const grpc::Status status = submit(priority, &job);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(status.error_message(), HasSubstr("priority"));
+  }
+  ASSERT_TRUE(submit(-100, &job).ok());
+  EXPECT_EQ(job.priority(), -100);
+  EXPECT_EQ(AwaitEnd(job.id()).priority(), -100);
+}
+
 }  // namespace
 }  // namespace hearth::server

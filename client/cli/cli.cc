@@ -58,11 +58,26 @@ int Report(const absl::Status& status, Environment& environment) {
   return ExitCodeOf(status);
 }
 
+void TellSilence(absl::Duration silent, Environment& environment) {
+  // A line of progress may stand there.
+  if (environment.err_is_terminal) environment.err << "\r\x1b[K";
+  if (silent == absl::ZeroDuration()) {
+    environment.err << "the daemon answers again" << std::endl;
+  } else {
+    environment.err << "the daemon has not answered for "
+                    << absl::ToInt64Seconds(silent) << " s; still trying"
+                    << std::endl;
+  }
+}
+
 int Perform(const Action& action, const GlobalOptions& options,
             Environment& environment) {
   client::ClientOptions client_options;
   const bool elsewhere = options.server != client_options.server;
   client_options.server = options.server;
+  client_options.on_silence = [&environment](absl::Duration silent) {
+    TellSilence(silent, environment);
+  };
   const std::unique_ptr<client::Client> client =
       client::NewClient(client_options);
   Session session = {

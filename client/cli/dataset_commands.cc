@@ -9,6 +9,7 @@
 #include "client/cli/escape.h"
 #include "client/cli/job_run.h"
 #include "client/cli/one_of.h"
+#include "client/cli/submission.h"
 #include "client/proto_json.h"
 #include "engine/base/status_macros.h"
 
@@ -20,7 +21,7 @@ struct Arguments {
   std::string name;
   std::string destination;
   v1::Format format = v1::FORMAT_UNSPECIFIED;
-  bool detach = false;
+  Submission submission;
 };
 
 absl::StatusOr<int> List(Session& session) {
@@ -50,7 +51,7 @@ absl::StatusOr<int> Show(const std::string& name, Session& session) {
 absl::StatusOr<int> Verify(const Arguments& arguments, Session& session) {
   v1::JobSpec spec;
   spec.mutable_verify()->set_dataset(arguments.name);
-  return RunJob(session, spec, arguments.detach);
+  return RunJob(session, spec, arguments.submission);
 }
 
 absl::StatusOr<int> Export(const Arguments& arguments, Session& session) {
@@ -59,7 +60,7 @@ absl::StatusOr<int> Export(const Arguments& arguments, Session& session) {
   dataset.set_dataset(arguments.name);
   dataset.set_destination(AbsolutePath(arguments.destination, session));
   dataset.set_format(arguments.format);
-  return RunJob(session, spec, arguments.detach);
+  return RunJob(session, spec, arguments.submission);
 }
 
 absl::StatusOr<int> Delete(const std::string& name, Session& session) {
@@ -84,7 +85,7 @@ void AddVerify(CLI::App& dataset, Action* chosen) {
   CLI::App* verify =
       AddNamed(dataset, "verify", "Read all of a dataset against its checksums",
                *arguments);
-  verify->add_flag("--detach", arguments->detach, "Do not wait for the end");
+  AddSubmissionFlags(*verify, arguments->submission);
   verify->callback([=] {
     *chosen = [=](Session& session) { return Verify(*arguments, session); };
   });
@@ -106,7 +107,7 @@ void AddExport(CLI::App& dataset, Action* chosen) {
           "Format of the folder's files; default numpy, or graphbolt for "
           "several types")
       ->transform(OneOf(EnumWords<v1::Format>()));
-  write->add_flag("--detach", arguments->detach, "Do not wait for the end");
+  AddSubmissionFlags(*write, arguments->submission);
   write->callback([=] {
     *chosen = [=](Session& session) { return Export(*arguments, session); };
   });

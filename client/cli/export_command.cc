@@ -4,6 +4,7 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/job_run.h"
+#include "client/cli/submission.h"
 
 namespace hearth::cli {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 struct ExportArguments {
   std::string job;
   std::string destination;
-  bool detach = false;
+  Submission submission;
 };
 
 absl::StatusOr<int> Export(const ExportArguments& arguments, Session& session) {
@@ -19,7 +20,7 @@ absl::StatusOr<int> Export(const ExportArguments& arguments, Session& session) {
   spec.mutable_export_()->set_job_id(arguments.job);
   spec.mutable_export_()->set_destination(
       AbsolutePath(arguments.destination, session));
-  return RunJob(session, spec, arguments.detach);
+  return RunJob(session, spec, arguments.submission);
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ void AddExportCommand(CLI::App& app, Action* chosen) {
       ->add_option("--to", arguments->destination,
                    "Folder to make; must not exist yet")
       ->required();
-  command->add_flag("--detach", arguments->detach, "Do not wait for the end");
+  AddSubmissionFlags(*command, arguments->submission);
   command->callback([=] {
     *chosen = [=](Session& session) { return Export(*arguments, session); };
   });

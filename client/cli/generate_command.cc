@@ -6,6 +6,7 @@
 #include "client/cli/enum_words.h"
 #include "client/cli/job_run.h"
 #include "client/cli/one_of.h"
+#include "client/cli/submission.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
@@ -31,7 +32,7 @@ struct GenerateArguments {
   v1::Format format = v1::FORMAT_UNSPECIFIED;
   std::string destination;
   std::string memory_limit;
-  bool detach = false;
+  Submission submission;
 };
 
 absl::Status FillGraph(const GenerateArguments& arguments,
@@ -78,7 +79,7 @@ absl::StatusOr<int> Generate(const GenerateArguments& arguments,
                             ParseByteSize(arguments.memory_limit));
     spec.set_memory_limit_bytes(static_cast<uint64_t>(bytes));
   }
-  return RunJob(session, job, arguments.detach);
+  return RunJob(session, job, arguments.submission);
 }
 
 void AddGraphOptions(CLI::App& generate, GenerateArguments& arguments) {
@@ -144,7 +145,7 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen) {
       ->needs(to);
   generate->add_option("--memory-limit", arguments->memory_limit,
                        "Memory for buffers, such as 4GiB; default 1GiB");
-  generate->add_flag("--detach", arguments->detach, "Do not wait for the end");
+  AddSubmissionFlags(*generate, arguments->submission);
   generate->callback([=] {
     *chosen = [=](Session& session) { return Generate(*arguments, session); };
   });

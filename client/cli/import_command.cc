@@ -7,6 +7,7 @@
 #include "client/cli/enum_words.h"
 #include "client/cli/job_run.h"
 #include "client/cli/one_of.h"
+#include "client/cli/submission.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
@@ -27,7 +28,7 @@ struct ImportArguments {
   std::string split;
   uint32_t igb_classes = 0;
   std::string split_seed;
-  bool detach = false;
+  Submission submission;
 };
 
 absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
@@ -55,7 +56,7 @@ absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
   if (!arguments.split_seed.empty()) {
     wanted.mutable_igb()->set_split_seed(std::stoull(arguments.split_seed));
   }
-  return RunJob(session, spec, arguments.detach);
+  return RunJob(session, spec, arguments.submission);
 }
 
 void AddSourceOptions(CLI::App& command, ImportArguments& arguments) {
@@ -139,7 +140,7 @@ void AddImportCommand(CLI::App& dataset, Action* chosen) {
   AddContentOptions(*command, *arguments);
   AddEdgeOptions(*command, *arguments);
   AddFormatOptions(*command, *arguments);
-  command->add_flag("--detach", arguments->detach, "Do not wait for the end");
+  AddSubmissionFlags(*command, arguments->submission);
   command->callback([=] {
     *chosen = [=](Session& session) { return Import(*arguments, session); };
   });

@@ -129,8 +129,8 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   CLI::App* list = jobs->add_subcommand("list", "All jobs, newest first");
   list->add_option("--state", *states, "Only jobs in these states")
       ->delimiter(',')
-      ->check(CLI::IsMember({"queued", "preparing", "running", "succeeded",
-                             "failed", "cancelled"},
+      ->check(CLI::IsMember({"queued", "preparing", "running", "waiting",
+                             "succeeded", "failed", "cancelled"},
                             CLI::ignore_case));
   list->callback([=] {
     *chosen = [=](Session& session) { return List(*states, session); };

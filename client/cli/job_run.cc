@@ -49,9 +49,10 @@ int PrintEnded(Session& session, const v1::Job& job) {
 }  // namespace
 
 absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
-                           bool detach) {
-  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, session.client.SubmitJob(spec));
-  return FollowOrDetach(session, job, detach);
+                           const Submission& submission) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
+                          session.client.SubmitJob(spec, submission.priority));
+  return FollowOrDetach(session, job, submission.detach);
 }
 
 absl::StatusOr<int> FollowOrDetach(Session& session, const v1::Job& job,

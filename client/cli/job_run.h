@@ -5,14 +5,15 @@
 
 #include "absl/status/statusor.h"
 #include "client/cli/session.h"
+#include "client/cli/submission.h"
 #include "hearth/v1/jobs.pb.h"
 
 namespace hearth::cli {
 
-/// Submits a job and watches it to its end (`detach`: only says its id).
+/// Submits a job and watches it to its end (detached: only says its id).
 /// Prints the job or its outcome; gives the exit code.
 absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
-                           bool detach);
+                           const Submission& submission);
 
 /// The same for a job that is there already, from its newest event on.
 absl::StatusOr<int> FollowOrDetach(Session& session, const v1::Job& job,

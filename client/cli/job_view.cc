@@ -238,12 +238,17 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
 }  // namespace
 
 void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out) {
-  Table table(
-      {{"id"}, {"kind"}, {"of"}, {"state"}, {"created"}, {"took", kRight}});
+  Table table({{"id"},
+               {"kind"},
+               {"of"},
+               {"state"},
+               {"created"},
+               {"priority", kRight},
+               {"took", kRight}});
   for (const v1::Job& job : jobs) {
     table.AddRow({job.id(), KindWord(job.spec()), SubjectOf(job.spec()),
                   StateWord(job.state()), FormatTimestamp(job.create_time()),
-                  Elapsed(job)});
+                  absl::StrCat(job.priority()), Elapsed(job)});
   }
   table.Print(out);
 }
@@ -253,6 +258,10 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
   table.AddRow({"id", job.id()});
   table.AddRow({"kind", KindWord(job.spec())});
   table.AddRow({"state", StateWord(job.state())});
+  if (!job.waiting_reason().empty()) {
+    table.AddRow({"waits for", job.waiting_reason()});
+  }
+  table.AddRow({"priority", absl::StrCat(job.priority())});
   table.AddRow({"created", FormatTimestamp(job.create_time())});
   table.AddRow({"started", FormatTimestamp(job.start_time())});
   table.AddRow({"ended", FormatTimestamp(job.end_time())});

@@ -198,5 +198,19 @@ TEST(PrintOutcome, TellsWhatIsExpected) {
   EXPECT_THAT(text, Not(HasSubstr("nothing")));
 }
 
+TEST(PrintJob, ShowsPriorityAndWhatItWaitsFor) {
+  v1::Job job = TrainedJob();
+  job.set_priority(-7);
+  std::ostringstream ended;
+  PrintJob(job, ended);
+  EXPECT_THAT(ended.str(), HasSubstr("priority          -7\n"));
+  EXPECT_THAT(ended.str(), Not(HasSubstr("waits for")));
+  job.set_state(v1::WAITING);
+  job.set_waiting_reason("disk: EIO");
+  std::ostringstream waiting;
+  PrintJob(job, waiting);
+  EXPECT_THAT(waiting.str(), HasSubstr("waits for         disk: EIO\n"));
+}
+
 }  // namespace
 }  // namespace hearth::cli

@@ -17,6 +17,12 @@ std::string StateWord(v1::JobState state) {
   return absl::AsciiStrToLower(v1::JobState_Name(state));
 }
 
+std::string StateText(const v1::StateChange& change) {
+  const std::string word = StateWord(change.state());
+  if (change.waiting_reason().empty()) return word;
+  return absl::StrCat(word, ": ", EscapeControl(change.waiting_reason()));
+}
+
 std::string KindWord(const v1::JobSpec& spec) {
   const auto* kind = spec.GetReflection()->GetOneofFieldDescriptor(
       spec, spec.GetDescriptor()->oneof_decl(0));
@@ -57,7 +63,10 @@ std::optional<v1::LogLine> LogLineOf(const v1::JobEvent& event) {
     return line;
   }
   if (!event.has_state()) return std::nullopt;
-  line.set_text(StateWord(event.state().state()));
+  line.set_text(StateText(event.state()));
+  if (event.state().state() == v1::WAITING) {
+    line.set_severity(v1::LogLine::WARNING);
+  }
   if (event.state().has_error()) {
     line.set_severity(v1::LogLine::ERROR);
     line.set_text(

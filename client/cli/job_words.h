@@ -11,6 +11,9 @@ namespace hearth::cli {
 /// "queued", "running", ...
 std::string StateWord(v1::JobState state);
 
+/// The same with what the job waits for: "waiting: memory: ...", escaped.
+std::string StateText(const v1::StateChange& change);
+
 /// "train", "import", "export-dataset": as job ids begin.
 std::string KindWord(const v1::JobSpec& spec);
 

@@ -12,6 +12,7 @@
 #include "client/cli/figures.h"
 #include "client/cli/job_words.h"
 #include "client/cli/progress_estimate.h"
+#include "client/hearth_client.h"
 #include "engine/base/byte_size.h"
 
 namespace hearth::cli {
@@ -28,6 +29,9 @@ std::optional<std::string> LastingLine(const v1::JobEvent& event) {
   if (event.has_epoch()) return EpochLine(event.epoch());
   if (event.has_log() && event.log().severity() >= v1::LogLine::WARNING) {
     return LogText(event.log());
+  }
+  if (event.has_state() && event.state().state() == v1::WAITING) {
+    return StateText(event.state());
   }
   return std::nullopt;
 }
@@ -63,7 +67,7 @@ class LiveProgress : public ProgressDisplay {
       estimate_.Add(event.progress(), Seconds(event.time()));
       line_ = ProgressLine(event.progress());
     }
-    if (event.has_state() && event.state().state() >= v1::SUCCEEDED) {
+    if (event.has_state() && client::HasEnded(event.state().state())) {
       Clear();
       return;
     }
@@ -136,7 +140,7 @@ class PlainProgress : public ProgressDisplay {
     if (const std::optional<std::string> line = LastingLine(event)) {
       out_ << *line << std::endl;
     }
-    if (event.has_state()) {
+    if (event.has_state() && event.state().state() != v1::WAITING) {
       out_ << StateWord(event.state().state()) << std::endl;
     }
     // Epochs have lines of their own.

@@ -140,5 +140,19 @@ TEST(PlainProgress, NamesEachPhaseOfAnImportOnce) {
   EXPECT_EQ(out.str(), "features\nedges\n");
 }
 
+TEST(Progress, SaysWhatAJobWaitsFor) {
+  v1::JobEvent waiting = State(v1::WAITING);
+  waiting.mutable_state()->set_waiting_reason("disk: /d/f: \x1b[EIO");
+  std::ostringstream plain;
+  NewPlainProgress(plain)->Show(waiting);
+  EXPECT_EQ(plain.str(), "waiting: disk: /d/f: \\x1b[EIO\n");
+  std::ostringstream out;
+  const auto live =
+      NewLiveProgress(out, ProgressUnit::kBatches, [] { return 80; });
+  live->Show(waiting);
+  EXPECT_THAT(out.str(), HasSubstr(plain.str()));
+  EXPECT_EQ(LastLine(out.str()), "waiting") << "the job has not ended";
+}
+
 }  // namespace
 }  // namespace hearth::cli

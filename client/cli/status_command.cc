@@ -28,8 +28,11 @@ absl::StatusOr<int> ShowStatus(Session& session) {
                                : status.metrics_address()});
   table.AddRow({"takes new jobs", status.draining() ? "no" : "yes"});
   table.AddRow({"jobs queued", absl::StrCat(status.jobs_queued())});
-  table.AddRow({"jobs running", absl::StrCat(status.jobs_running(), " of ",
-                                             status.max_running_jobs())});
+  table.AddRow({"jobs waiting", absl::StrCat(status.jobs_waiting())});
+  table.AddRow({"jobs running",
+                absl::StrCat(status.jobs_running(), " (at most ",
+                             status.max_running_jobs(), " of training and ",
+                             status.max_short_jobs(), " others)")});
   table.AddRow({"datasets", absl::StrCat(status.datasets())});
   table.AddRow({"memory", FormatByteSize(status.memory_bytes())});
   table.AddRow(

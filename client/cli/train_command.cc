@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "client/cli/commands.h"
 #include "client/cli/job_run.h"
+#include "client/cli/submission.h"
 #include "client/cli/train_options.h"
 #include "client/cli/yaml_options.h"
 #include "engine/base/status_macros.h"
@@ -23,7 +24,7 @@ struct TrainArguments {
   // The options given on the command line.
   OptionValues values;
   std::string file;
-  bool detach = false;
+  Submission submission;
 };
 
 // The command that the options are given to.
@@ -59,7 +60,7 @@ absl::StatusOr<int> Run(Purpose purpose, const TrainArguments& arguments,
   HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
                           TrainJobFromOptions(values));
   const absl::StatusOr<int> exit_code =
-      RunJob(session, JobFor(purpose, train), arguments.detach);
+      RunJob(session, JobFor(purpose, train), arguments.submission);
   if (exit_code.ok()) return exit_code;
   // The daemon names fields.
   absl::Status status(exit_code.status().code(),
@@ -90,8 +91,7 @@ void AddCommand(CLI::App& app, const char* name, const char* help,
   const auto arguments = std::make_shared<TrainArguments>();
   command->add_option("-f,--file", arguments->file,
                       "YAML file with any of these options; flags win");
-  command->add_flag("--detach", arguments->detach,
-                    "Print the job's id and do not wait for its end");
+  AddSubmissionFlags(*command, arguments->submission);
   std::map<std::string, CLI::Option*> options;
   for (const Flag& flag : TrainFlags()) {
     // A script may append to its usual options.

@@ -6,6 +6,18 @@
 #include "absl/strings/str_cat.h"
 
 namespace hearth {
+namespace {
+
+// Read by WaitCauseOf.
+constexpr char kDiskFullPayload[] = "hearth/disk-full";
+
+absl::Status DiskFull(absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kDiskFullPayload, absl::Cord());
+  return status;
+}
+
+}  // namespace
 
 absl::Status Annotate(const absl::Status& status, absl::string_view context) {
   if (status.ok()) return status;
@@ -24,6 +36,7 @@ absl::Status ErrnoStatus(int error, absl::string_view subject,
   switch (error) {
     case ENOSPC:
     case EDQUOT:
+      return DiskFull(status.message());
     case ENOMEM:
       return absl::ResourceExhaustedError(status.message());
     case EIO:

@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/status_annotate.h"
 
 namespace hearth::io {
 namespace {
@@ -133,8 +134,7 @@ class FaultyFileSystem::FaultyWritableFile final : public WritableFile {
       const uint64_t fitting = owner_.TakeSpace(data.size());
       const absl::Status status = write(data.first(fitting));
       if (!status.ok() || fitting == data.size()) return status;
-      return absl::ResourceExhaustedError(
-          absl::StrCat(path_, ": no space left on device"));
+      return ErrnoStatus(ENOSPC, path_, "writing");
     });
   }
 
@@ -151,12 +151,16 @@ void FaultyFileSystem::Inject(Fault fault) {
   fault_ = std::move(fault);
   matching_ = 0;
   hits_ = 0;
+  ++faults_;
+  changed_.SignalAll();
 }
 
 void FaultyFileSystem::Clear() {
   const absl::MutexLock lock(&mutex_);
   fault_.reset();
   space_left_.reset();
+  ++faults_;
+  changed_.SignalAll();
 }
 
 void FaultyFileSystem::LimitSpace(uint64_t bytes) {
@@ -167,6 +171,11 @@ void FaultyFileSystem::LimitSpace(uint64_t bytes) {
 int64_t FaultyFileSystem::hits() const {
   const absl::MutexLock lock(&mutex_);
   return hits_;
+}
+
+void FaultyFileSystem::AwaitHit() const {
+  const absl::MutexLock lock(&mutex_);
+  while (hits_ == 0) changed_.Wait(&mutex_);
 }
 
 std::vector<FaultyFileSystem::Call> FaultyFileSystem::calls() const {
@@ -190,7 +199,10 @@ std::optional<Fault> FaultyFileSystem::Arrive(Operation operation,
   if (matching_ < fault_->nth) return std::nullopt;
   if (matching_ > fault_->nth && !fault_->for_good) return std::nullopt;
   ++hits_;
-  return fault_;
+  changed_.SignalAll();
+  if (fault_->effect != Effect::kBlock) return fault_;
+  for (const int64_t mine = faults_; faults_ == mine;) changed_.Wait(&mutex_);
+  return std::nullopt;
 }
 
 uint64_t FaultyFileSystem::TakeSpace(uint64_t wanted) {

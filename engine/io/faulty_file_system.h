@@ -41,6 +41,7 @@ enum class Effect {
   kTearWrite,    // Half of the bytes are written, then as kFail.
   kCorruptRead,  // Succeeds with one bit flipped. Only reads are hit.
   kLoseReply,    // Done in full, but reported as failed.
+  kBlock,        // Waits until the fault is replaced or cleared, then is done.
 };
 
 struct Fault {
@@ -84,6 +85,9 @@ class FaultyFileSystem final : public FileSystem {
 
   /// Number of operations that the fault has hit since Inject.
   int64_t hits() const;
+
+  /// Blocks until the fault has hit an operation.
+  void AwaitHit() const;
 
   /// All calls so far.
   std::vector<Call> calls() const;
@@ -131,6 +135,9 @@ class FaultyFileSystem final : public FileSystem {
   std::optional<Fault> fault_ ABSL_GUARDED_BY(mutex_);
   int64_t matching_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Faults so far, and signalled when there is another, or a hit.
+  int64_t faults_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable absl::CondVar changed_;
   std::optional<uint64_t> space_left_ ABSL_GUARDED_BY(mutex_);
   std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
 };

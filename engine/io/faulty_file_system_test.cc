@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/io/scratch_directory.h"
@@ -159,6 +160,18 @@ TEST_F(FaultyFileSystemTest, EveryCallIsCounted) {
                 Operation::kRealPath, Operation::kRename,
                 Operation::kRemoveTree, Operation::kSyncDirectory}));
   EXPECT_EQ(files_.calls()[0].path, path);
+}
+
+TEST_F(FaultyFileSystemTest, ABlockedCallIsDoneWhenTheFaultGoes) {
+  files_.Inject({.effect = Effect::kBlock, .only = Operation::kCreate});
+  bool done = false;
+  std::jthread blocked([&] { done = files_.Create(scratch_.Path("f")).ok(); });
+  files_.AwaitHit();
+  EXPECT_FALSE(files_.Stat(scratch_.Path("f")).ok()) << "others go on";
+  files_.Clear();
+  blocked.join();
+  EXPECT_TRUE(done);
+  EXPECT_TRUE(files_.Stat(scratch_.Path("f")).ok());
 }
 
 }  // namespace

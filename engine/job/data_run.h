@@ -53,9 +53,8 @@ class DataRun {
   const JobPasses& passes() const { return data_->passes; }
 
   /// Reserves memory for the strategy and for models that take `model_bytes`
-  /// for batches of a shape, waiting for other jobs if need be, and takes a
-  /// warm strategy or makes one. To be called once, before what follows. Errors
-  /// as StrategyLease::Take.
+  /// for batches of a shape, and takes a warm strategy or makes one. To be
+  /// called once, before what follows. Errors as StrategyLease::Take.
   absl::Status TakeStrategy(
       absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes);
 

@@ -94,10 +94,7 @@ class ExplainRun {
     strategy::MemoryEstimate own = strategy::EstimateForecastMemory(
         options_.data.strategy, BasisOf(*dataset_, use, sizes.batches));
     AddJobShares(use, sizes.batches, own);
-    return environment_.memory.Reserve(own, reservation_, stop_,
-                                       [this](const std::string& text) {
-                                         observer_.OnLog(Severity::kInfo, text);
-                                       });
+    return environment_.memory.Reserve(own, reservation_);
   }
 
   absl::StatusOr<double> TrainSeconds() {

@@ -7,6 +7,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/process.h"
 #include "engine/base/process_memory.h"
+#include "engine/base/wait_cause.h"
 
 namespace hearth::job {
 
@@ -15,7 +16,8 @@ using strategy::MemoryShare;
 
 MachineMemory MachineMemory::Real() {
   return {.available = AvailableMemoryBytes,
-          .used = [] { return ReadProcessMemory().total_bytes(); }};
+          .used = [] { return ReadProcessMemory().total_bytes(); },
+          .capacity = MemoryCapacityBytes()};
 }
 
 uint64_t DefaultMemoryLimit() {
@@ -34,20 +36,28 @@ MemoryLedger::Reservation& MemoryLedger::Reservation::operator=(
 
 MemoryLedger::Reservation::~Reservation() {
   if (ledger_ == nullptr) return;
-  absl::MutexLock lock(&ledger_->mutex_);
-  ledger_->Subtract(*this);
-  ledger_->changed_.SignalAll();
+  std::function<void()> on_release;
+  {
+    absl::MutexLock lock(&ledger_->mutex_);
+    ledger_->Subtract(*this);
+    if (!resting_) on_release = ledger_->on_release_;
+  }
+  if (on_release) on_release();
 }
 
 void MemoryLedger::Reservation::Rest() {
   if (ledger_ == nullptr || resting_) return;
-  absl::MutexLock lock(&ledger_->mutex_);
-  ledger_->Subtract(*this);
-  std::erase_if(estimate_.shares,
-                [](const MemoryShare& share) { return !share.kept; });
-  resting_ = true;
-  ledger_->Add(*this);
-  ledger_->changed_.SignalAll();
+  std::function<void()> on_release;
+  {
+    absl::MutexLock lock(&ledger_->mutex_);
+    ledger_->Subtract(*this);
+    std::erase_if(estimate_.shares,
+                  [](const MemoryShare& share) { return !share.kept; });
+    resting_ = true;
+    ledger_->Add(*this);
+    on_release = ledger_->on_release_;
+  }
+  if (on_release) on_release();
 }
 
 MemoryLedger::MemoryLedger(uint64_t limit_bytes, MachineMemory machine)
@@ -60,41 +70,25 @@ void MemoryLedger::SetReclaim(std::function<bool()> reclaim) {
   reclaim_ = std::move(reclaim);
 }
 
-absl::Status MemoryLedger::Reserve(
-    const MemoryEstimate& estimate, Reservation& reservation,
-    std::stop_token stop, absl::FunctionRef<void(const std::string&)> on_wait) {
-  const std::stop_callback wake(stop, [this] {
-    absl::MutexLock lock(&mutex_);
-    changed_.SignalAll();
-  });
-  const uint64_t needed = estimate.TotalBytes();
-  const bool runs = reservation.ledger_ != nullptr && !reservation.resting_;
-  bool told = false;
+void MemoryLedger::SetOnRelease(std::function<void()> on_release) {
+  absl::MutexLock lock(&mutex_);
+  on_release_ = std::move(on_release);
+}
+
+absl::Status MemoryLedger::Reserve(const MemoryEstimate& estimate,
+                                   Reservation& reservation) {
   absl::MutexLock lock(&mutex_);
   for (;;) {
-    const Room room = RoomFor(needed, reservation.estimate_.TotalBytes());
-    if (room == Room::kFits) break;
-    if (room == Room::kNever) return Refuse(estimate);
-    if (reclaim_) {
-      const std::function<bool()> reclaim = reclaim_;
-      mutex_.Unlock();
-      const bool reclaimed = reclaim();
-      mutex_.Lock();
-      if (reclaimed) continue;
-    }
-    if (stop.stop_requested()) return absl::CancelledError("stopped");
-    // Others must be at work for waiting to make sense.
-    if (running_ - (runs ? 1 : 0) - waiting_ <= 0) return Refuse(estimate);
-    if (!std::exchange(told, true)) {
-      mutex_.Unlock();
-      on_wait(absl::StrCat("waiting for memory: ", FormatByteSize(needed),
-                           " are needed"));
-      mutex_.Lock();
-      continue;
-    }
-    waiting_ += runs ? 1 : 0;
-    changed_.Wait(&mutex_);
-    waiting_ -= runs ? 1 : 0;
+    const MemoryRoom room = RoomBeside(
+        reserved_bytes_ + warm_bytes_ - reservation.estimate_.TotalBytes(),
+        estimate.TotalBytes());
+    if (room == MemoryRoom::kFree) break;
+    if (room == MemoryRoom::kNever || !reclaim_) return Refuse(estimate, room);
+    const std::function<bool()> reclaim = reclaim_;
+    mutex_.Unlock();
+    const bool reclaimed = reclaim();
+    mutex_.Lock();
+    if (!reclaimed) return Refuse(estimate, room);
   }
   if (reservation.ledger_ != nullptr) Subtract(reservation);
   reservation.ledger_ = this;
@@ -102,6 +96,11 @@ absl::Status MemoryLedger::Reserve(
   reservation.resting_ = false;
   Add(reservation);
   return absl::OkStatus();
+}
+
+MemoryRoom MemoryLedger::RoomFor(uint64_t bytes) const {
+  absl::MutexLock lock(&mutex_);
+  return RoomBeside(reserved_bytes_, bytes);
 }
 
 uint64_t MemoryLedger::reserved_bytes() const {
@@ -119,35 +118,41 @@ std::map<std::string, uint64_t> MemoryLedger::BytesByOwner() const {
   return by_owner_;
 }
 
-// For `bytes` in the place of `held`.
-MemoryLedger::Room MemoryLedger::RoomFor(uint64_t bytes, uint64_t held) const {
-  uint64_t limit = limit_bytes_;
+MemoryRoom MemoryLedger::RoomBeside(uint64_t taken, uint64_t bytes) const {
+  const uint64_t most = machine_.capacity > 0
+                            ? std::min(limit_bytes_, machine_.capacity)
+                            : limit_bytes_;
+  if (bytes > most) return MemoryRoom::kNever;
+  uint64_t limit = most;
   if (const uint64_t available = machine_.available(); available > 0) {
     // Part of what is reserved is in use, and no longer available.
     const uint64_t used = machine_.used();
     limit = std::min(limit,
                      available + (used > base_bytes_ ? used - base_bytes_ : 0));
   }
-  if (bytes > limit) return Room::kNever;
-  return reserved_bytes_ + warm_bytes_ - held + bytes <= limit ? Room::kFits
-                                                               : Room::kNotNow;
+  if (bytes > limit) return MemoryRoom::kHeldByOthers;
+  return taken + bytes <= limit ? MemoryRoom::kFree : MemoryRoom::kHeldByJobs;
 }
 
-absl::Status MemoryLedger::Refuse(const MemoryEstimate& estimate) const {
-  return absl::ResourceExhaustedError(absl::StrCat(
+absl::Status MemoryLedger::Refuse(const MemoryEstimate& estimate,
+                                  MemoryRoom room) const {
+  const std::string message = absl::StrCat(
       "the job may need ", FormatByteSize(estimate.TotalBytes()),
       " of memory (", strategy::FormatShares(estimate), "), but of the ",
       FormatByteSize(limit_bytes_),
       " that jobs may take (the daemon's memory limit) ",
       FormatByteSize(reserved_bytes_), " are reserved, and the machine has ",
-      FormatByteSize(machine_.available()),
-      " available; smaller budgets, batches or fan-outs need less"));
+      FormatByteSize(machine_.available()), " available");
+  if (room != MemoryRoom::kNever) {
+    return WaitForMemoryError(message, estimate.TotalBytes());
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      message, "; smaller budgets, batches or fan-outs need less"));
 }
 
 void MemoryLedger::Add(const Reservation& reservation) {
   uint64_t& sum = reservation.resting_ ? warm_bytes_ : reserved_bytes_;
   sum += reservation.estimate_.TotalBytes();
-  if (!reservation.resting_) ++running_;
   for (const MemoryShare& share : reservation.estimate_.shares) {
     by_owner_[share.owner] += share.bytes;
   }
@@ -156,7 +161,6 @@ void MemoryLedger::Add(const Reservation& reservation) {
 void MemoryLedger::Subtract(const Reservation& reservation) {
   uint64_t& sum = reservation.resting_ ? warm_bytes_ : reserved_bytes_;
   sum -= reservation.estimate_.TotalBytes();
-  if (!reservation.resting_) --running_;
   for (const MemoryShare& share : reservation.estimate_.shares) {
     by_owner_[share.owner] -= share.bytes;
   }

@@ -4,11 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <stop_token>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/strategy/memory_estimate.h"
@@ -21,6 +19,8 @@ struct MachineMemory {
   std::function<uint64_t()> available;
   /// Memory that this process holds.
   std::function<uint64_t()> used;
+  /// All memory that there is, in use or not; 0 = unknown.
+  uint64_t capacity = 0;
 
   static MachineMemory Real();
 };
@@ -29,9 +29,20 @@ struct MachineMemory {
 /// machine's or the container's, less the memory that this process holds.
 uint64_t DefaultMemoryLimit();
 
+/// Whether there is room for a reservation.
+enum class MemoryRoom {
+  kFree,
+  /// Once running jobs have given theirs back.
+  kHeldByJobs,
+  /// Once other processes of the machine have.
+  kHeldByOthers,
+  kNever,
+};
+
 /// The account of memory: jobs reserve the upper bound of their memory before
 /// they take any, so that none of them, and no other process, is killed for
-/// want of memory. Thread-safe.
+/// want of memory. Nobody waits in it: who finds no room tries again when
+/// memory was given back. Thread-safe.
 class MemoryLedger {
  public:
   /// Memory reserved; given back when destroyed. Move-only, single-owner. The
@@ -67,15 +78,22 @@ class MemoryLedger {
   /// locks held.
   void SetReclaim(std::function<bool()> reclaim) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes `reservation`, which may hold nothing yet or rest, one of
-  /// `estimate`. Takes what is kept warm if need be, then waits for other jobs
-  /// to end, saying so once by `on_wait`. RESOURCE_EXHAUSTED, with the numbers,
-  /// if that does not help; CANCELLED when `stop` is requested. After an error
-  /// the reservation is what it was.
-  absl::Status Reserve(const strategy::MemoryEstimate& estimate,
-                       Reservation& reservation, std::stop_token stop,
-                       absl::FunctionRef<void(const std::string&)> on_wait)
+  /// Sets the function that is called after running jobs have given memory
+  /// back, on the thread that did so, without locks held. Null = none.
+  void SetOnRelease(std::function<void()> on_release)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Makes `reservation`, which may hold nothing yet or rest, one of
+  /// `estimate`. Takes what is kept warm if need be. RESOURCE_EXHAUSTED, with
+  /// the numbers, if there is no room: of cause WaitCause::kMemory where others
+  /// hold the memory, and so may give it back. After an error the reservation
+  /// is what it was.
+  absl::Status Reserve(const strategy::MemoryEstimate& estimate,
+                       Reservation& reservation) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Whether a new reservation of `bytes` would find room now. Warm memory
+  /// counts as free.
+  MemoryRoom RoomFor(uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t limit_bytes() const { return limit_bytes_; }
   /// Bytes reserved by running jobs, and bytes kept warm.
@@ -86,11 +104,11 @@ class MemoryLedger {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  enum class Room { kFits, kNotNow, kNever };
-
-  Room RoomFor(uint64_t bytes, uint64_t held) const
+  // For `bytes`, with `taken` bytes taken by others.
+  MemoryRoom RoomBeside(uint64_t taken, uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Refuse(const strategy::MemoryEstimate& estimate) const
+  absl::Status Refuse(const strategy::MemoryEstimate& estimate,
+                      MemoryRoom room) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(const Reservation& reservation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -102,15 +120,11 @@ class MemoryLedger {
   // Memory that the process held before any job.
   const uint64_t base_bytes_;
   mutable absl::Mutex mutex_;
-  // Signalled when memory is given back, and when a waiting job is to stop.
-  absl::CondVar changed_;
   std::function<bool()> reclaim_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> on_release_ ABSL_GUARDED_BY(mutex_);
   uint64_t reserved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t warm_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, uint64_t> by_owner_ ABSL_GUARDED_BY(mutex_);
-  // Jobs with a reservation, and jobs that wait for one (or for a larger one).
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;
-  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hearth::job

@@ -2,14 +2,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/synchronization/notification.h"
+#include "engine/base/wait_cause.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -30,12 +27,9 @@ strategy::MemoryEstimate Estimate(uint64_t kept, uint64_t other) {
 
 class MemoryLedgerTest : public ::testing::Test {
  protected:
-  absl::Status Reserve(uint64_t kept, uint64_t other, Reservation& reservation,
-                       std::stop_token stop = {}) {
-    return ledger_.Reserve(Estimate(kept, other), reservation, std::move(stop),
-                           [this](const std::string&) {
-                             if (!waits_.HasBeenNotified()) waits_.Notify();
-                           });
+  absl::Status Reserve(uint64_t kept, uint64_t other,
+                       Reservation& reservation) {
+    return ledger_.Reserve(Estimate(kept, other), reservation);
   }
 
   uint64_t available_ = 0;
@@ -43,7 +37,6 @@ class MemoryLedgerTest : public ::testing::Test {
   MemoryLedger ledger_{100,
                        {.available = [this] { return available_; },
                         .used = [this] { return used_; }}};
-  absl::Notification waits_;
 };
 
 TEST_F(MemoryLedgerTest, AddsUpByOwner) {
@@ -79,16 +72,31 @@ TEST_F(MemoryLedgerTest, MoreThanTheLimitIsRefusedWithTheNumbers) {
   for (const char* part : {"101 B", "cache 70 B, batches 31 B", "100 B"}) {
     EXPECT_THAT(std::string(refused.message()), HasSubstr(part));
   }
+  EXPECT_EQ(WaitCauseOf(refused), WaitCause::kNone) << "for good";
+  EXPECT_EQ(ledger_.RoomFor(101), MemoryRoom::kNever);
   EXPECT_EQ(ledger_.reserved_bytes(), 0u);
 }
 
-TEST_F(MemoryLedgerTest, MoreThanTheMachineHasIsRefused) {
+TEST_F(MemoryLedgerTest, MoreThanTheMachineHasEverIsRefusedForGood) {
+  MemoryLedger ledger{100,
+                      {.available = [] { return 10; },
+                       .used = [] { return 0; },
+                       .capacity = 80}};
+  Reservation one;
+  EXPECT_EQ(WaitCauseOf(ledger.Reserve(Estimate(81, 0), one)),
+            WaitCause::kNone);
+  EXPECT_EQ(WaitCauseOf(ledger.Reserve(Estimate(80, 0), one)),
+            WaitCause::kMemory);
+}
+
+TEST_F(MemoryLedgerTest, MoreThanTheMachineHasNowIsRefusedForNow) {
   // Jobs use 50 of the 80 that they could take.
   available_ = 30;
   used_ = 550;
   Reservation one;
   EXPECT_TRUE(Reserve(80, 0, one).ok());
-  EXPECT_TRUE(absl::IsResourceExhausted(Reserve(81, 0, one)));
+  EXPECT_EQ(WaitCauseOf(Reserve(81, 0, one)), WaitCause::kMemory);
+  EXPECT_EQ(ledger_.RoomFor(81), MemoryRoom::kHeldByOthers);
   EXPECT_EQ(ledger_.reserved_bytes(), 80u) << "as it was";
 }
 
@@ -110,46 +118,47 @@ TEST_F(MemoryLedgerTest, WarmMemoryGivesWay) {
   EXPECT_EQ(warm.size(), 2u) << "in vain";
 }
 
-TEST_F(MemoryLedgerTest, WaitsForOthers) {
+TEST_F(MemoryLedgerTest, MemoryOfOtherJobsIsRefusedForNow) {
   auto other = std::make_unique<Reservation>();
   ASSERT_TRUE(Reserve(60, 0, *other).ok());
-  std::jthread waiting([&] {
-    Reservation one;
-    EXPECT_TRUE(Reserve(50, 0, one).ok());
-  });
-  waits_.WaitForNotification();
-  other.reset();
-}
-
-TEST_F(MemoryLedgerTest, AWaitEndsWhenStopped) {
-  Reservation other;
-  ASSERT_TRUE(Reserve(60, 0, other).ok());
-  std::stop_source stop;
-  std::jthread waiting([&] {
-    Reservation one;
-    EXPECT_TRUE(absl::IsCancelled(Reserve(50, 0, one, stop.get_token())));
-  });
-  waits_.WaitForNotification();
-  stop.request_stop();
-}
-
-TEST_F(MemoryLedgerTest, NobodyWaitsForWhoWaits) {
   Reservation one;
-  Reservation other;
-  ASSERT_TRUE(Reserve(50, 0, one).ok());
-  ASSERT_TRUE(Reserve(50, 0, other).ok());
-  // Whoever comes second is refused, and so makes room for the first.
-  absl::Status first;
-  std::jthread waiting([&] {
-    first = Reserve(60, 0, one);
-    one = {};
+  const absl::Status refused = Reserve(50, 0, one);
+  EXPECT_EQ(WaitCauseOf(refused), WaitCause::kMemory) << refused;
+  EXPECT_EQ(MemoryNeededBy(refused), 50u);
+  EXPECT_EQ(ledger_.RoomFor(50), MemoryRoom::kHeldByJobs);
+  other.reset();
+  EXPECT_EQ(ledger_.RoomFor(50), MemoryRoom::kFree);
+  EXPECT_TRUE(Reserve(50, 0, one).ok());
+}
+
+TEST_F(MemoryLedgerTest, WarmMemoryCountsAsRoom) {
+  Reservation warm;
+  ASSERT_TRUE(Reserve(60, 0, warm).ok());
+  warm.Rest();
+  EXPECT_EQ(ledger_.RoomFor(100), MemoryRoom::kFree);
+}
+
+TEST_F(MemoryLedgerTest, TellsWhenMemoryIsGivenBack) {
+  int told = 0;
+  uint64_t left = 0;
+  ledger_.SetOnRelease([&] {
+    ++told;
+    left = ledger_.reserved_bytes();
   });
-  waits_.WaitForNotification();
-  const absl::Status second = Reserve(60, 0, other);
-  other = {};
-  waiting.join();
-  EXPECT_NE(first.ok(), second.ok()) << first << "; " << second;
-  EXPECT_EQ(ledger_.reserved_bytes(), 0u);
+  Reservation one;
+  Reservation two;
+  ASSERT_TRUE(Reserve(20, 30, one).ok());
+  ASSERT_TRUE(Reserve(10, 0, two).ok());
+  EXPECT_EQ(told, 0);
+  one.Rest();
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(left, 10u) << "no longer reserved";
+  one = {};
+  EXPECT_EQ(told, 1) << "warm memory was free already";
+  two = {};
+  EXPECT_EQ(told, 2);
+  EXPECT_EQ(left, 0u);
+  ledger_.SetOnRelease(nullptr);
 }
 
 }  // namespace

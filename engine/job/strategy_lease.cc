@@ -36,9 +36,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                  absl::StrCat("memory: at most ",
                               FormatByteSize(sizes.estimate.TotalBytes()), " (",
                               strategy::FormatShares(sizes.estimate), ")"));
-  HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(
-      sizes.estimate, work.memory, std::move(stop),
-      [&](const std::string& text) { observer.OnLog(Severity::kInfo, text); }));
+  HEARTH_RETURN_IF_ERROR(
+      environment.memory.Reserve(sizes.estimate, work.memory));
   if (!warm) {
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,

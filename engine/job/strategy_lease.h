@@ -25,8 +25,8 @@ class StrategyLease {
  public:
   using Use = StrategyUse;
 
-  /// Finds out how large batches are, reserves memory, which may mean to wait
-  /// for other jobs, and takes or makes the strategy. Errors as
+  /// Finds out how large batches are, reserves memory, and takes or makes the
+  /// strategy. Errors as
   /// FindJobSizes, MemoryLedger::Reserve and strategy::NewStrategy. All parts
   /// of `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(

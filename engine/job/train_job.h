@@ -16,7 +16,7 @@ namespace hearth::job {
 /// Blocks until done. When `stop` is requested, writes a checkpoint at the next
 /// batch boundary and returns CANCELLED. Other errors are those of opening the
 /// dataset, of reading, and of the model; RESOURCE_EXHAUSTED if memory does
-/// not suffice, with the numbers. Waits for memory that other jobs hold.
+/// not suffice, with the numbers, as MemoryLedger::Reserve.
 absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
                                         const TrainJobOptions& options,
                                         Observer& observer,

@@ -51,8 +51,7 @@ class WarmStrategiesTest : public ::testing::Test {
     strategy::MemoryEstimate estimate;
     estimate.Add("cache", 10, /*kept=*/true);
     estimate.Add("batches", 5);
-    EXPECT_TRUE(
-        ledger_.Reserve(estimate, made.memory, {}, [](const auto&) {}).ok());
+    EXPECT_TRUE(ledger_.Reserve(estimate, made.memory).ok());
     return made;
   }
 
@@ -109,7 +108,7 @@ TEST_F(WarmStrategiesTest, TheOldestGoesWhenMemoryIsNeeded) {
   MemoryLedger::Reservation large;
   strategy::MemoryEstimate estimate;
   estimate.Add("cache", 85);
-  EXPECT_TRUE(ledger_.Reserve(estimate, large, {}, [](const auto&) {}).ok());
+  EXPECT_TRUE(ledger_.Reserve(estimate, large).ok());
   EXPECT_FALSE(warm_.Take(Key("a")).has_value());
   EXPECT_TRUE(warm_.Take(Key("b")).has_value());
 }

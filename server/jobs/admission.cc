@@ -40,12 +40,24 @@ bool UsesDataset(const v1::JobSpec& spec, const std::string& name) {
   return false;
 }
 
-absl::Status CheckRequestId(const std::string& request_id) {
+// The names that are claimed.
+std::string DatasetClaim(const std::string& name) {
+  return absl::StrCat("dataset \"", name, "\"");
+}
+std::string JobClaim(const std::string& id) { return absl::StrCat("job ", id); }
+
+absl::Status CheckRequest(const std::string& request_id, int priority) {
   FieldViolations violations;
   if (request_id.size() > kMaxRequestIdLength) {
     violations.Add("request_id",
                    absl::StrCat("must be at most ", kMaxRequestIdLength,
                                 " characters long"));
+  }
+  if (priority < -Admission::kMostPriority ||
+      priority > Admission::kMostPriority) {
+    violations.Add("priority",
+                   absl::StrCat("must be from ", -Admission::kMostPriority,
+                                " to ", Admission::kMostPriority));
   }
   return violations.ToStatus();
 }
@@ -67,29 +79,35 @@ absl::StatusOr<std::string> Admission::FindUnended(
   return std::string();
 }
 
-absl::StatusOr<v1::Job> Admission::Submit(const std::string& request_id,
-                                          v1::JobSpec spec) {
-  HEARTH_RETURN_IF_ERROR(CheckRequestId(request_id));
+absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request) {
+  const std::string& request_id = request.request_id();
+  HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
+  v1::JobSpec spec = request.spec();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
-  absl::MutexLock lock(&mutex_);
+  const NameClaims::Claim same = AwaitRequest(request_id);
   // A repeated request gets its job whatever has changed since.
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> existing,
                           parts_.store.FindRequest(request_id, spec));
   if (existing.has_value()) return *existing;
   HEARTH_RETURN_IF_ERROR(CheckOpen());
-  HEARTH_RETURN_IF_ERROR(CheckPossible(spec));
-  HEARTH_ASSIGN_OR_RETURN(v1::Job job, parts_.store.Submit(request_id, spec));
-  parts_.scheduler.Enqueue(job.id());
+  HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
+  HEARTH_RETURN_IF_ERROR(CheckOpen());
+  HEARTH_ASSIGN_OR_RETURN(
+      v1::Job job, parts_.store.Submit(request_id, spec, request.priority()));
+  parts_.scheduler.Enqueue(job);
   return job;
 }
 
 absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
-  HEARTH_RETURN_IF_ERROR(CheckRequestId(request.request_id()));
-  absl::MutexLock lock(&mutex_);
+  HEARTH_RETURN_IF_ERROR(CheckRequest(request.request_id(), 0));
+  const NameClaims::Claim same = AwaitRequest(request.request_id());
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> resumed,
                           parts_.store.FindResume(request));
   if (resumed.has_value()) return *resumed;
   HEARTH_RETURN_IF_ERROR(CheckOpen());
+  HEARTH_ASSIGN_OR_RETURN(
+      const NameClaims::Claim self,
+      claims_.Take(JobClaim(request.id()), "is being resumed"));
   HEARTH_ASSIGN_OR_RETURN(v1::Job job, parts_.store.Get(request.id()));
   if (job.state() != v1::FAILED && job.state() != v1::CANCELLED) {
     return absl::FailedPreconditionError(
@@ -102,10 +120,10 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   // be valid any more, which the line before has told.
   FillAndValidate(limits_, *job.mutable_spec()).IgnoreError();
   HEARTH_RETURN_IF_ERROR(CheckChangesNoResult(job.spec(), spec));
-  HEARTH_RETURN_IF_ERROR(CheckPossible(spec));
+  HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
   HEARTH_RETURN_IF_ERROR(CheckResumable(job));
   HEARTH_ASSIGN_OR_RETURN(job, parts_.store.Resume(request, spec));
-  parts_.scheduler.Enqueue(job.id());
+  parts_.scheduler.Enqueue(job);
   return job;
 }
 
@@ -119,7 +137,6 @@ absl::Status Admission::CheckResumable(const v1::Job& job) {
 }
 
 absl::Status Admission::FailUnresumable() {
-  absl::MutexLock lock(&mutex_);
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
                           parts_.store.Unended());
   for (const v1::Job& job : jobs) {
@@ -137,7 +154,13 @@ absl::Status Admission::FailUnresumable() {
   return absl::OkStatus();
 }
 
+NameClaims::Claim Admission::AwaitRequest(const std::string& request_id) {
+  if (request_id.empty()) return NameClaims::Claim();
+  return claims_.Await(absl::StrCat("request ", request_id));
+}
+
 absl::Status Admission::CheckOpen() const {
+  absl::MutexLock lock(&mutex_);
   if (closed_) return absl::UnavailableError("hearthd is stopping");
   if (draining_) {
     return absl::UnavailableError("hearthd is draining: it takes no new jobs");
@@ -145,31 +168,42 @@ absl::Status Admission::CheckOpen() const {
   return absl::OkStatus();
 }
 
-absl::Status Admission::CheckPossible(const v1::JobSpec& spec) {
+absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
+    const v1::JobSpec& spec) {
   switch (spec.kind_case()) {
-    case v1::JobSpec::kImport:
-      HEARTH_RETURN_IF_ERROR(CheckNewDataset(spec.import().name()));
-      return CheckImportSource(spec.import().path(), import_roots_);
+    case v1::JobSpec::kImport: {
+      HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                              ClaimNewDataset(spec.import().name()));
+      HEARTH_RETURN_IF_ERROR(CheckImportSource(
+          spec.import().path(), import_roots_, closing_.get_token()));
+      return claim;
+    }
     case v1::JobSpec::kGenerate:
       if (spec.generate().name().empty()) {
-        return CheckNewPath(spec.generate().destination());
+        HEARTH_RETURN_IF_ERROR(CheckNewPath(spec.generate().destination()));
+        return NameClaims::Claim();
       }
-      return CheckNewDataset(spec.generate().name());
+      return ClaimNewDataset(spec.generate().name());
     case v1::JobSpec::kVerify:
-      return parts_.datasets.Get(spec.verify().dataset()).status();
-    case v1::JobSpec::kExportDataset:
-      HEARTH_RETURN_IF_ERROR(
-          parts_.datasets.Get(spec.export_dataset().dataset()).status());
-      return CheckNewPath(spec.export_dataset().destination());
+      return ClaimDataset(spec.verify().dataset());
+    case v1::JobSpec::kExportDataset: {
+      HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                              ClaimDataset(spec.export_dataset().dataset()));
+      HEARTH_RETURN_IF_ERROR(CheckNewPath(spec.export_dataset().destination()));
+      return claim;
+    }
     case v1::JobSpec::kTrain:
-      return parts_.datasets.Get(spec.train().data().dataset()).status();
+      return ClaimDataset(spec.train().data().dataset());
     case v1::JobSpec::kPrepare:
-      return parts_.datasets.Get(spec.prepare().data().dataset()).status();
+      return ClaimDataset(spec.prepare().data().dataset());
     case v1::JobSpec::kExplain:
-      return parts_.datasets.Get(spec.explain().train().data().dataset())
-          .status();
-    case v1::JobSpec::kExport:
-      return CheckExport(spec.export_());
+      return ClaimDataset(spec.explain().train().data().dataset());
+    case v1::JobSpec::kExport: {
+      HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                              ClaimModel(spec.export_().job_id()));
+      HEARTH_RETURN_IF_ERROR(CheckNewPath(spec.export_().destination()));
+      return claim;
+    }
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }
@@ -181,7 +215,11 @@ absl::Status Admission::CheckNewPath(const std::string& path) const {
   return absl::AlreadyExistsError(absl::StrCat(path, " exists already"));
 }
 
-absl::Status Admission::CheckNewDataset(const std::string& name) const {
+absl::StatusOr<NameClaims::Claim> Admission::ClaimNewDataset(
+    const std::string& name) {
+  HEARTH_ASSIGN_OR_RETURN(
+      NameClaims::Claim claim,
+      claims_.Take(DatasetClaim(name), "is being made by another request"));
   if (parts_.files.Stat(parts_.data_dir.DatasetPath(name)).ok()) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name,
@@ -196,11 +234,24 @@ absl::Status Admission::CheckNewDataset(const std::string& name) const {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name, "\" is being made by ", other));
   }
-  return absl::OkStatus();
+  return claim;
 }
 
-absl::Status Admission::CheckExport(const v1::ExportSpec& spec) {
-  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(spec.job_id()));
+absl::StatusOr<NameClaims::Claim> Admission::ClaimDataset(
+    const std::string& name) {
+  HEARTH_ASSIGN_OR_RETURN(
+      NameClaims::Claim claim,
+      claims_.Share(DatasetClaim(name), "is used by a job that is submitted"));
+  HEARTH_RETURN_IF_ERROR(parts_.datasets.Get(name).status());
+  return claim;
+}
+
+absl::StatusOr<NameClaims::Claim> Admission::ClaimModel(
+    const std::string& job_id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      NameClaims::Claim claim,
+      claims_.Share(JobClaim(job_id), "is used by a job that is submitted"));
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(job_id));
   if (!job.spec().has_train() || job.state() != v1::SUCCEEDED) {
     return absl::FailedPreconditionError(
         absl::StrCat("only a train job that has SUCCEEDED has a model; ",
@@ -210,11 +261,51 @@ absl::Status Admission::CheckExport(const v1::ExportSpec& spec) {
     return absl::FailedPreconditionError(
         absl::StrCat(job.id(), " trained no model"));
   }
-  return CheckNewPath(spec.destination());
+  return claim;
 }
 
-absl::Status Admission::DeleteJob(const std::string& id) {
-  absl::MutexLock lock(&mutex_);
+template <typename Remove>
+absl::Status Admission::DeleteOnce(const std::string& request_id,
+                                   const std::string& target,
+                                   const Remove& remove) {
+  if (request_id.empty()) return remove();
+  HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, 0));
+  const NameClaims::Claim same = AwaitRequest(request_id);
+  HEARTH_ASSIGN_OR_RETURN(const Deletion before,
+                          parts_.store.BeginDeletion(request_id, target));
+  if (before == Deletion::kDone) return absl::OkStatus();
+  absl::Status status = remove();
+  // It was done, but not noted, when the daemon died.
+  if (before == Deletion::kBegun && absl::IsNotFound(status)) {
+    status = absl::OkStatus();
+  }
+  status.Update(parts_.store.EndDeletion(request_id, status));
+  return status;
+}
+
+absl::Status Admission::DeleteJob(const v1::DeleteJobRequest& request) {
+  return DeleteOnce(request.request_id(), JobClaim(request.id()),
+                    [&] { return RemoveJob(request.id()); });
+}
+
+absl::Status Admission::DeleteDataset(const v1::DeleteDatasetRequest& request) {
+  return DeleteOnce(request.request_id(), DatasetClaim(request.name()),
+                    [&] { return RemoveDataset(request.name()); });
+}
+
+absl::Status Admission::DeletePlan(const v1::DeletePlanRequest& request) {
+  return DeleteOnce(
+      request.request_id(), absl::StrCat("plan ", request.name()),
+      [&]() -> absl::Status {
+        HEARTH_RETURN_IF_ERROR(parts_.plans.Remove(request.name()));
+        parts_.scheduler.RetryNow(WaitCause::kDiskSpace);
+        return absl::OkStatus();
+      });
+}
+
+absl::Status Admission::RemoveJob(const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
+                          claims_.Take(JobClaim(id), "is being deleted"));
   HEARTH_ASSIGN_OR_RETURN(
       const std::string user, FindUnended([&id](const v1::JobSpec& spec) {
         return spec.has_export_() && spec.export_().job_id() == id;
@@ -224,11 +315,17 @@ absl::Status Admission::DeleteJob(const std::string& id) {
         absl::StrCat(user, " exports the model of ", id));
   }
   HEARTH_RETURN_IF_ERROR(parts_.store.Delete(id));
-  return parts_.files.RemoveTree(parts_.data_dir.JobPath(id));
+  const std::string folder = parts_.data_dir.JobPath(id);
+  // Only training makes one.
+  if (absl::IsNotFound(parts_.files.Stat(folder).status())) {
+    return absl::OkStatus();
+  }
+  return parts_.trash.Throw(folder);
 }
 
-absl::Status Admission::DeleteDataset(const std::string& name) {
-  absl::MutexLock lock(&mutex_);
+absl::Status Admission::RemoveDataset(const std::string& name) {
+  HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
+                          claims_.Take(DatasetClaim(name), "is being deleted"));
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
                           FindUnended([&name](const v1::JobSpec& spec) {
                             return UsesDataset(spec, name);
@@ -239,7 +336,7 @@ absl::Status Admission::DeleteDataset(const std::string& name) {
   }
   parts_.warm_strategies.Forget(parts_.data_dir.DatasetPath(name));
   const absl::StatusOr<v1::Dataset> dataset = parts_.datasets.Get(name);
-  HEARTH_RETURN_IF_ERROR(parts_.datasets.Delete(name));
+  HEARTH_RETURN_IF_ERROR(parts_.datasets.Delete(name, parts_.trash));
   if (!dataset.ok()) return absl::OkStatus();
   return Annotate(RemovePlans(dataset->fingerprint()),
                   absl::StrCat("dataset \"", name,
@@ -278,6 +375,7 @@ bool Admission::draining() const {
 }
 
 void Admission::Close() {
+  closing_.request_stop();
   absl::MutexLock lock(&mutex_);
   closed_ = true;
 }

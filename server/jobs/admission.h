@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_JOBS_ADMISSION_H_
 #define HEARTH_SERVER_JOBS_ADMISSION_H_
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,16 @@
 #include "engine/io/file_system.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/plan/plan_store.h"
+#include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/plans.pb.h"
+#include "server/jobs/name_claims.h"
 #include "server/jobs/scheduler.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/job_store.h"
+#include "server/storage/trash.h"
 
 namespace hearth::server {
 
@@ -29,37 +34,46 @@ struct AdmissionParts {
   plan::PlanStore& plans;
   JobStore& store;
   Scheduler& scheduler;
+  Trash& trash;
 };
 
-/// Admits jobs, and deletes jobs and datasets, one at a time: so no dataset
-/// vanishes between the check that a job can use it and the job's entry, and
-/// no two imports make the same dataset. Thread-safe.
+/// Admits jobs, and deletes jobs, datasets and plans. No dataset vanishes
+/// between the check that a job can use it and the job's entry, and no two
+/// imports make the same dataset: calls claim the names that they rely on, and
+/// hold no lock while they look at files. Thread-safe.
 class Admission {
  public:
   Admission(const AdmissionParts& parts, SpecLimits limits,
             std::vector<std::string> import_roots);
 
+  static constexpr int kMostPriority = 100;
+
   /// Checks and queues a job. Errors as Jobs.SubmitJob.
-  absl::StatusOr<v1::Job> Submit(const std::string& request_id,
-                                 v1::JobSpec spec) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::Job> Submit(const v1::SubmitJobRequest& request)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Checks and queues a job that has FAILED or was CANCELLED. Errors as
   /// Jobs.ResumeJob.
   absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Moves the QUEUED jobs that cannot go on from their checkpoints to FAILED.
-  /// Call before the scheduler loads them.
-  absl::Status FailUnresumable() ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Moves the QUEUED and WAITING jobs that cannot go on from their checkpoints
+  /// to FAILED. Call before the scheduler loads them.
+  absl::Status FailUnresumable();
 
-  /// Forgets an ended job and removes its folder. FAILED_PRECONDITION while it
-  /// has not ended or a queued export needs its model.
-  absl::Status DeleteJob(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Deletions: one whose request has succeeded before succeeds and does
+  /// nothing.
+
+  /// Forgets an ended job and throws its folder away. FAILED_PRECONDITION while
+  /// it has not ended or a queued export needs its model.
+  absl::Status DeleteJob(const v1::DeleteJobRequest& request);
 
   /// Deletes a dataset and its plans. FAILED_PRECONDITION, naming the job,
   /// while one that has not ended uses it.
-  absl::Status DeleteDataset(const std::string& name)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status DeleteDataset(const v1::DeleteDatasetRequest& request);
+
+  /// Removes a plan. FAILED_PRECONDITION while a job uses it.
+  absl::Status DeletePlan(const v1::DeletePlanRequest& request);
 
   /// While draining, Submit gives UNAVAILABLE for new jobs.
   void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,21 +83,27 @@ class Admission {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  absl::Status CheckOpen() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same request, sent again, waits for the first to be answered.
+  NameClaims::Claim AwaitRequest(const std::string& request_id);
+  absl::Status CheckOpen() const ABSL_LOCKS_EXCLUDED(mutex_);
   // FAILED_PRECONDITION if there is a checkpoint that cannot be gone on from.
-  absl::Status CheckResumable(const v1::Job& job)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckPossible(const v1::JobSpec& spec)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // ALREADY_EXISTS if there is a dataset, or a job that makes one, of the name.
-  absl::Status CheckNewDataset(const std::string& name) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status RemovePlans(const std::string& fingerprint) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckResumable(const v1::Job& job);
+  // Checks that the job could run now. Nothing that it relies on goes while
+  // the claim lives.
+  absl::StatusOr<NameClaims::Claim> CheckPossible(const v1::JobSpec& spec);
+  // Checks that there is no dataset, and no job that makes one, of the name.
+  absl::StatusOr<NameClaims::Claim> ClaimNewDataset(const std::string& name);
+  absl::StatusOr<NameClaims::Claim> ClaimDataset(const std::string& name);
+  absl::StatusOr<NameClaims::Claim> ClaimModel(const std::string& job_id);
+  absl::Status RemoveJob(const std::string& id);
+  absl::Status RemoveDataset(const std::string& name);
+  absl::Status RemovePlans(const std::string& fingerprint) const;
+  // Calls `remove` unless the request is a repeated one that is done.
+  template <typename Remove>
+  absl::Status DeleteOnce(const std::string& request_id,
+                          const std::string& target, const Remove& remove);
   // ALREADY_EXISTS if there is something.
   absl::Status CheckNewPath(const std::string& path) const;
-  absl::Status CheckExport(const v1::ExportSpec& spec)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The id of an unended job for which `uses` holds; empty = none.
   template <typename Predicate>
   absl::StatusOr<std::string> FindUnended(const Predicate& uses) const;
@@ -91,6 +111,9 @@ class Admission {
   const AdmissionParts parts_;
   const SpecLimits limits_;
   const std::vector<std::string> import_roots_;
+  NameClaims claims_;
+  // Requested when the daemon stops.
+  std::stop_source closing_;
   mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

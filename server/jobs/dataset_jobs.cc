@@ -83,7 +83,7 @@ absl::StatusOr<v1::JobReport> RunImport(
     std::stop_token stop) {
   const std::string folder = parts.data_dir.DatasetPath(spec.name());
   const auto import = [&]() -> absl::StatusOr<ingest::ImportResult> {
-    HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots));
+    HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots, stop));
     observer.OnRunning();
     return ingest::ImportDataset(
         parts.files, {ToFormat(spec.format()), ToFormatOptions(spec)},
@@ -145,7 +145,8 @@ absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
 
 absl::StatusOr<v1::JobReport> RunExportDataset(
     const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
-    job::Observer& observer, std::stop_token stop) {
+    uint64_t memory_limit_bytes, job::Observer& observer,
+    std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(parts.files,
@@ -154,11 +155,10 @@ absl::StatusOr<v1::JobReport> RunExportDataset(
   const auto open = [&](ingest::ImportContext& context) {
     return ingest::OpenDatasetAsSource(context.files(), *dataset);
   };
-  HEARTH_RETURN_IF_ERROR(
-      ingest::WriteFormat(parts.files,
-                          {spec.destination(), ToFormat(spec.format()),
-                           ingest::ImportOptions().memory_limit_bytes},
-                          open, ProgressTo(observer), std::move(stop)));
+  HEARTH_RETURN_IF_ERROR(ingest::WriteFormat(
+      parts.files,
+      {spec.destination(), ToFormat(spec.format()), memory_limit_bytes}, open,
+      ProgressTo(observer), std::move(stop)));
   return ExportedTo(spec.destination());
 }
 

@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_JOBS_DATASET_JOBS_H_
 #define HEARTH_SERVER_JOBS_DATASET_JOBS_H_
 
+#include <cstdint>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -42,9 +43,12 @@ absl::StatusOr<v1::JobReport> RunVerify(const DatasetJobParts& parts,
                                         job::Observer& observer,
                                         std::stop_token stop);
 
+/// Memory that an export of a dataset is given where there is enough.
+inline constexpr uint64_t kMostExportBytes = uint64_t{1} << 30;
+
 absl::StatusOr<v1::JobReport> RunExportDataset(
     const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
-    job::Observer& observer, std::stop_token stop);
+    uint64_t memory_limit_bytes, job::Observer& observer, std::stop_token stop);
 
 }  // namespace hearth::server
 

@@ -74,7 +74,7 @@ std::string Below(const std::string& path, absl::string_view root) {
 
 // Whether every entry below `folder` can be opened without a symbolic link.
 absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
-                          int depth) {
+                          int depth, const std::stop_token& stop) {
   if (depth > kMaxDepth) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": more than ", kMaxDepth, " folders deep"));
@@ -84,6 +84,9 @@ absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
   if (entries == nullptr) return ErrnoStatus(errno, path, "open");
   const std::unique_ptr<DIR, int (*)(DIR*)> closer(entries, closedir);
   while (const dirent* entry = readdir(entries)) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError(absl::StrCat(path, ": stopped on request"));
+    }
     const std::string name = entry->d_name;
     if (name == "." || name == "..") continue;
     const std::string inner = absl::StrCat(path, "/", name);
@@ -95,25 +98,27 @@ absl::Status CheckEntries(const Descriptor& folder, const std::string& path,
     struct stat info {};
     if (fstat(file.get(), &info) != 0) return ErrnoStatus(errno, inner, "stat");
     if (S_ISDIR(info.st_mode)) {
-      HEARTH_RETURN_IF_ERROR(CheckEntries(file, inner, depth + 1));
+      HEARTH_RETURN_IF_ERROR(CheckEntries(file, inner, depth + 1, stop));
     }
   }
   return absl::OkStatus();
 }
 
 // OK for a regular file, and for a folder with no symbolic link anywhere below.
-absl::Status CheckBelow(const Descriptor& source, const std::string& path) {
+absl::Status CheckBelow(const Descriptor& source, const std::string& path,
+                        const std::stop_token& stop) {
   struct stat info {};
   if (fstat(source.get(), &info) != 0) return ErrnoStatus(errno, path, "stat");
   if (S_ISREG(info.st_mode)) return absl::OkStatus();
-  if (S_ISDIR(info.st_mode)) return CheckEntries(source, path, 0);
+  if (S_ISDIR(info.st_mode)) return CheckEntries(source, path, 0, stop);
   return NotASource(path);
 }
 
 }  // namespace
 
 absl::Status CheckImportSource(const std::string& path,
-                               const std::vector<std::string>& roots) {
+                               const std::vector<std::string>& roots,
+                               std::stop_token stop) {
   if (roots.empty()) return CheckAnywhere(path);
   for (const std::string& root : roots) {
     const std::string below = Below(path, root);
@@ -121,7 +126,7 @@ absl::Status CheckImportSource(const std::string& path,
     const Descriptor base(open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!base.ok()) return ErrnoStatus(errno, root, "open import root");
     const Descriptor source(OpenBeneath(base.get(), below.c_str(), O_PATH));
-    if (source.ok()) return CheckBelow(source, path);
+    if (source.ok()) return CheckBelow(source, path, stop);
     if (errno != EXDEV && errno != ELOOP) {
       return ErrnoStatus(errno, path, "open");
     }

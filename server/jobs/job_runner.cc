@@ -1,5 +1,7 @@
 #include "server/jobs/job_runner.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,12 +12,14 @@
 #include "engine/job/export_model.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/prepare_job.h"
+#include "engine/job/running_jobs.h"
 #include "engine/job/train_job.h"
 #include "engine/job/train_metrics.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_observer.h"
+#include "server/jobs/job_queue.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
 
@@ -34,29 +38,38 @@ class EngineJobRunner final : public JobRunner {
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
                                     std::stop_token stop) override {
     JobObserver observer(events, parts_.environment.clock);
+    // Training and its forecasts count themselves.
+    std::optional<job::RunningJobs::Job> running;
+    if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {
+      running.emplace(parts_.environment.running_jobs);
+    }
     switch (job.spec().kind_case()) {
       case v1::JobSpec::kImport: {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
-            ReserveMemory(job.spec().import().memory_limit_bytes(), observer,
-                          stop));
+            ReserveMemory(job.spec().import().memory_limit_bytes()));
         return RunImport(DatasetParts(), job.spec().import(), import_roots_,
                          observer, std::move(stop));
       }
       case v1::JobSpec::kGenerate: {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
-            ReserveMemory(job.spec().generate().memory_limit_bytes(), observer,
-                          stop));
+            ReserveMemory(job.spec().generate().memory_limit_bytes()));
         return RunGenerate(DatasetParts(), job.spec().generate(), observer,
                            std::move(stop));
       }
       case v1::JobSpec::kVerify:
         return RunVerify(DatasetParts(), job.spec().verify(), observer,
                          std::move(stop));
-      case v1::JobSpec::kExportDataset:
+      case v1::JobSpec::kExportDataset: {
+        const uint64_t bytes =
+            std::min(kMostExportBytes, parts_.environment.memory.limit_bytes());
+        HEARTH_ASSIGN_OR_RETURN(
+            const job::MemoryLedger::Reservation reservation,
+            ReserveMemory(bytes));
         return RunExportDataset(DatasetParts(), job.spec().export_dataset(),
-                                observer, std::move(stop));
+                                bytes, observer, std::move(stop));
+      }
       case v1::JobSpec::kTrain:
         return Train(job, observer, std::move(stop));
       case v1::JobSpec::kPrepare:
@@ -79,16 +92,14 @@ class EngineJobRunner final : public JobRunner {
     return {files(), parts_.environment.clock, parts_.data_dir};
   }
 
-  // For a job that brings graphs in, within a memory limit of its own.
+  // For a job that brings graphs in or out, within a memory limit of its own.
   absl::StatusOr<job::MemoryLedger::Reservation> ReserveMemory(
-      uint64_t bytes, job::Observer& observer, std::stop_token stop) const {
+      uint64_t bytes) const {
     strategy::MemoryEstimate estimate;
     estimate.Add("import", bytes);
     job::MemoryLedger::Reservation reservation;
-    HEARTH_RETURN_IF_ERROR(parts_.environment.memory.Reserve(
-        estimate, reservation, std::move(stop), [&](const std::string& text) {
-          observer.OnLog(job::Severity::kInfo, text);
-        }));
+    HEARTH_RETURN_IF_ERROR(
+        parts_.environment.memory.Reserve(estimate, reservation));
     return reservation;
   }
 

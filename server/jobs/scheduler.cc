@@ -1,16 +1,17 @@
 // A worker, step by step:
-//   1. waits for a queued job, takes it from the queue and enters it into
-//      `running_`, under one lock, so that Cancel finds it in either;
+//   1. waits for a job of its lane that may run, takes it from the queue and
+//      enters it into `running_`, under one lock, so that Cancel finds it in
+//      either;
 //   2. moves it to PREPARING and runs it; the runner moves it to RUNNING;
 //   3. decides its next state, by why it ended and who asked for that;
 //   4. writes that state, again and again while the disk does not take it;
-//   5. removes it from `running_`.
+//   5. removes it from `running_`, and where it waits puts it back into the
+//      queue, under one lock.
 // So a job that is neither queued nor running has ended in the store.
 #include "server/jobs/scheduler.h"
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <exception>
 #include <new>
 #include <utility>
@@ -42,7 +43,10 @@ class StoredEvents final : public JobEvents {
   }
 
   absl::Status OnEpoch(const v1::EpochReport& epoch) override {
-    return store_.AppendEpoch(id_, epoch);
+    const absl::Status status = store_.AppendEpoch(id_, epoch);
+    // The database says that its disk is full by the code alone.
+    return absl::IsResourceExhausted(status) ? WaitForDiskSpace(status)
+                                             : status;
   }
 
   // The count grows only when a daemon starts: once a run is enough.
@@ -55,6 +59,9 @@ class StoredEvents final : public JobEvents {
 
   // Whether the store knows that the job is RUNNING.
   bool is_running() const { return is_running_; }
+
+  // Whether work of this run is durable.
+  bool has_progressed() const { return has_progressed_; }
 
  private:
   void Warn(const absl::Status& status) {
@@ -70,45 +77,78 @@ class StoredEvents final : public JobEvents {
   bool has_progressed_ = false;
 };
 
+// "memory: the job may need 3.0 GiB ..."
+std::string ReasonOf(const absl::Status& status) {
+  const WaitCause cause = WaitCauseOf(status);
+  return absl::StrCat(cause == WaitCause::kMemory      ? "memory"
+                      : cause == WaitCause::kDiskSpace ? "disk space"
+                                                       : "disk",
+                      ": ", std::string(status.message()));
+}
+
 }  // namespace
 
-Scheduler::Scheduler(JobStore& store, JobRunner& runner, const Clock& clock,
+Scheduler::Scheduler(JobStore& store, JobRunner& runner,
+                     job::MemoryLedger& memory, const Clock& clock,
                      SchedulerOptions options)
-    : store_(store), runner_(runner), clock_(clock), options_(options) {}
+    : store_(store),
+      runner_(runner),
+      memory_(memory),
+      clock_(clock),
+      options_(options),
+      queue_(options.wait,
+             [this](uint64_t bytes) { return memory_.RoomFor(bytes); }) {
+  memory_.SetOnRelease([this] {
+    absl::MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  });
+}
 
 Scheduler::~Scheduler() {
   static_cast<void>(Stop(absl::InfiniteDuration()));
   workers_.clear();
+  memory_.SetOnRelease(nullptr);
 }
 
 absl::Status Scheduler::Load() {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, store_.Unended());
-  for (const v1::Job& job : jobs) Enqueue(job.id());
+  for (const v1::Job& job : jobs) Enqueue(job);
   return absl::OkStatus();
 }
 
 void Scheduler::Start() {
   for (int i = 0; i < options_.max_running_jobs; ++i) {
-    workers_.emplace_back([this] { Work(); });
+    workers_.emplace_back([this] { Work(Lane::kTraining); });
+  }
+  for (int i = 0; i < options_.max_short_jobs; ++i) {
+    workers_.emplace_back([this] { Work(Lane::kShort); });
   }
 }
 
-void Scheduler::Enqueue(const std::string& id) {
+void Scheduler::Enqueue(const v1::Job& job) {
   absl::MutexLock lock(&mutex_);
   // A job that has just ended may be resumed before its worker lets it go.
-  while (running_.contains(id)) changed_.Wait(&mutex_);
-  queue_.push_back(id);
+  while (running_.contains(job.id())) changed_.Wait(&mutex_);
+  queue_.Add(QueuedJob::Of(job));
+  changed_.SignalAll();
+}
+
+void Scheduler::RetryNow(WaitCause cause) {
+  absl::MutexLock lock(&mutex_);
+  ++retries_;
+  queue_.RetryNow(cause);
   changed_.SignalAll();
 }
 
 absl::Status Scheduler::Cancel(const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  const auto queued = std::find(queue_.begin(), queue_.end(), id);
-  if (queued != queue_.end()) {
+  if (queue_.Contains(id)) {
     StateUpdate update;
     update.state = v1::CANCELLED;
     HEARTH_RETURN_IF_ERROR(store_.ChangeState(id, update));
-    queue_.erase(queued);
+    queue_.Remove(id);
+    // Those behind it may have been held.
+    changed_.SignalAll();
     return absl::OkStatus();
   }
   const auto running = running_.find(id);
@@ -142,44 +182,77 @@ absl::Status Scheduler::NotStopped(absl::Duration patience) const {
       })));
 }
 
-void Scheduler::Work() {
-  while (true) {
-    std::string id;
-    std::stop_token stop;
-    {
-      absl::MutexLock lock(&mutex_);
-      while (!stopping_ && queue_.empty()) changed_.Wait(&mutex_);
-      if (stopping_) return;
-      id = std::move(queue_.front());
-      queue_.pop_front();
-      stop = running_[id].stop.get_token();
+void Scheduler::Work(Lane lane) {
+  while (std::optional<QueuedJob> job = TakeNext(lane)) {
+    const absl::Status lack = RunJob(*job);
+    if (!lack.ok()) {
+      if (Requeue(*job, lack)) continue;
+      StateUpdate update;
+      update.state = v1::CANCELLED;
+      Persist(job->id, update);
     }
-    RunJob(id, stop);
     absl::MutexLock lock(&mutex_);
-    running_.erase(id);
+    running_.erase(job->id);
     changed_.SignalAll();
   }
 }
 
-void Scheduler::RunJob(const std::string& id, std::stop_token stop) {
+std::optional<QueuedJob> Scheduler::TakeNext(Lane lane) {
+  absl::MutexLock lock(&mutex_);
+  while (!stopping_) {
+    const double now = clock_.SteadySeconds();
+    std::optional<QueuedJob> job = queue_.Take(lane, now);
+    if (job.has_value()) {
+      running_[job->id].retries = retries_;
+      return job;
+    }
+    const double next = queue_.NextRetry(lane, now);
+    changed_.WaitWithTimeout(&mutex_, absl::Seconds(next - now));
+  }
+  return std::nullopt;
+}
+
+absl::Status Scheduler::RunJob(QueuedJob& job) {
   StateUpdate update;
   update.state = v1::PREPARING;
-  if (!Persist(id, update)) return;
-  spdlog::info("{}: started", id);
-  StoredEvents events(store_, id);
+  if (!Persist(job.id, update)) return absl::OkStatus();
+  spdlog::info("{}: started", job.id);
+  StoredEvents events(store_, job.id);
   v1::JobReport report;
-  const absl::Status status = Execute(id, events, std::move(stop), report);
+  const absl::Status status =
+      Execute(job.id, events, StopTokenOf(job.id), report);
   if (status.ok() && !events.is_running()) {
     update.state = v1::RUNNING;
-    Persist(id, update);
+    Persist(job.id, update);
   }
-  update = Conclude(id, status, report);
-  if (update.state == v1::FAILED) {
-    spdlog::warn("{}: FAILED: {}", id, status.ToString());
+  // A wait after progress is a new one.
+  if (events.has_progressed()) job.tries = 0;
+  update = Conclude(job, status, report);
+  if (update.state == v1::FAILED || update.state == v1::WAITING) {
+    spdlog::warn("{}: {}: {}", job.id, v1::JobState_Name(update.state),
+                 status.ToString());
   } else {
-    spdlog::info("{}: {}", id, v1::JobState_Name(update.state));
+    spdlog::info("{}: {}", job.id, v1::JobState_Name(update.state));
   }
-  Persist(id, update);
+  Persist(job.id, update);
+  return update.state == v1::WAITING ? status : absl::OkStatus();
+}
+
+std::stop_token Scheduler::StopTokenOf(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  return running_[id].stop.get_token();
+}
+
+bool Scheduler::Requeue(const QueuedJob& job, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  const Run& run = running_[job.id];
+  if (run.cancelled_by_user) return false;
+  const WaitCause cause = WaitCauseOf(status);
+  queue_.AddWaiting(job, cause, MemoryNeededBy(status), clock_.SteadySeconds());
+  if (run.retries != retries_) queue_.RetryNow(cause);
+  running_.erase(job.id);
+  changed_.SignalAll();
+  return true;
 }
 
 absl::Status Scheduler::Execute(const std::string& id, JobEvents& events,
@@ -197,23 +270,35 @@ absl::Status Scheduler::Execute(const std::string& id, JobEvents& events,
   }
 }
 
-StateUpdate Scheduler::Conclude(const std::string& id,
+StateUpdate Scheduler::Conclude(const QueuedJob& job,
                                 const absl::Status& status,
                                 const v1::JobReport& report) {
   absl::MutexLock lock(&mutex_);
+  const bool cancelled = running_[job.id].cancelled_by_user;
+  const WaitCause cause = WaitCauseOf(status);
+  const bool may_wait = cause != WaitCause::kNone &&
+                        queue_.MayWait(job, cause, clock_.SteadySeconds());
   StateUpdate update;
   if (status.ok()) {
     update.state = v1::SUCCEEDED;
     update.report = report;
-  } else if (absl::IsCancelled(status) && running_[id].cancelled_by_user) {
+  } else if (cancelled && (absl::IsCancelled(status) || may_wait)) {
     update.state = v1::CANCELLED;
   } else if (absl::IsCancelled(status) && stopping_) {
     update.state = v1::QUEUED;
+  } else if (may_wait) {
+    update.state = v1::WAITING;
+    update.waiting_reason = ReasonOf(status);
   } else {
     update.state = v1::FAILED;
     v1::JobError& error = update.error.emplace();
     error.set_code(static_cast<int>(status.code()));
     error.set_message(std::string(status.message()));
+    if (cause != WaitCause::kNone) {
+      absl::StrAppend(
+          error.mutable_message(), "; it did not come back within ",
+          absl::FormatDuration(absl::Seconds(options_.wait.limit_seconds)));
+    }
   }
   return update;
 }

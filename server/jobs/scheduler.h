@@ -1,8 +1,9 @@
 #ifndef HEARTH_SERVER_JOBS_SCHEDULER_H_
 #define HEARTH_SERVER_JOBS_SCHEDULER_H_
 
-#include <deque>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -14,7 +15,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait_cause.h"
+#include "engine/job/memory_ledger.h"
 #include "hearth/v1/jobs.pb.h"
+#include "server/jobs/job_queue.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
@@ -53,21 +57,25 @@ class JobRunner {
 };
 
 struct SchedulerOptions {
-  /// Jobs that run at a time, each on a thread of its own.
+  /// Jobs that run at a time in each lane, each on a thread of its own.
   int max_running_jobs = 1;
+  int max_short_jobs = 2;
+  WaitOptions wait = {};
   /// How long to wait before a job's state is written again after a failure (a
   /// full disk, say).
   absl::Duration retry_interval = absl::Seconds(1);
 };
 
-/// Runs queued jobs in order of submission, and moves them through their
-/// states (see job_state.h) in the store. A job that throws or runs out of
-/// memory FAILS; the daemon goes on. Thread-safe.
+/// Runs queued jobs, in the order and in the lanes of job_queue.h, and moves
+/// them through their states (see job_state.h) in the store. A job that lacks
+/// what may come back (see wait_cause.h) is WAITING, and runs again when it is
+/// there. A job that throws or runs out of memory FAILS; the daemon goes on.
+/// Thread-safe.
 class Scheduler {
  public:
   /// All but the options must outlive the scheduler.
-  Scheduler(JobStore& store, JobRunner& runner, const Clock& clock,
-            SchedulerOptions options);
+  Scheduler(JobStore& store, JobRunner& runner, job::MemoryLedger& memory,
+            const Clock& clock, SchedulerOptions options);
   /// Stops and waits for the running jobs, however long they take.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -80,11 +88,15 @@ class Scheduler {
   /// Begins to run jobs. Call once.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Queues a job that the store has as QUEUED.
-  void Enqueue(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Queues a job that the store has as QUEUED or WAITING.
+  void Enqueue(const v1::Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// A queued job is CANCELLED at once; a running one is asked to stop; for one
-  /// that has ended nothing happens. NOT_FOUND for an unknown id.
+  /// Tries jobs that wait for `cause` again at once: some of it is there.
+  void RetryNow(WaitCause cause) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// A job that is queued or waits is CANCELLED at once; a running one is asked
+  /// to stop; for one that has ended nothing happens. NOT_FOUND for an unknown
+  /// id.
   absl::Status Cancel(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Starts no more jobs, asks the running ones to stop at a checkpoint, and
@@ -97,14 +109,25 @@ class Scheduler {
   struct Run {
     std::stop_source stop;
     bool cancelled_by_user = false;
+    // retries_ when it began.
+    int64_t retries = 0;
   };
 
-  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
-  void RunJob(const std::string& id, std::stop_token stop)
+  void Work(Lane lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks for the next job of the lane; nullopt: the scheduler stops.
+  std::optional<QueuedJob> TakeNext(Lane lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Runs a job and writes its next state. The error for lack of which it is
+  // WAITING now; OK for all others.
+  absl::Status RunJob(QueuedJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::stop_token StopTokenOf(const std::string& id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Puts a job that waits back into the queue; false if somebody has cancelled
+  // it meanwhile.
+  bool Requeue(const QueuedJob& job, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Execute(const std::string& id, JobEvents& events,
                        std::stop_token stop, v1::JobReport& report);
-  StateUpdate Conclude(const std::string& id, const absl::Status& status,
+  StateUpdate Conclude(const QueuedJob& job, const absl::Status& status,
                        const v1::JobReport& report) ABSL_LOCKS_EXCLUDED(mutex_);
   bool Persist(const std::string& id, const StateUpdate& update)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -113,12 +136,16 @@ class Scheduler {
 
   JobStore& store_;
   JobRunner& runner_;
+  job::MemoryLedger& memory_;
   const Clock& clock_;
   const SchedulerOptions options_;
   absl::Mutex mutex_;
-  // Signalled when a job is queued or has ended, and when the scheduler stops.
+  // Signalled when a job is queued or has ended, when memory was given back,
+  // and when the scheduler stops.
   absl::CondVar changed_;
-  std::deque<std::string> queue_ ABSL_GUARDED_BY(mutex_);
+  JobQueue queue_ ABSL_GUARDED_BY(mutex_);
+  // Calls of RetryNow: one may come before the job that it is for waits.
+  int64_t retries_ ABSL_GUARDED_BY(mutex_) = 0;
   // Jobs that a worker has taken and not yet moved to their next state.
   std::map<std::string, Run> running_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <functional>
 #include <new>
@@ -12,7 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/wait_cause.h"
 #include "engine/io/file_system.h"
+#include "engine/job/memory_ledger.h"
+#include "engine/strategy/memory_estimate.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
@@ -102,17 +107,23 @@ class SchedulerTest : public testing::Test {
 
   void Start(int max_running_jobs) {
     scheduler_.emplace(
-        *store_, runner_, Clock::Real(),
+        *store_, runner_, memory_, Clock::Real(),
         SchedulerOptions{.max_running_jobs = max_running_jobs,
+                         .max_short_jobs = 1,
+                         .wait = {.first_pause_seconds = pause_seconds_,
+                                  .limit_seconds = wait_limit_seconds_},
                          .retry_interval = absl::Milliseconds(1)});
     ASSERT_TRUE(scheduler_->Load().ok());
     scheduler_->Start();
   }
 
   std::string Submit(const std::string& dataset = "a") {
-    const std::string id = store_->Submit("", Spec(dataset))->id();
-    scheduler_->Enqueue(id);
-    return id;
+    return Submit(Spec(dataset));
+  }
+  std::string Submit(const v1::JobSpec& spec, int priority = 0) {
+    const v1::Job job = *store_->Submit("", spec, priority);
+    scheduler_->Enqueue(job);
+    return job.id();
   }
 
   v1::JobState StateOf(const std::string& id) {
@@ -141,6 +152,10 @@ class SchedulerTest : public testing::Test {
   int events_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<JobStore> store_;
   FakeRunner runner_;
+  job::MemoryLedger memory_{
+      100, {.available = [] { return 0; }, .used = [] { return 0; }}};
+  double pause_seconds_ = 0.001;
+  double wait_limit_seconds_ = 3600;
   std::optional<Scheduler> scheduler_;
 };
 
@@ -260,7 +275,7 @@ TEST_F(SchedulerTest, AStoppedJobRunsAgainAfterARestart) {
   scheduler_.reset();
   EXPECT_EQ(StateOf(id), v1::QUEUED);
   FakeRunner next;
-  Scheduler scheduler(*store_, next, Clock::Real(), {});
+  Scheduler scheduler(*store_, next, memory_, Clock::Real(), {});
   next.Succeed(id);
   ASSERT_TRUE(scheduler.Load().ok());
   scheduler.Start();
@@ -323,6 +338,129 @@ TEST_F(SchedulerTest, AnEndThatCannotBeWrittenIsWrittenLater) {
   ended.WaitForNotification();
   EXPECT_EQ(StateOf(id), v1::RUNNING);
   BreakStore(path_, false);
+  AwaitState(id, v1::SUCCEEDED);
+}
+
+TEST_F(SchedulerTest, ShortJobsRunBesideTraining) {
+  Start(1);
+  const std::string train = Submit();
+  AwaitState(train, v1::RUNNING);
+  v1::JobSpec verify;
+  verify.mutable_verify()->set_dataset("a");
+  const std::string one = Submit(verify), two = Submit(verify);
+  AwaitState(one, v1::RUNNING);
+  EXPECT_EQ(StateOf(two), v1::QUEUED) << "one short job at a time";
+  runner_.Succeed(one);
+  AwaitState(two, v1::RUNNING);
+  runner_.Succeed(two);
+  AwaitState(two, v1::SUCCEEDED);
+  EXPECT_EQ(StateOf(train), v1::RUNNING);
+}
+
+TEST_F(SchedulerTest, AHigherPriorityRunsFirst) {
+  Start(1);
+  const std::string one = Submit(), two = Submit();
+  const std::string urgent = Submit(Spec("a"), 5);
+  AwaitState(one, v1::RUNNING);
+  runner_.Succeed(one);
+  AwaitState(urgent, v1::RUNNING);
+  EXPECT_EQ(StateOf(two), v1::QUEUED);
+  EXPECT_EQ(store_->Get(urgent)->priority(), 5);
+}
+
+// Lets a job fail in a way that may pass, `times` times, and then succeed.
+FakeRunner::Result FailFor(int times, const absl::Status& status) {
+  return [times, status]() mutable -> absl::StatusOr<v1::JobReport> {
+    if (times-- > 0) return status;
+    return v1::JobReport();
+  };
+}
+
+TEST_F(SchedulerTest, RunningToWaitingAndOnToSucceeded) {
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, FailFor(3, absl::UnavailableError("/d/f: EIO")));
+  AwaitState(id, v1::SUCCEEDED);
+  std::vector<std::string> states;
+  const EventBatch events = *store_->ReadEvents(id, 1, 100);
+  for (const v1::JobEvent& event : events.events) {
+    states.push_back(absl::StrCat(v1::JobState_Name(event.state().state()),
+                                  event.state().waiting_reason()));
+  }
+  const std::string waiting = "WAITINGdisk: /d/f: EIO";
+  EXPECT_THAT(states, ElementsAre("QUEUED", "PREPARING", "RUNNING", waiting,
+                                  "PREPARING", "RUNNING", waiting, "PREPARING",
+                                  "RUNNING", waiting, "PREPARING", "RUNNING",
+                                  "SUCCEEDED"));
+  EXPECT_EQ(store_->Get(id)->waiting_reason(), "");
+  EXPECT_FALSE(store_->Get(id)->has_error());
+}
+
+TEST_F(SchedulerTest, WaitingToCancelled) {
+  pause_seconds_ = 3600;
+  Start(1);
+  const std::string id = Submit(), next = Submit();
+  runner_.Finish(id, FailFor(1, absl::UnavailableError("/d/f: EIO")));
+  AwaitState(id, v1::WAITING);
+  EXPECT_EQ(store_->Get(id)->waiting_reason(), "disk: /d/f: EIO");
+  AwaitState(next, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(id).ok());
+  EXPECT_EQ(StateOf(id), v1::CANCELLED);
+}
+
+TEST_F(SchedulerTest, AWaitEndsWhenSpaceIsThere) {
+  pause_seconds_ = 3600;
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, FailFor(1, ErrnoStatus(ENOSPC, "/d/f", "writing")));
+  AwaitState(id, v1::WAITING);
+  EXPECT_THAT(store_->Get(id)->waiting_reason(), HasSubstr("disk space: /d/f"));
+  scheduler_->RetryNow(WaitCause::kDiskSpace);
+  AwaitState(id, v1::SUCCEEDED);
+}
+
+TEST_F(SchedulerTest, AWaitEndsWhenMemoryIsGivenBack) {
+  pause_seconds_ = 3600;
+  Start(1);
+  strategy::MemoryEstimate estimate;
+  estimate.Add("batches", 80);
+  job::MemoryLedger::Reservation held;
+  ASSERT_TRUE(memory_.Reserve(estimate, held).ok());
+  const std::string id = Submit();
+  runner_.Finish(id, [this, estimate]() -> absl::StatusOr<v1::JobReport> {
+    job::MemoryLedger::Reservation own;
+    const absl::Status status = memory_.Reserve(estimate, own);
+    if (!status.ok()) return status;
+    return v1::JobReport();
+  });
+  AwaitState(id, v1::WAITING);
+  EXPECT_THAT(store_->Get(id)->waiting_reason(), HasSubstr("memory: "));
+  held = {};
+  AwaitState(id, v1::SUCCEEDED);
+}
+
+TEST_F(SchedulerTest, AWaitForADiskComesToAnEnd) {
+  wait_limit_seconds_ = 0.05;
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, [] { return absl::UnavailableError("/d/f: EIO"); });
+  AwaitState(id, v1::FAILED);
+  EXPECT_EQ(store_->Get(id)->error().code(),
+            static_cast<int>(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(store_->Get(id)->error().message(),
+              HasSubstr("/d/f: EIO; it did not come back within 50ms"));
+}
+
+TEST_F(SchedulerTest, AWaitingJobRunsAfterARestart) {
+  pause_seconds_ = 3600;
+  Start(1);
+  const std::string id = Submit();
+  runner_.Finish(id, FailFor(1, absl::UnavailableError("/d/f: EIO")));
+  AwaitState(id, v1::WAITING);
+  scheduler_.reset();
+  EXPECT_EQ(StateOf(id), v1::WAITING);
+  ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
+  Start(1);
   AwaitState(id, v1::SUCCEEDED);
 }
 

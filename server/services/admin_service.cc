@@ -44,6 +44,7 @@ class AdminService final : public v1::Admin::Service {
     status.set_metrics_address(facts_.metrics_address);
     status.set_draining(parts_.admission.draining());
     status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
+    status.set_max_short_jobs(static_cast<uint32_t>(facts_.max_short_jobs));
     status.set_memory_bytes(ReadProcessMemory().total_bytes());
     status.add_devices("cpu");
     if (!facts_.gpu_name.empty()) {
@@ -52,6 +53,7 @@ class AdminService final : public v1::Admin::Service {
     using Counts = std::map<v1::JobState, int64_t>;
     HEARTH_ASSIGN_OR_RETURN(const Counts counts, parts_.store.CountByState());
     status.set_jobs_queued(static_cast<uint32_t>(counts.at(v1::QUEUED)));
+    status.set_jobs_waiting(static_cast<uint32_t>(counts.at(v1::WAITING)));
     status.set_jobs_running(static_cast<uint32_t>(counts.at(v1::PREPARING) +
                                                   counts.at(v1::RUNNING)));
     HEARTH_ASSIGN_OR_RETURN(const int datasets, parts_.datasets.Count());

@@ -23,6 +23,7 @@ struct DaemonFacts {
   /// Address of the metrics; empty = none.
   std::string metrics_address;
   int max_running_jobs = 1;
+  int max_short_jobs = 2;
   absl::Time start_time;
   /// Name of the GPU in use; empty = none.
   std::string gpu_name = {};

@@ -38,7 +38,7 @@ class DatasetsService final : public v1::Datasets::Service {
   grpc::Status DeleteDataset(grpc::ServerContext*,
                              const v1::DeleteDatasetRequest* request,
                              google::protobuf::Empty*) override {
-    return ToGrpcStatus(admission_.DeleteDataset(request->name()));
+    return ToGrpcStatus(admission_.DeleteDataset(*request));
   }
 
  private:

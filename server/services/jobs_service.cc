@@ -36,6 +36,8 @@ class Watch final : public grpc::ServerWriteReactor<v1::JobEvent>,
   // Begins the watch; gRPC owns a share from here on.
   void Start() {
     self_ = shared_from_this();
+    // Tells the client at once that somebody is there.
+    StartSendInitialMetadata();
     hub_.Add(id_, self_);
   }
 
@@ -117,8 +119,7 @@ class JobsService final
   grpc::Status SubmitJob(grpc::ServerContext*,
                          const v1::SubmitJobRequest* request,
                          v1::Job* response) override {
-    return Reply(admission_.Submit(request->request_id(), request->spec()),
-                 response);
+    return Reply(admission_.Submit(*request), response);
   }
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
@@ -143,8 +144,9 @@ class JobsService final
   }
 
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(
-      grpc::CallbackServerContext*,
+      grpc::CallbackServerContext* context,
       const v1::WatchJobRequest* request) override {
+    context->AddInitialMetadata("hearth-watch", "open");
     const auto watch = std::make_shared<Watch>(store_, hub_, *request);
     watch->Start();
     return watch.get();
@@ -167,7 +169,7 @@ class JobsService final
   grpc::Status DeleteJob(grpc::ServerContext*,
                          const v1::DeleteJobRequest* request,
                          google::protobuf::Empty*) override {
-    return ToGrpcStatus(admission_.DeleteJob(request->id()));
+    return ToGrpcStatus(admission_.DeleteJob(*request));
   }
 
  private:

@@ -56,8 +56,9 @@ v1::Plan ToProto(const plan::PlanInfo& info, const DatasetNames& datasets) {
 
 class PlansService final : public v1::Plans::Service {
  public:
-  PlansService(plan::PlanStore& plans, const DatasetCatalog& datasets)
-      : plans_(plans), datasets_(datasets) {}
+  PlansService(Admission& admission, plan::PlanStore& plans,
+               const DatasetCatalog& datasets)
+      : admission_(admission), plans_(plans), datasets_(datasets) {}
 
   grpc::Status ListPlans(grpc::ServerContext*, const v1::ListPlansRequest*,
                          v1::ListPlansResponse* response) override {
@@ -72,7 +73,7 @@ class PlansService final : public v1::Plans::Service {
   grpc::Status DeletePlan(grpc::ServerContext*,
                           const v1::DeletePlanRequest* request,
                           google::protobuf::Empty*) override {
-    return ToGrpcStatus(plans_.Remove(request->name()));
+    return ToGrpcStatus(admission_.DeletePlan(*request));
   }
 
  private:
@@ -103,15 +104,17 @@ class PlansService final : public v1::Plans::Service {
     return absl::OkStatus();
   }
 
+  Admission& admission_;
   plan::PlanStore& plans_;
   const DatasetCatalog& datasets_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewPlansService(plan::PlanStore& plans,
+std::unique_ptr<grpc::Service> NewPlansService(Admission& admission,
+                                               plan::PlanStore& plans,
                                                const DatasetCatalog& datasets) {
-  return std::make_unique<PlansService>(plans, datasets);
+  return std::make_unique<PlansService>(admission, plans, datasets);
 }
 
 }  // namespace hearth::server

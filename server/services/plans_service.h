@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "engine/plan/plan_store.h"
+#include "server/jobs/admission.h"
 #include "server/storage/dataset_catalog.h"
 
 namespace hearth::server {
 
 /// hearth.v1.Plans over the parts below, which must outlive the gRPC server.
-std::unique_ptr<grpc::Service> NewPlansService(plan::PlanStore& plans,
+std::unique_ptr<grpc::Service> NewPlansService(Admission& admission,
+                                               plan::PlanStore& plans,
                                                const DatasetCatalog& datasets);
 
 }  // namespace hearth::server

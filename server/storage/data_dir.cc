@@ -34,6 +34,7 @@ constexpr char kJobsName[] = "jobs";
 constexpr char kPlansName[] = "plans";
 constexpr char kReserveName[] = "reserve";
 constexpr char kScratchName[] = "scratch";
+constexpr char kTrashName[] = "trash";
 
 // Like mkdir -p.
 absl::Status MakeFolders(io::FileSystem& files, const std::string& path) {
@@ -175,6 +176,10 @@ std::string DataDir::ReservePath() const {
 
 std::string DataDir::ScratchPath() const {
   return io::JoinPath(path_, kScratchName);
+}
+
+std::string DataDir::TrashPath() const {
+  return io::JoinPath(ScratchPath(), kTrashName);
 }
 
 }  // namespace hearth::server

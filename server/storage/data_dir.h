@@ -49,6 +49,8 @@ class DataDir {
   std::string PlansPath() const;
   std::string ReservePath() const;
   std::string ScratchPath() const;
+  /// Within it: what was deleted and is not removed yet.
+  std::string TrashPath() const;
 
  private:
   DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}

@@ -91,15 +91,12 @@ absl::StatusOr<v1::Dataset> DatasetCatalog::GetWithStatistics(
   return dataset;
 }
 
-absl::Status DatasetCatalog::Delete(const std::string& name) const {
+absl::Status DatasetCatalog::Delete(const std::string& name,
+                                    Trash& trash) const {
   if (!IsValidName(name)) return Unknown(name);
   const std::string folder = data_dir_.DatasetPath(name);
   if (absl::IsNotFound(files_.Stat(folder).status())) return Unknown(name);
-  const std::string doomed = absl::StrCat(folder, io::kTemporarySuffix);
-  HEARTH_RETURN_IF_ERROR(files_.RemoveTree(doomed));
-  HEARTH_RETURN_IF_ERROR(files_.Rename(folder, doomed));
-  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_.DatasetsPath()));
-  return files_.RemoveTree(doomed);
+  return trash.Throw(folder);
 }
 
 }  // namespace hearth::server

@@ -9,6 +9,7 @@
 #include "engine/io/file_system.h"
 #include "hearth/v1/datasets.pb.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/trash.h"
 
 namespace hearth::server {
 
@@ -34,9 +35,8 @@ class DatasetCatalog {
   /// The same with the statistics that the import counted, where it did.
   absl::StatusOr<v1::Dataset> GetWithStatistics(const std::string& name) const;
 
-  /// Removes a dataset's folder: at once for everybody else, and if it is
-  /// interrupted the rest goes at the next start. NOT_FOUND as Get.
-  absl::Status Delete(const std::string& name) const;
+  /// Throws a dataset's folder away. NOT_FOUND as Get.
+  absl::Status Delete(const std::string& name, Trash& trash) const;
 
  private:
   absl::StatusOr<std::vector<std::string>> Names() const;

@@ -85,12 +85,12 @@ TEST_F(DatasetCatalogTest, DeletingRemovesTheFolderAlone) {
   Add("graph");
   Add("other");
   const DatasetCatalog catalog(files_, *data_dir_);
-  ASSERT_TRUE(catalog.Delete("graph").ok());
+  Trash trash(files_, data_dir_->TrashPath(), [] {});
+  ASSERT_TRUE(catalog.Delete("graph", trash).ok());
   EXPECT_FALSE(fs::exists(data_dir_->DatasetPath("graph")));
-  EXPECT_FALSE(fs::exists(data_dir_->DatasetPath("graph.tmp")));
   EXPECT_TRUE(catalog.Get("other").ok());
-  EXPECT_TRUE(absl::IsNotFound(catalog.Delete("graph")));
-  EXPECT_TRUE(absl::IsNotFound(catalog.Delete("..")));
+  EXPECT_TRUE(absl::IsNotFound(catalog.Delete("graph", trash)));
+  EXPECT_TRUE(absl::IsNotFound(catalog.Delete("..", trash)));
   EXPECT_TRUE(fs::exists(data_dir_->JobsPath()));
 }
 

@@ -17,7 +17,7 @@ namespace {
 // The columns that ReadJob reads, in its order.
 constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
-    "end_ns, last_sequence FROM jobs ";
+    "end_ns, last_sequence, priority, waiting_reason FROM jobs ";
 
 /// "train", "export-dataset": the kind's name in the contract.
 std::string KindOf(const v1::JobSpec& spec) {
@@ -78,14 +78,17 @@ absl::Status JobRows::Parse(const std::string& bytes, Message& message) const {
 }
 
 absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
-                                            const v1::JobSpec& spec) {
+                                            const v1::JobSpec& spec,
+                                            int priority) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("INSERT INTO jobs (kind, state, request_id, spec, "
-                        "create_ns) VALUES (?1, ?2, ?3, ?4, ?5)"));
+                        "create_ns, priority) VALUES (?1, ?2, ?3, ?4, ?5, "
+                        "?6)"));
   statement.BindText(1, KindOf(spec)).Bind(2, v1::QUEUED);
   if (!request_id.empty()) statement.BindText(3, request_id);
   statement.BindBlob(4, spec.SerializeAsString()).Bind(5, NowNanoseconds());
+  statement.Bind(6, priority);
   HEARTH_RETURN_IF_ERROR(statement.Run());
   return MakeId(KindOf(spec), database_.LastInsertRow());
 }
@@ -125,6 +128,7 @@ absl::Status JobRows::Move(const std::string& id, const StateUpdate& update) {
   if (update.error.has_value()) {
     *event.mutable_state()->mutable_error() = *update.error;
   }
+  event.mutable_state()->set_waiting_reason(update.waiting_reason);
   return AddEvent(id, std::move(event));
 }
 
@@ -133,8 +137,8 @@ absl::Status JobRows::UpdateState(const std::string& id,
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("UPDATE jobs SET state = ?2, error = ?3, report = ?4, "
-                        "start_ns = coalesce(start_ns, ?5), end_ns = ?6 "
-                        "WHERE number = ?1"));
+                        "start_ns = coalesce(start_ns, ?5), end_ns = ?6, "
+                        "waiting_reason = ?7 WHERE number = ?1"));
   const int64_t now = NowNanoseconds();
   statement.Bind(1, NumberOf(id)).Bind(2, update.state);
   if (update.error.has_value()) {
@@ -145,6 +149,7 @@ absl::Status JobRows::UpdateState(const std::string& id,
   }
   if (update.state == v1::PREPARING) statement.Bind(5, now);
   if (HasEnded(update.state)) statement.Bind(6, now);
+  statement.BindText(7, update.waiting_reason);
   return statement.Run();
 }
 
@@ -256,6 +261,8 @@ absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
   if (!row.IsNull(7)) *job.mutable_start_time() = TimestampOf(row.Int64(7));
   if (!row.IsNull(8)) *job.mutable_end_time() = TimestampOf(row.Int64(8));
   job.set_last_sequence(static_cast<uint64_t>(row.Int64(9)));
+  job.set_priority(static_cast<int32_t>(row.Int64(10)));
+  job.set_waiting_reason(row.Bytes(11));
   return job;
 }
 
@@ -339,8 +346,9 @@ absl::StatusOr<std::vector<v1::Job>> JobRows::ReadUnended() {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare(absl::StrCat(
-          kSelectJob, "WHERE state IN (?1, ?2, ?3) ORDER BY number")));
+          kSelectJob, "WHERE state IN (?1, ?2, ?3, ?4) ORDER BY number")));
   statement.Bind(1, v1::QUEUED).Bind(2, v1::PREPARING).Bind(3, v1::RUNNING);
+  statement.Bind(4, v1::WAITING);
   std::vector<v1::Job> jobs;
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());

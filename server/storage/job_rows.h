@@ -22,6 +22,8 @@ struct StateUpdate {
   std::optional<v1::JobError> error;
   /// The report of a job that SUCCEEDED.
   std::optional<v1::JobReport> report;
+  /// The thing that a WAITING job waits for.
+  std::string waiting_reason = {};
 };
 
 /// A job's row, as far as its events need it.
@@ -53,7 +55,7 @@ class JobRows {
 
   /// Adds a QUEUED job, without an event, and returns its id.
   absl::StatusOr<std::string> Insert(const std::string& request_id,
-                                     const v1::JobSpec& spec);
+                                     const v1::JobSpec& spec, int priority);
 
   /// Adds an event; its sequence number and time are set here. REQUIRES: the
   /// job is there.

@@ -9,13 +9,16 @@ namespace hearth::server {
 ///
 ///   QUEUED    -> PREPARING  a worker takes it
 ///   QUEUED    -> CANCELLED  CancelJob
-///   QUEUED    -> FAILED     it cannot go on from its checkpoint
+///   QUEUED, WAITING    -> FAILED     it cannot go on from its checkpoint
 ///   PREPARING -> RUNNING    the job has what it needs
 ///   RUNNING   -> SUCCEEDED  the job ended as asked
 ///   PREPARING, RUNNING -> FAILED     by an error
 ///   PREPARING, RUNNING -> CANCELLED  CancelJob, at the next batch
 ///   PREPARING, RUNNING -> QUEUED     the daemon stops, or had been killed
 ///   FAILED, CANCELLED  -> QUEUED     ResumeJob
+///   PREPARING, RUNNING -> WAITING    memory, space or a disk is not there now
+///   WAITING   -> PREPARING  a worker tries it again
+///   WAITING   -> CANCELLED  CancelJob
 ///
 /// In SUCCEEDED, FAILED and CANCELLED a job has ended.
 bool MayFollow(v1::JobState from, v1::JobState to);

@@ -16,7 +16,9 @@ TEST(JobStateTest, ExactlyTheDocumentedStepsAreAllowed) {
       {v1::RUNNING, v1::SUCCEEDED},   {v1::RUNNING, v1::FAILED},
       {v1::RUNNING, v1::CANCELLED},   {v1::RUNNING, v1::QUEUED},
       {v1::QUEUED, v1::FAILED},       {v1::FAILED, v1::QUEUED},
-      {v1::CANCELLED, v1::QUEUED},
+      {v1::CANCELLED, v1::QUEUED},    {v1::PREPARING, v1::WAITING},
+      {v1::RUNNING, v1::WAITING},     {v1::WAITING, v1::PREPARING},
+      {v1::WAITING, v1::CANCELLED},   {v1::WAITING, v1::FAILED},
   };
   for (int from = v1::JobState_MIN; from <= v1::JobState_MAX; ++from) {
     for (int to = v1::JobState_MIN; to <= v1::JobState_MAX; ++to) {

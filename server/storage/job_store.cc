@@ -20,9 +20,9 @@
 namespace hearth::server {
 namespace {
 
-constexpr v1::JobState kStates[] = {v1::QUEUED,  v1::PREPARING,
-                                    v1::RUNNING, v1::SUCCEEDED,
-                                    v1::FAILED,  v1::CANCELLED};
+constexpr v1::JobState kStates[] = {v1::QUEUED,    v1::PREPARING, v1::RUNNING,
+                                    v1::SUCCEEDED, v1::FAILED,    v1::CANCELLED,
+                                    v1::WAITING};
 
 // An opaque page token: the number that the page's jobs lie below.
 std::string MakePageToken(int64_t below) {
@@ -78,10 +78,12 @@ class SqliteJobStore final : public JobStore {
       : listener_(std::move(listener)),
         reserve_(reserve),
         database_(std::move(database)),
-        rows_(*database_, clock) {}
+        rows_(*database_, clock),
+        deletions_(*database_, clock) {}
 
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
-                                 const v1::JobSpec& spec) override {
+                                 const v1::JobSpec& spec,
+                                 int priority) override {
     v1::Job job;
     HEARTH_RETURN_IF_ERROR(
         Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
@@ -92,7 +94,7 @@ class SqliteJobStore final : public JobStore {
             return absl::OkStatus();
           }
           HEARTH_ASSIGN_OR_RETURN(const std::string id,
-                                  rows_.Insert(request_id, spec));
+                                  rows_.Insert(request_id, spec, priority));
           v1::JobEvent event;
           event.mutable_state()->set_state(v1::QUEUED);
           HEARTH_RETURN_IF_ERROR(rows_.AddEvent(id, std::move(event)));
@@ -265,6 +267,24 @@ class SqliteJobStore final : public JobStore {
         });
   }
 
+  absl::StatusOr<Deletion> BeginDeletion(const std::string& request_id,
+                                         const std::string& target) override {
+    Deletion deletion = Deletion::kNew;
+    HEARTH_RETURN_IF_ERROR(Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                                      mutex_) -> absl::Status {
+      HEARTH_ASSIGN_OR_RETURN(deletion, deletions_.Begin(request_id, target));
+      return absl::OkStatus();
+    }));
+    return deletion;
+  }
+
+  absl::Status EndDeletion(const std::string& request_id,
+                           const absl::Status& outcome) override {
+    return Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return deletions_.End(request_id, outcome);
+    });
+  }
+
  private:
   // Runs `change` in a transaction, which an error rolls back.
   template <typename Change>
@@ -322,6 +342,7 @@ class SqliteJobStore final : public JobStore {
   absl::Mutex mutex_;
   const std::unique_ptr<Database> database_ ABSL_PT_GUARDED_BY(mutex_);
   JobRows rows_ ABSL_GUARDED_BY(mutex_);
+  DeletionRows deletions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/jobs.pb.h"
+#include "server/storage/deletion_rows.h"
 #include "server/storage/disk_reserve.h"
 #include "server/storage/job_rows.h"
 
@@ -71,7 +72,13 @@ class JobStore {
   /// Adds a job, QUEUED. A `request_id` (empty = none) seen before gives the
   /// job of then if the specs are equal, else ALREADY_EXISTS.
   virtual absl::StatusOr<v1::Job> Submit(const std::string& request_id,
-                                         const v1::JobSpec& spec) = 0;
+                                         const v1::JobSpec& spec,
+                                         int priority) = 0;
+  /// The same with priority 0.
+  absl::StatusOr<v1::Job> Submit(const std::string& request_id,
+                                 const v1::JobSpec& spec) {
+    return Submit(request_id, spec, 0);
+  }
 
   /// The job that Submit would return without adding one; nullopt if it would
   /// add one.
@@ -137,6 +144,16 @@ class JobStore {
 
   /// Forgets a job and its events. FAILED_PRECONDITION while it has not ended.
   virtual absl::Status Delete(const std::string& id) = 0;
+
+  /// Notes that the request `request_id` deletes `target` (of any kind), for a
+  /// day. How far an earlier call with the same id has come; ALREADY_EXISTS if
+  /// that was for another target.
+  virtual absl::StatusOr<Deletion> BeginDeletion(const std::string& request_id,
+                                                 const std::string& target) = 0;
+
+  /// Notes that it is done, or, with an error, that it never was.
+  virtual absl::Status EndDeletion(const std::string& request_id,
+                                   const absl::Status& outcome) = 0;
 };
 
 }  // namespace hearth::server

@@ -56,6 +56,15 @@ CREATE TABLE resumes (
 ) WITHOUT ROWID;
 CREATE INDEX resumes_of_job ON resumes (job);
 )sql",
+    // Deletions by the ids of their requests.
+    R"sql(
+CREATE TABLE deletions (
+  request_id TEXT PRIMARY KEY,
+  target     TEXT NOT NULL,
+  time_ns    INTEGER NOT NULL,
+  done       INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {

@@ -92,13 +92,22 @@ def test_jobs_wait_for_each_others_memory(start_daemon, graph_folder):
     running = daemon.json(*ENDLESS, "--detach")["id"]
     daemon.wait_for_batches(running, 1)
     waiting = daemon.json(*LONG, "--epochs", "1", "--detach")["id"]
-    daemon.wait_for_log(waiting, "waiting for memory")
-    assert daemon.state(waiting) == "PREPARING"
+    daemon.wait_for_state(waiting, "WAITING")
+    shown = daemon.json("job", "show", waiting)
+    assert shown["waiting_reason"].startswith("memory: the job may need")
+    assert shown["waiting_reason"] in daemon.hearth("job", "show", waiting).out
+    assert "waiting: memory: " in daemon.hearth("job", "logs", waiting).out
+    assert [job["id"] for job in daemon.json("job", "list", "--state", "waiting")["jobs"]] == [
+        waiting]
+    assert daemon.json("status")["jobs_waiting"] == 1
     # One that waits can be cancelled, too.
     daemon.hearth("job", "cancel", waiting)
     daemon.wait_for_state(waiting, "CANCELLED")
     waiting = daemon.json(*LONG, "--epochs", "1", "--detach")["id"]
-    daemon.wait_for_log(waiting, "waiting for memory")
+    daemon.wait_for_state(waiting, "WAITING")
+    # A smaller one overtakes it.
+    daemon.import_graph("again", graph_folder, "--memory-limit", "16MiB")
+    assert daemon.state(waiting) == "WAITING"
     daemon.hearth("job", "cancel", running)
     daemon.wait_for_state(waiting, "SUCCEEDED")
     again = daemon.json("job", "show", waiting)["report"]

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/wait_cause.h"
 #include "engine/store/residency.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
@@ -237,7 +238,12 @@ absl::StatusOr<LayoutChoice> Preparation::ChooseLayout(
                               .sample_bytes = spool.sizes()},
                              room.limits, {}, context_.stop);
   if (choice.ok()) return choice;
-  return ExplainRefusal(choice.status(), room, identity_.folder);
+  const absl::Status refusal =
+      ExplainRefusal(choice.status(), room, identity_.folder);
+  // Space that the disk lacks may come back; limits that somebody set stay.
+  const bool lacks_space = room.by_disk && absl::IsResourceExhausted(refusal) &&
+                           context_.plans.options().space_bytes == 0;
+  return lacks_space ? WaitForDiskSpace(refusal) : refusal;
 }
 
 absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,

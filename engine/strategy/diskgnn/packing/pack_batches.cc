@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/wait_cause.h"
 #include "engine/io/scratch_file.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/measure_layout.h"
@@ -290,11 +291,11 @@ absl::Status CheckDisk(io::FileSystem& files, const std::string& folder,
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, files.FreeBytes(folder));
   const uint64_t needed = layout.total_bytes() + memory.scratch_disk_bytes;
   if (needed <= free) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
+  return WaitForDiskSpace(absl::ResourceExhaustedError(absl::StrCat(
       folder, ": packing needs ", needed, " bytes (",
       FormatByteSize(layout.total_bytes()), " of plan and ",
       FormatByteSize(memory.scratch_disk_bytes), " while it is packed); ", free,
-      " (", FormatByteSize(free), ") are free"));
+      " (", FormatByteSize(free), ") are free")));
 }
 
 }  // namespace

@@ -1,0 +1,18 @@
+#include "client/cli/submission.h"
+
+#include <CLI/CLI.hpp>
+
+namespace hearth::cli {
+
+void AddSubmissionFlags(CLI::App& command, Submission& submission) {
+  command.add_flag("--detach", submission.detach,
+                   "Print the job's id and do not wait for its end");
+  command
+      .add_option("--priority", submission.priority,
+                  "Jobs of a higher priority run first, those of one in order "
+                  "of submission; -100 to 100, default 0")
+      ->check(CLI::Range(-100, 100))
+      ->take_last();
+}
+
+}  // namespace hearth::cli

@@ -1,0 +1,164 @@
+#include "server/jobs/job_queue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+
+#include "absl/strings/numbers.h"
+
+namespace hearth::server {
+namespace {
+
+// The number in "train-7".
+int64_t NumberOf(const std::string& id) {
+  int64_t number = 0;
+  static_cast<void>(absl::SimpleAtoi(id.substr(id.rfind('-') + 1), &number));
+  return number;
+}
+
+// Verification and the export of a model hold no more than a few blocks.
+bool TakesMemory(const v1::JobSpec& spec) {
+  return !spec.has_verify() && !spec.has_export_();
+}
+
+}  // namespace
+
+Lane LaneOf(const v1::JobSpec& spec) {
+  return spec.has_train() || spec.has_prepare() ? Lane::kTraining
+                                                : Lane::kShort;
+}
+
+QueuedJob QueuedJob::Of(const v1::Job& job) {
+  QueuedJob queued;
+  queued.id = job.id();
+  queued.number = NumberOf(job.id());
+  queued.priority = job.priority();
+  queued.lane = LaneOf(job.spec());
+  queued.takes_memory = TakesMemory(job.spec());
+  return queued;
+}
+
+JobQueue::JobQueue(WaitOptions options,
+                   std::function<job::MemoryRoom(uint64_t)> room)
+    : options_(options), room_(std::move(room)) {}
+
+void JobQueue::Add(QueuedJob job) {
+  Jobs& jobs = NewOf(job.lane);
+  const Key key = KeyOf(job);
+  keys_[job.id] = {&jobs, key};
+  jobs[key] = std::move(job);
+}
+
+bool JobQueue::MayWait(const QueuedJob& job, WaitCause cause,
+                       double now) const {
+  return cause == WaitCause::kMemory || job.tries == 0 ||
+         now - job.waits_since < options_.limit_seconds;
+}
+
+void JobQueue::AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
+                          double now) {
+  const bool for_memory = cause == WaitCause::kMemory;
+  if (for_memory || job.tries == 0) job.waits_since = now;
+  if (!for_memory) job.overtaken = 0;
+  job.cause = cause;
+  job.needed_bytes = needed_bytes;
+  job.retry_at = now + Pause(job.tries++);
+  const Key key = KeyOf(job);
+  keys_[job.id] = {&waiting_, key};
+  waiting_[key] = std::move(job);
+}
+
+double JobQueue::Pause(int tries) const {
+  return std::min(std::ldexp(options_.first_pause_seconds, tries),
+                  options_.longest_pause_seconds);
+}
+
+bool JobQueue::MayBeTried(const QueuedJob& job, double now) const {
+  return job.cause == WaitCause::kMemory
+             ? room_(job.needed_bytes) == job::MemoryRoom::kFree
+             : now >= job.retry_at;
+}
+
+// The first job that has been overtaken too often; those behind it that take
+// memory are held. Memory of other processes is not worth holding them: they
+// would not free it.
+JobQueue::Key JobQueue::HoldBehind() const {
+  for (const auto& [key, job] : waiting_) {
+    if (job.cause == WaitCause::kMemory && job.overtaken >= kMostOvertaking &&
+        room_(job.needed_bytes) != job::MemoryRoom::kHeldByOthers) {
+      return key;
+    }
+  }
+  return {std::numeric_limits<int>::max(), 0};
+}
+
+JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
+                                               const Key& hold) {
+  for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
+    QueuedJob& job = it->second;
+    if (!MayBeTried(job, now)) {
+      // Memory of other processes comes back without a word: it is looked for
+      // again and again.
+      if (now >= job.retry_at) job.retry_at = now + Pause(job.tries++);
+      continue;
+    }
+    const bool held = job.takes_memory && hold < it->first;
+    if (job.lane == lane && !held) return it;
+  }
+  return waiting_.end();
+}
+
+JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold) {
+  Jobs& jobs = NewOf(lane);
+  return std::find_if(jobs.begin(), jobs.end(), [&](const auto& entry) {
+    return entry.first < hold || !entry.second.takes_memory;
+  });
+}
+
+std::optional<QueuedJob> JobQueue::Take(Lane lane, double now) {
+  const Key hold = HoldBehind();
+  Jobs* from = &waiting_;
+  auto found = FindWaiting(lane, now, hold);
+  const auto found_new = FindNew(lane, hold);
+  if (found_new != NewOf(lane).end() &&
+      (found == waiting_.end() || found_new->first < found->first)) {
+    from = &NewOf(lane);
+    found = found_new;
+  }
+  if (found == from->end()) return std::nullopt;
+  QueuedJob job = std::move(found->second);
+  from->erase(found);
+  keys_.erase(job.id);
+  if (!job.takes_memory) return job;
+  for (auto& [key, waiting] : waiting_) {
+    if (!(key < KeyOf(job))) break;
+    if (waiting.cause == WaitCause::kMemory) ++waiting.overtaken;
+  }
+  return job;
+}
+
+void JobQueue::Remove(const std::string& id) {
+  const auto found = keys_.find(id);
+  if (found == keys_.end()) return;
+  const auto [jobs, key] = found->second;
+  jobs->erase(key);
+  keys_.erase(found);
+}
+
+void JobQueue::RetryNow(WaitCause cause) {
+  for (auto& [key, job] : waiting_) {
+    if (job.cause == cause) job.retry_at = 0;
+  }
+}
+
+double JobQueue::NextRetry(Lane lane, double now) const {
+  double next = std::numeric_limits<double>::infinity();
+  for (const auto& [key, job] : waiting_) {
+    if (job.lane == lane && job.retry_at > now) {
+      next = std::min(next, job.retry_at);
+    }
+  }
+  return next;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,129 @@
+#ifndef HEARTH_SERVER_JOBS_JOB_QUEUE_H_
+#define HEARTH_SERVER_JOBS_JOB_QUEUE_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "engine/base/wait_cause.h"
+#include "engine/job/memory_ledger.h"
+#include "hearth/v1/jobs.pb.h"
+
+namespace hearth::server {
+
+/// Where a job runs. Each lane has threads of its own, so that what is short
+/// does not wait behind what trains for hours.
+enum class Lane {
+  /// Training, and the preparation of plans for it.
+  kTraining,
+  /// All else: imports, exports, forecasts, verifications.
+  kShort,
+};
+inline constexpr int kNumLanes = 2;
+
+Lane LaneOf(const v1::JobSpec& spec);
+
+/// How often and how long a job is tried again that could not go on.
+struct WaitOptions {
+  /// The pause after a first try, in seconds; doubles with each further one.
+  double first_pause_seconds = 1;
+  double longest_pause_seconds = 60;
+  /// One that has waited that long for a disk, without progress in between, is
+  /// given up. Memory comes back when other jobs end, so there is no limit.
+  double limit_seconds = 24 * 3600;
+};
+
+/// A job that is to run, now or later.
+struct QueuedJob {
+  std::string id;
+  /// Jobs of one priority run in the order of their numbers.
+  int64_t number = 0;
+  int priority = 0;
+  Lane lane = Lane::kTraining;
+  /// Whether it reserves memory, and so can be in the way of one that waits
+  /// for memory.
+  bool takes_memory = true;
+
+  /// What it waits for; kNone while it has not been tried.
+  WaitCause cause = WaitCause::kNone;
+  /// The memory that it needs, where it waits for that; 0 = unknown.
+  uint64_t needed_bytes = 0;
+  /// Since when, on the steady clock, and how often it has been tried.
+  double waits_since = 0;
+  int tries = 0;
+  double retry_at = 0;
+  /// Jobs behind it that took memory while it waited for memory.
+  int overtaken = 0;
+
+  /// The job, which has its priority from there.
+  static QueuedJob Of(const v1::Job& job);
+};
+
+/// The jobs that are to run, and which of them is next:
+///
+///   - by priority, the highest first, and within one by number;
+///   - one that waits is passed over until it may be tried again: when memory
+///     that it needs is there, or when its pause is over;
+///   - at most kMostOvertaking jobs that take memory overtake one that waits
+///   for
+///     memory of other jobs. From then on those behind it are held until it has
+///     run, so that small jobs cannot keep a large one out for ever.
+///
+/// Times are seconds on the steady clock. Thread-compatible.
+class JobQueue {
+ public:
+  static constexpr int kMostOvertaking = 16;
+
+  /// `room` tells whether memory could be reserved now.
+  JobQueue(WaitOptions options, std::function<job::MemoryRoom(uint64_t)> room);
+
+  void Add(QueuedJob job);
+
+  /// Whether a job that was taken, and could not go on for lack of what `cause`
+  /// names, has not waited for that for too long already.
+  bool MayWait(const QueuedJob& job, WaitCause cause, double now) const;
+
+  /// Adds such a job.
+  void AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
+                  double now);
+
+  /// Takes the next job of `lane` that may run; nullopt if there is none now.
+  std::optional<QueuedJob> Take(Lane lane, double now);
+
+  bool Contains(const std::string& id) const { return keys_.contains(id); }
+  void Remove(const std::string& id);
+
+  /// Ends the pauses of all that wait for `cause`: some of it is there.
+  void RetryNow(WaitCause cause);
+
+  /// When the next pause in `lane` ends, after `now`; infinity = none.
+  double NextRetry(Lane lane, double now) const;
+
+ private:
+  // Minus the priority, then the number.
+  using Key = std::pair<int, int64_t>;
+  using Jobs = std::map<Key, QueuedJob>;
+
+  static Key KeyOf(const QueuedJob& job) { return {-job.priority, job.number}; }
+  Jobs& NewOf(Lane lane) { return new_[static_cast<size_t>(lane)]; }
+  double Pause(int tries) const;
+  bool MayBeTried(const QueuedJob& job, double now) const;
+  Key HoldBehind() const;
+  Jobs::iterator FindWaiting(Lane lane, double now, const Key& hold);
+  Jobs::iterator FindNew(Lane lane, const Key& hold);
+
+  const WaitOptions options_;
+  const std::function<job::MemoryRoom(uint64_t)> room_;
+  std::array<Jobs, kNumLanes> new_;
+  Jobs waiting_;
+  std::map<std::string, std::pair<Jobs*, Key>> keys_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_JOBS_JOB_QUEUE_H_

@@ -1,0 +1,193 @@
+#include "server/jobs/job_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace hearth::server {
+namespace {
+
+using job::MemoryRoom;
+using ::testing::ElementsAre;
+
+constexpr uint64_t kLarge = 100;
+
+class JobQueueTest : public testing::Test {
+ protected:
+  void Add(int64_t number, int priority = 0, Lane lane = Lane::kTraining,
+           bool takes_memory = true) {
+    QueuedJob job;
+    job.id = "job-" + std::to_string(number);
+    job.number = number;
+    job.priority = priority;
+    job.lane = lane;
+    job.takes_memory = takes_memory;
+    queue_.Add(job);
+  }
+
+  // The number of the next job; 0 = none.
+  int64_t Take(Lane lane = Lane::kTraining) {
+    const auto job = queue_.Take(lane, now_);
+    if (!job.has_value()) return 0;
+    taken_ = *job;
+    return job->number;
+  }
+
+  // Puts the job that was taken last back.
+  void Wait(WaitCause cause, uint64_t bytes = 0) {
+    queue_.AddWaiting(taken_, cause, bytes, now_);
+  }
+
+  double now_ = 1000;
+  MemoryRoom room_ = MemoryRoom::kHeldByJobs;
+  JobQueue queue_{WaitOptions(), [this](uint64_t bytes) {
+                    return bytes < kLarge ? MemoryRoom::kFree : room_;
+                  }};
+  QueuedJob taken_;
+};
+
+TEST_F(JobQueueTest, LanesFollowTheKind) {
+  v1::JobSpec spec;
+  spec.mutable_train();
+  EXPECT_EQ(LaneOf(spec), Lane::kTraining);
+  spec.mutable_prepare();
+  EXPECT_EQ(LaneOf(spec), Lane::kTraining);
+  spec.mutable_explain();
+  EXPECT_EQ(LaneOf(spec), Lane::kShort);
+  spec.mutable_import();
+  EXPECT_EQ(LaneOf(spec), Lane::kShort);
+}
+
+TEST_F(JobQueueTest, PriorityThenNumber) {
+  for (const int64_t number : {3, 1, 2}) Add(number);
+  Add(4, 7);
+  Add(5, -7);
+  Add(6, 7);
+  std::vector<int64_t> order;
+  while (const int64_t number = Take()) order.push_back(number);
+  EXPECT_THAT(order, ElementsAre(4, 6, 1, 2, 3, 5));
+}
+
+TEST_F(JobQueueTest, LanesDoNotWaitForEachOther) {
+  Add(1);
+  Add(2, 0, Lane::kShort);
+  EXPECT_EQ(Take(Lane::kShort), 2);
+  EXPECT_EQ(Take(Lane::kShort), 0);
+  EXPECT_EQ(Take(), 1);
+}
+
+TEST_F(JobQueueTest, PausesDouble) {
+  Add(1);
+  for (const double pause : {1, 2, 4, 8, 16, 32, 60, 60}) {
+    ASSERT_EQ(Take(), 1) << pause;
+    Wait(WaitCause::kDisk);
+    EXPECT_EQ(queue_.NextRetry(Lane::kTraining, now_), now_ + pause);
+    EXPECT_EQ(queue_.NextRetry(Lane::kShort, now_),
+              std::numeric_limits<double>::infinity());
+    now_ += pause - 0.5;
+    EXPECT_EQ(Take(), 0) << pause;
+    now_ += 0.5;
+  }
+}
+
+TEST_F(JobQueueTest, APauseIsCutShort) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kDiskSpace);
+  queue_.RetryNow(WaitCause::kDisk);
+  EXPECT_EQ(Take(), 0);
+  queue_.RetryNow(WaitCause::kDiskSpace);
+  EXPECT_EQ(Take(), 1);
+}
+
+TEST_F(JobQueueTest, OneThatWaitsKeepsItsPlace) {
+  Add(1);
+  Add(2);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kDisk);
+  now_ += 1;
+  EXPECT_EQ(Take(), 1);
+}
+
+TEST_F(JobQueueTest, DisksAreWaitedForSoLong) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+  Wait(WaitCause::kDisk);
+  now_ += 24 * 3600 - 1;
+  ASSERT_EQ(Take(), 1);
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+  now_ += 1;
+  EXPECT_FALSE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+  EXPECT_FALSE(queue_.MayWait(taken_, WaitCause::kDiskSpace, now_));
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kMemory, now_));
+  // Progress in between makes it a new wait.
+  taken_.tries = 0;
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+}
+
+TEST_F(JobQueueTest, MemoryIsTakenWhenItIsThere) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kMemory, kLarge);
+  now_ += 3600;
+  EXPECT_EQ(Take(), 0);
+  EXPECT_GT(queue_.NextRetry(Lane::kTraining, now_), now_) << "looks again";
+  room_ = MemoryRoom::kFree;
+  EXPECT_EQ(Take(), 1) << "before the pause is over";
+}
+
+TEST_F(JobQueueTest, OneThatWaitsForMemoryIsOvertakenSoOften) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kMemory, kLarge);
+  int64_t number = 2;
+  for (; number < 2 + JobQueue::kMostOvertaking; ++number) {
+    const Lane lane = number % 2 == 0 ? Lane::kTraining : Lane::kShort;
+    Add(number, 0, lane);
+    ASSERT_EQ(Take(lane), number);
+  }
+  Add(number);
+  Add(number + 1, 0, Lane::kShort);
+  Add(number + 2, 0, Lane::kShort, /*takes_memory=*/false);
+  EXPECT_EQ(Take(), 0) << "held";
+  EXPECT_EQ(Take(Lane::kShort), number + 2) << "not in its way";
+  EXPECT_EQ(Take(Lane::kShort), 0);
+  Add(number + 3, 1);
+  EXPECT_EQ(Take(), number + 3) << "before it, not behind";
+  room_ = MemoryRoom::kFree;
+  EXPECT_EQ(Take(), 1);
+  EXPECT_EQ(Take(), number) << "no longer held";
+}
+
+TEST_F(JobQueueTest, NobodyIsHeldForMemoryOfOtherProcesses) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kMemory, kLarge);
+  room_ = MemoryRoom::kHeldByOthers;
+  for (int64_t number = 2; number < 100; ++number) {
+    Add(number);
+    ASSERT_EQ(Take(), number);
+  }
+}
+
+TEST_F(JobQueueTest, RemovedOnesAreGone) {
+  Add(1);
+  Add(2);
+  ASSERT_EQ(Take(), 1);
+  EXPECT_FALSE(queue_.Contains("job-1"));
+  Wait(WaitCause::kDisk);
+  EXPECT_TRUE(queue_.Contains("job-1"));
+  queue_.Remove("job-1");
+  queue_.Remove("job-2");
+  queue_.Remove("job-9");
+  EXPECT_FALSE(queue_.Contains("job-1"));
+  now_ += 100;
+  EXPECT_EQ(Take(), 0);
+}
+
+}  // namespace
+}  // namespace hearth::server
