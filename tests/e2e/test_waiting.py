@@ -1,18 +1,15 @@
-"""Nobody waits needlessly: lanes, priorities, full disks, a daemon that does not answer."""
+"""Nobody waits needlessly: lanes, priorities, a daemon that does not answer."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import signal
-import subprocess
 import threading
 import time
 
 import pytest
 
-from daemon import PATIENCE_SECONDS, Daemon, wait_for
+from daemon import PATIENCE_SECONDS, wait_for
 from jobs import ENDLESS, LONG, QUICK
 
 
@@ -51,39 +48,6 @@ def test_a_higher_priority_runs_first(fresh):
     fresh.wait_for_state(usual, "SUCCEEDED")
     usual, urgent = (fresh.json("job", "show", job) for job in (usual, urgent))
     assert urgent["end_time"] <= usual["start_time"]
-
-
-@contextlib.contextmanager
-def small_disk(path, size):
-    path.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)],
-                             capture_output=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"cannot mount a small disk: {mounted.stderr.decode().strip()}")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "--lazy", str(path)], check=True)
-
-
-def test_a_job_waits_for_a_full_disk(fresh, graph_folder, tmp_path):
-    undisturbed = fresh.json(*LONG, "--epochs", "2")["report"]
-    with small_disk(tmp_path / "disk", "32m") as disk, \
-            contextlib.closing(Daemon(disk / "data")) as daemon:
-        daemon.import_graph("planted", graph_folder)
-        job = daemon.json(*LONG, "--epochs", "2", "--checkpoint-every", "20", "--detach")["id"]
-        daemon.wait_for_batches(job, 30)
-        ballast = disk / "ballast"
-        # The database needs a little for the job to become WAITING.
-        free = shutil.disk_usage(disk).free
-        ballast.write_bytes(bytes(max(0, free - (1 << 18))))
-        daemon.wait_for_state(job, "WAITING")
-        assert daemon.json("job", "show", job)["waiting_reason"].startswith("disk space: ")
-        assert daemon.json("status")["memory_reserved_bytes"] == 0
-        ballast.unlink()
-        daemon.wait_for_state(job, "SUCCEEDED")
-        report = daemon.json("job", "show", job)["report"]
-        assert report["loss_digest"] == undisturbed["loss_digest"]
 
 
 class Lines:
