@@ -50,11 +50,11 @@ struct Checkpoint {
   uint32_t resumes = 0;
 };
 
-/// What ReadCheckpoint found.
+/// The result of ReadCheckpoint.
 struct FoundCheckpoint {
   /// The newest one that is whole; nullopt if there is none.
   std::optional<Checkpoint> checkpoint;
-  /// What is wrong with the others, each text naming its file.
+  /// The faults of the others, each text naming its file.
   std::vector<std::string> damages;
 };
 

@@ -203,7 +203,7 @@ TEST_F(CheckpointTest, TheLastTwoGenerationsAreKept) {
   EXPECT_EQ(Read()->checkpoint->epoch, 104);
 }
 
-// Whatever bit is wrong: the newest one without it, or the one before.
+// A damaged checkpoint is never read: the one before is.
 TEST_F(CheckpointTest, AFlippedBitIsFoundOrHarmless) {
   const Checkpoint newest = Write(Write(MakeCheckpoint()));
   const std::string whole = Contents(kEven);
@@ -285,7 +285,7 @@ TEST_F(CheckpointTest, ItsSizeDoesNotGrow) {
   EXPECT_LT(Contents(kOdd).size(), small + 64);
 }
 
-// What version 3 wrote, which numbered none and had all epochs and losses.
+// Version 3 numbered no checkpoints and kept all epochs and losses.
 TEST_F(CheckpointTest, GoesOnFromVersion3) {
   const std::vector<float> losses = {1.5f, 0.25f};
   store::SafeTensors old;

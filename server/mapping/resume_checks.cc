@@ -1,5 +1,5 @@
-// Both specs are copied without the options that change no result; what is
-// different then may not be.
+// Both specs are copied without the options that change no result. Fields that
+// differ in the copies are at fault.
 #include "server/mapping/resume_checks.h"
 
 #include <google/protobuf/util/message_differencer.h>

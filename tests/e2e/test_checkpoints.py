@@ -39,7 +39,7 @@ def killed(start_daemon, graph_folder):
 
 
 def progress_in(path):
-    """What a checkpoint tells of its job, the tensors apart."""
+    """The progress of a job as its checkpoint tells it, without the tensors."""
     contents = path.read_bytes()
     header = json.loads(contents[8:8 + int.from_bytes(contents[:8], "little")])
     return json.loads(header["__metadata__"]["progress"])
