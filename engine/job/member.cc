@@ -5,10 +5,10 @@
 //      batch of validation; EndEpoch writes a checkpoint.
 //   3. KeepBest loads the best epoch's weights if early stopping kept any;
 //      EvaluateBatch for each batch of the test; Finish writes the model.
-// Everything that must survive a kill is in `state_` (a Checkpoint), but for the
-// reports of epochs before the last one, which the observer has kept. A batch's
-// loss enters it together with the batch number, so that a replayed batch
-// counts once.
+// Everything that must survive a kill is in `state_` (a Checkpoint), but for
+// the reports of epochs before the last one, which the observer has kept. A
+// batch's loss enters it together with the batch number, so that a replayed
+// batch counts once.
 #include "engine/job/member.h"
 
 #include <algorithm>

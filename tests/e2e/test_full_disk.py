@@ -112,3 +112,14 @@ def test_a_daemon_that_is_killed_starts_on_a_full_disk(small, disk, undisturbed)
     small.start()
     assert reserved(small) == 8
     assert_undisturbed(small, job, undisturbed)
+
+
+def test_a_daemon_that_was_stopped_starts_on_a_full_disk(small, disk):
+    # The files beside the database, which went with the last daemon, are made anew.
+    for _ in range(3):
+        small.stop()
+        fill(disk)
+        small.start()
+        assert [dataset["name"] for dataset in small.json("dataset", "list")["datasets"]] == \
+            ["planted"]
+    assert 0 < reserved(small) < 8
