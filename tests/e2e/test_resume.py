@@ -33,8 +33,8 @@ def assert_same(report, undisturbed):
             assert epoch[figure] == expected[figure], figure
 
 
-def kill_while_it_trains(daemon, job):
-    daemon.wait_for_batches(job, 1)
+def kill_after(daemon, job, batches):
+    daemon.wait_for_batches(job, batches)
     daemon.kill()
     daemon.start()
 
@@ -43,7 +43,7 @@ def test_a_job_with_which_the_daemon_dies_again_and_again_fails(fresh, undisturb
     # Nothing of it is durable before the first epoch's end.
     job = fresh.json(*LONG, "--detach")["id"]
     for _ in range(3):
-        kill_while_it_trains(fresh, job)
+        kill_after(fresh, job, 1)
     failed = fresh.json("job", "show", job)
     assert failed["state"] == "FAILED"
     assert failed["error"]["code"] == ABORTED
@@ -58,7 +58,8 @@ def test_a_job_with_which_the_daemon_dies_again_and_again_fails(fresh, undisturb
 def test_durable_progress_gives_a_job_as_many_tries_again(fresh, undisturbed):
     job = fresh.json(*LONG, "--checkpoint-every", "1", "--detach")["id"]
     for _ in range(6):
-        kill_while_it_trains(fresh, job)
+        # The first one's checkpoint is durable when the second one is trained.
+        kill_after(fresh, job, 2)
     ended = fresh.json("job", "watch", job)
     assert ended["state"] == "SUCCEEDED"
     assert_same(ended["report"], undisturbed)
