@@ -102,8 +102,8 @@ absl::StatusOr<Extent> ReadPrelude(io::ReadableFile& file, uint64_t file_size) {
   const absl::string_view start(AsChars(prelude.data()),
                                 std::min<uint64_t>(count, kMagic.size()));
   if (!absl::StartsWith(kMagic, start)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "is not an .npy file: it begins with \"", absl::CEscape(start), "\""));
+    return absl::InvalidArgumentError(
+        "is not an .npy file: it begins with other bytes");
   }
   const int major = std::to_integer<int>(prelude[6]);
   const int minor = std::to_integer<int>(prelude[7]);

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -137,8 +136,8 @@ absl::Status CheckId(const TextLines& line, absl::string_view id) {
                                    " are allowed"));
   }
   if (IsPrintable(id)) return absl::OkStatus();
-  return line.Error(absl::StrCat("has id \"", absl::CHexEscape(id),
-                                 "\"; ids are text without blanks"));
+  return line.Error(
+      "has an id that is empty or has blanks or control characters");
 }
 
 /// An id that is written as numbers are, without needless signs and zeros.

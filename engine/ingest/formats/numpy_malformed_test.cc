@@ -238,7 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
     NotNpy, MalformedTest,
     testing::Values(
         Bytes("PK\x03\x04 an archive", "is not an .npy file"),
-        Bytes(std::string(200, '\0'), "begins with \"\\000"),
+        Bytes(std::string(200, '\0'), "begins with other bytes"),
         Bytes("\x93NUMPX\x01", "is not an .npy file"),
         Bytes(store::NpyHeaderText("", 0), "has .npy version 0.0"),
         Bytes(store::NpyHeaderText("", 4), "has .npy version 4.0"),

@@ -110,8 +110,7 @@ absl::StatusOr<std::vector<std::string>> ReadMarkedNames(
       marked.push_back(read.names[i]);
     } else if (read.values[i] != "False") {
       return absl::InvalidArgumentError(absl::StrCat(
-          path, ": line 2, field ", i + 1, ": is \"",
-          absl::Utf8SafeCEscape(read.values[i]), "\", not True or False"));
+          path, ": line 2, field ", i + 1, ": is not True or False"));
     }
   }
   return marked;
@@ -194,8 +193,7 @@ absl::StatusOr<SourceNodes*> FindType(SourceGraph& graph,
     if (nodes.type == type) return &nodes;
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": names nodes of type \"",
-                   absl::Utf8SafeCEscape(type), "\", which there are not"));
+      absl::StrCat(path, ": names nodes of a type that there are none of"));
 }
 
 }  // namespace hearth::ingest

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -34,8 +33,8 @@ absl::Status CheckIsName(const std::string& path, const std::string& name) {
                        name.find('\0') == std::string::npos;
   if (is_name) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(path, ": \"", absl::Utf8SafeCEscape(name),
-                   "\" is no name of nodes or edges"));
+      absl::StrCat(path, ": has an entry of ", name.size(),
+                   " bytes that is no name of nodes or edges"));
 }
 
 absl::Status AddNodes(ImportContext& context, const std::string& raw,
@@ -56,8 +55,7 @@ absl::Status AddNodes(ImportContext& context, const std::string& raw,
     if (!absl::SimpleAtoi(counts.values[i], &nodes.num_nodes) ||
         nodes.num_nodes <= 0) {
       return absl::InvalidArgumentError(absl::StrCat(
-          path, ": line 2, field ", i + 1, ": is \"",
-          absl::Utf8SafeCEscape(counts.values[i]), "\", no number of nodes"));
+          path, ": line 2, field ", i + 1, ": is no number of nodes"));
     }
     graph.nodes.push_back(std::move(nodes));
   }

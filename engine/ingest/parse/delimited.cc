@@ -6,7 +6,6 @@
 #include <system_error>
 #include <type_traits>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
@@ -72,17 +71,14 @@ absl::Status FieldError(const TextLines& lines, size_t index,
                                                  index + 1, ": ", problem));
 }
 
+// The text is not shown: the file may be none that was meant to be read.
 template <typename T>
-absl::Status Refuse(const TextLines& lines, size_t index,
-                    absl::string_view field, std::errc error) {
-  const std::string shown =
-      absl::StrCat("\"", absl::CEscape(field.substr(0, 40)), "\"");
+absl::Status Refuse(const TextLines& lines, size_t index, std::errc error) {
   if (error == std::errc::result_out_of_range) {
-    return FieldError(lines, index, absl::StrCat(shown, " is out of range"));
+    return FieldError(lines, index,
+                      absl::StrCat("is ", NameOf<T>(), " out of range"));
   }
-  return FieldError(
-      lines, index,
-      absl::StrCat(shown, " is where ", NameOf<T>(), " should be"));
+  return FieldError(lines, index, absl::StrCat("is not ", NameOf<T>()));
 }
 
 /// Whether a number that did not fit is too small rather than too large.
@@ -118,8 +114,7 @@ absl::Status Parse(const TextLines& lines, Separator separator,
       out[i] = 0;
       continue;
     }
-    return Refuse<T>(lines, i, field,
-                     result.ptr == end ? result.ec : std::errc());
+    return Refuse<T>(lines, i, result.ptr == end ? result.ec : std::errc());
   }
   if (scanner.done()) return absl::OkStatus();
   return lines.Error(absl::StrCat("has more than ", out.size(), " fields"));

@@ -78,18 +78,17 @@ TEST(ParseFieldsTest, Integers) {
 }
 
 TEST(ParseFieldsTest, WhatIsNoInteger) {
-  EXPECT_EQ(IntError("1,x2"),
-            "e.csv: line 3, field 2: \"x2\" is where an integer should be");
+  EXPECT_EQ(IntError("1,x2"), "e.csv: line 3, field 2: is not an integer");
   for (const std::string bad : {"1.0", "+1", "1e3", "0x1", "", "-", "1 2",
                                 "--1", "1\v", "1\"", "nan"}) {
-    EXPECT_THAT(IntError(bad + ",1"), HasSubstr("line 3, field 1: \"")) << bad;
-    EXPECT_THAT(IntError(bad + ",1"), HasSubstr("where an integer")) << bad;
+    EXPECT_EQ(IntError(bad + ",1"), "e.csv: line 3, field 1: is not an integer")
+        << bad;
   }
   EXPECT_EQ(IntError("9223372036854775808,1"),
-            "e.csv: line 3, field 1: \"9223372036854775808\" is out of range");
+            "e.csv: line 3, field 1: is an integer out of range");
   // The error is about the byte after the digits.
   EXPECT_THAT(IntError("99999999999999999999z,1"),
-              HasSubstr("where an integer"));
+              HasSubstr("is not an integer"));
 }
 
 TEST(ParseFieldsTest, NumbersOfFields) {
@@ -109,7 +108,7 @@ TEST(ParseFieldsTest, Floats) {
 }
 
 TEST(ParseFieldsTest, FloatsOutOfRange) {
-  EXPECT_THAT(FloatError("1e39"), HasSubstr("\"1e39\" is out of range"));
+  EXPECT_THAT(FloatError("1e39"), HasSubstr("is a number out of range"));
   EXPECT_THAT(FloatError("1e99999"), HasSubstr("out of range"));
   EXPECT_EQ(Parse<float>("1e-60", 1)->front(), 0);
   EXPECT_EQ(Parse<double>("-1E-99999", 1)->front(), 0);
@@ -121,8 +120,7 @@ TEST(ParseFieldsTest, WhatIsNoFloat) {
        {"x", "+1", "1f", "0x1p3", "1,5", "1e", "e5", "1 1"}) {
     EXPECT_FALSE(Parse<float>(bad, 1).ok()) << bad;
   }
-  EXPECT_EQ(FloatError("x\n"),
-            "e.csv: line 3, field 1: \"x\" is where a number should be");
+  EXPECT_EQ(FloatError("x\n"), "e.csv: line 3, field 1: is not a number");
 }
 
 }  // namespace

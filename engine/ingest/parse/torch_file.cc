@@ -119,8 +119,7 @@ absl::StatusOr<std::unique_ptr<TorchFile>> TorchFile::Open(
     HEARTH_RETURN_IF_ERROR(result->ReadOld(limits));
   } else {
     return Invalid(result->path(),
-                   absl::StrCat("is not a PyTorch file: it begins with \"",
-                                absl::CEscape(start.substr(0, 8)), "\""));
+                   "is not a PyTorch file: it begins with other bytes");
   }
   return result;
 }
