@@ -56,6 +56,22 @@ absl::Status Choose(const OptionValues& values, Message& spec) {
   return absl::OkStatus();
 }
 
+// Takes back choices that have no flag of their own and none of whose options
+// is given.
+void LeaveToDaemon(Message& spec) {
+  for (const Choice& choice : TrainTable().choices()) {
+    if (!choice.description.flag().empty()) continue;
+    Message& parent = options::Make(choice.path, spec);
+    const auto& reflection = *parent.GetReflection();
+    const FieldDescriptor* chosen =
+        reflection.GetOneofFieldDescriptor(parent, choice.oneof);
+    if (chosen != nullptr &&
+        reflection.GetMessage(parent, chosen).ByteSizeLong() == 0) {
+      reflection.ClearOneof(&parent, choice.oneof);
+    }
+  }
+}
+
 // Sets all fields of a common flag but those that have values of their own.
 absl::Status SetAll(const Flag& flag, const OptionValues& values,
                     Message& spec) {
@@ -157,6 +173,7 @@ absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
                                ? SetAll(flag, values, spec)
                                : SetField(flag, value->second, chosen, spec));
   }
+  LeaveToDaemon(spec);
   return spec;
 }
 

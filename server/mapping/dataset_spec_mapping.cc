@@ -13,6 +13,7 @@ namespace hearth::server {
 namespace {
 
 constexpr size_t kMaxPathLength = 4'096;
+constexpr uint64_t kMaxCount = uint64_t{1} << 48;
 constexpr uint32_t kSmallIgbClasses = 19;
 constexpr uint32_t kLargeIgbClasses = 2983;
 constexpr char kNameRule[] =
@@ -32,6 +33,15 @@ void CheckEnum(const char* field, Enum value, bool is_valid,
   if (is_valid) return;
   violations.Add(field, absl::StrCat("is ", static_cast<int>(value),
                                      ", which this hearthd does not know"));
+}
+
+// False, with a violation, for a number that the engine cannot hold.
+bool CheckCount(const char* field, uint64_t count,
+                FieldViolations& violations) {
+  if (count <= kMaxCount) return true;
+  violations.Add(field,
+                 absl::StrCat("must be at most ", kMaxCount, ", not ", count));
+  return false;
 }
 
 void CheckDataset(const char* field, const std::string& name,
@@ -156,7 +166,8 @@ void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations) {
   if (!store::ParseDType(spec.feature_dtype()).ok()) {
     violations.Add("generate.feature_dtype",
                    "must be float32, float16 or bfloat16");
-  } else {
+  } else if (CheckCount("generate.num_nodes", spec.num_nodes(), violations) &&
+             CheckCount("generate.num_edges", spec.num_edges(), violations)) {
     const absl::Status status = ToGenerateOptions(spec).Validate();
     if (!status.ok()) violations.Add("generate", std::string(status.message()));
   }

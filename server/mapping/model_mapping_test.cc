@@ -27,8 +27,12 @@ TEST(ModelMappingTest, EveryModelOfTheContractHasOptionsOfItsName) {
     std::visit(
         [&](const auto& model) {
           EXPECT_EQ(model.kName, models->field(i)->name());
-          if constexpr (requires { model.hidden; }) EXPECT_EQ(model.hidden, 24);
-          if constexpr (requires { model.heads; }) EXPECT_EQ(model.heads, 3);
+          if constexpr (requires { model.hidden; }) {
+            EXPECT_EQ(model.hidden, 24);
+          }
+          if constexpr (requires { model.heads; }) {
+            EXPECT_EQ(model.heads, 3);
+          }
           EXPECT_EQ(
               requires { model.hidden; }, hidden != nullptr);
           EXPECT_EQ(

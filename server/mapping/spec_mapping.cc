@@ -87,7 +87,16 @@ class SpecChecker {
     CheckPath("export.destination", spec.destination(), violations_);
   }
 
+  // A sampler that is not named is the default one; one that is says how.
+  void CheckFanouts(const std::string& path, const v1::DataSpec& data) {
+    if (data.has_neighbor() && data.neighbor().fanouts().empty()) {
+      violations_.Add(path + ".neighbor.fanouts",
+                      "must have an entry for each layer of the model");
+    }
+  }
+
   void CheckPrepare(v1::PrepareSpec& spec) {
+    CheckFanouts("prepare.data", spec.data());
     FillAndCheckOptions("prepare", spec, violations_);
     CheckData("prepare.data", *spec.mutable_data());
     if (!MakesPlans(spec.data())) {
@@ -97,6 +106,7 @@ class SpecChecker {
   }
 
   void CheckTrainJob(const std::string& path, v1::TrainJobSpec& spec) {
+    CheckFanouts(path + ".data", spec.data());
     const bool threads_chosen =
         spec.trains_size() > 0 && spec.trains(0).train_threads() > 0;
     FillAndCheckOptions(path, spec, violations_);
