@@ -107,6 +107,18 @@ class GrpcClient : public Client {
         Backoff(options_.first_backoff, options_.watch_patience));
   }
 
+  absl::StatusOr<std::vector<v1::JobEvent>> TailJob(const std::string& id,
+                                                    uint32_t count) override {
+    v1::TailJobRequest request;
+    request.set_id(id);
+    request.set_count(count);
+    HEARTH_ASSIGN_OR_RETURN(
+        const v1::TailJobResponse response,
+        Call<v1::TailJobResponse>(*jobs_, &v1::Jobs::Stub::TailJob, request));
+    return std::vector<v1::JobEvent>(response.events().begin(),
+                                     response.events().end());
+  }
+
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() override {
     HEARTH_ASSIGN_OR_RETURN(const v1::ListDatasetsResponse response,
                             Call<v1::ListDatasetsResponse>(
@@ -159,6 +171,19 @@ class GrpcClient : public Client {
   absl::StatusOr<v1::Status> GetStatus() override {
     return Call<v1::Status>(*admin_, &v1::Admin::Stub::GetStatus,
                             v1::GetStatusRequest());
+  }
+
+  // Made once: a repetition would find the folder of the first.
+  absl::StatusOr<v1::BackupReport> BackUp(
+      const std::string& destination) override {
+    v1::BackupRequest request;
+    request.set_destination(destination);
+    grpc::ClientContext context;
+    v1::BackupReport report;
+    HEARTH_RETURN_IF_ERROR(
+        CallStatus(admin_->Backup(&context, request, &report), *channel_,
+                   options_.server));
+    return report;
   }
 
  private:

@@ -73,6 +73,10 @@ class Client {
                                 const EventSink& sink,
                                 std::stop_token stop) = 0;
 
+  /// The job's newest `count` events (1 to 1000), progress apart, in order.
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> TailJob(
+      const std::string& id, uint32_t count) = 0;
+
   /// By name.
   virtual absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() = 0;
   virtual absl::StatusOr<v1::Dataset> GetDataset(const std::string& name) = 0;
@@ -84,6 +88,10 @@ class Client {
   virtual absl::Status DeletePlan(const std::string& name) = 0;
 
   virtual absl::StatusOr<v1::Status> GetStatus() = 0;
+  /// Copies the jobs to the new folder `destination` on the daemon's machine,
+  /// however long it takes.
+  virtual absl::StatusOr<v1::BackupReport> BackUp(
+      const std::string& destination) = 0;
 };
 
 /// A client over gRPC. Connects at the first call.

@@ -1,7 +1,7 @@
 // Start, step by step:
 //   1. lock the data directory, which removes leftovers;
-//   2. open the job store; interrupted jobs go back to QUEUED; folders of jobs
-//      that were deleted go;
+//   2. open the job store, which makes its database and the folders of jobs
+//      agree; interrupted jobs go back to QUEUED;
 //   3. listen for metrics, then for gRPC: an address in use shows before any
 //      job runs;
 //   4. write the address file; run jobs.
@@ -55,6 +55,7 @@
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/disk_reserve.h"
+#include "server/storage/job_folders.h"
 #include "server/storage/job_store.h"
 #include "server/storage/trash.h"
 
@@ -139,32 +140,21 @@ class DaemonImpl final : public Daemon {
  private:
   absl::Status OpenData() {
     HEARTH_ASSIGN_OR_RETURN(data_dir_, DataDir::Open(files_, config_.data_dir));
+    job_folders_ = std::make_unique<JobFolders>(files_, data_dir_->path());
     reserve_ =
         std::make_unique<DiskReserve>(files_, clock_, data_dir_->ReservePath());
     HEARTH_ASSIGN_OR_RETURN(
-        store_, JobStore::Open(
-                    files_, data_dir_->DatabasePath(), clock_,
-                    [this](const std::string& id) { hub_.Notify(id); },
-                    reserve_.get()));
+        store_,
+        JobStore::Open(
+            files_, data_dir_->DatabasePath(), clock_,
+            [this](const std::string& id) { hub_.Notify(id); },
+            {.folders = job_folders_.get(), .reserve = reserve_.get()}));
     if (const absl::Status status = reserve_->Fill(); !status.ok()) {
       spdlog::warn("no space is reserved: {}", status.ToString());
     }
     // The database file's own entry.
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_->path()));
-    HEARTH_RETURN_IF_ERROR(store_->RecoverInterrupted(config_.retries));
-    return RemoveOrphans();
-  }
-
-  // Removes the folders of jobs that were deleted, but not to the end.
-  absl::Status RemoveOrphans() {
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
-                            files_.List(data_dir_->JobsPath()));
-    for (const std::string& id : ids) {
-      if (absl::IsNotFound(store_->Get(id).status())) {
-        HEARTH_RETURN_IF_ERROR(files_.RemoveTree(data_dir_->JobPath(id)));
-      }
-    }
-    return absl::OkStatus();
+    return store_->RecoverInterrupted(config_.retries);
   }
 
   absl::Status MakeParts() {
@@ -263,8 +253,7 @@ class DaemonImpl final : public Daemon {
     services_.push_back(NewDatasetsService(*admission_, *datasets_));
     services_.push_back(NewPlansService(*admission_, *plans_, *datasets_));
     services_.push_back(
-        NewAdminService({.data_dir = data_dir_->path(),
-                         .metrics_address = metrics_address_,
+        NewAdminService({.metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
                          .start_time = start_time_,
@@ -275,6 +264,7 @@ class DaemonImpl final : public Daemon {
                          .plans = *plans_,
                          .admission = *admission_,
                          .datasets = *datasets_,
+                         .data_dir = *data_dir_,
                          .store = *store_}));
     grpc::ServerBuilder builder;
     // Two daemons must not share a port.
@@ -329,6 +319,7 @@ class DaemonImpl final : public Daemon {
   EventHub hub_;
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<DiskReserve> reserve_;
+  std::unique_ptr<JobFolders> job_folders_;
   std::unique_ptr<JobStore> store_;
   // Plans that are open may hold memory of the GPU.
   std::unique_ptr<cuda::Plugin> gpu_plugin_;

@@ -86,11 +86,69 @@ TEST_F(DaemonTest, AStopEndsWatchesAndTheJobGoesOnAfterARestart) {
   EXPECT_EQ(job.report().train().epochs_size(), 2);
 }
 
-TEST_F(DaemonTest, FoldersOfForgottenJobsGoAtTheNextStart) {
+TEST_F(DaemonTest, FoldersOfNoJobAreSetAsideAtTheNextStart) {
   daemon_.reset();
   fs::create_directories(config_.data_dir + "/jobs/train-77");
   Start();
   EXPECT_FALSE(fs::exists(config_.data_dir + "/jobs/train-77"));
+  EXPECT_TRUE(fs::exists(config_.data_dir + "/lost+found/train-77"));
+  const v1::Status status = SetDraining(false);
+  ASSERT_EQ(status.warnings_size(), 1);
+  EXPECT_THAT(status.warnings(0), HasSubstr("train-77"));
+}
+
+TEST_F(DaemonTest, WithoutItsDatabaseNothingButEventsIsLost) {
+  Import("graph");
+  const std::string trained = Submit(TrainSpec("graph"));
+  const std::string digest = AwaitEnd(trained).report().train().loss_digest();
+  gate_.Close();
+  const std::string running = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  EXPECT_FALSE(daemon_->Stop(absl::ZeroDuration()).ok());
+  gate_.Open();
+  daemon_.reset();
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    fs::remove(config_.data_dir + "/hearth.db" + suffix);
+  }
+  Start();
+  EXPECT_EQ(SetDraining(false).warnings_size(), 1);
+  EXPECT_EQ(Get(trained).report().train().loss_digest(), digest);
+  const v1::Job again = AwaitEnd(running);
+  EXPECT_EQ(again.state(), v1::SUCCEEDED) << again.error().message();
+  EXPECT_EQ(again.report().train().loss_digest(), digest);
+  const v1::Job exported = AwaitEnd(Submit(ExportSpec(trained, "model")));
+  EXPECT_EQ(exported.state(), v1::SUCCEEDED) << exported.error().message();
+}
+
+TEST_F(DaemonTest, ABackupTakesThePlaceOfTheDataDirectory) {
+  Import("graph");
+  const std::string trained = Submit(TrainSpec("graph"));
+  const std::string digest = AwaitEnd(trained).report().train().loss_digest();
+  gate_.Close();
+  const std::string running = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  {
+    grpc::ClientContext context;
+    v1::BackupRequest request;
+    request.set_destination(root_ + "/backup");
+    v1::BackupReport report;
+    const grpc::Status status = admin_->Backup(&context, request, &report);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(report.jobs(), 3u);
+    EXPECT_EQ(report.models(), 1u);
+  }
+  gate_.Open();
+  AwaitEnd(running);
+  daemon_.reset();
+  fs::remove_all(config_.data_dir);
+  config_.data_dir = root_ + "/backup";
+  Start();
+  EXPECT_EQ(Get(trained).report().train().loss_digest(), digest);
+  // The job that ran is run again, and its dataset is missed.
+  EXPECT_EQ(AwaitEnd(running).state(), v1::FAILED);
+  const v1::Job exported = AwaitEnd(Submit(ExportSpec(trained, "model")));
+  EXPECT_EQ(exported.state(), v1::SUCCEEDED) << exported.error().message();
+  EXPECT_TRUE(fs::exists(root_ + "/model/config.json"));
 }
 
 TEST_F(DaemonTest, ASecondDaemonIsRefused) {

@@ -110,6 +110,7 @@ int RunCli(const std::vector<std::string>& arguments,
   AddPlanCommands(app, &action);
   AddJobCommands(app, &action);
   AddExportCommand(app, &action);
+  AddAdminCommands(app, &action);
   AddStatusCommand(app, &action);
   // CLI11 reports by exceptions; they end here.
   try {

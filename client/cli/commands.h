@@ -34,6 +34,9 @@ void AddResumeCommand(CLI::App& jobs, Action* chosen);
 /// export
 void AddExportCommand(CLI::App& app, Action* chosen);
 
+/// admin backup
+void AddAdminCommands(CLI::App& app, Action* chosen);
+
 /// status
 void AddStatusCommand(CLI::App& app, Action* chosen);
 

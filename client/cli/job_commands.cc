@@ -1,6 +1,9 @@
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -57,12 +60,27 @@ absl::StatusOr<int> Watch(const std::string& id, Session& session) {
   return FollowJob(session, job);
 }
 
-// The log so far, states and epochs included: up to the newest event there is
-// at the start.
-absl::StatusOr<int> Logs(const std::string& id, Session& session) {
+// Hands `show` all events up to the newest there is at the start.
+absl::Status ShowLog(const std::string& id,
+                     const std::function<void(const v1::JobEvent&)>& show,
+                     Session& session) {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, session.client.GetJob(id));
+  if (job.last_sequence() == 0) return absl::OkStatus();
+  return session.client.WatchJob(
+      id, 1,
+      [&](const v1::JobEvent& event) {
+        show(event);
+        return event.sequence() < job.last_sequence();
+      },
+      std::stop_token());
+}
+
+// The log so far, states and epochs included: up to the newest event there is
+// at the start. `tail`: the last lines alone, so many; 0 = all.
+absl::StatusOr<int> Logs(const std::string& id, uint32_t tail,
+                         Session& session) {
   auto lines = nlohmann::ordered_json::array();
-  const auto take = [&](const v1::JobEvent& event) {
+  const auto show = [&](const v1::JobEvent& event) {
     const std::optional<v1::LogLine> log = LogLineOf(event);
     if (log && session.output == Output::kTable) {
       session.environment.out << FormatTimestamp(event.time()) << "  "
@@ -72,11 +90,13 @@ absl::StatusOr<int> Logs(const std::string& id, Session& session) {
       line["time"] = client::ToJson(event.time());
       lines.push_back(line);
     }
-    return event.sequence() < job.last_sequence();
   };
-  if (job.last_sequence() > 0) {
-    HEARTH_RETURN_IF_ERROR(
-        session.client.WatchJob(id, 1, take, std::stop_token()));
+  if (tail > 0) {
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::JobEvent> events,
+                            session.client.TailJob(id, tail));
+    for (const v1::JobEvent& event : events) show(event);
+  } else {
+    HEARTH_RETURN_IF_ERROR(ShowLog(id, show, session));
   }
   if (session.output == Output::kJson) {
     PrintJson({{"id", id}, {"lines", lines}}, session);
@@ -120,6 +140,20 @@ void AddWithId(CLI::App& jobs, const char* name, const char* help,
   });
 }
 
+void AddLogsCommand(CLI::App& jobs, Action* chosen) {
+  const auto id = std::make_shared<std::string>();
+  const auto tail = std::make_shared<uint32_t>(0);
+  CLI::App* command = jobs.add_subcommand("logs", "A job's log so far");
+  command->add_option("ID", *id, "The job's id")->required();
+  command
+      ->add_option("--tail", *tail,
+                   "Only so many of the last lines, up to 1000")
+      ->check(CLI::Range(1, 1000));
+  command->callback([=] {
+    *chosen = [=](Session& session) { return Logs(*id, *tail, session); };
+  });
+}
+
 }  // namespace
 
 void AddJobCommands(CLI::App& app, Action* chosen) {
@@ -138,7 +172,7 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   AddWithId(*jobs, "show", "One job: what it was asked for, what it did", Show,
             chosen);
   AddWithId(*jobs, "watch", "Follow a job to its end", Watch, chosen);
-  AddWithId(*jobs, "logs", "A job's log so far", Logs, chosen);
+  AddLogsCommand(*jobs, chosen);
   AddWithId(*jobs, "cancel", "Stop a job at its next batch", Cancel, chosen);
   AddResumeCommand(*jobs, chosen);
   AddWithId(*jobs, "delete",

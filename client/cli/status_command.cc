@@ -1,8 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
+#include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/table.h"
 #include "client/proto_json.h"
@@ -52,6 +54,9 @@ absl::StatusOr<int> ShowStatus(Session& session) {
                                 status.reads_in_flight(), " in flight")});
   table.AddRow({"devices", absl::StrJoin(status.devices(), ", ")});
   table.Print(session.environment.out);
+  for (const std::string& warning : status.warnings()) {
+    session.environment.out << "warning: " << EscapeControl(warning) << "\n";
+  }
   return kExitDone;
 }
 

@@ -11,6 +11,7 @@
 #include "server/jobs/import_source.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/resume_checks.h"
+#include "server/storage/outside.h"
 
 namespace hearth::server {
 namespace {
@@ -211,6 +212,8 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
 }
 
 absl::Status Admission::CheckNewPath(const std::string& path) const {
+  HEARTH_RETURN_IF_ERROR(
+      CheckOutside(parts_.files, parts_.data_dir.path(), path));
   if (!parts_.files.Stat(path).ok()) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(path, " exists already"));
 }
@@ -316,7 +319,7 @@ absl::Status Admission::RemoveJob(const std::string& id) {
   }
   HEARTH_RETURN_IF_ERROR(parts_.store.Delete(id));
   const std::string folder = parts_.data_dir.JobPath(id);
-  // Only training makes one.
+  // It may never have been made.
   if (absl::IsNotFound(parts_.files.Stat(folder).status())) {
     return absl::OkStatus();
   }

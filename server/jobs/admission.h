@@ -102,7 +102,8 @@ class Admission {
   template <typename Remove>
   absl::Status DeleteOnce(const std::string& request_id,
                           const std::string& target, const Remove& remove);
-  // ALREADY_EXISTS if there is something.
+  // ALREADY_EXISTS if there is something; INVALID_ARGUMENT if it is within the
+  // data directory.
   absl::Status CheckNewPath(const std::string& path) const;
   // The id of an unended job for which `uses` holds; empty = none.
   template <typename Predicate>

@@ -17,6 +17,7 @@
 #include "server/jobs/import_source.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/report_mapping.h"
+#include "server/storage/outside.h"
 
 namespace hearth::server {
 namespace {
@@ -108,6 +109,8 @@ absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
                                  open, ProgressTo(observer), stop);
     });
   }
+  HEARTH_RETURN_IF_ERROR(
+      CheckOutside(parts.files, parts.data_dir.path(), spec.destination()));
   observer.OnRunning();
   HEARTH_RETURN_IF_ERROR(ingest::WriteFormat(
       parts.files,
@@ -147,6 +150,8 @@ absl::StatusOr<v1::JobReport> RunExportDataset(
     const DatasetJobParts& parts, const v1::ExportDatasetSpec& spec,
     uint64_t memory_limit_bytes, job::Observer& observer,
     std::stop_token stop) {
+  HEARTH_RETURN_IF_ERROR(
+      CheckOutside(parts.files, parts.data_dir.path(), spec.destination()));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(parts.files,

@@ -22,12 +22,17 @@
 #include "server/jobs/job_queue.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
+#include "server/storage/outside.h"
 
 namespace hearth::server {
 namespace {
 
 // A model's file larger than this is not compared.
 constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
+
+std::string FileNameOf(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
 
 class EngineJobRunner final : public JobRunner {
  public:
@@ -159,7 +164,13 @@ class EngineJobRunner final : public JobRunner {
     const v1::ExportSpec& spec = job.spec().export_();
     HEARTH_ASSIGN_OR_RETURN(const v1::Job trained,
                             parts_.store.Get(spec.job_id()));
-    const std::string& model = trained.report().train().model_path();
+    // The path in the report is that of before, where the data directory was
+    // moved or comes from a backup.
+    const std::string model =
+        io::JoinPath(parts_.data_dir.JobPath(trained.id()),
+                     FileNameOf(trained.report().train().model_path()));
+    HEARTH_RETURN_IF_ERROR(
+        CheckOutside(files(), parts_.data_dir.path(), spec.destination()));
     observer.OnRunning();
     const absl::Status status =
         job::ExportModel(files(), model, spec.destination());

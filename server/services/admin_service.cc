@@ -8,11 +8,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/base/process_memory.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/version.h"
 #include "hearth/v1/admin.grpc.pb.h"
+#include "server/mapping/dataset_spec_mapping.h"
+#include "server/mapping/field_violations.h"
+#include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
+#include "server/storage/backup.h"
 
 namespace hearth::server {
 namespace {
@@ -22,25 +27,54 @@ class AdminService final : public v1::Admin::Service {
   AdminService(DaemonFacts facts, AdminParts parts)
       : facts_(std::move(facts)), parts_(parts) {}
 
-  grpc::Status GetStatus(grpc::ServerContext*, const v1::GetStatusRequest*,
+  grpc::Status GetStatus(grpc::ServerContext*,
+                         const v1::GetStatusRequest* request,
                          v1::Status* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return ToGrpcStatus(Describe(*response));
   }
 
   grpc::Status SetDraining(grpc::ServerContext*,
                            const v1::SetDrainingRequest* request,
                            v1::Status* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     parts_.admission.SetDraining(request->draining());
     return ToGrpcStatus(Describe(*response));
   }
 
+  grpc::Status Backup(grpc::ServerContext*, const v1::BackupRequest* request,
+                      v1::BackupReport* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
+    return ToGrpcStatus(BackUpTo(request->destination(), *response));
+  }
+
  private:
+  absl::Status BackUpTo(const std::string& destination,
+                        v1::BackupReport& report) {
+    FieldViolations violations;
+    CheckPath("destination", destination, violations);
+    HEARTH_RETURN_IF_ERROR(violations.ToStatus());
+    // Two at a time could have the same destination.
+    absl::MutexLock lock(&backup_mutex_);
+    HEARTH_ASSIGN_OR_RETURN(
+        const BackupResult result,
+        BackUp(parts_.files, parts_.data_dir, parts_.store, destination));
+    report.set_path(destination);
+    report.set_jobs(static_cast<uint64_t>(result.jobs));
+    report.set_models(static_cast<uint64_t>(result.models));
+    report.set_size_bytes(result.size_bytes);
+    return absl::OkStatus();
+  }
+
   absl::Status Describe(v1::Status& status) const {
     status.set_version(kVersion);
     status.set_pid(getpid());
     status.mutable_start_time()->set_seconds(
         absl::ToUnixSeconds(facts_.start_time));
-    status.set_data_dir(facts_.data_dir);
+    status.set_data_dir(parts_.data_dir.path());
     status.set_metrics_address(facts_.metrics_address);
     status.set_draining(parts_.admission.draining());
     status.set_max_running_jobs(static_cast<uint32_t>(facts_.max_running_jobs));
@@ -59,7 +93,7 @@ class AdminService final : public v1::Admin::Service {
     HEARTH_ASSIGN_OR_RETURN(const int datasets, parts_.datasets.Count());
     status.set_datasets(static_cast<uint32_t>(datasets));
     HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
-                            parts_.files.FreeBytes(facts_.data_dir));
+                            parts_.files.FreeBytes(parts_.data_dir.path()));
     status.set_disk_free_bytes(free);
     status.set_read_queues(std::string(parts_.read_queues.kind()));
     status.set_reads_in_flight(
@@ -71,11 +105,15 @@ class AdminService final : public v1::Admin::Service {
                             parts_.plans.TotalBytes());
     status.set_plan_bytes(plan_bytes);
     status.set_plan_limit_bytes(parts_.plans.options().space_bytes);
+    for (const std::string& warning : parts_.store.warnings()) {
+      status.add_warnings(warning);
+    }
     return absl::OkStatus();
   }
 
   const DaemonFacts facts_;
   const AdminParts parts_;
+  absl::Mutex backup_mutex_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/plan/plan_store.h"
 #include "server/jobs/admission.h"
+#include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/job_store.h"
 
@@ -19,7 +20,6 @@ namespace hearth::server {
 
 /// Facts that do not change while the daemon runs.
 struct DaemonFacts {
-  std::string data_dir;
   /// Address of the metrics; empty = none.
   std::string metrics_address;
   int max_running_jobs = 1;
@@ -37,6 +37,7 @@ struct AdminParts {
   plan::PlanStore& plans;
   Admission& admission;
   const DatasetCatalog& datasets;
+  const DataDir& data_dir;
   JobStore& store;
 };
 

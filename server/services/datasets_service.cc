@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hearth/v1/datasets.grpc.pb.h"
+#include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
@@ -15,8 +16,10 @@ class DatasetsService final : public v1::Datasets::Service {
       : admission_(admission), datasets_(datasets) {}
 
   grpc::Status ListDatasets(grpc::ServerContext*,
-                            const v1::ListDatasetsRequest*,
+                            const v1::ListDatasetsRequest* request,
                             v1::ListDatasetsResponse* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     absl::StatusOr<std::vector<v1::Dataset>> datasets = datasets_.List();
     if (!datasets.ok()) return ToGrpcStatus(datasets.status());
     for (v1::Dataset& dataset : *datasets) {
@@ -28,6 +31,8 @@ class DatasetsService final : public v1::Datasets::Service {
   grpc::Status GetDataset(grpc::ServerContext*,
                           const v1::GetDatasetRequest* request,
                           v1::Dataset* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     absl::StatusOr<v1::Dataset> dataset =
         datasets_.GetWithStatistics(request->name());
     if (!dataset.ok()) return ToGrpcStatus(dataset.status());
@@ -38,6 +43,8 @@ class DatasetsService final : public v1::Datasets::Service {
   grpc::Status DeleteDataset(grpc::ServerContext*,
                              const v1::DeleteDatasetRequest* request,
                              google::protobuf::Empty*) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return ToGrpcStatus(admission_.DeleteDataset(*request));
   }
 

@@ -2,16 +2,23 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "server/mapping/field_violations.h"
+#include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
 namespace {
+
+constexpr uint32_t kDefaultTail = 100;
+constexpr uint32_t kMaxTail = 1000;
 
 // One watch:
 //   1. the hub pumps it after its start, after each event of the job, and when
@@ -30,6 +37,7 @@ class Watch final : public grpc::ServerWriteReactor<v1::JobEvent>,
   Watch(JobStore& store, EventHub& hub, const v1::WatchJobRequest& request)
       : store_(store),
         hub_(hub),
+        checked_(CheckRequest(request)),
         id_(request.id()),
         next_(std::max<uint64_t>(request.from_sequence(), 1)) {}
 
@@ -43,6 +51,7 @@ class Watch final : public grpc::ServerWriteReactor<v1::JobEvent>,
 
   bool Pump(bool stopping) override {
     if (is_writing_) return true;
+    if (!checked_.ok()) return Close(checked_);
     if (is_broken_) return Close(absl::CancelledError("the client is gone"));
     if (events_.empty()) {
       absl::StatusOr<EventBatch> batch =
@@ -95,6 +104,7 @@ class Watch final : public grpc::ServerWriteReactor<v1::JobEvent>,
 
   JobStore& store_;
   EventHub& hub_;
+  const absl::Status checked_;
   const std::string id_;
   // Sequence number to read from.
   uint64_t next_;
@@ -119,17 +129,23 @@ class JobsService final
   grpc::Status SubmitJob(grpc::ServerContext*,
                          const v1::SubmitJobRequest* request,
                          v1::Job* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return Reply(admission_.Submit(*request), response);
   }
 
   grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
                       v1::Job* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return Reply(store_.Get(request->id()), response);
   }
 
   grpc::Status ListJobs(grpc::ServerContext*,
                         const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     JobQuery query;
     for (const int state : request->states()) {
       query.states.push_back(static_cast<v1::JobState>(state));
@@ -140,6 +156,24 @@ class JobsService final
     if (!page.ok()) return ToGrpcStatus(page.status());
     for (v1::Job& job : page->jobs) response->add_jobs()->Swap(&job);
     response->set_next_page_token(page->next_page_token);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status TailJob(grpc::ServerContext*, const v1::TailJobRequest* request,
+                       v1::TailJobResponse* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
+    if (request->count() > kMaxTail) {
+      FieldViolations violations;
+      violations.Add("count", absl::StrCat("must be at most ", kMaxTail));
+      return ToGrpcStatus(violations.ToStatus());
+    }
+    const uint32_t count =
+        request->count() == 0 ? kDefaultTail : request->count();
+    absl::StatusOr<std::vector<v1::JobEvent>> events =
+        store_.ReadTail(request->id(), static_cast<int>(count));
+    if (!events.ok()) return ToGrpcStatus(events.status());
+    for (v1::JobEvent& event : *events) response->add_events()->Swap(&event);
     return grpc::Status::OK;
   }
 
@@ -155,6 +189,8 @@ class JobsService final
   grpc::Status CancelJob(grpc::ServerContext*,
                          const v1::CancelJobRequest* request,
                          v1::Job* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     const absl::Status status = scheduler_.Cancel(request->id());
     if (!status.ok()) return ToGrpcStatus(status);
     return Reply(store_.Get(request->id()), response);
@@ -163,12 +199,16 @@ class JobsService final
   grpc::Status ResumeJob(grpc::ServerContext*,
                          const v1::ResumeJobRequest* request,
                          v1::Job* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return Reply(admission_.Resume(*request), response);
   }
 
   grpc::Status DeleteJob(grpc::ServerContext*,
                          const v1::DeleteJobRequest* request,
                          google::protobuf::Empty*) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return ToGrpcStatus(admission_.DeleteJob(*request));
   }
 

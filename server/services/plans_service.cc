@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "engine/base/status_macros.h"
 #include "hearth/v1/plans.grpc.pb.h"
+#include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
@@ -60,19 +61,26 @@ class PlansService final : public v1::Plans::Service {
                const DatasetCatalog& datasets)
       : admission_(admission), plans_(plans), datasets_(datasets) {}
 
-  grpc::Status ListPlans(grpc::ServerContext*, const v1::ListPlansRequest*,
+  grpc::Status ListPlans(grpc::ServerContext*,
+                         const v1::ListPlansRequest* request,
                          v1::ListPlansResponse* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return ToGrpcStatus(List(*response));
   }
 
   grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest* request,
                        v1::Plan* response) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return ToGrpcStatus(Get(request->name(), *response));
   }
 
   grpc::Status DeletePlan(grpc::ServerContext*,
                           const v1::DeletePlanRequest* request,
                           google::protobuf::Empty*) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
     return ToGrpcStatus(admission_.DeletePlan(*request));
   }
 

@@ -16,7 +16,10 @@ namespace hearth::server {
 ///   format_version     of this layout
 ///   hearth.db          jobs and their events
 ///   datasets/NAME/     imported graphs
-///   jobs/ID/           a job's checkpoint and model
+///   jobs/ID/           a job's checkpoint and model, and what lists it again
+///                      (see job_folders.h)
+///   last_deleted       greatest number of a job that was deleted
+///   lost+found/        folders of jobs that belonged to no job
 ///   reserve/           space for hearth.db on a full disk (DiskReserve)
 ///   plans/             plans that jobs made, for other jobs like them
 ///   scratch/           files of this daemon's run; emptied at its start

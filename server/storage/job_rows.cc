@@ -43,6 +43,18 @@ google::protobuf::Timestamp TimestampOf(int64_t nanoseconds) {
   return timestamp;
 }
 
+int64_t NanosecondsOf(const google::protobuf::Timestamp& timestamp) {
+  return timestamp.seconds() * 1'000'000'000 + timestamp.nanos();
+}
+
+v1::JobEvent UnreadableEvent(int64_t sequence) {
+  v1::JobEvent event;
+  event.set_sequence(static_cast<uint64_t>(sequence));
+  event.mutable_log()->set_severity(v1::LogLine::ERROR);
+  event.mutable_log()->set_text("an event is damaged and cannot be shown");
+  return event;
+}
+
 // A bit per state; no states = all bits.
 int64_t StateMask(const std::vector<v1::JobState>& states) {
   if (states.empty()) return -1;
@@ -93,6 +105,68 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
   return MakeId(KindOf(spec), database_.LastInsertRow());
 }
 
+absl::Status JobRows::CheckFree(const v1::Job& job) {
+  const int64_t number = NumberOf(job.id());
+  if (number <= 0 || MakeId(KindOf(job.spec()), number) != job.id() ||
+      !v1::JobState_IsValid(job.state()) ||
+      job.state() == v1::JOB_STATE_UNSPECIFIED) {
+    return absl::DataLossError(absl::StrCat("\"",
+                                            absl::Utf8SafeCEscape(job.id()),
+                                            "\" is not the id of such a job"));
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT kind FROM jobs WHERE number = ?1"));
+  HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Bind(1, number).Step());
+  if (!row) return absl::OkStatus();
+  return absl::AlreadyExistsError(
+      absl::StrCat("its number is that of ", MakeId(statement.Bytes(0), number),
+                   " in the database"));
+}
+
+absl::Status JobRows::InsertAgain(const v1::Job& job,
+                                  const std::string& request_id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(
+          "INSERT INTO jobs (number, kind, state, request_id, spec, report, "
+          "error, create_ns, start_ns, end_ns, last_sequence, priority) VALUES "
+          "(?1, ?2, "
+          "?3, CASE WHEN EXISTS (SELECT * FROM jobs WHERE request_id = ?4) "
+          "THEN NULL ELSE ?4 END, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"));
+  statement.Bind(1, NumberOf(job.id())).BindText(2, KindOf(job.spec()));
+  statement.Bind(3, job.state());
+  if (!request_id.empty()) statement.BindText(4, request_id);
+  statement.BindBlob(5, job.spec().SerializeAsString());
+  if (job.has_report()) {
+    statement.BindBlob(6, job.report().SerializeAsString());
+  }
+  if (job.has_error()) statement.BindBlob(7, job.error().SerializeAsString());
+  statement.Bind(8, NanosecondsOf(job.create_time()));
+  if (job.has_start_time()) {
+    statement.Bind(9, NanosecondsOf(job.start_time()));
+  }
+  if (job.has_end_time()) statement.Bind(10, NanosecondsOf(job.end_time()));
+  statement.Bind(11, static_cast<int64_t>(job.last_sequence()));
+  return statement.Bind(12, job.priority()).Run();
+}
+
+// Nothing is written where nothing changes, so that a start needs no space.
+// SQLite keeps the greatest number that a table with AUTOINCREMENT ever had in
+// a row of its own, which is there from the first insertion on.
+absl::Status JobRows::ReserveNumbers(int64_t up_to) {
+  for (const char* sql :
+       {"INSERT INTO sqlite_sequence (name, seq) SELECT 'jobs', ?1 WHERE "
+        "?1 > 0 AND NOT EXISTS (SELECT * FROM sqlite_sequence WHERE name = "
+        "'jobs')",
+        "UPDATE sqlite_sequence SET seq = ?1 WHERE name = 'jobs' AND "
+        "seq < ?1"}) {
+    HEARTH_ASSIGN_OR_RETURN(Statement statement, database_.Prepare(sql));
+    HEARTH_RETURN_IF_ERROR(statement.Bind(1, up_to).Run());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status JobRows::AddEvent(const std::string& id, v1::JobEvent event) {
   int64_t sequence = 0;
   {
@@ -112,7 +186,48 @@ absl::Status JobRows::AddEvent(const std::string& id, v1::JobEvent event) {
       database_.Prepare("INSERT INTO events (job, sequence, is_epoch, event) "
                         "VALUES (?1, ?2, ?3, ?4)"));
   insert.Bind(1, NumberOf(id)).Bind(2, sequence).Bind(3, event.has_epoch());
-  return insert.BindBlob(4, event.SerializeAsString()).Run();
+  HEARTH_RETURN_IF_ERROR(insert.BindBlob(4, event.SerializeAsString()).Run());
+  if (sequence % std::max<int64_t>(events_kept_ / 10, 1) != 0) {
+    return absl::OkStatus();
+  }
+  return PruneEvents(NumberOf(id), sequence - events_kept_);
+}
+
+absl::Status JobRows::PruneEvents(int64_t number, int64_t up_to) {
+  std::vector<int64_t> pruned;
+  {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement candidates,
+        database_.Prepare("SELECT sequence, event FROM events WHERE job = ?1 "
+                          "AND sequence <= ?2 AND NOT is_epoch"));
+    candidates.Bind(1, number).Bind(2, up_to);
+    while (true) {
+      HEARTH_ASSIGN_OR_RETURN(const bool row, candidates.Step());
+      if (!row) break;
+      v1::JobEvent event;
+      if (event.ParseFromString(candidates.Bytes(1)) && event.has_state()) {
+        continue;
+      }
+      pruned.push_back(candidates.Int64(0));
+    }
+  }
+  for (const int64_t sequence : pruned) {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement prune,
+        database_.Prepare(
+            "DELETE FROM events WHERE job = ?1 AND sequence = ?2"));
+    HEARTH_RETURN_IF_ERROR(prune.Bind(1, number).Bind(2, sequence).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobRows::SkipSequences(const std::string& id, uint64_t count) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("UPDATE jobs SET last_sequence = last_sequence + ?2 "
+                        "WHERE number = ?1"));
+  statement.Bind(1, NumberOf(id)).Bind(2, static_cast<int64_t>(count));
+  return statement.Run();
 }
 
 absl::Status JobRows::Move(const std::string& id, const StateUpdate& update) {
@@ -235,6 +350,85 @@ absl::StatusOr<v1::Job> JobRows::Read(const std::string& id) {
   return ReadJob(statement);
 }
 
+absl::StatusOr<std::string> JobRows::ReadRequestId(const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT request_id FROM jobs WHERE number = ?1"));
+  HEARTH_RETURN_IF_ERROR(statement.Bind(1, NumberOf(id)).Step().status());
+  return statement.Bytes(0);
+}
+
+absl::StatusOr<std::vector<StoredJob>> JobRows::ReadAll() {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT number, kind, coalesce(end_ns, create_ns) "
+                        "FROM jobs"));
+  std::vector<StoredJob> jobs;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return jobs;
+    jobs.push_back({.id = MakeId(statement.Bytes(1), statement.Int64(0)),
+                    .changed = absl::FromUnixNanos(statement.Int64(2))});
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> JobRows::SetAsideDamaged() {
+  std::map<int64_t, std::string> reasons;
+  {
+    HEARTH_ASSIGN_OR_RETURN(Statement statement, database_.Prepare(kSelectJob));
+    while (true) {
+      HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+      if (!row) break;
+      const absl::Status status = CheckRow(statement);
+      if (!status.ok()) {
+        reasons[statement.Int64(0)] = std::string(status.message());
+      }
+    }
+  }
+  std::vector<std::string> texts;
+  for (const auto& [number, reason] : reasons) {
+    HEARTH_RETURN_IF_ERROR(SetAside(number, reason));
+    texts.push_back(absl::StrCat("job number ", number, ": ", reason));
+  }
+  return texts;
+}
+
+absl::Status JobRows::CheckRow(const Statement& row) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, ReadBareJob(row));
+  if (!v1::JobState_IsValid(job.state()) ||
+      job.state() == v1::JOB_STATE_UNSPECIFIED) {
+    return absl::DataLossError(
+        absl::StrCat(database_.path(), ": ", job.state(), " is not a state"));
+  }
+  if (KindOf(job.spec()) == row.Bytes(1)) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(database_.path(), ": the spec of ",
+                                          job.id(), " is of another kind"));
+}
+
+absl::Status JobRows::SetAside(int64_t number, const std::string& reason) {
+  {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement copy,
+        database_.Prepare(
+            "INSERT INTO damaged_rows SELECT ?2, number, kind, state, "
+            "request_id, spec, report, error, create_ns, start_ns, end_ns "
+            "FROM jobs WHERE number = ?1"));
+    HEARTH_RETURN_IF_ERROR(copy.Bind(1, number).BindText(2, reason).Run());
+  }
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement remove,
+      database_.Prepare("DELETE FROM jobs WHERE number = ?1"));
+  return remove.Bind(1, number).Run();
+}
+
+absl::StatusOr<int64_t> JobRows::CountDamaged() {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT COUNT(*) FROM damaged_rows"));
+  HEARTH_RETURN_IF_ERROR(statement.Step().status());
+  return statement.Int64(0);
+}
+
 absl::StatusOr<std::optional<v1::Job>> JobRows::FindRequest(
     const std::string& request_id) {
   HEARTH_ASSIGN_OR_RETURN(
@@ -300,7 +494,8 @@ absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return absl::OkStatus();
     v1::JobEvent event;
-    HEARTH_RETURN_IF_ERROR(Parse(statement.Bytes(0), event));
+    // ReadEvents tells of those that cannot be read.
+    if (!event.ParseFromString(statement.Bytes(0))) continue;
     report.add_epochs()->Swap(event.mutable_epoch());
   }
 }
@@ -330,16 +525,40 @@ absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadEvents(
     const std::string& id, uint64_t from, int limit) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
-      database_.Prepare("SELECT event FROM events WHERE job = ?1 AND "
-                        "sequence >= ?2 ORDER BY sequence LIMIT ?3"));
+      database_.Prepare("SELECT event, sequence FROM events WHERE job = ?1 "
+                        "AND sequence >= ?2 ORDER BY sequence LIMIT ?3"));
   statement.Bind(1, NumberOf(id)).Bind(3, limit);
   statement.Bind(2, static_cast<int64_t>(std::min<uint64_t>(from, INT64_MAX)));
   std::vector<v1::JobEvent> events;
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return events;
-    HEARTH_RETURN_IF_ERROR(Parse(statement.Bytes(0), events.emplace_back()));
+    v1::JobEvent& event = events.emplace_back();
+    if (!event.ParseFromString(statement.Bytes(0))) {
+      event = UnreadableEvent(statement.Int64(1));
+    }
   }
+}
+
+absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadTail(
+    const std::string& id, int count) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT event, sequence FROM events WHERE job = ?1 "
+                        "ORDER BY sequence DESC"));
+  statement.Bind(1, NumberOf(id));
+  std::vector<v1::JobEvent> events;
+  while (static_cast<int>(events.size()) < count) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) break;
+    v1::JobEvent event;
+    if (!event.ParseFromString(statement.Bytes(0))) {
+      event = UnreadableEvent(statement.Int64(1));
+    }
+    if (!event.has_progress()) events.push_back(std::move(event));
+  }
+  std::reverse(events.begin(), events.end());
+  return events;
 }
 
 absl::StatusOr<std::vector<v1::Job>> JobRows::ReadUnended() {
@@ -376,7 +595,7 @@ absl::StatusOr<std::vector<ActiveJob>> JobRows::ReadActive() {
 absl::StatusOr<std::map<v1::JobState, int64_t>> JobRows::CountByState() {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
-      database_.Prepare("SELECT state, COUNT(*) FROM jobs GROUP BY state"));
+      database_.Prepare("SELECT state, jobs FROM job_counts"));
   std::map<v1::JobState, int64_t> counts;
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/storage/sqlite.h"
@@ -19,9 +20,9 @@ namespace hearth::server {
 struct StateUpdate {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
   /// The error of a job that FAILED.
-  std::optional<v1::JobError> error;
+  std::optional<v1::JobError> error = std::nullopt;
   /// The report of a job that SUCCEEDED.
-  std::optional<v1::JobReport> report;
+  std::optional<v1::JobReport> report = std::nullopt;
   /// The thing that a WAITING job waits for.
   std::string waiting_reason = {};
 };
@@ -40,22 +41,43 @@ struct ActiveJob {
   int interruptions = 0;
 };
 
+/// A job's row, as far as the copy in the job's folder needs it.
+struct StoredJob {
+  std::string id;
+  /// When the job ended, or was created if it has not.
+  absl::Time changed;
+};
+
 /// The job store's tables, row by row; the caller makes the transactions:
 ///
 ///   jobs    a row per job; its number never comes back, and kind and number
 ///           make the id ("train-7")
-///   events  the events of each job, numbered from 1 within the job
+///   events  the events of each job, numbered from 1 within the job: all state
+///           changes and epochs, and of the others those among the job's last
+///           `events_kept` (up to a tenth more)
 ///
 /// schema.h makes them. Messages are stored serialized. Thread-compatible.
 class JobRows {
  public:
   /// Both must outlive this. REQUIRES: the tables are there.
-  JobRows(Database& database, const Clock& clock)
-      : database_(database), clock_(clock) {}
+  JobRows(Database& database, const Clock& clock, int64_t events_kept)
+      : database_(database), clock_(clock), events_kept_(events_kept) {}
 
   /// Adds a QUEUED job, without an event, and returns its id.
   absl::StatusOr<std::string> Insert(const std::string& request_id,
                                      const v1::JobSpec& spec, int priority);
+
+  /// Adds a job that was there before: with its id, state, times, results and
+  /// last sequence number, without an event. Its request id is dropped if
+  /// another job has it. REQUIRES: CheckFree(job) is OK.
+  absl::Status InsertAgain(const v1::Job& job, const std::string& request_id);
+
+  /// OK if `job` can be added by InsertAgain; DATA_LOSS if its id does not fit
+  /// its spec, ALREADY_EXISTS if its number is taken.
+  absl::Status CheckFree(const v1::Job& job);
+
+  /// Numbers of new jobs are greater than `up_to`.
+  absl::Status ReserveNumbers(int64_t up_to);
 
   /// Adds an event; its sequence number and time are set here. REQUIRES: the
   /// job is there.
@@ -64,6 +86,9 @@ class JobRows {
   /// The number of the last epoch that has an event; 0 if none has. REQUIRES:
   /// the job is there.
   absl::StatusOr<uint32_t> LastEpoch(const std::string& id);
+  /// Leaves out the next `count` sequence numbers of the job's events.
+  /// REQUIRES: the job is there.
+  absl::Status SkipSequences(const std::string& id, uint64_t count);
 
   /// Moves a job on and adds the event that says so. FAILED_PRECONDITION for a
   /// step that MayFollow does not allow; NOT_FOUND.
@@ -88,6 +113,20 @@ class JobRows {
   absl::StatusOr<JobProgress> ReadProgress(const std::string& id);
   absl::StatusOr<v1::Job> Read(const std::string& id);
 
+  /// The id of the submission; empty if there was none. REQUIRES: the job is
+  /// there.
+  absl::StatusOr<std::string> ReadRequestId(const std::string& id);
+
+  /// All jobs.
+  absl::StatusOr<std::vector<StoredJob>> ReadAll();
+
+  /// Moves all rows of jobs that cannot be read to the table of damaged rows,
+  /// dropping their events, and tells why, row by row.
+  absl::StatusOr<std::vector<std::string>> SetAsideDamaged();
+
+  /// Number of rows in the table of damaged rows.
+  absl::StatusOr<int64_t> CountDamaged();
+
   /// The job with that request_id; nullopt if there is none.
   absl::StatusOr<std::optional<v1::Job>> FindRequest(
       const std::string& request_id);
@@ -98,11 +137,16 @@ class JobRows {
       int64_t below, const std::vector<v1::JobState>& states, int limit,
       size_t max_bytes);
 
-  /// Up to `limit` events from sequence number `from` on. REQUIRES: the job is
-  /// there.
+  /// Up to `limit` events from sequence number `from` on; for one that cannot
+  /// be read, a line of the log that says so. REQUIRES: the job is there.
   absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& id,
                                                        uint64_t from,
                                                        int limit);
+
+  /// The newest `count` events that are not progress, in order. REQUIRES: the
+  /// job is there.
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadTail(const std::string& id,
+                                                     int count);
 
   /// All jobs that have not ended, in order of submission; without epochs.
   absl::StatusOr<std::vector<v1::Job>> ReadUnended();
@@ -110,7 +154,7 @@ class JobRows {
   /// In order of submission.
   absl::StatusOr<std::vector<ActiveJob>> ReadActive();
 
-  /// Number of jobs in each state that has any.
+  /// Number of jobs in each state that has had any; counts no rows.
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState();
 
   /// The number in "train-7"; 0, which no job has, for anything else.
@@ -120,7 +164,10 @@ class JobRows {
   // The job without the epochs of its report.
   absl::StatusOr<v1::Job> ReadBareJob(const Statement& row);
   absl::StatusOr<v1::Job> ReadJob(const Statement& row);
+  absl::Status CheckRow(const Statement& row);
+  absl::Status SetAside(int64_t number, const std::string& reason);
   absl::Status ReadEpochs(int64_t number, v1::TrainReport& report);
+  absl::Status PruneEvents(int64_t number, int64_t up_to);
   absl::Status UpdateState(const std::string& id, const StateUpdate& update);
   int64_t NowNanoseconds() const;
 
@@ -129,6 +176,7 @@ class JobRows {
 
   Database& database_;
   const Clock& clock_;
+  const int64_t events_kept_;
 };
 
 }  // namespace hearth::server

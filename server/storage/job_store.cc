@@ -1,8 +1,14 @@
 // Every call takes the mutex, does one transaction, lets the mutex go and then
-// tells the listener, so that a listener never hears of what is not durable.
+// tells the listener, so that a listener never hears of what is not stored.
+//
+// The copy in a job's folder is written after the row and before the listener
+// hears, under a mutex of its own, taken first: the copy is always made of the
+// newest row, and nobody who reads rows waits for it. The row is what counts; a
+// copy that could not be written is made at the next start.
 #include "server/storage/job_store.h"
 
 #include <google/protobuf/util/message_differencer.h>
+#include <spdlog/spdlog.h>
 
 #include <utility>
 
@@ -14,11 +20,17 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status_macros.h"
+#include "server/storage/job_recovery.h"
 #include "server/storage/job_state.h"
 #include "server/storage/schema.h"
 
 namespace hearth::server {
 namespace {
+
+// More progress events than a power loss can take from a job: SQLite syncs its
+// log before it reaches a few hundred commits. Their numbers are not given out
+// again, for watchers may have seen them.
+constexpr uint64_t kLostProgress = 1000;
 
 constexpr v1::JobState kStates[] = {v1::QUEUED,    v1::PREPARING, v1::RUNNING,
                                     v1::SUCCEEDED, v1::FAILED,    v1::CANCELLED,
@@ -74,17 +86,37 @@ absl::Status WriteWith(DiskReserve* reserve,
 class SqliteJobStore final : public JobStore {
  public:
   SqliteJobStore(std::unique_ptr<Database> database, const Clock& clock,
-                 Listener listener, DiskReserve* reserve)
+                 Listener listener, const JobStoreOptions& options)
       : listener_(std::move(listener)),
-        reserve_(reserve),
+        folders_(options.folders),
+        reserve_(options.reserve),
+        path_(database->path()),
         database_(std::move(database)),
-        rows_(*database_, clock),
+        rows_(*database_, clock, options.events_kept),
         deletions_(*database_, clock) {}
+
+  // Makes rows and folders agree. Called before the store is used.
+  absl::Status Recover(std::vector<std::string> warnings) {
+    absl::MutexLock lock(&mutex_);
+    warnings_ = std::move(warnings);
+    HEARTH_RETURN_IF_ERROR(SetAsideDamagedRows(*database_, rows_, warnings_));
+    if (folders_ == nullptr) return absl::OkStatus();
+    return AdoptFolders(*database_, rows_, *folders_, warnings_);
+  }
+
+  const std::vector<std::string>& warnings() const override {
+    return warnings_;
+  }
+
+  absl::Status CopyTo(const std::string& path) const override {
+    return Database::Copy(path_, path);
+  }
 
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  const v1::JobSpec& spec,
                                  int priority) override {
     v1::Job job;
+    bool is_new = false;
     HEARTH_RETURN_IF_ERROR(
         Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> existing,
@@ -93,6 +125,7 @@ class SqliteJobStore final : public JobStore {
             job = *existing;
             return absl::OkStatus();
           }
+          is_new = true;
           HEARTH_ASSIGN_OR_RETURN(const std::string id,
                                   rows_.Insert(request_id, spec, priority));
           v1::JobEvent event;
@@ -101,6 +134,7 @@ class SqliteJobStore final : public JobStore {
           HEARTH_ASSIGN_OR_RETURN(job, rows_.Read(id));
           return absl::OkStatus();
         }));
+    if (is_new) WriteCopy(job.id());
     listener_(job.id());
     return job;
   }
@@ -126,6 +160,7 @@ class SqliteJobStore final : public JobStore {
           HEARTH_ASSIGN_OR_RETURN(job, rows_.Read(request.id()));
           return absl::OkStatus();
         }));
+    WriteCopy(job.id());
     listener_(job.id());
     return job;
   }
@@ -175,12 +210,23 @@ class SqliteJobStore final : public JobStore {
     return batch;
   }
 
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadTail(const std::string& id,
+                                                     int count) override {
+    absl::MutexLock lock(&mutex_);
+    HEARTH_RETURN_IF_ERROR(rows_.ReadProgress(id).status());
+    return rows_.ReadTail(id, count);
+  }
+
   absl::Status Append(const std::string& id, v1::JobEvent event) override {
-    HEARTH_RETURN_IF_ERROR(
-        Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+    // Nobody misses the progress that a power loss took.
+    const Durability durability =
+        event.has_progress() ? Durability::kLazily : Durability::kAtOnce;
+    HEARTH_RETURN_IF_ERROR(Commit(
+        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(rows_.ReadProgress(id).status());
           return rows_.AddEvent(id, std::move(event));
-        }));
+        },
+        durability));
     listener_(id);
     return absl::OkStatus();
   }
@@ -208,6 +254,7 @@ class SqliteJobStore final : public JobStore {
         CommitWithReserve([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           return rows_.Move(id, update);
         }));
+    if (HasEnded(update.state) || update.state == v1::QUEUED) WriteCopy(id);
     listener_(id);
     return absl::OkStatus();
   }
@@ -221,18 +268,21 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status RecoverInterrupted(int retries) override {
-    return CommitWithReserve(
+    std::vector<ActiveJob> active;
+    HEARTH_RETURN_IF_ERROR(CommitWithReserve(
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-          HEARTH_ASSIGN_OR_RETURN(const std::vector<ActiveJob> active,
-                                  rows_.ReadActive());
+          HEARTH_ASSIGN_OR_RETURN(active, rows_.ReadActive());
           for (const ActiveJob& job : active) {
+            HEARTH_RETURN_IF_ERROR(rows_.SkipSequences(job.id, kLostProgress));
             HEARTH_RETURN_IF_ERROR(
                 rows_.SetInterruptions(job.id, job.interruptions + 1));
             HEARTH_RETURN_IF_ERROR(
                 rows_.Move(job.id, AfterInterruption(job, retries)));
           }
           return absl::OkStatus();
-        });
+        }));
+    for (const ActiveJob& job : active) WriteCopy(job.id);
+    return absl::OkStatus();
   }
 
   absl::Status ForgetInterruptions(const std::string& id) override {
@@ -255,14 +305,20 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Delete(const std::string& id) override {
+    absl::MutexLock copies(&copies_mutex_);
+    {
+      absl::MutexLock lock(&mutex_);
+      HEARTH_RETURN_IF_ERROR(CheckDeletable(id));
+    }
+    if (folders_ != nullptr) {
+      // A full disk must not keep anybody from deleting.
+      const absl::Status marked =
+          folders_->MarkDeleted(id, JobRows::NumberOf(id));
+      if (!marked.ok()) spdlog::warn("{}: {}", id, marked.ToString());
+    }
     return CommitWithReserve(
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-          HEARTH_ASSIGN_OR_RETURN(const JobProgress progress,
-                                  rows_.ReadProgress(id));
-          if (!HasEnded(progress.state)) {
-            return absl::FailedPreconditionError(
-                absl::StrCat("job ", id, " has not ended; cancel it first"));
-          }
+          HEARTH_RETURN_IF_ERROR(CheckDeletable(id));
           return rows_.Delete(id);
         });
   }
@@ -288,10 +344,12 @@ class SqliteJobStore final : public JobStore {
  private:
   // Runs `change` in a transaction, which an error rolls back.
   template <typename Change>
-  absl::Status Commit(const Change& change) ABSL_LOCKS_EXCLUDED(mutex_) {
+  absl::Status Commit(const Change& change,
+                      Durability durability = Durability::kAtOnce)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     HEARTH_ASSIGN_OR_RETURN(const auto transaction,
-                            Transaction::Begin(*database_));
+                            Transaction::Begin(*database_, durability));
     HEARTH_RETURN_IF_ERROR(change());
     return transaction->Commit();
   }
@@ -302,6 +360,35 @@ class SqliteJobStore final : public JobStore {
   absl::Status CommitWithReserve(const Change& change)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     return WriteWith(reserve_, [&] { return Commit(change); });
+  }
+
+  absl::Status CheckDeletable(const std::string& id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    HEARTH_ASSIGN_OR_RETURN(const JobProgress progress, rows_.ReadProgress(id));
+    if (HasEnded(progress.state)) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("job ", id, " has not ended; cancel it first"));
+  }
+
+  // Writes the copy in the job's folder as the row is now.
+  void WriteCopy(const std::string& id)
+      ABSL_LOCKS_EXCLUDED(mutex_, copies_mutex_) {
+    if (folders_ == nullptr) return;
+    absl::MutexLock copies(&copies_mutex_);
+    absl::StatusOr<v1::Job> job;
+    absl::StatusOr<std::string> request_id;
+    {
+      absl::MutexLock lock(&mutex_);
+      job = rows_.Read(id);
+      // Somebody was faster and deleted it.
+      if (absl::IsNotFound(job.status())) return;
+      request_id = rows_.ReadRequestId(id);
+    }
+    const absl::Status status =
+        job.ok() ? folders_->Write(*job, *request_id) : job.status();
+    if (!status.ok()) {
+      spdlog::warn("{}: no copy in its folder: {}", id, status.ToString());
+    }
   }
 
   // The job of an earlier submission, which must have been the same.
@@ -338,7 +425,12 @@ class SqliteJobStore final : public JobStore {
   }
 
   const Listener listener_;
+  JobFolders* const folders_;
   DiskReserve* const reserve_;
+  const std::string path_;
+  std::vector<std::string> warnings_;
+  // Serializes copies; taken before mutex_.
+  absl::Mutex copies_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   absl::Mutex mutex_;
   const std::unique_ptr<Database> database_ ABSL_PT_GUARDED_BY(mutex_);
   JobRows rows_ ABSL_GUARDED_BY(mutex_);
@@ -349,14 +441,19 @@ class SqliteJobStore final : public JobStore {
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(
     io::FileSystem& files, const std::string& path, const Clock& clock,
-    Listener listener, DiskReserve* reserve) {
+    Listener listener, JobStoreOptions options) {
+  std::vector<std::string> warnings;
   std::unique_ptr<Database> database;
-  HEARTH_RETURN_IF_ERROR(WriteWith(reserve, [&]() -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(database, Database::Open(path));
+  HEARTH_RETURN_IF_ERROR(WriteWith(options.reserve, [&]() -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(database,
+                            OpenJobDatabase(files, path, clock, warnings));
     return UpdateSchema(files, *database);
   }));
-  return std::make_unique<SqliteJobStore>(std::move(database), clock,
-                                          std::move(listener), reserve);
+  auto store = std::make_unique<SqliteJobStore>(std::move(database), clock,
+                                                std::move(listener), options);
+  HEARTH_RETURN_IF_ERROR(
+      WriteWith(options.reserve, [&] { return store->Recover(warnings); }));
+  return store;
 }
 
 }  // namespace hearth::server

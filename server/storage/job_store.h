@@ -16,6 +16,7 @@
 #include "hearth/v1/jobs.pb.h"
 #include "server/storage/deletion_rows.h"
 #include "server/storage/disk_reserve.h"
+#include "server/storage/job_folders.h"
 #include "server/storage/job_rows.h"
 
 namespace hearth::server {
@@ -50,24 +51,42 @@ struct EventBatch {
   bool is_last = false;
 };
 
+struct JobStoreOptions {
+  /// Events of a job that are kept, up to a tenth more; of older ones only
+  /// changes of state and epochs are.
+  int64_t events_kept = 10'000;
+  /// The folders of jobs, which get a copy of each job and from which a lost
+  /// database is made again (see job_recovery.h). Must outlive the store; null
+  /// = no copies.
+  JobFolders* folders = nullptr;
+  /// Space of which changes of state, which must be possible on a full disk,
+  /// give up parts then. Must outlive the store; null = none.
+  DiskReserve* reserve = nullptr;
+};
+
 /// Jobs, their events and results, in a SQLite file. What a call has
-/// acknowledged survives kill -9 and power loss. A job's row and the event that
-/// tells of it change in one transaction. Errors name the file. Thread-safe;
-/// calls block for the disk.
+/// acknowledged survives kill -9 and power loss, but for progress events, which
+/// survive the former alone until something else is stored. A job's row and the
+/// event that tells of it change in one transaction. Errors name the file.
+/// Thread-safe; calls block for the disk.
 class JobStore {
  public:
-  /// Hears the id of a job that has a new event, after it is durable. Called on
+  /// Hears the id of a job that has a new event, after it is stored. Called on
   /// the thread that added it; must not call the store.
   using Listener = std::function<void(const std::string& id)>;
 
-  /// Opens or creates the file, and brings one of an older version to today's
-  /// (see schema.h). FAILED_PRECONDITION if a newer version wrote it. Changes
-  /// of state, which must be possible on a full disk, give up parts of
-  /// `reserve` then, if there is one. `clock` and it must outlive the store.
+  /// Opens or creates the file, brings one of an older version to today's (see
+  /// schema.h), and sets aside what is damaged (see job_recovery.h).
+  /// FAILED_PRECONDITION if a newer version wrote it. `clock` must outlive the
+  /// store.
   static absl::StatusOr<std::unique_ptr<JobStore>> Open(
       io::FileSystem& files, const std::string& path, const Clock& clock,
-      Listener listener, DiskReserve* reserve = nullptr);
+      Listener listener, JobStoreOptions options = {});
   virtual ~JobStore() = default;
+
+  /// What an operator should know of the opening: damage that was found, jobs
+  /// that were listed again. One sentence each.
+  virtual const std::vector<std::string>& warnings() const = 0;
 
   /// Adds a job, QUEUED. A `request_id` (empty = none) seen before gives the
   /// job of then if the specs are equal, else ALREADY_EXISTS.
@@ -109,6 +128,10 @@ class JobStore {
   /// a new one.
   virtual absl::StatusOr<std::optional<v1::Job>> FindResume(
       const v1::ResumeJobRequest& request) = 0;
+  /// The newest `count` events that are not progress, in order. NOT_FOUND for
+  /// an unknown id.
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> ReadTail(
+      const std::string& id, int count) = 0;
 
   /// Adds an event; its sequence number and time are set here.
   virtual absl::Status Append(const std::string& id, v1::JobEvent event) = 0;
@@ -142,7 +165,12 @@ class JobStore {
   /// Number of jobs in each state; all states are there.
   virtual absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState() = 0;
 
-  /// Forgets a job and its events. FAILED_PRECONDITION while it has not ended.
+  /// Copies the database, as it is at one moment, to the new file `path`, while
+  /// others go on using the store.
+  virtual absl::Status CopyTo(const std::string& path) const = 0;
+
+  /// Forgets a job and its events; marks its folder as deleted, which is for
+  /// the caller to remove. FAILED_PRECONDITION while it has not ended.
   virtual absl::Status Delete(const std::string& id) = 0;
 
   /// Notes that the request `request_id` deletes `target` (of any kind), for a

@@ -3,14 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
+#include <iostream>
+#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "engine/io/file_system.h"
 #include "server/storage/sqlite.h"
 
@@ -50,6 +54,12 @@ v1::ResumeJobRequest ResumeRequest(const std::string& request_id,
   request.set_request_id(request_id);
   request.set_id(id);
   return request;
+}
+
+v1::JobEvent ProgressEvent(uint64_t done) {
+  v1::JobEvent event;
+  event.mutable_progress()->set_done(done);
+  return event;
 }
 
 std::string FreshPath(const std::string& name) {
@@ -275,6 +285,8 @@ TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {
   const auto batch = store_->ReadEvents(running, 4, 9);
   ASSERT_EQ(batch->events.size(), 1u);
   EXPECT_EQ(batch->events[0].state().state(), v1::QUEUED);
+  // Numbers of progress that was lost with the power do not come back.
+  EXPECT_GT(batch->events[0].sequence(), 1000u);
   EXPECT_GT(store_->Get(running)->start_time().seconds(), 0);
   std::vector<std::string> unended;
   const auto jobs = store_->Unended();
@@ -482,13 +494,211 @@ TEST_F(JobStoreTest, TheListenerHearsOfEveryEventOnce) {
   EXPECT_THAT(heard, ElementsAre(id, id, id));
 }
 
-TEST_F(JobStoreTest, ADamagedFileIsNamed) {
+// A default VFS that counts syncs of files; SQLite calls it from one thread.
+class CountingVfs {
+ public:
+  CountingVfs() {
+    base_ = sqlite3_vfs_find(nullptr);
+    vfs_ = *base_;
+    vfs_.zName = "counting";
+    vfs_.xOpen = Open;
+    syncs_ = 0;
+    EXPECT_EQ(sqlite3_vfs_register(&vfs_, 1), SQLITE_OK);
+  }
+  ~CountingVfs() {
+    sqlite3_vfs_register(base_, 1);
+    sqlite3_vfs_unregister(&vfs_);
+  }
+  static int64_t syncs() { return syncs_; }
+
+ private:
+  static int Open(sqlite3_vfs*, sqlite3_filename name, sqlite3_file* file,
+                  int flags, int* out_flags) {
+    const int result = base_->xOpen(base_, name, file, flags, out_flags);
+    if (result != SQLITE_OK) return result;
+    base_sync_ = file->pMethods->xSync;
+    // Databases have other methods than their logs.
+    sqlite3_io_methods& counting = methods_[file->pMethods];
+    counting = *file->pMethods;
+    counting.xSync = [](sqlite3_file* synced, int sync_flags) {
+      ++syncs_;
+      return base_sync_(synced, sync_flags);
+    };
+    file->pMethods = &counting;
+    return result;
+  }
+
+  static inline sqlite3_vfs* base_ = nullptr;
+  static inline int (*base_sync_)(sqlite3_file*, int) = nullptr;
+  static inline std::map<const sqlite3_io_methods*, sqlite3_io_methods>
+      methods_;
+  static inline int64_t syncs_ = 0;
+  sqlite3_vfs vfs_;
+};
+
+TEST_F(JobStoreTest, ProgressIsNotSyncedAndAllElseIs) {
   store_.reset();
-  std::ofstream(path_, std::ios::trunc) << std::string(8192, 'x');
-  const auto store = JobStore::Open(io::FileSystem::Posix(), path_,
-                                    Clock::Real(), [](const std::string&) {});
-  EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(std::string(store.status().message()), HasSubstr(path_));
+  const CountingVfs vfs;
+  store_ = OpenStore(path_);
+  const std::string id = Submit(TrainSpec("a"));
+  int64_t before = CountingVfs::syncs();
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(store_->Append(id, ProgressEvent(i)).ok());
+  }
+  EXPECT_EQ(CountingVfs::syncs(), before);
+  ASSERT_TRUE(store_->Append(id, LogEvent("x")).ok());
+  EXPECT_GT(CountingVfs::syncs(), before);
+  before = CountingVfs::syncs();
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  EXPECT_GT(CountingVfs::syncs(), before);
+  store_.reset();
+}
+
+TEST_F(JobStoreTest, ProgressSurvivesTheEndOfTheProcess) {
+  const std::string id = Submit(TrainSpec("a"));
+  store_.reset();
+  const pid_t child = fork();
+  if (child == 0) {
+    const auto store = OpenStore(path_);
+    if (!store->Append(id, ProgressEvent(7)).ok()) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  store_ = OpenStore(path_);
+  const auto batch = store_->ReadEvents(id, 2, 9);
+  ASSERT_EQ(batch->events.size(), 1u);
+  EXPECT_EQ(batch->events[0].progress().done(), 7u);
+}
+
+TEST_F(JobStoreTest, OldEventsGoButStatesAndEpochsStay) {
+  store_ = *JobStore::Open(io::FileSystem::Posix(), path_, Clock::Real(),
+                           [](const std::string&) {}, {.events_kept = 20});
+  const std::string id = Submit(TrainSpec("a"));
+  ASSERT_TRUE(Move(id, v1::PREPARING).ok());
+  ASSERT_TRUE(Move(id, v1::RUNNING).ok());
+  for (uint32_t epoch = 1; epoch <= 30; ++epoch) {
+    ASSERT_TRUE(store_->Append(id, ProgressEvent(epoch)).ok());
+    ASSERT_TRUE(store_->AppendEpoch(id, Epoch(epoch)).ok());
+    ASSERT_TRUE(store_->Append(id, LogEvent("x")).ok());
+  }
+  int states = 0, epochs = 0, others = 0;
+  const auto batch = store_->ReadEvents(id, 1, 1000);
+  for (const v1::JobEvent& event : batch->events) {
+    if (event.has_state()) {
+      ++states;
+    } else if (event.has_epoch()) {
+      ++epochs;
+    } else {
+      ++others;
+      EXPECT_GT(event.sequence(), 93u - 20 - 2);
+    }
+  }
+  EXPECT_EQ(states, 3);
+  EXPECT_EQ(epochs, 30);
+  // Of each three events, one is an epoch.
+  EXPECT_GE(others, 20 * 2 / 3);
+  EXPECT_LE(others, 22 * 2 / 3 + 1);
+  EXPECT_EQ(store_->Get(id)->last_sequence(), 93u);
+  EXPECT_EQ(store_->Get(id)->report().train().epochs_size(), 30);
+}
+
+TEST_F(JobStoreTest, ADamagedEventIsShownAsSuch) {
+  const std::string id = Submit(TrainSpec("a"));
+  ASSERT_TRUE(store_->Append(id, LogEvent("x")).ok());
+  ASSERT_TRUE(store_->AppendEpoch(id, Epoch(1)).ok());
+  ASSERT_TRUE((*Database::Open(path_))
+                  ->Execute("UPDATE events SET event = X'FF'")
+                  .ok());
+  const auto batch = store_->ReadEvents(id, 1, 9);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ASSERT_EQ(batch->events.size(), 3u);
+  EXPECT_EQ(batch->events[1].sequence(), 2u);
+  EXPECT_THAT(batch->events[1].log().text(), HasSubstr("damaged"));
+  EXPECT_TRUE(store_->Get(id).ok());
+}
+
+TEST_F(JobStoreTest, CountsFollowEveryStep) {
+  const auto expect_counts = [this](int queued, int failed) {
+    const auto counts = store_->CountByState();
+    ASSERT_TRUE(counts.ok()) << counts.status();
+    EXPECT_EQ(counts->at(v1::QUEUED), queued);
+    EXPECT_EQ(counts->at(v1::FAILED), failed);
+    EXPECT_EQ(counts->at(v1::PREPARING), 0);
+    EXPECT_EQ(counts->at(v1::SUCCEEDED), 0);
+  };
+  expect_counts(0, 0);
+  const std::string id = Submit(TrainSpec("a"));
+  Submit(TrainSpec("b"));
+  expect_counts(2, 0);
+  Finish(id, v1::FAILED);
+  expect_counts(1, 1);
+  Reopen();
+  expect_counts(1, 1);
+  ASSERT_TRUE(store_->Delete(id).ok());
+  expect_counts(1, 0);
+}
+
+// Steps of SQLite's virtual machine, of all connections opened while this
+// lives.
+class StepCount {
+ public:
+  StepCount() { sqlite3_auto_extension(Entry()); }
+  ~StepCount() { sqlite3_cancel_auto_extension(Entry()); }
+  static int64_t steps() { return steps_; }
+
+ private:
+  static void (*Entry())() { return reinterpret_cast<void (*)()>(Install); }
+  static int Install(sqlite3* handle, char**, const sqlite3_api_routines*) {
+    sqlite3_progress_handler(
+        handle, 1,
+        [](void*) {
+          ++steps_;
+          return 0;
+        },
+        nullptr);
+    return SQLITE_OK;
+  }
+  static inline int64_t steps_ = 0;
+};
+
+TEST_F(JobStoreTest, CountingTakesAsLongWithManyJobs) {
+  store_.reset();
+  const StepCount count;
+  store_ = OpenStore(path_);
+  Submit(TrainSpec("a"));
+  const auto steps_of_counting = [this] {
+    const int64_t before = StepCount::steps();
+    EXPECT_TRUE(store_->CountByState().ok());
+    return StepCount::steps() - before;
+  };
+  const int64_t few = steps_of_counting();
+  EXPECT_GT(few, 0);
+  ASSERT_TRUE((*Database::Open(path_))
+                  ->Execute("WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL "
+                            "SELECT i + 1 FROM n WHERE i < 100000) INSERT INTO "
+                            "jobs (kind, state, spec, create_ns) "
+                            "SELECT 'train', 1, X'', 1 FROM n")
+                  .ok());
+  const absl::Time start = absl::Now();
+  EXPECT_EQ(steps_of_counting(), few);
+  std::cout << "100,001 jobs are counted in " << absl::Now() - start << "\n";
+  EXPECT_EQ(store_->CountByState()->at(v1::QUEUED), 100'001);
+}
+
+TEST_F(JobStoreTest, TheTailHasNoProgress) {
+  const std::string id = Submit(TrainSpec("a"));
+  for (uint32_t i = 1; i <= 5; ++i) {
+    ASSERT_TRUE(store_->AppendEpoch(id, Epoch(i)).ok());
+    ASSERT_TRUE(store_->Append(id, ProgressEvent(i)).ok());
+    ASSERT_TRUE(store_->Append(id, ProgressEvent(i)).ok());
+  }
+  const auto tail = store_->ReadTail(id, 2);
+  ASSERT_TRUE(tail.ok()) << tail.status();
+  ASSERT_EQ(tail->size(), 2u);
+  EXPECT_EQ((*tail)[0].epoch().epoch(), 4u);
+  EXPECT_EQ((*tail)[1].epoch().epoch(), 5u);
+  EXPECT_EQ(store_->ReadTail(id, 100)->size(), 6u);
+  EXPECT_TRUE(absl::IsNotFound(store_->ReadTail("train-9", 1).status()));
 }
 
 // A process that submits jobs and tells each id, once acknowledged.

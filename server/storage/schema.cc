@@ -65,6 +65,33 @@ CREATE TABLE deletions (
   done       INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 )sql",
+    // job_counts: number of jobs in each state that has ever had any, kept by
+    // triggers, so that nobody counts rows. damaged_rows: rows of jobs that
+    // could not be read, as they were.
+    R"sql(
+CREATE TABLE job_counts (
+  state INTEGER PRIMARY KEY,
+  jobs  INTEGER NOT NULL
+);
+INSERT INTO job_counts SELECT state, COUNT(*) FROM jobs GROUP BY state;
+CREATE TRIGGER job_inserted AFTER INSERT ON jobs BEGIN
+  INSERT INTO job_counts VALUES (new.state, 1)
+    ON CONFLICT (state) DO UPDATE SET jobs = jobs + 1;
+END;
+CREATE TRIGGER job_deleted AFTER DELETE ON jobs BEGIN
+  UPDATE job_counts SET jobs = jobs - 1 WHERE state = old.state;
+END;
+CREATE TRIGGER job_moved AFTER UPDATE OF state ON jobs BEGIN
+  UPDATE job_counts SET jobs = jobs - 1 WHERE state = old.state;
+  INSERT INTO job_counts VALUES (new.state, 1)
+    ON CONFLICT (state) DO UPDATE SET jobs = jobs + 1;
+END;
+CREATE TABLE damaged_rows (
+  reason TEXT NOT NULL,
+  number, kind, state, request_id, spec, report, error, create_ns, start_ns,
+  end_ns
+);
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {
@@ -80,7 +107,7 @@ absl::Status Keep(io::FileSystem& files, Database& database) {
       absl::StrCat(database.path(), ".before-v", SchemaVersion());
   const std::string unfinished = absl::StrCat(kept, io::kTemporarySuffix);
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(unfinished));
-  HEARTH_RETURN_IF_ERROR(database.CopyTo(unfinished));
+  HEARTH_RETURN_IF_ERROR(Database::Copy(database.path(), unfinished));
   HEARTH_RETURN_IF_ERROR(files.Rename(unfinished, kept));
   return files.SyncDirectory(io::ParentDirectory(kept));
 }

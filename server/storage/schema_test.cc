@@ -101,6 +101,16 @@ TEST_F(SchemaTest, ColumnsOfVersion2HaveTheirDefaults) {
             5);
 }
 
+TEST_F(SchemaTest, JobsOfVersion2AreCounted) {
+  Load(kVersion1);
+  const auto store = OpenStore();
+  const auto counts = (*store)->CountByState();
+  EXPECT_EQ(counts->at(v1::SUCCEEDED), 2);
+  EXPECT_EQ(counts->at(v1::FAILED), 1);
+  EXPECT_EQ(counts->at(v1::RUNNING), 1);
+  EXPECT_EQ(counts->at(v1::QUEUED), 1);
+}
+
 TEST_F(SchemaTest, TheDatabaseBeforeIsKept) {
   Load(kVersion1);
   ASSERT_TRUE(OpenStore().ok());

@@ -144,18 +144,18 @@ Database::~Database() {
 
 // The source is a connection of its own, so that the copy is one read
 // transaction, which neither waits for writers nor holds them up.
-absl::Status Database::CopyTo(const std::string& path) const {
-  HEARTH_ASSIGN_OR_RETURN(const Connection from, Connect(path_));
-  HEARTH_ASSIGN_OR_RETURN(const Connection to, Connect(path));
+absl::Status Database::Copy(const std::string& from, const std::string& to) {
+  HEARTH_ASSIGN_OR_RETURN(const Connection source, Connect(from));
+  HEARTH_ASSIGN_OR_RETURN(const Connection target, Connect(to));
   sqlite3_backup* copy =
-      sqlite3_backup_init(to.get(), "main", from.get(), "main");
+      sqlite3_backup_init(target.get(), "main", source.get(), "main");
   if (copy != nullptr) {
     sqlite3_backup_step(copy, -1);
     sqlite3_backup_finish(copy);
   }
-  const int result = sqlite3_errcode(to.get());
+  const int result = sqlite3_errcode(target.get());
   if (result == SQLITE_OK) return absl::OkStatus();
-  return SqliteStatus(result, to.get(), path);
+  return SqliteStatus(result, target.get(), to);
 }
 
 absl::Status Database::Execute(const std::string& sql) {
@@ -180,14 +180,26 @@ absl::StatusOr<Statement> Database::Prepare(const std::string& sql) {
 }
 
 absl::StatusOr<std::unique_ptr<Transaction>> Transaction::Begin(
-    Database& database) {
-  HEARTH_RETURN_IF_ERROR(database.Execute("BEGIN IMMEDIATE"));
-  return std::unique_ptr<Transaction>(new Transaction(database));
+    Database& database, Durability durability) {
+  // In a write-ahead log, NORMAL syncs at checkpoints alone.
+  if (durability == Durability::kLazily) {
+    HEARTH_RETURN_IF_ERROR(database.Execute("PRAGMA synchronous = NORMAL"));
+  }
+  std::unique_ptr<Transaction> transaction(
+      new Transaction(database, durability));
+  const absl::Status begun = database.Execute("BEGIN IMMEDIATE");
+  transaction->open_ = begun.ok();
+  HEARTH_RETURN_IF_ERROR(begun);
+  return transaction;
 }
 
 Transaction::~Transaction() {
   // SQLite has rolled back on its own after some errors; then this fails.
   if (open_) static_cast<void>(database_.Execute("ROLLBACK"));
+  // This sets a variable of the connection, which cannot fail.
+  if (durability_ == Durability::kLazily) {
+    static_cast<void>(database_.Execute("PRAGMA synchronous = FULL"));
+  }
 }
 
 absl::Status Transaction::Commit() {

@@ -61,9 +61,10 @@ class Database {
   /// `sql` prepared, from a cache. One use of the same text at a time.
   absl::StatusOr<Statement> Prepare(const std::string& sql);
 
-  /// Copies the database, as it is at one moment, to the new file `path`, which
-  /// is durable then but for its directory entry. Others may go on writing.
-  absl::Status CopyTo(const std::string& path) const;
+  /// Copies the database `from`, as it is at one moment, to the new file `to`,
+  /// which is durable then but for its directory entry. Others may go on using
+  /// `from`.
+  static absl::Status Copy(const std::string& from, const std::string& to);
 
   /// Row number of the last insertion.
   int64_t LastInsertRow() const { return sqlite3_last_insert_rowid(handle_); }
@@ -79,10 +80,16 @@ class Database {
   std::map<std::string, sqlite3_stmt*> statements_;
 };
 
+/// How soon a commit is on the disk. What was committed kLazily survives the
+/// end of the process, and power loss from the next kAtOnce commit on; no power
+/// loss leaves anything but the state after some commit.
+enum class Durability { kAtOnce, kLazily };
+
 /// A transaction: rolled back when destroyed, unless committed.
 class Transaction {
  public:
-  static absl::StatusOr<std::unique_ptr<Transaction>> Begin(Database& database);
+  static absl::StatusOr<std::unique_ptr<Transaction>> Begin(
+      Database& database, Durability durability = Durability::kAtOnce);
   ~Transaction();
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -90,9 +97,11 @@ class Transaction {
   absl::Status Commit();
 
  private:
-  explicit Transaction(Database& database) : database_(database) {}
+  Transaction(Database& database, Durability durability)
+      : database_(database), durability_(durability) {}
 
   Database& database_;
+  const Durability durability_;
   bool open_ = true;
 };
 

@@ -74,6 +74,72 @@ def test_job_files_are_refused_by_line(daemon, tmp_path):
     assert "nowhere" in daemon.hearth("train", "-f", str(tmp_path / "nowhere"), code=1).err
 
 
+@pytest.fixture(scope="module")
+def trained(daemon):
+    return daemon.json(*QUICK)["id"]
+
+
+@pytest.mark.parametrize("inside", ["jobs/x", "datasets/x", "x", "jobs/../x", ".", "jobs"])
+def test_nothing_is_exported_into_the_data_directory(daemon, trained, inside):
+    before = sorted(daemon.data_dir.rglob("*"))
+    folder = f"{daemon.data_dir}/{inside}"
+    for arguments in (("export", trained), ("dataset", "export", "planted")):
+        refused = daemon.hearth(*arguments, "--to", folder, code=2)
+        assert "own data directory" in refused.err
+    assert sorted(daemon.data_dir.rglob("*")) == before
+
+
+def test_nothing_is_exported_into_the_data_directory_by_a_link(daemon, trained, tmp_path):
+    (tmp_path / "link").symlink_to(daemon.data_dir / "jobs")
+    refused = daemon.hearth("export", trained, "--to", str(tmp_path / "link" / "x"), code=2)
+    assert "own data directory" in refused.err
+    refused = daemon.hearth("dataset", "export", "planted", "--to", str(tmp_path / "link"), code=2)
+    assert "own data directory" in refused.err
+
+
+@pytest.mark.parametrize("arguments", [
+    ("job", "show", "train-1\n"),
+    ("job", "cancel", "train-1\x1b[31m"),
+    ("job", "delete", "\t"),
+    ("job", "logs", "train-1\x7f", "--tail", "3"),
+    ("dataset", "show", "a\nb"),
+    ("dataset", "delete", "a\rb"),
+    ("plan", "show", "a\nb"),
+    ("plan", "delete", "a\nb"),
+    ("dataset", "import", "a\nb", "--source", "/x"),
+    ("dataset", "import", "ab", "--source", "/x\ny"),
+    ("admin", "backup", "--to", "/x\ny"),
+])
+def test_control_characters_are_refused(daemon, arguments):
+    refused = daemon.hearth(*arguments, code=2)
+    assert "\n" not in refused.err.rstrip("\n") and "\x1b" not in refused.err
+
+
+@pytest.mark.parametrize("arguments, said", [
+    (("--nodes", str(2**63), "--edges", "10"), f"not {2**63}"),
+    (("--nodes", "10", "--edges", str(2**64 - 1)), f"not {2**64 - 1}"),
+])
+def test_huge_graphs_are_refused_by_their_size(daemon, arguments, said):
+    assert said in daemon.hearth("dataset", "generate", "huge", *arguments, code=2).err
+
+
+@pytest.mark.parametrize("text", ["correct-horse", "user correct-horse", "a,correct-horse",
+                                  "1 correct-horse", "correct-horse:x:0:0:root:/root:/bin/sh"])
+def test_errors_do_not_tell_what_a_file_holds(daemon, tmp_path, text):
+    secret = tmp_path / "secret"
+    secret.write_text(text + "\n")
+    secret.chmod(0o600)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "node_feat.npy").symlink_to(secret)
+    for source in secret, folder:
+        for format_flags in ((), ("--format", "edge-list"), ("--format", "numpy")):
+            refused = daemon.hearth("dataset", "import", "secret", "--source", str(source),
+                                    *format_flags, code=1)
+            assert "horse" not in refused.out + refused.err
+    assert "horse" not in daemon.log
+
+
 def test_unknown_jobs(daemon):
     for command in ("show", "watch", "logs", "cancel", "delete"):
         assert "train-999" in daemon.hearth("job", command, "train-999", code=1).err

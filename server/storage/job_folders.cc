@@ -1,0 +1,173 @@
+#include "server/storage/job_folders.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
+#include "engine/store/sealed_json.h"
+#include "nlohmann/json.hpp"
+
+namespace hearth::server {
+namespace {
+
+constexpr char kCopyName[] = "job.json";
+constexpr char kDeletedName[] = "deleted.json";
+constexpr char kLastDeletedName[] = "last_deleted";
+constexpr uint64_t kMaxCopyBytes = uint64_t{256} << 20;
+// Version of job.json.
+constexpr int kFormat = 1;
+
+absl::StatusOr<std::string> ToText(const v1::Job& job,
+                                   const std::string& request_id) {
+  std::string message;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  const auto printed =
+      google::protobuf::util::MessageToJsonString(job, &message, options);
+  if (!printed.ok()) {
+    return absl::InternalError(
+        absl::StrCat(job.id(), " as JSON: ", printed.ToString()));
+  }
+  return store::SealJson(
+      {{"format", kFormat},
+       {"request_id", request_id},
+       {"job", nlohmann::ordered_json::parse(message, nullptr, false)}});
+}
+
+absl::StatusOr<JobFolders::Copy> FromText(const std::string& text) {
+  HEARTH_ASSIGN_OR_RETURN(const nlohmann::json json,
+                          store::OpenSealedJson(text));
+  const auto format = json.find("format");
+  const auto request_id = json.find("request_id");
+  const auto job = json.find("job");
+  if (format == json.end() || *format != kFormat || request_id == json.end() ||
+      !request_id->is_string() || job == json.end()) {
+    return absl::DataLossError("is no copy of a job of this version");
+  }
+  JobFolders::Copy copy;
+  copy.request_id = request_id->get<std::string>();
+  google::protobuf::util::JsonParseOptions options;
+  options.ignore_unknown_fields = true;
+  const auto parsed = google::protobuf::util::JsonStringToMessage(
+      job->dump(), &copy.job, options);
+  if (!parsed.ok()) return absl::DataLossError(parsed.ToString());
+  return copy;
+}
+
+// The number in the file, or 0.
+int64_t ReadNumber(io::FileSystem& files, const std::string& path) {
+  const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
+  int64_t number = 0;
+  return text.ok() && absl::SimpleAtoi(*text, &number) ? number : 0;
+}
+
+}  // namespace
+
+JobFolders::JobFolders(io::FileSystem& files, const std::string& data_dir)
+    : files_(files),
+      data_dir_(data_dir),
+      jobs_(io::JoinPath(data_dir, "jobs")),
+      lost_(io::JoinPath(data_dir, "lost+found")) {}
+
+std::string JobFolders::Path(const std::string& id) const {
+  return io::JoinPath(jobs_, id);
+}
+
+absl::Status JobFolders::Write(const v1::Job& job,
+                               const std::string& request_id) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string text, ToText(job, request_id));
+  const std::string folder = Path(job.id());
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder));
+  HEARTH_RETURN_IF_ERROR(
+      io::WriteFileAtomically(files_, io::JoinPath(folder, kCopyName), text));
+  // A deletion that began and failed is taken back.
+  HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder, kDeletedName)));
+  return files_.SyncDirectory(jobs_);
+}
+
+absl::Status JobFolders::MarkDeleted(const std::string& id, int64_t number) {
+  const std::string last = io::JoinPath(data_dir_, kLastDeletedName);
+  if (number > ReadNumber(files_, last)) {
+    HEARTH_RETURN_IF_ERROR(
+        io::WriteFileAtomically(files_, last, absl::StrCat(number, "\n")));
+  }
+  const absl::Status marked = files_.Rename(
+      io::JoinPath(Path(id), kCopyName), io::JoinPath(Path(id), kDeletedName));
+  if (absl::IsNotFound(marked)) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(marked);
+  return files_.SyncDirectory(Path(id));
+}
+
+absl::StatusOr<JobFolders::Copy> JobFolders::Read(const std::string& id) {
+  std::string path = io::JoinPath(Path(id), kCopyName);
+  absl::StatusOr<std::string> text =
+      io::ReadWholeFile(files_, path, kMaxCopyBytes);
+  const bool is_deleted = absl::IsNotFound(text.status());
+  if (is_deleted) {
+    path = io::JoinPath(Path(id), kDeletedName);
+    text = io::ReadWholeFile(files_, path, kMaxCopyBytes);
+  }
+  HEARTH_RETURN_IF_ERROR(text.status());
+  absl::StatusOr<Copy> copy = FromText(*text);
+  if (!copy.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": ", copy.status().message()));
+  }
+  if (copy->job.id() != id) {
+    return absl::DataLossError(
+        absl::StrCat(path, ": is that of ", copy->job.id()));
+  }
+  copy->is_deleted = is_deleted;
+  return copy;
+}
+
+absl::Time JobFolders::WrittenAt(const std::string& id) {
+  const absl::StatusOr<io::FileInfo> info =
+      files_.Stat(io::JoinPath(Path(id), kCopyName));
+  return info.ok() ? info->modified : absl::InfinitePast();
+}
+
+absl::StatusOr<std::vector<std::string>> JobFolders::List() {
+  return files_.List(jobs_);
+}
+
+absl::Status JobFolders::Remove(const std::string& id) {
+  return files_.RemoveTree(Path(id));
+}
+
+absl::StatusOr<std::string> JobFolders::SetAside(const std::string& id) {
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(lost_));
+  std::string path = io::JoinPath(lost_, id);
+  for (int copy = 2; files_.Stat(path).ok(); ++copy) {
+    path = io::JoinPath(lost_, absl::StrCat(id, ".", copy));
+  }
+  HEARTH_RETURN_IF_ERROR(files_.Rename(Path(id), path));
+  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(lost_));
+  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(jobs_));
+  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(data_dir_));
+  return path;
+}
+
+absl::StatusOr<int64_t> JobFolders::GreatestNumber(
+    int64_t (*number_of)(const std::string& id)) {
+  int64_t greatest =
+      ReadNumber(files_, io::JoinPath(data_dir_, kLastDeletedName));
+  for (const std::string& folder : {jobs_, lost_}) {
+    const absl::StatusOr<std::vector<std::string>> names = files_.List(folder);
+    if (absl::IsNotFound(names.status())) continue;
+    HEARTH_RETURN_IF_ERROR(names.status());
+    for (const std::string& name : *names) {
+      greatest = std::max(greatest, number_of(name.substr(0, name.find('.'))));
+    }
+  }
+  return greatest;
+}
+
+}  // namespace hearth::server
