@@ -61,8 +61,7 @@ class Admission {
   /// to FAILED. Call before the scheduler loads them.
   absl::Status FailUnresumable();
 
-  /// Deletions: one whose request has succeeded before succeeds and does
-  /// nothing.
+  // A deletion whose request has succeeded before succeeds and does nothing.
 
   /// Forgets an ended job and throws its folder away. FAILED_PRECONDITION while
   /// it has not ended or a queued export needs its model.

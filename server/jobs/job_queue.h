@@ -16,8 +16,8 @@
 
 namespace hearth::server {
 
-/// Where a job runs. Each lane has threads of its own, so that what is short
-/// does not wait behind what trains for hours.
+/// The place where a job runs. Each lane has threads of its own, so that what
+/// is short does not wait behind what trains for hours.
 enum class Lane {
   /// Training, and the preparation of plans for it.
   kTraining,
@@ -60,7 +60,7 @@ struct QueuedJob {
   /// Jobs behind it that took memory while it waited for memory.
   int overtaken = 0;
 
-  /// The job, which has its priority from there.
+  /// The entry of a job that the store has, not tried yet.
   static QueuedJob Of(const v1::Job& job);
 };
 
