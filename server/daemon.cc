@@ -39,6 +39,7 @@
 #include "engine/job/warm_strategies.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/verification_record.h"
 #include "engine/strategy/strategy.h"
 #include "server/daemon_metrics.h"
 #include "server/jobs/admission.h"
@@ -178,7 +179,8 @@ class DaemonImpl final : public Daemon {
                                       .batch_measurement = *batch_measurement_,
                                       .plans = *plans_,
                                       .new_train_step = new_train_step_,
-                                      .gpu = gpu_},
+                                      .gpu = gpu_,
+                                      .verified = &verified_},
                       .data_dir = *data_dir_,
                       .store = *store_,
                       .registry = *registry_,
@@ -310,6 +312,7 @@ class DaemonImpl final : public Daemon {
   const std::unique_ptr<io::ReadQueues> read_queues_;
   const job::TrainStepFactory new_train_step_;
   job::MemoryLedger memory_;
+  store::VerificationRecord verified_;
   const absl::Time start_time_;
   std::string grpc_address_;
   std::string metrics_address_;

@@ -19,6 +19,9 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   sizes      4 GiB of features, 500 million edges; needs 40 GiB of disk
   accuracy   every model on WordNet against PyG, three seeds each
   fuzz       each fuzzer for two minutes
+  damage     2,000 flipped bits in datasets, by strategy
+  faults     every fault at every call of the file system, from start to export
+  mutants    breaks promises on purpose; tests must notice each
 EOF
 }
 
@@ -174,6 +177,13 @@ case $part in
     require "making the Python environment for PyG and pytest" make_venv
     tier_1
     ;;
+  faults)
+    check "every fault at every call of the file system" \
+      hearth_bazel test --test_output=all \
+      --test_timeout=3500 --test_env=HEARTH_FAULT_CASES=all \
+      //server:fault_matrix_test
+    ;;
+  mutants) check "tests notice what is broken on purpose" tests/mutants/run.py ;;
   fuzz) check "fuzzers of what reads foreign bytes, 120 s each" tests/fuzz/run.sh 120 ;;
   *)
     require "making the Python environment for PyG and pytest" make_venv

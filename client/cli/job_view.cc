@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/enum_words.h"
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
@@ -144,6 +145,10 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   if (report.has_first_batch_seconds()) {
     out << "first batch after: " << Decimal(report.first_batch_seconds(), 2)
         << " s" << (report.warm_start() ? " (warm start)" : "") << "\n";
+  }
+  if (report.verified_once_size() > 0) {
+    out << "verified before the first batch only: "
+        << EscapeControl(absl::StrJoin(report.verified_once(), ", ")) << "\n";
   }
   if (report.resumes() > 0) {
     out << "went on from a checkpoint: " << report.resumes() << " times\n";

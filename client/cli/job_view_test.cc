@@ -33,6 +33,8 @@ v1::Job TrainedJob() {
   report->set_memory_bound_bytes(4 << 20);
   report->set_first_batch_seconds(0.25);
   report->set_warm_start(true);
+  report->add_verified_once("neighbors");
+  report->add_verified_once("rows");
   v1::EpochReport* epoch = report->add_epochs();
   epoch->set_epoch(1);
   epoch->set_loss(2.12345);
@@ -64,6 +66,9 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
   EXPECT_THAT(text, HasSubstr("inspect: 1.2 s\n"));
   EXPECT_THAT(text, HasSubstr("peak memory: 3.0 MiB (at most 4.0 MiB)\n"));
   EXPECT_THAT(text, HasSubstr("first batch after: 0.25 s (warm start)\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("verified before the first batch only: neighbors, rows\n"));
   EXPECT_THAT(text, HasSubstr("1  2.1235           0.553"));
   EXPECT_THAT(text, HasSubstr("1,234,567  25.0%       5.0 MiB"));
 }

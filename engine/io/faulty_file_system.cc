@@ -22,7 +22,8 @@ absl::Status ToStatus(const absl::StatusOr<T>& result) {
 template <typename Operate>
 auto Perform(const std::optional<Fault>& fault, const std::string& path,
              Operate operate) -> decltype(operate()) {
-  if (!fault.has_value() || fault->effect == Effect::kCorruptRead) {
+  if (!fault.has_value() || fault->effect == Effect::kCorruptRead ||
+      fault->effect == Effect::kForgetWrite) {
     return operate();
   }
   if (fault->effect == Effect::kLoseReply) {
@@ -130,6 +131,9 @@ class FaultyFileSystem::FaultyWritableFile final : public WritableFile {
     if (fault.has_value() && fault->effect == Effect::kTearWrite) {
       write(data.first(data.size() / 2)).IgnoreError();
     }
+    if (fault.has_value() && fault->effect == Effect::kForgetWrite) {
+      return Forget(data, write);
+    }
     return Perform(fault, path_, [&]() -> absl::Status {
       const uint64_t fitting = owner_.TakeSpace(data.size());
       const absl::Status status = write(data.first(fitting));
@@ -137,6 +141,21 @@ class FaultyFileSystem::FaultyWritableFile final : public WritableFile {
       return ErrnoStatus(ENOSPC, path_, "writing");
     });
   }
+
+  // What follows goes where it would have gone, as on a disk that has lost the
+  // write: zeros are in its place.
+  template <typename WritePart>
+  static absl::Status Forget(absl::Span<const std::byte> data,
+                             WritePart write) {
+    // Aligned as the bytes were: the file may want that.
+    std::vector<std::byte> memory(data.size() + kPageBytes);
+    const auto from = reinterpret_cast<uintptr_t>(data.data()) % kPageBytes;
+    const auto at = reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes;
+    return write(absl::MakeConstSpan(memory).subspan(
+        (from + kPageBytes - at) % kPageBytes, data.size()));
+  }
+
+  static constexpr size_t kPageBytes = 4096;
 
   FaultyFileSystem& owner_;
   const std::string path_;
@@ -192,6 +211,10 @@ std::optional<Fault> FaultyFileSystem::Arrive(Operation operation,
     return std::nullopt;
   }
   if (fault_->effect == Effect::kCorruptRead && operation != Operation::kRead) {
+    return std::nullopt;
+  }
+  if (fault_->effect == Effect::kForgetWrite &&
+      operation != Operation::kWrite) {
     return std::nullopt;
   }
   if (!absl::EndsWith(path, fault_->path_end)) return std::nullopt;

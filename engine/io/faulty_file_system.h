@@ -42,6 +42,7 @@ enum class Effect {
   kCorruptRead,  // Succeeds with one bit flipped. Only reads are hit.
   kLoseReply,    // Done in full, but reported as failed.
   kBlock,        // Waits until the fault is replaced or cleared, then is done.
+  kForgetWrite,  // Not done, but reported as done. Only writes are hit.
 };
 
 struct Fault {

@@ -24,6 +24,8 @@ namespace hearth::io {
 struct FileInfo {
   uint64_t size_bytes = 0;
   absl::Time modified;
+  /// When contents or attributes changed last; cannot be set at will.
+  absl::Time changed;
   bool is_regular = false;
   bool is_directory = false;
 };
@@ -69,12 +71,17 @@ class WritableFile {
   virtual absl::Status Close() = 0;
 };
 
-/// A file mapped read-only. Thread-safe; unmaps when destroyed. Pages that
-/// cannot be read raise SIGBUS, as with every mapping.
+/// A file mapped read-only. Thread-safe; unmaps when destroyed.
 class MappedFile {
  public:
   virtual ~MappedFile() = default;
   virtual absl::Span<const std::byte> data() const = 0;
+
+  /// Pages that cannot be read (the file was cut since, or its disk fails)
+  /// are read as zeros. From then on this is DATA_LOSS where the file has
+  /// become shorter, else UNAVAILABLE, naming file and offset: who reads data()
+  /// asks before it trusts what it read.
+  virtual absl::Status status() const = 0;
 };
 
 /// The order in which a mapping will be read, as advice to the kernel. kNormal

@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -19,6 +21,7 @@
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/descriptor.h"
+#include "engine/io/fault_guard.h"
 #include "engine/io/file_system.h"
 #include "engine/io/posix_block_device.h"
 #include "engine/io/posix_writable_file.h"
@@ -52,6 +55,7 @@ FileInfo ToFileInfo(const struct stat& status) {
   FileInfo info;
   info.size_bytes = static_cast<uint64_t>(status.st_size);
   info.modified = absl::TimeFromTimespec(status.st_mtim);
+  info.changed = absl::TimeFromTimespec(status.st_ctim);
   info.is_regular = S_ISREG(status.st_mode);
   info.is_directory = S_ISDIR(status.st_mode);
   return info;
@@ -160,16 +164,39 @@ class PosixScannedFile final : public ReadableFile {
 
 class PosixMappedFile final : public MappedFile {
  public:
-  explicit PosixMappedFile(absl::Span<const std::byte> data) : data_(data) {}
+  PosixMappedFile(absl::Span<const std::byte> data, Descriptor fd,
+                  std::string path)
+      : data_(data), guard_(data), fd_(std::move(fd)), path_(std::move(path)) {}
   ~PosixMappedFile() override {
+    guard_.reset();
     if (!data_.empty()) {
       ::munmap(const_cast<std::byte*>(data_.data()), data_.size());
     }
   }
+
   absl::Span<const std::byte> data() const override { return data_; }
+
+  absl::Status status() const override {
+    const std::optional<uint64_t> fault = guard_->first_fault();
+    if (!fault.has_value()) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(const FileInfo info,
+                            StatDescriptor(fd_.get(), path_));
+    if (info.size_bytes < data_.size()) {
+      return absl::DataLossError(absl::StrCat(
+          path_, ": was cut to ", info.size_bytes, " of ", data_.size(),
+          " bytes while in use; byte ", *fault, " could not be read"));
+    }
+    return absl::UnavailableError(
+        absl::StrCat(path_, ": the page at byte ", *fault,
+                     " could not be read (Input/output error)"));
+  }
 
  private:
   const absl::Span<const std::byte> data_;
+  // Ends before the mapping does.
+  std::optional<FaultGuard> guard_;
+  const Descriptor fd_;
+  const std::string path_;
 };
 
 class PosixFileSystem final : public FileSystem {
@@ -208,17 +235,19 @@ class PosixFileSystem final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<MappedFile>> Map(
       const std::string& path, AccessPattern pattern) override {
-    HEARTH_ASSIGN_OR_RETURN(const auto opened, OpenRegularFile(path));
+    HEARTH_ASSIGN_OR_RETURN(auto opened, OpenRegularFile(path));
     const size_t size = opened.second.size_bytes;
     // An empty range cannot be mapped, an empty file can.
     if (size == 0) {
-      return std::make_unique<PosixMappedFile>(absl::Span<const std::byte>());
+      return std::make_unique<PosixMappedFile>(absl::Span<const std::byte>(),
+                                               std::move(opened.first), path);
     }
     void* address =
         ::mmap(nullptr, size, PROT_READ, MAP_SHARED, opened.first.get(), 0);
     if (address == MAP_FAILED) return ErrnoStatus(errno, path, "mapping");
     auto mapped = std::make_unique<PosixMappedFile>(
-        absl::MakeConstSpan(static_cast<const std::byte*>(address), size));
+        absl::MakeConstSpan(static_cast<const std::byte*>(address), size),
+        std::move(opened.first), path);
     if (::madvise(address, size, Advice(pattern)) != 0) {
       return ErrnoStatus(errno, path, "advising on the mapping");
     }

@@ -4,10 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -313,6 +317,64 @@ TEST_F(PosixFileSystemTest, AMappingOutlivesItsName) {
   auto mapped = files_.Map(scratch_.Path("f"), AccessPattern::kRandom);
   ASSERT_TRUE(files_.RemoveTree(scratch_.Path("f")).ok());
   EXPECT_EQ((*mapped)->data()[0], std::byte{'m'});
+}
+
+TEST_F(PosixFileSystemTest, PagesThatCannotBeReadAreZerosAndAnError) {
+  const std::string path = scratch_.Path("f");
+  WriteFile(path, std::string(3 * 4096, 'm'));
+  auto mapped = *files_.Map(path, AccessPattern::kRandom);
+  auto other = *files_.Map(path, AccessPattern::kRandom);
+  EXPECT_EQ(mapped->data()[0], std::byte{'m'});
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_TRUE(mapped->status().ok()) << "nothing was missed yet";
+
+  EXPECT_EQ(mapped->data()[3 * 4096 - 1], std::byte{0});
+  EXPECT_EQ(mapped->data()[4096], std::byte{0});
+  EXPECT_EQ(mapped->data()[4095], std::byte{'m'});
+
+  const absl::Status status = mapped->status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::AllOf(::testing::HasSubstr(path),
+                               ::testing::HasSubstr("4096 of 12288 bytes"),
+                               ::testing::HasSubstr("byte 8192")));
+  EXPECT_TRUE(other->status().ok()) << "of another mapping";
+}
+
+TEST_F(PosixFileSystemTest, FaultsOnSeveralThreadsAreAllSurvived) {
+  const std::string path = scratch_.Path("f");
+  constexpr size_t kPages = 256;
+  WriteFile(path, std::string(kPages * 4096, 'm'));
+  const auto mapped = *files_.Map(path, AccessPattern::kRandom);
+  std::filesystem::resize_file(path, 0);
+  std::atomic<size_t> zeros = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (size_t page = 0; page < kPages; ++page) {
+        zeros += mapped->data()[page * 4096 + 7] == std::byte{0} ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(zeros, 4 * kPages);
+  EXPECT_TRUE(absl::IsDataLoss(mapped->status()));
+}
+
+TEST_F(PosixFileSystemTest, FaultsOutsideOfMappingsStillEndTheProcess) {
+  const std::string path = scratch_.Path("f");
+  WriteFile(path, std::string(4096, 'm'));
+  EXPECT_DEATH(
+      {
+        // Installs the handler.
+        const auto mapped = files_.Map(path, AccessPattern::kRandom);
+        const int fd = ::open(path.c_str(), O_RDONLY);
+        const auto* foreign = static_cast<const volatile char*>(
+            ::mmap(nullptr, 4096, PROT_READ, MAP_SHARED, fd, 0));
+        std::filesystem::resize_file(path, 0);
+        std::exit(foreign[0]);
+      },
+      "");
 }
 
 TEST_F(PosixFileSystemTest, ListsNamesInOrder) {

@@ -13,7 +13,9 @@
 // The staging memory is cut into equal slots, one for each read in flight; no
 // planned read is longer than a slot. A read's tag is the number of its slot.
 // The loop: fill free slots with the next reads and submit them at once; wait
-// until any have come back; hand their rows out; their slots are free.
+// until any have come back; check their rows, and hand them out; their slots
+// are free. A read with a row that fails the check stays in its slot and is
+// submitted once more: damage on the way is gone then, damage on disk is not.
 
 namespace hearth::io {
 namespace {
@@ -49,9 +51,11 @@ class QueuedRowReader final : public RowReader {
         slot_bytes_(slots.bytes),
         cost_(options.cost),
         clock_(*options.clock),
+        check_(options.check),
         memory_(std::move(memory)),
         staging_(staging),
         read_of_slot_(slots.count),
+        was_repeated_(slots.count),
         registration_(queue.Register(device, staging)) {
     cost_.max_request_bytes = slots.bytes;
     for (size_t i = slots.count; i > 0; --i) free_.push_back(i - 1);
@@ -73,6 +77,9 @@ class QueuedRowReader final : public RowReader {
 
   absl::Status SubmitMore(ReadTally& tally);
   absl::Status WaitForSome(ReadTally& tally);
+  void AddRequest(size_t slot, ReadTally& tally);
+  absl::Status SubmitRequests(ReadTally& tally);
+  absl::StatusOr<bool> RepeatIfDamaged(size_t slot, ReadTally& tally);
   void HandOut(size_t slot, Arrived arrived, ReadTally& tally);
 
   BlockDevice& device_;
@@ -81,10 +88,13 @@ class QueuedRowReader final : public RowReader {
   const uint64_t slot_bytes_;
   ReadCost cost_;
   const Clock& clock_;
+  const RowCheck* const check_;
   AlignedMemory memory_;
   const absl::Span<std::byte> staging_;
   // Index in the plan of the read that is in a slot.
   std::vector<size_t> read_of_slot_;
+  // Whether the read in a slot is there for the second time.
+  std::vector<bool> was_repeated_;
   std::vector<size_t> free_;
   ReadPlan plan_;
   size_t next_read_ = 0;
@@ -108,10 +118,21 @@ absl::Status QueuedRowReader::Read(absl::Span<const int64_t> rows,
     if (status.ok()) status = SubmitMore(tally);
     if (queue_.in_flight() == 0) return status;
     HEARTH_RETURN_IF_ERROR(WaitForSome(tally));
+    requests_.clear();
     for (const ReadResult& result : results_) {
       if (status.ok()) status = result.status;
+      if (status.ok()) {
+        const absl::StatusOr<bool> repeats = RepeatIfDamaged(result.tag, tally);
+        if (repeats.ok() && *repeats) continue;
+        status = repeats.status();
+      }
       if (status.ok()) HandOut(result.tag, arrived, tally);
       free_.push_back(result.tag);
+    }
+    if (status.ok()) {
+      status = SubmitRequests(tally);
+    } else {
+      for (const ReadRequest& request : requests_) free_.push_back(request.tag);
     }
   }
 }
@@ -119,19 +140,55 @@ absl::Status QueuedRowReader::Read(absl::Span<const int64_t> rows,
 absl::Status QueuedRowReader::SubmitMore(ReadTally& tally) {
   requests_.clear();
   for (; !free_.empty() && next_read_ < plan_.reads.size(); ++next_read_) {
-    const PlannedRead& read = plan_.reads[next_read_];
     const size_t slot = free_.back();
     free_.pop_back();
     read_of_slot_[slot] = next_read_;
-    requests_.push_back({.device = &device_,
-                         .offset = read.offset,
-                         .out = Slot(slot).first(read.length),
-                         .tag = slot});
-    tally.bytes_read += static_cast<int64_t>(read.length);
+    was_repeated_[slot] = false;
+    AddRequest(slot, tally);
   }
+  return SubmitRequests(tally);
+}
+
+void QueuedRowReader::AddRequest(size_t slot, ReadTally& tally) {
+  const PlannedRead& read = plan_.reads[read_of_slot_[slot]];
+  requests_.push_back({.device = &device_,
+                       .offset = read.offset,
+                       .out = Slot(slot).first(read.length),
+                       .tag = slot});
+  tally.bytes_read += static_cast<int64_t>(read.length);
+}
+
+absl::Status QueuedRowReader::SubmitRequests(ReadTally& tally) {
   if (requests_.empty()) return absl::OkStatus();
   tally.requests += static_cast<int64_t>(requests_.size());
   return queue_.Submit(requests_);
+}
+
+// Whether a row of the read does not pass the check, so that the read is among
+// the requests again; DATA_LOSS at the second time.
+absl::StatusOr<bool> QueuedRowReader::RepeatIfDamaged(size_t slot,
+                                                      ReadTally& tally) {
+  if (check_ == nullptr) return false;
+  const PlannedRead& read = plan_.reads[read_of_slot_[slot]];
+  const std::byte* bytes = Slot(slot).data();
+  int64_t last = -1;
+  for (size_t i = 0; i < read.num_rows; ++i) {
+    const int64_t row = plan_.rows[read.first_row + i].row;
+    const uint64_t offset = layout_.RowOffset(row);
+    if (row == last || check_->Matches(row, bytes + (offset - read.offset))) {
+      last = row;
+      continue;
+    }
+    if (was_repeated_[slot]) {
+      return absl::DataLossError(
+          absl::StrCat(device_.path(), ": row ", row, " at byte ", offset,
+                       " is damaged (its checksum does not match)"));
+    }
+    was_repeated_[slot] = true;
+    AddRequest(slot, tally);
+    return true;
+  }
+  return false;
 }
 
 absl::Status QueuedRowReader::WaitForSome(ReadTally& tally) {

@@ -17,6 +17,15 @@
 
 namespace hearth::io {
 
+/// Tells right rows from damaged ones. Thread-safe.
+class RowCheck {
+ public:
+  virtual ~RowCheck() = default;
+
+  /// Whether `bytes` are those of row `row`. REQUIRES: a row of the file.
+  virtual bool Matches(int64_t row, const std::byte* bytes) const = 0;
+};
+
 struct RowReaderOptions {
   /// Memory for reads in flight; at least RowReader::MinStagingBytes. With
   /// less than the queue's depth times the longest read, reads are shorter;
@@ -25,6 +34,9 @@ struct RowReaderOptions {
   ReadCost cost = {};
   /// The clock by which waiting is measured; outlives the reader.
   const Clock* clock = &Clock::Real();
+  /// Checks each row that arrives; null = rows are not checked. Outlives the
+  /// reader.
+  const RowCheck* check = nullptr;
 };
 
 /// The cost of reading rows; Read adds to it.
@@ -65,10 +77,11 @@ class RowReader {
   /// Reads `rows`, in any order, duplicates once, and calls `arrived` for each
   /// as its read completes. Rows may have arrived before an error, which is:
   /// INVALID_ARGUMENT for a row that the file does not have (before anything is
-  /// read), CANCELLED after a stop, or the first failed read's status. Whatever
-  /// it returns, nothing is in flight any more, unless the queue's Wait itself
-  /// failed: then reader and queue are to be destroyed. REQUIRES: nothing of
-  /// another reader is in flight in the queue.
+  /// read), CANCELLED after a stop, the first failed read's status, or
+  /// DATA_LOSS naming the row that does not pass the check, though it was read
+  /// once more. Whatever it returns, nothing is in flight any more, unless the
+  /// queue's Wait itself failed: then reader and queue are to be destroyed.
+  /// REQUIRES: nothing of another reader is in flight in the queue.
   virtual absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
                             std::stop_token stop, ReadTally& tally) = 0;
 

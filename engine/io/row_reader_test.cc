@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
 #include "engine/io/faulty_device.h"
 #include "engine/io/file_system.h"
@@ -196,6 +198,67 @@ TEST_P(RowReaderTest, RefusesLayoutsThatTheFileDoesNotHold) {
   EXPECT_TRUE(absl::IsDataLoss(create({0, 16384, INT64_MAX})));
   EXPECT_TRUE(absl::IsInvalidArgument(create({0, 0, 10})));
   EXPECT_TRUE(absl::IsInvalidArgument(create({0, 4, -1})));
+}
+
+/// Knows the bytes of the file; finds fault with one row for the first so many
+/// times.
+class CountingCheck final : public RowCheck {
+ public:
+  CountingCheck(const RowLayout& layout, int64_t bad_row, int times)
+      : layout_(layout), bad_row_(bad_row), times_(times) {}
+
+  bool Matches(int64_t row, const std::byte* bytes) const override {
+    EXPECT_TRUE(
+        AreTestBytes(layout_.RowOffset(row), {bytes, layout_.row_bytes}));
+    ++checked_;
+    return row != bad_row_ || times_-- <= 0;
+  }
+
+  int checked() const { return checked_; }
+
+ private:
+  const RowLayout layout_;
+  const int64_t bad_row_;
+  mutable int times_;
+  mutable int checked_ = 0;
+};
+
+TEST_P(RowReaderTest, ReadsRowsThatFailTheCheckOnceMore) {
+  const RowLayout layout{
+      .first_offset = 128, .row_bytes = 300, .num_rows = 3000};
+  RandomStream random(1, RandomPurpose::kGenerator);
+  const std::vector<int64_t> rows = RandomRows(random, 500, layout);
+  const std::set<int64_t> distinct(rows.begin(), rows.end());
+  for (const int times : {0, 1, 2}) {
+    SCOPED_TRACE(times);
+    auto queue = queues_->Take(4);
+    ASSERT_TRUE(queue.ok()) << queue.status();
+    const CountingCheck check(layout, rows[77], times);
+    const auto reader =
+        RowReader::Create(*device_, layout, **queue, {.check = &check});
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    ReadTally tally;
+    if (times < 2) {
+      ExpectRows(**reader, layout, rows, tally);
+      EXPECT_GE(check.checked(), static_cast<int>(distinct.size()));
+      continue;
+    }
+    int before = 0;
+    const absl::Status status = (*reader)->Read(
+        rows,
+        [&](size_t position, const std::byte* /*row*/) {
+          before += rows[position] == rows[77] ? 1 : 0;
+        },
+        std::stop_token(), tally);
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_EQ(before, 0) << "handed out all the same";
+    EXPECT_TRUE(absl::StrContains(status.message(),
+                                  absl::StrCat("row ", rows[77], " at byte ",
+                                               layout.RowOffset(rows[77]))))
+        << status;
+    // The reader lives.
+    ExpectRows(**reader, layout, rows, tally);
+  }
 }
 
 TEST_P(RowReaderTest, StopsBetweenReadsWithNothingLeftInFlight) {

@@ -121,7 +121,7 @@ absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
     HEARTH_ASSIGN_OR_RETURN(
         const BatchBound measured,
         strategy::MeasureBatches(pass, pass.order->Epoch(pass.epoch_key),
-                                 {topology->view(), of.labels},
+                                 {*topology, of.labels},
                                  {.clock = clock_, .threads = threads}, stop));
     sample::Enlarge(measured.largest, result.largest);
   }

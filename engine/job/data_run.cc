@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "engine/base/catch_exceptions.h"
 #include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/preparation_listener.h"
@@ -36,15 +37,9 @@ class AheadPreparation {
                    std::vector<strategy::Pass> passes)
       : thread_([this, &strategy,
                  passes = std::move(passes)](const std::stop_token& stop) {
-          report_ = strategy.PrepareAhead(passes,
-                                          {.log =
-                                               [this](const std::string& text) {
-                                                 absl::MutexLock lock(&mutex_);
-                                                 log_.push_back(text);
-                                               },
-                                           .progress = nullptr,
-                                           .durable = nullptr},
-                                          stop);
+          const absl::Status status =
+              CatchExceptions([&] { return Prepare(strategy, passes, stop); });
+          if (!status.ok()) report_ = status;
         }) {}
   AheadPreparation(const AheadPreparation&) = delete;
   AheadPreparation& operator=(const AheadPreparation&) = delete;
@@ -64,6 +59,21 @@ class AheadPreparation {
   }
 
  private:
+  absl::Status Prepare(strategy::Strategy& strategy,
+                       const std::vector<strategy::Pass>& passes,
+                       const std::stop_token& stop) {
+    report_ = strategy.PrepareAhead(passes,
+                                    {.log =
+                                         [this](const std::string& text) {
+                                           absl::MutexLock lock(&mutex_);
+                                           log_.push_back(text);
+                                         },
+                                     .progress = nullptr,
+                                     .durable = nullptr},
+                                    stop);
+    return report_.status();
+  }
+
   absl::Mutex mutex_;
   std::vector<std::string> log_ ABSL_GUARDED_BY(mutex_);
   // The thread's until it has ended.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -83,6 +84,10 @@ class DataRun {
 
   /// Whether an earlier job left the strategy, with topology and caches.
   bool warm() const { return lease_->warm(); }
+  /// As TrainReport::verified_once.
+  std::vector<std::string> verified_once() const {
+    return lease_->VerifiedOnce();
+  }
   /// The memory that TakeStrategy reserved.
   const strategy::MemoryEstimate& memory() const { return lease_->memory(); }
   /// Seconds from Open to the first batch of all; absent before.

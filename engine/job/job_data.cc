@@ -17,7 +17,8 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                                     Observer& observer) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
-      store::Dataset::Open(environment.files, options.data.dataset_path));
+      store::Dataset::Open(environment.files, options.data.dataset_path,
+                           environment.verified));
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
   std::vector<std::string> warnings;

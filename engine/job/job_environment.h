@@ -13,6 +13,7 @@
 #include "engine/job/running_jobs.h"
 #include "engine/job/warm_strategies.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/verification_record.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -40,6 +41,8 @@ struct JobEnvironment {
   TrainStepFactory new_train_step;
   /// The GPU whose memory may keep rows, if there is one.
   strategy::Gpu gpu = {};
+  /// Files of datasets that no job has to verify again; null = each does.
+  store::VerificationRecord* verified = nullptr;
 };
 
 }  // namespace hearth::job

@@ -6,6 +6,7 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/job/batch_measurement.h"
+#include "engine/store/row_checksums.h"
 #include "engine/strategy/kinds.h"
 
 namespace hearth::job {
@@ -29,6 +30,20 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
                                BasisOf(dataset, use, batches)));
   AddJobShares(use, batches, estimate);
   return estimate;
+}
+
+void ChooseVerification(const JobEnvironment& environment,
+                        const store::Dataset& dataset, const StrategyUse& use,
+                        JobSizes& sizes) {
+  if (!strategy::KindOf(use.data.strategy).reads_single_rows) return;
+  const uint64_t bytes =
+      store::RowChecksumBytes(dataset.manifest().node_types.front().num_nodes);
+  if (sizes.estimate.TotalBytes() + bytes > environment.memory.limit_bytes()) {
+    sizes.rows = RowVerification::kOnce;
+    return;
+  }
+  sizes.rows = RowVerification::kEachRow;
+  sizes.estimate.Add("row checksums", bytes, /*kept=*/true);
 }
 
 }  // namespace
@@ -78,6 +93,7 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                             Estimate(dataset, use, sizes.batches));
     if (sizes.estimate.TotalBytes() <=
         environment.memory.limit_bytes() / kSmallPart) {
+      ChooseVerification(environment, dataset, use, sizes);
       return sizes;
     }
   }
@@ -87,6 +103,7 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                               passes, use.pipeline.samplers, std::move(stop)));
   HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
                           Estimate(dataset, use, sizes.batches));
+  ChooseVerification(environment, dataset, use, sizes);
   return sizes;
 }
 

@@ -30,13 +30,23 @@ struct StrategyUse {
   absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
 };
 
+/// How the feature rows that a job reads are verified.
+enum class RowVerification {
+  kNone,     // The strategy verifies what it loads or packs.
+  kEachRow,  // Each row as it is read, by checksums in memory.
+  kOnce,     // All features before the first batch.
+};
+
 /// How large a job's batches are, and what follows from it for its memory.
 struct JobSizes {
   strategy::BatchBound batches;
+  /// With the share "row checksums" where each row is verified.
   strategy::MemoryEstimate estimate;
+  RowVerification rows = RowVerification::kNone;
 };
 
 /// Bounds the batches by the fan-outs, where that is little, else by a dry run.
+/// Rows are verified one by one if the checksums fit into what jobs may take.
 /// Reserves nothing. Errors as BatchMeasurement::Measure and
 /// strategy::EstimateMemory.
 absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,

@@ -40,6 +40,17 @@ class ManifestOnly final : public store::Dataset {
       store::Residency, size_t) const override {
     return absl::InternalError("not asked for");
   }
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::StatusOr<std::unique_ptr<store::RowChecksums>> LoadRowChecksums(
+      const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
+  absl::Status VerifyFeatures(const std::stop_token&, size_t) const override {
+    return absl::InternalError("not asked for");
+  }
   absl::StatusOr<store::Labels> LoadLabels(size_t) const override {
     return absl::InternalError("not asked for");
   }

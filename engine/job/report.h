@@ -79,6 +79,10 @@ struct TrainReport {
   std::optional<double> first_batch_seconds;
   /// Whether topology and caches were those of an earlier job.
   bool warm_start = false;
+  /// Parts of the dataset ("neighbors", "rows") that this run verified once
+  /// before the first batch, and again when their file had changed, rather than
+  /// whenever they were read, as all else.
+  std::vector<std::string> verified_once;
   /// The periods of this run that began with a preparation.
   std::vector<PeriodPreparation> preparations;
 };

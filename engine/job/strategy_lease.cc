@@ -1,13 +1,46 @@
 #include "engine/job/strategy_lease.h"
 
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/row_reader.h"
+#include "engine/store/row_checksums.h"
 #include "engine/strategy/kinds.h"
 
 namespace hearth::job {
+namespace {
+
+// The checksums of the rows that the strategy will read; null if it reads no
+// single rows, or if all features were verified instead.
+absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
+    const store::Dataset& dataset, const JobSizes& sizes, Observer& observer,
+    const std::stop_token& stop) {
+  if (sizes.rows == RowVerification::kNone) return nullptr;
+  std::string reason = "their checksums do not fit into the memory limit";
+  if (sizes.rows == RowVerification::kEachRow) {
+    absl::StatusOr<std::unique_ptr<store::RowChecksums>> checksums =
+        dataset.LoadRowChecksums(stop);
+    if (checksums.ok()) return *std::move(checksums);
+    if (absl::IsDataLoss(checksums.status()) ||
+        absl::IsCancelled(checksums.status())) {
+      return checksums.status();
+    }
+    reason = std::string(checksums.status().message());
+  }
+  observer.OnLog(
+      Severity::kInfo,
+      absl::StrCat("rows are not checked one by one (", reason,
+                   "): all features are verified before the first batch"));
+  HEARTH_RETURN_IF_ERROR(dataset.VerifyFeatures(stop));
+  return nullptr;
+}
+
+}  // namespace
 
 absl::StatusOr<StrategyLease> StrategyLease::Take(
     const JobEnvironment& environment, std::unique_ptr<store::Dataset> dataset,
@@ -27,7 +60,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
     kept = WarmStrategy{.memory = {},
                         .dataset = std::move(dataset),
                         .scratch = std::move(scratch),
-                        .strategy = nullptr};
+                        .strategy = nullptr,
+                        .checks_rows = false};
   }
   StrategyLease lease(environment.warm_strategies, std::move(key),
                       *std::move(kept), warm);
@@ -39,6 +73,9 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
   HEARTH_RETURN_IF_ERROR(
       environment.memory.Reserve(sizes.estimate, work.memory));
   if (!warm) {
+    HEARTH_ASSIGN_OR_RETURN(std::shared_ptr<const io::RowCheck> row_check,
+                            VerifyRows(*work.dataset, sizes, observer, stop));
+    work.checks_rows = row_check != nullptr;
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,
         strategy::NewStrategy(use.data.strategy, use.pipeline, *work.dataset,
@@ -47,9 +84,18 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                                .scratch_folder = work.scratch.path(),
                                .plans = &environment.plans,
                                .files = environment.files,
-                               .gpu = environment.gpu}));
+                               .gpu = environment.gpu,
+                               .row_check = std::move(row_check)}));
   }
   return lease;
+}
+
+std::vector<std::string> StrategyLease::VerifiedOnce() const {
+  const strategy::StrategyKind& kind = strategy::KindOf(key_.strategy);
+  std::vector<std::string> parts;
+  if (kind.leaves_neighbors_on_disk) parts.push_back("neighbors");
+  if (kind.reads_single_rows && !work_.checks_rows) parts.push_back("rows");
+  return parts;
 }
 
 void StrategyLease::Return() && {

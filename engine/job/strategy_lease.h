@@ -4,7 +4,9 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/job/job_environment.h"
@@ -26,9 +28,10 @@ class StrategyLease {
   using Use = StrategyUse;
 
   /// Finds out how large batches are, reserves memory, and takes or makes the
-  /// strategy. Errors as
-  /// FindJobSizes, MemoryLedger::Reserve and strategy::NewStrategy. All parts
-  /// of `environment` outlive it.
+  /// strategy. A strategy that reads single rows gets their checksums; where
+  /// these cannot be had, all features are verified first. Errors as
+  /// FindJobSizes, MemoryLedger::Reserve, store::Dataset::LoadRowChecksums and
+  /// strategy::NewStrategy. All parts of `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(
       const JobEnvironment& environment,
       std::unique_ptr<store::Dataset> dataset, const Use& use,
@@ -45,6 +48,8 @@ class StrategyLease {
   }
   /// Whether an earlier job has left it.
   bool warm() const { return warm_; }
+  /// As TrainReport::verified_once.
+  std::vector<std::string> VerifiedOnce() const;
 
   /// Leaves the strategy to jobs to come.
   void Return() &&;

@@ -88,6 +88,7 @@ class TrainRun {
     report.memory = data_.memory();
     report.first_batch_seconds = data_.first_batch_seconds();
     report.warm_start = data_.warm();
+    report.verified_once = data_.verified_once();
     report.preparations = data_.preparations();
     return report;
   }
@@ -96,6 +97,8 @@ class TrainRun {
     HEARTH_RETURN_IF_ERROR(data_.dataset().CheckUnchanged());
     HEARTH_RETURN_IF_ERROR(data_.PrepareEpoch(member_.epoch()));
     HEARTH_RETURN_IF_ERROR(Train());
+    // What has changed since may have been read.
+    HEARTH_RETURN_IF_ERROR(data_.dataset().CheckUnchanged());
     strategy::PassReport validation;
     if (data_.passes().num_valid() > 0) {
       member_.StartValidation();

@@ -56,6 +56,8 @@ struct WarmStrategy {
   std::unique_ptr<store::Dataset> dataset;
   ScratchFolder scratch;
   std::unique_ptr<strategy::Strategy> strategy;
+  /// Whether it checks each row that it reads.
+  bool checks_rows = false;
 };
 
 /// Strategies of jobs that have ended, with their topologies and caches, for

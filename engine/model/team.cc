@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/catch_exceptions.h"
 
 namespace hearth::model {
 
@@ -47,7 +48,7 @@ void Team::RunMember(int member) {
   for (uint64_t round = 0;; ++round) {
     const Part* const part = AwaitRound(round);
     if (part == nullptr) return;
-    absl::Status status = (*part)(member);
+    absl::Status status = CatchExceptions([&] { return (*part)(member); });
     const absl::MutexLock lock(&mutex_);
     statuses_[member] = std::move(status);
     if (--busy_ == 0) ended_.Signal();

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/base/catch_exceptions.h"
 #include "engine/pipeline/ordered_queue.h"
 #include "engine/pipeline/stage_meter.h"
 
@@ -133,10 +134,14 @@ class ThreadedPipeline final : public Pipeline {
     StageMeter& meter = *meters_[stage];
     while (true) {
       meter.Switch(thread, stage == 0 ? Activity::kBusy : Activity::kStarved);
-      Queue::Numbered taken = take();
-      if (taken.item == nullptr) break;
-      meter.Switch(thread, Activity::kBusy);
-      absl::Status status = stages_[stage].work(thread, *taken.item);
+      Queue::Numbered taken;
+      absl::Status status = CatchExceptions([&] {
+        taken = take();
+        if (taken.item == nullptr) return absl::OkStatus();
+        meter.Switch(thread, Activity::kBusy);
+        return stages_[stage].work(thread, *taken.item);
+      });
+      if (status.ok() && taken.item == nullptr) break;
       if (!status.ok()) {
         Stop(std::move(status));
         break;
@@ -156,7 +161,9 @@ class ThreadedPipeline final : public Pipeline {
       Queue::Numbered taken = in.Pop();
       if (taken.item == nullptr) break;
       meter.Switch(0, Activity::kBusy);
-      absl::Status status = sink(std::move(taken.item));
+      // Thrown on, it would leave the threads alone with the caller's items.
+      absl::Status status =
+          CatchExceptions([&] { return sink(std::move(taken.item)); });
       if (!status.ok()) {
         Stop(std::move(status));
         break;

@@ -9,7 +9,8 @@
 namespace hearth::sample {
 
 /// Samples from arrays that can be reached by pointer, in memory or mapped;
-/// they must outlive the sampler. Never fails.
+/// they must outlive the sampler. DATA_LOSS where the topology leads out of
+/// itself: its arrays were damaged.
 std::unique_ptr<NeighborSampler> NewNeighborSampler(
     const store::Topology& topology, NeighborSamplerOptions options);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
 #include "engine/base/status_macros.h"
 
@@ -43,13 +44,13 @@ absl::StatusOr<MiniBatch> LayeredSampler::Sample(
   positions_.Clear();
   row_starts_.clear();
   for (const NodeId seed : seeds) Number(seed, batch.input_nodes);
-  LookUpNewNodes(batch);
+  HEARTH_RETURN_IF_ERROR(LookUpNewNodes(batch));
   for (size_t layer = 0; layer < options_.fanouts.size(); ++layer) {
     Block block = WithoutSources(options_.fanouts[layer], batch.in_degrees);
     HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
     block.num_sources = static_cast<int64_t>(batch.input_nodes.size());
     batch.blocks.push_back(std::move(block));
-    LookUpNewNodes(batch);
+    HEARTH_RETURN_IF_ERROR(LookUpNewNodes(batch));
   }
   std::reverse(batch.blocks.begin(), batch.blocks.end());
   return batch;
@@ -67,16 +68,32 @@ absl::Span<const int64_t> LayeredSampler::DrawSubset(size_t layer,
 }
 
 // Extends the in-degrees and row_starts_ to all input nodes.
-void LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
+absl::Status LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
   const std::vector<NodeId>& nodes = batch.input_nodes;
+  const auto num_nodes = static_cast<uint64_t>(indptr_.size() - 1);
+  const int64_t num_edges = indptr_.back();
   for (size_t i = batch.in_degrees.size(); i < nodes.size(); ++i) {
+    if (static_cast<uint64_t>(nodes[i]) >= num_nodes) {
+      return absl::DataLossError(absl::StrCat("the topology names node ",
+                                              nodes[i],
+                                              ", which is not "
+                                              "one of its ",
+                                              num_nodes));
+    }
     if (i + kNodesAhead < nodes.size()) {
-      __builtin_prefetch(&indptr_[nodes[i + kNodesAhead]]);
+      __builtin_prefetch(indptr_.data() + nodes[i + kNodesAhead]);
     }
     const int64_t start = indptr_[nodes[i]];
+    const int64_t end = indptr_[nodes[i] + 1];
+    if (start < 0 || end < start || end > num_edges) {
+      return absl::DataLossError(absl::StrCat("the topology has edges ", start,
+                                              " to ", end, " of node ",
+                                              nodes[i], ", of ", num_edges));
+    }
     row_starts_.push_back(start);
-    batch.in_degrees.push_back(indptr_[nodes[i] + 1] - start);
+    batch.in_degrees.push_back(end - start);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace hearth::sample

@@ -24,7 +24,8 @@ class LayeredSampler : public NeighborSampler {
                                    absl::Span<const store::NodeId> seeds) final;
 
  protected:
-  /// `indptr`, as in store::Topology, must outlive the sampler.
+  /// `indptr`, as in store::Topology, must outlive the sampler. Sample gives
+  /// DATA_LOSS where it, or a neighbor, leads out of the topology.
   LayeredSampler(absl::Span<const int64_t> indptr,
                  NeighborSamplerOptions options);
 
@@ -65,7 +66,7 @@ class LayeredSampler : public NeighborSampler {
  private:
   absl::Span<const int64_t> DrawSubset(size_t layer, const MiniBatch& batch,
                                        int64_t row);
-  void LookUpNewNodes(MiniBatch& batch);
+  absl::Status LookUpNewNodes(MiniBatch& batch);
 
   const absl::Span<const int64_t> indptr_;
   const NeighborSamplerOptions options_;

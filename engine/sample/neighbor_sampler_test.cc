@@ -109,6 +109,35 @@ MiniBatch ReferenceSample(const Graph& graph,
   return batch;
 }
 
+// Arrays that were damaged behind the sampler's back.
+TEST(NeighborSamplerDamageTest, ATopologyThatLeadsOutOfItselfIsDataLoss) {
+  const Graph graph = RandomGraph(200);
+  const auto sample = [](const Graph& damaged) {
+    return NewNeighborSampler(damaged.topology(),
+                              {.fanouts = {-1, -1}, .data_seed = 11})
+        ->Sample({}, EveryThird(0, 200))
+        .status();
+  };
+  ASSERT_TRUE(sample(graph).ok());
+  for (const int32_t wrong : {200, -1, INT32_MAX, INT32_MIN}) {
+    for (const size_t edge : {size_t{0}, graph.indices.size() - 1}) {
+      Graph damaged = graph;
+      damaged.indices[edge] = wrong;
+      const absl::Status status = sample(damaged);
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    }
+  }
+  for (const int64_t wrong :
+       {int64_t{-1}, INT64_MAX, INT64_MIN, graph.indptr.back() + 1}) {
+    for (const size_t node : {size_t{3}, size_t{99}}) {
+      Graph damaged = graph;
+      damaged.indptr[node] = wrong;
+      const absl::Status status = sample(damaged);
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    }
+  }
+}
+
 class NeighborSamplerFanoutsTest
     : public ::testing::TestWithParam<std::vector<int32_t>> {
  protected:

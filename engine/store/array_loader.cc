@@ -9,6 +9,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/store/block_checksums.h"
+#include "engine/store/scan_array.h"
 
 namespace hearth::store {
 namespace {
@@ -16,52 +17,21 @@ namespace {
 // A multiple of every block size; large enough for the disk's full speed.
 constexpr uint64_t kChunkBytes = 8 << 20;
 
-/// One block of an array, as its checksum covers it.
-struct Block {
-  uint64_t number = 0;
-  uint64_t file_offset = 0;
-  absl::Span<std::byte> bytes;
-};
-
-absl::Status CheckBlock(io::ReadableFile& file, const ArrayFile& array,
-                        const BlockChecksums& checksums, const Block& block) {
-  if (checksums.Matches(block.bytes, array.file_id, block.number)) {
-    return absl::OkStatus();
-  }
-  // Damage on the way is gone at the second reading; damage on disk is not.
-  HEARTH_RETURN_IF_ERROR(file.Read(block.file_offset, block.bytes));
-  if (checksums.Matches(block.bytes, array.file_id, block.number)) {
-    return absl::OkStatus();
-  }
-  return absl::DataLossError(absl::StrCat(
-      file.path(), ": block ", block.number, " at byte ", block.file_offset,
-      " is damaged (its checksum does not match)"));
-}
-
 absl::StatusOr<LoadedArray> ReadVerified(io::FileSystem& files,
                                          const std::string& folder,
                                          const ArrayFile& array) {
   const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
-  HEARTH_ASSIGN_OR_RETURN(
-      const BlockChecksums checksums,
-      BlockChecksums::Load(files, io::JoinPath(folder, array.crc_path),
-                           NumBlocks(data_bytes, array.crc_block_bytes),
-                           array.crc_file_crc32c));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> opened,
                           files.OpenForRead(ArrayPath(folder, array)));
+  HEARTH_ASSIGN_OR_RETURN(
+      const CheckedFile from,
+      WithChecksums(files, folder, array, std::move(opened)));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(data_bytes));
   for (uint64_t begin = 0; begin < data_bytes; begin += kChunkBytes) {
-    const uint64_t end = std::min(begin + kChunkBytes, data_bytes);
-    HEARTH_RETURN_IF_ERROR(file->Read(
-        array.data_offset + begin, memory.bytes().subspan(begin, end - begin)));
-    for (uint64_t at = begin; at < end; at += array.crc_block_bytes) {
-      const uint64_t size = std::min<uint64_t>(array.crc_block_bytes, end - at);
-      HEARTH_RETURN_IF_ERROR(
-          CheckBlock(*file, array, checksums,
-                     {at / array.crc_block_bytes, array.data_offset + at,
-                      memory.bytes().subspan(at, size)}));
-    }
+    const uint64_t size = std::min(kChunkBytes, data_bytes - begin);
+    HEARTH_RETURN_IF_ERROR(
+        ReadChecked(from, array, begin, memory.bytes().subspan(begin, size)));
   }
   return LoadedArray(std::move(memory));
 }
@@ -104,13 +74,13 @@ LoadedArray::LoadedArray(std::unique_ptr<io::MappedFile> mapped,
                          uint64_t data_offset)
     : mapped_(std::move(mapped)), data_offset_(data_offset) {}
 
+absl::Status LoadedArray::status() const {
+  return mapped_ != nullptr ? mapped_->status() : absl::OkStatus();
+}
+
 absl::Span<const std::byte> LoadedArray::bytes() const {
   if (mapped_ != nullptr) return mapped_->data().subspan(data_offset_);
   return memory_.bytes();
-}
-
-std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
-  return array.in_place ? array.path : io::JoinPath(folder, array.path);
 }
 
 absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,

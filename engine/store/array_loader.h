@@ -25,6 +25,9 @@ class LoadedArray {
 
   absl::Span<const std::byte> bytes() const;
 
+  /// io::MappedFile::status of a mapping; OK in memory.
+  absl::Status status() const;
+
   /// The elements as what they are. REQUIRES: sizeof(T) is their size.
   template <typename T>
   absl::Span<const T> As() const {
@@ -37,9 +40,6 @@ class LoadedArray {
   std::unique_ptr<io::MappedFile> mapped_;
   uint64_t data_offset_ = 0;
 };
-
-/// Where the array's file is, given the dataset's folder.
-std::string ArrayPath(const std::string& folder, const ArrayFile& array);
 
 /// Loads an array of the dataset in `folder`. Into memory: every block is
 /// checked as it arrives, read once more if its checksum does not match, and

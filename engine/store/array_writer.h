@@ -81,6 +81,9 @@ class ArrayWriter {
                             values.size() * sizeof(T)));
   }
 
+  /// The array's entry so far: all but its checksums.
+  const ArrayFile& entry() const { return entry_; }
+
   /// Syncs and closes both files. INTERNAL if elements are missing.
   absl::StatusOr<FinishedArray> Finish();
 

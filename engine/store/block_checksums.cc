@@ -1,9 +1,11 @@
 #include "engine/store/block_checksums.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
@@ -16,6 +18,35 @@ template <typename T>
 absl::Span<const std::byte> AsBytes(const std::vector<T>& values) {
   return {reinterpret_cast<const std::byte*>(values.data()),
           values.size() * sizeof(T)};
+}
+
+// The seal of checksums whose CRC32C is `file_crc32c`.
+std::vector<uint32_t> SealOf(uint32_t file_crc32c, uint32_t owner_crc32c) {
+  constexpr absl::string_view kMagic = "HRTHSEAL";
+  std::vector<uint32_t> seal(kMagic.size() / sizeof(uint32_t));
+  std::memcpy(seal.data(), kMagic.data(), kMagic.size());
+  seal.push_back(owner_crc32c);
+  seal.push_back(Crc32c(AsBytes(seal), file_crc32c));
+  return seal;
+}
+
+absl::Status ReadInto(io::ReadableFile& file, uint64_t offset,
+                      std::vector<uint32_t>& values) {
+  return file.Read(offset,
+                   absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
+                                  values.size() * sizeof(uint32_t)));
+}
+
+absl::Status CheckSize(io::ReadableFile& file, uint64_t bytes) {
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file.Info());
+  if (info.size_bytes == bytes) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      file.path(), ": has ", info.size_bytes, " bytes instead of ", bytes));
+}
+
+absl::Status IsDamaged(const std::string& path) {
+  return absl::DataLossError(
+      absl::StrCat(path, ": is damaged (its checksum does not match)"));
 }
 
 }  // namespace
@@ -73,6 +104,15 @@ absl::Status BlockChecksumWriter::Flush() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<BlockChecksumWriter::Summary> BlockChecksumWriter::Finish(
+    uint32_t owner_crc32c) {
+  if (block_filled_ > 0) EndBlock();
+  HEARTH_RETURN_IF_ERROR(Flush());
+  HEARTH_RETURN_IF_ERROR(
+      file_->Append(AsBytes(SealOf(file_crc_, owner_crc32c))));
+  return Finish();
+}
+
 absl::StatusOr<BlockChecksumWriter::Summary> BlockChecksumWriter::Finish() {
   if (block_filled_ > 0) EndBlock();
   HEARTH_RETURN_IF_ERROR(Flush());
@@ -90,23 +130,34 @@ absl::StatusOr<BlockChecksums> BlockChecksums::Load(io::FileSystem& files,
                                                     uint32_t file_crc32c) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           files.OpenForRead(path));
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, file->Info());
-  if (info.size_bytes != num_blocks * sizeof(uint32_t)) {
-    return absl::DataLossError(absl::StrCat(path, ": has ", info.size_bytes,
-                                            " bytes instead of ",
-                                            num_blocks * sizeof(uint32_t)));
-  }
+  HEARTH_RETURN_IF_ERROR(CheckSize(*file, num_blocks * sizeof(uint32_t)));
   std::vector<uint32_t> checksums(num_blocks);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    HEARTH_RETURN_IF_ERROR(file->Read(
-        0, absl::MakeSpan(reinterpret_cast<std::byte*>(checksums.data()),
-                          num_blocks * sizeof(uint32_t))));
+    HEARTH_RETURN_IF_ERROR(ReadInto(*file, 0, checksums));
     if (Crc32c(AsBytes(checksums)) == file_crc32c) {
       return BlockChecksums(std::move(checksums));
     }
   }
-  return absl::DataLossError(
-      absl::StrCat(path, ": is damaged (its checksum does not match)"));
+  return IsDamaged(path);
+}
+
+absl::StatusOr<BlockChecksums> BlockChecksums::LoadSealed(
+    io::FileSystem& files, const std::string& path, uint64_t num_blocks,
+    uint32_t owner_crc32c) {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
+                          files.OpenForRead(path));
+  const uint64_t bytes = num_blocks * sizeof(uint32_t);
+  HEARTH_RETURN_IF_ERROR(CheckSize(*file, bytes + kSealBytes));
+  std::vector<uint32_t> checksums(num_blocks);
+  std::vector<uint32_t> seal(kSealBytes / sizeof(uint32_t));
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    HEARTH_RETURN_IF_ERROR(ReadInto(*file, 0, checksums));
+    HEARTH_RETURN_IF_ERROR(ReadInto(*file, bytes, seal));
+    if (seal == SealOf(Crc32c(AsBytes(checksums)), owner_crc32c)) {
+      return BlockChecksums(std::move(checksums));
+    }
+  }
+  return IsDamaged(path);
 }
 
 bool BlockChecksums::Matches(absl::Span<const std::byte> data, uint64_t file_id,

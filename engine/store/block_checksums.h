@@ -42,6 +42,10 @@ class BlockChecksumWriter {
   /// Ends the last block; syncs and closes the file.
   absl::StatusOr<Summary> Finish();
 
+  /// The same, with a seal behind the checksums: see
+  /// BlockChecksums::LoadSealed.
+  absl::StatusOr<Summary> Finish(uint32_t owner_crc32c);
+
  private:
   BlockChecksumWriter(std::unique_ptr<io::WritableFile> file, uint64_t file_id,
                       uint32_t block_bytes);
@@ -70,6 +74,16 @@ class BlockChecksums {
                                              const std::string& path,
                                              uint64_t num_blocks,
                                              uint32_t file_crc32c);
+
+  /// Bytes of the seal: "HRTHSEAL", the CRC32C of what the checksums belong to,
+  /// and the CRC32C of all bytes before, both little-endian.
+  static constexpr uint64_t kSealBytes = 16;
+
+  /// The same for a sealed file; DATA_LOSS, too, if it belongs to another.
+  static absl::StatusOr<BlockChecksums> LoadSealed(io::FileSystem& files,
+                                                   const std::string& path,
+                                                   uint64_t num_blocks,
+                                                   uint32_t owner_crc32c);
 
   /// Whether `data` is block `number` of the file `file_id`.
   bool Matches(absl::Span<const std::byte> data, uint64_t file_id,

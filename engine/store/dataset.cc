@@ -1,12 +1,17 @@
 #include "engine/store/dataset.h"
 
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 #include "engine/store/array_loader.h"
+#include "engine/store/scan_array.h"
+#include "engine/store/verified_file.h"
 
 namespace hearth::store {
 namespace {
@@ -30,7 +35,6 @@ class ArrayTopology final : public LoadedTopology {
     } else {
       view.indices = topology->indices_.As<int64_t>();
     }
-    // A mapping is not verified; at least its frame is.
     if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
       return DoesNotSpan(path, entry);
     }
@@ -38,6 +42,12 @@ class ArrayTopology final : public LoadedTopology {
   }
 
   const Topology& view() const override { return view_; }
+
+  absl::Status status() const override {
+    absl::Status status = indptr_.status();
+    status.Update(indices_.status());
+    return status;
+  }
 
  private:
   ArrayTopology(LoadedArray indptr, LoadedArray indices)
@@ -50,8 +60,10 @@ class ArrayTopology final : public LoadedTopology {
 
 class ArrayFeatures final : public LoadedFeatures {
  public:
-  ArrayFeatures(LoadedArray array, const ArrayFile& entry)
+  ArrayFeatures(LoadedArray array, const ArrayFile& entry, std::string path)
       : array_(std::move(array)),
+        path_(std::move(path)),
+        data_offset_(entry.data_offset),
         num_rows_(entry.shape[0]),
         dim_(entry.shape[1]),
         dtype_(entry.dtype) {}
@@ -60,9 +72,17 @@ class ArrayFeatures final : public LoadedFeatures {
   int64_t num_rows() const override { return num_rows_; }
   int64_t dim() const override { return dim_; }
   DType dtype() const override { return dtype_; }
+  absl::Status status() const override { return array_.status(); }
+  std::string PlaceOf(int64_t row) const override {
+    return absl::StrCat(
+        path_, ": row ", row, " at byte ",
+        data_offset_ + static_cast<uint64_t>(row * row_bytes()));
+  }
 
  private:
   const LoadedArray array_;
+  const std::string path_;
+  const uint64_t data_offset_;
   const int64_t num_rows_;
   const int64_t dim_;
   const DType dtype_;
@@ -70,8 +90,12 @@ class ArrayFeatures final : public LoadedFeatures {
 
 class FolderDataset final : public Dataset {
  public:
-  FolderDataset(io::FileSystem& files, std::string path, Manifest manifest)
-      : files_(files), path_(std::move(path)), manifest_(std::move(manifest)) {}
+  FolderDataset(io::FileSystem& files, std::string path, Manifest manifest,
+                VerificationRecord* record)
+      : files_(files),
+        path_(std::move(path)),
+        manifest_(std::move(manifest)),
+        record_(record != nullptr ? *record : own_record_) {}
 
   const Manifest& manifest() const override { return manifest_; }
   const std::string& path() const override { return path_; }
@@ -80,18 +104,24 @@ class FolderDataset final : public Dataset {
     for (const ArrayFile* file : manifest_.Arrays()) {
       HEARTH_RETURN_IF_ERROR(CheckArrayUnchanged(files_, path_, *file));
     }
+    std::set<const ArrayFile*> verified;
+    {
+      absl::MutexLock lock(&mutex_);
+      verified = verified_;
+    }
+    for (const ArrayFile* file : verified) {
+      HEARTH_RETURN_IF_ERROR(VerifyOnce(*file, {}));
+    }
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, size_t edge_type) const override {
     const EdgeTypeEntry& entry = manifest_.edge_types[edge_type];
-    HEARTH_ASSIGN_OR_RETURN(
-        LoadedArray indptr,
-        LoadArray(files_, path_, entry.indptr, residency.indptr));
-    HEARTH_ASSIGN_OR_RETURN(
-        LoadedArray indices,
-        LoadArray(files_, path_, entry.indices, residency.indices));
+    HEARTH_ASSIGN_OR_RETURN(LoadedArray indptr,
+                            LoadVerified(entry.indptr, residency.indptr));
+    HEARTH_ASSIGN_OR_RETURN(LoadedArray indices,
+                            LoadVerified(entry.indices, residency.indices));
     return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
                                path_);
   }
@@ -106,6 +136,7 @@ class FolderDataset final : public Dataset {
     if (rows.front() != 0 || rows.back() != entry.num_edges) {
       return DoesNotSpan(path_, entry);
     }
+    HEARTH_RETURN_IF_ERROR(VerifyOnce(entry.indices, {}));
     const std::string path = ArrayPath(path_, entry.indices);
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::BlockDevice> indices,
                             files_.OpenBlockDevice(path, options));
@@ -126,7 +157,8 @@ class FolderDataset final : public Dataset {
     if (entry.path.empty()) return Lacks(type, "features");
     HEARTH_ASSIGN_OR_RETURN(LoadedArray array,
                             LoadArray(files_, path_, entry, residency));
-    return std::make_unique<ArrayFeatures>(std::move(array), entry);
+    return std::make_unique<ArrayFeatures>(std::move(array), entry,
+                                           ArrayPath(path_, entry));
   }
 
   absl::StatusOr<StoredFeatures> OpenFeatures(
@@ -152,6 +184,27 @@ class FolderDataset final : public Dataset {
     HEARTH_RETURN_IF_ERROR(CheckArraySize(path, features.device->size_bytes(),
                                           entry.file_size_bytes));
     return features;
+  }
+
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
+    if (type.features.path.empty()) return Lacks(type, "features");
+    return OpenVerifiedFileForScan(files_, path_, type.features);
+  }
+
+  absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
+      const std::stop_token& stop, size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
+    if (type.features.path.empty()) return Lacks(type, "features");
+    return RowChecksums::Load(files_, path_, type.features, stop);
+  }
+
+  absl::Status VerifyFeatures(const std::stop_token& stop,
+                              size_t node_type) const override {
+    const NodeTypeEntry& type = manifest_.node_types[node_type];
+    if (type.features.path.empty()) return Lacks(type, "features");
+    return VerifyOnce(type.features, stop);
   }
 
   absl::StatusOr<Labels> LoadLabels(size_t node_type) const override {
@@ -194,6 +247,35 @@ class FolderDataset final : public Dataset {
         path_, ": nodes of type \"", type.name, "\" have no ", what));
   }
 
+  absl::StatusOr<LoadedArray> LoadVerified(const ArrayFile& array,
+                                           Residency residency) const {
+    if (residency != Residency::kMemory) {
+      HEARTH_RETURN_IF_ERROR(VerifyOnce(array, {}));
+    }
+    return LoadArray(files_, path_, array, residency);
+  }
+
+  /// Reads the array against its checksums, unless that was done since its
+  /// file changed last.
+  absl::Status VerifyOnce(const ArrayFile& array,
+                          const std::stop_token& stop) const
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      absl::MutexLock lock(&mutex_);
+      verified_.insert(&array);
+    }
+    const std::string path = ArrayPath(path_, array);
+    HEARTH_ASSIGN_OR_RETURN(const io::FileInfo before, files_.Stat(path));
+    HEARTH_RETURN_IF_ERROR(
+        CheckArraySize(path, before.size_bytes, array.file_size_bytes));
+    if (record_.Holds(path, before)) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(ScanArray(
+        files_, path_, array, stop,
+        [](absl::Span<const std::byte>) { return absl::OkStatus(); }));
+    record_.Add(path, before);
+    return absl::OkStatus();
+  }
+
   /// All values of an array, row by row; none if it is absent.
   template <typename T>
   absl::StatusOr<std::vector<T>> LoadValues(const ArrayFile& entry) const {
@@ -208,6 +290,12 @@ class FolderDataset final : public Dataset {
   io::FileSystem& files_;
   const std::string path_;
   const Manifest manifest_;
+  // Used where the caller has none.
+  VerificationRecord own_record_;
+  VerificationRecord& record_;
+  mutable absl::Mutex mutex_;
+  // Arrays that are verified as a whole, and again when their file changes.
+  mutable std::set<const ArrayFile*> verified_ ABSL_GUARDED_BY(mutex_);
 };
 
 absl::Status CheckHomogeneous(const Dataset& dataset) {
@@ -247,6 +335,23 @@ absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
   return OpenFeatures(options, 0);
 }
 
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanFeatures()
+    const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return ScanFeatures(0);
+}
+
+absl::StatusOr<std::unique_ptr<RowChecksums>> Dataset::LoadRowChecksums(
+    const std::stop_token& stop) const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return LoadRowChecksums(stop, 0);
+}
+
+absl::Status Dataset::VerifyFeatures(const std::stop_token& stop) const {
+  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
+  return VerifyFeatures(stop, 0);
+}
+
 absl::StatusOr<Labels> Dataset::LoadLabels() const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
   return LoadLabels(0);
@@ -257,8 +362,8 @@ absl::StatusOr<Split> Dataset::LoadSplit() const {
   return LoadSplit(0);
 }
 
-absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(io::FileSystem& files,
-                                                       std::string path) {
+absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(
+    io::FileSystem& files, std::string path, VerificationRecord* record) {
   const std::string manifest_path = io::JoinPath(path, Manifest::kFileName);
   HEARTH_ASSIGN_OR_RETURN(
       const std::string text,
@@ -266,7 +371,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(io::FileSystem& files,
   HEARTH_ASSIGN_OR_RETURN(Manifest manifest,
                           ParseManifest(text, manifest_path));
   auto dataset = std::make_unique<FolderDataset>(files, std::move(path),
-                                                 std::move(manifest));
+                                                 std::move(manifest), record);
   HEARTH_RETURN_IF_ERROR(dataset->CheckUnchanged());
   return dataset;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
 #include "engine/store/residency.h"
+#include "engine/store/row_checksums.h"
 #include "engine/store/topology.h"
+#include "engine/store/verification_record.h"
 
 namespace hearth::store {
 
@@ -25,6 +28,10 @@ class LoadedTopology {
  public:
   virtual ~LoadedTopology() = default;
   virtual const Topology& view() const = 0;
+
+  /// OK unless a mapped page could not be read: then as io::MappedFile::status.
+  /// Ask after reading, before what was read is used.
+  virtual absl::Status status() const = 0;
 };
 
 /// Rows of one feature matrix, reachable by pointer. Thread-safe.
@@ -37,6 +44,10 @@ class LoadedFeatures {
   virtual int64_t num_rows() const = 0;
   virtual int64_t dim() const = 0;
   virtual DType dtype() const = 0;
+  /// As LoadedTopology::status.
+  virtual absl::Status status() const = 0;
+  /// "PATH: row 7 at byte 7680", for errors.
+  virtual std::string PlaceOf(int64_t row) const = 0;
   int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
 };
 
@@ -71,9 +82,11 @@ class Dataset {
   /// the size (and, registered in place, the modification time and header)
   /// that it had at import. NOT_FOUND without a manifest; DATA_LOSS for a
   /// damaged one; FAILED_PRECONDITION if a file has changed since; naming the
-  /// file.
-  static absl::StatusOr<std::unique_ptr<Dataset>> Open(io::FileSystem& files,
-                                                       std::string path);
+  /// file. `record`, if given, must outlive the dataset: files that it holds
+  /// are not verified again.
+  static absl::StatusOr<std::unique_ptr<Dataset>> Open(
+      io::FileSystem& files, std::string path,
+      VerificationRecord* record = nullptr);
   virtual ~Dataset() = default;
 
   virtual const Manifest& manifest() const = 0;
@@ -81,23 +94,25 @@ class Dataset {
   /// Folder of the dataset.
   virtual const std::string& path() const = 0;
 
-  /// Repeats Open's check of the files; cheap, done before each epoch.
+  /// Repeats Open's check of the files, and verifies those again that were
+  /// verified once and have changed since (DATA_LOSS); cheap where none has,
+  /// done before and after each epoch.
   virtual absl::Status CheckUnchanged() const = 0;
 
-  /// The topology of the edge type at `edge_type` of the manifest's. Reading
-  /// into memory verifies the checksums. REQUIRES: there is such a type.
+  /// The topology of the edge type at `edge_type` of the manifest's. Its
+  /// checksums are verified: as it is read into memory, or once before it is
+  /// mapped. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, size_t edge_type) const = 0;
 
-  /// Likewise, with the indices opened for reading: of these, nothing is read
-  /// or verified. FAILED_PRECONDITION if a file has another size than at
-  /// import.
+  /// Likewise, with the indices opened for reading. FAILED_PRECONDITION if a
+  /// file has another size than at import.
   virtual absl::StatusOr<StoredTopology> OpenTopology(
       const io::BlockDeviceOptions& options, size_t edge_type) const = 0;
 
   /// The features of the node type at `node_type` of the manifest's;
   /// FAILED_PRECONDITION if it has none. Reading into memory verifies the
-  /// checksums. REQUIRES: there is such a type.
+  /// checksums; a mapping is not verified. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency, size_t node_type) const = 0;
 
@@ -105,6 +120,20 @@ class Dataset {
   /// FAILED_PRECONDITION if the file has another size than at import.
   virtual absl::StatusOr<StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options, size_t node_type) const = 0;
+
+  /// Likewise, opened for reading from one end to the other, each block against
+  /// its checksum.
+  virtual absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      size_t node_type) const = 0;
+
+  /// Likewise, the checksums of their rows. Errors as RowChecksums::Load.
+  virtual absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
+      const std::stop_token& stop, size_t node_type) const = 0;
+
+  /// Likewise, verifies all of them once, where their rows are not checked as
+  /// they are read. DATA_LOSS naming file and block; CANCELLED.
+  virtual absl::Status VerifyFeatures(const std::stop_token& stop,
+                                      size_t node_type) const = 0;
 
   /// Likewise, its labels. Checksums verified.
   virtual absl::StatusOr<Labels> LoadLabels(size_t node_type) const = 0;
@@ -122,6 +151,10 @@ class Dataset {
       Residency residency) const;
   absl::StatusOr<StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options) const;
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures() const;
+  absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
+      const std::stop_token& stop) const;
+  absl::Status VerifyFeatures(const std::stop_token& stop) const;
   absl::StatusOr<Labels> LoadLabels() const;
   absl::StatusOr<Split> LoadSplit() const;
 };

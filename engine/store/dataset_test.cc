@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <utility>
@@ -401,7 +403,7 @@ TEST_F(DatasetTest, DamagedFeaturesAreNamedByFileAndBlock) {
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("node.features.npy: block 3 at byte 16384"));
-  // A mapping is not verified.
+  // Rows of a mapping are checked as they are read.
   EXPECT_TRUE(dataset->LoadFeatures(Residency::kMapped).ok());
 }
 
@@ -485,6 +487,86 @@ TEST_F(DatasetTest, AMappedTopologyThatDoesNotSpanItsEdgesIsDataLoss) {
   Damage(File("edge.indptr.npy"), 128);
   EXPECT_TRUE(
       absl::IsDataLoss(dataset->LoadTopology(Residency::kMapped).status()));
+}
+
+// ---- Verified once, and again after a change
+
+TEST_F(DatasetTest, AMappedOrStoredTopologyIsVerifiedFirst) {
+  Import();
+  const auto dataset = Open();
+  Damage(File("edge.indices.npy"), 128);
+  for (const absl::Status& status :
+       {dataset->LoadTopology(Residency::kMapped).status(),
+        dataset->LoadTopology({Residency::kMemory, Residency::kMapped})
+            .status(),
+        dataset->OpenTopology({}).status()}) {
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("edge.indices.npy: block 0 at byte 128"));
+  }
+}
+
+TEST_F(DatasetTest, AFileIsVerifiedOnceUntilItChanges) {
+  Import();
+  VerificationRecord record;
+  const auto reads = [this] {
+    int64_t count = 0;
+    for (const auto& call : files_.calls()) {
+      if (call.operation == io::Operation::kRead &&
+          call.path == File("edge.indices.npy")) {
+        ++count;
+      }
+    }
+    return count;
+  };
+  const auto open = [&] {
+    return *Dataset::Open(files_, folder_.Destination(), &record);
+  };
+  ASSERT_TRUE(open()->LoadTopology(Residency::kMapped).ok());
+  const int64_t once = reads();
+  EXPECT_GT(once, 0);
+
+  const auto dataset = open();
+  ASSERT_TRUE(dataset->LoadTopology(Residency::kMapped).ok());
+  EXPECT_TRUE(dataset->CheckUnchanged().ok());
+  EXPECT_EQ(reads(), once) << "nothing has changed";
+
+  std::filesystem::permissions(File("edge.indices.npy"),
+                               std::filesystem::perms::owner_read);
+  EXPECT_TRUE(dataset->CheckUnchanged().ok());
+  EXPECT_GT(reads(), once) << "something may have";
+
+  std::filesystem::permissions(File("edge.indices.npy"),
+                               std::filesystem::perms::owner_all);
+  Damage(File("edge.indices.npy"), 130);
+  const absl::Status status = dataset->CheckUnchanged();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("edge.indices.npy"));
+}
+
+TEST_F(DatasetTest, FeaturesAreVerifiedWhereTheirRowsAreNot) {
+  Import();
+  const auto dataset = Open();
+  EXPECT_TRUE(dataset->VerifyFeatures({}).ok());
+  std::stop_source stopped;
+  stopped.request_stop();
+  Damage(File("node.features.npy"), 4096 + 5 * 4096);
+  EXPECT_TRUE(absl::IsCancelled(dataset->VerifyFeatures(stopped.get_token())));
+  const absl::Status status = dataset->VerifyFeatures({});
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("node.features.npy: block 5"));
+}
+
+TEST_F(DatasetTest, ScannedFeaturesAreVerified) {
+  Import();
+  const auto features = *Open()->ScanFeatures();
+  std::vector<std::byte> bytes(kRows * kDim * 4);
+  ASSERT_TRUE(features->Read(4096, absl::MakeSpan(bytes)).ok());
+  EXPECT_EQ(std::memcmp(bytes.data(), Values().data(), bytes.size()), 0);
+  Damage(File("node.features.npy"), 4096 + 7);
+  EXPECT_TRUE(absl::IsDataLoss(
+      (*Open()->ScanFeatures())->Read(4096, absl::MakeSpan(bytes))));
 }
 
 TEST_F(DatasetTest, FaultsWhileLoadingAreReported) {

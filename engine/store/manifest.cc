@@ -128,6 +128,12 @@ uint64_t Manifest::SizeBytes() const {
     size += NumBlocks(data_bytes, file->crc_block_bytes) * sizeof(uint32_t);
     if (!file->in_place) size += file->file_size_bytes;
   }
+  for (const NodeTypeEntry& type : node_types) {
+    if (type.features.path.empty()) continue;
+    // The row checksum file.
+    size += static_cast<uint64_t>(type.num_nodes) * sizeof(uint32_t) +
+            BlockChecksums::kSealBytes;
+  }
   return size;
 }
 

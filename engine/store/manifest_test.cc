@@ -217,6 +217,8 @@ TEST(ManifestTest, CountsTheBytesInItsFolder) {
   manifest.node_types[0].features.in_place = false;
   // Each array with a checksum for every 4,096 bytes begun.
   uint64_t expected = 80 + 64'000 + 16 * 4;
+  // Row checksums.
+  expected += 2000 * 4 + 16;
   expected += 128 + 8000 + 2 * 4;
   expected += (128 + 24 + 4) + (128 + 8 + 4) + (128 + 16 + 4);
   expected += (128 + 2001 * 8 + 4 * 4) + (128 + 16 + 4);

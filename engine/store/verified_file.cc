@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
-#include "engine/store/array_loader.h"
 #include "engine/store/block_checksums.h"
+#include "engine/store/scan_array.h"
 
 namespace hearth::store {
 namespace {
@@ -163,12 +163,9 @@ class VerifiedFile final : public io::ReadableFile {
   const std::unique_ptr<io::ReadableFile> checksums_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
-    io::FileSystem& files, const std::string& folder, const ArrayFile& array) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
-                          files.OpenForRead(ArrayPath(folder, array)));
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> Verified(
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+    std::unique_ptr<io::ReadableFile> data) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<io::ReadableFile> checksums,
       files.OpenForRead(io::JoinPath(folder, array.crc_path)));
@@ -176,6 +173,22 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
                                              std::move(checksums));
   HEARTH_RETURN_IF_ERROR(file->CheckHeaderAndChecksums());
   return file;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
+                          files.OpenForRead(ArrayPath(folder, array)));
+  return Verified(files, folder, array, std::move(data));
+}
+
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFileForScan(
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
+                          files.OpenForScan(ArrayPath(folder, array)));
+  return Verified(files, folder, array, std::move(data));
 }
 
 }  // namespace hearth::store

@@ -19,6 +19,11 @@ namespace hearth::store {
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array);
 
+/// The same for a file that is read once, from one end to the other; see
+/// io::FileSystem::OpenForScan.
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFileForScan(
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array);
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_VERIFIED_FILE_H_

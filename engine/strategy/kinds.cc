@@ -37,19 +37,22 @@ struct Entry {
 };
 
 constexpr std::tuple kEntries{
-    Entry<MemoryOptions>{.kind = {.name = "memory"},
-                         .make = NewAddressableStrategy,
-                         .estimate_memory = EstimateAddressableMemory},
-    Entry<MmapOptions>{.kind = {.name = "mmap"},
+    Entry<MemoryOptions>{
+        .kind = {.name = "memory", .leaves_neighbors_on_disk = false},
+        .make = NewAddressableStrategy,
+        .estimate_memory = EstimateAddressableMemory},
+    Entry<MmapOptions>{.kind = {.name = "mmap", .reads_single_rows = true},
                        .make = NewAddressableStrategy,
                        .estimate_memory = EstimateAddressableMemory},
     Entry<GnndriveOptions>{
-        .kind = {.name = "gnndrive", .needs_measured_batches = true},
+        .kind = {.name = "gnndrive",
+                 .needs_measured_batches = true,
+                 .reads_single_rows = true},
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
         .delivers_in_order =
             [](const GnndriveOptions& options) { return !options.reorder; }},
-    Entry<GinexOptions>{.kind = {.name = "ginex"},
+    Entry<GinexOptions>{.kind = {.name = "ginex", .reads_single_rows = true},
                         .make = NewGinexStrategy,
                         .estimate_memory = EstimateGinexMemory},
     Entry<DiskgnnOptions>{

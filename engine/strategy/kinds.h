@@ -37,6 +37,12 @@ struct StrategyKind {
   /// Whether its memory grows with the batches so much that these have to be
   /// measured: a bound by the fan-outs alone would be far too high.
   bool needs_measured_batches = false;
+  /// Whether batches need rows of the feature file that nothing has verified
+  /// before: StrategyResources::row_check does.
+  bool reads_single_rows = false;
+  /// Whether neighbors stay on disk, mapped or read one by one: they are
+  /// verified before the first batch, not whenever they are read.
+  bool leaves_neighbors_on_disk = true;
 };
 
 /// Every strategy, in the order of the alternatives.

@@ -23,7 +23,7 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   BatchBound result;
   result.bound = sample::ShapeBound(
       pass.sampler.fanouts, MostSeeds(pass, num_seeds),
-      source.topology.num_nodes(), source.topology.num_edges());
+      source.topology.view().num_nodes(), source.topology.view().num_edges());
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
       run.clock);

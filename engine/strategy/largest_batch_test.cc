@@ -15,6 +15,14 @@ namespace hearth::strategy {
 namespace {
 
 // Node v has in-neighbors 0 .. v - 1.
+class TestTopology final : public store::LoadedTopology {
+ public:
+  const store::Topology& view() const override { return topology; }
+  absl::Status status() const override { return absl::OkStatus(); }
+
+  store::Topology topology;
+};
+
 class MeasureBatchesTest : public ::testing::Test {
  protected:
   MeasureBatchesTest() {
@@ -25,7 +33,8 @@ class MeasureBatchesTest : public ::testing::Test {
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
     }
-    topology_ = {.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)};
+    topology_.topology = {.indptr = indptr_,
+                          .indices = absl::MakeConstSpan(indices_)};
     std::iota(seeds_.begin(), seeds_.end(), 0);
     labels_ = store::Labels::Classes(std::vector<int32_t>(kNodes), 2);
   }
@@ -44,7 +53,7 @@ class MeasureBatchesTest : public ::testing::Test {
   std::vector<int64_t> indptr_;
   std::vector<int32_t> indices_;
   const std::vector<int64_t> no_edges_ = std::vector<int64_t>(kNodes + 1);
-  store::Topology topology_;
+  TestTopology topology_;
   std::vector<store::NodeId> seeds_ = std::vector<store::NodeId>(kNodes);
   store::Labels labels_;
 };
@@ -67,7 +76,8 @@ TEST_F(MeasureBatchesTest, SpreadsFewSamplesOverThePass) {
 }
 
 TEST_F(MeasureBatchesTest, ShardsAreMeasuredOneByOne) {
-  topology_ = {.indptr = no_edges_, .indices = absl::Span<const int32_t>()};
+  topology_.topology = {.indptr = no_edges_,
+                        .indices = absl::Span<const int32_t>()};
   const auto bound = Measure(20, {.clock = Clock::Real()}, {}, /*shards=*/3);
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ(bound->largest.num_inputs(), 7)

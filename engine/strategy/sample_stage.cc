@@ -56,19 +56,23 @@ pipeline::Stage SampleStage(const Pass& pass,
   const auto samplers = std::make_shared<Samplers>();
   for (int i = 0; i < width.threads; ++i) {
     samplers->push_back(
-        sample::NewNeighborSampler(source.topology, pass.sampler));
+        sample::NewNeighborSampler(source.topology.view(), pass.sampler));
   }
   return {.name = "sample",
           .width = width.threads,
           .queue_capacity = QueueCapacity(pass, width.queue_capacity),
-          .work = [&pass, seeds, samplers, &labels = source.labels](
-                      int thread, pipeline::Item& item) {
+          .work = [&pass, seeds, samplers, &topology = source.topology,
+                   &labels = source.labels](int thread, pipeline::Item& item) {
             auto& batch = static_cast<SampledBatch&>(item);
             const absl::Span<const store::NodeId> shard =
                 ShardSeeds(pass, seeds, batch.number());
-            HEARTH_ASSIGN_OR_RETURN(
-                batch.sample(), (*samplers)[thread]->Sample(
-                                    KeyOfShard(pass, batch.number()), shard));
+            absl::StatusOr<sample::MiniBatch> sample =
+                (*samplers)[thread]->Sample(KeyOfShard(pass, batch.number()),
+                                            shard);
+            // Names the file, where a page of it could not be read.
+            HEARTH_RETURN_IF_ERROR(topology.status());
+            HEARTH_RETURN_IF_ERROR(sample.status());
+            batch.sample() = *std::move(sample);
             batch.labels() = labels.Gather(shard);
             return absl::OkStatus();
           }};

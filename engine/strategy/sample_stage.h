@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/pass.h"
@@ -14,7 +15,7 @@ namespace hearth::strategy {
 
 /// The data that batches are sampled from.
 struct SampleSource {
-  const store::Topology& topology;
+  const store::LoadedTopology& topology;
   const store::Labels& labels;
 };
 

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STRATEGY_STRATEGY_H_
 
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/io/row_reader.h"
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/pass_report.h"
@@ -40,6 +42,9 @@ struct StrategyResources {
   /// The file system of those files.
   io::FileSystem& files = io::FileSystem::Posix();
   Gpu gpu = {};
+  /// Checks each feature row that is read for a batch by itself (strategies
+  /// whose Kind::reads_single_rows says so); null = they are not checked.
+  std::shared_ptr<const io::RowCheck> row_check = nullptr;
 };
 
 /// Hears how a preparation goes, on its thread. Any may be empty.

@@ -198,6 +198,9 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     proto.set_first_batch_seconds(*report.first_batch_seconds);
   }
   proto.set_warm_start(report.warm_start);
+  for (const std::string& part : report.verified_once) {
+    proto.add_verified_once(part);
+  }
   for (const job::PeriodPreparation& period : report.preparations) {
     v1::PreparationReport& preparation = *proto.add_preparations();
     preparation = ToProto(period.preparation);

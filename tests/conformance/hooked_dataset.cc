@@ -77,6 +77,22 @@ absl::StatusOr<store::StoredTopology> HookedDataset::OpenTopology(
   return topology;
 }
 
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> HookedDataset::ScanFeatures(
+    size_t node_type) const {
+  return base_.ScanFeatures(node_type);
+}
+
+absl::StatusOr<std::unique_ptr<store::RowChecksums>>
+HookedDataset::LoadRowChecksums(const std::stop_token& stop,
+                                size_t node_type) const {
+  return base_.LoadRowChecksums(stop, node_type);
+}
+
+absl::Status HookedDataset::VerifyFeatures(const std::stop_token& stop,
+                                           size_t node_type) const {
+  return base_.VerifyFeatures(stop, node_type);
+}
+
 absl::StatusOr<store::Labels> HookedDataset::LoadLabels(
     size_t node_type) const {
   return base_.LoadLabels(node_type);

@@ -41,6 +41,12 @@ class HookedDataset final : public store::Dataset {
       const io::BlockDeviceOptions& options, size_t node_type) const override;
   absl::StatusOr<store::StoredTopology> OpenTopology(
       const io::BlockDeviceOptions& options, size_t edge_type) const override;
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      size_t node_type) const override;
+  absl::StatusOr<std::unique_ptr<store::RowChecksums>> LoadRowChecksums(
+      const std::stop_token& stop, size_t node_type) const override;
+  absl::Status VerifyFeatures(const std::stop_token& stop,
+                              size_t node_type) const override;
   absl::StatusOr<store::Labels> LoadLabels(size_t node_type) const override;
   absl::StatusOr<store::Split> LoadSplit(size_t node_type) const override;
 

@@ -21,7 +21,7 @@ strategy::Pass Measured(const store::Dataset& dataset, strategy::Pass pass) {
   strategy::Pass first = pass;
   first.epoch_key = 0;
   const auto batches = strategy::MeasureBatches(
-      first, first.order->Epoch(0), {(*topology)->view(), *labels},
+      first, first.order->Epoch(0), {**topology, *labels},
       {.clock = Clock::Real()}, std::stop_token());
   EXPECT_TRUE(batches.ok()) << batches.status();
   pass.batches = *batches;

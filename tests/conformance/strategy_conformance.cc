@@ -1,15 +1,21 @@
 #include "tests/conformance/strategy_conformance.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/base/random.h"
+#include "engine/base/status_macros.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/sample/neighbor_sampler.h"
@@ -86,6 +92,55 @@ std::vector<std::string> Fingerprints(Strategy& strategy, const Pass& pass) {
   EXPECT_TRUE(status.ok()) << status;
   EXPECT_EQ(report.batches, static_cast<int64_t>(result.size()));
   return result;
+}
+
+// Resources with the checksums of the rows of `dataset`, and with a folder that
+// holds nothing of what others have prepared.
+StrategyResources CheckingResources(const store::Dataset& dataset) {
+  static int number = 0;
+  StrategyResources resources = Resources();
+  resources.scratch_folder = Folder(absl::StrCat("scratch", ++number));
+  auto checksums = dataset.LoadRowChecksums({});
+  EXPECT_TRUE(checksums.ok()) << checksums.status();
+  if (checksums.ok()) resources.row_check = *std::move(checksums);
+  return resources;
+}
+
+// Fingerprints of the batches that came before the pass ended.
+absl::Status Deliver(Strategy& strategy, std::vector<std::string>& delivered) {
+  PassReport report;
+  return strategy.Run(
+      MakePass(0),
+      [&](absl::Span<const train::BatchView> shards) {
+        delivered.push_back(hearth::testing::Fingerprint(shards.front()));
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+}
+
+// The same for a new strategy and the dataset in `folder`.
+absl::Status DeliverFrom(const std::string& folder,
+                         const ConformanceCase& parameters,
+                         std::vector<std::string>& delivered) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::Dataset> dataset,
+      store::Dataset::Open(io::FileSystem::Posix(), folder));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Strategy> strategy,
+                          NewStrategy(parameters.strategy, parameters.pipeline,
+                                      *dataset, CheckingResources(*dataset)));
+  const std::vector<Pass> passes = {MakePass(0)};
+  HEARTH_RETURN_IF_ERROR(
+      strategy->Prepare(passes, {}, std::stop_token()).status());
+  return Deliver(*strategy, delivered);
+}
+
+void FlipBit(const std::string& path, uint64_t offset) {
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(offset));
+  const auto byte = static_cast<char>(file.get() ^ 4);
+  file.seekp(static_cast<std::streamoff>(offset));
+  file.put(byte);
+  EXPECT_TRUE(file.good());
 }
 
 }  // namespace
@@ -245,6 +300,61 @@ TEST_P(StrategyConformanceTest, StopsWhenAsked) {
       stop.get_token(), report);
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
   EXPECT_EQ(report.batches, 1);
+}
+
+TEST_P(StrategyConformanceTest, DeliversNothingOfDamagedFiles) {
+  const std::string folder = Folder("damaged");
+  const auto path = hearth::testing::ImportPlantedGraph({}, folder);
+  ASSERT_TRUE(path.ok()) << path.status();
+  const auto expected = Fingerprints(*Make({MemoryOptions{}, {}}), MakePass(0));
+  RandomStream random(7, RandomPurpose::kGenerator);
+  for (const char* name : {"node.features.npy", "node.labels.npy",
+                           "edge.indices.npy", "edge.indptr.npy"}) {
+    const std::string file = io::JoinPath(*path, name);
+    int found = 0;
+    for (int flip = 0; flip < 6; ++flip) {
+      const uint64_t size = std::filesystem::file_size(file);
+      const uint64_t begin = absl::StrContains(name, "features") ? 4096 : 128;
+      const uint64_t offset = begin + random.Below(size - begin);
+      FlipBit(file, offset);
+      std::vector<std::string> delivered;
+      const absl::Status status = DeliverFrom(*path, GetParam(), delivered);
+      FlipBit(file, offset);
+      ASSERT_LE(delivered.size(), expected.size());
+      EXPECT_TRUE(
+          std::equal(delivered.begin(), delivered.end(), expected.begin()))
+          << "damaged bytes of " << name << " were delivered";
+      if (status.ok()) continue;
+      ++found;
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      EXPECT_TRUE(absl::StrContains(status.message(), file)) << status;
+    }
+    EXPECT_GT(found, 0) << name;
+  }
+}
+
+// The bytes are lost while the strategy has the files open.
+TEST_P(StrategyConformanceTest, DeliversNothingOfFilesThatWereCut) {
+  for (const char* name : {"node.features.npy", "edge.indices.npy"}) {
+    const auto path = hearth::testing::ImportPlantedGraph({}, Folder(name));
+    ASSERT_TRUE(path.ok()) << path.status();
+    const auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
+    const auto strategy =
+        Prepared(*NewStrategy(GetParam().strategy, GetParam().pipeline,
+                              *dataset, CheckingResources(*dataset)));
+    std::filesystem::resize_file(io::JoinPath(*path, name), 4096);
+    const auto expected =
+        Fingerprints(*Make({MemoryOptions{}, {}}), MakePass(0));
+    std::vector<std::string> delivered;
+    const absl::Status status = Deliver(*strategy, delivered);
+    ASSERT_LE(delivered.size(), expected.size());
+    EXPECT_TRUE(
+        std::equal(delivered.begin(), delivered.end(), expected.begin()));
+    // Rows and lists in memory, or packed, need the file no more.
+    if (status.ok()) continue;
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_TRUE(absl::StrContains(status.message(), name)) << status;
+  }
 }
 
 }  // namespace hearth::strategy

@@ -13,6 +13,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/row_blocks.h"
 #include "engine/store/block_checksums.h"
+#include "engine/store/row_checksums.h"
 #include "engine/store/shape.h"
 
 namespace hearth::ingest {
@@ -103,6 +104,14 @@ class StoredRows {
   uint64_t num_zeroed_ = 0;
 };
 
+absl::StatusOr<std::unique_ptr<store::BlockChecksumWriter>> NewRowChecksums(
+    ImportContext& context, const store::ArrayPlace& place,
+    const store::ArrayFile& features) {
+  return store::NewRowChecksumWriter(
+      context.files(),
+      io::JoinPath(place.folder, store::RowChecksumPath(features)), features);
+}
+
 }  // namespace
 
 absl::Status CheckFeatureShape(const ArrayReader& features) {
@@ -163,6 +172,9 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
       store::ArrayWriter::Create(context.files(), place, kFeatures,
                                  StoredType(header), header.shape,
                                  store::kRandomAccess));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::BlockChecksumWriter> rows,
+      NewRowChecksums(context, place, writer->entry()));
   BeginFeatures(context, features);
   StoredRows stored(features, choices);
   const RowConversion conversion{
@@ -170,10 +182,14 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
       [&stored](const RowBlock& rows, absl::Span<std::byte> to) {
         return stored.Make(rows, to);
       }};
-  HEARTH_RETURN_IF_ERROR(ForEachConvertedBlock(
-      context, features, conversion,
-      [&](const RowBlock& rows) { return writer->Append(rows.bytes); }));
+  HEARTH_RETURN_IF_ERROR(
+      ForEachConvertedBlock(context, features, conversion,
+                            [&](const RowBlock& block) -> absl::Status {
+                              HEARTH_RETURN_IF_ERROR(rows->Append(block.bytes));
+                              return writer->Append(block.bytes);
+                            }));
   HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array, writer->Finish());
+  HEARTH_RETURN_IF_ERROR(rows->Finish(array.file.crc_file_crc32c).status());
   return ImportedFeatures{std::move(array), stored.num_zeroed()};
 }
 
@@ -203,17 +219,22 @@ absl::StatusOr<store::FinishedArray> RegisterFeatures(
       store::BlockChecksumWriter::Create(
           context.files(), io::JoinPath(place.folder, entry.crc_path),
           entry.file_id, entry.crc_block_bytes));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::BlockChecksumWriter> rows,
+      NewRowChecksums(context, place, entry));
   BeginFeatures(context, features);
   HEARTH_RETURN_IF_ERROR(ForEachRowBlock(
       context, features, [&](const RowBlock& block) -> absl::Status {
         HEARTH_RETURN_IF_ERROR(CheckFinite(features, choices, block));
         HEARTH_RETURN_IF_ERROR(checksums->Append(block.bytes));
+        HEARTH_RETURN_IF_ERROR(rows->Append(block.bytes));
         return Observe(choices, block);
       }));
   HEARTH_RETURN_IF_ERROR(features.CheckUnchanged());
   HEARTH_ASSIGN_OR_RETURN(const store::BlockChecksumWriter::Summary summary,
                           checksums->Finish());
   entry.crc_file_crc32c = summary.file_crc32c;
+  HEARTH_RETURN_IF_ERROR(rows->Finish(entry.crc_file_crc32c).status());
   registered.checksums_sha256 = summary.sha256;
   return registered;
 }

@@ -15,6 +15,7 @@
 #include "engine/store/array_header.h"
 #include "engine/store/array_writer.h"
 #include "engine/store/dtype.h"
+#include "engine/store/row_checksums.h"
 
 namespace hearth::ingest {
 namespace {
@@ -56,6 +57,7 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
         static_cast<uint64_t>(header.NumElements()) *
         static_cast<uint64_t>(store::SizeOf(StoredType(header)));
     bytes += store::StoredBytes(feature_bytes, store::kRandomAccess);
+    bytes += store::RowChecksumBytes(header.shape[0]);
     if (in_place) bytes -= feature_bytes;
   }
   if (nodes.labels != nullptr) {

@@ -15,9 +15,9 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/io/atomic_file.h"
 #include "engine/pipeline/pipeline.h"
-#include "engine/store/array_loader.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/manifest.h"
+#include "engine/store/scan_array.h"
 
 // An array is read in chunks of whole blocks by two threads, so that the disk
 // has the next request while a chunk is checked. Each chunk is read with what

@@ -126,6 +126,8 @@ void ExpectEveryByteCounts(const std::string& folder) {
   ASSERT_TRUE(VerifyDataset(files, **dataset, nullptr, {}).ok());
   const std::vector<std::string> names = files.List(folder).value();
   for (const std::string& name : names) {
+    // Follows from the features, and is made again where it is damaged.
+    if (absl::EndsWith(name, ".rows.crc")) continue;
     const std::string path = io::JoinPath(folder, name);
     const uint64_t size = files.Stat(path)->size_bytes;
     ASSERT_GT(size, 0u);

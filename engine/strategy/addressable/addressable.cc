@@ -1,11 +1,15 @@
 #include "engine/strategy/addressable/addressable.h"
 
+#include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
+#include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/labels.h"
 #include "engine/store/residency.h"
@@ -25,12 +29,21 @@ constexpr int kAssembledWaiting = 1;
 class AddressableStrategy final : public Strategy {
  public:
   AddressableStrategy(store::Residency residency,
-                      const PipelineOptions& pipeline, const Clock& clock)
-      : residency_(residency), options_(pipeline), clock_(clock) {}
+                      const PipelineOptions& pipeline,
+                      const StrategyResources& resources)
+      : residency_(residency),
+        options_(pipeline),
+        clock_(resources.clock),
+        row_check_(residency == store::Residency::kMemory
+                       ? nullptr
+                       : resources.row_check) {}
 
   absl::Status Open(const store::Dataset& dataset) {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset.LoadLabels());
-    HEARTH_ASSIGN_OR_RETURN(topology_, dataset.LoadTopology(residency_));
+    // A mapped indptr would send the sampler astray where it cannot be read.
+    HEARTH_ASSIGN_OR_RETURN(
+        topology_,
+        dataset.LoadTopology({store::Residency::kMemory, residency_}));
     HEARTH_ASSIGN_OR_RETURN(features_, dataset.LoadFeatures(residency_));
     return absl::OkStatus();
   }
@@ -44,7 +57,7 @@ class AddressableStrategy final : public Strategy {
       report.read_ops = 0;
       report.io_wait_seconds = 0;
     }
-    const SampleSource source = {topology_->view(), labels_};
+    const SampleSource source = {*topology_, labels_};
     const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
         {SampleStage(
              pass, seeds, source,
@@ -75,12 +88,29 @@ class AddressableStrategy final : public Strategy {
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_->dim(), buffers_));
     cache::AssembleRows(*features_, batch.sample().input_nodes, inputs);
+    HEARTH_RETURN_IF_ERROR(features_->status());
+    return CheckRows(batch.sample().input_nodes);
+  }
+
+  // DATA_LOSS naming the file and the first row that is damaged.
+  absl::Status CheckRows(absl::Span<const store::NodeId> nodes) const {
+    if (row_check_ == nullptr) return absl::OkStatus();
+    for (const store::NodeId node : nodes) {
+      if (row_check_->Matches(
+              node, features_->rows() + node * features_->row_bytes())) {
+        continue;
+      }
+      return absl::DataLossError(
+          absl::StrCat(features_->PlaceOf(node),
+                       " is damaged (its checksum does not match)"));
+    }
     return absl::OkStatus();
   }
 
   const store::Residency residency_;
   const PipelineOptions options_;
   const Clock& clock_;
+  const std::shared_ptr<const io::RowCheck> row_check_;
   store::Labels labels_;
   std::unique_ptr<store::LoadedTopology> topology_;
   std::unique_ptr<store::LoadedFeatures> features_;
@@ -96,26 +126,24 @@ store::Residency ResidencyOf(const MmapOptions& options) {
                             : store::Residency::kMapped;
 }
 
-absl::StatusOr<std::unique_ptr<Strategy>> New(store::Residency residency,
-                                              const PipelineOptions& pipeline,
-                                              const store::Dataset& dataset,
-                                              const Clock& clock) {
+absl::StatusOr<std::unique_ptr<Strategy>> New(
+    store::Residency residency, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
   auto strategy =
-      std::make_unique<AddressableStrategy>(residency, pipeline, clock);
+      std::make_unique<AddressableStrategy>(residency, pipeline, resources);
   HEARTH_RETURN_IF_ERROR(strategy->Open(dataset));
   return strategy;
 }
 
 MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
   MemoryEstimate estimate;
+  uint64_t topology = basis.edges().indptr.file_size_bytes;
   if (residency == store::Residency::kMemory) {
     estimate.Add("features", basis.nodes().features.file_size_bytes,
                  /*kept=*/true);
-    estimate.Add("topology",
-                 basis.edges().indptr.file_size_bytes +
-                     basis.edges().indices.file_size_bytes,
-                 /*kept=*/true);
+    topology += basis.edges().indices.file_size_bytes;
   }
+  estimate.Add("topology", topology, /*kept=*/true);
   // One batch is with the trainer.
   const int assembled =
       basis.pipeline.extractors + (kAssembledWaiting + 1) * basis.shards;
@@ -133,13 +161,13 @@ MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     const MemoryOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
-  return New(ResidencyOf(options), pipeline, dataset, resources.clock);
+  return New(ResidencyOf(options), pipeline, dataset, resources);
 }
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
     const MmapOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
-  return New(ResidencyOf(options), pipeline, dataset, resources.clock);
+  return New(ResidencyOf(options), pipeline, dataset, resources);
 }
 
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(

@@ -216,7 +216,7 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
   return SampleOffline(
       {.files = context_.files,
        .clock = context_.clock,
-       .source = {.topology = topology->view(), .labels = context_.labels},
+       .source = {.topology = *topology, .labels = context_.labels},
        .samplers = context_.samplers,
        .path = SpoolPath(),
        .make_room = [&](uint64_t bytes) { return lease.MakeRoom(bytes); },
@@ -268,9 +268,8 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
                    choice.reason));
   WarnOfSize(choice.layout);
   HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<io::ReadableFile> features,
-      context_.files.OpenForScan(context_.features.device->path()));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> features,
+                          context_.dataset.ScanFeatures());
   const PackInput input = {.trace = &spool,
                            .levels = &*levels,
                            .samples = &spool,

@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       QueuedReader reader,
       QueuedReader::Open(context.read_queues, context.io_depth,
                          *context.data.features.device,
-                         context.data.features.layout, context.clock));
+                         context.data.features.layout, context.clock,
+                         context.data.row_check.get()));
   std::unique_ptr<Executor> executor(
       new Executor(context, superbatch, std::move(rows), std::move(reader)));
   HEARTH_ASSIGN_OR_RETURN(

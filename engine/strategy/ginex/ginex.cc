@@ -165,7 +165,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_RETURN_IF_ERROR(Validate(options, pipeline));
-  HEARTH_ASSIGN_OR_RETURN(GinexData data, GinexData::Open(dataset));
+  HEARTH_ASSIGN_OR_RETURN(GinexData data,
+                          GinexData::Open(dataset, resources.row_check));
   return std::make_unique<GinexStrategy>(options, pipeline, resources,
                                          std::move(data));
 }

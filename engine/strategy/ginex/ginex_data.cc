@@ -6,7 +6,9 @@
 
 namespace hearth::strategy {
 
-absl::StatusOr<GinexData> GinexData::Open(const store::Dataset& dataset) {
+absl::StatusOr<GinexData> GinexData::Open(
+    const store::Dataset& dataset,
+    std::shared_ptr<const io::RowCheck> row_check) {
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           dataset.OpenFeatures({}));
@@ -20,7 +22,8 @@ absl::StatusOr<GinexData> GinexData::Open(const store::Dataset& dataset) {
   return GinexData{.labels = std::move(labels),
                    .stored = std::move(stored),
                    .topology = std::move(topology),
-                   .features = std::move(features)};
+                   .features = std::move(features),
+                   .row_check = std::move(row_check)};
 }
 
 }  // namespace hearth::strategy

@@ -1,8 +1,11 @@
 #ifndef HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
 #define HEARTH_ENGINE_STRATEGY_GINEX_GINEX_DATA_H_
 
+#include <memory>
+
 #include "absl/status/statusor.h"
 #include "engine/cache/direct_cache.h"
+#include "engine/io/row_reader.h"
 #include "engine/sample/neighbor_cache.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
@@ -14,7 +17,9 @@ namespace hearth::strategy {
 struct GinexData {
   /// FAILED_PRECONDITION for a dataset that lacks features or labels, has
   /// several node or edge types, or has changed since the import.
-  static absl::StatusOr<GinexData> Open(const store::Dataset& dataset);
+  static absl::StatusOr<GinexData> Open(
+      const store::Dataset& dataset,
+      std::shared_ptr<const io::RowCheck> row_check = nullptr);
 
   cache::RowFormat row_format() const {
     return {.dim = features.dim, .dtype = features.dtype};
@@ -25,6 +30,8 @@ struct GinexData {
   /// Views `stored`.
   sample::StoredTopology topology;
   store::StoredFeatures features;
+  /// Null: rows are not checked.
+  std::shared_ptr<const io::RowCheck> row_check;
 };
 
 }  // namespace hearth::strategy

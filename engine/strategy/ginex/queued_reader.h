@@ -28,12 +28,13 @@ class QueuedReader {
            std::max(kReadBytes, row_bytes + (8 << 10));
   }
 
-  /// With `depth` reads in flight, of 16 KiB each or more. Errors as those of
+  /// With `depth` reads in flight, of 16 KiB each or more; rows are checked by
+  /// `check`, if there is one, which outlives the reader. Errors as those of
   /// ReadQueues::Take and RowReader::Create.
-  static absl::StatusOr<QueuedReader> Open(io::ReadQueues& queues, int depth,
-                                           io::BlockDevice& device,
-                                           const io::RowLayout& layout,
-                                           const Clock& clock) {
+  static absl::StatusOr<QueuedReader> Open(
+      io::ReadQueues& queues, int depth, io::BlockDevice& device,
+      const io::RowLayout& layout, const Clock& clock,
+      const io::RowCheck* check = nullptr) {
     QueuedReader reader;
     HEARTH_ASSIGN_OR_RETURN(reader.queue_,
                             queues.Take(static_cast<size_t>(depth)));
@@ -45,7 +46,8 @@ class QueuedReader {
             device, layout, *reader.queue_,
             {.staging_bytes = one * static_cast<uint64_t>(depth),
              .cost = {},
-             .clock = &clock}));
+             .clock = &clock,
+             .check = check}));
     return reader;
   }
 

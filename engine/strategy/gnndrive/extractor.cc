@@ -12,11 +12,12 @@ uint64_t Extractor::StagingBytes(uint64_t row_bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<Extractor>> Extractor::Create(
-    const store::StoredFeatures& features, io::ReadQueues& queues,
-    const Clock& clock, size_t io_depth) {
+    const store::StoredFeatures& features, const io::RowCheck* check,
+    io::ReadQueues& queues, const Clock& clock, size_t io_depth) {
   HEARTH_ASSIGN_OR_RETURN(io::ReadQueues::Handle queue, queues.Take(io_depth));
   io::RowReaderOptions options;
   options.clock = &clock;
+  options.check = check;
   options.staging_bytes = std::max(
       options.staging_bytes,
       io::RowReader::MinStagingBytes(*features.device, features.layout));

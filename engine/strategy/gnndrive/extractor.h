@@ -40,11 +40,11 @@ struct GnndriveBatch final : public SampledBatch {
 /// thread's.
 class Extractor {
  public:
-  /// All references must outlive it. Errors as
+  /// All of them must outlive it; a null `check` checks no row. Errors as
   /// io::ReadQueues::Take and io::RowReader::Create.
   static absl::StatusOr<std::unique_ptr<Extractor>> Create(
-      const store::StoredFeatures& features, io::ReadQueues& queues,
-      const Clock& clock, size_t io_depth);
+      const store::StoredFeatures& features, const io::RowCheck* check,
+      io::ReadQueues& queues, const Clock& clock, size_t io_depth);
 
   /// Memory for reads in flight, at most, with rows of so many bytes on a disk
   /// whose reads are aligned to 4 KiB or less.

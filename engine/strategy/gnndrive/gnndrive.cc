@@ -116,7 +116,7 @@ class GnndriveStrategy final : public Strategy {
     std::vector<std::unique_ptr<Extractor>> extractors;
   };
 
-  SampleSource Source() const { return {topology_->view(), labels_}; }
+  SampleSource Source() const { return {*topology_, labels_}; }
 
   // Step 1.
   absl::Status PrepareBuffer(const Pass& pass) {
@@ -150,7 +150,8 @@ class GnndriveStrategy final : public Strategy {
     for (int i = 0; i < extractors_; ++i) {
       HEARTH_ASSIGN_OR_RETURN(
           std::unique_ptr<Extractor> extractor,
-          Extractor::Create(features_, resources_.read_queues, resources_.clock,
+          Extractor::Create(features_, resources_.row_check.get(),
+                            resources_.read_queues, resources_.clock,
                             static_cast<size_t>(options_.io_depth)));
       extraction.extractors.push_back(std::move(extractor));
     }

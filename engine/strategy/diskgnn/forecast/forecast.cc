@@ -207,7 +207,7 @@ class DiskgnnForecaster {
     HEARTH_RETURN_IF_ERROR(SampleOffline(
         {.files = context_.files,
          .clock = context_.clock,
-         .source = {.topology = topology->view(), .labels = context_.labels},
+         .source = {.topology = *topology, .labels = context_.labels},
          .samplers = context_.pipeline.samplers,
          .path = path,
          .progress =

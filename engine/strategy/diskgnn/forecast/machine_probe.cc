@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "engine/base/catch_exceptions.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/random.h"
 #include "engine/base/status_macros.h"
@@ -86,9 +87,11 @@ absl::StatusOr<double> ProbeReading(const ProbeContext& context,
     std::vector<std::jthread> threads;
     for (uint64_t i = 0; i < count; ++i) {
       threads.emplace_back([&, i] {
-        results[i] = ReadPart(context, *file, i * part, part, bytes,
-                              memory.bytes().subspan(i * pieces * kPieceBytes,
-                                                     pieces * kPieceBytes));
+        results[i] = CatchExceptions([&] {
+          return ReadPart(context, *file, i * part, part, bytes,
+                          memory.bytes().subspan(i * pieces * kPieceBytes,
+                                                 pieces * kPieceBytes));
+        });
       });
     }
   }

@@ -1,0 +1,97 @@
+#include "engine/store/scan_array.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/aligned_memory.h"
+
+namespace hearth::store {
+namespace {
+
+// A multiple of every block size; large enough for the disk's full speed.
+constexpr uint64_t kChunkBytes = 8 << 20;
+
+/// One block of an array, as its checksum covers it.
+struct Block {
+  uint64_t number = 0;
+  uint64_t file_offset = 0;
+  absl::Span<std::byte> bytes;
+};
+
+absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
+                        const Block& block) {
+  if (from.checksums.Matches(block.bytes, array.file_id, block.number)) {
+    return absl::OkStatus();
+  }
+  // Damage on the way is gone at the second reading; damage on disk is not.
+  HEARTH_RETURN_IF_ERROR(from.file->Read(block.file_offset, block.bytes));
+  if (from.checksums.Matches(block.bytes, array.file_id, block.number)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat(
+      from.file->path(), ": block ", block.number, " at byte ",
+      block.file_offset, " is damaged (its checksum does not match)"));
+}
+
+}  // namespace
+
+std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
+  return array.in_place ? array.path : io::JoinPath(folder, array.path);
+}
+
+absl::StatusOr<CheckedFile> WithChecksums(
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+    std::unique_ptr<io::ReadableFile> file) {
+  HEARTH_ASSIGN_OR_RETURN(
+      BlockChecksums checksums,
+      BlockChecksums::Load(files, io::JoinPath(folder, array.crc_path),
+                           NumBlocks(array.file_size_bytes - array.data_offset,
+                                     array.crc_block_bytes),
+                           array.crc_file_crc32c));
+  return CheckedFile{std::move(file), std::move(checksums)};
+}
+
+absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,
+                         uint64_t begin, absl::Span<std::byte> out) {
+  HEARTH_RETURN_IF_ERROR(from.file->Read(array.data_offset + begin, out));
+  const uint64_t end = begin + out.size();
+  for (uint64_t at = begin; at < end; at += array.crc_block_bytes) {
+    const uint64_t size = std::min<uint64_t>(array.crc_block_bytes, end - at);
+    HEARTH_RETURN_IF_ERROR(
+        CheckBlock(from, array,
+                   {at / array.crc_block_bytes, array.data_offset + at,
+                    out.subspan(at - begin, size)}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScanArray(
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+    const std::stop_token& stop,
+    absl::FunctionRef<absl::Status(absl::Span<const std::byte>)> use) {
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> opened,
+                          files.OpenForScan(ArrayPath(folder, array)));
+  HEARTH_ASSIGN_OR_RETURN(
+      const CheckedFile from,
+      WithChecksums(files, folder, array, std::move(opened)));
+  const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
+  HEARTH_ASSIGN_OR_RETURN(
+      io::AlignedMemory memory,
+      io::AlignedMemory::Allocate(std::min(kChunkBytes, data_bytes)));
+  for (uint64_t begin = 0; begin < data_bytes; begin += kChunkBytes) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(from.file->path(), ": verifying was stopped"));
+    }
+    const absl::Span<std::byte> chunk =
+        memory.bytes().first(std::min(kChunkBytes, data_bytes - begin));
+    HEARTH_RETURN_IF_ERROR(ReadChecked(from, array, begin, chunk));
+    HEARTH_RETURN_IF_ERROR(use(chunk));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::store

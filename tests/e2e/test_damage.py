@@ -1,0 +1,118 @@
+"""Damaged data under the data directory: named, or without any effect; the daemon goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jobs import ENDLESS, QUICK
+
+# Job specs that read the dataset in every way there is. Budgets hold some of the rows.
+STRATEGIES = {
+    "memory": ("--strategy", "memory"),
+    "mmap": ("--strategy", "mmap"),
+    "gnndrive": ("--strategy", "gnndrive", "--cpu-cache", "64KiB"),
+    "ginex": ("--strategy", "ginex", "--cpu-cache", "64KiB", "--superbatch", "10"),
+    "diskgnn": ("--strategy", "diskgnn", "--cpu-cache", "64KiB"),
+}
+FLIPS = 12
+FLIPS_IN_FULL = 400
+
+
+def flip_bit(path: Path, position: int, bit: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        byte = file.read(1)[0]
+        file.seek(position)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+@pytest.fixture(scope="module")
+def digest(daemon) -> str:
+    return daemon.json(*QUICK, *STRATEGIES["memory"])["report"]["loss_digest"]
+
+
+def expect_found_or_harmless(daemon, digest, strategy, place) -> bool:
+    """Trains on damaged data; whether the damage was found."""
+    done = daemon.hearth(*QUICK, *STRATEGIES[strategy], "--output", "json", code=None)
+    if done.code == 0:
+        assert done.json["report"]["loss_digest"] == digest, f"trained on {place}"
+        return False
+    assert "DATA_LOSS" in done.err or "DATA_LOSS" in done.out, (place, done.err, done.out)
+    assert daemon.is_alive()
+    return True
+
+
+def flip_and_train(start_daemon, graph_folder, digest, strategy, flips, seed):
+    """Flips one bit at a time anywhere in the dataset; a new daemon meets each."""
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    folder = daemon.data_dir / "datasets" / "planted"
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    chosen = random.Random(f"{strategy} {seed}")
+    found = 0
+    for _ in range(flips):
+        path = chosen.choice(files)
+        position = chosen.randrange(path.stat().st_size)
+        bit = chosen.randrange(8)
+        keep = path.read_bytes()
+        flip_bit(path, position, bit)
+        daemon.kill()
+        shutil.rmtree(daemon.data_dir / "plans", ignore_errors=True)
+        daemon.start()
+        place = f"{path.name}, byte {position}, bit {bit}"
+        found += expect_found_or_harmless(daemon, digest, strategy, place)
+        path.write_bytes(keep)
+    return found
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_flipped_bits_are_found_or_harmless(start_daemon, graph_folder, digest, strategy):
+    assert flip_and_train(start_daemon, graph_folder, digest, strategy, FLIPS, seed=0) > 0
+
+
+@pytest.mark.full("damage")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_many_flipped_bits_are_found_or_harmless(start_daemon, graph_folder, digest, strategy):
+    found = flip_and_train(start_daemon, graph_folder, digest, strategy, FLIPS_IN_FULL, seed=1)
+    print(f"{strategy}: {found} of {FLIPS_IN_FULL} flips found, the others harmless")
+
+
+@pytest.mark.parametrize("strategy", ["mmap", "gnndrive", "ginex"])
+@pytest.mark.parametrize("name, start", [("node.features.npy", 4096), ("edge.indices.npy", 128)])
+def test_damage_under_a_warm_daemon_is_named(daemon, digest, strategy, name, start):
+    # The job before has verified the file and left its caches; a changed file counts as new.
+    daemon.json(*QUICK, *STRATEGIES[strategy])
+    path = daemon.data_dir / "datasets" / "planted" / name
+    keep = path.read_bytes()
+    for position in range(start, start + 3000, 500):
+        flip_bit(path, position, 3)
+    try:
+        done = daemon.hearth(*QUICK, *STRATEGIES[strategy], "--samplers", "2", "--output", "json",
+                             code=None)
+        assert done.code != 0
+        assert "DATA_LOSS" in done.err and name in done.err, done.err
+    finally:
+        path.write_bytes(keep)
+    assert daemon.json(*QUICK, *STRATEGIES[strategy])["report"]["loss_digest"] == digest
+
+
+def test_features_cut_while_they_are_mapped(start_daemon, graph, tmp_path):
+    source = graph.write(tmp_path / "source")
+    daemon = start_daemon()
+    daemon.import_graph("planted", source, "--in-place")
+    job = daemon.json(*ENDLESS, "--detach")["id"]
+    daemon.wait_for_batches(job, 3)
+    os.truncate(source / "node_feat.npy", 8192)
+    daemon.wait_for_state(job, "failed")
+    error = daemon.json("job", "show", job)["error"]
+    assert error["code"] in ("DATA_LOSS", "FAILED_PRECONDITION"), error
+    assert "node_feat.npy" in error["message"]
+    assert daemon.is_alive()
+    # Another dataset's jobs do not notice.
+    daemon.import_graph("other", graph.write(tmp_path / "other"))
+    daemon.json("train", "--dataset", "other", *QUICK[3:])
