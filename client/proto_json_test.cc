@@ -90,7 +90,8 @@ TEST(JobToJson, OrderIsThatOfTheFieldNumbers) {
   for (const auto& [key, value] : json.items()) keys.push_back(key);
   EXPECT_THAT(keys, ::testing::ElementsAre("id", "state", "spec", "report",
                                            "error", "create_time", "start_time",
-                                           "end_time", "last_sequence"));
+                                           "end_time", "last_sequence",
+                                           "priority", "waiting_reason"));
 }
 
 TEST(JobToJson, NoReportIsNull) {

@@ -140,7 +140,12 @@ class DaemonTest : public ::testing::Test {
   void Start() {
     auto daemon = NewDaemon(config_);
     ASSERT_TRUE(daemon.ok()) << daemon.status();
-    daemon_ = *std::move(daemon);
+    Adopt(*std::move(daemon));
+  }
+
+  /// The daemon that calls go to from now on.
+  void Adopt(std::unique_ptr<Daemon> daemon) {
+    daemon_ = std::move(daemon);
     channel_ = grpc::CreateChannel(daemon_->grpc_address(),
                                    grpc::InsecureChannelCredentials());
     jobs_ = v1::Jobs::NewStub(channel_);

@@ -32,6 +32,8 @@ class FakeFeatures final : public store::LoadedFeatures {
   int64_t num_rows() const override { return num_rows_; }
   int64_t dim() const override { return dim_; }
   store::DType dtype() const override { return dtype_; }
+  absl::Status status() const override { return absl::OkStatus(); }
+  std::string PlaceOf(int64_t /*row*/) const override { return ""; }
 
  private:
   const store::DType dtype_;

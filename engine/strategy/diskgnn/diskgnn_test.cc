@@ -233,7 +233,8 @@ TEST_F(DiskgnnTest, PreparingTellsHowFarItIs) {
            [&](absl::string_view phase, uint64_t now, uint64_t in_all) {
              done[std::string(phase)] = now;
              total[std::string(phase)] = in_all;
-           }},
+           },
+       .durable = nullptr},
       {});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(done.at("sampling"), total.at("sampling"));
