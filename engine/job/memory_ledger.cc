@@ -119,18 +119,19 @@ std::map<std::string, uint64_t> MemoryLedger::BytesByOwner() const {
 }
 
 MemoryRoom MemoryLedger::RoomBeside(uint64_t taken, uint64_t bytes) const {
-  const uint64_t most = machine_.capacity > 0
-                            ? std::min(limit_bytes_, machine_.capacity)
-                            : limit_bytes_;
-  if (bytes > most) return MemoryRoom::kNever;
-  uint64_t limit = most;
+  if (bytes > limit_bytes_) return MemoryRoom::kNever;
+  uint64_t limit = limit_bytes_;
   if (const uint64_t available = machine_.available(); available > 0) {
     // Part of what is reserved is in use, and no longer available.
     const uint64_t used = machine_.used();
     limit = std::min(limit,
                      available + (used > base_bytes_ ? used - base_bytes_ : 0));
   }
-  if (bytes > limit) return MemoryRoom::kHeldByOthers;
+  if (bytes > limit) {
+    return machine_.capacity > 0 && bytes > machine_.capacity
+               ? MemoryRoom::kNever
+               : MemoryRoom::kHeldByOthers;
+  }
   return taken + bytes <= limit ? MemoryRoom::kFree : MemoryRoom::kHeldByJobs;
 }
 

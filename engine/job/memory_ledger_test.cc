@@ -89,6 +89,16 @@ TEST_F(MemoryLedgerTest, MoreThanTheMachineHasEverIsRefusedForGood) {
             WaitCause::kMemory);
 }
 
+// Bounds are seldom reached: who sets such a limit means it.
+TEST_F(MemoryLedgerTest, ALimitAboveTheContainersMemoryCounts) {
+  MemoryLedger ledger{1000,
+                      {.available = [] { return 500; },
+                       .used = [] { return 0; },
+                       .capacity = 80}};
+  Reservation one;
+  EXPECT_TRUE(ledger.Reserve(Estimate(90, 0), one).ok());
+}
+
 TEST_F(MemoryLedgerTest, MoreThanTheMachineHasNowIsRefusedForNow) {
   // Jobs use 50 of the 80 that they could take.
   available_ = 30;

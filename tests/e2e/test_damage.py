@@ -108,7 +108,7 @@ def test_features_cut_while_they_are_mapped(start_daemon, graph, tmp_path):
     job = daemon.json(*ENDLESS, "--detach")["id"]
     daemon.wait_for_batches(job, 3)
     os.truncate(source / "node_feat.npy", 8192)
-    daemon.wait_for_state(job, "failed")
+    daemon.wait_for_state(job, "FAILED")
     error = daemon.json("job", "show", job)["error"]
     assert error["code"] in ("DATA_LOSS", "FAILED_PRECONDITION"), error
     assert "node_feat.npy" in error["message"]
