@@ -38,7 +38,7 @@ def train(daemon, model, seed) -> float:
 
 
 @pytest.mark.full("accuracy")
-@pytest.mark.parametrize("model", ["sage", "gcn", "gat"])
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gatv2", "gin"])
 def test_accuracy_reaches_pyg(wordnet, model, capsys):
     accuracies = []
     for seed in ("1", "2", "3"):
