@@ -36,5 +36,8 @@ class StoredDataset:
         return np.stack([sources[order], destinations[order]])
 
     def array_files(self) -> list[Path]:
-        """Every file of arrays and checksums in the dataset's folder."""
-        return sorted(path for path in self.folder.iterdir() if path.suffix in (".npy", ".crc"))
+        """Every file of arrays and checksums in the dataset's folder, but for checksums of
+        rows, which follow from the others and are made again where they are damaged."""
+        return sorted(path for path in self.folder.iterdir()
+                      if path.suffix in (".npy", ".crc")
+                      and not path.name.endswith(".rows.crc"))
