@@ -53,16 +53,18 @@ MUTANTS = (
            "  if (status.ok()) status = files.Rename(temporary, path);",
            "absl::Status status = WriteDurably(files, path, pieces);",
            ("//engine/io:atomic_file_test",)),
+    Mutant("checkpoint CRC", "engine/job/checkpoint.cc",
+           "contents.metadata[kTensorsCrc] != CrcOf(contents.tensors)", "false",
+           ("//engine/job:checkpoint_test",)),
     Mutant("idempotent submit", "server/storage/job_store.cc",
            "if (request_id.empty()) return std::nullopt;", "return std::nullopt;",
            ("//server/storage:job_store_test",)),
     Mutant("memory release", "engine/job/memory_ledger.cc",
-           "  ledger_->Subtract(*this);\n  ledger_->changed_.SignalAll();\n}\n\n"
-           "void MemoryLedger::Reservation::Rest",
-           "}\n\nvoid MemoryLedger::Reservation::Rest",
+           "    ledger_->Subtract(*this);\n    if (!resting_)", "    if (!resting_)",
            ("//engine/job:memory_ledger_test",)),
     Mutant("plan lease", "engine/plan/plan_store.cc",
-           "return found != holders_.end() && found->second.leases > 0;", "return false;",
+           "return found != holders_.end() && found->second.leases > 0;",
+           "return found != holders_.end() && found->second.leases > 1000;",
            ("//engine/plan:plan_store_test",)),
 )
 
