@@ -12,12 +12,11 @@
 
 #include <spdlog/spdlog.h>
 
-#include <exception>
-#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/base/catch_exceptions.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::server {
@@ -257,17 +256,11 @@ bool Scheduler::Requeue(const QueuedJob& job, const absl::Status& status) {
 
 absl::Status Scheduler::Execute(const std::string& id, JobEvents& events,
                                 std::stop_token stop, v1::JobReport& report) {
-  try {
+  return CatchExceptions([&]() -> absl::Status {
     HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
     HEARTH_ASSIGN_OR_RETURN(report, runner_.Run(job, events, std::move(stop)));
     return absl::OkStatus();
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError("out of memory");
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("exception: ", error.what()));
-  } catch (...) {
-    return absl::InternalError("an exception of unknown type");
-  }
+  });
 }
 
 StateUpdate Scheduler::Conclude(const QueuedJob& job,
