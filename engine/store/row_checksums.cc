@@ -24,17 +24,30 @@ uint32_t RowBytes(const ArrayFile& features) {
 // Two jobs must not write the same temporary file.
 ABSL_CONST_INIT absl::Mutex making(absl::kConstInit);
 
-absl::Status MakeFile(io::FileSystem& files, const std::string& folder,
-                      const ArrayFile& features, const std::stop_token& stop) {
-  const std::string path = io::JoinPath(folder, RowChecksumPath(features));
-  const std::string temporary = absl::StrCat(path, io::kTemporarySuffix);
+absl::Status WriteChecksums(io::FileSystem& files, const std::string& folder,
+                            const ArrayFile& features, const std::string& path,
+                            const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<BlockChecksumWriter> writer,
-                          NewRowChecksumWriter(files, temporary, features));
+                          NewRowChecksumWriter(files, path, features));
   HEARTH_RETURN_IF_ERROR(ScanArray(
       files, folder, features, stop,
       [&](absl::Span<const std::byte> part) { return writer->Append(part); }));
-  HEARTH_RETURN_IF_ERROR(writer->Finish(features.crc_file_crc32c).status());
-  HEARTH_RETURN_IF_ERROR(files.Rename(temporary, path));
+  return writer->Finish(features.crc_file_crc32c).status();
+}
+
+// Makes the file `path`, whole or not at all.
+absl::Status MakeFile(io::FileSystem& files, const std::string& folder,
+                      const ArrayFile& features, const std::string& path,
+                      const std::stop_token& stop) {
+  const std::string temporary = absl::StrCat(path, io::kTemporarySuffix);
+  absl::Status status =
+      WriteChecksums(files, folder, features, temporary, stop);
+  if (status.ok()) status = files.Rename(temporary, path);
+  if (!status.ok()) {
+    // The first error is the one to tell.
+    files.RemoveTree(temporary).IgnoreError();
+    return status;
+  }
   return files.SyncDirectory(folder);
 }
 
@@ -64,23 +77,17 @@ RowChecksums::RowChecksums(const ArrayFile& features, BlockChecksums checksums)
 absl::StatusOr<std::unique_ptr<RowChecksums>> RowChecksums::Load(
     io::FileSystem& files, const std::string& folder, const ArrayFile& features,
     const std::stop_token& stop) {
+  const std::string path = io::JoinPath(folder, RowChecksumPath(features));
   const auto load = [&] {
-    return BlockChecksums::LoadSealed(
-        files, io::JoinPath(folder, RowChecksumPath(features)),
-        static_cast<uint64_t>(features.shape[0]), features.crc_file_crc32c);
+    return BlockChecksums::LoadSealed(files, path,
+                                      static_cast<uint64_t>(features.shape[0]),
+                                      features.crc_file_crc32c);
   };
   absl::StatusOr<BlockChecksums> checksums = load();
   if (absl::IsNotFound(checksums.status()) ||
       absl::IsDataLoss(checksums.status())) {
     absl::MutexLock lock(&making);
-    absl::Status made = MakeFile(files, folder, features, stop);
-    if (!made.ok()) {
-      files
-          .RemoveTree(io::JoinPath(folder, RowChecksumPath(features)) +
-                      io::kTemporarySuffix)
-          .IgnoreError();
-      return made;
-    }
+    HEARTH_RETURN_IF_ERROR(MakeFile(files, folder, features, path, stop));
     checksums = load();
   }
   HEARTH_RETURN_IF_ERROR(checksums.status());

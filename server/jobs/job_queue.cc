@@ -4,17 +4,10 @@
 #include <cmath>
 #include <cstddef>
 
-#include "absl/strings/numbers.h"
+#include "server/storage/job_id.h"
 
 namespace hearth::server {
 namespace {
-
-// The number in "train-7".
-int64_t NumberOf(const std::string& id) {
-  int64_t number = 0;
-  static_cast<void>(absl::SimpleAtoi(id.substr(id.rfind('-') + 1), &number));
-  return number;
-}
 
 // Verification and the export of a model hold no more than a few blocks.
 bool TakesMemory(const v1::JobSpec& spec) {
@@ -31,7 +24,7 @@ Lane LaneOf(const v1::JobSpec& spec) {
 QueuedJob QueuedJob::Of(const v1::Job& job) {
   QueuedJob queued;
   queued.id = job.id();
-  queued.number = NumberOf(job.id());
+  queued.number = JobNumber(job.id());
   queued.priority = job.priority();
   queued.lane = LaneOf(job.spec());
   queued.takes_memory = TakesMemory(job.spec());

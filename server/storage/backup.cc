@@ -16,13 +16,13 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "server/storage/job_folders.h"
 #include "server/storage/outside.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr uint64_t kChunkBytes = 1 << 20;
-constexpr char kJobFile[] = "job.json";
 constexpr char kModelFolder[] = "model";
 
 class Backup {
@@ -36,11 +36,12 @@ class Backup {
 
   absl::StatusOr<BackupResult> Run() {
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
-    const std::string database = io::JoinPath(folder_, "hearth.db");
+    const std::string database = io::JoinPath(folder_, DataDir::kDatabaseName);
     HEARTH_RETURN_IF_ERROR(store_.CopyTo(database));
     HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(database));
     result_.size_bytes += info.size_bytes;
-    for (const char* name : {"format_version", "last_deleted"}) {
+    for (const char* name :
+         {DataDir::kFormatName, JobFolders::kLastDeletedName}) {
       HEARTH_RETURN_IF_ERROR(CopyFile(io::JoinPath(data_dir_.path(), name),
                                       io::JoinPath(folder_, name)));
     }
@@ -51,7 +52,7 @@ class Backup {
 
  private:
   absl::Status CopyJobs() {
-    const std::string jobs = io::JoinPath(folder_, "jobs");
+    const std::string jobs = io::JoinPath(folder_, DataDir::kJobsName);
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(jobs));
     HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                             files_.List(data_dir_.JobsPath()));
@@ -59,7 +60,7 @@ class Backup {
       const std::string from = data_dir_.JobPath(id);
       // A job that is being deleted has no such file any more.
       const absl::Status there =
-          files_.Stat(io::JoinPath(from, kJobFile)).status();
+          files_.Stat(io::JoinPath(from, JobFolders::kCopyName)).status();
       if (absl::IsNotFound(there)) continue;
       HEARTH_RETURN_IF_ERROR(there);
       HEARTH_RETURN_IF_ERROR(CopyJob(from, io::JoinPath(jobs, id)));
@@ -69,8 +70,8 @@ class Backup {
 
   absl::Status CopyJob(const std::string& from, const std::string& to) {
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(to));
-    HEARTH_RETURN_IF_ERROR(
-        CopyFile(io::JoinPath(from, kJobFile), io::JoinPath(to, kJobFile)));
+    HEARTH_RETURN_IF_ERROR(CopyFile(io::JoinPath(from, JobFolders::kCopyName),
+                                    io::JoinPath(to, JobFolders::kCopyName)));
     ++result_.jobs;
     const std::string model = io::JoinPath(from, kModelFolder);
     const absl::StatusOr<std::vector<std::string>> names = files_.List(model);

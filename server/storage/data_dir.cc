@@ -27,10 +27,7 @@ namespace hearth::server {
 namespace {
 
 constexpr char kLockName[] = "hearth.lock";
-constexpr char kFormatName[] = "format_version";
-constexpr char kDatabaseName[] = "hearth.db";
 constexpr char kDatasetsName[] = "datasets";
-constexpr char kJobsName[] = "jobs";
 constexpr char kPlansName[] = "plans";
 constexpr char kReserveName[] = "reserve";
 constexpr char kScratchName[] = "scratch";
@@ -84,7 +81,7 @@ absl::StatusOr<int> TakeLock(const std::string& directory) {
 }
 
 absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
-  const std::string path = io::JoinPath(directory, kFormatName);
+  const std::string path = io::JoinPath(directory, DataDir::kFormatName);
   const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
   if (absl::IsNotFound(text.status())) {
     return io::WriteFileAtomically(files, path,

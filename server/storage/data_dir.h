@@ -30,6 +30,12 @@ class DataDir {
   /// Version of the layout; a newer one is refused.
   static constexpr int kFormatVersion = 1;
 
+  /// Names in the data directory: the file with that version, the database, the
+  /// folder of the jobs' folders.
+  static constexpr char kFormatName[] = "format_version";
+  static constexpr char kDatabaseName[] = "hearth.db";
+  static constexpr char kJobsName[] = "jobs";
+
   /// Creates `path` if it is missing, locks it, and removes what an earlier
   /// daemon left unfinished ("*.tmp"). UNAVAILABLE, naming the other's pid, if
   /// a daemon has it, at once and without touching anything;

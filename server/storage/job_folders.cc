@@ -13,13 +13,13 @@
 #include "engine/io/atomic_file.h"
 #include "engine/store/sealed_json.h"
 #include "nlohmann/json.hpp"
+#include "server/storage/data_dir.h"
+#include "server/storage/job_id.h"
 
 namespace hearth::server {
 namespace {
 
-constexpr char kCopyName[] = "job.json";
 constexpr char kDeletedName[] = "deleted.json";
-constexpr char kLastDeletedName[] = "last_deleted";
 constexpr uint64_t kMaxCopyBytes = uint64_t{256} << 20;
 // Version of job.json.
 constexpr int kFormat = 1;
@@ -73,7 +73,7 @@ int64_t ReadNumber(io::FileSystem& files, const std::string& path) {
 JobFolders::JobFolders(io::FileSystem& files, const std::string& data_dir)
     : files_(files),
       data_dir_(data_dir),
-      jobs_(io::JoinPath(data_dir, "jobs")),
+      jobs_(io::JoinPath(data_dir, DataDir::kJobsName)),
       lost_(io::JoinPath(data_dir, "lost+found")) {}
 
 std::string JobFolders::Path(const std::string& id) const {
@@ -155,8 +155,7 @@ absl::StatusOr<std::string> JobFolders::SetAside(const std::string& id) {
   return path;
 }
 
-absl::StatusOr<int64_t> JobFolders::GreatestNumber(
-    int64_t (*number_of)(const std::string& id)) {
+absl::StatusOr<int64_t> JobFolders::GreatestNumber() {
   int64_t greatest =
       ReadNumber(files_, io::JoinPath(data_dir_, kLastDeletedName));
   for (const std::string& folder : {jobs_, lost_}) {
@@ -164,7 +163,7 @@ absl::StatusOr<int64_t> JobFolders::GreatestNumber(
     if (absl::IsNotFound(names.status())) continue;
     HEARTH_RETURN_IF_ERROR(names.status());
     for (const std::string& name : *names) {
-      greatest = std::max(greatest, number_of(name.substr(0, name.find('.'))));
+      greatest = std::max(greatest, JobNumber(name.substr(0, name.find('.'))));
     }
   }
   return greatest;

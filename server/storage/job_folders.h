@@ -24,6 +24,11 @@ namespace hearth::server {
 /// Thread-compatible; calls for different jobs may run at a time.
 class JobFolders {
  public:
+  /// Names of the copy in a job's folder, and of the file in the data directory
+  /// that has the greatest number of a job that was deleted.
+  static constexpr char kCopyName[] = "job.json";
+  static constexpr char kLastDeletedName[] = "last_deleted";
+
   /// A job as its folder has it.
   struct Copy {
     v1::Job job;
@@ -59,10 +64,9 @@ class JobFolders {
   /// Moves the folder to lost+found/ and returns its new path.
   absl::StatusOr<std::string> SetAside(const std::string& id);
 
-  /// The greatest number that `number_of` tells of a name in jobs/ or
-  /// lost+found/, or that was deleted; 0 if there is none.
-  absl::StatusOr<int64_t> GreatestNumber(
-      int64_t (*number_of)(const std::string& id));
+  /// The greatest number of a job whose folder is in jobs/ or lost+found/, or
+  /// that was deleted; 0 if there is none.
+  absl::StatusOr<int64_t> GreatestNumber();
 
  private:
   std::string Path(const std::string& id) const;

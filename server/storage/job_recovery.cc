@@ -92,8 +92,7 @@ class Adoption {
         warnings_(warnings) {}
 
   absl::Status Run() {
-    HEARTH_ASSIGN_OR_RETURN(const int64_t greatest,
-                            folders_.GreatestNumber(JobRows::NumberOf));
+    HEARTH_ASSIGN_OR_RETURN(const int64_t greatest, folders_.GreatestNumber());
     HEARTH_ASSIGN_OR_RETURN(const std::vector<StoredJob> known,
                             rows_.ReadAll());
     for (const StoredJob& job : known) known_.insert(job.id);

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "engine/base/status_macros.h"
+#include "server/storage/job_id.h"
 #include "server/storage/job_state.h"
 
 namespace hearth::server {
@@ -25,10 +25,6 @@ std::string KindOf(const v1::JobSpec& spec) {
       spec, spec.GetDescriptor()->oneof_decl(0));
   if (kind == nullptr) return "job";
   return absl::StrReplaceAll(kind->name(), {{"_", "-"}});
-}
-
-std::string MakeId(const std::string& kind, int64_t number) {
-  return absl::StrCat(kind, "-", number);
 }
 
 absl::Status UnknownJob(const std::string& id) {
@@ -67,17 +63,6 @@ int64_t StateMask(const std::vector<v1::JobState>& states) {
 
 }  // namespace
 
-int64_t JobRows::NumberOf(const std::string& id) {
-  const size_t dash = id.rfind('-');
-  int64_t number = 0;
-  if (dash == std::string::npos ||
-      !absl::SimpleAtoi(id.substr(dash + 1), &number) ||
-      MakeId(id.substr(0, dash), number) != id) {
-    return 0;
-  }
-  return number;
-}
-
 int64_t JobRows::NowNanoseconds() const {
   return absl::ToUnixNanos(clock_.Now());
 }
@@ -102,12 +87,12 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
   statement.BindBlob(4, spec.SerializeAsString()).Bind(5, NowNanoseconds());
   statement.Bind(6, priority);
   HEARTH_RETURN_IF_ERROR(statement.Run());
-  return MakeId(KindOf(spec), database_.LastInsertRow());
+  return MakeJobId(KindOf(spec), database_.LastInsertRow());
 }
 
 absl::Status JobRows::CheckFree(const v1::Job& job) {
-  const int64_t number = NumberOf(job.id());
-  if (number <= 0 || MakeId(KindOf(job.spec()), number) != job.id() ||
+  const int64_t number = JobNumber(job.id());
+  if (number <= 0 || MakeJobId(KindOf(job.spec()), number) != job.id() ||
       !v1::JobState_IsValid(job.state()) ||
       job.state() == v1::JOB_STATE_UNSPECIFIED) {
     return absl::DataLossError(absl::StrCat("\"",
@@ -120,8 +105,8 @@ absl::Status JobRows::CheckFree(const v1::Job& job) {
   HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Bind(1, number).Step());
   if (!row) return absl::OkStatus();
   return absl::AlreadyExistsError(
-      absl::StrCat("its number is that of ", MakeId(statement.Bytes(0), number),
-                   " in the database"));
+      absl::StrCat("its number is that of ",
+                   MakeJobId(statement.Bytes(0), number), " in the database"));
 }
 
 absl::Status JobRows::InsertAgain(const v1::Job& job,
@@ -134,7 +119,7 @@ absl::Status JobRows::InsertAgain(const v1::Job& job,
           "(?1, ?2, "
           "?3, CASE WHEN EXISTS (SELECT * FROM jobs WHERE request_id = ?4) "
           "THEN NULL ELSE ?4 END, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"));
-  statement.Bind(1, NumberOf(job.id())).BindText(2, KindOf(job.spec()));
+  statement.Bind(1, JobNumber(job.id())).BindText(2, KindOf(job.spec()));
   statement.Bind(3, job.state());
   if (!request_id.empty()) statement.BindText(4, request_id);
   statement.BindBlob(5, job.spec().SerializeAsString());
@@ -174,7 +159,7 @@ absl::Status JobRows::AddEvent(const std::string& id, v1::JobEvent event) {
         Statement next,
         database_.Prepare("UPDATE jobs SET last_sequence = last_sequence + 1 "
                           "WHERE number = ?1 RETURNING last_sequence"));
-    next.Bind(1, NumberOf(id));
+    next.Bind(1, JobNumber(id));
     HEARTH_RETURN_IF_ERROR(next.Step().status());
     sequence = next.Int64(0);
     HEARTH_RETURN_IF_ERROR(next.Run());
@@ -185,12 +170,12 @@ absl::Status JobRows::AddEvent(const std::string& id, v1::JobEvent event) {
       Statement insert,
       database_.Prepare("INSERT INTO events (job, sequence, is_epoch, event) "
                         "VALUES (?1, ?2, ?3, ?4)"));
-  insert.Bind(1, NumberOf(id)).Bind(2, sequence).Bind(3, event.has_epoch());
+  insert.Bind(1, JobNumber(id)).Bind(2, sequence).Bind(3, event.has_epoch());
   HEARTH_RETURN_IF_ERROR(insert.BindBlob(4, event.SerializeAsString()).Run());
   if (sequence % std::max<int64_t>(events_kept_ / 10, 1) != 0) {
     return absl::OkStatus();
   }
-  return PruneEvents(NumberOf(id), sequence - events_kept_);
+  return PruneEvents(JobNumber(id), sequence - events_kept_);
 }
 
 absl::Status JobRows::PruneEvents(int64_t number, int64_t up_to) {
@@ -226,7 +211,7 @@ absl::Status JobRows::SkipSequences(const std::string& id, uint64_t count) {
       Statement statement,
       database_.Prepare("UPDATE jobs SET last_sequence = last_sequence + ?2 "
                         "WHERE number = ?1"));
-  statement.Bind(1, NumberOf(id)).Bind(2, static_cast<int64_t>(count));
+  statement.Bind(1, JobNumber(id)).Bind(2, static_cast<int64_t>(count));
   return statement.Run();
 }
 
@@ -255,7 +240,7 @@ absl::Status JobRows::UpdateState(const std::string& id,
                         "start_ns = coalesce(start_ns, ?5), end_ns = ?6, "
                         "waiting_reason = ?7 WHERE number = ?1"));
   const int64_t now = NowNanoseconds();
-  statement.Bind(1, NumberOf(id)).Bind(2, update.state);
+  statement.Bind(1, JobNumber(id)).Bind(2, update.state);
   if (update.error.has_value()) {
     statement.BindBlob(3, update.error->SerializeAsString());
   }
@@ -277,14 +262,14 @@ absl::Status JobRows::Requeue(const v1::ResumeJobRequest& request,
       Statement update,
       database_.Prepare("UPDATE jobs SET spec = ?2, cancel_requested = 0, "
                         "interruptions = 0 WHERE number = ?1"));
-  update.Bind(1, NumberOf(request.id()));
+  update.Bind(1, JobNumber(request.id()));
   HEARTH_RETURN_IF_ERROR(update.BindBlob(2, spec.SerializeAsString()).Run());
   if (request.request_id().empty()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
       Statement insert,
       database_.Prepare("INSERT INTO resumes (request_id, job, request) "
                         "VALUES (?1, ?2, ?3)"));
-  insert.BindText(1, request.request_id()).Bind(2, NumberOf(request.id()));
+  insert.BindText(1, request.request_id()).Bind(2, JobNumber(request.id()));
   return insert.BindBlob(3, request.SerializeAsString()).Run();
 }
 
@@ -306,7 +291,7 @@ absl::Status JobRows::SetCancelRequested(const std::string& id) {
       Statement statement,
       database_.Prepare(
           "UPDATE jobs SET cancel_requested = 1 WHERE number = ?1"));
-  return statement.Bind(1, NumberOf(id)).Run();
+  return statement.Bind(1, JobNumber(id)).Run();
 }
 
 absl::Status JobRows::SetInterruptions(const std::string& id,
@@ -315,14 +300,14 @@ absl::Status JobRows::SetInterruptions(const std::string& id,
       Statement statement,
       database_.Prepare("UPDATE jobs SET interruptions = ?2 "
                         "WHERE number = ?1 AND interruptions <> ?2"));
-  return statement.Bind(1, NumberOf(id)).Bind(2, interruptions).Run();
+  return statement.Bind(1, JobNumber(id)).Bind(2, interruptions).Run();
 }
 
 absl::Status JobRows::Delete(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("DELETE FROM jobs WHERE number = ?1"));
-  return statement.Bind(1, NumberOf(id)).Run();
+  return statement.Bind(1, JobNumber(id)).Run();
 }
 
 absl::StatusOr<JobProgress> JobRows::ReadProgress(const std::string& id) {
@@ -330,9 +315,9 @@ absl::StatusOr<JobProgress> JobRows::ReadProgress(const std::string& id) {
       Statement statement,
       database_.Prepare(
           "SELECT kind, state, last_sequence FROM jobs WHERE number = ?1"));
-  statement.Bind(1, NumberOf(id));
+  statement.Bind(1, JobNumber(id));
   HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
-  if (!row || MakeId(statement.Bytes(0), NumberOf(id)) != id) {
+  if (!row || MakeJobId(statement.Bytes(0), JobNumber(id)) != id) {
     return UnknownJob(id);
   }
   return JobProgress{
@@ -345,7 +330,7 @@ absl::StatusOr<v1::Job> JobRows::Read(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare(absl::StrCat(kSelectJob, "WHERE number = ?1")));
-  statement.Bind(1, NumberOf(id));
+  statement.Bind(1, JobNumber(id));
   HEARTH_RETURN_IF_ERROR(statement.Step().status());
   return ReadJob(statement);
 }
@@ -354,7 +339,7 @@ absl::StatusOr<std::string> JobRows::ReadRequestId(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("SELECT request_id FROM jobs WHERE number = ?1"));
-  HEARTH_RETURN_IF_ERROR(statement.Bind(1, NumberOf(id)).Step().status());
+  HEARTH_RETURN_IF_ERROR(statement.Bind(1, JobNumber(id)).Step().status());
   return statement.Bytes(0);
 }
 
@@ -367,7 +352,7 @@ absl::StatusOr<std::vector<StoredJob>> JobRows::ReadAll() {
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return jobs;
-    jobs.push_back({.id = MakeId(statement.Bytes(1), statement.Int64(0)),
+    jobs.push_back({.id = MakeJobId(statement.Bytes(1), statement.Int64(0)),
                     .changed = absl::FromUnixNanos(statement.Int64(2))});
   }
 }
@@ -442,7 +427,7 @@ absl::StatusOr<std::optional<v1::Job>> JobRows::FindRequest(
 
 absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
   v1::Job job;
-  job.set_id(MakeId(row.Bytes(1), row.Int64(0)));
+  job.set_id(MakeJobId(row.Bytes(1), row.Int64(0)));
   job.set_state(static_cast<v1::JobState>(row.Int64(2)));
   HEARTH_RETURN_IF_ERROR(Parse(row.Bytes(3), *job.mutable_spec()));
   if (!row.IsNull(4)) {
@@ -476,7 +461,7 @@ absl::StatusOr<uint32_t> JobRows::LastEpoch(const std::string& id) {
       Statement statement,
       database_.Prepare("SELECT event FROM events WHERE job = ?1 AND is_epoch "
                         "ORDER BY sequence DESC LIMIT 1"));
-  statement.Bind(1, NumberOf(id));
+  statement.Bind(1, JobNumber(id));
   HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
   if (!row) return 0;
   v1::JobEvent event;
@@ -527,7 +512,7 @@ absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadEvents(
       Statement statement,
       database_.Prepare("SELECT event, sequence FROM events WHERE job = ?1 "
                         "AND sequence >= ?2 ORDER BY sequence LIMIT ?3"));
-  statement.Bind(1, NumberOf(id)).Bind(3, limit);
+  statement.Bind(1, JobNumber(id)).Bind(3, limit);
   statement.Bind(2, static_cast<int64_t>(std::min<uint64_t>(from, INT64_MAX)));
   std::vector<v1::JobEvent> events;
   while (true) {
@@ -546,7 +531,7 @@ absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadTail(
       Statement statement,
       database_.Prepare("SELECT event, sequence FROM events WHERE job = ?1 "
                         "ORDER BY sequence DESC"));
-  statement.Bind(1, NumberOf(id));
+  statement.Bind(1, JobNumber(id));
   std::vector<v1::JobEvent> events;
   while (static_cast<int>(events.size()) < count) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
@@ -586,7 +571,7 @@ absl::StatusOr<std::vector<ActiveJob>> JobRows::ReadActive() {
   while (true) {
     HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
     if (!row) return active;
-    active.push_back({.id = MakeId(statement.Bytes(1), statement.Int64(0)),
+    active.push_back({.id = MakeJobId(statement.Bytes(1), statement.Int64(0)),
                       .cancel_requested = statement.Int64(2) != 0,
                       .interruptions = static_cast<int>(statement.Int64(3))});
   }

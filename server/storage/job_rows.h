@@ -157,9 +157,6 @@ class JobRows {
   /// Number of jobs in each state that has had any; counts no rows.
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState();
 
-  /// The number in "train-7"; 0, which no job has, for anything else.
-  static int64_t NumberOf(const std::string& id);
-
  private:
   // The job without the epochs of its report.
   absl::StatusOr<v1::Job> ReadBareJob(const Statement& row);

@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status_macros.h"
+#include "server/storage/job_id.h"
 #include "server/storage/job_recovery.h"
 #include "server/storage/job_state.h"
 #include "server/storage/schema.h"
@@ -189,7 +190,7 @@ class SqliteJobStore final : public JobStore {
         page.jobs, rows_.ReadBelow(below, query.states, query.page_size,
                                    JobPage::kMaxPageBytes));
     if (page.jobs.empty()) return page;
-    const int64_t last = JobRows::NumberOf(page.jobs.back().id());
+    const int64_t last = JobNumber(page.jobs.back().id());
     HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> more,
                             rows_.ReadBelow(last, query.states, 1, 0));
     if (!more.empty()) page.next_page_token = MakePageToken(last);
@@ -312,8 +313,7 @@ class SqliteJobStore final : public JobStore {
     }
     if (folders_ != nullptr) {
       // A full disk must not keep anybody from deleting.
-      const absl::Status marked =
-          folders_->MarkDeleted(id, JobRows::NumberOf(id));
+      const absl::Status marked = folders_->MarkDeleted(id, JobNumber(id));
       if (!marked.ok()) spdlog::warn("{}: {}", id, marked.ToString());
     }
     return CommitWithReserve(
@@ -384,8 +384,9 @@ class SqliteJobStore final : public JobStore {
       if (absl::IsNotFound(job.status())) return;
       request_id = rows_.ReadRequestId(id);
     }
-    const absl::Status status =
-        job.ok() ? folders_->Write(*job, *request_id) : job.status();
+    absl::Status status = job.status();
+    status.Update(request_id.status());
+    if (status.ok()) status = folders_->Write(*job, *request_id);
     if (!status.ok()) {
       spdlog::warn("{}: no copy in its folder: {}", id, status.ToString());
     }

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/io/file_system.h"
+#include "server/storage/job_id.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
@@ -706,7 +707,7 @@ TEST_F(JobStoreTest, TheTailHasNoProgress) {
   const auto store = OpenStore(path);
   while (true) {
     const auto job = store->Submit("", TrainSpec("a"));
-    const int64_t number = JobRows::NumberOf(job->id());
+    const int64_t number = JobNumber(job->id());
     if (write(told, &number, sizeof(number)) != sizeof(number)) _exit(1);
   }
 }
