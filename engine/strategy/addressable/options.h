@@ -8,8 +8,9 @@ struct MemoryOptions {
   bool operator==(const MemoryOptions&) const = default;
 };
 
-/// Features and topology mapped from the dataset's files; the page cache
+/// Features and neighbors mapped from the dataset's files; the page cache
 /// decides what stays (the PyG+ baseline of the Ginex paper, section 2.3).
+/// Where each node's neighbors begin, 8 bytes a node, is in memory.
 struct MmapOptions {
   /// The kernel reads pages ahead, by as much as the disk is set to
   /// (read_ahead_kb), instead of single ones.
