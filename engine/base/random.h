@@ -26,6 +26,7 @@ enum class RandomPurpose : uint32_t {
   kDropout = 4,
   kGenerator = 5,
   kReordering = 6,
+  kPartitionOrder = 7,
 };
 
 /// A sequence of random numbers, named by its coordinates: the user's seed, a

@@ -1,12 +1,22 @@
 #include "engine/sample/seed_order.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
 
 namespace hearth::sample {
 namespace {
+
+// Fisher-Yates.
+template <typename Element>
+void Shuffle(absl::Span<Element> elements, RandomStream random) {
+  for (size_t left = elements.size(); left > 1; --left) {
+    std::swap(elements[left - 1], elements[random.Below(left)]);
+  }
+}
 
 class ShuffledOrder final : public SeedOrder {
  public:
@@ -17,16 +27,91 @@ class ShuffledOrder final : public SeedOrder {
 
   std::vector<store::NodeId> Epoch(uint64_t epoch_key) const override {
     std::vector<store::NodeId> order = nodes_;
-    RandomStream random(data_seed_, RandomPurpose::kSeedOrder, epoch_key);
-    for (size_t left = order.size(); left > 1; --left) {
-      std::swap(order[left - 1], order[random.Below(left)]);
-    }
+    Shuffle(absl::MakeSpan(order),
+            RandomStream(data_seed_, RandomPurpose::kSeedOrder, epoch_key));
     return order;
   }
 
  private:
   const std::vector<store::NodeId> nodes_;
   const uint64_t data_seed_;
+};
+
+class PartitionOrder final : public SeedOrder {
+ public:
+  PartitionOrder(absl::Span<const store::NodeId> nodes,
+                 const PartitionOrderOptions& options)
+      : parts_per_macro_batch_(options.parts_per_macro_batch),
+        partition_(options.partition),
+        data_seed_(options.data_seed) {
+    const size_t num_parts =
+        options.parts.empty()
+            ? 0
+            : *std::max_element(options.parts.begin(), options.parts.end()) + 1;
+    begins_.resize(num_parts + 1);
+    for (const uint16_t part : options.parts) ++begins_[part + 1];
+    for (size_t part = 0; part < num_parts; ++part) {
+      if (begins_[part + 1] > 0) {
+        parts_.push_back(static_cast<uint16_t>(part));
+      }
+      begins_[part + 1] += begins_[part];
+    }
+    nodes_.resize(nodes.size());
+    std::vector<int64_t> ends = begins_;
+    for (size_t seed = 0; seed < nodes.size(); ++seed) {
+      nodes_[ends[options.parts[seed]]++] = nodes[seed];
+    }
+  }
+
+  int64_t size() const override { return std::ssize(nodes_); }
+
+  std::vector<store::NodeId> Epoch(uint64_t epoch_key) const override {
+    std::vector<store::NodeId> order;
+    order.reserve(nodes_.size());
+    uint64_t number = 0;
+    for (const MacroBatch& macro_batch : MacroBatches(epoch_key)) {
+      const size_t begin = order.size();
+      for (const uint16_t part : macro_batch.parts) {
+        order.insert(order.end(), nodes_.begin() + begins_[part],
+                     nodes_.begin() + begins_[part + 1]);
+      }
+      Shuffle(absl::MakeSpan(order).subspan(begin),
+              RandomStream(data_seed_, RandomPurpose::kSeedOrder, epoch_key,
+                           number++));
+    }
+    return order;
+  }
+
+  std::vector<MacroBatch> MacroBatches(uint64_t epoch_key) const override {
+    std::vector<uint16_t> parts = parts_;
+    Shuffle(
+        absl::MakeSpan(parts),
+        RandomStream(data_seed_, RandomPurpose::kPartitionOrder, epoch_key));
+    std::vector<MacroBatch> macro_batches;
+    for (size_t taken = 0; taken < parts.size(); ++taken) {
+      if (taken % parts_per_macro_batch_ == 0) macro_batches.emplace_back();
+      MacroBatch& macro_batch = macro_batches.back();
+      macro_batch.parts.push_back(parts[taken]);
+      macro_batch.num_seeds +=
+          begins_[parts[taken] + 1] - begins_[parts[taken]];
+    }
+    return macro_batches;
+  }
+
+  std::string identity() const override {
+    return absl::StrCat(partition_, " ", parts_per_macro_batch_);
+  }
+
+ private:
+  const size_t parts_per_macro_batch_;
+  const std::string partition_;
+  const uint64_t data_seed_;
+  // By part, each part's in the order of the seeds.
+  std::vector<store::NodeId> nodes_;
+  // Where each part's begin in nodes_, and the last one's end.
+  std::vector<int64_t> begins_;
+  // The parts that have seeds, ascending.
+  std::vector<uint16_t> parts_;
 };
 
 class SequentialOrder final : public SeedOrder {
@@ -49,6 +134,12 @@ class SequentialOrder final : public SeedOrder {
 std::unique_ptr<SeedOrder> NewShuffledOrder(std::vector<store::NodeId> nodes,
                                             uint64_t data_seed) {
   return std::make_unique<ShuffledOrder>(std::move(nodes), data_seed);
+}
+
+std::unique_ptr<SeedOrder> NewPartitionOrder(
+    absl::Span<const store::NodeId> nodes,
+    const PartitionOrderOptions& options) {
+  return std::make_unique<PartitionOrder>(nodes, options);
 }
 
 std::unique_ptr<SeedOrder> NewSequentialOrder(
