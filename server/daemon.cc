@@ -252,7 +252,7 @@ class DaemonImpl final : public Daemon {
     PrepareGrpc();
     services_.push_back(
         NewJobsService(*admission_, *store_, *scheduler_, hub_));
-    services_.push_back(NewDatasetsService(*admission_, *datasets_));
+    services_.push_back(NewDatasetsService(*admission_, *datasets_, *plans_));
     services_.push_back(NewPlansService(*admission_, *plans_, *datasets_));
     services_.push_back(
         NewAdminService({.metrics_address = metrics_address_,

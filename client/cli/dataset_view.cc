@@ -158,6 +158,12 @@ void PrintDataset(const v1::Dataset& dataset, std::ostream& out) {
   for (const std::string& transform : dataset.transforms()) {
     table.AddRow({"import", transform});
   }
+  for (const v1::Plan& partition : dataset.partitions()) {
+    table.AddRow({"partition", partition.name()});
+    for (const v1::PlanProperty& property : partition.properties()) {
+      table.AddRow({absl::StrCat("  ", property.name()), property.value()});
+    }
+  }
   table.Print(out);
   for (const std::string& warning : dataset.warnings()) {
     out << "warning: " << EscapeControl(warning) << "\n";

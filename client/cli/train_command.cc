@@ -24,13 +24,16 @@ struct TrainArguments {
   // The options given on the command line.
   OptionValues values;
   std::string file;
+  // Of `prepare`: only the partition is made.
+  bool partition_only = false;
   Submission submission;
 };
 
 // The command that the options are given to.
 enum class Purpose { kTrain, kPrepare, kExplain };
 
-v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train) {
+v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train,
+                   bool partition_only) {
   v1::JobSpec spec;
   switch (purpose) {
     case Purpose::kTrain:
@@ -40,6 +43,7 @@ v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train) {
       *spec.mutable_prepare()->mutable_data() = train.data();
       *spec.mutable_prepare()->mutable_pipeline() = train.pipeline();
       spec.mutable_prepare()->set_training_only(train.trains(0).has_none());
+      spec.mutable_prepare()->set_partition_only(partition_only);
       break;
     case Purpose::kExplain:
       *spec.mutable_explain()->mutable_train() = train;
@@ -57,10 +61,14 @@ absl::StatusOr<int> Run(Purpose purpose, const TrainArguments& arguments,
         ReadYamlOptions(arguments.file, TrainOptionNames()));
     values = MergeOptions(std::move(values), std::move(from_file));
   }
+  if (arguments.partition_only) {
+    values.try_emplace("order", OptionValue{"partition", "--partition"});
+  }
   HEARTH_ASSIGN_OR_RETURN(const v1::TrainJobSpec train,
                           TrainJobFromOptions(values));
   const absl::StatusOr<int> exit_code =
-      RunJob(session, JobFor(purpose, train), arguments.submission);
+      RunJob(session, JobFor(purpose, train, arguments.partition_only),
+             arguments.submission);
   if (exit_code.ok()) return exit_code;
   // The daemon names fields.
   absl::Status status(exit_code.status().code(),
@@ -91,6 +99,10 @@ void AddCommand(CLI::App& app, const char* name, const char* help,
   const auto arguments = std::make_shared<TrainArguments>();
   command->add_option("-f,--file", arguments->file,
                       "YAML file with any of these options; flags win");
+  if (purpose == Purpose::kPrepare) {
+    command->add_flag("--partition", arguments->partition_only,
+                      "Make only the partition of --order partition");
+  }
   AddSubmissionFlags(*command, arguments->submission);
   std::map<std::string, CLI::Option*> options;
   for (const Flag& flag : TrainFlags()) {

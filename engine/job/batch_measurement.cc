@@ -39,8 +39,11 @@ ordered_json KeyOf(const MeasuredPasses& of) {
                       {"batch_size", any.batch_size},
                       {"shards", any.shards}};
   for (const Pass& pass : of.passes) {
-    key["passes"].push_back(
-        {{"epoch_key", pass.epoch_key}, {"seeds", pass.order->size()}});
+    ordered_json& entry = key["passes"].emplace_back(ordered_json(
+        {{"epoch_key", pass.epoch_key}, {"seeds", pass.order->size()}}));
+    if (const std::string order = pass.order->identity(); !order.empty()) {
+      entry["order"] = order;
+    }
   }
   return key;
 }

@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<DataRun>> DataRun::Open(
                           OpenJobData(environment,
                                       {.data = options.data,
                                        .training_only = options.training_only},
-                                      observer));
+                                      observer, run->stop_));
   return run;
 }
 

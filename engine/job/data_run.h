@@ -41,8 +41,9 @@ class DataRun {
     bool training_only = false;
   };
 
-  /// Opens the dataset. `observer` hears what is odd about its split, and later
-  /// how preparations go. Errors as OpenJobData. All arguments outlive this.
+  /// Opens the dataset, and finds or makes the partition that orders its seeds.
+  /// `observer` hears what is odd about its split, and how preparations go.
+  /// Errors as OpenJobData. All arguments outlive this.
   static absl::StatusOr<std::unique_ptr<DataRun>> Open(
       const JobEnvironment& environment, const Options& options,
       Observer& observer, std::stop_token stop);
@@ -52,6 +53,18 @@ class DataRun {
 
   const store::Dataset& dataset() const;
   const JobPasses& passes() const { return data_->passes; }
+  /// The partition that orders the seeds, found or made; absent if none does.
+  std::optional<strategy::PreparationReport> partition() const {
+    if (!data_->partition.has_value()) return std::nullopt;
+    return data_->partition->report;
+  }
+
+  /// The memory that was reserved while the partition was made; empty if none
+  /// was.
+  strategy::MemoryEstimate partitioning_memory() const {
+    return data_->partition.has_value() ? data_->partition->making_memory
+                                        : strategy::MemoryEstimate();
+  }
 
   /// Reserves memory for the strategy and for models that take `model_bytes`
   /// for batches of a shape, and takes a warm strategy or makes one. To be

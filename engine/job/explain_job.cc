@@ -12,6 +12,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/job_data.h"
+#include "engine/job/job_partition.h"
 #include "engine/job/job_passes.h"
 #include "engine/job/job_sizes.h"
 #include "engine/job/memory_ledger.h"
@@ -66,9 +67,10 @@ class ExplainRun {
                             OpenJobData(environment_,
                                         {.data = options_.data,
                                          .training_only = !options_.HasModel()},
-                                        observer_));
+                                        observer_, stop_));
     dataset_ = std::move(data.dataset);
     labels_ = std::move(data.labels);
+    partition_ = std::move(data.partition);
     passes_ = std::move(data.passes);
     HEARTH_ASSIGN_OR_RETURN(
         step_, NewModel(environment_, options_, *dataset_, *passes_));
@@ -165,6 +167,7 @@ class ExplainRun {
   const RunningJobs::Job running_;
   std::unique_ptr<store::Dataset> dataset_;
   store::Labels labels_;
+  std::optional<JobPartition> partition_;
   std::optional<JobPasses> passes_;
   std::unique_ptr<train::TrainStep> step_;
   MemoryLedger::Reservation reservation_;

@@ -1,35 +1,65 @@
 #include "engine/job/job_data.h"
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/status_macros.h"
 #include "engine/job/labeled_split.h"
+#include "engine/sample/seed_order.h"
 #include "engine/store/manifest.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::job {
 
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
-                                    const JobPasses::Options& options,
-                                    Observer& observer) {
+                                    const JobDataOptions& options,
+                                    Observer& observer, std::stop_token stop) {
+  const DataOptions& data = options.data;
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
-      store::Dataset::Open(environment.files, options.data.dataset_path,
+      store::Dataset::Open(environment.files, data.dataset_path,
                            environment.verified));
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
-  std::vector<std::string> warnings;
-  HEARTH_ASSIGN_OR_RETURN(JobPasses passes,
-                          JobPasses::Make(options, *dataset, labels, warnings));
-  for (const std::string& warning : warnings) {
+  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
+  if (options.training_only) {
+    split.valid.clear();
+    split.test.clear();
+  }
+  HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
+                          WithoutUnlabeled(std::move(split), labels));
+  for (const std::string& warning : labeled.warnings) {
     observer.OnLog(Severity::kWarning, warning);
   }
-  return JobData{.dataset = std::move(dataset),
-                 .labels = std::move(labels),
-                 .passes = std::move(passes)};
+  store::Split& nodes = labeled.nodes;
+  std::optional<JobPartition> partition;
+  std::unique_ptr<sample::SeedOrder> training;
+  if (data.partition_order.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        partition,
+        OpenPartition(environment, *dataset, nodes.train, *data.partition_order,
+                      data.batch_size, observer, std::move(stop)));
+    const std::vector<uint16_t> parts =
+        PartsOf(*partition->partition, nodes.train);
+    training = sample::NewPartitionOrder(
+        nodes.train, {.parts = parts,
+                      .parts_per_macro_batch = static_cast<int>(
+                          data.partition_order->macro_batch_parts),
+                      .partition = partition->lease.name(),
+                      .data_seed = data.data_seed});
+  } else {
+    training = sample::NewShuffledOrder(std::move(nodes.train), data.data_seed);
+  }
+  return JobData{
+      .dataset = std::move(dataset),
+      .labels = std::move(labels),
+      .partition = std::move(partition),
+      .passes = JobPasses(data, std::move(training), std::move(nodes.valid),
+                          std::move(nodes.test))};
 }
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(

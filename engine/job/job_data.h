@@ -2,9 +2,12 @@
 #define HEARTH_ENGINE_JOB_JOB_DATA_H_
 
 #include <memory>
+#include <optional>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "engine/job/job_environment.h"
+#include "engine/job/job_partition.h"
 #include "engine/job/job_passes.h"
 #include "engine/job/observer.h"
 #include "engine/job/train_job_options.h"
@@ -18,15 +21,24 @@ namespace hearth::job {
 struct JobData {
   std::unique_ptr<store::Dataset> dataset;
   store::Labels labels;
+  /// The partition that orders the seeds, if one does.
+  std::optional<JobPartition> partition;
   JobPasses passes;
 };
 
-/// Opens the dataset that the options name; `observer` hears what is odd about
-/// its split. Errors as store::Dataset::Open, CheckTrainable and
-/// JobPasses::Make.
+/// The data that a job opens.
+struct JobDataOptions {
+  const DataOptions& data;
+  /// Nothing is validated or tested.
+  bool training_only = false;
+};
+
+/// Opens the dataset that the options name, and finds or makes the partition
+/// that orders its seeds; `observer` hears what is odd about its split. Errors
+/// as store::Dataset::Open, CheckTrainable, WithoutUnlabeled and OpenPartition.
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
-                                    const JobPasses::Options& options,
-                                    Observer& observer);
+                                    const JobDataOptions& options,
+                                    Observer& observer, std::stop_token stop);
 
 /// The model of a job on `dataset`, which CheckTrainable accepts; `passes` tell
 /// how many steps an epoch has. Errors as JobEnvironment::new_train_step.

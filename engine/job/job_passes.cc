@@ -3,9 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/base/status_macros.h"
-#include "engine/job/labeled_split.h"
-
 namespace hearth::job {
 namespace {
 
@@ -15,30 +12,14 @@ constexpr uint64_t kTestKey = UINT64_MAX - 1;
 
 }  // namespace
 
-absl::StatusOr<JobPasses> JobPasses::Make(const Options& options,
-                                          const store::Dataset& dataset,
-                                          const store::Labels& labels,
-                                          std::vector<std::string>& warnings) {
-  HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset.LoadSplit());
-  if (options.training_only) {
-    split.valid.clear();
-    split.test.clear();
-  }
-  HEARTH_ASSIGN_OR_RETURN(LabeledSplit labeled,
-                          WithoutUnlabeled(std::move(split), labels));
-  warnings = std::move(labeled.warnings);
-  JobPasses passes(options.data);
-  passes.num_train_ = std::ssize(labeled.nodes.train);
-  passes.num_valid_ = std::ssize(labeled.nodes.valid);
-  passes.num_test_ = std::ssize(labeled.nodes.test);
-  passes.train_order_ = sample::NewShuffledOrder(std::move(labeled.nodes.train),
-                                                 options.data.data_seed);
-  passes.valid_order_ =
-      sample::NewSequentialOrder(std::move(labeled.nodes.valid));
-  passes.test_order_ =
-      sample::NewSequentialOrder(std::move(labeled.nodes.test));
-  return passes;
-}
+JobPasses::JobPasses(const DataOptions& data,
+                     std::unique_ptr<sample::SeedOrder> training,
+                     std::vector<store::NodeId> valid,
+                     std::vector<store::NodeId> test)
+    : data_(data),
+      train_order_(std::move(training)),
+      valid_order_(sample::NewSequentialOrder(std::move(valid))),
+      test_order_(sample::NewSequentialOrder(std::move(test))) {}
 
 strategy::Pass JobPasses::Of(const sample::SeedOrder& order,
                              uint64_t epoch_key) const {
@@ -90,8 +71,8 @@ std::vector<strategy::Pass> JobPasses::OfPeriod(int64_t period) const {
        epoch < std::min(end, first + data_.NumEpochKeys()); ++epoch) {
     passes.push_back(Training(epoch));
   }
-  if (num_valid_ > 0) passes.push_back(Validation());
-  if (num_test_ > 0) passes.push_back(Testing());
+  if (num_valid() > 0) passes.push_back(Validation());
+  if (num_test() > 0) passes.push_back(Testing());
   return passes;
 }
 

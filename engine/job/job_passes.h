@@ -3,14 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "engine/job/train_job_options.h"
 #include "engine/sample/seed_order.h"
-#include "engine/store/dataset.h"
-#include "engine/store/labels.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/batch_bound.h"
 #include "engine/strategy/strategy.h"
 
@@ -20,24 +17,16 @@ namespace hearth::job {
 /// order, sampled with which keys. Passes live as long as this. Movable.
 class JobPasses {
  public:
-  struct Options {
-    const DataOptions& data;
-    /// Nothing is validated or tested.
-    bool training_only = false;
-  };
-
-  /// Loads the dataset's split. FAILED_PRECONDITION if no training node has a
-  /// label; errors of reading the split. `warnings` get a line for each part of
-  /// it with unlabeled nodes.
-  static absl::StatusOr<JobPasses> Make(const Options& options,
-                                        const store::Dataset& dataset,
-                                        const store::Labels& labels,
-                                        std::vector<std::string>& warnings);
+  /// `training` orders the training nodes; validation and test visit theirs in
+  /// the order of the split.
+  JobPasses(const DataOptions& data,
+            std::unique_ptr<sample::SeedOrder> training,
+            std::vector<store::NodeId> valid, std::vector<store::NodeId> test);
 
   /// Nodes of each split.
-  int64_t num_train() const { return num_train_; }
-  int64_t num_valid() const { return num_valid_; }
-  int64_t num_test() const { return num_test_; }
+  int64_t num_train() const { return train_order_->size(); }
+  int64_t num_valid() const { return valid_order_->size(); }
+  int64_t num_test() const { return test_order_->size(); }
 
   /// The pass of a training epoch (counted from 0), of validation, of the test.
   /// See hearth.v1.DataSpec for the epoch keys.
@@ -62,17 +51,12 @@ class JobPasses {
   void SetBatches(const strategy::BatchBound& batches) { batches_ = batches; }
 
  private:
-  explicit JobPasses(const DataOptions& data) : data_(data) {}
-
   strategy::Pass Of(const sample::SeedOrder& order, uint64_t epoch_key) const;
 
   DataOptions data_;
   std::unique_ptr<sample::SeedOrder> train_order_;
   std::unique_ptr<sample::SeedOrder> valid_order_;
   std::unique_ptr<sample::SeedOrder> test_order_;
-  int64_t num_train_ = 0;
-  int64_t num_valid_ = 0;
-  int64_t num_test_ = 0;
   strategy::BatchBound batches_;
 };
 

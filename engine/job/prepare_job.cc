@@ -1,5 +1,6 @@
 #include "engine/job/prepare_job.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -7,6 +8,7 @@
 #include "engine/job/data_run.h"
 #include "engine/job/memory_sampler.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/strategy/kinds.h"
 
 namespace hearth::job {
 
@@ -25,14 +27,24 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
                      .pipeline = options.pipeline,
                      .training_only = options.training_only},
                     observer, std::move(stop)));
+  PrepareReport report = {.partition = data->partition()};
+  if (options.partition_only ||
+      !strategy::KindOf(options.data.strategy).makes_plans) {
+    observer.OnRunning();
+    report.peak_memory_bytes = memory->PeakBytes();
+    report.memory = data->partitioning_memory();
+    report.memory_bound_bytes = base_memory_bytes + report.memory.TotalBytes();
+    return report;
+  }
   HEARTH_RETURN_IF_ERROR(data->TakeStrategy(
       [](const sample::BatchShape&) -> uint64_t { return 0; }));
   observer.OnRunning();
-  PrepareReport report;
   HEARTH_ASSIGN_OR_RETURN(report.preparation, data->PreparePeriod(0));
   report.peak_memory_bytes = memory->PeakBytes();
   report.memory = data->memory();
-  report.memory_bound_bytes = base_memory_bytes + report.memory.TotalBytes();
+  report.memory_bound_bytes =
+      base_memory_bytes + std::max(report.memory.TotalBytes(),
+                                   data->partitioning_memory().TotalBytes());
   data->ReturnStrategy();
   return report;
 }

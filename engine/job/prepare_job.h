@@ -18,10 +18,14 @@ struct PrepareJobOptions {
   strategy::PipelineOptions pipeline;
   /// Whether it is for jobs that neither validate nor test.
   bool training_only = false;
+  /// Whether only the partition is made that orders the seeds.
+  bool partition_only = false;
 };
 
-/// Prepares for a train job with the same data: the strategy and its plan stay
-/// warm. Errors as RunTrainJob has until it trains.
+/// Prepares for a train job with the same data: makes the partition that orders
+/// its seeds, if one does, and the strategy's plan; the strategy stays warm.
+/// FAILED_PRECONDITION if there is nothing to make. Errors as RunTrainJob has
+/// until it trains.
 absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
                                             const PrepareJobOptions& options,
                                             Observer& observer,

@@ -28,7 +28,10 @@ struct EpochReport {
 
 /// The report of a prepare job.
 struct PrepareReport {
-  strategy::PreparationReport preparation;
+  /// The strategy's plan; absent if only a partition was to be made.
+  std::optional<strategy::PreparationReport> preparation;
+  /// The partition that orders seeds; absent if none does.
+  std::optional<strategy::PreparationReport> partition;
   /// Peak and upper bound of memory, as in TrainReport.
   uint64_t peak_memory_bytes = 0;
   uint64_t memory_bound_bytes = 0;
@@ -85,6 +88,8 @@ struct TrainReport {
   std::vector<std::string> verified_once;
   /// The periods of this run that began with a preparation.
   std::vector<PeriodPreparation> preparations;
+  /// The partition that ordered seeds; absent if none did.
+  std::optional<strategy::PreparationReport> partition;
 };
 
 }  // namespace hearth::job

@@ -90,6 +90,7 @@ class TrainRun {
     report.warm_start = data_.warm();
     report.verified_once = data_.verified_once();
     report.preparations = data_.preparations();
+    report.partition = data_.partition();
     return report;
   }
 
@@ -184,7 +185,9 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   HEARTH_ASSIGN_OR_RETURN(
       TrainReport report,
       TrainRun(options, observer, metrics, *data, *member).Run());
-  report.memory_bound_bytes = base_memory_bytes + report.memory.TotalBytes();
+  report.memory_bound_bytes =
+      base_memory_bytes + std::max(report.memory.TotalBytes(),
+                                   data->partitioning_memory().TotalBytes());
   return report;
 }
 

@@ -50,6 +50,17 @@ absl::Status DataOptions::Validate() const {
         absl::StrCat("distinct_epochs must be at most refresh_epochs, ",
                      refresh_epochs, ", not ", distinct_epochs));
   }
+  if (!partition_order.has_value()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("parts", partition_order->parts, 0));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("macro_batch_parts",
+                                        partition_order->macro_batch_parts, 1));
+  HEARTH_RETURN_IF_ERROR(RequireAtLeast("rounds", partition_order->rounds, 1));
+  if (partition_order->bloom && partition_order->rounds > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rounds must be 1 with Bloom filters, which cannot forget "
+                     "a node, not ",
+                     partition_order->rounds));
+  }
   return absl::OkStatus();
 }
 

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_JOB_TRAIN_JOB_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,15 @@
 #include "engine/train/model_options.h"
 
 namespace hearth::job {
+
+/// Seeds in the order of a partition's parts. See hearth.v1.PartitionOrder.
+struct PartitionOrder {
+  /// 0 = as many as plan::DefaultParts finds.
+  int64_t parts = 0;
+  int64_t macro_batch_parts = 20;
+  int64_t rounds = 1;
+  bool bloom = false;
+};
 
 /// The batches that a train job reads. See hearth.v1.DataSpec.
 struct DataOptions {
@@ -25,6 +35,8 @@ struct DataOptions {
   /// Epochs after which there are new batches; 0 = never.
   int64_t refresh_epochs = 0;
   uint64_t data_seed = 0;
+  /// Absent: seeds are shuffled.
+  std::optional<PartitionOrder> partition_order;
   strategy::StrategyOptions strategy;
 
   /// Distinct epochs before they repeat or there are new ones.

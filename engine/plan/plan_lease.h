@@ -23,7 +23,15 @@ class PlanLease {
         number_(other.number_),
         exclusive_(other.exclusive_),
         name_(std::move(other.name_)) {}
-  PlanLease& operator=(PlanLease&&) = delete;
+  PlanLease& operator=(PlanLease&& other) noexcept {
+    // What this one had goes with `taken`.
+    PlanLease taken(std::move(other));
+    std::swap(store_, taken.store_);
+    std::swap(number_, taken.number_);
+    std::swap(exclusive_, taken.exclusive_);
+    std::swap(name_, taken.name_);
+    return *this;
+  }
   ~PlanLease();
 
   const std::string& name() const { return name_; }

@@ -206,13 +206,21 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     preparation = ToProto(period.preparation);
     preparation.set_first_epoch(period.first_epoch);
   }
+  if (report.partition.has_value()) {
+    *proto.mutable_partition() = ToProto(*report.partition);
+  }
   return proto;
 }
 
 v1::PrepareReport ToProto(const job::PrepareReport& report) {
   v1::PrepareReport proto;
-  *proto.mutable_preparation() = ToProto(report.preparation);
-  proto.mutable_preparation()->set_first_epoch(1);
+  if (report.preparation.has_value()) {
+    *proto.mutable_preparation() = ToProto(*report.preparation);
+    proto.mutable_preparation()->set_first_epoch(1);
+  }
+  if (report.partition.has_value()) {
+    *proto.mutable_partition() = ToProto(*report.partition);
+  }
   proto.set_peak_memory_bytes(report.peak_memory_bytes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
   AddMemory(report.memory, proto);

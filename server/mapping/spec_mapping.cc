@@ -99,9 +99,14 @@ class SpecChecker {
     CheckFanouts("prepare.data", spec.data());
     FillAndCheckOptions("prepare", spec, violations_);
     CheckData("prepare.data", *spec.mutable_data());
-    if (!MakesPlans(spec.data())) {
+    if (spec.partition_only() && !spec.data().has_partition()) {
+      violations_.Add("prepare.data.order",
+                      "must be partition for a partition to be made");
+    }
+    if (!spec.data().has_partition() && !MakesPlans(spec.data())) {
       violations_.Add("prepare.data.strategy",
-                      "must be diskgnn: the others have nothing to prepare");
+                      "must be diskgnn: without a partition order, the others "
+                      "have nothing to prepare");
     }
   }
 
@@ -142,6 +147,11 @@ class SpecChecker {
                       absl::StrCat("must be at most refresh_epochs (",
                                    data.refresh_epochs(), "), not ",
                                    data.distinct_epochs()));
+    }
+    if (data.partition().bloom() && data.partition().rounds() > 1) {
+      violations_.Add(path + ".partition.rounds",
+                      absl::StrCat("must be 1 with Bloom filters, not ",
+                                   data.partition().rounds()));
     }
     if (data.budgets().gpu_cache_bytes() > 0 && !limits_.has_gpu) {
       violations_.Add(path + ".budgets.gpu_cache_bytes",
@@ -212,6 +222,13 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
   options.distinct_epochs = data.distinct_epochs();
   options.refresh_epochs = data.refresh_epochs();
   options.data_seed = data.data_seed();
+  if (data.has_partition()) {
+    options.partition_order = {
+        .parts = data.partition().parts(),
+        .macro_batch_parts = data.partition().macro_batch_parts(),
+        .rounds = data.partition().rounds(),
+        .bloom = data.partition().bloom()};
+  }
   options.strategy = ToStrategyOptions(data, pipeline);
   return options;
 }
@@ -231,7 +248,8 @@ job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path) {
   return {.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path),
           .pipeline = ToPipelineOptions(spec.pipeline()),
-          .training_only = spec.training_only()};
+          .training_only = spec.training_only(),
+          .partition_only = spec.partition_only()};
 }
 
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,

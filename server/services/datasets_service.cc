@@ -1,9 +1,12 @@
 #include "server/services/datasets_service.h"
 
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "engine/base/status_macros.h"
 #include "hearth/v1/datasets.grpc.pb.h"
+#include "server/mapping/plan_mapping.h"
 #include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
 
@@ -12,8 +15,9 @@ namespace {
 
 class DatasetsService final : public v1::Datasets::Service {
  public:
-  DatasetsService(Admission& admission, const DatasetCatalog& datasets)
-      : admission_(admission), datasets_(datasets) {}
+  DatasetsService(Admission& admission, const DatasetCatalog& datasets,
+                  plan::PlanStore& plans)
+      : admission_(admission), datasets_(datasets), plans_(plans) {}
 
   grpc::Status ListDatasets(grpc::ServerContext*,
                             const v1::ListDatasetsRequest* request,
@@ -33,11 +37,7 @@ class DatasetsService final : public v1::Datasets::Service {
                           v1::Dataset* response) override {
     const absl::Status checked = CheckRequest(*request);
     if (!checked.ok()) return ToGrpcStatus(checked);
-    absl::StatusOr<v1::Dataset> dataset =
-        datasets_.GetWithStatistics(request->name());
-    if (!dataset.ok()) return ToGrpcStatus(dataset.status());
-    response->Swap(&*dataset);
-    return grpc::Status::OK;
+    return ToGrpcStatus(Get(request->name(), *response));
   }
 
   grpc::Status DeleteDataset(grpc::ServerContext*,
@@ -49,15 +49,30 @@ class DatasetsService final : public v1::Datasets::Service {
   }
 
  private:
+  absl::Status Get(const std::string& name, v1::Dataset& response) const {
+    HEARTH_ASSIGN_OR_RETURN(response, datasets_.GetWithStatistics(name));
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<plan::PlanInfo> plans,
+                            plans_.List());
+    for (const plan::PlanInfo& info : plans) {
+      if (info.strategy() == plan::kPartitionPlans &&
+          info.fingerprint() == response.fingerprint()) {
+        *response.add_partitions() = ToProto(info);
+      }
+    }
+    return absl::OkStatus();
+  }
+
   Admission& admission_;
   const DatasetCatalog& datasets_;
+  plan::PlanStore& plans_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::Service> NewDatasetsService(
-    Admission& admission, const DatasetCatalog& datasets) {
-  return std::make_unique<DatasetsService>(admission, datasets);
+    Admission& admission, const DatasetCatalog& datasets,
+    plan::PlanStore& plans) {
+  return std::make_unique<DatasetsService>(admission, datasets, plans);
 }
 
 }  // namespace hearth::server

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "engine/plan/plan_store.h"
 #include "server/jobs/admission.h"
 #include "server/storage/dataset_catalog.h"
 
@@ -12,7 +13,8 @@ namespace hearth::server {
 
 /// hearth.v1.Datasets over the parts below, which must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewDatasetsService(
-    Admission& admission, const DatasetCatalog& datasets);
+    Admission& admission, const DatasetCatalog& datasets,
+    plan::PlanStore& plans);
 
 }  // namespace hearth::server
 

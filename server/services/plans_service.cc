@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/time.h"
 #include "engine/base/status_macros.h"
 #include "hearth/v1/plans.grpc.pb.h"
+#include "server/mapping/plan_mapping.h"
 #include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
 
@@ -17,40 +17,11 @@ namespace {
 // By fingerprint.
 using DatasetNames = std::map<std::string, std::vector<std::string>>;
 
-v1::Plan::State ToProto(plan::PlanInfo::State state) {
-  switch (state) {
-    case plan::PlanInfo::State::kWhole:
-      return v1::Plan::WHOLE;
-    case plan::PlanInfo::State::kUnfinished:
-      return v1::Plan::UNFINISHED;
-    case plan::PlanInfo::State::kDamaged:
-      return v1::Plan::DAMAGED;
-  }
-  return v1::Plan::STATE_UNSPECIFIED;
-}
-
-v1::Plan ToProto(const plan::PlanInfo& info, const DatasetNames& datasets) {
-  v1::Plan proto;
-  proto.set_name(info.name);
-  proto.set_strategy(info.strategy());
-  proto.set_fingerprint(info.fingerprint());
+v1::Plan ToPlan(const plan::PlanInfo& info, const DatasetNames& datasets) {
+  v1::Plan proto = ToProto(info);
   if (const auto found = datasets.find(info.fingerprint());
       found != datasets.end()) {
     proto.mutable_datasets()->Add(found->second.begin(), found->second.end());
-  }
-  proto.set_state(ToProto(info.state));
-  proto.set_in_use(info.in_use);
-  proto.set_size_bytes(info.size_bytes);
-  if (info.created != absl::InfinitePast()) {
-    proto.mutable_create_time()->set_seconds(absl::ToUnixSeconds(info.created));
-  }
-  if (info.used != absl::InfinitePast()) {
-    proto.mutable_use_time()->set_seconds(absl::ToUnixSeconds(info.used));
-  }
-  for (const auto& [name, value] : info.properties) {
-    v1::PlanProperty& property = *proto.add_properties();
-    property.set_name(name);
-    property.set_value(value);
   }
   return proto;
 }
@@ -100,7 +71,7 @@ class PlansService final : public v1::Plans::Service {
     HEARTH_ASSIGN_OR_RETURN(const std::vector<plan::PlanInfo> plans,
                             plans_.List());
     for (const plan::PlanInfo& info : plans) {
-      *response.add_plans() = ToProto(info, datasets);
+      *response.add_plans() = ToPlan(info, datasets);
     }
     return absl::OkStatus();
   }
@@ -108,7 +79,7 @@ class PlansService final : public v1::Plans::Service {
   absl::Status Get(const std::string& name, v1::Plan& response) const {
     HEARTH_ASSIGN_OR_RETURN(const DatasetNames datasets, NamesOfDatasets());
     HEARTH_ASSIGN_OR_RETURN(const plan::PlanInfo info, plans_.Get(name));
-    response = ToProto(info, datasets);
+    response = ToPlan(info, datasets);
     return absl::OkStatus();
   }
 
