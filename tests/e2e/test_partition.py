@@ -1,0 +1,148 @@
+"""Batches in the order of a partition: made once, found by every job, the same for all strategies."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon import TIRELESS
+from jobs import ENDLESS, LONG, QUICK
+
+PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
+
+
+def prepare(*options):
+    return ("prepare", *QUICK[1:], *options)
+
+
+def partitions(daemon):
+    return [plan["name"] for plan in daemon.json("plan", "list")["plans"]
+            if plan["strategy"] == "partition"]
+
+
+@pytest.fixture(scope="module")
+def expected(daemon):
+    """The digest of training in partition order with everything in memory."""
+    report = daemon.json(*QUICK, *PARTITION, "--strategy", "memory")["report"]
+    return report["loss_digest"]
+
+
+@pytest.mark.parametrize("strategy", [
+    ("mmap",), ("gnndrive", "--cpu-cache", "16KiB"), ("ginex", "--cpu-cache", "16KiB"),
+    ("diskgnn", "--cpu-cache", "16KiB"),
+], ids=lambda strategy: strategy[0])
+def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
+    report = daemon.json(*QUICK, *PARTITION, "--strategy", *strategy)["report"]
+    assert report["loss_digest"] == expected
+    assert report["partition"]["reused"]
+    assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+
+
+def test_it_is_prepared_listed_shown_and_found(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    job = daemon.json(*prepare("--partition", *PARTITION[2:]))
+    made = job["report"]["partition"]
+    assert not made["reused"] and made["disk_bytes"] > 0 and "24 parts of" in made["reason"]
+    assert "preparation" not in job["report"]
+    assert job["report"]["peak_memory_bytes"] <= job["report"]["memory_bound_bytes"]
+    assert partitions(daemon) == [made["plan"]]
+    plan = daemon.json("plan", "show", made["plan"])
+    assert plan["state"] == "WHOLE" and plan["datasets"] == ["planted"]
+    assert plan["size_bytes"] <= made["disk_bytes"]
+    facts = {fact["name"]: fact["value"] for fact in plan["properties"]}
+    assert facts["parts"] == "24" and "%" in facts["edges cut"]
+    shown = daemon.hearth("dataset", "show", "planted").out
+    assert made["plan"] in shown and "edges cut" in shown and "training nodes of a part" in shown
+    dataset = daemon.json("dataset", "show", "planted")
+    assert [partition["name"] for partition in dataset["partitions"]] == [made["plan"]]
+    # Jobs find it, whatever their batch size, since the number of parts is given.
+    report = daemon.json(*QUICK, *PARTITION, "--batch-size", "32")["report"]
+    assert report["partition"]["reused"] and report["partition"]["plan"] == made["plan"]
+    assert "made in" in daemon.hearth("job", "show", job["id"]).out
+    # Other parts, rounds or membership are another one.
+    for other in (("--parts", "7"), ("--partition-rounds", "3"), ("--membership", "bloom")):
+        daemon.json(*prepare("--partition", *PARTITION[2:], *other))
+    assert len(partitions(daemon)) == 4
+    daemon.hearth("dataset", "delete", "planted")
+    assert partitions(daemon) == []
+
+
+def test_the_plan_of_the_strategy_is_made_too(daemon):
+    report = daemon.json(*prepare(*PARTITION, "--strategy", "diskgnn"))["report"]
+    assert report["partition"]["plan"].startswith("partition-")
+    assert report["preparation"]["plan"].startswith("diskgnn-")
+
+
+def test_a_single_part_is_the_random_order(daemon):
+    shuffled = daemon.json(*QUICK)["report"]["loss_digest"]
+    one = daemon.json(*QUICK, "--order", "partition", "--parts", "1")["report"]
+    assert one["loss_digest"] == shuffled and "0.0% of" in one["partition"]["reason"]
+    assert daemon.json(*QUICK, *PARTITION)["report"]["loss_digest"] != shuffled
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--parts", "7"), "--parts: "),
+    (("--order", "partition", "--parts", "65536"), "--parts: must be"),
+    (("--order", "partition", "--parts", "60000"), "parts"),
+    (("--order", "partition", "--membership", "bloom", "--partition-rounds", "2"),
+     "--partition-rounds: must be 1"),
+    (("--order", "parts"), "--order"),
+], ids=lambda value: "" if isinstance(value, str) else "-".join(value).replace("--", ""))
+def test_what_makes_no_sense_is_refused(daemon, options, words):
+    refused = daemon.hearth(*QUICK, *options, code=None)
+    assert refused.code in (1, 2) and words in refused.err
+
+
+def test_there_is_something_to_prepare_or_it_is_refused(daemon):
+    refused = daemon.hearth(*prepare("--partition", "--order", "shuffled"), code=2)
+    assert "--order: must be partition" in refused.err
+
+
+def test_explain_counts_in_its_order(daemon):
+    shuffled = daemon.json("explain", *QUICK[1:])["report"]
+    ordered = daemon.json("explain", *QUICK[1:], *PARTITION)["report"]
+    assert ordered["batches"] == shuffled["batches"]
+    assert ordered["rows_needed"] != shuffled["rows_needed"]
+
+
+def test_a_damaged_partition_is_made_anew(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    report = daemon.json(*QUICK, *PARTITION)["report"]
+    plan = report["partition"]["plan"]
+    daemon.stop()
+    for path in sorted((daemon.data_dir / "plans" / plan).iterdir()):
+        if path.stat().st_size > 2000:
+            contents = bytearray(path.read_bytes())
+            contents[len(contents) // 2] ^= 16
+            path.write_bytes(contents)
+    daemon.start()
+    again = daemon.json(*QUICK, *PARTITION, "--strategy", "mmap")
+    assert again["report"]["loss_digest"] == report["loss_digest"]
+
+
+def test_a_partition_in_use_stays(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    job = daemon.hearth(*ENDLESS, *PARTITION, "--detach").out.strip()
+    daemon.wait_for_state(job, "RUNNING")
+    name, = partitions(daemon)
+    assert "in use" in daemon.hearth("plan", "delete", name, code=1).err
+    daemon.hearth("job", "cancel", job)
+    daemon.wait_for_state(job, "CANCELLED")
+    daemon.hearth("plan", "delete", name)
+
+
+def test_a_kill_in_the_middle_changes_nothing(start_daemon, graph_folder):
+    daemon = start_daemon(*TIRELESS)
+    daemon.import_graph("planted", graph_folder)
+    job = (*LONG, *PARTITION, "--epochs", "3", "--checkpoint-every", "5")
+    expected = daemon.json(*job)["report"]["loss_digest"]
+    again = daemon.hearth(*job, "--detach").out.strip()
+    for batches in (20, 70, 130):
+        daemon.wait_for_batches(again, batches)
+        daemon.kill()
+        daemon.start()
+    daemon.wait_for_state(again, "SUCCEEDED")
+    report = daemon.json("job", "show", again)["report"]
+    assert report["loss_digest"] == expected and report["resumes"] >= 1
