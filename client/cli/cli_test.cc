@@ -363,6 +363,16 @@ TEST_F(CliTest, PrepareAndExplainTakeTheOptionsOfTraining) {
   EXPECT_TRUE(spec.explain().train().trains(0).has_gcn());
 }
 
+TEST_F(CliTest, PreparingThePartitionAloneImpliesItsOrder) {
+  EXPECT_EQ(
+      Run({"prepare", "--dataset", "graph", "--partition", "--parts", "9"}),
+      kExitDone);
+  const v1::PrepareSpec spec = daemon_.submissions().back().spec().prepare();
+  EXPECT_TRUE(spec.partition_only());
+  EXPECT_EQ(spec.data().partition().parts(), 9u);
+  EXPECT_EQ(Run({"train", "--dataset", "graph", "--partition"}), kExitUsage);
+}
+
 TEST_F(CliTest, JobListFiltersByState) {
   AddJob("a", v1::FAILED, {});
   AddJob("b", v1::SUCCEEDED, {});

@@ -40,13 +40,15 @@ TEST_F(PrepareJobTest, TrainingFindsWhatWasPrepared) {
   const TrainJobOptions options = Diskgnn("a");
   const auto prepared = Prepare(options);
   ASSERT_TRUE(prepared.ok()) << prepared.status();
-  EXPECT_FALSE(prepared->preparation.reused);
-  EXPECT_GT(prepared->preparation.disk_bytes, 0u);
-  EXPECT_THAT(prepared->preparation.reason, HasSubstr("segments of"));
+  ASSERT_TRUE(prepared->preparation.has_value());
+  const strategy::PreparationReport& made = *prepared->preparation;
+  EXPECT_FALSE(made.reused);
+  EXPECT_GT(made.disk_bytes, 0u);
+  EXPECT_THAT(made.reason, HasSubstr("segments of"));
   EXPECT_LE(prepared->peak_memory_bytes, prepared->memory_bound_bytes);
   EXPECT_EQ(observer_.running, 1);
   EXPECT_TRUE(observer_.phases.contains("sampling"));
-  EXPECT_FALSE(plans_->Get(prepared->preparation.plan)->in_use);
+  EXPECT_FALSE(plans_->Get(prepared->preparation->plan)->in_use);
   EXPECT_EQ(memory_->reserved_bytes(), 0u);
 
   const auto trained = Run(options);
@@ -55,7 +57,7 @@ TEST_F(PrepareJobTest, TrainingFindsWhatWasPrepared) {
   ASSERT_EQ(trained->preparations.size(), 1u);
   EXPECT_TRUE(trained->preparations[0].preparation.reused);
   EXPECT_EQ(trained->preparations[0].preparation.plan,
-            prepared->preparation.plan);
+            prepared->preparation->plan);
   EXPECT_EQ(trained->loss_digest, Run(Options("m"))->loss_digest);
 }
 
@@ -78,10 +80,10 @@ TEST_F(PrepareJobTest, ADeletedPlanIsMadeAnewAlsoByAWarmStrategy) {
   const TrainJobOptions options = Diskgnn("a");
   const auto prepared = Prepare(options);
   ASSERT_TRUE(prepared.ok()) << prepared.status();
-  ASSERT_EQ(plans_->Remove(prepared->preparation.plan), absl::OkStatus());
+  ASSERT_EQ(plans_->Remove(prepared->preparation->plan), absl::OkStatus());
   const auto again = Prepare(options);
   ASSERT_TRUE(again.ok()) << again.status();
-  EXPECT_FALSE(again->preparation.reused);
+  EXPECT_FALSE(again->preparation->reused);
 }
 
 TEST_F(PrepareJobTest, OptionsAreChecked) {
@@ -91,6 +93,55 @@ TEST_F(PrepareJobTest, OptionsAreChecked) {
   options = Diskgnn("a");
   options.pipeline.samplers = 0;
   EXPECT_TRUE(absl::IsInvalidArgument(Prepare(options).status()));
+}
+
+TEST_F(PrepareJobTest, APartitionIsMadeOnceAndFoundByEveryStrategy) {
+  TrainJobOptions options = Options("memory");
+  options.data.partition_order =
+      PartitionOrder{.parts = 12, .macro_batch_parts = 3};
+  const JobEnvironment environment = Environment();
+  const auto prepared = RunPrepareJob(environment,
+                                      {.data = options.data,
+                                       .pipeline = options.pipeline,
+                                       .partition_only = true},
+                                      observer_, {});
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  EXPECT_FALSE(prepared->preparation.has_value());
+  ASSERT_TRUE(prepared->partition.has_value());
+  EXPECT_FALSE(prepared->partition->reused);
+  EXPECT_THAT(prepared->partition->reason, HasSubstr("12 parts of"));
+  EXPECT_LE(prepared->peak_memory_bytes, prepared->memory_bound_bytes);
+  EXPECT_GT(observer_.durable, 0);
+  EXPECT_EQ(memory_->reserved_bytes(), 0u);
+  EXPECT_FALSE(plans_->Get(prepared->partition->plan)->in_use);
+
+  const auto expected = Run(options);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  EXPECT_TRUE(expected->partition->reused);
+  EXPECT_EQ(expected->partition->plan, prepared->partition->plan);
+  EXPECT_NE(expected->loss_digest, Run(Options("shuffled"))->loss_digest);
+  for (const auto& strategy : std::vector<strategy::StrategyOptions>{
+           strategy::MmapOptions{},
+           strategy::GnndriveOptions{.cpu_cache_bytes = 65536},
+           strategy::GinexOptions{.cpu_cache_bytes = 65536},
+           strategy::DiskgnnOptions{.cpu_cache_bytes = 8192}}) {
+    options.data.strategy = strategy;
+    options.directory = root_ + "/" + strategy::Name(strategy);
+    const auto report = Run(options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->loss_digest, expected->loss_digest)
+        << strategy::Name(strategy);
+  }
+}
+
+TEST_F(PrepareJobTest, APartitionOfOnePartIsTheShuffledOrder) {
+  TrainJobOptions options = Options("one");
+  options.data.partition_order = PartitionOrder{.parts = 1};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, Run(Options("shuffled"))->loss_digest);
+  options.data.partition_order->parts = 1 << 20;
+  EXPECT_TRUE(absl::IsInvalidArgument(Run(options).status()));
 }
 
 TEST_F(PrepareJobTest, AStopEndsIt) {

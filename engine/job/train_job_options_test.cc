@@ -35,6 +35,22 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
         o.data.distinct_epochs = 3;
       },
       "distinct_epochs");
+  expect_refused(
+      [](auto& o) { o.data.partition_order = PartitionOrder{.parts = -1}; },
+      "parts");
+  expect_refused(
+      [](auto& o) {
+        o.data.partition_order = PartitionOrder{.macro_batch_parts = 0};
+      },
+      "macro_batch_parts");
+  expect_refused(
+      [](auto& o) { o.data.partition_order = PartitionOrder{.rounds = 0}; },
+      "rounds");
+  expect_refused(
+      [](auto& o) {
+        o.data.partition_order = PartitionOrder{.rounds = 2, .bloom = true};
+      },
+      "rounds");
   expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
   expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
   expect_refused([](auto& o) { o.patience = -1; }, "patience");

@@ -486,6 +486,42 @@ TEST(SpecMappingTest, PrepareHasTheDefaultsOfTraining) {
   EXPECT_FALSE(options.training_only);
 }
 
+TEST(SpecMappingTest, NodesAreShuffledUnlessTheSpecNamesAnotherOrder) {
+  v1::DataSpec data = Fill(WithStrategy("memory {}")).train().data();
+  EXPECT_TRUE(data.has_shuffled());
+  v1::TrainJobSpec spec = Fill(WithStrategy("memory {} partition {}")).train();
+  EXPECT_EQ(spec.data().partition().parts(), 0u);
+  EXPECT_EQ(spec.data().partition().macro_batch_parts(), 20u);
+  EXPECT_EQ(spec.data().partition().rounds(), 1u);
+  const auto order = [](const v1::TrainJobSpec& train) {
+    return ToTrainJobOptions(train, "/d", "/j").data.partition_order;
+  };
+  EXPECT_FALSE(order(Fill(WithStrategy("memory {}")).train()).has_value());
+  ASSERT_TRUE(order(spec).has_value());
+  EXPECT_EQ(order(spec)->macro_batch_parts, 20);
+  spec = Fill(WithStrategy("memory {} partition { parts: 7 bloom: true }"))
+             .train();
+  EXPECT_EQ(order(spec)->parts, 7);
+  EXPECT_TRUE(order(spec)->bloom);
+  EXPECT_THAT(
+      Complaint(WithStrategy("memory {} partition { rounds: 2 bloom: true }")),
+      HasSubstr("train.data.partition.rounds: must be 1 with Bloom filters"));
+  EXPECT_THAT(Complaint(WithStrategy("memory {} partition { parts: 65536 }")),
+              HasSubstr("train.data.partition.parts: must be at most"));
+}
+
+TEST(SpecMappingTest, APartitionIsSomethingToPrepareForAnyStrategy) {
+  const v1::PrepareSpec spec =
+      Fill(
+          "prepare { data { dataset: 'wordnet' mmap {} partition {} } "
+          "partition_only: true }")
+          .prepare();
+  EXPECT_TRUE(ToPrepareJobOptions(spec, "/d").partition_only);
+  EXPECT_THAT(Complaint("prepare { data { dataset: 'wordnet' diskgnn {} } "
+                        "partition_only: true }"),
+              HasSubstr("prepare.data.order: must be partition"));
+}
+
 TEST(SpecMappingTest, FieldsAreNamedByTheKindOfTheJob) {
   const auto error_of = [](const std::string& text) {
     v1::JobSpec spec = Parse(text);
