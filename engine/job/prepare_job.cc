@@ -27,7 +27,8 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
                      .pipeline = options.pipeline,
                      .training_only = options.training_only},
                     observer, std::move(stop)));
-  PrepareReport report = {.partition = data->partition()};
+  PrepareReport report;
+  report.partition = data->partition();
   if (options.partition_only ||
       !strategy::KindOf(options.data.strategy).makes_plans) {
     observer.OnRunning();
