@@ -1,0 +1,108 @@
+#ifndef HEARTH_ENGINE_PLAN_PARTITION_PARTITION_H_
+#define HEARTH_ENGINE_PLAN_PARTITION_PARTITION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/io/aligned_memory.h"
+#include "engine/io/file_system.h"
+#include "engine/plan/partition/partition_options.h"
+#include "engine/store/topology.h"
+
+namespace hearth::plan {
+
+/// A partition in numbers.
+struct PartitionSummary {
+  PartitionOptions options;
+  int64_t nodes = 0;
+  int64_t training_nodes = 0;
+  /// Edges in all: those within a part, those from one part into another, and
+  /// self-loops, which count as neither.
+  int64_t edges = 0;
+  int64_t inner_edges = 0;
+  int64_t cut_edges = 0;
+  /// Nodes, and training nodes, of the parts that have the fewest and the most.
+  int64_t min_part_nodes = 0;
+  int64_t max_part_nodes = 0;
+  int64_t min_part_training_nodes = 0;
+  int64_t max_part_training_nodes = 0;
+  /// Rounds of the first level that were made.
+  int rounds = 0;
+  /// Time that making it took.
+  double seconds = 0;
+};
+
+/// Node ids as the topology has them: of 4 bytes where they fit.
+using NodeIdSpan =
+    std::variant<absl::Span<const int32_t>, absl::Span<const int64_t>>;
+
+/// The nodes of one part, and their lists of in-neighbors. Movable; the views
+/// stay valid when it is moved.
+struct PartLists {
+  /// [n] ascending.
+  NodeIdSpan nodes;
+  /// [n] list i is neighbors[ends[i - 1]] .. neighbors[ends[i] - 1], from 0 for
+  /// the first.
+  absl::Span<const int64_t> ends;
+  /// [e] in the topology's order, self-loops and repetitions included.
+  NodeIdSpan neighbors;
+  /// What all of them lie in.
+  io::AlignedMemory memory;
+};
+
+/// A partition of a graph's nodes into parts, as WritePartition has written it.
+/// Holds the training nodes of all parts and 32 bytes a part; the rest is read
+/// when asked for, past the page cache, and checked against its CRC32C: what
+/// does not match is read once more, and is then DATA_LOSS naming the file.
+/// What it has open stays readable even if the plan is removed. Immutable;
+/// thread-safe.
+class Partition {
+ public:
+  /// NOT_FOUND if there is none in the folder, or if it was not finished;
+  /// DATA_LOSS, naming the file, if one is damaged or has not its size;
+  /// FAILED_PRECONDITION if another version of Hearth wrote it. `files` must
+  /// outlive it.
+  static absl::StatusOr<std::shared_ptr<const Partition>> Open(
+      io::FileSystem& files, const std::string& folder);
+  virtual ~Partition() = default;
+
+  virtual const PartitionSummary& summary() const = 0;
+  int parts() const { return summary().options.parts; }
+
+  /// Nodes of a part. A part may have none. REQUIRES: 0 <= part < parts(), here
+  /// and below.
+  virtual int64_t num_nodes(int part) const = 0;
+
+  /// In-neighbors of all nodes of a part.
+  virtual int64_t num_neighbors(int part) const = 0;
+
+  /// Those of a part, ascending.
+  virtual absl::Span<const store::NodeId> training_nodes(int part) const = 0;
+
+  /// [nodes] the part of each node.
+  virtual absl::StatusOr<std::vector<uint16_t>> LoadParts() const = 0;
+
+  /// [nodes] cross(v): neighbors of v that are not in v's part, at most
+  /// UINT32_MAX.
+  virtual absl::StatusOr<std::vector<uint32_t>> LoadCrossCounts() const = 0;
+
+  /// Bytes of memory of what ReadPart gives.
+  virtual uint64_t part_list_bytes(int part) const = 0;
+
+  /// The lists of a part, by one sequential read.
+  virtual absl::StatusOr<PartLists> ReadPart(int part) const = 0;
+
+  /// Memory that it holds.
+  virtual uint64_t memory_bytes() const = 0;
+};
+
+}  // namespace hearth::plan
+
+#endif  // HEARTH_ENGINE_PLAN_PARTITION_PARTITION_H_
