@@ -14,29 +14,24 @@ namespace {
 // A multiple of every block size; large enough for the disk's full speed.
 constexpr uint64_t kChunkBytes = 8 << 20;
 
-/// One block of an array, as its checksum covers it.
-struct Block {
-  uint64_t number = 0;
-  uint64_t file_offset = 0;
-  absl::Span<std::byte> bytes;
-};
+}  // namespace
 
 absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
-                        const Block& block) {
-  if (from.checksums.Matches(block.bytes, array.file_id, block.number)) {
+                        uint64_t begin, absl::Span<std::byte> block) {
+  const uint64_t number = begin / array.crc_block_bytes;
+  if (from.checksums.Matches(block, array.file_id, number)) {
     return absl::OkStatus();
   }
   // Damage on the way is gone at the second reading; damage on disk is not.
-  HEARTH_RETURN_IF_ERROR(from.file->Read(block.file_offset, block.bytes));
-  if (from.checksums.Matches(block.bytes, array.file_id, block.number)) {
+  const uint64_t offset = array.data_offset + begin;
+  HEARTH_RETURN_IF_ERROR(from.file->Read(offset, block));
+  if (from.checksums.Matches(block, array.file_id, number)) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(absl::StrCat(
-      from.file->path(), ": block ", block.number, " at byte ",
-      block.file_offset, " is damaged (its checksum does not match)"));
+  return absl::DataLossError(
+      absl::StrCat(from.file->path(), ": block ", number, " at byte ", offset,
+                   " is damaged (its checksum does not match)"));
 }
-
-}  // namespace
 
 std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
   return array.in_place ? array.path : io::JoinPath(folder, array.path);
@@ -61,9 +56,7 @@ absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,
   for (uint64_t at = begin; at < end; at += array.crc_block_bytes) {
     const uint64_t size = std::min<uint64_t>(array.crc_block_bytes, end - at);
     HEARTH_RETURN_IF_ERROR(
-        CheckBlock(from, array,
-                   {at / array.crc_block_bytes, array.data_offset + at,
-                    out.subspan(at - begin, size)}));
+        CheckBlock(from, array, at, out.subspan(at - begin, size)));
   }
   return absl::OkStatus();
 }

@@ -34,6 +34,11 @@ absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     std::unique_ptr<io::ReadableFile> file);
 
+/// Checks one block, the data's bytes from `begin` on, which were read into
+/// `block`; if it does not match, it is read there once more.
+absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
+                        uint64_t begin, absl::Span<std::byte> block);
+
 /// Reads the data's bytes from `begin`, at which a block begins, into `out`,
 /// which ends where a block does.
 absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,

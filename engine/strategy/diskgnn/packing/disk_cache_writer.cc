@@ -9,8 +9,8 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/aligned_memory.h"
+#include "engine/io/stream_writer.h"
 #include "engine/store/block_checksums.h"
-#include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
 namespace hearth::strategy {
 namespace {
@@ -38,8 +38,8 @@ absl::StatusOr<uint32_t> DiskCacheWriter::Write(
       io::AlignedMemory::Allocate(BufferBytes(layout_.row_bytes)));
   block_ = memory.bytes();
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<RowFileWriter> cache,
-      RowFileWriter::Create(files, path, layout_.disk_cache_bytes()));
+      const std::unique_ptr<io::StreamWriter> cache,
+      io::StreamWriter::Create(files, path, layout_.disk_cache_bytes()));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::BlockChecksumWriter> checksums,
       store::BlockChecksumWriter::Create(files, checksums_path, layout_.plan_id,

@@ -15,6 +15,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/base/wait_cause.h"
 #include "engine/io/scratch_file.h"
+#include "engine/io/stream_writer.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/measure_layout.h"
 #include "engine/strategy/diskgnn/layout/memory_levels.h"
@@ -25,7 +26,6 @@
 #include "engine/strategy/diskgnn/packing/pack_heads.h"
 #include "engine/strategy/diskgnn/packing/pack_memory.h"
 #include "engine/strategy/diskgnn/packing/region_writer.h"
-#include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
 // 1. Work out memory and disk; remove what is left of an earlier attempt.
 // 2. Planning (pack_heads.h): the beginning of every chunk; which rows go
@@ -54,8 +54,8 @@ class LevelImage {
                                            absl::Span<const NodeId> nodes,
                                            int64_t row_bytes) {
     HEARTH_ASSIGN_OR_RETURN(
-        std::unique_ptr<RowFileWriter> writer,
-        RowFileWriter::Create(
+        std::unique_ptr<io::StreamWriter> writer,
+        io::StreamWriter::Create(
             files, path, static_cast<uint64_t>(std::ssize(nodes) * row_bytes)));
     return LevelImage(std::move(writer), nodes, row_bytes);
   }
@@ -78,11 +78,11 @@ class LevelImage {
   }
 
  private:
-  LevelImage(std::unique_ptr<RowFileWriter> writer,
+  LevelImage(std::unique_ptr<io::StreamWriter> writer,
              absl::Span<const NodeId> nodes, int64_t row_bytes)
       : writer_(std::move(writer)), nodes_(nodes), row_bytes_(row_bytes) {}
 
-  std::unique_ptr<RowFileWriter> writer_;
+  std::unique_ptr<io::StreamWriter> writer_;
   // Those still to come.
   absl::Span<const NodeId> nodes_;
   int64_t row_bytes_;

@@ -23,6 +23,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
+#include "engine/io/stream_writer.h"
 #include "engine/plan/access_counts.h"
 #include "engine/plan/vector_trace.h"
 #include "engine/store/topology.h"
@@ -31,7 +32,6 @@
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 #include "engine/strategy/diskgnn/packing/encoded_samples.h"
 #include "engine/strategy/diskgnn/packing/pack_batches.h"
-#include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
 namespace hearth::strategy {
 namespace {
@@ -66,7 +66,7 @@ absl::Status WriteFeatures(const std::string& path) {
   const auto info = Posix().Stat(path);
   if (info.ok() && info->size_bytes == kBytes) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(auto writer,
-                          RowFileWriter::Create(Posix(), path, kBytes));
+                          io::StreamWriter::Create(Posix(), path, kBytes));
   RandomStream random(1, RandomPurpose::kGenerator);
   std::vector<uint64_t> block(1 << 17);
   for (uint64_t at = 0; at < kBytes; at += block.size() * sizeof(uint64_t)) {
@@ -144,7 +144,7 @@ absl::StatusOr<int64_t> PackIndividually(Work& work) {
       const auto reader, io::RowReader::Create(*device, work.rows, *queue, {}));
   HEARTH_ASSIGN_OR_RETURN(
       const auto writer,
-      RowFileWriter::Create(Posix(), Path("pack_benchmark.individual"), 0));
+      io::StreamWriter::Create(Posix(), Path("pack_benchmark.individual"), 0));
   int64_t packed = 0;
   std::vector<std::byte> pack;
   std::vector<int64_t> nodes;

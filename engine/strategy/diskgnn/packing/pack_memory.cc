@@ -6,10 +6,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
+#include "engine/io/stream_writer.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/packing/feature_scan.h"
 #include "engine/strategy/diskgnn/packing/region_writer.h"
-#include "engine/strategy/diskgnn/packing/row_file_writer.h"
 
 namespace hearth::strategy {
 namespace {
@@ -75,7 +75,7 @@ Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
   // what the rows of the disk cache are read into to be ordered.
   needs.scan_bytes = needs.num_regions * RegionWriter::kBytesPerRegion +
                      2 * RegionWriter::kStagingBytes +
-                     3 * RowFileWriter::kBufferBytes + kMaxBlockBytes +
+                     3 * io::StreamWriter::kBufferBytes + kMaxBlockBytes +
                      2 * RoundUpToPage(needs.row_bytes) + (512 << 10);
   needs.planning_bytes =
       needs.num_nodes * sizeof(uint32_t) +

@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/packing/row_file_writer.h"
+#include "engine/io/stream_writer.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,20 +7,20 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
-namespace hearth::strategy {
+namespace hearth::io {
 
-absl::StatusOr<std::unique_ptr<RowFileWriter>> RowFileWriter::Create(
-    io::FileSystem& files, const std::string& path, uint64_t size_bytes) {
-  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory buffer,
-                          io::AlignedMemory::Allocate(kBufferBytes));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::WritableFile> file,
+absl::StatusOr<std::unique_ptr<StreamWriter>> StreamWriter::Create(
+    FileSystem& files, const std::string& path, uint64_t size_bytes) {
+  HEARTH_ASSIGN_OR_RETURN(AlignedMemory buffer,
+                          AlignedMemory::Allocate(kBufferBytes));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file,
                           files.CreateUncached(path));
   HEARTH_RETURN_IF_ERROR(file->Allocate(size_bytes));
-  return std::unique_ptr<RowFileWriter>(
-      new RowFileWriter(std::move(file), std::move(buffer)));
+  return std::unique_ptr<StreamWriter>(
+      new StreamWriter(std::move(file), std::move(buffer)));
 }
 
-absl::Status RowFileWriter::Append(absl::Span<const std::byte> bytes) {
+absl::Status StreamWriter::Append(absl::Span<const std::byte> bytes) {
   crc_ = Crc32c(bytes, crc_);
   while (!bytes.empty()) {
     const size_t count = std::min(bytes.size(), kBufferBytes - filled_);
@@ -32,7 +32,7 @@ absl::Status RowFileWriter::Append(absl::Span<const std::byte> bytes) {
   return absl::OkStatus();
 }
 
-absl::Status RowFileWriter::Flush() {
+absl::Status StreamWriter::Flush() {
   if (filled_ == 0) return absl::OkStatus();
   const absl::Span<const std::byte> bytes = buffer_.bytes();
   HEARTH_RETURN_IF_ERROR(file_->Append(bytes.first(filled_)));
@@ -40,10 +40,10 @@ absl::Status RowFileWriter::Flush() {
   return absl::OkStatus();
 }
 
-absl::Status RowFileWriter::Finish() {
+absl::Status StreamWriter::Finish() {
   HEARTH_RETURN_IF_ERROR(Flush());
   HEARTH_RETURN_IF_ERROR(file_->Sync());
   return file_->Close();
 }
 
-}  // namespace hearth::strategy
+}  // namespace hearth::io

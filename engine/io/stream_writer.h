@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_ROW_FILE_WRITER_H_
-#define HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_ROW_FILE_WRITER_H_
+#ifndef HEARTH_ENGINE_IO_STREAM_WRITER_H_
+#define HEARTH_ENGINE_IO_STREAM_WRITER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,18 +12,18 @@
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
 
-namespace hearth::strategy {
+namespace hearth::io {
 
 /// Writes a file from one end to the other, past the page cache, by large
 /// aligned writes, and sums up its CRC32C. Single-owner.
-class RowFileWriter {
+class StreamWriter {
  public:
   /// Memory that a writer holds.
   static constexpr uint64_t kBufferBytes = 256 << 10;
 
   /// Reserves `size_bytes`: RESOURCE_EXHAUSTED if the disk has no room.
-  static absl::StatusOr<std::unique_ptr<RowFileWriter>> Create(
-      io::FileSystem& files, const std::string& path, uint64_t size_bytes);
+  static absl::StatusOr<std::unique_ptr<StreamWriter>> Create(
+      FileSystem& files, const std::string& path, uint64_t size_bytes);
 
   absl::Status Append(absl::Span<const std::byte> bytes);
 
@@ -34,18 +34,17 @@ class RowFileWriter {
   uint32_t crc() const { return crc_; }
 
  private:
-  RowFileWriter(std::unique_ptr<io::WritableFile> file,
-                io::AlignedMemory buffer)
+  StreamWriter(std::unique_ptr<WritableFile> file, AlignedMemory buffer)
       : file_(std::move(file)), buffer_(std::move(buffer)) {}
 
   absl::Status Flush();
 
-  const std::unique_ptr<io::WritableFile> file_;
-  io::AlignedMemory buffer_;
+  const std::unique_ptr<WritableFile> file_;
+  AlignedMemory buffer_;
   size_t filled_ = 0;
   uint32_t crc_ = 0;
 };
 
-}  // namespace hearth::strategy
+}  // namespace hearth::io
 
-#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_PACKING_ROW_FILE_WRITER_H_
+#endif  // HEARTH_ENGINE_IO_STREAM_WRITER_H_
