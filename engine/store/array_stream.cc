@@ -31,8 +31,10 @@ absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
                           files.OpenForScan(ArrayPath(folder, array)));
   HEARTH_ASSIGN_OR_RETURN(CheckedFile from,
                           WithChecksums(files, folder, array, std::move(file)));
-  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
-                          io::AlignedMemory::Allocate(kBufferBytes));
+  HEARTH_ASSIGN_OR_RETURN(
+      io::AlignedMemory memory,
+      io::AlignedMemory::Allocate(
+          std::min(kBufferBytes, array.file_size_bytes)));
   auto stream = std::unique_ptr<ArrayStream>(
       new ArrayStream(std::move(from), array, std::move(memory)));
   stream->base_ = stream->read_ = PageOf(array.data_offset);
@@ -55,7 +57,7 @@ absl::Status ArrayStream::Refill() {
   std::byte* const memory = memory_.bytes().data();
   std::memmove(memory, memory + (base - base_), read_ - base);
   base_ = base;
-  const uint64_t last = std::min(end, PageOf(base_ + kBufferBytes));
+  const uint64_t last = std::min(end, base_ + kBufferBytes);
   HEARTH_RETURN_IF_ERROR(from_.file->Read(
       read_, memory_.bytes().subspan(read_ - base_, last - read_)));
   read_ = last;

@@ -74,20 +74,19 @@ class FirstLevelPlacer {
     again_ = again;
     placed_.store(0, std::memory_order_relaxed);
     return ScanTopology(
-        context_,
-        {.stage = "first level",
-         .make = [] { return std::make_unique<CountedWindow>(); },
-         .work =
-             [this](int thread, WindowItem& item) {
-               Count(scratch_[static_cast<size_t>(thread)],
-                     static_cast<CountedWindow&>(item));
-               return absl::OkStatus();
-             },
-         .use =
-             [this](WindowItem& item) {
-               Place(static_cast<CountedWindow&>(item));
-               return absl::OkStatus();
-             }});
+        context_, {.stage = "first level",
+                   .make = [] { return std::make_unique<CountedWindow>(); },
+                   .work =
+                       [this](int thread, WindowItem& item) {
+                         Count(scratch_[static_cast<size_t>(thread)],
+                               static_cast<CountedWindow&>(item));
+                         return absl::OkStatus();
+                       },
+                   .use =
+                       [this](WindowItem& item) {
+                         Place(static_cast<CountedWindow&>(item));
+                         return absl::OkStatus();
+                       }});
   }
 
   absl::StatusOr<int64_t> CountInner() const {
@@ -116,8 +115,7 @@ class FirstLevelPlacer {
     for (size_t i = 0; i < window.size(); ++i) {
       const NodeId node = window.nodes[i];
       for (const NodeId neighbor : window.list(i)) {
-        const bool known =
-            (neighbor < placed) | (again_ & (neighbor > node));
+        const bool known = (neighbor < placed) | (again_ & (neighbor > node));
         const int part = labels_.Get(neighbor);
         scratch.Add(known ? part : PartCounts::kNone);
         if (neighbor >= placed && neighbor < node) {
@@ -137,8 +135,7 @@ class FirstLevelPlacer {
   void Place(const CountedWindow& item) {
     const ListWindow& window = item.window;
     for (size_t i = 0; i < window.size(); ++i) {
-      for (const auto& [part, count] :
-           Slice(item.counts, item.count_ends, i)) {
+      for (const auto& [part, count] : Slice(item.counts, item.count_ends, i)) {
         neighbors_.Add(part, count);
       }
       for (const NodeId neighbor : Slice(item.recent, item.recent_ends, i)) {
@@ -194,11 +191,10 @@ absl::StatusOr<FirstLevel> PlaceFirstLevel(const PartitionContext& context) {
   }
   FirstLevelPlacer placer(context, std::move(labels), std::move(filters));
   HEARTH_ASSIGN_OR_RETURN(
-      const int rounds,
-      MakeRounds(
-          context.options.rounds,
-          [&](bool again) { return placer.PlaceAll(again); },
-          [&] { return placer.CountInner(); }));
+      const int rounds, MakeRounds(
+                            context.options.rounds,
+                            [&](bool again) { return placer.PlaceAll(again); },
+                            [&] { return placer.CountInner(); }));
   return std::move(placer).Finish(rounds);
 }
 

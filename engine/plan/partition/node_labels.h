@@ -21,18 +21,16 @@ class NodeLabels {
  public:
   /// RESOURCE_EXHAUSTED without memory.
   static absl::StatusOr<NodeLabels> Make(int64_t nodes) {
-    HEARTH_ASSIGN_OR_RETURN(
-        io::AlignedMemory memory,
-        io::AlignedMemory::Allocate(static_cast<uint64_t>(nodes) *
-                                    sizeof(Label)));
+    HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                            io::AlignedMemory::Allocate(
+                                static_cast<uint64_t>(nodes) * sizeof(Label)));
     return NodeLabels(std::move(memory));
   }
 
   NodeLabels() = default;
 
   Label Get(store::NodeId node) const {
-    return std::atomic_ref<Label>(data()[node])
-        .load(std::memory_order_relaxed);
+    return std::atomic_ref<Label>(data()[node]).load(std::memory_order_relaxed);
   }
 
   void Set(store::NodeId node, Label label) {

@@ -42,9 +42,8 @@ class PartCounts {
 
   /// All are 0.
   void Clear() {
-    ForEach([this](int part, int64_t) {
-      counts_[static_cast<size_t>(part)] = 0;
-    });
+    ForEach(
+        [this](int part, int64_t) { counts_[static_cast<size_t>(part)] = 0; });
     met_ = {};
   }
 

@@ -55,7 +55,7 @@ class StageProgress {
  private:
   static constexpr uint64_t kStepBytes = 8 << 20;
 
-  void Report() {
+  void Report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (progress_.done_bytes == reported_bytes_ && reported_bytes_ > 0) return;
     reported_bytes_ = progress_.done_bytes;
     if (run_.progress) run_.progress(progress_);

@@ -10,7 +10,8 @@
 namespace hearth::plan {
 
 /// A penalty for each part, and the part with the lowest one, of equal ones the
-/// first. A tournament: a change costs the logarithm of the parts. Single-owner.
+/// first. A tournament: a change costs the logarithm of the parts.
+/// Single-owner.
 class PenaltyTree {
  public:
   /// The penalty of a part that takes no more nodes.

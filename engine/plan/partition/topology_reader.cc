@@ -23,11 +23,6 @@ uint64_t DataBytes(const store::ArrayFile& array) {
 absl::StatusOr<std::unique_ptr<TopologyReader>> TopologyReader::Open(
     io::FileSystem& files, const store::Dataset& dataset) {
   const store::Manifest& manifest = dataset.manifest();
-  if (manifest.node_types.size() != 1 || manifest.edge_types.size() != 1) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        manifest.name, ": has several types of nodes or edges; only graphs "
-                       "with one of each can be partitioned"));
-  }
   const store::EdgeTypeEntry& edges = manifest.edge_types[0];
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::ArrayStream> indptr,
@@ -90,8 +85,8 @@ absl::Status TopologyReader::NextList() {
   ends_.remove_prefix(sizeof(end));
   if (end < end_ || end > num_edges_) {
     return absl::DataLossError(
-        absl::StrCat(indptr_->path(), ": the list of node ", node_,
-                     " ends at ", end, ", that before at ", end_));
+        absl::StrCat(indptr_->path(), ": the list of node ", node_, " ends at ",
+                     end, ", that before at ", end_));
   }
   left_ = end - end_;
   end_ = end;

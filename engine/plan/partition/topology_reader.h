@@ -15,15 +15,17 @@
 
 namespace hearth::plan {
 
-/// All lists of a graph with one edge type, node after node, from its files:
-/// past the page cache, against their checksums. DATA_LOSS, naming the file,
-/// too, for an indptr that descends and for a neighbor that is no node.
+/// All lists of a graph with one node type and one edge type, node after node,
+/// from its files: past the page cache, against their checksums. DATA_LOSS,
+/// naming the file, too, for an indptr that descends and for a neighbor that is
+/// no node.
 class TopologyReader final : public ListReader {
  public:
   /// Memory that a reader holds.
   static constexpr uint64_t kMemoryBytes = 2 * store::ArrayStream::kBufferBytes;
 
-  /// Both outlive the reader.
+  /// Both outlive the reader. REQUIRES: the dataset has one node type and one
+  /// edge type.
   static absl::StatusOr<std::unique_ptr<TopologyReader>> Open(
       io::FileSystem& files, const store::Dataset& dataset);
 

@@ -23,9 +23,8 @@ int ItemsInFlight(int threads) { return 2 * kQueueCapacity + threads + 3; }
 
 absl::Status ScanTopology(const PartitionContext& context,
                           const TopologyScan& scan) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TopologyReader> reader,
-      TopologyReader::Open(context.files, context.dataset));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TopologyReader> reader,
+                          TopologyReader::Open(context.files, context.dataset));
   StageProgress progress(
       context.run, scan.stage,
       TopologyReader::TotalBytes(context.dataset.manifest().edge_types[0]));
@@ -37,13 +36,12 @@ absl::Status ScanTopology(const PartitionContext& context,
                       return reader->Next(
                           static_cast<WindowItem&>(item).window);
                     }});
-  stages.push_back(
-      {.name = "work",
-       .width = context.threads(),
-       .queue_capacity = kQueueCapacity,
-       .work = [&](int thread, pipeline::Item& item) {
-         return scan.work(thread, static_cast<WindowItem&>(item));
-       }});
+  stages.push_back({.name = "work",
+                    .width = context.threads(),
+                    .queue_capacity = kQueueCapacity,
+                    .work = [&](int thread, pipeline::Item& item) {
+                      return scan.work(thread, static_cast<WindowItem&>(item));
+                    }});
   const std::unique_ptr<pipeline::Pipeline> pipeline =
       pipeline::NewPipeline(std::move(stages), "use", *context.run.clock);
   return pipeline->Run(

@@ -1,0 +1,223 @@
+#include "engine/plan/partition/list_scatter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
+#include "engine/plan/partition/node_ids.h"
+
+// A chunk is a sequence of records: a node, twice the number of its neighbors
+// that follow, plus 1 if the list goes on in the next record, and these
+// neighbors, all of them as ids.
+
+namespace hearth::plan {
+namespace {
+
+using store::NodeId;
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr size_t kHeaderIds = 2;
+
+uint64_t InPages(uint64_t bytes) {
+  return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+/// Reads the chunks of one part.
+class ScatterReader final : public ListReader {
+ public:
+  ScatterReader(io::ReadableFile& file, int part, int id_bytes,
+                absl::Span<const ScatterChunk> chunks, io::AlignedMemory memory)
+      : file_(file),
+        part_(static_cast<uint64_t>(part)),
+        id_bytes_(id_bytes),
+        chunks_(chunks),
+        memory_(std::move(memory)) {}
+
+  absl::Status Next(ListWindow& window) override {
+    window.nodes.clear();
+    window.ends.clear();
+    window.neighbors.resize(ListWindow::kMaxNeighbors);
+    size_t filled = 0;
+    if (in_list_) Begin(window);
+    while (filled < ListWindow::kMaxNeighbors) {
+      if (left_ == 0) {
+        if (!in_list_ && window.size() == ListWindow::kMaxLists) break;
+        if (rest_.empty() && chunks_.empty()) break;
+        HEARTH_RETURN_IF_ERROR(NextRecord(window));
+      }
+      const size_t taken = std::min(left_, ListWindow::kMaxNeighbors - filled);
+      Take(taken, window.neighbors.data() + filled);
+      left_ -= taken;
+      filled += taken;
+      window.ends.back() = static_cast<uint32_t>(filled);
+      in_list_ = left_ > 0 || goes_on_;
+    }
+    window.neighbors.resize(filled);
+    window.is_cut = in_list_;
+    return absl::OkStatus();
+  }
+
+ private:
+  void Begin(ListWindow& window) const {
+    window.nodes.push_back(node_);
+    window.ends.push_back(0);
+  }
+
+  void Take(size_t count, NodeId* to) {
+    DecodeIds(rest_.data(), count, id_bytes_, to);
+    rest_.remove_prefix(count * static_cast<size_t>(id_bytes_));
+  }
+
+  absl::Status NextRecord(ListWindow& window) {
+    if (rest_.empty()) HEARTH_RETURN_IF_ERROR(NextChunk());
+    std::array<NodeId, kHeaderIds> header;
+    Take(header.size(), header.data());
+    node_ = header[0];
+    left_ = static_cast<size_t>(header[1]) / 2;
+    goes_on_ = header[1] % 2 != 0;
+    if (!in_list_) Begin(window);
+    return absl::OkStatus();
+  }
+
+  absl::Status NextChunk() {
+    const ScatterChunk& chunk = chunks_.front();
+    const absl::Span<std::byte> bytes =
+        memory_.bytes().first(InPages(chunk.bytes));
+    // Damage on the way is gone at the second reading; damage on disk is not.
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      HEARTH_RETURN_IF_ERROR(file_.Read(chunk.offset, bytes));
+      rest_ = bytes.first(chunk.bytes);
+      if (BlockCrc32c(rest_, part_, chunk.offset) == chunk.crc32c) {
+        chunks_.remove_prefix(1);
+        return absl::OkStatus();
+      }
+    }
+    return absl::DataLossError(
+        absl::StrCat(file_.path(), ": the chunk at byte ", chunk.offset,
+                     " is damaged (its checksum does not match)"));
+  }
+
+  io::ReadableFile& file_;
+  const uint64_t part_;
+  const int id_bytes_;
+  // Those that are not read yet.
+  absl::Span<const ScatterChunk> chunks_;
+  io::AlignedMemory memory_;
+  // What is left of the chunk that is read.
+  absl::Span<const std::byte> rest_;
+  // The list that is read: neighbors left of its record, whether another
+  // record follows, and whether anything does.
+  NodeId node_ = 0;
+  size_t left_ = 0;
+  bool goes_on_ = false;
+  bool in_list_ = false;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ListReader>> ScatteredLists::Read(
+    int part) const {
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                          io::AlignedMemory::Allocate(kScatterChunkBytes));
+  return std::make_unique<ScatterReader>(*file_, part, id_bytes_,
+                                         chunks_[static_cast<size_t>(part)],
+                                         std::move(memory));
+}
+
+absl::Status ScatteredLists::ForEachWindow(
+    int part, const std::stop_token& stop,
+    absl::FunctionRef<void(const ListWindow&)> use) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ListReader> reader, Read(part));
+  ListWindow window;
+  while (true) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("partitioning was stopped on request");
+    }
+    HEARTH_RETURN_IF_ERROR(reader->Next(window));
+    if (window.empty()) return absl::OkStatus();
+    use(window);
+  }
+}
+
+uint64_t ListScatter::FileBytes(int64_t lists, int64_t neighbors, int parts,
+                                int id_bytes) {
+  const auto ids = static_cast<uint64_t>(lists) * kHeaderIds +
+                   static_cast<uint64_t>(neighbors);
+  const uint64_t bytes = ids * static_cast<uint64_t>(id_bytes);
+  // A chunk may begin with the header of a list that goes on, and leaves less
+  // than a header and a neighbor unused; a window may cut a list, too.
+  const uint64_t chunks =
+      bytes / (kScatterChunkBytes / 2) + static_cast<uint64_t>(parts);
+  return InPages(bytes + chunks * (kPageBytes + 128));
+}
+
+absl::StatusOr<std::unique_ptr<ListScatter>> ListScatter::Create(
+    io::FileSystem& files, const std::string& path, int parts, int id_bytes,
+    uint64_t file_bytes) {
+  auto scatter = std::unique_ptr<ListScatter>(
+      new ListScatter(files, path, parts, id_bytes));
+  HEARTH_ASSIGN_OR_RETURN(scatter->memory_,
+                          io::AlignedMemory::Allocate(MemoryBytes(parts)));
+  HEARTH_ASSIGN_OR_RETURN(scatter->file_, files.CreateUncached(path));
+  HEARTH_RETURN_IF_ERROR(scatter->file_->Allocate(file_bytes));
+  return scatter;
+}
+
+absl::Status ListScatter::Append(int part, NodeId node,
+                                 absl::Span<const NodeId> neighbors,
+                                 bool ends) {
+  const auto index = static_cast<size_t>(part);
+  std::byte* const chunk = memory_.bytes().data() + index * kScatterChunkBytes;
+  while (true) {
+    const uint64_t room = (kScatterChunkBytes - filled_[index]) / id_bytes_;
+    if (room <= kHeaderIds) {
+      HEARTH_RETURN_IF_ERROR(Flush(index));
+      continue;
+    }
+    const size_t count =
+        std::min<uint64_t>(neighbors.size(), room - kHeaderIds);
+    const bool goes_on = count < neighbors.size() || !ends;
+    const std::array<NodeId, kHeaderIds> header = {
+        node, static_cast<NodeId>(2 * count + (goes_on ? 1 : 0))};
+    std::byte* to = chunk + filled_[index];
+    EncodeIds(header.data(), header.size(), static_cast<int>(id_bytes_), to);
+    to += header.size() * id_bytes_;
+    EncodeIds(neighbors.data(), count, static_cast<int>(id_bytes_), to);
+    filled_[index] += (kHeaderIds + count) * id_bytes_;
+    neighbors.remove_prefix(count);
+    if (neighbors.empty()) return absl::OkStatus();
+  }
+}
+
+absl::Status ListScatter::Flush(size_t part) {
+  const uint64_t bytes = filled_[part];
+  if (bytes == 0) return absl::OkStatus();
+  std::byte* const chunk = memory_.bytes().data() + part * kScatterChunkBytes;
+  const uint64_t written = InPages(bytes);
+  std::memset(chunk + bytes, 0, written - bytes);
+  HEARTH_RETURN_IF_ERROR(file_->Append(absl::MakeConstSpan(chunk, written)));
+  chunks_[part].push_back(
+      {end_, static_cast<uint32_t>(bytes),
+       BlockCrc32c(absl::MakeConstSpan(chunk, bytes), part, end_)});
+  end_ += written;
+  filled_[part] = 0;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<ScatteredLists>> ListScatter::Finish() {
+  for (size_t part = 0; part < filled_.size(); ++part) {
+    HEARTH_RETURN_IF_ERROR(Flush(part));
+  }
+  HEARTH_RETURN_IF_ERROR(file_->Close());
+  memory_ = io::AlignedMemory();
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                          files_.OpenForScan(path_));
+  return std::unique_ptr<ScatteredLists>(new ScatteredLists(
+      std::move(file), static_cast<int>(id_bytes_), std::move(chunks_)));
+}
+
+}  // namespace hearth::plan
