@@ -13,31 +13,10 @@
 #include "absl/types/span.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/partition/partition_options.h"
+#include "engine/plan/partition/partition_summary.h"
 #include "engine/store/topology.h"
 
 namespace hearth::plan {
-
-/// A partition in numbers.
-struct PartitionSummary {
-  PartitionOptions options;
-  int64_t nodes = 0;
-  int64_t training_nodes = 0;
-  /// Edges in all: those within a part, those from one part into another, and
-  /// self-loops, which count as neither.
-  int64_t edges = 0;
-  int64_t inner_edges = 0;
-  int64_t cut_edges = 0;
-  /// Nodes, and training nodes, of the parts that have the fewest and the most.
-  int64_t min_part_nodes = 0;
-  int64_t max_part_nodes = 0;
-  int64_t min_part_training_nodes = 0;
-  int64_t max_part_training_nodes = 0;
-  /// Rounds of the first level that were made.
-  int rounds = 0;
-  /// Time that making it took.
-  double seconds = 0;
-};
 
 /// Node ids as the topology has them: of 4 bytes where they fit.
 using NodeIdSpan =
@@ -58,7 +37,7 @@ struct PartLists {
 };
 
 /// A partition of a graph's nodes into parts, as WritePartition has written it.
-/// Holds the training nodes of all parts and 32 bytes a part; the rest is read
+/// Holds the training nodes of all parts and 48 bytes a part; the rest is read
 /// when asked for, past the page cache, and checked against its CRC32C: what
 /// does not match is read once more, and is then DATA_LOSS naming the file.
 /// What it has open stays readable even if the plan is removed. Immutable;

@@ -11,7 +11,7 @@
 #include "engine/plan/partition/node_ids.h"
 #include "engine/plan/partition/node_set.h"
 #include "engine/plan/partition/partition_options.h"
-#include "engine/plan/partition/write_partition.h"
+#include "engine/plan/partition/partition_run.h"
 #include "engine/store/dataset.h"
 
 namespace hearth::plan {

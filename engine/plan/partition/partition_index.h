@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/partition/partition.h"
+#include "engine/plan/partition/partition_summary.h"
 
 /// The files of a partition, in its folder. All numbers little-endian; node ids
 /// have 4 bytes where they fit, else 8.

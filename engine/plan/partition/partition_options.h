@@ -50,19 +50,6 @@ absl::Status CheckPartitionOptions(const PartitionOptions& options,
 /// REQUIRES: batch_size > 0.
 int DefaultParts(int64_t training_nodes, int64_t batch_size, int64_t nodes);
 
-/// Bytes on disk of a partition, at most.
-uint64_t PartitionBytes(const PartitionShape& shape,
-                        const PartitionOptions& options);
-
-/// Bytes on disk, at most, that making it takes beside that.
-uint64_t PartitionScratchBytes(const PartitionShape& shape,
-                               const PartitionOptions& options);
-
-/// Bytes of memory that making it takes, at most: no more than 4.2 a node and
-/// 512 MiB. REQUIRES: threads > 0.
-uint64_t PartitionMemory(const PartitionShape& shape,
-                         const PartitionOptions& options, int threads);
-
 }  // namespace hearth::plan
 
 #endif  // HEARTH_ENGINE_PLAN_PARTITION_PARTITION_OPTIONS_H_

@@ -21,6 +21,7 @@
 #include "engine/plan/partition/node_labels.h"
 #include "engine/plan/partition/node_set.h"
 #include "engine/plan/partition/part_lists_file.h"
+#include "engine/plan/partition/partition_bounds.h"
 #include "engine/plan/partition/partition_context.h"
 #include "engine/plan/partition/partition_files.h"
 #include "engine/plan/partition/partition_index.h"

@@ -1,42 +1,16 @@
 #ifndef HEARTH_ENGINE_PLAN_PARTITION_WRITE_PARTITION_H_
 #define HEARTH_ENGINE_PLAN_PARTITION_WRITE_PARTITION_H_
 
-#include <cstdint>
-#include <functional>
-#include <stop_token>
-#include <string>
-
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/base/clock.h"
 #include "engine/io/file_system.h"
-#include "engine/plan/partition/partition.h"
 #include "engine/plan/partition/partition_options.h"
+#include "engine/plan/partition/partition_run.h"
+#include "engine/plan/partition/partition_summary.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 
 namespace hearth::plan {
-
-/// The part of the work that is done, in bytes read.
-struct PartitionProgress {
-  /// "first level", "second level", and so on.
-  absl::string_view stage;
-  uint64_t done_bytes = 0;
-  uint64_t total_bytes = 0;
-};
-
-/// The circumstances in which a partition is made; none of them changes it.
-struct PartitionRun {
-  /// The plan's folder; made when needed.
-  std::string folder;
-  int threads = 1;
-  /// May be absent. Called from one thread at a time.
-  std::function<void(const PartitionProgress&)> progress = nullptr;
-  std::stop_token stop = {};
-  /// Outlives the call.
-  const Clock* clock = &Clock::Real();
-};
 
 /// Partitions the graph of a dataset with one node type and one edge type, and
 /// writes the partition, durably: two-level streaming FENNEL that balances

@@ -1,4 +1,4 @@
-#include "engine/plan/partition/stored_graph.h"
+#include "engine/store/list_graph.h"
 
 #include <cstddef>
 #include <numeric>
@@ -10,23 +10,19 @@
 #include "engine/store/dtype.h"
 #include "engine/store/manifest.h"
 
-namespace hearth::plan {
+namespace hearth::store {
 namespace {
 
-using store::NodeId;
-
 template <typename T>
-absl::StatusOr<store::FinishedArray> WriteArray(io::FileSystem& files,
-                                                const std::string& folder,
-                                                const char* what,
-                                                store::DType dtype,
-                                                const std::vector<T>& values) {
+absl::StatusOr<FinishedArray> WriteArray(io::FileSystem& files,
+                                         const std::string& folder,
+                                         const char* what, DType dtype,
+                                         const std::vector<T>& values) {
   HEARTH_ASSIGN_OR_RETURN(
       const auto writer,
-      store::ArrayWriter::Create(
+      ArrayWriter::Create(
           files, {.folder = folder, .dataset = "stored", .prefix = "edge"},
-          what, dtype, {static_cast<int64_t>(values.size())},
-          store::kStreamAccess));
+          what, dtype, {static_cast<int64_t>(values.size())}, kStreamAccess));
   HEARTH_RETURN_IF_ERROR(
       writer->template AppendValues<T>(absl::MakeConstSpan(values)));
   return writer->Finish();
@@ -70,21 +66,19 @@ ListGraph MakePlantedGraph(const PlantedCommunities& options,
   return graph;
 }
 
-absl::StatusOr<std::unique_ptr<store::Dataset>> StoreGraph(
-    io::FileSystem& files, const std::string& folder, const ListGraph& graph,
-    bool wide) {
+absl::StatusOr<std::unique_ptr<Dataset>> StoreGraph(io::FileSystem& files,
+                                                    const std::string& folder,
+                                                    const ListGraph& graph) {
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(folder));
   HEARTH_ASSIGN_OR_RETURN(
-      store::FinishedArray indptr,
-      WriteArray(files, folder, "indptr", store::DType::kInt64, graph.indptr));
-  absl::StatusOr<store::FinishedArray> indices =
-      wide ? WriteArray(files, folder, "indices", store::DType::kInt64,
-                        graph.neighbors)
-           : WriteArray(files, folder, "indices", store::DType::kInt32,
-                        std::vector<int32_t>(graph.neighbors.begin(),
-                                             graph.neighbors.end()));
-  HEARTH_RETURN_IF_ERROR(indices.status());
-  store::Manifest manifest;
+      FinishedArray indptr,
+      WriteArray(files, folder, "indptr", DType::kInt64, graph.indptr));
+  HEARTH_ASSIGN_OR_RETURN(
+      FinishedArray indices,
+      WriteArray(files, folder, "indices", DType::kInt32,
+                 std::vector<int32_t>(graph.neighbors.begin(),
+                                      graph.neighbors.end())));
+  Manifest manifest;
   manifest.name = "stored";
   manifest.node_types.resize(1);
   manifest.node_types[0].name = "node";
@@ -94,13 +88,13 @@ absl::StatusOr<std::unique_ptr<store::Dataset>> StoreGraph(
                                  .destination_type = "node",
                                  .num_edges = graph.num_edges(),
                                  .indptr = std::move(indptr.file),
-                                 .indices = std::move(indices->file)});
-  manifest.fingerprint = store::Fingerprint(
-      manifest, {indptr.checksums_sha256, indices->checksums_sha256});
-  HEARTH_RETURN_IF_ERROR(io::WriteFileAtomically(
-      files, io::JoinPath(folder, store::Manifest::kFileName),
-      store::SerializeManifest(manifest)));
-  return store::Dataset::Open(files, folder);
+                                 .indices = std::move(indices.file)});
+  manifest.fingerprint = Fingerprint(
+      manifest, {indptr.checksums_sha256, indices.checksums_sha256});
+  HEARTH_RETURN_IF_ERROR(
+      io::WriteFileAtomically(files, io::JoinPath(folder, Manifest::kFileName),
+                              SerializeManifest(manifest)));
+  return Dataset::Open(files, folder);
 }
 
-}  // namespace hearth::plan
+}  // namespace hearth::store

@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_PLAN_PARTITION_STORED_GRAPH_H_
-#define HEARTH_ENGINE_PLAN_PARTITION_STORED_GRAPH_H_
+#ifndef HEARTH_ENGINE_STORE_LIST_GRAPH_H_
+#define HEARTH_ENGINE_STORE_LIST_GRAPH_H_
 
 #include <cstdint>
 #include <memory>
@@ -13,29 +13,29 @@
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 
-/// Graphs for tests and benchmarks of partitions.
+/// Graphs of a topology alone, for tests and benchmarks.
 
-namespace hearth::plan {
+namespace hearth::store {
 
 /// A graph in memory: the in-neighbors of each node.
 struct ListGraph {
   int64_t num_nodes() const { return static_cast<int64_t>(indptr.size()) - 1; }
   int64_t num_edges() const { return indptr.back(); }
 
-  absl::Span<const store::NodeId> list(store::NodeId node) const {
+  absl::Span<const NodeId> list(NodeId node) const {
     return absl::MakeConstSpan(neighbors).subspan(
         static_cast<size_t>(indptr[node]),
         static_cast<size_t>(indptr[node + 1] - indptr[node]));
   }
 
   /// Appends the list of the next node.
-  void Append(absl::Span<const store::NodeId> list) {
+  void Append(absl::Span<const NodeId> list) {
     neighbors.insert(neighbors.end(), list.begin(), list.end());
     indptr.push_back(static_cast<int64_t>(neighbors.size()));
   }
 
   std::vector<int64_t> indptr = {0};
-  std::vector<store::NodeId> neighbors;
+  std::vector<NodeId> neighbors;
 };
 
 /// Communities of nodes that follow no order: each neighbor is one of the
@@ -50,11 +50,10 @@ ListGraph MakePlantedGraph(const PlantedCommunities& options,
                            RandomStream& random);
 
 /// Writes a dataset of that topology and nothing else, and opens it.
-/// `wide`: with indices of 8 bytes.
-absl::StatusOr<std::unique_ptr<store::Dataset>> StoreGraph(
-    io::FileSystem& files, const std::string& folder, const ListGraph& graph,
-    bool wide = false);
+absl::StatusOr<std::unique_ptr<Dataset>> StoreGraph(io::FileSystem& files,
+                                                    const std::string& folder,
+                                                    const ListGraph& graph);
 
-}  // namespace hearth::plan
+}  // namespace hearth::store
 
-#endif  // HEARTH_ENGINE_PLAN_PARTITION_STORED_GRAPH_H_
+#endif  // HEARTH_ENGINE_STORE_LIST_GRAPH_H_
