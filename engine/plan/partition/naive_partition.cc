@@ -38,6 +38,8 @@ class NaiveLevel {
     for (const NodeId node : members_) {
       if (is_training_[node]) ++all_training_;
     }
+    node_capacity_ = Capacity(static_cast<int64_t>(members_.size()), parts);
+    training_capacity_ = Capacity(all_training_, parts);
   }
 
   /// The part of each member; -1 for others.
@@ -96,10 +98,8 @@ class NaiveLevel {
     int best = -1;
     double best_score = 0;
     for (int part = 0; part < parts; ++part) {
-      if (nodes_[part] >= Capacity(all, parts)) continue;
-      if (is_training && training_[part] >= Capacity(all_training_, parts)) {
-        continue;
-      }
+      if (nodes_[part] >= node_capacity_) continue;
+      if (is_training && training_[part] >= training_capacity_) continue;
       const double score = static_cast<double>(counts[part]) -
                            (2 * alpha * static_cast<double>(nodes_[part]) +
                             std::sqrt(static_cast<double>(training_[part])));
@@ -126,6 +126,8 @@ class NaiveLevel {
   const std::vector<NodeId> members_;
   const int64_t edges_;
   int64_t all_training_ = 0;
+  int64_t node_capacity_ = 0;
+  int64_t training_capacity_ = 0;
   std::vector<int> part_of_;
   std::vector<int64_t> nodes_;
   std::vector<int64_t> training_;
