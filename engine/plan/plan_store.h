@@ -45,6 +45,10 @@ struct PlanInfo {
 std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
                      absl::string_view digest);
 
+/// The "strategy" in the names of plans that are partitions (partition/), which
+/// every strategy can use.
+inline constexpr char kPartitionPlans[] = "partition";
+
 class PlanLease;
 
 /// The plans that strategies have prepared and keep for later jobs, each a
