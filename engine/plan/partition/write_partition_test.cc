@@ -71,6 +71,14 @@ TEST_F(WritePartitionTest, GivesTheSameWhateverTheThreads) {
   }
 }
 
+TEST_F(WritePartitionTest, TakesGraphsWithoutEdges) {
+  store::ListGraph graph;
+  for (int node = 0; node < 20; ++node) graph.Append({});
+  const std::vector<NodeId> training_nodes = {3, 4, 5, 6, 7};
+  ASSERT_TRUE(Write(*Store(graph), training_nodes, {.parts = 20}).ok());
+  ExpectNaive(graph, training_nodes, {.parts = 20});
+}
+
 // Nodes in an order that has nothing to do with their communities, of which
 // there are as many as parts.
 TEST_F(WritePartitionTest, FindsCommunities) {
