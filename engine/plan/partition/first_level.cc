@@ -1,6 +1,7 @@
 #include "engine/plan/partition/first_level.h"
 
 #include <atomic>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -114,8 +115,10 @@ class FirstLevelPlacer {
         filters_.has_value() ? 0 : placed_.load(std::memory_order_acquire);
     for (size_t i = 0; i < window.size(); ++i) {
       const NodeId node = window.nodes[i];
+      const NodeId behind = again_ ? node : std::numeric_limits<NodeId>::max();
       for (const NodeId neighbor : window.list(i)) {
-        const bool known = (neighbor < placed) | (again_ & (neighbor > node));
+        // No branch: nobody could foresee it.
+        const bool known = (neighbor < placed) | (neighbor > behind);
         const int part = labels_.Get(neighbor);
         scratch.Add(known ? part : PartCounts::kNone);
         if (neighbor >= placed && neighbor < node) {

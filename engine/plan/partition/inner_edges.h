@@ -42,10 +42,12 @@ int64_t CountAlike(absl::Span<const store::NodeId> list, store::NodeId node,
                    const NodeLabels<Label>& labels) {
   const Label label = labels.Get(node);
   int64_t alike = 0;
+  int64_t loops = 0;
   for (const store::NodeId neighbor : list) {
-    alike += (labels.Get(neighbor) == label) & (neighbor != node) ? 1 : 0;
+    alike += labels.Get(neighbor) == label ? 1 : 0;
+    loops += neighbor == node ? 1 : 0;
   }
-  return alike;
+  return alike - loops;
 }
 
 /// Adds the window's edges to `counts`.

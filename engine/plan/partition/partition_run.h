@@ -11,7 +11,7 @@
 
 namespace hearth::plan {
 
-/// The part of the work that is done, in bytes read.
+/// How far a stage of the work is, in bytes that it reads or writes.
 struct PartitionProgress {
   /// "first level", "second level", and so on.
   absl::string_view stage;
