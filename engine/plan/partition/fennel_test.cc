@@ -29,7 +29,6 @@ TEST(PartCountsTest, CountsThePartsThatAreMet) {
   PartCounts counts;
   counts.Add(255);
   counts.Add(3, 4);
-  counts.Add(PartCounts::kNone, 9);
   counts.Add(255);
   std::vector<std::pair<int, int64_t>> met;
   counts.ForEach(

@@ -117,11 +117,9 @@ class FirstLevelPlacer {
       const NodeId node = window.nodes[i];
       const NodeId behind = again_ ? node : std::numeric_limits<NodeId>::max();
       for (const NodeId neighbor : window.list(i)) {
-        // No branch: nobody could foresee it.
-        const bool known = (neighbor < placed) | (neighbor > behind);
-        const int part = labels_.Get(neighbor);
-        scratch.Add(known ? part : PartCounts::kNone);
-        if (neighbor >= placed && neighbor < node) {
+        if (neighbor < placed || neighbor > behind) {
+          scratch.Add(labels_.Get(neighbor));
+        } else if (neighbor < node) {
           item.recent.push_back(neighbor);
         }
       }

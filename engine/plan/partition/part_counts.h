@@ -15,10 +15,6 @@ inline constexpr int kMaxLevelParts = 256;
 /// parts cost that are met, not what there are. Single-owner.
 class PartCounts {
  public:
-  /// In place of a part, for neighbors that are in none: not counted. So that
-  /// counting takes no branch, which the processor could not foresee.
-  static constexpr int kNone = kMaxLevelParts;
-
   void Add(int part, int64_t count = 1) {
     counts_[static_cast<size_t>(part)] += count;
     met_[static_cast<size_t>(part) / 64] |= uint64_t{1} << (part % 64);
@@ -48,9 +44,9 @@ class PartCounts {
   }
 
  private:
-  std::array<int64_t, kMaxLevelParts + 1> counts_ = {};
+  std::array<int64_t, kMaxLevelParts> counts_ = {};
   // A bit for each part.
-  std::array<uint64_t, kMaxLevelParts / 64 + 1> met_ = {};
+  std::array<uint64_t, kMaxLevelParts / 64> met_ = {};
 };
 
 }  // namespace hearth::plan

@@ -107,7 +107,7 @@ class SecondLevelPlacer {
       // Those of other first-level parts have labels beyond these, below or
       // above, whatever other threads write.
       const uint32_t part = labels_.Get(neighbor) - begin_;
-      neighbors_.Add(part < parts ? static_cast<int>(part) : PartCounts::kNone);
+      if (part < parts) neighbors_.Add(static_cast<int>(part));
     }
   }
 
