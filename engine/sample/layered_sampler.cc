@@ -1,7 +1,9 @@
 #include "engine/sample/layered_sampler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
@@ -38,22 +40,56 @@ LayeredSampler::LayeredSampler(absl::Span<const int64_t> indptr,
 
 absl::StatusOr<MiniBatch> LayeredSampler::Sample(
     const BatchKey& key, absl::Span<const NodeId> seeds) {
-  MiniBatch batch;
-  batch.key = key;
-  batch.num_seeds = static_cast<int64_t>(seeds.size());
-  positions_.Clear();
-  row_starts_.clear();
-  for (const NodeId seed : seeds) Number(seed, batch.input_nodes);
-  HEARTH_RETURN_IF_ERROR(LookUpNewNodes(batch));
+  MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
+  HEARTH_RETURN_IF_ERROR(Start(seeds, batch));
   for (size_t layer = 0; layer < options_.fanouts.size(); ++layer) {
-    Block block = WithoutSources(options_.fanouts[layer], batch.in_degrees);
-    HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
-    block.num_sources = static_cast<int64_t>(batch.input_nodes.size());
-    batch.blocks.push_back(std::move(block));
-    HEARTH_RETURN_IF_ERROR(LookUpNewNodes(batch));
+    HEARTH_RETURN_IF_ERROR(SampleLayer(layer, batch));
   }
   std::reverse(batch.blocks.begin(), batch.blocks.end());
   return batch;
+}
+
+absl::StatusOr<MiniBatch> LayeredSampler::SampleTop(
+    const BatchKey& key, absl::Span<const NodeId> seeds) {
+  MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
+  HEARTH_RETURN_IF_ERROR(Start(seeds, batch));
+  HEARTH_RETURN_IF_ERROR(SampleLayer(0, batch));
+  batch.top = {.nodes = std::exchange(batch.input_nodes, {}),
+               .in_degrees = std::exchange(batch.in_degrees, {})};
+  return batch;
+}
+
+absl::Status LayeredSampler::SampleRest(MiniBatch& batch) {
+  std::vector<NodeId> computed;
+  computed.reserve(batch.top->computed.size());
+  for (const int32_t position : batch.top->computed) {
+    computed.push_back(batch.top->nodes[position]);
+  }
+  HEARTH_RETURN_IF_ERROR(Start(computed, batch));
+  for (size_t layer = 1; layer < options_.fanouts.size(); ++layer) {
+    HEARTH_RETURN_IF_ERROR(SampleLayer(layer, batch));
+  }
+  std::reverse(batch.blocks.begin(), batch.blocks.end());
+  return absl::OkStatus();
+}
+
+// Makes `nodes` the first input nodes.
+absl::Status LayeredSampler::Start(absl::Span<const NodeId> nodes,
+                                   MiniBatch& batch) {
+  positions_.Clear();
+  row_starts_.clear();
+  for (const NodeId node : nodes) Number(node, batch.input_nodes);
+  return LookUpNewNodes(batch);
+}
+
+// Appends the block whose destinations are the input nodes so far, and its new
+// sources to these.
+absl::Status LayeredSampler::SampleLayer(size_t layer, MiniBatch& batch) {
+  Block block = WithoutSources(options_.fanouts[layer], batch.in_degrees);
+  HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
+  block.num_sources = std::ssize(batch.input_nodes);
+  batch.blocks.push_back(std::move(block));
+  return LookUpNewNodes(batch);
 }
 
 absl::Span<const int64_t> LayeredSampler::DrawSubset(size_t layer,

@@ -22,6 +22,9 @@ class LayeredSampler : public NeighborSampler {
  public:
   absl::StatusOr<MiniBatch> Sample(const BatchKey& key,
                                    absl::Span<const store::NodeId> seeds) final;
+  absl::StatusOr<MiniBatch> SampleTop(
+      const BatchKey& key, absl::Span<const store::NodeId> seeds) final;
+  absl::Status SampleRest(MiniBatch& batch) final;
 
  protected:
   /// `indptr`, as in store::Topology, must outlive the sampler. Sample gives
@@ -66,6 +69,8 @@ class LayeredSampler : public NeighborSampler {
  private:
   absl::Span<const int64_t> DrawSubset(size_t layer, const MiniBatch& batch,
                                        int64_t row);
+  absl::Status Start(absl::Span<const store::NodeId> nodes, MiniBatch& batch);
+  absl::Status SampleLayer(size_t layer, MiniBatch& batch);
   absl::Status LookUpNewNodes(MiniBatch& batch);
 
   const absl::Span<const int64_t> indptr_;

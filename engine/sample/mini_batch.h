@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_SAMPLE_MINI_BATCH_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engine/store/topology.h"
@@ -10,7 +11,8 @@ namespace hearth::sample {
 
 /// One layer's sampled edges, in CSC over positions: a bipartite graph from
 /// num_sources nodes to num_destinations nodes. Both are prefixes of the
-/// mini-batch's input_nodes, so destination d is also source d.
+/// mini-batch's input_nodes (or of its top nodes), so destination d is also
+/// source d.
 struct Block {
   int64_t num_sources = 0;
   int64_t num_destinations = 0;
@@ -29,19 +31,43 @@ struct BatchKey {
   uint64_t batch = 0;
 };
 
+/// The sources of a batch's last block, where embeddings of some of them are
+/// those of earlier batches (OUTRE, section 4.3): these are pulled, not
+/// computed, and nothing is sampled for them.
+struct TopLayer {
+  /// Distinct nodes: seeds, then their sampled neighbors.
+  std::vector<store::NodeId> nodes = {};
+  /// In-degree of each in the whole graph, [nodes.size()].
+  std::vector<int64_t> in_degrees = {};
+  /// Positions in `nodes`, ascending, of those that the blocks below compute:
+  /// they are the destinations of the last but one block.
+  std::vector<int32_t> computed = {};
+  /// Positions, ascending, of the others.
+  std::vector<int32_t> pulled = {};
+  /// Positions, ascending, of computed nodes whose embeddings are kept for
+  /// later batches.
+  std::vector<int32_t> pushed = {};
+  /// Batches since each pulled one was pushed, added up.
+  int64_t total_age = 0;
+};
+
 /// A sampled mini-batch: the nodes whose features are needed and how they pass
 /// messages. Immutable once sampled.
 struct MiniBatch {
   BatchKey key;
-  /// Seeds are the first num_seeds input nodes.
+  /// Seeds are the first num_seeds input nodes, or nodes of `top`.
   int64_t num_seeds = 0;
-  /// Distinct nodes: seeds, then the newly met neighbors hop by hop.
-  std::vector<store::NodeId> input_nodes;
+  /// Distinct nodes: seeds (or computed nodes of `top`), then the newly met
+  /// neighbors hop by hop.
+  std::vector<store::NodeId> input_nodes = {};
   /// In-degree of each input node in the whole graph, [input_nodes.size()].
-  std::vector<int64_t> in_degrees;
+  std::vector<int64_t> in_degrees = {};
   /// One per layer, in the order the model uses them: blocks[0] has all input
   /// nodes as sources; the last one has the seeds as destinations.
-  std::vector<Block> blocks;
+  std::vector<Block> blocks = {};
+  /// Absent: all nodes are computed, and the sources of the last block are a
+  /// prefix of input_nodes, too.
+  std::optional<TopLayer> top = std::nullopt;
 };
 
 }  // namespace hearth::sample

@@ -33,6 +33,18 @@ class NeighborSampler {
   /// Fails only where neighbors must be read from a file.
   virtual absl::StatusOr<MiniBatch> Sample(
       const BatchKey& key, absl::Span<const store::NodeId> seeds) = 0;
+
+  /// The same in two steps, for batches with a TopLayer. The first gives the
+  /// last block alone and MiniBatch::top with its nodes, none of which is
+  /// computed or pulled yet.
+  virtual absl::StatusOr<MiniBatch> SampleTop(
+      const BatchKey& key, absl::Span<const store::NodeId> seeds) = 0;
+
+  /// The second step: samples all other blocks for the nodes that
+  /// `batch.top->computed` has been given meanwhile. If these are all, the
+  /// blocks are those of Sample; if not, each node that is still there has the
+  /// neighbors that it would have had. REQUIRES: two fan-outs or more.
+  virtual absl::Status SampleRest(MiniBatch& batch) = 0;
 };
 
 }  // namespace hearth::sample

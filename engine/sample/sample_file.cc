@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <type_traits>
 #include <utility>
@@ -13,14 +14,15 @@
 #include "engine/base/status_macros.h"
 
 // The file: Header; the input nodes; their in-degrees; for each block a
-// BlockHeader, the number of edges of each destination, and the indices.
+// BlockHeader, the number of edges of each destination, and the indices; and if
+// there is a top layer, a TopHeader, its nodes, in-degrees and positions.
 
 namespace hearth::sample {
 namespace {
 
 using store::NodeId;
 
-constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'S', '1'};
+constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'S', '2'};
 
 struct Header {
   char magic[8];
@@ -29,6 +31,8 @@ struct Header {
   int64_t num_seeds;
   int64_t num_nodes;
   uint64_t file_bytes;
+  // 1 if there is a top layer.
+  uint64_t has_top;
   uint32_t num_blocks;
   // Bytes of an input node, and of an in-degree or a number of edges.
   uint16_t node_bytes;
@@ -52,9 +56,24 @@ struct BlockHeader {
   int64_t num_edges;
 };
 
+struct TopHeader {
+  int64_t num_nodes;
+  int64_t num_computed;
+  int64_t num_pulled;
+  int64_t num_pushed;
+  int64_t total_age;
+};
+
 uint32_t HeaderCrc(const Header& header) {
   return Crc32c({reinterpret_cast<const std::byte*>(&header),
                  offsetof(Header, header_crc)});
+}
+
+uint64_t TopBytes(const TopLayer& top, const Header& header) {
+  return sizeof(TopHeader) +
+         top.nodes.size() * (header.node_bytes + header.count_bytes) +
+         (top.computed.size() + top.pulled.size() + top.pushed.size()) *
+             sizeof(int32_t);
 }
 
 // How wide the numbers of `values` must be written.
@@ -94,6 +113,15 @@ class Decoder {
   explicit Decoder(absl::Span<const std::byte> bytes) : bytes_(bytes) {}
 
   template <typename T>
+  bool Vector(int64_t count, std::vector<T>& values) {
+    if (count < 0 || static_cast<uint64_t>(count) > bytes_.size() / sizeof(T)) {
+      return false;
+    }
+    values.resize(static_cast<size_t>(count));
+    return Raw(values.data(), values.size());
+  }
+
+  template <typename T>
   bool Raw(T* values, uint64_t count) {
     if (count > bytes_.size() / sizeof(T)) return false;
     if (count > 0) std::memcpy(values, bytes_.data(), count * sizeof(T));
@@ -127,6 +155,20 @@ std::vector<int64_t> EdgeCounts(const Block& block) {
   return counts;
 }
 
+void EncodeTop(const TopLayer& top, const Header& header, Encoder& encoder) {
+  const TopHeader top_header = {.num_nodes = std::ssize(top.nodes),
+                                .num_computed = std::ssize(top.computed),
+                                .num_pulled = std::ssize(top.pulled),
+                                .num_pushed = std::ssize(top.pushed),
+                                .total_age = top.total_age};
+  encoder.Raw(&top_header, 1);
+  encoder.Integers(top.nodes, header.node_bytes);
+  encoder.Integers(top.in_degrees, header.count_bytes);
+  for (const auto* positions : {&top.computed, &top.pulled, &top.pushed}) {
+    encoder.Raw(positions->data(), positions->size());
+  }
+}
+
 std::vector<std::byte> Encode(const MiniBatch& batch) {
   Header header = {};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
@@ -137,6 +179,11 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
   header.num_blocks = static_cast<uint32_t>(batch.blocks.size());
   header.node_bytes = WidthOf(batch.input_nodes);
   header.count_bytes = WidthOf(batch.in_degrees);
+  if (batch.top.has_value()) {
+    header.has_top = 1;
+    header.node_bytes = WidthOf(batch.top->nodes, header.node_bytes);
+    header.count_bytes = WidthOf(batch.top->in_degrees, header.count_bytes);
+  }
   std::vector<std::vector<int64_t>> counts;
   for (const Block& block : batch.blocks) {
     counts.push_back(EdgeCounts(block));
@@ -150,6 +197,7 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
         static_cast<uint64_t>(block.num_destinations) * header.count_bytes +
         block.indices.size() * sizeof(int32_t);
   }
+  if (batch.top.has_value()) header.file_bytes += TopBytes(*batch.top, header);
   std::vector<std::byte> file(header.file_bytes);
   Encoder encoder(file.data() + sizeof(Header));
   encoder.Integers(batch.input_nodes, header.node_bytes);
@@ -164,6 +212,7 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
     encoder.Integers(counts[i], header.count_bytes);
     encoder.Raw(block.indices.data(), block.indices.size());
   }
+  if (batch.top.has_value()) EncodeTop(*batch.top, header, encoder);
   const absl::Span<const std::byte> bytes = file;
   header.nodes_crc = Crc32c(
       bytes.subspan(sizeof(Header), header.nodes_end() - sizeof(Header)));
@@ -235,6 +284,18 @@ bool DecodeBlock(Decoder& decoder, uint16_t count_bytes, Block& block) {
   return decoder.Raw(block.indices.data(), block.indices.size());
 }
 
+bool DecodeTop(Decoder& decoder, const Header& header, TopLayer& top) {
+  TopHeader counts;
+  if (!decoder.Raw(&counts, 1)) return false;
+  top.total_age = counts.total_age;
+  const auto num_nodes = static_cast<uint64_t>(counts.num_nodes);
+  return decoder.Integers(num_nodes, header.node_bytes, top.nodes) &&
+         decoder.Integers(num_nodes, header.count_bytes, top.in_degrees) &&
+         decoder.Vector(counts.num_computed, top.computed) &&
+         decoder.Vector(counts.num_pulled, top.pulled) &&
+         decoder.Vector(counts.num_pushed, top.pushed);
+}
+
 absl::StatusOr<MiniBatch> Decode(absl::Span<const std::byte> bytes,
                                  const BatchKey& key, const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeHeader(bytes, key, path));
@@ -255,6 +316,9 @@ absl::StatusOr<MiniBatch> Decode(absl::Span<const std::byte> bytes,
   batch.blocks.resize(whole ? header.num_blocks : 0);
   for (Block& block : batch.blocks) {
     whole = whole && DecodeBlock(decoder, header.count_bytes, block);
+  }
+  if (whole && header.has_top == 1) {
+    whole = DecodeTop(decoder, header, batch.top.emplace());
   }
   if (!whole || !decoder.at_end()) {
     return Damaged(path, header.nodes_end(), "is damaged (degrees and blocks)");
