@@ -1,7 +1,10 @@
 #include "engine/model/network.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +39,41 @@ void AddLayersTensors(size_t layer, const std::vector<NamedTensor>& tensors,
   }
 }
 
+at::Tensor PositionTensor(const std::vector<int32_t>& positions) {
+  at::Tensor tensor =
+      at::empty({static_cast<int64_t>(positions.size())}, at::kLong);
+  std::copy(positions.begin(), positions.end(), tensor.data_ptr<int64_t>());
+  return tensor;
+}
+
+// Copies the rows of `x`, which has those of computed nodes, that are pushed:
+// after ReLU.
+void Push(const at::Tensor& x, const sample::TopLayer& top,
+          const train::LayerRows& rows) {
+  const float* from = x.const_data_ptr<float>();
+  float* to = rows.pushed;
+  size_t row = 0;
+  for (const int32_t position : top.pushed) {
+    while (top.computed[row] != position) ++row;
+    to = std::copy_n(from + static_cast<int64_t>(row) * rows.width, rows.width,
+                     to);
+  }
+  ApplyRelu(rows.pushed, 0, to - rows.pushed);
+}
+
+// The rows of all top nodes: those of `x`, which are computed, and those
+// pulled.
+at::Tensor Join(const at::Tensor& x, const sample::TopLayer& top,
+                const train::LayerRows& rows) {
+  const at::Tensor pulled = at::from_blob(
+      const_cast<float*>(rows.pulled),
+      {static_cast<int64_t>(top.pulled.size()), rows.width}, at::kFloat);
+  return at::empty({static_cast<int64_t>(top.nodes.size()), rows.width},
+                   at::kFloat)
+      .index_copy_(0, PositionTensor(top.pulled), pulled)
+      .index_copy(0, PositionTensor(top.computed), x);
+}
+
 }  // namespace
 
 Network::Network(const train::TrainOptions& options,
@@ -44,6 +82,7 @@ Network::Network(const train::TrainOptions& options,
   const auto kind = NewModelKind(options.model);
   for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
     const size_t layer = layers_.size();
+    if (layer > 0) top_width_ = place.in;
     layers_.push_back(kind->NewLayer(place, Initializer(model_seed_, layer)));
     AddLayersTensors(layer, layers_.back()->parameters(), parameters_);
     AddLayersTensors(layer, layers_.back()->constants(), constants_);
@@ -59,9 +98,18 @@ at::Tensor Network::Forward(
       const_cast<float*>(batch.inputs),
       {static_cast<int64_t>(sample.input_nodes.size()), batch.feature_dim},
       at::kFloat);
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    x = layers_[layer]->Forward(x, sample.blocks[layer], sample.in_degrees);
-    if (layer + 1 == layers_.size()) break;
+  const size_t last = layers_.size() - 1;
+  for (size_t layer = 0; layer <= last; ++layer) {
+    const bool of_top = layer == last && sample.top.has_value();
+    x = layers_[layer]->Forward(
+        x, sample.blocks[layer],
+        of_top ? sample.top->in_degrees : sample.in_degrees);
+    if (layer == last) break;
+    if (layer + 1 == last && sample.top.has_value()) {
+      const sample::TopLayer& top = *sample.top;
+      if (batch.top_rows.pushed != nullptr) Push(x, top, batch.top_rows);
+      if (!top.pulled.empty()) x = Join(x, top, batch.top_rows);
+    }
     std::optional<DropoutPattern> dropout;
     if (position && dropout_ > 0) {
       dropout.emplace(dropout_, model_seed_, *position, layer);

@@ -22,10 +22,15 @@ class Network {
   Network(const train::TrainOptions& options, const train::ModelShape& shape);
 
   /// Scores of the seeds, [num_seeds, label_width], before softmax or logistic
-  /// function. Drops activations if a position is given. The batch must outlive
-  /// the result's gradient. REQUIRES: batch.Validate.
+  /// function. Drops activations if a position is given. Embeddings that the
+  /// batch's top layer pulls are constants; those that it pushes are written to
+  /// batch.top_rows.pushed, unless that is null. The batch must outlive the
+  /// result's gradient. REQUIRES: batch.Validate.
   at::Tensor Forward(const train::BatchView& batch,
                      const std::optional<train::StepPosition>& position) const;
+
+  /// Width of the embeddings that the last layer takes; 0 if it is the first.
+  int64_t top_width() const { return top_width_; }
 
   /// Under the names of PyTorch Geometric's state_dict ("convs.0.bias").
   const std::vector<NamedTensor>& parameters() const { return parameters_; }
@@ -37,6 +42,7 @@ class Network {
   std::vector<std::unique_ptr<Convolution>> layers_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> constants_;
+  int64_t top_width_ = 0;
   double dropout_;
   uint64_t model_seed_;
 };

@@ -3,10 +3,14 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -294,6 +298,151 @@ TEST(NetworkTest, DropoutChangesWithThePositionAlone) {
   EXPECT_FALSE(at::equal(forward({1, 2}), forward({2, 2})));
   EXPECT_FALSE(
       at::equal(forward({1, 2}), network.Forward(batch.View(), std::nullopt)));
+}
+
+// A batch with a top layer: SmallBatch, of whose top nodes those at `pulled`
+// have the rows of `embeddings` and are not computed. Its arrays are its own.
+struct PrunedBatch {
+  PrunedBatch(const SyntheticBatch& whole, std::vector<int32_t> pulled,
+              const std::vector<float>& embeddings, int64_t width)
+      : batch(SmallBatch()), pushed(embeddings.size()) {
+    sample::MiniBatch& sample = batch.sample;
+    const sample::Block& below = whole.sample.blocks[0];
+    const int64_t num_top = below.num_destinations;
+    sample::TopLayer& top = sample.top.emplace();
+    top.nodes.assign(whole.sample.input_nodes.begin(),
+                     whole.sample.input_nodes.begin() + num_top);
+    top.in_degrees.assign(whole.sample.in_degrees.begin(),
+                          whole.sample.in_degrees.begin() + num_top);
+    top.pulled = std::move(pulled);
+    std::vector<int32_t> order;
+    for (int32_t node = 0; node < num_top; ++node) {
+      if (std::find(top.pulled.begin(), top.pulled.end(), node) !=
+          top.pulled.end()) {
+        rows.insert(rows.end(), embeddings.begin() + node * width,
+                    embeddings.begin() + (node + 1) * width);
+        continue;
+      }
+      top.computed.push_back(node);
+    }
+    top.pushed = top.computed;
+    // Computed nodes come first, then all others.
+    order = top.computed;
+    order.insert(order.end(), top.pulled.begin(), top.pulled.end());
+    for (auto node = static_cast<int32_t>(num_top); node < below.num_sources;
+         ++node) {
+      order.push_back(node);
+    }
+    std::vector<int32_t> position(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      position[order[i]] = static_cast<int32_t>(i);
+      sample.input_nodes[i] = whole.sample.input_nodes[order[i]];
+      sample.in_degrees[i] = whole.sample.in_degrees[order[i]];
+      std::copy_n(whole.inputs.get() + order[i] * kFeatureDim, kFeatureDim,
+                  batch.inputs.get() + i * kFeatureDim);
+    }
+    sample::Block& block = sample.blocks[0];
+    block = {.num_sources = below.num_sources,
+             .num_destinations = std::ssize(top.computed),
+             .indptr = {0}};
+    for (const int32_t node : top.computed) {
+      for (int64_t e = below.indptr[node]; e < below.indptr[node + 1]; ++e) {
+        block.indices.push_back(position[below.indices[e]]);
+      }
+      block.indptr.push_back(std::ssize(block.indices));
+    }
+    view.emplace(batch.View());
+    view->top_rows = {
+        .width = width, .pulled = rows.data(), .pushed = pushed.data()};
+  }
+
+  SyntheticBatch batch;
+  std::vector<float> rows;
+  std::vector<float> pushed;
+  std::optional<train::BatchView> view;
+};
+
+// Embeddings of all top nodes of SmallBatch, as training pushes them.
+std::vector<float> AllEmbeddings(const Network& network) {
+  const SyntheticBatch whole = SmallBatch();
+  const int64_t width = network.top_width();
+  PrunedBatch all(
+      whole, {},
+      std::vector<float>(whole.sample.blocks[0].num_destinations * width),
+      width);
+  network.Forward(*all.view, train::StepPosition{1, 2});
+  return all.pushed;
+}
+
+std::vector<int32_t> EveryThirdTopNode() { return {0, 3, 6, 9}; }
+std::vector<int32_t> AllTopNodes() {
+  return {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+}
+
+TEST(NetworkTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
+  const SyntheticBatch whole = SmallBatch();
+  const train::StepPosition position{1, 2};
+  for (const train::ModelOptions& model : AllModels()) {
+    const Network network(Options(model), SmallShape());
+    EXPECT_EQ(network.top_width(), 8);
+    const std::vector<float> embeddings = AllEmbeddings(network);
+    EXPECT_GE(*std::min_element(embeddings.begin(), embeddings.end()), 0);
+    EXPECT_GT(*std::max_element(embeddings.begin(), embeddings.end()), 0);
+    const at::Tensor expected = network.Forward(whole.View(), position);
+    for (const auto& pulled :
+         {std::vector<int32_t>(), EveryThirdTopNode(), AllTopNodes()}) {
+      const PrunedBatch pruned(whole, pulled, embeddings, 8);
+      ASSERT_EQ(pruned.view->Validate(SmallShape()), absl::OkStatus());
+      EXPECT_TRUE(at::allclose(network.Forward(*pruned.view, position),
+                               expected, 1e-5, 1e-6))
+          << "model " << model.index() << ", " << pulled.size() << " pulled";
+      // It pushes what it computes, as the whole batch does.
+      const sample::TopLayer& top = *pruned.batch.sample.top;
+      for (size_t i = 0; i < top.pushed.size(); ++i) {
+        for (int64_t j = 0; j < 8; ++j) {
+          EXPECT_NEAR(pruned.pushed[i * 8 + j],
+                      embeddings[top.pushed[i] * 8 + j], 1e-5);
+        }
+      }
+    }
+  }
+}
+
+TEST(NetworkTest, PulledEmbeddingsAreConstants) {
+  const SyntheticBatch whole = SmallBatch();
+  const at::Tensor direction =
+      at::linspace(-1, 1, 6 * kClasses, at::kDouble).view({6, kClasses});
+  for (const auto& pulled : {EveryThirdTopNode(), AllTopNodes()}) {
+    for (const train::ModelOptions& model : AllModels()) {
+      const Network network(Options(model), SmallShape());
+      const PrunedBatch pruned(whole, pulled, AllEmbeddings(network), 8);
+      const auto forward = [&] {
+        return network.Forward(*pruned.view, train::StepPosition{1, 2});
+      };
+      std::vector<at::Tensor> leaves;
+      for (const auto& named : network.parameters()) {
+        leaves.push_back(named.tensor);
+      }
+      const auto gradients = torch::autograd::grad(
+          {(forward() * direction.to(at::kFloat)).sum()}, leaves);
+      for (size_t i = 0; i < leaves.size(); ++i) {
+        const at::Tensor gradient = gradients[i].contiguous();
+        for (int64_t j = 0; j < leaves[i].numel(); ++j) {
+          const Slopes slopes =
+              SlopesAt(leaves[i].mutable_data_ptr<float>()[j], [&] {
+                return (forward().detach().to(at::kDouble) * direction)
+                    .sum()
+                    .item<double>();
+              });
+          if (slopes.Differ()) continue;
+          ASSERT_NEAR(gradient.const_data_ptr<float>()[j],
+                      (slopes.below + slopes.above) / 2, kTolerance)
+              << "model " << model.index() << " "
+              << network.parameters()[i].name << " " << j;
+        }
+      }
+    }
+  }
 }
 
 // The bound of the uniform distribution from which a large parameter comes.

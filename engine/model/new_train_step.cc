@@ -70,6 +70,8 @@ class TorchStep final : public train::TrainStep {
     return StepMemoryBytes(options_, shape_, shape);
   }
 
+  int64_t TopWidth() const override { return replica_.top_width(); }
+
   absl::StatusOr<store::SafeTensors> Export() override {
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {

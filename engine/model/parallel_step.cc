@@ -152,6 +152,10 @@ class ParallelStep final : public train::TrainStep {
            StepMemoryBytes(options_, shape_, shape);
   }
 
+  int64_t TopWidth() const override {
+    return trainers_.front()->replica.top_width();
+  }
+
   absl::StatusOr<store::SafeTensors> Export() override {
     HEARTH_RETURN_IF_ERROR(update_);
     store::SafeTensors exported;

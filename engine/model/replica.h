@@ -42,6 +42,8 @@ class Replica {
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
+  int64_t top_width() const { return network_.top_width(); }
+
   /// As train::TrainStep has them.
   store::TensorMap Save() const;
   absl::Status Load(const store::TensorMap& state);

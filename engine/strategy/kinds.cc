@@ -37,17 +37,21 @@ struct Entry {
 };
 
 constexpr std::tuple kEntries{
-    Entry<MemoryOptions>{
-        .kind = {.name = "memory", .leaves_neighbors_on_disk = false},
-        .make = NewAddressableStrategy,
-        .estimate_memory = EstimateAddressableMemory},
-    Entry<MmapOptions>{.kind = {.name = "mmap", .reads_single_rows = true},
+    Entry<MemoryOptions>{.kind = {.name = "memory",
+                                  .leaves_neighbors_on_disk = false,
+                                  .takes_history = true},
+                         .make = NewAddressableStrategy,
+                         .estimate_memory = EstimateAddressableMemory},
+    Entry<MmapOptions>{.kind = {.name = "mmap",
+                                .reads_single_rows = true,
+                                .takes_history = true},
                        .make = NewAddressableStrategy,
                        .estimate_memory = EstimateAddressableMemory},
     Entry<GnndriveOptions>{
         .kind = {.name = "gnndrive",
                  .needs_measured_batches = true,
-                 .reads_single_rows = true},
+                 .reads_single_rows = true,
+                 .takes_history = true},
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
         .delivers_in_order =

@@ -1,17 +1,36 @@
 #include "engine/strategy/memory_estimate.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
+#include "engine/sample/batch_shape.h"
 #include "engine/store/dtype.h"
+#include "engine/store/topology.h"
 
 namespace hearth::strategy {
 namespace {
 
 uint64_t Times(uint64_t bytes, int count) {
   return bytes * static_cast<uint64_t>(count);
+}
+
+// Batches are then sampled by two stages, with one between them.
+BatchCounts WithHistory(BatchCounts counts, int shards) {
+  counts.sampled += counts.samplers + 1 + 2 * kUndecided * shards;
+  counts.samplers *= 2;
+  return counts;
+}
+
+// Memory of a sample::TopLayer, with the room that its arrays may have grown
+// beyond their contents.
+uint64_t TopBytes(const sample::BatchShape& shape) {
+  const size_t layers = shape.edges.size();
+  if (layers < 2) return 0;
+  return 2 * static_cast<uint64_t>(shape.nodes[layers - 1]) *
+         (sizeof(store::NodeId) + sizeof(int64_t) + 3 * sizeof(int32_t));
 }
 
 }  // namespace
@@ -44,16 +63,20 @@ int64_t MemoryBasis::row_bytes() const {
   return feature_dim() * store::SizeOf(nodes().features.dtype);
 }
 
-void AddBatches(const MemoryBasis& basis, const BatchCounts& counts,
+void AddBatches(const MemoryBasis& basis, const BatchCounts& wanted,
                 MemoryEstimate& estimate) {
+  const BatchCounts counts =
+      basis.has_history ? WithHistory(wanted, basis.shards) : wanted;
   const sample::BatchShape largest = basis.batches.WithMargin();
+  const uint64_t batch =
+      largest.MemoryBytes() + (basis.has_history ? TopBytes(largest) : 0);
   const auto rows = static_cast<uint64_t>(largest.num_inputs());
   // A buffer may be an eighth larger than its batch (cache::AlignedBuffer).
   const uint64_t inputs =
       rows * static_cast<uint64_t>(basis.feature_dim()) * sizeof(float);
   estimate.Add("labels", basis.nodes().labels.file_size_bytes, /*kept=*/true);
   estimate.Add("samplers", Times(largest.SamplerBytes(), counts.samplers));
-  estimate.Add("batches", Times(largest.MemoryBytes(), counts.sampled) +
+  estimate.Add("batches", Times(batch, counts.sampled) +
                               Times(inputs + inputs / 8, counts.assembled));
 }
 

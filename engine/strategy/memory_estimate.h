@@ -56,6 +56,8 @@ struct MemoryBasis {
   int64_t total_batches = 0;
   /// Whether passes are prepared while others run.
   bool prepares_ahead = false;
+  /// Whether training passes have a history (Pass::history).
+  bool has_history = false;
 
   const store::NodeTypeEntry& nodes() const { return manifest.node_types[0]; }
   const store::EdgeTypeEntry& edges() const { return manifest.edge_types[0]; }
@@ -63,6 +65,10 @@ struct MemoryBasis {
   /// Bytes of a stored row.
   int64_t row_bytes() const;
 };
+
+/// Batches that may wait before, and behind, the stage that decides which of
+/// their embeddings come from earlier ones.
+inline constexpr int kUndecided = 1;
 
 /// How many batches a strategy holds at a time, or shards of them.
 struct BatchCounts {

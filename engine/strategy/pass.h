@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/strategy/batch_bound.h"
@@ -39,6 +40,10 @@ struct Pass {
   /// How large batches are: whoever makes the pass measures them
   /// (largest_batch.h), or bounds them by the fan-outs.
   BatchBound batches = {};
+  /// Which embeddings come from earlier batches; null = none. Must outlive the
+  /// pass. REQUIRES: two fan-outs or more, and a strategy that delivers in
+  /// order (StrategyKind::takes_history).
+  const sample::HistoryPolicy* history = nullptr;
 };
 
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.

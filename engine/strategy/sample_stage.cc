@@ -7,7 +7,9 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/sample/addressable_sampler.h"
+#include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {
@@ -47,28 +49,41 @@ int QueueCapacity(const Pass& pass, int batches) {
   return batches * static_cast<int>(pass.shards);
 }
 
-pipeline::Stage SampleStage(const Pass& pass,
-                            absl::Span<const store::NodeId> seeds,
-                            const SampleSource& source,
-                            const SampleWidth& width) {
-  using Samplers = std::vector<std::unique_ptr<sample::NeighborSampler>>;
-  // Shared, since a std::function is copied.
-  const auto samplers = std::make_shared<Samplers>();
-  for (int i = 0; i < width.threads; ++i) {
+namespace {
+
+// A sampler for each thread of a stage; shared, since a std::function is
+// copied.
+using Samplers =
+    std::shared_ptr<std::vector<std::unique_ptr<sample::NeighborSampler>>>;
+
+Samplers NewSamplers(const Pass& pass, const SampleSource& source,
+                     int threads) {
+  const auto samplers = std::make_shared<Samplers::element_type>();
+  for (int i = 0; i < threads; ++i) {
     samplers->push_back(
         sample::NewNeighborSampler(source.topology.view(), pass.sampler));
   }
-  return {.name = "sample",
+  return samplers;
+}
+
+// Samples with `take`, a step of a sampler, and gathers the labels.
+template <typename Take>
+pipeline::Stage StageOf(const char* name, const Pass& pass,
+                        absl::Span<const store::NodeId> seeds,
+                        const SampleSource& source, const SampleWidth& width,
+                        Take take) {
+  return {.name = name,
           .width = width.threads,
           .queue_capacity = QueueCapacity(pass, width.queue_capacity),
-          .work = [&pass, seeds, samplers, &topology = source.topology,
+          .work = [&pass, seeds, take,
+                   samplers = NewSamplers(pass, source, width.threads),
+                   &topology = source.topology,
                    &labels = source.labels](int thread, pipeline::Item& item) {
             auto& batch = static_cast<SampledBatch&>(item);
             const absl::Span<const store::NodeId> shard =
                 ShardSeeds(pass, seeds, batch.number());
-            absl::StatusOr<sample::MiniBatch> sample =
-                (*samplers)[thread]->Sample(KeyOfShard(pass, batch.number()),
-                                            shard);
+            absl::StatusOr<sample::MiniBatch> sample = take(
+                *(*samplers)[thread], KeyOfShard(pass, batch.number()), shard);
             // Names the file, where a page of it could not be read.
             HEARTH_RETURN_IF_ERROR(topology.status());
             HEARTH_RETURN_IF_ERROR(sample.status());
@@ -76,6 +91,58 @@ pipeline::Stage SampleStage(const Pass& pass,
             batch.labels() = labels.Gather(shard);
             return absl::OkStatus();
           }};
+}
+
+pipeline::Stage DecideStage(const Pass& pass) {
+  return {.name = "decide",
+          .queue_capacity = QueueCapacity(pass, kUndecided),
+          .work = [&pass,
+                   decisions = std::make_shared<sample::HistoryDecisions>(
+                       *pass.history)](int /*thread*/, pipeline::Item& item) {
+            auto& batch = static_cast<SampledBatch&>(item);
+            decisions->Decide(batch.number() / pass.shards,
+                              *batch.sample().top);
+            return absl::OkStatus();
+          }};
+}
+
+pipeline::Stage RestStage(const Pass& pass, const SampleSource& source,
+                          const SampleWidth& width) {
+  return {
+      .name = "sample_rest",
+      .width = width.threads,
+      .queue_capacity = QueueCapacity(pass, width.queue_capacity),
+      .work = [samplers = NewSamplers(pass, source, width.threads),
+               &topology = source.topology](int thread, pipeline::Item& item) {
+        const absl::Status sampled = (*samplers)[thread]->SampleRest(
+            static_cast<SampledBatch&>(item).sample());
+        HEARTH_RETURN_IF_ERROR(topology.status());
+        return sampled;
+      }};
+}
+
+}  // namespace
+
+pipeline::Stage SampleStage(const Pass& pass,
+                            absl::Span<const store::NodeId> seeds,
+                            const SampleSource& source,
+                            const SampleWidth& width) {
+  return StageOf("sample", pass, seeds, source, width,
+                 [](sample::NeighborSampler& sampler, const auto& key,
+                    const auto& shard) { return sampler.Sample(key, shard); });
+}
+
+std::vector<pipeline::Stage> SampleStages(const Pass& pass,
+                                          absl::Span<const store::NodeId> seeds,
+                                          const SampleSource& source,
+                                          const SampleWidth& width) {
+  if (pass.history == nullptr) return {SampleStage(pass, seeds, source, width)};
+  return {
+      StageOf("sample_top", pass, seeds, source,
+              {.threads = width.threads, .queue_capacity = kUndecided},
+              [](sample::NeighborSampler& sampler, const auto& key,
+                 const auto& shard) { return sampler.SampleTop(key, shard); }),
+      DecideStage(pass), RestStage(pass, source, width)};
 }
 
 }  // namespace hearth::strategy

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STRATEGY_SAMPLE_STAGE_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "engine/pipeline/pipeline.h"
@@ -60,11 +61,20 @@ sample::BatchKey KeyOfShard(const Pass& pass, int64_t number);
 int QueueCapacity(const Pass& pass, int batches);
 
 /// The stage "sample": fills in the sample and the labels of each SampledBatch.
-/// `seeds` are all those of the pass. All of it must outlive the stage.
+/// `seeds` are all those of the pass. All of it must outlive the stage. Takes
+/// no notice of Pass::history: for batches that are only looked at.
 pipeline::Stage SampleStage(const Pass& pass,
                             absl::Span<const store::NodeId> seeds,
                             const SampleSource& source,
                             const SampleWidth& width);
+
+/// The stages that sample the batches of a pass: "sample" alone, or, with a
+/// history, "sample_top", "decide", which takes the batches one by one in
+/// order, and "sample_rest". REQUIRES: a pipeline in order of the numbers.
+std::vector<pipeline::Stage> SampleStages(const Pass& pass,
+                                          absl::Span<const store::NodeId> seeds,
+                                          const SampleSource& source,
+                                          const SampleWidth& width);
 
 }  // namespace hearth::strategy
 

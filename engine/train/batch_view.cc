@@ -1,4 +1,9 @@
+#include <cstddef>
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/sample/history.h"
 #include "engine/store/label_kind.h"
 #include "engine/train/train_step.h"
 
@@ -13,8 +18,15 @@ absl::Status Expect(absl::string_view what, int64_t value, int64_t expected) {
 
 // Each block reads what the one before wrote; the last one writes the seeds.
 absl::Status ValidateBlocks(const sample::MiniBatch& batch) {
-  auto available = static_cast<int64_t>(batch.input_nodes.size());
-  for (const sample::Block& block : batch.blocks) {
+  int64_t available = std::ssize(batch.input_nodes);
+  for (size_t layer = 0; layer < batch.blocks.size(); ++layer) {
+    const sample::Block& block = batch.blocks[layer];
+    if (batch.top.has_value() && layer + 1 == batch.blocks.size()) {
+      HEARTH_RETURN_IF_ERROR(Expect("computed nodes of the top layer",
+                                    std::ssize(batch.top->computed),
+                                    available));
+      available = std::ssize(batch.top->nodes);
+    }
     if (block.num_sources != available ||
         block.num_destinations > block.num_sources ||
         static_cast<int64_t>(block.indptr.size()) !=
@@ -25,6 +37,13 @@ absl::Status ValidateBlocks(const sample::MiniBatch& batch) {
     available = block.num_destinations;
   }
   return Expect("destinations of the last block", available, batch.num_seeds);
+}
+
+absl::Status ValidateTop(const sample::TopLayer& top, const LayerRows& rows) {
+  HEARTH_RETURN_IF_ERROR(sample::CheckTopLayer(top));
+  if (top.pulled.empty() || rows.pulled != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the batch lacks the embeddings that its top layer pulls");
 }
 
 }  // namespace
@@ -49,6 +68,7 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
   }
   status.Update(labels.ValidateLabeled());
   status.Update(ValidateBlocks(sample));
+  if (sample.top.has_value()) status.Update(ValidateTop(*sample.top, top_rows));
   return status;
 }
 

@@ -17,6 +17,18 @@
 
 namespace hearth::train {
 
+/// The embeddings of a batch's top nodes (sample::TopLayer) that come from
+/// earlier batches, and that go to later ones: those of the last but one layer,
+/// after ReLU and before dropout.
+struct LayerRows {
+  /// Columns of both: TrainStep::TopWidth.
+  int64_t width = 0;
+  /// [top.pulled.size(), width] float32, row-major.
+  const float* pulled = nullptr;
+  /// [top.pushed.size(), width], which training fills in.
+  float* pushed = nullptr;
+};
+
 /// A batch, or one shard of it, as the trainer sees it: borrowed for the length
 /// of a call.
 struct BatchView {
@@ -27,6 +39,8 @@ struct BatchView {
   int64_t feature_dim = 0;
   /// One row for each of sample.num_seeds seeds, all of them labeled.
   store::LabelsView labels;
+  /// Null where sample.top has none of the kind.
+  LayerRows top_rows = {};
 
   /// INVALID_ARGUMENT saying what does not fit a model of this shape. Looks at
   /// sizes and labels; the blocks' positions are taken to be right. A view
@@ -93,6 +107,10 @@ class TrainStep {
   virtual uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const {
     return 0;
   }
+
+  /// Width of the embeddings in LayerRows; 0 for models without any, of a
+  /// single layer, say.
+  virtual int64_t TopWidth() const { return 0; }
 
   /// The model for others: parameters under PyTorch Geometric's state_dict
   /// names, and the text of config.json under metadata "config".

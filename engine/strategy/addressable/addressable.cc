@@ -58,12 +58,12 @@ class AddressableStrategy final : public Strategy {
       report.io_wait_seconds = 0;
     }
     const SampleSource source = {*topology_, labels_};
-    const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
-        {SampleStage(
-             pass, seeds, source,
-             {.threads = options_.samplers, .queue_capacity = kSampledWaiting}),
-         AssembleStage(pass)},
-        "train", clock_);
+    std::vector<pipeline::Stage> stages = SampleStages(
+        pass, seeds, source,
+        {.threads = options_.samplers, .queue_capacity = kSampledWaiting});
+    stages.push_back(AssembleStage(pass));
+    const std::unique_ptr<pipeline::Pipeline> pipeline =
+        pipeline::NewPipeline(std::move(stages), "train", clock_);
     const Delivery delivery = {
         .clock = clock_,
         .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),

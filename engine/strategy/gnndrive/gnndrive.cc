@@ -91,14 +91,16 @@ class GnndriveStrategy final : public Strategy {
                               : cache::ClaimTurns::Order::kByNumber,
                           pass.first_batch * pass.shards);
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
-    const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
-        {SampleStage(pass, seeds, Source(),
+    std::vector<pipeline::Stage> stages =
+        SampleStages(pass, seeds, Source(),
                      {.threads = pipeline_options_.samplers,
-                      .queue_capacity = options_.sample_queue}),
-         ExtractStage(pass, extraction), AssembleStage(pass)},
-        "train", resources_.clock,
-        options_.reorder ? pipeline::Order::kAsDone
-                         : pipeline::Order::kByNumber);
+                      .queue_capacity = options_.sample_queue});
+    stages.push_back(ExtractStage(pass, extraction));
+    stages.push_back(AssembleStage(pass));
+    const std::unique_ptr<pipeline::Pipeline> pipeline =
+        pipeline::NewPipeline(std::move(stages), "train", resources_.clock,
+                              options_.reorder ? pipeline::Order::kAsDone
+                                               : pipeline::Order::kByNumber);
     return Deliver(*pipeline, MakeDelivery(pass, seeds), consumer,
                    std::move(stop), report);
   }
