@@ -1,5 +1,6 @@
 // A checkpoint is one safetensors file: tensors "state.NAME" and "best.NAME"
-// (what TrainStep::Save gave); metadata "progress": everything else, as JSON,
+// (what TrainStep::Save gave) and "history.NAME" (what HistoryCache::Save gave,
+// in the middle of an epoch); metadata "progress": everything else, as JSON,
 // and the CRC32C of both, as hexadecimal digits.
 //
 // There are two files, for even and for odd generations, so that the newest
@@ -43,10 +44,13 @@ constexpr std::array<const char*, 2> kFileNames = {
     "checkpoint.safetensors", "checkpoint-odd.safetensors"};
 constexpr char kStatePrefix[] = "state.";
 constexpr char kBestPrefix[] = "best.";
+constexpr char kHistoryPrefix[] = "history.";
 constexpr char kProgress[] = "progress";
 constexpr char kProgressCrc[] = "progress_crc32c";
 constexpr char kTensorsCrc[] = "tensors_crc32c";
 constexpr int kVersion = 4;
+// The version of those with histories, which older programs do not know.
+constexpr int kVersionWithHistories = 5;
 constexpr int kVersionWithLosses = 3;
 constexpr char kLosses[] = "losses";
 
@@ -72,7 +76,8 @@ std::string CrcOf(const store::TensorMap& tensors) {
 
 std::string ProgressText(const Checkpoint& checkpoint) {
   const json progress = {
-      {"version", kVersion},
+      {"version",
+       checkpoint.histories.empty() ? kVersion : kVersionWithHistories},
       {"generation", checkpoint.generation},
       {"fingerprint", checkpoint.fingerprint},
       {"epoch", checkpoint.epoch},
@@ -130,12 +135,12 @@ absl::StatusOr<Checkpoint> ParseProgress(const std::string& text) {
   try {
     const json progress = json::parse(text);
     const int version = progress.at("version").get<int>();
-    if (version != kVersion && version != kVersionWithLosses) {
+    if (version < kVersionWithLosses || version > kVersionWithHistories) {
       return absl::FailedPreconditionError(
           absl::StrCat("is of version ", version,
                        ", which another hearthd wrote; this one "
                        "goes on from versions ",
-                       kVersionWithLosses, " and ", kVersion));
+                       kVersionWithLosses, " to ", kVersionWithHistories));
     }
     ReadPosition(progress, checkpoint);
     if (version == kVersionWithLosses) {
@@ -171,6 +176,9 @@ absl::Status SortTensors(store::TensorMap tensors, Checkpoint& checkpoint) {
           std::move(tensor);
     } else if (absl::StartsWith(name, kBestPrefix)) {
       checkpoint.best_state[name.substr(sizeof(kBestPrefix) - 1)] =
+          std::move(tensor);
+    } else if (absl::StartsWith(name, kHistoryPrefix)) {
+      checkpoint.histories[name.substr(sizeof(kHistoryPrefix) - 1)] =
           std::move(tensor);
     } else if (name == kLosses && checkpoint.generation == 0) {
       checkpoint.losses.Update(tensor.data);
@@ -269,6 +277,10 @@ absl::Status WriteCheckpoint(io::FileSystem& files,
   }
   const uint64_t last = checkpoint.generation++;
   const std::string progress = ProgressText(checkpoint);
+  for (auto& [name, tensor] : checkpoint.histories) {
+    contents.tensors[kHistoryPrefix + name] = std::move(tensor);
+  }
+  checkpoint.histories.clear();
   contents.metadata = {{kProgress, progress},
                        {kProgressCrc, CrcText(Crc32c(BytesOf(progress)))},
                        {kTensorsCrc, CrcOf(contents.tensors)}};

@@ -87,11 +87,13 @@ absl::StatusOr<std::unique_ptr<DataRun>> DataRun::Open(
     Observer& observer, std::stop_token stop) {
   std::unique_ptr<DataRun> run(
       new DataRun(environment, options, observer, std::move(stop)));
-  HEARTH_ASSIGN_OR_RETURN(run->data_,
-                          OpenJobData(environment,
-                                      {.data = options.data,
-                                       .training_only = options.training_only},
-                                      observer, run->stop_));
+  HEARTH_ASSIGN_OR_RETURN(
+      run->data_, OpenJobData(environment,
+                              {.data = options.data,
+                               .pipeline = options.pipeline,
+                               .training_only = options.training_only,
+                               .embedding_width = options.embedding_width},
+                              observer, run->stop_));
   return run;
 }
 
@@ -118,6 +120,7 @@ absl::Status DataRun::TakeStrategy(
                                    .pipeline = options_.pipeline,
                                    .labels = data_->labels,
                                    .passes = data_->passes.Kinds(),
+                                   .embedding_width = options_.embedding_width,
                                    .model_bytes = model_bytes},
                                   observer_, stop_));
   data_->labels = {};

@@ -39,6 +39,8 @@ class DataRun {
     const strategy::PipelineOptions& pipeline;
     /// Nothing is validated or tested.
     bool training_only = false;
+    /// Width of the model's embeddings (train::HiddenWidth).
+    int64_t embedding_width = 0;
   };
 
   /// Opens the dataset, and finds or makes the partition that orders its seeds.

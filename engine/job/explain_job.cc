@@ -63,11 +63,15 @@ class ExplainRun {
   }
 
   absl::Status Open() {
-    HEARTH_ASSIGN_OR_RETURN(JobData data,
-                            OpenJobData(environment_,
-                                        {.data = options_.data,
-                                         .training_only = !options_.HasModel()},
-                                        observer_, stop_));
+    HEARTH_ASSIGN_OR_RETURN(
+        JobData data,
+        OpenJobData(
+            environment_,
+            {.data = options_.data,
+             .pipeline = options_.pipeline,
+             .training_only = !options_.HasModel(),
+             .embedding_width = train::HiddenWidth(options_.train.model)},
+            observer_, stop_));
     dataset_ = std::move(data.dataset);
     labels_ = std::move(data.labels);
     partition_ = std::move(data.partition);
@@ -83,11 +87,13 @@ class ExplainRun {
     const auto model_bytes = [this](const sample::BatchShape& shape) {
       return step_->MemoryBytes(shape);
     };
-    const StrategyUse use = {.data = options_.data,
-                             .pipeline = options_.pipeline,
-                             .labels = labels_,
-                             .passes = kinds,
-                             .model_bytes = model_bytes};
+    const StrategyUse use = {
+        .data = options_.data,
+        .pipeline = options_.pipeline,
+        .labels = labels_,
+        .passes = kinds,
+        .embedding_width = train::HiddenWidth(options_.train.model),
+        .model_bytes = model_bytes};
     HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
                             FindJobSizes(environment_, *dataset_, use, stop_));
     report_.memory = sizes.estimate;

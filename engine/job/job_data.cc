@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "engine/base/status_macros.h"
+#include "engine/job/job_history.h"
 #include "engine/job/labeled_split.h"
+#include "engine/sample/history.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/manifest.h"
 #include "engine/strategy/strategy.h"
@@ -42,7 +44,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
     HEARTH_ASSIGN_OR_RETURN(
         partition,
         OpenPartition(environment, *dataset, nodes.train, *data.partition_order,
-                      data.batch_size, observer, std::move(stop)));
+                      data.batch_size, observer, stop));
     const std::vector<uint16_t> parts =
         PartsOf(*partition->partition, nodes.train);
     training = sample::NewPartitionOrder(
@@ -54,12 +56,25 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   } else {
     training = sample::NewShuffledOrder(std::move(nodes.train), data.data_seed);
   }
-  return JobData{
-      .dataset = std::move(dataset),
-      .labels = std::move(labels),
-      .partition = std::move(partition),
-      .passes = JobPasses(data, std::move(training), std::move(nodes.valid),
-                          std::move(nodes.test))};
+  JobPasses passes(data, std::move(training), std::move(nodes.valid),
+                   std::move(nodes.test));
+  if (data.history.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(
+        std::shared_ptr<const sample::HistoryPolicy> history,
+        MakeHistory(environment,
+                    {.dataset = *dataset,
+                     .labels = labels,
+                     .passes = passes,
+                     .data = data,
+                     .embedding_width = options.embedding_width,
+                     .samplers = options.pipeline.samplers},
+                    observer, std::move(stop)));
+    passes.SetHistory(std::move(history));
+  }
+  return JobData{.dataset = std::move(dataset),
+                 .labels = std::move(labels),
+                 .partition = std::move(partition),
+                 .passes = std::move(passes)};
 }
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(

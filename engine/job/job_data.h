@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_JOB_JOB_DATA_H_
 #define HEARTH_ENGINE_JOB_JOB_DATA_H_
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -13,6 +14,7 @@
 #include "engine/job/train_job_options.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/strategy/pass.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::job {
@@ -29,13 +31,17 @@ struct JobData {
 /// The data that a job opens.
 struct JobDataOptions {
   const DataOptions& data;
+  const strategy::PipelineOptions& pipeline;
   /// Nothing is validated or tested.
   bool training_only = false;
+  /// Width of the model's embeddings (train::HiddenWidth).
+  int64_t embedding_width = 0;
 };
 
-/// Opens the dataset that the options name, and finds or makes the partition
-/// that orders its seeds; `observer` hears what is odd about its split. Errors
-/// as store::Dataset::Open, CheckTrainable, WithoutUnlabeled and OpenPartition.
+/// Opens the dataset that the options name, finds or makes the partition that
+/// orders its seeds, and chooses what a history keeps; `observer` hears what is
+/// odd about its split. Errors as store::Dataset::Open, CheckTrainable,
+/// WithoutUnlabeled, OpenPartition and MakeHistory.
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                                     const JobDataOptions& options,
                                     Observer& observer, std::stop_token stop);

@@ -35,7 +35,9 @@ strategy::Pass JobPasses::Training(int64_t epoch) const {
   const int64_t period = PeriodOf(epoch);
   const int64_t keys = data_.NumEpochKeys();
   const int64_t key = period * keys + (epoch - FirstEpochOf(period)) % keys;
-  return Of(*train_order_, static_cast<uint64_t>(key));
+  strategy::Pass pass = Of(*train_order_, static_cast<uint64_t>(key));
+  pass.history = history_.get();
+  return pass;
 }
 
 strategy::Pass JobPasses::Validation() const {

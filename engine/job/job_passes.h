@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/job/train_job_options.h"
+#include "engine/sample/history.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/batch_bound.h"
@@ -47,6 +49,11 @@ class JobPasses {
   /// validation and test, where there are nodes for them.
   std::vector<strategy::Pass> OfPeriod(int64_t period) const;
 
+  /// Gives the training passes a history, for passes made from now on.
+  void SetHistory(std::shared_ptr<const sample::HistoryPolicy> history) {
+    history_ = std::move(history);
+  }
+
   /// Sets the bound of the batches of all passes, for passes made from now on.
   void SetBatches(const strategy::BatchBound& batches) { batches_ = batches; }
 
@@ -57,6 +64,7 @@ class JobPasses {
   std::unique_ptr<sample::SeedOrder> train_order_;
   std::unique_ptr<sample::SeedOrder> valid_order_;
   std::unique_ptr<sample::SeedOrder> test_order_;
+  std::shared_ptr<const sample::HistoryPolicy> history_;
   strategy::BatchBound batches_;
 };
 

@@ -1,13 +1,16 @@
 #include "engine/job/job_sizes.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 #include "engine/base/status_macros.h"
 #include "engine/job/batch_measurement.h"
+#include "engine/sample/history.h"
 #include "engine/store/row_checksums.h"
 #include "engine/strategy/kinds.h"
+#include "engine/train/history_cache.h"
 
 namespace hearth::job {
 namespace {
@@ -30,6 +33,21 @@ absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
                                BasisOf(dataset, use, batches)));
   AddJobShares(use, batches, estimate);
   return estimate;
+}
+
+// Memory of a history: its candidates, what is decided for them, their
+// embeddings, and those of the batch that is trained.
+uint64_t HistoryBytes(const StrategyUse& use,
+                      const sample::HistoryCandidates& candidates,
+                      const sample::BatchShape& batch) {
+  const size_t layers = batch.edges.size();
+  const auto of_batch = static_cast<uint64_t>(
+      batch.nodes[layers - 1] * use.data.trainers * use.embedding_width);
+  return sample::HistoryCandidates::MemoryBytes(candidates.num_nodes()) +
+         sample::HistoryDecisions::MemoryBytes(candidates.size()) +
+         train::HistoryCache::MemoryBytes(candidates.size(),
+                                          use.embedding_width) +
+         sizeof(float) * of_batch;
 }
 
 void ChooseVerification(const JobEnvironment& environment,
@@ -66,7 +84,8 @@ strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
           .shards = static_cast<int>(use.data.trainers),
           .num_batches = num_batches,
           .total_batches = total_batches,
-          .prepares_ahead = use.data.refresh_epochs > 0};
+          .prepares_ahead = use.data.refresh_epochs > 0,
+          .has_history = use.data.history.has_value()};
 }
 
 void AddJobShares(const StrategyUse& use, const BatchBound& batches,
@@ -77,6 +96,11 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
   }
   // The split's, those in order, and those of the pass.
   estimate.Add("seeds", 3 * sizeof(store::NodeId) * seeds);
+  for (const strategy::Pass& pass : use.passes) {
+    if (pass.history == nullptr) continue;
+    estimate.Add("histories", HistoryBytes(use, *pass.history->candidates,
+                                           batches.WithMargin()));
+  }
   estimate.Add("model", use.model_bytes(batches.WithMargin()));
   estimate.Add("runtime", kRuntimeBytes);
 }

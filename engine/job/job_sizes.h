@@ -26,6 +26,8 @@ struct StrategyUse {
   const store::Labels& labels;
   /// All passes of the job that differ in their seeds.
   absl::Span<const strategy::Pass> passes;
+  /// Width of the embeddings that a history keeps.
+  int64_t embedding_width = 0;
   /// The bytes that the model takes for batches of a shape.
   absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
 };

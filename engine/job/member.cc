@@ -44,6 +44,13 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
       train::MetricFor(dataset.manifest().node_types[0].label_kind);
   std::unique_ptr<Member> member(
       new Member(parts, metric, passes, std::move(step)));
+  if (const sample::HistoryPolicy* history = passes.Training(0).history;
+      history != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(member->histories_, train::HistoryCache::Make(
+                                                    history->candidates,
+                                                    member->step_->TopWidth()));
+    member->staleness_ = history->staleness;
+  }
   HEARTH_RETURN_IF_ERROR(member->Resume(dataset.manifest().fingerprint));
   return member;
 }
@@ -79,6 +86,10 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   // Older checkpoints do not have it.
   state_.fingerprint = fingerprint;
   HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
+  if (histories_ != nullptr && !state_.histories.empty()) {
+    HEARTH_RETURN_IF_ERROR(histories_->Load(state_.histories));
+  }
+  state_.histories.clear();
   ++state_.resumes;
   // The job may have been killed between the checkpoint and this.
   if (state_.last_epoch.has_value()) {
@@ -103,14 +114,17 @@ absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
   const train::StepPosition position = {
       .epoch = static_cast<uint64_t>(state_.epoch),
       .batch = static_cast<uint64_t>(state_.next_batch)};
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<train::BatchView> views,
+                          WithHistories(shards));
   HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
-                          step_->Train(shards, position));
+                          step_->Train(views, position));
   if (!std::isfinite(result.loss)) {
     return absl::AbortedError(absl::StrFormat(
         "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
         "learning_rate may help",
         state_.epoch + 1, state_.next_batch, result.loss));
   }
+  KeepHistories(views);
   AddLoss(result.loss, state_.losses);
   state_.epoch_loss_sum +=
       static_cast<double>(result.loss) * static_cast<double>(result.num_seeds);
@@ -119,6 +133,40 @@ absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
   parts_.metrics.OnBatch(result.loss);
   ReportProgress("training", state_.next_batch, num_batches_, result.loss);
   return absl::OkStatus();
+}
+
+std::vector<sample::LiveHistory> Member::LiveHistories() const {
+  if (histories_ == nullptr) return {};
+  return histories_->Live(state_.next_batch, staleness_);
+}
+
+// The shards with the embeddings that they pull, and with room for those that
+// they push.
+absl::StatusOr<std::vector<train::BatchView>> Member::WithHistories(
+    absl::Span<const train::BatchView> shards) {
+  std::vector<train::BatchView> views(shards.begin(), shards.end());
+  if (histories_ == nullptr) return views;
+  const int64_t width = histories_->width();
+  pulled_.resize(views.size());
+  pushed_.resize(views.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    const sample::TopLayer& top = *views[i].sample.top;
+    pulled_[i].resize(top.pulled.size() * static_cast<size_t>(width));
+    pushed_[i].resize(top.pushed.size() * static_cast<size_t>(width));
+    HEARTH_RETURN_IF_ERROR(histories_->Pull(top, pulled_[i].data()));
+    views[i].top_rows = {.width = width,
+                         .pulled = pulled_[i].data(),
+                         .pushed = pushed_[i].data()};
+  }
+  return views;
+}
+
+void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
+  if (histories_ == nullptr) return;
+  for (const train::BatchView& shard : shards) {
+    histories_->Push(*shard.sample.top, state_.next_batch,
+                     shard.top_rows.pushed);
+  }
 }
 
 // Batches that came in another order are not the first ones of the epoch: only
@@ -209,6 +257,7 @@ absl::Status Member::CloseEpoch(const EpochReport& report) {
   state_.epoch_loss_sum = 0;
   state_.epoch_seeds = 0;
   state_.epoch_training = {};
+  if (histories_ != nullptr) histories_->Clear();
   if (parts_.options.patience > 0 && IsBest(report.valid_metric)) {
     state_.best_metric = report.valid_metric;
     state_.best_epoch = report.epoch;
@@ -227,6 +276,9 @@ bool Member::IsBest(std::optional<double> value) const {
 absl::Status Member::WriteState() {
   HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
   state_.peak_memory_bytes = PeakMemory();
+  if (const auto live = LiveHistories(); !live.empty()) {
+    state_.histories = histories_->Save(live);
+  }
   HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(
       parts_.environment.files, parts_.options.directory, state_));
   parts_.observer.OnDurable();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,8 +19,10 @@
 #include "engine/job/train_job_options.h"
 #include "engine/job/train_metrics.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/sample/history.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/history_cache.h"
 #include "engine/train/metric.h"
 #include "engine/train/train_step.h"
 
@@ -73,6 +76,10 @@ class Member {
   /// Whether no epoch is left: all are trained, or patience is at its end.
   bool Done() const;
 
+  /// The embeddings of earlier batches of the epoch that the next batch may
+  /// use; none without a history.
+  std::vector<sample::LiveHistory> LiveHistories() const;
+
   /// Trains on the next batch, given as its shards. ABORTED if the loss is not
   /// a finite number.
   absl::Status TrainBatch(absl::Span<const train::BatchView> shards);
@@ -123,6 +130,9 @@ class Member {
          std::unique_ptr<train::TrainStep> step);
 
   absl::Status Resume(const std::string& fingerprint);
+  absl::StatusOr<std::vector<train::BatchView>> WithHistories(
+      absl::Span<const train::BatchView> shards);
+  void KeepHistories(absl::Span<const train::BatchView> shards);
   bool StoppedEarly() const;
   bool CanCheckpoint() const;
   absl::Status CloseEpoch(const EpochReport& report);
@@ -141,6 +151,12 @@ class Member {
   // All that must survive a kill.
   Checkpoint state_;
   std::optional<Evaluation> evaluation_;
+  // Null without a history.
+  std::unique_ptr<train::HistoryCache> histories_;
+  int64_t staleness_ = 0;
+  // Embeddings of a batch's shards that come in, and that go out.
+  std::vector<std::vector<float>> pulled_;
+  std::vector<std::vector<float>> pushed_;
 };
 
 }  // namespace hearth::job

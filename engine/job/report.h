@@ -90,6 +90,8 @@ struct TrainReport {
   std::vector<PeriodPreparation> preparations;
   /// The partition that ordered seeds; absent if none did.
   std::optional<strategy::PreparationReport> partition;
+  /// Whether all embeddings were computed, and batches came in order.
+  bool exact = true;
 };
 
 }  // namespace hearth::job

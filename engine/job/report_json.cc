@@ -55,12 +55,16 @@ json ToJson(const strategy::PassReport& pass) {
   }
   return {{"seconds", pass.seconds},
           {"batches", pass.batches},
+          {"seeds", pass.seeds},
           {"rows_needed", pass.rows_needed},
           {"bytes_needed", pass.bytes_needed},
           {"bytes_read", ToJson(pass.bytes_read)},
           {"read_ops", ToJson(pass.read_ops)},
           {"io_wait_seconds", ToJson(pass.io_wait_seconds)},
           {"rows_read", ToJson(pass.rows_read)},
+          {"pulled", pass.pulled},
+          {"pushed", pass.pushed},
+          {"total_age", pass.total_age},
           {"hits", std::move(hits)},
           {"phases", std::move(phases)},
           {"stages", std::move(stages)}};
@@ -70,6 +74,11 @@ strategy::PassReport PassFromJson(const json& value) {
   strategy::PassReport pass;
   value.at("seconds").get_to(pass.seconds);
   value.at("batches").get_to(pass.batches);
+  // Older checkpoints do not have these four.
+  pass.seeds = value.value("seeds", int64_t{0});
+  pass.pulled = value.value("pulled", int64_t{0});
+  pass.pushed = value.value("pushed", int64_t{0});
+  pass.total_age = value.value("total_age", int64_t{0});
   value.at("rows_needed").get_to(pass.rows_needed);
   value.at("bytes_needed").get_to(pass.bytes_needed);
   pass.bytes_read = OptionalFromJson<int64_t>(value.at("bytes_read"));

@@ -24,6 +24,7 @@
 #include "engine/job/data_run.h"
 #include "engine/job/member.h"
 #include "engine/job/memory_sampler.h"
+#include "engine/sample/history.h"
 #include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
 
@@ -91,6 +92,8 @@ class TrainRun {
     report.verified_once = data_.verified_once();
     report.preparations = data_.preparations();
     report.partition = data_.partition();
+    report.exact = !options_.data.history.has_value() &&
+                   strategy::DeliversInOrder(options_.data.strategy);
     return report;
   }
 
@@ -114,6 +117,12 @@ class TrainRun {
     if (member_.next_batch() >= member_.NumBatches()) return absl::OkStatus();
     strategy::Pass pass = data_.passes().Training(member_.epoch());
     pass.first_batch = member_.next_batch();
+    sample::HistoryPolicy history;
+    if (pass.history != nullptr) {
+      history = *pass.history;
+      history.live = member_.LiveHistories();
+      pass.history = &history;
+    }
     strategy::PassReport part;
     const absl::Status status = RunPass(
         pass,
@@ -169,12 +178,15 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   const std::unique_ptr<MemorySampler> memory = NewMemorySampler();
   const uint64_t base_memory_bytes = memory->PeakBytes();
   HEARTH_RETURN_IF_ERROR(environment.files.CreateDirectory(options.directory));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<DataRun> data,
-                          DataRun::Open(environment,
-                                        {.data = options.data,
-                                         .pipeline = options.pipeline,
-                                         .training_only = !options.HasModel()},
-                                        observer, std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<DataRun> data,
+      DataRun::Open(
+          environment,
+          {.data = options.data,
+           .pipeline = options.pipeline,
+           .training_only = !options.HasModel(),
+           .embedding_width = train::HiddenWidth(options.train.model)},
+          observer, std::move(stop)));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
                           Member::Make({.environment = environment,
                                         .options = options,

@@ -50,6 +50,19 @@ absl::Status DataOptions::Validate() const {
         absl::StrCat("distinct_epochs must be at most refresh_epochs, ",
                      refresh_epochs, ", not ", distinct_epochs));
   }
+  if (history.has_value()) {
+    HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
+    if (fanouts.size() < 2) {
+      return absl::InvalidArgumentError(
+          "history needs a model of two layers or more");
+    }
+    if (!strategy::KindOf(strategy).takes_history ||
+        !strategy::DeliversInOrder(strategy)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("history: strategy ", strategy::Name(strategy),
+                       " delivers no batches with one"));
+    }
+  }
   if (!partition_order.has_value()) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("parts", partition_order->parts, 0));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("macro_batch_parts",

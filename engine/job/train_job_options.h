@@ -21,6 +21,15 @@ struct PartitionOrder {
   bool bloom = false;
 };
 
+/// Embeddings of earlier batches in place of computed ones. See
+/// hearth.v1.History.
+struct HistoryOptions {
+  /// Memory for all of it; 0 = a tenth of the features.
+  uint64_t cache_bytes = 0;
+  /// 0 = a tenth of an epoch's batches, 100 at most.
+  int64_t staleness = 0;
+};
+
 /// The batches that a train job reads. See hearth.v1.DataSpec.
 struct DataOptions {
   /// The dataset's folder.
@@ -37,6 +46,8 @@ struct DataOptions {
   uint64_t data_seed = 0;
   /// Absent: seeds are shuffled.
   std::optional<PartitionOrder> partition_order;
+  /// Absent: all embeddings are computed.
+  std::optional<HistoryOptions> history;
   strategy::StrategyOptions strategy;
 
   /// Distinct epochs before they repeat or there are new ones.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -31,6 +32,7 @@ class HistoryCandidates {
 
   int32_t SlotOf(store::NodeId node) const { return slots_[node]; }
   int64_t size() const { return size_; }
+  int64_t num_nodes() const { return std::ssize(slots_); }
 
   /// Memory of the candidates of a graph of `num_nodes`.
   static uint64_t MemoryBytes(int64_t num_nodes);

@@ -1,8 +1,10 @@
 #include "engine/strategy/batch_delivery.h"
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "engine/sample/mini_batch.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::strategy {
@@ -16,6 +18,13 @@ absl::Status DeliverBatch(const Shards& shards, const Delivery& delivery,
   std::vector<train::BatchView> views;
   ++report.batches;
   for (const std::unique_ptr<SampledBatch>& shard : shards) {
+    const sample::MiniBatch& sample = shard->sample();
+    report.seeds += sample.num_seeds;
+    if (sample.top.has_value()) {
+      report.pulled += std::ssize(sample.top->pulled);
+      report.pushed += std::ssize(sample.top->pushed);
+      report.total_age += sample.top->total_age;
+    }
     report.rows_needed += shard->num_rows();
     report.bytes_needed += shard->num_rows() * delivery.row_bytes;
     if (delivery.count) delivery.count(*shard, report);

@@ -23,12 +23,16 @@ void Accumulate(const PassReport& part, PassReport& whole) {
   }
   whole.seconds += part.seconds;
   whole.batches += part.batches;
+  whole.seeds += part.seeds;
   whole.rows_needed += part.rows_needed;
   whole.bytes_needed += part.bytes_needed;
   AddIfKnown(part.bytes_read, whole.bytes_read);
   AddIfKnown(part.read_ops, whole.read_ops);
   AddIfKnown(part.io_wait_seconds, whole.io_wait_seconds);
   AddIfKnown(part.rows_read, whole.rows_read);
+  whole.pulled += part.pulled;
+  whole.pushed += part.pushed;
+  whole.total_age += part.total_age;
   for (size_t i = 0; i < whole.hits.size() && i < part.hits.size(); ++i) {
     whole.hits[i].rows += part.hits[i].rows;
   }

@@ -27,6 +27,9 @@ struct PhaseSeconds {
 struct PassReport {
   double seconds = 0;
   int64_t batches = 0;
+  /// Seeds of the batches; rows_needed by seeds is the redundancy ratio (OUTRE,
+  /// section 3.1).
+  int64_t seeds = 0;
   int64_t rows_needed = 0;
   int64_t bytes_needed = 0;
   std::optional<int64_t> bytes_read;
@@ -36,6 +39,12 @@ struct PassReport {
   std::optional<int64_t> rows_read;
   /// By level, from the first one asked; empty without a cache.
   std::vector<LevelHits> hits;
+  /// Embeddings of earlier batches that batches used, and embeddings kept for
+  /// later ones (Pass::history); the batches in between, added up over those
+  /// used.
+  int64_t pulled = 0;
+  int64_t pushed = 0;
+  int64_t total_age = 0;
   /// In a fixed order; they may overlap.
   std::vector<PhaseSeconds> phases;
   std::vector<pipeline::StageStats> stages;

@@ -1,6 +1,7 @@
 #include "engine/train/model_options.h"
 
 #include <cmath>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -93,6 +94,18 @@ struct ValidateSchedule {
 };
 
 }  // namespace
+
+int64_t HiddenWidth(const ModelOptions& options) {
+  return std::visit(
+      [](const auto& model) -> int64_t {
+        if constexpr (requires { model.hidden; }) {
+          return model.hidden;
+        } else {
+          return 0;
+        }
+      },
+      options);
+}
 
 absl::Status TrainOptions::Validate() const {
   absl::Status status = std::visit(ValidateModel{}, model);

@@ -62,6 +62,9 @@ struct NoModelOptions {
 using ModelOptions = std::variant<SageOptions, GcnOptions, GatOptions,
                                   Gatv2Options, GinOptions, NoModelOptions>;
 
+/// Width of the hidden layers; 0 without a model.
+int64_t HiddenWidth(const ModelOptions& options);
+
 struct AdamOptions {
   double learning_rate = 0.003;
   double weight_decay = 0;

@@ -44,6 +44,19 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
   message.set_seconds(pass.seconds);
   message.set_batches(static_cast<uint64_t>(pass.batches));
   message.set_rows_needed(static_cast<uint64_t>(pass.rows_needed));
+  if (pass.seeds > 0) {
+    message.set_redundancy_ratio(static_cast<double>(pass.rows_needed) /
+                                 static_cast<double>(pass.seeds));
+  }
+  if (pass.pulled + pass.pushed > 0) {
+    v1::HistoryUse& history = *message.mutable_history();
+    history.set_pulled(static_cast<uint64_t>(pass.pulled));
+    history.set_pushed(static_cast<uint64_t>(pass.pushed));
+    if (pass.pulled > 0) {
+      history.set_mean_age(static_cast<double>(pass.total_age) /
+                           static_cast<double>(pass.pulled));
+    }
+  }
   message.set_bytes_needed(static_cast<uint64_t>(pass.bytes_needed));
   if (pass.bytes_read.has_value()) {
     message.set_bytes_read(static_cast<uint64_t>(*pass.bytes_read));
@@ -209,6 +222,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   if (report.partition.has_value()) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
+  proto.set_exact(report.exact);
   return proto;
 }
 

@@ -153,9 +153,26 @@ class SpecChecker {
                       absl::StrCat("must be 1 with Bloom filters, not ",
                                    data.partition().rounds()));
     }
+    if (data.has_on()) CheckHistory(path, data);
     if (data.budgets().gpu_cache_bytes() > 0 && !limits_.has_gpu) {
       violations_.Add(path + ".budgets.gpu_cache_bytes",
                       "must be 0: this daemon uses no GPU");
+    }
+  }
+
+  void CheckHistory(const std::string& path, const v1::DataSpec& data) {
+    const strategy::StrategyOptions strategy = ToStrategyOptions(data, {});
+    if (!strategy::KindOf(strategy).takes_history ||
+        !strategy::DeliversInOrder(strategy)) {
+      violations_.Add(
+          path + ".history",
+          absl::StrCat("must be off: strategy ", strategy::Name(strategy),
+                       " delivers no batches with a history"));
+    }
+    if (data.neighbor().fanouts_size() < 2) {
+      violations_.Add(path + ".history",
+                      "must be off: the model has a single layer, and no "
+                      "embeddings below it");
     }
   }
 
@@ -228,6 +245,10 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
         .macro_batch_parts = data.partition().macro_batch_parts(),
         .rounds = data.partition().rounds(),
         .bloom = data.partition().bloom()};
+  }
+  if (data.has_on()) {
+    options.history = {.cache_bytes = data.on().cache_bytes(),
+                       .staleness = data.on().staleness()};
   }
   options.strategy = ToStrategyOptions(data, pipeline);
   return options;
