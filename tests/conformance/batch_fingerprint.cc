@@ -29,6 +29,16 @@ std::string Fingerprint(const train::BatchView& batch) {
     Append(digest, block.indptr.data(), block.indptr.size());
     Append(digest, block.indices.data(), block.indices.size());
   }
+  if (batch.sample.top.has_value()) {
+    const sample::TopLayer& top = *batch.sample.top;
+    Append(digest, top.nodes.data(), top.nodes.size());
+    Append(digest, top.in_degrees.data(), top.in_degrees.size());
+    for (const auto* positions : {&top.computed, &top.pulled, &top.pushed}) {
+      const size_t count = positions->size();
+      Append(digest, &count, 1);
+      Append(digest, positions->data(), count);
+    }
+  }
   Append(digest, batch.inputs,
          nodes.size() * static_cast<size_t>(batch.feature_dim));
   const store::LabelsView& labels = batch.labels;

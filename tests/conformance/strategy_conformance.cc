@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -18,11 +19,14 @@
 #include "engine/base/status_macros.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/sample/history.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
@@ -239,6 +243,93 @@ TEST_P(StrategyConformanceTest, ResumesInTheMiddleOfAPass) {
   const auto whole = Fingerprints(*strategy, MakePass(0));
   const auto rest = Fingerprints(*strategy, MakePass(0, 5));
   EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 5, whole.end()));
+}
+
+// What the shards of a pass with a history have: a digest of each, and the
+// embeddings that are kept after each batch.
+struct HistoryRun {
+  std::vector<std::string> fingerprints;
+  std::vector<std::vector<sample::LiveHistory>> live;
+  PassReport report;
+};
+
+HistoryRun RunWithHistory(Strategy& strategy, Pass pass,
+                          const sample::HistoryPolicy& policy) {
+  HistoryRun run;
+  pass.history = &policy;
+  std::map<int32_t, int64_t> pushed;
+  int64_t batch = pass.first_batch;
+  const absl::Status status = strategy.Run(
+      pass,
+      [&](absl::Span<const train::BatchView> shards) {
+        for (const train::BatchView& shard : shards) {
+          run.fingerprints.push_back(hearth::testing::Fingerprint(shard));
+          const sample::TopLayer& top = *shard.sample.top;
+          EXPECT_TRUE(sample::CheckTopLayer(top).ok());
+          for (const int32_t position : top.pushed) {
+            pushed[policy.candidates->SlotOf(top.nodes[position])] = batch;
+          }
+        }
+        std::vector<sample::LiveHistory>& live = run.live.emplace_back();
+        for (const auto& [slot, pusher] : pushed) {
+          live.push_back({.slot = slot, .batch = pusher});
+        }
+        ++batch;
+        return absl::OkStatus();
+      },
+      std::stop_token(), run.report);
+  EXPECT_TRUE(status.ok()) << status;
+  return run;
+}
+
+// Every other node may be kept, for three batches.
+sample::HistoryPolicy EveryOtherNode() {
+  const int64_t num_nodes = planted->manifest().node_types[0].num_nodes;
+  std::vector<store::NodeId> nodes;
+  for (store::NodeId node = num_nodes - 1; node >= 0; node -= 2) {
+    nodes.push_back(node);
+  }
+  return {.candidates =
+              std::make_shared<sample::HistoryCandidates>(nodes, num_nodes),
+          .staleness = 3};
+}
+
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryWithAHistory) {
+  if (!KindOf(GetParam().strategy).takes_history ||
+      !DeliversInOrder(GetParam().strategy)) {
+    GTEST_SKIP() << "the strategy takes no history";
+  }
+  const sample::HistoryPolicy policy = EveryOtherNode();
+  const auto reference = Make({MemoryOptions{}, {}});
+  const auto strategy = Make(GetParam());
+  for (const int64_t shards : {1, 2}) {
+    Pass pass = MakePass(1);
+    pass.shards = shards;
+    const HistoryRun expected = RunWithHistory(*reference, pass, policy);
+    const HistoryRun actual = RunWithHistory(*strategy, pass, policy);
+    EXPECT_EQ(actual.fingerprints.size(), static_cast<size_t>(8 * shards));
+    EXPECT_EQ(actual.fingerprints, expected.fingerprints);
+    EXPECT_GT(actual.report.pulled, 0);
+    EXPECT_GT(actual.report.pushed, 0);
+    EXPECT_GE(actual.report.total_age, actual.report.pulled);
+    EXPECT_LT(actual.report.total_age, 3 * actual.report.pulled);
+    EXPECT_EQ(actual.report.seeds, 360);
+    PassReport whole;
+    ASSERT_TRUE(strategy
+                    ->Run(
+                        pass, [](const auto&) { return absl::OkStatus(); },
+                        std::stop_token(), whole)
+                    .ok());
+    EXPECT_LT(actual.report.rows_needed, whole.rows_needed);
+    // From the middle on, with what is kept then.
+    pass.first_batch = 5;
+    sample::HistoryPolicy resumed = policy;
+    resumed.live = actual.live[4];
+    EXPECT_EQ(
+        RunWithHistory(*strategy, pass, resumed).fingerprints,
+        std::vector<std::string>(expected.fingerprints.begin() + 5 * shards,
+                                 expected.fingerprints.end()));
+  }
 }
 
 TEST_P(StrategyConformanceTest, CountsRowsAndBytesNeeded) {
