@@ -344,7 +344,8 @@ struct PrunedBatch {
     sample::Block& block = sample.blocks[0];
     block = {.num_sources = below.num_sources,
              .num_destinations = std::ssize(top.computed),
-             .indptr = {0}};
+             .indptr = {0},
+             .indices = {}};
     for (const int32_t node : top.computed) {
       for (int64_t e = below.indptr[node]; e < below.indptr[node + 1]; ++e) {
         block.indices.push_back(position[below.indices[e]]);
