@@ -134,6 +134,7 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     }
     out << "\n";
   }
+  if (report.has_partition()) PrintPreparation(report.partition(), out);
   for (const v1::PreparationReport& preparation : report.preparations()) {
     PrintPreparation(preparation, out);
   }
@@ -149,6 +150,11 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   if (report.verified_once_size() > 0) {
     out << "verified before the first batch only: "
         << EscapeControl(absl::StrJoin(report.verified_once(), ", ")) << "\n";
+  }
+  if (report.epochs_size() > 0 && !report.exact()) {
+    out << "exact: no (embeddings of earlier batches were used, or batches "
+           "came "
+           "as they were ready)\n";
   }
   if (report.resumes() > 0) {
     out << "went on from a checkpoint: " << report.resumes() << " times\n";
@@ -168,7 +174,12 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
   const v1::JobReport& report = job.report();
   if (report.has_train()) PrintTrainReport(report.train(), out);
   if (report.has_prepare()) {
-    PrintPreparation(report.prepare().preparation(), out);
+    if (report.prepare().has_partition()) {
+      PrintPreparation(report.prepare().partition(), out);
+    }
+    if (report.prepare().has_preparation()) {
+      PrintPreparation(report.prepare().preparation(), out);
+    }
     PrintPeakMemory(report.prepare(), out);
   }
   if (report.has_explain()) PrintExplanation(report.explain(), out);

@@ -510,6 +510,24 @@ TEST(SpecMappingTest, NodesAreShuffledUnlessTheSpecNamesAnotherOrder) {
               HasSubstr("train.data.partition.parts: must be at most"));
 }
 
+TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
+  EXPECT_TRUE(Fill(WithStrategy("memory {}")).train().data().has_off());
+  const auto history = [](const std::string& data) {
+    return ToTrainJobOptions(Fill(WithStrategy(data)).train(), "/d", "/j")
+        .data.history;
+  };
+  EXPECT_FALSE(history("memory {}").has_value());
+  ASSERT_TRUE(history("memory {} on { cache_bytes: 9 }").has_value());
+  EXPECT_EQ(history("mmap {} on { cache_bytes: 9 }")->cache_bytes, 9u);
+  EXPECT_EQ(history("gnndrive {} on { staleness: 7 }")->staleness, 7);
+  for (const char* data :
+       {"diskgnn {} on {}", "gnndrive { reorder: true } on {}",
+        "memory {} on {} neighbor { fanouts: 5 }"}) {
+    EXPECT_THAT(Complaint(WithStrategy(data)),
+                HasSubstr("train.data.history: must be off"));
+  }
+}
+
 TEST(SpecMappingTest, APartitionIsSomethingToPrepareForAnyStrategy) {
   const v1::PrepareSpec spec =
       Fill(

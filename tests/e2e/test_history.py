@@ -1,0 +1,103 @@
+"""Embeddings of earlier batches in place of computed ones: off by default, exact where they must be,
+and the same whatever happens to the daemon."""
+
+from __future__ import annotations
+
+import pytest
+
+from daemon import TIRELESS
+from jobs import LONG, QUICK
+
+HISTORY = ("--history", "on", "--history-cache", "64KiB", "--staleness", "4")
+PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
+
+
+def test_it_reads_fewer_rows_and_says_that_it_is_not_exact(daemon):
+    exact = daemon.json(*QUICK)["report"]
+    assert exact["exact"] and "history" not in exact["epochs"][0]
+    job = daemon.json(*QUICK, *HISTORY)
+    report = job["report"]
+    assert not report["exact"] and report["loss_digest"] != exact["loss_digest"]
+    for epoch, other in zip(report["epochs"], exact["epochs"]):
+        assert epoch["rows_needed"] < other["rows_needed"]
+        assert epoch["redundancy_ratio"] < other["redundancy_ratio"]
+        use = epoch["history"]
+        assert use["pulled"] > 0 and use["pushed"] > 0 and 1 <= use["mean_age"] <= 3
+        assert epoch["validation"]["rows_needed"] == other["validation"]["rows_needed"]
+        assert "history" not in epoch["validation"]
+    assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+    assert "histories" in {share["owner"] for share in report["memory"]}
+    assert "history: embeddings of" in daemon.hearth("job", "logs", job["id"]).out
+    shown = daemon.hearth("job", "show", job["id"]).out
+    assert "exact: no" in shown
+
+
+@pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gatv2", "gin"])
+def test_a_staleness_of_one_is_exact_for_every_model(daemon, model):
+    job = (*QUICK, "--model", model)
+    expected = daemon.json(*job)["report"]["loss_digest"]
+    assert daemon.json(*job, *HISTORY, "--staleness", "1")["report"]["loss_digest"] == expected
+    assert daemon.json(*job, *HISTORY)["report"]["loss_digest"] != expected
+
+
+@pytest.mark.parametrize("trainers", ["1", "2"])
+@pytest.mark.parametrize("order", [(), PARTITION], ids=["shuffled", "partition"])
+def test_widths_and_caches_change_nothing(daemon, trainers, order):
+    digests = {
+        daemon.json(*QUICK, *HISTORY, *order, "--trainers", trainers, "--strategy", *strategy)
+        ["report"]["loss_digest"]
+        for strategy in (("mmap",), ("mmap", "--samplers", "3", "--extractors", "2"),
+                         ("gnndrive", "--cpu-cache", "16KiB"),
+                         ("gnndrive", "--cpu-cache", "1MiB", "--samplers", "2"))}
+    assert len(digests) == 1
+
+
+# With a learning rate of 0, embeddings do not change, so that old ones are those of now: with all
+# neighbors and no dropout, the losses are exact but for the order of additions.
+def test_histories_of_a_model_that_does_not_learn_are_exact(daemon):
+    job = ("train", "--dataset", "planted", "--model", "sage", "--fanouts=-1,-1", "--hidden", "16",
+           "--batch-size", "64", "--epochs", "2", "--lr", "1e-30", "--optimizer", "sgd",
+           "--seed", "3")
+    exact = daemon.json(*job)["report"]
+    report = daemon.json(*job, *HISTORY)["report"]
+    assert report["epochs"][0]["history"]["pulled"] > 0
+    for epoch, other in zip(report["epochs"], exact["epochs"]):
+        assert epoch["loss"] == pytest.approx(other["loss"], abs=1e-6)
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--strategy", "diskgnn"), "--history: must be off"),
+    (("--strategy", "gnndrive", "--reorder", "true"), "--history: must be off"),
+    (("--fanouts", "5"), "--history: must be off"),
+    (("--staleness", "0"), "--staleness"),
+    (("--history", "off"), "--history-cache"),
+    (("--history", "maybe"), "--history"),
+    (("--history-cache", "1KiB"), "hold no embedding"),
+], ids=lambda value: "" if isinstance(value, str) else "-".join(value).replace("--", ""))
+def test_what_makes_no_sense_is_refused(daemon, options, words):
+    refused = daemon.hearth(*QUICK, *HISTORY, *options, code=None)
+    assert refused.code in (1, 2) and words in refused.err
+
+
+def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_folder):
+    daemon = start_daemon(*TIRELESS)
+    daemon.import_graph("planted", graph_folder)
+    job = (*LONG, *HISTORY, "--history-cache", "1MiB", "--epochs", "3", "--checkpoint-every", "3")
+    expected = daemon.json(*job)["report"]["loss_digest"]
+    again = daemon.hearth(*job, "--detach").out.strip()
+    for batches in (10, 40, 75, 130):
+        daemon.wait_for_batches(again, batches)
+        daemon.kill()
+        daemon.start()
+    daemon.wait_for_state(again, "SUCCEEDED")
+    report = daemon.json("job", "show", again)["report"]
+    assert report["loss_digest"] == expected and report["resumes"] >= 1
+
+
+def test_it_may_not_be_changed_by_a_resume(daemon):
+    job = daemon.hearth(*LONG, "--epochs", "100000", *HISTORY, "--history-cache", "1MiB",
+                        "--detach").out.strip()
+    daemon.wait_for_state(job, "RUNNING")
+    daemon.hearth("job", "cancel", job)
+    daemon.wait_for_state(job, "CANCELLED")
+    assert daemon.hearth("job", "resume", job, "--history-cache", "2MiB", code=None).code != 0
