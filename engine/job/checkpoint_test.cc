@@ -324,6 +324,21 @@ TEST_F(CheckpointTest, GoesOnFromVersion3) {
   EXPECT_EQ(Read()->checkpoint->generation, 0u);
 }
 
+TEST_F(CheckpointTest, KeptEmbeddingsComeBackAndAreTakenByWriting) {
+  Checkpoint checkpoint;
+  checkpoint.fingerprint = kFingerprint;
+  store::Tensor& rows = checkpoint.histories["rows"];
+  rows.shape = {2};
+  rows.data.resize(2 * sizeof(float), std::byte{7});
+  const std::vector<std::byte> data = rows.data;
+  ASSERT_EQ(WriteCheckpoint(files_, directory_, checkpoint), absl::OkStatus());
+  EXPECT_TRUE(checkpoint.histories.empty());
+  const auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_EQ(read->checkpoint->histories.size(), 1u);
+  EXPECT_EQ(read->checkpoint->histories.at("rows").data, data);
+}
+
 TEST_F(CheckpointTest, AnotherFilesMetadataIsDamage) {
   WriteProgress("{\"version\": 4}");
   const auto read = Read();
@@ -333,7 +348,7 @@ TEST_F(CheckpointTest, AnotherFilesMetadataIsDamage) {
 }
 
 TEST_F(CheckpointTest, AnotherVersionIsNotDamage) {
-  for (const char* version : {"1", "5"}) {
+  for (const char* version : {"1", "2", "6"}) {
     WriteProgress(std::string("{\"version\": ") + version + "}");
     for (const absl::Status& status :
          {Read().status(), CheckCheckpoint(files_, directory_, kFingerprint)}) {

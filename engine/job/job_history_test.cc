@@ -204,7 +204,7 @@ TEST_F(JobHistoryTest, MemoryForNoEmbeddingIsRefusedWithTheNumbers) {
   const auto report = Run(options);
   EXPECT_TRUE(absl::IsInvalidArgument(report.status()));
   EXPECT_THAT(report.status().message(),
-              HasSubstr("history.cache_bytes: 1000 bytes hold no embedding"));
+              HasSubstr("history.cache_bytes: 1000 B hold no embedding"));
 }
 
 TEST_F(JobHistoryTest, IsRefusedWhereThereCanBeNone) {

@@ -189,7 +189,7 @@ TEST(OptionTable, AlternativesAreTold) {
 
 TEST(OptionTable, ChoicesComeBeforeTheirOptions) {
   const OptionTable& table = TrainTable();
-  ASSERT_EQ(table.choices().size(), 5);
+  ASSERT_EQ(table.choices().size(), 7);
   const Choice& strategy = table.choices()[1];
   EXPECT_EQ(strategy.FieldPath(), "data.strategy");
   EXPECT_THAT(strategy.Names(),
