@@ -14,7 +14,7 @@ PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5"
 
 def test_it_reads_fewer_rows_and_says_that_it_is_not_exact(daemon):
     exact = daemon.json(*QUICK)["report"]
-    assert exact["exact"] and "history" not in exact["epochs"][0]
+    assert exact["exact"] and not exact["epochs"][0].get("history")
     job = daemon.json(*QUICK, *HISTORY)
     report = job["report"]
     assert not report["exact"] and report["loss_digest"] != exact["loss_digest"]
@@ -24,7 +24,7 @@ def test_it_reads_fewer_rows_and_says_that_it_is_not_exact(daemon):
         use = epoch["history"]
         assert use["pulled"] > 0 and use["pushed"] > 0 and 1 <= use["mean_age"] <= 3
         assert epoch["validation"]["rows_needed"] == other["validation"]["rows_needed"]
-        assert "history" not in epoch["validation"]
+        assert not epoch["validation"].get("history")
     assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
     assert "histories" in {share["owner"] for share in report["memory"]}
     assert "history: embeddings of" in daemon.hearth("job", "logs", job["id"]).out
@@ -85,7 +85,8 @@ def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_fo
     job = (*LONG, *HISTORY, "--history-cache", "1MiB", "--epochs", "3", "--checkpoint-every", "3")
     expected = daemon.json(*job)["report"]["loss_digest"]
     again = daemon.hearth(*job, "--detach").out.strip()
-    for batches in (10, 40, 75, 130):
+    # Batches are counted from each start on.
+    for batches in (10, 40, 25, 30):
         daemon.wait_for_batches(again, batches)
         daemon.kill()
         daemon.start()
