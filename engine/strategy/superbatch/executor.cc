@@ -1,0 +1,276 @@
+#include "engine/strategy/superbatch/executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "engine/base/status_macros.h"
+#include "engine/strategy/batch_delivery.h"
+#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/sampled_batch.h"
+
+// The main loop's stages:
+//
+//  load      The sample and the changeset of a batch come from their files.
+//  read      In order, by one thread: looks the nodes up in the table; reads
+//            the rows that are not inside, straight into the input rows (and
+//            those that enter the cache into a buffer, as they are stored);
+//            changes the table.
+//  assemble  In order, by one thread: widens the rows that were found from
+//            their slots; moves the entering rows into the slots of those that
+//            leave.
+//
+// So the table is that of the next batches while the slots are still those of
+// this one, and the disk is read without a pause: rows are taken from a slot,
+// and put into it, in the order of the batches.
+
+namespace hearth::strategy {
+
+/// A batch of the main loop.
+class ExecutedBatch final : public SampledBatch {
+ public:
+  /// Rows found, at consecutive positions.
+  struct Run {
+    int64_t position = 0;
+    size_t begin = 0;
+    size_t count = 0;
+  };
+
+  using SampledBatch::SampledBatch;
+
+  Changeset changeset;
+  float* inputs = nullptr;
+  // The slots of the rows found, and where the rows belong.
+  std::vector<int64_t> hit_slots;
+  std::vector<Run> runs;
+  // Rows found for the first time since the cache was filled with them: they
+  // count as read.
+  int64_t first_uses = 0;
+  // The rows that enter the cache, as stored, and the slots they go to.
+  BufferPool::Lease entering;
+  std::vector<int64_t> entering_slots;
+  io::ReadTally tally;
+  double update_seconds = 0;
+};
+
+namespace {
+
+void Count(const io::ReadTally& tally, PassReport& report) {
+  report.bytes_read = report.bytes_read.value_or(0) + tally.bytes_read;
+  report.read_ops = report.read_ops.value_or(0) + tally.requests;
+  report.io_wait_seconds =
+      report.io_wait_seconds.value_or(0) + tally.wait_seconds;
+}
+
+void CountBatch(const ExecutedBatch& batch, PassReport& report) {
+  Count(batch.tally, report);
+  const auto hits =
+      static_cast<int64_t>(batch.hit_slots.size()) - batch.first_uses;
+  report.rows_read = report.rows_read.value_or(0) + batch.num_rows() - hits;
+  report.hits.front().rows += hits;
+  report.phases.front().seconds += batch.update_seconds;
+}
+
+}  // namespace
+
+Executor::Executor(const ExecutorContext& context, const Superbatch& superbatch,
+                   cache::DirectCache rows, QueuedReader reader)
+    : context_(context),
+      superbatch_(superbatch),
+      rows_(std::move(rows)),
+      reader_(std::move(reader)),
+      unused_(static_cast<size_t>(context.capacity)) {}
+
+absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
+    const ExecutorContext& context, const Superbatch& superbatch,
+    std::vector<uint64_t> offsets, std::stop_token stop, PassReport& report) {
+  HEARTH_ASSIGN_OR_RETURN(
+      cache::DirectCache rows,
+      cache::DirectCache::Make(context.data.topology.num_nodes(),
+                               context.capacity, context.data.row_format()));
+  HEARTH_ASSIGN_OR_RETURN(
+      QueuedReader reader,
+      QueuedReader::Open(context.read_queues, context.io_depth,
+                         *context.data.features.device,
+                         context.data.features.layout, context.clock,
+                         context.data.row_check.get()));
+  std::unique_ptr<Executor> executor(
+      new Executor(context, superbatch, std::move(rows), std::move(reader)));
+  HEARTH_ASSIGN_OR_RETURN(
+      executor->plan_,
+      ChangesetFileReader::Open(context.files.files(),
+                                context.files.PlanPath(superbatch),
+                                std::move(offsets)));
+  HEARTH_RETURN_IF_ERROR(executor->Fill(std::move(stop), report));
+  return executor;
+}
+
+absl::Status Executor::Fill(std::stop_token stop, PassReport& report) {
+  HEARTH_ASSIGN_OR_RETURN(std::vector<store::NodeId> nodes,
+                          plan_->ReadInitial());
+  // Neighbors on the disk are read together, part by part, so that the memory
+  // for planning the reads stays small.
+  std::sort(nodes.begin(), nodes.end());
+  rows_.Fill(nodes);
+  const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
+  for (size_t first = 0; first < nodes.size(); first += kFilledAtOnce) {
+    io::ReadTally tally;
+    const absl::Status status = reader_.reader().Read(
+        absl::MakeConstSpan(nodes).subspan(first, kFilledAtOnce),
+        [&](size_t position, const std::byte* row) {
+          const size_t slot = first + position;
+          std::memcpy(rows_.row(static_cast<int64_t>(slot)), row, row_bytes);
+          unused_[slot] = true;
+        },
+        stop, tally);
+    Count(tally, report);
+    HEARTH_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Run(const Strategy::Consumer& consumer,
+                           std::stop_token stop, PassReport& report) {
+  report.hits = {{.level = "cpu_cache"}};
+  report.phases = {{.name = "cache_update"}};
+  const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
+      {LoadStage(), ReadStage(), AssembleStage()}, "train", context_.clock);
+  const Delivery delivery = {
+      .clock = context_.clock,
+      .range = {.first = superbatch_.first, .count = superbatch_.count},
+      .shards = context_.pass.shards,
+      .row_bytes = rows_.format().row_bytes(),
+      .make =
+          [](int64_t number) {
+            return std::make_unique<ExecutedBatch>(number);
+          },
+      .count =
+          [](const SampledBatch& batch, PassReport& part) {
+            CountBatch(static_cast<const ExecutedBatch&>(batch), part);
+          }};
+  return Deliver(*pipeline, delivery, consumer, std::move(stop), report);
+}
+
+pipeline::Stage Executor::LoadStage() {
+  return {.name = "load",
+          .width = context_.loaders,
+          .queue_capacity = QueueCapacity(context_.pass, kLoadedWaiting),
+          .work = [this](int /*thread*/, pipeline::Item& item) {
+            return Load(static_cast<ExecutedBatch&>(item));
+          }};
+}
+
+pipeline::Stage Executor::ReadStage() {
+  return {.name = "read",
+          .queue_capacity = QueueCapacity(context_.pass, 1),
+          .work =
+              [this](int /*thread*/, pipeline::Item& item) {
+                return Read(static_cast<ExecutedBatch&>(item));
+              },
+          .interrupt = [this] { abandon_.request_stop(); }};
+}
+
+pipeline::Stage Executor::AssembleStage() {
+  return {.name = "assemble",
+          // Assembled batches are big: one waits while one is trained.
+          .queue_capacity = QueueCapacity(context_.pass, 1),
+          .work = [this](int /*thread*/, pipeline::Item& item) {
+            Assemble(static_cast<ExecutedBatch&>(item));
+            return absl::OkStatus();
+          }};
+}
+
+absl::Status Executor::Load(ExecutedBatch& batch) const {
+  HEARTH_ASSIGN_OR_RETURN(batch.sample(),
+                          context_.files.TakeSample(batch.number()));
+  HEARTH_ASSIGN_OR_RETURN(
+      batch.changeset, plan_->ReadUpdate(batch.number() - superbatch_.first));
+  batch.labels() = context_.data.labels.Gather(
+      ShardSeeds(context_.pass, context_.seeds, batch.number()));
+  return absl::OkStatus();
+}
+
+absl::Status Executor::Read(ExecutedBatch& batch) {
+  Locate(batch);
+  HEARTH_ASSIGN_OR_RETURN(
+      batch.inputs, batch.TakeInputs(rows_.format().dim, context_.inputs));
+  HEARTH_RETURN_IF_ERROR(ReadMisses(batch));
+  rows_.Replace(batch.changeset.in_ids, batch.changeset.out_ids,
+                batch.entering_slots);
+  return absl::OkStatus();
+}
+
+// Splits the batch's rows into those inside and those to be read.
+void Executor::Locate(ExecutedBatch& batch) {
+  constexpr size_t kAhead = 16;
+  const std::vector<store::NodeId>& nodes = batch.sample().input_nodes;
+  misses_.clear();
+  miss_positions_.clear();
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i + kAhead < nodes.size()) rows_.Prefetch(nodes[i + kAhead]);
+    const auto position = static_cast<int64_t>(i);
+    const int64_t slot = rows_.Find(nodes[i]);
+    if (slot == cache::DirectCache::kAbsent) {
+      misses_.push_back(nodes[i]);
+      miss_positions_.push_back(position);
+      continue;
+    }
+    if (unused_[slot]) {
+      unused_[slot] = false;
+      ++batch.first_uses;
+    }
+    if (batch.runs.empty() ||
+        batch.runs.back().position +
+                static_cast<int64_t>(batch.runs.back().count) !=
+            position) {
+      batch.runs.push_back(
+          {.position = position, .begin = batch.hit_slots.size()});
+    }
+    batch.hit_slots.push_back(slot);
+    ++batch.runs.back().count;
+  }
+}
+
+absl::Status Executor::ReadMisses(ExecutedBatch& batch) {
+  const Changeset& changeset = batch.changeset;
+  const cache::RowFormat& format = rows_.format();
+  const auto row_bytes = static_cast<size_t>(format.row_bytes());
+  batch.entering = context_.admitted.Take();
+  cache::AlignedBuffer& entering = batch.entering.buffer();
+  HEARTH_RETURN_IF_ERROR(entering.Resize(changeset.in_ids.size() * row_bytes));
+  entering_.assign(static_cast<size_t>(batch.num_rows()), -1);
+  for (size_t i = 0; i < changeset.in_positions.size(); ++i) {
+    entering_[changeset.in_positions[i]] = static_cast<int32_t>(i);
+  }
+  return reader_.reader().Read(
+      misses_,
+      [&](size_t miss, const std::byte* row) {
+        const int64_t position = miss_positions_[miss];
+        cache::WidenRow(format, row, batch.inputs + position * format.dim);
+        const int32_t index = entering_[position];
+        if (index < 0) return;
+        std::memcpy(entering.data() + static_cast<size_t>(index) * row_bytes,
+                    row, row_bytes);
+      },
+      abandon_.get_token(), batch.tally);
+}
+
+void Executor::Assemble(ExecutedBatch& batch) {
+  const int64_t dim = rows_.format().dim;
+  for (const ExecutedBatch::Run& run : batch.runs) {
+    rows_.Gather(
+        absl::MakeConstSpan(batch.hit_slots).subspan(run.begin, run.count),
+        batch.inputs + run.position * dim);
+  }
+  const double start = context_.clock.SteadySeconds();
+  const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
+  for (size_t i = 0; i < batch.entering_slots.size(); ++i) {
+    std::memcpy(rows_.row(batch.entering_slots[i]),
+                batch.entering.buffer().data() + i * row_bytes, row_bytes);
+  }
+  // Another batch may use the memory.
+  batch.entering = {};
+  batch.update_seconds = context_.clock.SteadySeconds() - start;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,84 @@
+#ifndef HEARTH_ENGINE_STRATEGY_SUPERBATCH_INSPECTOR_H_
+#define HEARTH_ENGINE_STRATEGY_SUPERBATCH_INSPECTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/io/read_queues.h"
+#include "engine/io/row_reader.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/sample/neighbor_cache.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/strategy/strategy.h"
+#include "engine/strategy/superbatch/runtime_files.h"
+#include "engine/strategy/superbatch/superbatch_data.h"
+#include "engine/strategy/superbatch/superbatch_size.h"
+
+namespace hearth::strategy {
+
+/// Everything that the samplers of a pass work with; it outlives the inspector.
+struct InspectorContext {
+  const SuperbatchData& data;
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  const Pass& pass;
+  /// All seeds of the pass.
+  absl::Span<const store::NodeId> seeds;
+  RuntimeFiles& files;
+  /// Threads, and the reads that each keeps in flight.
+  int samplers = 1;
+  int io_depth = 64;
+};
+
+/// Samples superbatches into files (Ginex, section 3.1, superbatch sample).
+/// Belongs to the thread that runs the pass.
+class Inspector {
+ public:
+  explicit Inspector(const InspectorContext& context) : context_(context) {}
+
+  /// Samples `superbatch`, reading what `neighbors` does not hold, while
+  /// `beside` runs on this thread. Ends with the first error of either side,
+  /// which stops the other; `beside` is told by the token that it is given.
+  absl::Status Sample(
+      const Superbatch& superbatch, const sample::NeighborCache& neighbors,
+      std::stop_token stop,
+      const std::function<absl::Status(std::stop_token)>& beside);
+
+  /// All that was sampled so far.
+  SuperbatchProfile profile() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The tally of what was read for it.
+  io::ReadTally tally() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Where its threads' time went.
+  const pipeline::StageStats& stage() const { return stage_; }
+
+  /// Seconds in which it sampled.
+  double seconds() const { return seconds_; }
+
+ private:
+  class Sampler;
+
+  absl::Status SampleBatch(sample::NeighborSampler& sampler, int64_t number)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddStage(const pipeline::StageStats& stage);
+
+  const InspectorContext context_;
+  mutable absl::Mutex mutex_;
+  SuperbatchProfile profile_ ABSL_GUARDED_BY(mutex_);
+  io::ReadTally tally_ ABSL_GUARDED_BY(mutex_);
+  double last_sampled_ ABSL_GUARDED_BY(mutex_) = 0;
+  pipeline::StageStats stage_ = {.name = "sample"};
+  double seconds_ = 0;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_SUPERBATCH_INSPECTOR_H_

@@ -1,0 +1,117 @@
+#include "engine/strategy/superbatch/memory_bound.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "engine/cache/direct_cache.h"
+#include "engine/io/coalesce.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/sample/neighbor_cache.h"
+#include "engine/strategy/superbatch/changeset.h"
+#include "engine/strategy/superbatch/executor.h"
+#include "engine/strategy/superbatch/queued_reader.h"
+#include "engine/strategy/superbatch/superbatch_size.h"
+
+namespace hearth::strategy {
+namespace {
+
+// Memory that planning the changesets of a superbatch takes.
+uint64_t PlanningBytes(const SuperbatchOptions& options,
+                       const MemoryBasis& basis) {
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  const int64_t rows = largest.num_inputs();
+  const int64_t shards = basis.shards;
+  // No batch but the last has fewer rows than a full batch has seeds; a shard
+  // may have one seed less than the largest.
+  const int64_t profiled =
+      largest.nodes.empty()
+          ? 0
+          : static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
+                                 kPlanBytesPerRow) /
+                    std::max<int64_t>(
+                        largest.nodes.back() - (shards > 1 ? 1 : 0), 1) +
+                kProfiledBatches * shards;
+  const int64_t batches =
+      std::min(options.superbatch == 0 ? profiled : options.superbatch * shards,
+               basis.num_batches * shards);
+  int64_t accesses = batches * rows;
+  if (options.superbatch == 0) {
+    accesses = std::min(
+        accesses, static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
+                                       kPlanBytesPerRow) +
+                      kProfiledBatches * shards * rows);
+  }
+  return ChangesetMemoryBytes({.num_nodes = basis.nodes().num_nodes,
+                               .capacity = cache::DirectCache::Capacity(
+                                   options.cpu_cache_bytes,
+                                   basis.nodes().num_nodes, basis.row_bytes())},
+                              accesses, rows, batches);
+}
+
+// Reading neighbors: the largest hop of a batch, drawn and read at once.
+uint64_t SamplingReadBytes(const SuperbatchOptions& options,
+                           const MemoryBasis& basis) {
+  const std::vector<int64_t> edges = basis.batches.WithMargin().edges;
+  const int64_t most =
+      edges.empty() ? 0 : *std::max_element(edges.begin(), edges.end());
+  constexpr uint64_t kBytesPerEdge = 3 * sizeof(int64_t) + io::kPlanBytesPerRow;
+  return static_cast<uint64_t>(basis.pipeline.samplers) *
+         (QueuedReader::StagingBytes(options.io_depth, sizeof(int64_t)) +
+          static_cast<uint64_t>(most) * kBytesPerEdge);
+}
+
+// Reading rows: those of a batch, or those that the cache is filled with.
+uint64_t RowReadBytes(const SuperbatchOptions& options,
+                      const MemoryBasis& basis) {
+  const int64_t most = std::max(basis.batches.WithMargin().num_inputs(),
+                                Executor::kFilledAtOnce);
+  constexpr uint64_t kBytesPerRow = 3 * sizeof(int64_t) + io::kPlanBytesPerRow;
+  const uint64_t initial =
+      2 * sizeof(int64_t) * options.cpu_cache_bytes /
+      static_cast<uint64_t>(std::max<int64_t>(basis.row_bytes(), 1));
+  return QueuedReader::StagingBytes(options.io_depth,
+                                    static_cast<uint64_t>(basis.row_bytes())) +
+         static_cast<uint64_t>(most) * kBytesPerRow + initial;
+}
+
+}  // namespace
+
+MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
+                                        const MemoryBasis& basis) {
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const auto rows =
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
+  const int loaded =
+      basis.pipeline.extractors + Executor::kLoadedWaiting * basis.shards;
+  const int assembled = Executor::AssembledAtOnce(basis.shards);
+  MemoryEstimate estimate;
+  estimate.Add("topology", basis.edges().indptr.file_size_bytes,
+               /*kept=*/true);
+  // Where two things are never there at once, the larger one counts.
+  estimate.Add("cache",
+               std::max(options.cpu_cache_bytes, options.NeighborBytes()));
+  estimate.Add("planning",
+               std::max(sample::NeighborCache::kBuildBytesPerNode *
+                            static_cast<uint64_t>(basis.nodes().num_nodes),
+                        PlanningBytes(options, basis)));
+  estimate.Add("reads", std::max(SamplingReadBytes(options, basis),
+                                 RowReadBytes(options, basis)));
+  // Loaders and samplers have their files' bytes besides.
+  AddBatches(
+      basis,
+      {.samplers = basis.pipeline.samplers,
+       .sampled = std::max(2 * basis.pipeline.samplers,
+                           basis.pipeline.extractors + loaded + assembled),
+       .assembled = assembled},
+      estimate);
+  // Changesets of loaded batches, and rows that were read for the cache.
+  estimate.Add(
+      "buffers",
+      rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
+              static_cast<uint64_t>(assembled) *
+                  (Executor::kReadBytesPerRow + row_bytes + row_bytes / 8)));
+  return estimate;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,78 @@
+#ifndef HEARTH_ENGINE_STRATEGY_SUPERBATCH_RUNTIME_FILES_H_
+#define HEARTH_ENGINE_STRATEGY_SUPERBATCH_RUNTIME_FILES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/io/file_system.h"
+#include "engine/plan/access_trace.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// Whole batches of an epoch, sampled together (Ginex, section 3.1): shards
+/// `first` .. `first + count - 1` (see sample_stage.h).
+struct Superbatch {
+  int64_t first = 0;
+  int64_t count = 0;
+
+  int64_t end() const { return first + count; }
+};
+
+/// The files of one pass, in a folder that goes with this object: a sample for
+/// each shard, a plan for each superbatch. Thread-safe for different shards.
+class RuntimeFiles {
+ public:
+  /// Creates `folder`, emptied of what an earlier process left there. `files`
+  /// and `pass` must outlive this.
+  static absl::StatusOr<std::unique_ptr<RuntimeFiles>> Create(
+      io::FileSystem& files, std::string folder, const Pass& pass);
+
+  RuntimeFiles(const RuntimeFiles&) = delete;
+  RuntimeFiles& operator=(const RuntimeFiles&) = delete;
+  ~RuntimeFiles();
+
+  io::FileSystem& files() const { return files_; }
+
+  /// Bytes that are free on the disk.
+  absl::StatusOr<uint64_t> FreeBytes() const {
+    return files_.FreeBytes(folder_);
+  }
+
+  /// Writes the sample of shard `number`; its bytes. RESOURCE_EXHAUSTED if the
+  /// disk is full.
+  absl::StatusOr<uint64_t> WriteSample(int64_t number,
+                                       const sample::MiniBatch& sample);
+
+  /// The sample of shard `number`, whose file is gone afterwards.
+  absl::StatusOr<sample::MiniBatch> TakeSample(int64_t number);
+
+  /// The input nodes of a sampled superbatch, shard by shard. This must outlive
+  /// the trace.
+  std::unique_ptr<plan::AccessTrace> NewTrace(const Superbatch& superbatch);
+
+  /// Where the plan of a superbatch is to be.
+  std::string PlanPath(const Superbatch& superbatch) const;
+
+  /// Removes the plan of a superbatch.
+  absl::Status RemovePlan(const Superbatch& superbatch);
+
+ private:
+  class SampleTrace;
+
+  RuntimeFiles(io::FileSystem& files, std::string folder, const Pass& pass);
+
+  std::string SamplePath(int64_t number) const;
+
+  io::FileSystem& files_;
+  const std::string folder_;
+  const Pass& pass_;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_SUPERBATCH_RUNTIME_FILES_H_
