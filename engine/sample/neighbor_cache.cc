@@ -75,10 +75,10 @@ int64_t InDegree(const StoredTopology& topology, NodeId node) {
   return topology.indptr[node + 1] - topology.indptr[node];
 }
 
-template <typename Index>
-absl::Status CountSources(const StoredTopology& topology,
-                          const IndicesChunk& chunk,
-                          absl::Span<int64_t> out_degrees) {
+/// Calls `visit` with each source of the chunk.
+template <typename Index, typename Visit>
+absl::Status VisitSources(const StoredTopology& topology,
+                          const IndicesChunk& chunk, Visit visit) {
   const auto* indices = reinterpret_cast<const Index*>(chunk.bytes.data());
   for (int64_t i = 0; i < chunk.count; ++i) {
     if (indices[i] < 0 || indices[i] >= topology.num_nodes()) {
@@ -88,21 +88,41 @@ absl::Status CountSources(const StoredTopology& topology,
               static_cast<uint64_t>(chunk.first + i) * sizeof(Index),
           " is not one of ", topology.num_nodes(), " nodes"));
     }
-    ++out_degrees[indices[i]];
+    visit(indices[i]);
   }
   return absl::OkStatus();
 }
 
-/// A node, and the ratio of its out-degree to its in-degree.
+template <typename Visit>
+absl::Status VisitSourcesOf(const StoredTopology& topology,
+                            const IndicesChunk& chunk, Visit visit) {
+  return topology.index_bytes == 4
+             ? VisitSources<int32_t>(topology, chunk, visit)
+             : VisitSources<int64_t>(topology, chunk, visit);
+}
+
+/// A node, and how much its list is worth.
 struct Ranked {
   double worth;
   NodeId node;
 };
 
-/// The nodes with in-neighbors, each with its worth.
-absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
-                                          const StoredTopology& topology,
-                                          std::stop_token stop) {
+/// The nodes with in-neighbors, each with what `worth` tells of it.
+template <typename Worth>
+std::vector<Ranked> WithWorth(const StoredTopology& topology, Worth worth) {
+  std::vector<Ranked> nodes;
+  nodes.reserve(static_cast<size_t>(topology.num_nodes()));
+  for (NodeId node = 0; node < topology.num_nodes(); ++node) {
+    if (InDegree(topology, node) == 0) continue;
+    nodes.push_back({.worth = worth(node), .node = node});
+  }
+  return nodes;
+}
+
+/// The same with the ratio of out-degree to in-degree.
+absl::StatusOr<std::vector<Ranked>> WeighByRatio(io::FileSystem& files,
+                                                 const StoredTopology& topology,
+                                                 std::stop_token stop) {
   const auto num_nodes = static_cast<size_t>(topology.num_nodes());
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory memory,
@@ -112,20 +132,25 @@ absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
   HEARTH_RETURN_IF_ERROR(ScanIndices(
       files, IndicesOf(topology), std::move(stop),
       [&](const IndicesChunk& chunk) {
-        return topology.index_bytes == 4
-                   ? CountSources<int32_t>(topology, chunk, out_degrees)
-                   : CountSources<int64_t>(topology, chunk, out_degrees);
+        return VisitSourcesOf(topology, chunk,
+                              [&](NodeId source) { ++out_degrees[source]; });
       }));
-  std::vector<Ranked> nodes;
-  nodes.reserve(num_nodes);
-  for (NodeId node = 0; node < topology.num_nodes(); ++node) {
-    const int64_t in_degree = InDegree(topology, node);
-    if (in_degree == 0) continue;
-    nodes.push_back({.worth = static_cast<double>(out_degrees[node]) /
-                              static_cast<double>(in_degree),
-                     .node = node});
+  return WithWorth(topology, [&](NodeId node) {
+    return static_cast<double>(out_degrees[node]) /
+           static_cast<double>(InDegree(topology, node));
+  });
+}
+
+absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
+                                          const StoredTopology& topology,
+                                          const NeighborCacheOptions& options,
+                                          std::stop_token stop) {
+  if (options.cross_counts.empty()) {
+    return WeighByRatio(files, topology, std::move(stop));
   }
-  return nodes;
+  return WithWorth(topology, [&](NodeId node) {
+    return static_cast<double>(options.cross_counts[node]);
+  });
 }
 
 /// The most worthwhile of `ranked` whose lists fit into `bytes`, ascending.
@@ -158,7 +183,7 @@ class ListCopier {
         end_(nodes.end()),
         out_(out) {}
 
-  absl::Status Copy(const IndicesChunk& chunk) {
+  void Copy(const IndicesChunk& chunk) {
     const auto index_bytes = static_cast<size_t>(topology_.index_bytes);
     const int64_t chunk_end = chunk.first + chunk.count;
     while (next_ != end_ && topology_.indptr[*next_] < chunk_end) {
@@ -174,7 +199,6 @@ class ListCopier {
       if (list_end > chunk_end) break;
       ++next_;
     }
-    return absl::OkStatus();
   }
 
  private:
@@ -213,13 +237,13 @@ std::byte* NeighborCache::mutable_lists() {
 
 absl::StatusOr<NeighborCache> NeighborCache::Build(
     io::FileSystem& files, const StoredTopology& topology,
-    uint64_t budget_bytes, std::stop_token stop) {
+    const NeighborCacheOptions& options, std::stop_token stop) {
   const auto table_bytes = static_cast<uint64_t>(topology.num_nodes()) * 8;
-  if (budget_bytes < table_bytes) return NeighborCache();
+  if (options.budget_bytes < table_bytes) return NeighborCache();
   HEARTH_ASSIGN_OR_RETURN(std::vector<Ranked> ranked,
-                          Weigh(files, topology, stop));
+                          Weigh(files, topology, options, stop));
   const std::vector<NodeId> chosen =
-      Choose(topology, std::move(ranked), budget_bytes - table_bytes);
+      Choose(topology, std::move(ranked), options.budget_bytes - table_bytes);
   Shape shape = {.num_nodes = topology.num_nodes(),
                  .num_lists = static_cast<int64_t>(chosen.size()),
                  .wide = topology.index_bytes == 8};
@@ -236,9 +260,17 @@ absl::StatusOr<NeighborCache> NeighborCache::Build(
   }
   if (chosen.empty()) return cache;
   ListCopier copier(topology, chosen, cache.mutable_lists());
-  HEARTH_RETURN_IF_ERROR(ScanIndices(
-      files, IndicesOf(topology), std::move(stop),
-      [&](const IndicesChunk& chunk) { return copier.Copy(chunk); }));
+  HEARTH_RETURN_IF_ERROR(
+      ScanIndices(files, IndicesOf(topology), std::move(stop),
+                  [&](const IndicesChunk& chunk) -> absl::Status {
+                    // Counting out-degrees has checked them already.
+                    if (!options.cross_counts.empty()) {
+                      HEARTH_RETURN_IF_ERROR(VisitSourcesOf(
+                          topology, chunk, [](NodeId /*source*/) {}));
+                    }
+                    copier.Copy(chunk);
+                    return absl::OkStatus();
+                  }));
   return cache;
 }
 

@@ -28,10 +28,21 @@ struct StoredTopology {
   int64_t num_nodes() const { return static_cast<int64_t>(indptr.size()) - 1; }
 };
 
-/// The in-neighbors of the nodes that are worth it (Ginex, section 3.2): those
-/// that are met often, as they have many out-neighbors, for the room that their
-/// in-neighbors take. Directly addressed, by a table with an entry a node.
-/// Immutable; thread-safe.
+/// The choice of the lists of a neighbor cache.
+struct NeighborCacheOptions {
+  /// Bytes of the lists and of the table that finds them.
+  uint64_t budget_bytes = 0;
+  /// [num_nodes] by which nodes are ranked: for each, its neighbors in other
+  /// parts of a partition (OUTRE, section 4.2). Empty: by out-degree over
+  /// in-degree (Ginex, section 3.2).
+  absl::Span<const uint32_t> cross_counts = {};
+};
+
+/// The in-neighbors of the nodes that are worth it: those that are met often,
+/// as they have many out-neighbors, for the room that their in-neighbors take
+/// (Ginex, section 3.2); or those whose neighbors are in many parts of a
+/// partition (OUTRE, section 4.2). Directly addressed, by a table with an entry
+/// a node. Immutable; thread-safe.
 class NeighborCache {
  public:
   static constexpr uint64_t kBuildBytesPerNode = 24;
@@ -39,17 +50,17 @@ class NeighborCache {
   /// A place that no list has.
   static constexpr int64_t kAbsent = -1;
 
-  /// Takes the nodes in order of out-degree over in-degree, of equal ones the
-  /// smaller number, as long as the table (8 bytes a node) and the lists stay
-  /// within `budget_bytes`; lists that do not fit are passed over, and a budget
-  /// below the table's size holds none. Scans the indices twice, past the page
-  /// cache. Takes kBuildBytesPerNode, besides, while it ranks them. DATA_LOSS,
-  /// naming file and offset, for a neighbor that is no node; CANCELLED on a
-  /// stop.
-  static absl::StatusOr<NeighborCache> Build(io::FileSystem& files,
-                                             const StoredTopology& topology,
-                                             uint64_t budget_bytes,
-                                             std::stop_token stop);
+  /// Takes the nodes with neighbors in descending order of their rank, of equal
+  /// ones the smaller number, as long as the table (8 bytes a node) and the
+  /// lists stay within the budget; lists that do not fit are passed over, and a
+  /// budget below the table's size holds none. Scans the indices past the page
+  /// cache, once to copy lists, and before that once to count out-degrees,
+  /// where these rank. Takes kBuildBytesPerNode, besides, while it ranks nodes,
+  /// counts included. DATA_LOSS, naming file and offset, for a neighbor that is
+  /// no node; CANCELLED on a stop.
+  static absl::StatusOr<NeighborCache> Build(
+      io::FileSystem& files, const StoredTopology& topology,
+      const NeighborCacheOptions& options, std::stop_token stop);
 
   /// Reads what Dump wrote, one scan of the file. DATA_LOSS naming file and
   /// offset if it is damaged, RESOURCE_EXHAUSTED if there is no memory.

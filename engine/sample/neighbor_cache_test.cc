@@ -44,6 +44,20 @@ class NeighborCacheTest : public ::testing::TestWithParam<bool> {
 
   int index_bytes() const { return GetParam() ? 8 : 4; }
 
+  // Bytes for the example's table and so many neighbors.
+  uint64_t TableAnd(uint64_t neighbors) const {
+    return 4 * 8 + neighbors * static_cast<uint64_t>(index_bytes());
+  }
+
+  // The nodes of the example whose lists are inside.
+  static std::vector<NodeId> NodesOf(const NeighborCache& cache) {
+    std::vector<NodeId> nodes;
+    for (NodeId node = 0; node < 4; ++node) {
+      if (cache.Find(node) != NeighborCache::kAbsent) nodes.push_back(node);
+    }
+    return nodes;
+  }
+
   static void ExpectLists(const Graph& graph, const NeighborCache& cache) {
     int64_t lists = 0;
     int64_t neighbors = 0;
@@ -81,15 +95,10 @@ TEST_P(NeighborCacheTest, TakesTheHighestRatiosThatFit) {
   const StoredTopology topology = Store(graph);
   const auto inside = [&](uint64_t lists) {
     const auto cache = NeighborCache::Build(
-        posix_, topology, 4 * 8 + lists * static_cast<uint64_t>(index_bytes()),
-        {});
+        posix_, topology, {.budget_bytes = TableAnd(lists)}, {});
     EXPECT_TRUE(cache.ok()) << cache.status();
     ExpectLists(graph, *cache);
-    std::vector<NodeId> nodes;
-    for (NodeId node = 0; node < 4; ++node) {
-      if (cache->Find(node) != NeighborCache::kAbsent) nodes.push_back(node);
-    }
-    return nodes;
+    return NodesOf(*cache);
   };
   // Ratios: node 3: 1, node 0: 3 / 4, node 1: 1 / 2.
   EXPECT_EQ(inside(1), std::vector<NodeId>{});
@@ -100,11 +109,35 @@ TEST_P(NeighborCacheTest, TakesTheHighestRatiosThatFit) {
   EXPECT_EQ(inside(1000), (std::vector<NodeId>{0, 1, 3}));
 }
 
+TEST_P(NeighborCacheTest, TakesTheHighestCrossCountsThatFit) {
+  const Graph graph = Example();
+  const StoredTopology topology = Store(graph);
+  // Node 2 has no neighbors to keep, whatever its count.
+  const std::vector<uint32_t> cross_counts = {1, 2, 9, 1};
+  const auto inside = [&](uint64_t lists) {
+    faulty_.Clear();
+    const size_t calls = faulty_.calls().size();
+    const auto cache = NeighborCache::Build(
+        faulty_, topology,
+        {.budget_bytes = TableAnd(lists), .cross_counts = cross_counts}, {});
+    EXPECT_TRUE(cache.ok()) << cache.status();
+    EXPECT_LE(faulty_.calls().size() - calls, 2u) << "one scan of one chunk";
+    ExpectLists(graph, *cache);
+    return NodesOf(*cache);
+  };
+  EXPECT_EQ(inside(1), std::vector<NodeId>{});
+  EXPECT_EQ(inside(2), std::vector<NodeId>{1});
+  EXPECT_EQ(inside(4), (std::vector<NodeId>{1, 3})) << "0 does not fit";
+  EXPECT_EQ(inside(6), (std::vector<NodeId>{0, 1})) << "the smaller number";
+  EXPECT_EQ(inside(8), (std::vector<NodeId>{0, 1, 3}));
+}
+
 TEST_P(NeighborCacheTest, StaysWithinItsBudget) {
   const Graph graph = RandomGraph(700);
   const StoredTopology topology = Store(graph);
   for (const uint64_t budget : {0, 5599, 5600, 6000, 20000, 1 << 20}) {
-    const auto cache = NeighborCache::Build(posix_, topology, budget, {});
+    const auto cache =
+        NeighborCache::Build(posix_, topology, {.budget_bytes = budget}, {});
     ASSERT_TRUE(cache.ok()) << cache.status();
     EXPECT_LE(cache->memory_bytes(), budget);
     ExpectLists(graph, *cache);
@@ -127,8 +160,8 @@ TEST_P(NeighborCacheTest, ListsMayBeLongerThanAChunk) {
   graph.AddRow({2});
   graph.AddRow(sources);
   graph.AddRow({1, 1});
-  const auto cache =
-      NeighborCache::Build(posix_, Store(graph), uint64_t{1} << 30, {});
+  const auto cache = NeighborCache::Build(
+      posix_, Store(graph), {.budget_bytes = uint64_t{1} << 30}, {});
   ASSERT_TRUE(cache.ok()) << cache.status();
   ExpectLists(graph, *cache);
   EXPECT_EQ(cache->num_lists(), 3);
@@ -136,7 +169,8 @@ TEST_P(NeighborCacheTest, ListsMayBeLongerThanAChunk) {
 
 TEST_P(NeighborCacheTest, ComesBackFromItsFile) {
   const Graph graph = RandomGraph(700);
-  const auto built = *NeighborCache::Build(posix_, Store(graph), 20000, {});
+  const auto built =
+      *NeighborCache::Build(posix_, Store(graph), {.budget_bytes = 20000}, {});
   const std::string path = scratch_.Path("dump");
   ASSERT_TRUE(built.Dump(posix_, path).ok());
   const auto loaded = NeighborCache::Load(posix_, path);
@@ -149,8 +183,8 @@ TEST_P(NeighborCacheTest, ComesBackFromItsFile) {
 }
 
 TEST_P(NeighborCacheTest, DamageIsNamedByFileAndOffset) {
-  const auto built =
-      *NeighborCache::Build(posix_, Store(RandomGraph(700)), 20000, {});
+  const auto built = *NeighborCache::Build(posix_, Store(RandomGraph(700)),
+                                           {.budget_bytes = 20000}, {});
   const std::string path = scratch_.Path("dump");
   ASSERT_TRUE(built.Dump(posix_, path).ok());
   const std::string whole = *io::ReadWholeFile(posix_, path, 1 << 20);
@@ -170,7 +204,8 @@ TEST_P(NeighborCacheTest, DamageIsNamedByFileAndOffset) {
 
 TEST_P(NeighborCacheTest, DamageOnTheWayIsReadOnceMore) {
   const Graph graph = RandomGraph(700);
-  const auto built = *NeighborCache::Build(posix_, Store(graph), 20000, {});
+  const auto built =
+      *NeighborCache::Build(posix_, Store(graph), {.budget_bytes = 20000}, {});
   const std::string path = scratch_.Path("dump");
   ASSERT_TRUE(built.Dump(posix_, path).ok());
   // Header, checksums, block.
@@ -184,8 +219,8 @@ TEST_P(NeighborCacheTest, DamageOnTheWayIsReadOnceMore) {
 }
 
 TEST_P(NeighborCacheTest, AFailedDumpLeavesNothing) {
-  const auto built =
-      *NeighborCache::Build(posix_, Store(RandomGraph(700)), 20000, {});
+  const auto built = *NeighborCache::Build(posix_, Store(RandomGraph(700)),
+                                           {.budget_bytes = 20000}, {});
   const std::string path = scratch_.Path("dump");
   for (int64_t nth = 1;; ++nth) {
     faulty_.Inject({.nth = nth});
@@ -206,15 +241,17 @@ TEST_P(NeighborCacheTest, FailedReadsAndStopsEndTheBuild) {
   for (int64_t nth = 1;; ++nth) {
     faulty_.Inject({.nth = nth, .for_good = true});
     const absl::Status status =
-        NeighborCache::Build(faulty_, topology, 20000, {}).status();
+        NeighborCache::Build(faulty_, topology, {.budget_bytes = 20000}, {})
+            .status();
     if (faulty_.hits() == 0) break;
     EXPECT_TRUE(absl::IsUnavailable(status)) << nth;
   }
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(
-      NeighborCache::Build(posix_, topology, 20000, stop.get_token())
-          .status()));
+  EXPECT_TRUE(absl::IsCancelled(NeighborCache::Build(posix_, topology,
+                                                     {.budget_bytes = 20000},
+                                                     stop.get_token())
+                                    .status()));
 }
 
 TEST_P(NeighborCacheTest, ANeighborThatIsNoNodeIsDamage) {
@@ -223,13 +260,19 @@ TEST_P(NeighborCacheTest, ANeighborThatIsNoNodeIsDamage) {
     graph.indices[5] = bad;
     graph.wide_indices[5] = bad;
     const StoredTopology topology = Store(graph);
-    const absl::Status status =
-        NeighborCache::Build(posix_, topology, 1000, {}).status();
-    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
-    EXPECT_NE(
-        status.message().find(std::to_string(kOffset + 5u * index_bytes())),
-        absl::string_view::npos)
-        << status;
+    for (const auto& cross_counts :
+         {std::vector<uint32_t>(), std::vector<uint32_t>(4)}) {
+      const absl::Status status =
+          NeighborCache::Build(
+              posix_, topology,
+              {.budget_bytes = 1000, .cross_counts = cross_counts}, {})
+              .status();
+      EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+      EXPECT_NE(
+          status.message().find(std::to_string(kOffset + 5u * index_bytes())),
+          absl::string_view::npos)
+          << status;
+    }
   }
 }
 

@@ -61,7 +61,8 @@ class Disk {
   }
 
   NeighborCache BuildCache(uint64_t bytes) const {
-    return *NeighborCache::Build(io::FileSystem::Posix(), topology_, bytes, {});
+    return *NeighborCache::Build(io::FileSystem::Posix(), topology_,
+                                 {.budget_bytes = bytes}, {});
   }
 
   std::unique_ptr<NeighborSampler> NewSampler(const NeighborCache& cache,
