@@ -37,9 +37,9 @@ TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
   EXPECT_THAT(names, UnorderedElementsAre(
                          "cpu-cache", "staging", "gpu-cache", "sample-queue",
                          "train-queue", "superbatch", "neighbor-cache",
-                         "disk-cache", "disk-limit", "prepare-memory",
-                         "samplers", "extractors", "io-depth", "train-threads",
-                         "checkpoint-every", "memory-limit"));
+                         "neighbor-rank", "disk-cache", "disk-limit",
+                         "prepare-memory", "samplers", "extractors", "io-depth",
+                         "train-threads", "checkpoint-every", "memory-limit"));
 }
 
 TEST(ResumeOptionsTest, ChangeWhatIsGivenAlone) {

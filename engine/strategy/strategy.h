@@ -16,6 +16,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
+#include "engine/plan/partition/partition.h"
 #include "engine/plan/plan_store.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/pass_report.h"
@@ -45,6 +46,9 @@ struct StrategyResources {
   /// Checks each feature row that is read for a batch by itself (strategies
   /// whose Kind::reads_single_rows says so); null = they are not checked.
   std::shared_ptr<const io::RowCheck> row_check = nullptr;
+  /// The parts that order the seeds of training passes; null where nothing
+  /// does.
+  std::shared_ptr<const plan::Partition> partition = nullptr;
 };
 
 /// Hears how a preparation goes, on its thread. Any may be empty.

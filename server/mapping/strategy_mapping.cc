@@ -44,6 +44,9 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
       return strategy::GinexOptions{
           .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
           .neighbor_cache_bytes = data.ginex().neighbor_cache_bytes(),
+          .neighbor_rank = data.ginex().neighbor_rank_cross()
+                               ? strategy::NeighborRank::kCross
+                               : strategy::NeighborRank::kRatio,
           .superbatch = data.ginex().superbatch(),
           .io_depth = io_depth};
     case v1::DataSpec::kDiskgnn:

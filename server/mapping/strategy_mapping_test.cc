@@ -39,8 +39,12 @@ TEST(ToStrategyOptionsTest, EveryOptionReachesTheEngine) {
                         pipeline));
   EXPECT_EQ(ginex.superbatch, 3);
   EXPECT_EQ(ginex.neighbor_cache_bytes, 4u);
+  EXPECT_EQ(ginex.neighbor_rank, strategy::NeighborRank::kRatio);
   EXPECT_EQ(ginex.cpu_cache_bytes, 5u);
   EXPECT_EQ(ginex.io_depth, 32);
+  const auto cross = std::get<strategy::GinexOptions>(ToStrategyOptions(
+      Parse("ginex { neighbor_rank_cross: true }"), pipeline));
+  EXPECT_EQ(cross.neighbor_rank, strategy::NeighborRank::kCross);
 }
 
 TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {

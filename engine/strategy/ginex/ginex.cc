@@ -10,6 +10,7 @@ namespace {
 SuperbatchOptions ToSuperbatchOptions(const GinexOptions& options) {
   return {.cpu_cache_bytes = options.cpu_cache_bytes,
           .neighbor_cache_bytes = options.neighbor_cache_bytes,
+          .neighbor_rank = options.neighbor_rank,
           .superbatch = options.superbatch,
           .io_depth = options.io_depth};
 }

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "engine/io/faulty_file_system.h"
-#include "engine/strategy/ginex/ginex_fixture.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/superbatch/superbatch_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/hooked_dataset.h"
@@ -19,6 +19,8 @@ namespace hearth::strategy {
 namespace {
 
 using ::testing::HasSubstr;
+
+class GinexTest : public SuperbatchTest {};
 
 // ---- Files
 

@@ -12,8 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/store/topology.h"
-#include "engine/strategy/ginex/ginex_fixture.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/superbatch/superbatch_fixture.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
@@ -21,10 +21,12 @@ namespace {
 
 using store::NodeId;
 
+class GinexTest : public SuperbatchTest {};
+
 // Tests of how many bytes are read.
-class GinexReadsTest : public GinexTest {
+class GinexReadsTest : public SuperbatchTest {
  protected:
-  GinexReadsTest() : GinexTest(kWideRowBytes) {}
+  GinexReadsTest() : SuperbatchTest(kWideRowBytes) {}
 };
 
 int64_t Hits(const PassReport& report) {
@@ -203,6 +205,19 @@ TEST_F(GinexTest, ReportsItsPhasesAndStages) {
                                                  {"read", 1},
                                                  {"assemble", 1},
                                                  {"train", 1}}));
+}
+
+TEST_F(GinexTest, CrossCountsRankListsWhereThereIsAPartition) {
+  const GinexOptions options = {.cpu_cache_bytes = CacheOf(50),
+                                .neighbor_rank = NeighborRank::kCross,
+                                .superbatch = 5};
+  EXPECT_TRUE(absl::IsInvalidArgument(New(options, {}).status()));
+  partition_ = MakePartition();
+  const auto strategy = Make(options);
+  const Outcome outcome = Run(*strategy, MakePass(0));
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.batches, Expected(MakePass(0)).batches);
+  EXPECT_EQ(Leftovers(), std::vector<std::string>{"neighbor_cache.cross"});
 }
 
 TEST_F(GinexTest, OptionsOutOfRangeAreRefused) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/strategy/superbatch/options.h"
+
 namespace hearth::strategy {
 
 /// Ginex (Park et al., 2022): an optimal cache for each superbatch.
@@ -11,6 +13,8 @@ struct GinexOptions {
   uint64_t cpu_cache_bytes = 0;
   /// Neighbor lists kept; 0 = cpu_cache_bytes.
   uint64_t neighbor_cache_bytes = 0;
+  /// Which lists: by cross counts where there is a partition alone.
+  NeighborRank neighbor_rank = NeighborRank::kRatio;
   /// Batches in a superbatch; 0 = by profile (section 3.5).
   int64_t superbatch = 0;
   /// Reads that each reading thread keeps in flight.

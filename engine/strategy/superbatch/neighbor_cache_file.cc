@@ -1,35 +1,49 @@
 #include "engine/strategy/superbatch/neighbor_cache_file.h"
 
 #include <utility>
+#include <vector>
 
 #include "engine/base/status_macros.h"
 
 namespace hearth::strategy {
 
-NeighborCacheFile::NeighborCacheFile(io::FileSystem& files,
-                                     const sample::StoredTopology& topology,
-                                     std::string path, uint64_t budget_bytes)
+NeighborCacheFile::NeighborCacheFile(
+    io::FileSystem& files, const sample::StoredTopology& topology,
+    const std::string& folder, std::shared_ptr<const plan::Partition> ranking)
     : files_(files),
       topology_(topology),
-      path_(std::move(path)),
-      budget_bytes_(budget_bytes) {}
+      ranking_(std::move(ranking)),
+      path_(io::JoinPath(folder, ranking_ == nullptr
+                                     ? "neighbor_cache"
+                                     : "neighbor_cache.cross")) {}
 
 NeighborCacheFile::~NeighborCacheFile() {
   // Nobody is left to be told.
   if (prepared_) files_.RemoveTree(path_).IgnoreError();
 }
 
-absl::Status NeighborCacheFile::Prepare(std::stop_token stop) {
+absl::Status NeighborCacheFile::Prepare(uint64_t budget_bytes,
+                                        std::stop_token stop) {
   if (prepared_) return Load();
-  HEARTH_ASSIGN_OR_RETURN(
-      sample::NeighborCache built,
-      sample::NeighborCache::Build(files_, topology_, budget_bytes_,
-                                   std::move(stop)));
+  HEARTH_ASSIGN_OR_RETURN(sample::NeighborCache built,
+                          Build(budget_bytes, std::move(stop)));
   HEARTH_RETURN_IF_ERROR(built.Dump(files_, path_));
   cache_ = std::move(built);
   prepared_ = true;
   loaded_ = true;
   return absl::OkStatus();
+}
+
+absl::StatusOr<sample::NeighborCache> NeighborCacheFile::Build(
+    uint64_t budget_bytes, std::stop_token stop) const {
+  std::vector<uint32_t> cross_counts;
+  if (ranking_ != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(cross_counts, ranking_->LoadCrossCounts());
+  }
+  return sample::NeighborCache::Build(
+      files_, topology_,
+      {.budget_bytes = budget_bytes, .cross_counts = cross_counts},
+      std::move(stop));
 }
 
 absl::Status NeighborCacheFile::Load() {

@@ -90,8 +90,9 @@ absl::Status SuperbatchPass::Run(const Strategy::Consumer& consumer,
 absl::Status SuperbatchPass::RunAll(const Strategy::Consumer& consumer,
                                     const std::stop_token& stop) {
   if (shards_.count <= 0) return absl::OkStatus();
-  HEARTH_RETURN_IF_ERROR(
-      Timed(kPrepare, [&] { return context_.neighbors.Prepare(stop); }));
+  HEARTH_RETURN_IF_ERROR(Timed(kPrepare, [&] {
+    return context_.neighbors.Prepare(context_.options.NeighborBytes(), stop);
+  }));
   HEARTH_ASSIGN_OR_RETURN(Superbatch current, SampleFirst(stop));
   while (current.count > 0) {
     const Superbatch next = After(current);

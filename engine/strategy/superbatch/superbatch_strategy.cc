@@ -31,9 +31,10 @@ class SuperbatchStrategy final : public Strategy {
         files_(resources.files),
         folder_(resources.scratch_folder),
         data_(std::move(data)),
-        neighbors_(files_, data_.topology,
-                   io::JoinPath(folder_, "neighbor_cache"),
-                   options.NeighborBytes()) {}
+        neighbors_(files_, data_.topology, folder_,
+                   options.neighbor_rank == NeighborRank::kCross
+                       ? resources.partition
+                       : nullptr) {}
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
@@ -83,6 +84,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewSuperbatchStrategy(
     const StrategyResources& resources) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   HEARTH_RETURN_IF_ERROR(options.Validate());
+  if (options.neighbor_rank == NeighborRank::kCross &&
+      resources.partition == nullptr) {
+    return absl::InvalidArgumentError(
+        "neighbor_rank: cross needs the parts of order partition");
+  }
   HEARTH_ASSIGN_OR_RETURN(SuperbatchData data,
                           SuperbatchData::Open(dataset, resources.row_check));
   return std::make_unique<SuperbatchStrategy>(name, options, pipeline,

@@ -16,8 +16,9 @@ namespace hearth::strategy {
 /// so that the feature cache can be the optimal one (Ginex, section 3). See
 /// README.md.
 ///
-/// Errors as SuperbatchOptions::Validate; otherwise see NewStrategy for
-/// lifetimes and errors.
+/// Errors as SuperbatchOptions::Validate; INVALID_ARGUMENT for a neighbor rank
+/// that needs a partition where `resources` has none; otherwise see NewStrategy
+/// for lifetimes and errors.
 absl::StatusOr<std::unique_ptr<Strategy>> NewSuperbatchStrategy(
     absl::string_view name, const SuperbatchOptions& options,
     const PipelineOptions& pipeline, const store::Dataset& dataset,

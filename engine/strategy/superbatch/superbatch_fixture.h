@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STRATEGY_GINEX_GINEX_FIXTURE_H_
-#define HEARTH_ENGINE_STRATEGY_GINEX_GINEX_FIXTURE_H_
+#ifndef HEARTH_ENGINE_STRATEGY_SUPERBATCH_SUPERBATCH_FIXTURE_H_
+#define HEARTH_ENGINE_STRATEGY_SUPERBATCH_SUPERBATCH_FIXTURE_H_
 
 #include <cstdint>
 #include <map>
@@ -17,8 +17,10 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/scratch_directory.h"
+#include "engine/plan/partition/partition.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
+#include "engine/store/residency.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
@@ -27,6 +29,7 @@
 #include "tests/conformance/batch_fingerprint.h"
 #include "tests/conformance/hooked_dataset.h"
 #include "tests/conformance/stopping_clock.h"
+#include "tests/fixtures/memory_partition.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
@@ -39,6 +42,9 @@ inline constexpr int64_t kWideRowBytes = 32 << 10;
 inline constexpr uint64_t kTable = kNodes * 8;
 /// Holds every neighbor list: 12 neighbors a node, at most.
 inline constexpr uint64_t kAllNeighbors = kTable + kNodes * 12 * 4;
+
+/// Parts of a partition.
+inline constexpr int64_t kParts = 15;
 
 /// Room for so many rows.
 inline uint64_t CacheOf(int64_t rows, int64_t row_bytes = kRowBytes) {
@@ -53,10 +59,11 @@ struct Outcome {
   PassReport report;
 };
 
-/// Runs ginex on a planted graph, through files and a disk that can fail.
-class GinexTest : public ::testing::Test {
+/// Runs a strategy with superbatches on a planted graph, through files and a
+/// disk that can fail.
+class SuperbatchTest : public ::testing::Test {
  protected:
-  explicit GinexTest(int64_t row_bytes = kRowBytes)
+  explicit SuperbatchTest(int64_t row_bytes = kRowBytes)
       : dataset_(Dataset(row_bytes)) {}
 
   static const store::Dataset& Dataset(int64_t row_bytes) {
@@ -66,7 +73,7 @@ class GinexTest : public ::testing::Test {
     if (dataset == nullptr) {
       const auto path = hearth::testing::ImportPlantedGraph(
           {.num_nodes = kNodes, .feature_dim = row_bytes / 4},
-          absl::StrCat(::testing::TempDir(), "ginex", row_bytes));
+          absl::StrCat(::testing::TempDir(), "superbatch", row_bytes));
       EXPECT_TRUE(path.ok()) << path.status();
       dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
     }
@@ -78,8 +85,9 @@ class GinexTest : public ::testing::Test {
     return NewStrategy(options, pipeline, hooked_,
                        {.read_queues = *queues_,
                         .clock = clock_,
-                        .scratch_folder = scratch_.Path("ginex"),
-                        .files = faulty_});
+                        .scratch_folder = scratch_.Path("strategy"),
+                        .files = faulty_,
+                        .partition = partition_});
   }
 
   std::unique_ptr<Strategy> Make(const StrategyOptions& options,
@@ -87,6 +95,17 @@ class GinexTest : public ::testing::Test {
     auto strategy = New(options, pipeline);
     EXPECT_TRUE(strategy.ok()) << strategy.status();
     return *std::move(strategy);
+  }
+
+  // Node n is in part n % kParts.
+  std::shared_ptr<hearth::testing::MemoryPartition> MakePartition() const {
+    std::vector<uint16_t> parts;
+    for (int64_t node = 0; node < kNodes; ++node) {
+      parts.push_back(static_cast<uint16_t>(node % kParts));
+    }
+    const auto topology = *dataset_.LoadTopology(store::Residency::kMemory);
+    return std::make_shared<hearth::testing::MemoryPartition>(
+        topology->view(), std::move(parts), dataset_.LoadSplit()->train);
   }
 
   // 12 batches, 180 seeds.
@@ -122,7 +141,7 @@ class GinexTest : public ::testing::Test {
 
   // The files that are left in the scratch folder.
   std::vector<std::string> Leftovers() const {
-    return *io::FileSystem::Posix().List(scratch_.Path("ginex"));
+    return *io::FileSystem::Posix().List(scratch_.Path("strategy"));
   }
 
   const store::Dataset& dataset_;
@@ -136,8 +155,10 @@ class GinexTest : public ::testing::Test {
       *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
   hearth::testing::HookedDataset hooked_{dataset_};
   hearth::testing::StoppingClock clock_;
+  // That of the strategies to be made.
+  std::shared_ptr<const plan::Partition> partition_;
 };
 
 }  // namespace hearth::strategy
 
-#endif  // HEARTH_ENGINE_STRATEGY_GINEX_GINEX_FIXTURE_H_
+#endif  // HEARTH_ENGINE_STRATEGY_SUPERBATCH_SUPERBATCH_FIXTURE_H_
