@@ -42,6 +42,8 @@ strategy::PassReport MakePass(double seconds) {
   pass.read_ops = 17;
   pass.rows_read = 400;
   pass.hits = {{.level = "cpu_cache", .rows = 600}};
+  pass.list_hits = {{.level = "neighbor_cache", .lists = 70}};
+  pass.lists_read = 8;
   pass.phases = {{.name = "inspect", .seconds = 0.5}};
   pass.stages = {{.name = "sample",
                   .threads = 2,
@@ -134,6 +136,12 @@ void ExpectEqual(const strategy::PassReport& a, const strategy::PassReport& b) {
   for (size_t i = 0; i < a.hits.size(); ++i) {
     EXPECT_EQ(a.hits[i].level, b.hits[i].level);
     EXPECT_EQ(a.hits[i].rows, b.hits[i].rows);
+  }
+  EXPECT_EQ(a.lists_read, b.lists_read);
+  ASSERT_EQ(a.list_hits.size(), b.list_hits.size());
+  for (size_t i = 0; i < a.list_hits.size(); ++i) {
+    EXPECT_EQ(a.list_hits[i].level, b.list_hits[i].level);
+    EXPECT_EQ(a.list_hits[i].lists, b.list_hits[i].lists);
   }
   ASSERT_EQ(a.phases.size(), b.phases.size());
   for (size_t i = 0; i < a.phases.size(); ++i) {

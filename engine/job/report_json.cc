@@ -49,6 +49,10 @@ json ToJson(const strategy::PassReport& pass) {
   for (const strategy::LevelHits& level : pass.hits) {
     hits.push_back({{"level", level.level}, {"rows", level.rows}});
   }
+  json list_hits = json::array();
+  for (const strategy::ListHits& level : pass.list_hits) {
+    list_hits.push_back({{"level", level.level}, {"lists", level.lists}});
+  }
   json phases = json::array();
   for (const strategy::PhaseSeconds& phase : pass.phases) {
     phases.push_back({{"name", phase.name}, {"seconds", phase.seconds}});
@@ -66,6 +70,8 @@ json ToJson(const strategy::PassReport& pass) {
           {"pushed", pass.pushed},
           {"total_age", pass.total_age},
           {"hits", std::move(hits)},
+          {"list_hits", std::move(list_hits)},
+          {"lists_read", ToJson(pass.lists_read)},
           {"phases", std::move(phases)},
           {"stages", std::move(stages)}};
 }
@@ -88,6 +94,14 @@ strategy::PassReport PassFromJson(const json& value) {
   for (const json& level : value.at("hits")) {
     pass.hits.push_back({.level = level.at("level").get<std::string>(),
                          .rows = level.at("rows").get<int64_t>()});
+  }
+  // Checkpoints of earlier versions have none.
+  if (value.contains("list_hits")) {
+    for (const json& level : value.at("list_hits")) {
+      pass.list_hits.push_back({.level = level.at("level").get<std::string>(),
+                                .lists = level.at("lists").get<int64_t>()});
+    }
+    pass.lists_read = OptionalFromJson<int64_t>(value.at("lists_read"));
   }
   for (const json& phase : value.at("phases")) {
     pass.phases.push_back({.name = phase.at("name").get<std::string>(),

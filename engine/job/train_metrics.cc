@@ -91,6 +91,7 @@ class TrainMetricsImpl final : public TrainMetrics {
     read_ops_->Add(Growth(pass.read_ops, last_.read_ops));
     io_wait_->Add(Growth(pass.io_wait_seconds, last_.io_wait_seconds));
     AddLevels(pass);
+    AddLists(pass);
     for (const pipeline::StageStats& stage : pass.stages) {
       AddStage(stage, new_pass);
     }
@@ -122,6 +123,44 @@ class TrainMetricsImpl final : public TrainMetrics {
       series.hits->Add(Growth(hits, last_hits));
       series.misses->Add(Growth(misses, last_misses));
     }
+  }
+
+  // Neighbor lists found and not found in each neighbor cache, likewise.
+  void AddLists(const strategy::PassReport& pass)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    int64_t misses = pass.lists_read.value_or(0);
+    int64_t last_misses = last_.lists_read.value_or(0);
+    for (size_t i = pass.list_hits.size(); i-- > 0;) {
+      const int64_t hits = pass.list_hits[i].lists;
+      const int64_t last_hits =
+          i < last_.list_hits.size() ? last_.list_hits[i].lists : 0;
+      LevelSeries& series = ListLevel(pass.list_hits[i].level);
+      series.hits->Add(Growth(hits, last_hits));
+      series.misses->Add(Growth(misses, last_misses));
+      // What this one did hold, the one before it did not.
+      misses += hits;
+      last_misses += last_hits;
+    }
+  }
+
+  LevelSeries& ListLevel(const std::string& level)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto [found, is_new] = list_levels_.try_emplace(level);
+    if (is_new) {
+      Labels labels = labels_;
+      labels["level"] = level;
+      found->second.hits = registry_.NewCounter(
+          "hearth_neighbor_cache_hits_total",
+          "Neighbor lists that batches drew from and that a neighbor cache "
+          "held.",
+          labels);
+      found->second.misses = registry_.NewCounter(
+          "hearth_neighbor_cache_misses_total",
+          "Neighbor lists that a neighbor cache was asked for and did not "
+          "hold.",
+          labels);
+    }
+    return found->second;
   }
 
   LevelSeries& Level(const std::string& level)
@@ -190,6 +229,7 @@ class TrainMetricsImpl final : public TrainMetrics {
   // The pass as of the last call.
   strategy::PassReport last_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, LevelSeries> levels_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, LevelSeries> list_levels_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Gauge> metric_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, StageSeries> stages_ ABSL_GUARDED_BY(mutex_);
 };

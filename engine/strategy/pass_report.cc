@@ -36,6 +36,11 @@ void Accumulate(const PassReport& part, PassReport& whole) {
   for (size_t i = 0; i < whole.hits.size() && i < part.hits.size(); ++i) {
     whole.hits[i].rows += part.hits[i].rows;
   }
+  AddIfKnown(part.lists_read, whole.lists_read);
+  for (size_t i = 0; i < whole.list_hits.size() && i < part.list_hits.size();
+       ++i) {
+    whole.list_hits[i].lists += part.list_hits[i].lists;
+  }
   for (size_t i = 0; i < whole.phases.size() && i < part.phases.size(); ++i) {
     whole.phases[i].seconds += part.phases[i].seconds;
   }

@@ -17,6 +17,13 @@ struct LevelHits {
   int64_t rows = 0;
 };
 
+/// Neighbor lists that one neighbor cache held.
+struct ListHits {
+  /// "neighbor_cache", "dynamic_neighbor_cache".
+  std::string level;
+  int64_t lists = 0;
+};
+
 /// Wall time of one of a strategy's own phases.
 struct PhaseSeconds {
   std::string name;
@@ -45,6 +52,12 @@ struct PassReport {
   int64_t pulled = 0;
   int64_t pushed = 0;
   int64_t total_age = 0;
+  /// Neighbor lists that a batch drew from and that memory held, each once for
+  /// each layer of each batch, by neighbor cache, from the first one asked; and
+  /// those of which neighbors had to be read from storage. Empty, and absent,
+  /// where neighbors are not read like that.
+  std::vector<ListHits> list_hits;
+  std::optional<int64_t> lists_read;
   /// In a fixed order; they may overlap.
   std::vector<PhaseSeconds> phases;
   std::vector<pipeline::StageStats> stages;

@@ -12,6 +12,8 @@ PassReport Part(int64_t rows) {
   report.rows_needed = 3 * rows;
   report.hits = {{"near", rows}, {"far", rows}};
   report.rows_read = rows;
+  report.list_hits = {{"lists", 2 * rows}};
+  report.lists_read = rows + 1;
   report.read_ops = 4;
   report.stages = {{.name = "train", .threads = 1, .items = 2}};
   report.phases = {{"plan", 0.5}};
@@ -30,6 +32,9 @@ TEST(AccumulateTest, AddsUpFigures) {
   EXPECT_EQ(whole.hits[1].rows, 12);
   EXPECT_EQ(whole.rows_read, 12);
   EXPECT_EQ(whole.read_ops, 8);
+  ASSERT_EQ(whole.list_hits.size(), 1u);
+  EXPECT_EQ(whole.list_hits[0].lists, 24);
+  EXPECT_EQ(whole.lists_read, 14);
   EXPECT_EQ(whole.stages[0].items, 4);
   EXPECT_EQ(whole.phases[0].seconds, 1);
 }

@@ -75,6 +75,14 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
     level.set_level(hits.level);
     level.set_rows(static_cast<uint64_t>(hits.rows));
   }
+  for (const strategy::ListHits& hits : pass.list_hits) {
+    v1::ListHits& level = *message.add_list_hits();
+    level.set_level(hits.level);
+    level.set_lists(static_cast<uint64_t>(hits.lists));
+  }
+  if (pass.lists_read.has_value()) {
+    message.set_lists_read(static_cast<uint64_t>(*pass.lists_read));
+  }
   AddPhases(pass.phases, message);
   for (const pipeline::StageStats& stage : pass.stages) {
     *message.add_stages() = ToProto(stage);

@@ -18,6 +18,8 @@ strategy::PassReport Pass(int64_t base) {
   pass.io_wait_seconds = static_cast<double>(base) + 6;
   pass.rows_read = base + 7;
   pass.hits = {{.level = "cpu_cache", .rows = base + 8}};
+  pass.list_hits = {{.level = "neighbor_cache", .lists = base + 20}};
+  pass.lists_read = base + 21;
   pass.phases = {{.name = "inspect", .seconds = 9.5}};
   pass.stages.push_back({.name = "sample",
                          .threads = 2,
@@ -53,10 +55,15 @@ TEST(ReportMappingTest, EveryFigureOfAnEpoch) {
   ASSERT_EQ(proto.hits_size(), 1);
   EXPECT_EQ(proto.hits(0).level(), "cpu_cache");
   EXPECT_EQ(proto.hits(0).rows(), 108u);
+  ASSERT_EQ(proto.list_hits_size(), 1);
+  EXPECT_EQ(proto.list_hits(0).level(), "neighbor_cache");
+  EXPECT_EQ(proto.list_hits(0).lists(), 120u);
+  EXPECT_EQ(proto.lists_read(), 121u);
   ASSERT_EQ(proto.phases_size(), 1);
   EXPECT_EQ(proto.phases(0).name(), "inspect");
   EXPECT_EQ(proto.phases(0).seconds(), 9.5);
   EXPECT_EQ(proto.validation().hits(0).rows(), 208u);
+  EXPECT_EQ(proto.validation().lists_read(), 221u);
   ASSERT_EQ(proto.stages_size(), 1);
   EXPECT_EQ(proto.stages(0).name(), "sample");
   EXPECT_EQ(proto.stages(0).threads(), 2u);
