@@ -1,6 +1,7 @@
 #include "engine/sample/stored_sampler.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,8 +12,8 @@
 // The choice of a node's neighbors depends on its degree alone, so a layer
 // is sampled in three steps:
 //
-//  1. All of its edges are drawn. The sources of those that start from a cached
-//     list are known at once; the others name indices to be read.
+//  1. All of its edges are drawn. The sources of those that start from a list
+//     in memory are known at once; the others name indices to be read.
 //  2. These indices are read, all at once and in any order.
 //  3. The sources are numbered in the order of the edges.
 
@@ -39,8 +40,10 @@ class StoredNeighborSampler final : public LayeredSampler {
     wanted_edges_.clear();
     for (int64_t row = 0; row < block.num_destinations; ++row) {
       if (row + kAhead < block.num_destinations) {
-        neighbors_.cache.Prefetch(batch.input_nodes[row + kAhead]);
+        Prefetch(batch.input_nodes[row + kAhead]);
       }
+      // Nothing is asked for a node without neighbors.
+      if (block.indptr[row] == block.indptr[row + 1]) continue;
       DrawSources(layer, batch, row, block.indptr[row]);
     }
     HEARTH_RETURN_IF_ERROR(ReadWanted());
@@ -53,16 +56,32 @@ class StoredNeighborSampler final : public LayeredSampler {
     return absl::OkStatus();
   }
 
+  void Prefetch(NodeId node) const {
+    neighbors_.cache.Prefetch(node);
+    for (const auto& lists : neighbors_.batch_lists) lists->Prefetch(node);
+  }
+
   // Step 1 for the edges of `row`, from `edge` on.
   void DrawSources(size_t layer, const MiniBatch& batch, int64_t row,
                    int64_t edge) {
-    const int64_t place = neighbors_.cache.Find(batch.input_nodes[row]);
+    const NodeId node = batch.input_nodes[row];
+    const int64_t place = neighbors_.cache.Find(node);
     if (place != NeighborCache::kAbsent) {
+      ++neighbors_.lists.cached;
       DrawNeighbors(layer, batch, row, [&](int64_t i) {
         sources_[edge++] = neighbors_.cache.At(place + i);
       });
       return;
     }
+    for (const auto& lists : neighbors_.batch_lists) {
+      const std::optional<NeighborList> list = lists->Find(node);
+      if (!list.has_value()) continue;
+      ++neighbors_.lists.held;
+      DrawNeighbors(layer, batch, row,
+                    [&](int64_t i) { sources_[edge++] = (*list)[i]; });
+      return;
+    }
+    ++neighbors_.lists.stored;
     const int64_t start = RowStart(row);
     DrawNeighbors(layer, batch, row, [&](int64_t i) {
       wanted_.push_back(start + i);

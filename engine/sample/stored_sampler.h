@@ -1,31 +1,52 @@
 #ifndef HEARTH_ENGINE_SAMPLE_STORED_SAMPLER_H_
 #define HEARTH_ENGINE_SAMPLE_STORED_SAMPLER_H_
 
+#include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <vector>
 
 #include "engine/io/row_reader.h"
 #include "engine/sample/neighbor_cache.h"
+#include "engine/sample/neighbor_lists.h"
 #include "engine/sample/neighbor_sampler.h"
 
 namespace hearth::sample {
 
+/// The lists that neighbors were drawn from, those of the same node in several
+/// layers and batches apart, by where they were found.
+struct ListTally {
+  /// In the neighbor cache.
+  int64_t cached = 0;
+  /// In the batch's own lists.
+  int64_t held = 0;
+  /// Nowhere: on disk.
+  int64_t stored = 0;
+};
+
+/// Lists that are in memory for the length of a batch.
+using BatchLists = std::vector<std::shared_ptr<const NeighborLists>>;
+
 /// Everything that a sampler of a topology on disk reads with. All of it
-/// outlives the sampler; reader and tally are its own.
+/// outlives the sampler; reader and tallies are its own.
 struct StoredNeighbors {
   const StoredTopology& topology;
   /// Lists that need not be read.
   const NeighborCache& cache;
+  /// Others, asked after the cache, in this order. They may be exchanged
+  /// between two batches.
+  const BatchLists& batch_lists;
   /// Reads the indices: rows of one index each.
   io::RowReader& reader;
-  /// The tally to which reads are added.
+  /// The tallies to which reads and lists are added.
   io::ReadTally& tally;
+  ListTally& lists;
   /// Ends a batch between two reads.
   std::stop_token stop;
 };
 
 /// Samples the same batches as NewNeighborSampler from a topology of which only
-/// indptr and the cached lists are in memory. Of a layer's other nodes the
+/// indptr and some lists are in memory. Of a layer's other nodes the
 /// drawn neighbors, and no more than the pages they lie on, are read together:
 /// as many reads are in flight as the reader's queue is deep.
 ///

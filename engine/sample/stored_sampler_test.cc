@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "engine/sample/example_graph.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_cache.h"
+#include "engine/sample/neighbor_lists.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
@@ -65,19 +67,25 @@ class Disk {
                                  {.budget_bytes = bytes}, {});
   }
 
+  // The lists that batches hold beside the cache.
+  BatchLists& batch_lists() { return batch_lists_; }
+
   std::unique_ptr<NeighborSampler> NewSampler(const NeighborCache& cache,
                                               std::vector<int32_t> fanouts,
                                               std::stop_token stop = {}) {
     return NewStoredNeighborSampler(
         {.topology = topology_,
          .cache = cache,
+         .batch_lists = batch_lists_,
          .reader = *reader_,
          .tally = tally_,
+         .lists = lists_,
          .stop = std::move(stop)},
         {.fanouts = std::move(fanouts), .data_seed = 11});
   }
 
   const io::ReadTally& tally() const { return tally_; }
+  const ListTally& lists() const { return lists_; }
 
  private:
   const io::ScratchDirectory scratch_;
@@ -86,13 +94,39 @@ class Disk {
   StoredTopology topology_;
   std::unique_ptr<io::BlockDevice> device_;
   std::unique_ptr<io::RowReader> reader_;
+  BatchLists batch_lists_;
   io::ReadTally tally_;
+  ListTally lists_;
+};
+
+// The lists of every third node, or of another third.
+class EveryThirdList final : public NeighborLists {
+ public:
+  EveryThirdList(const Graph& graph, NodeId first, bool wide)
+      : graph_(graph), first_(first), wide_(wide) {}
+
+  std::optional<NeighborList> Find(NodeId node) const override {
+    if (node % 3 != first_) return std::nullopt;
+    const int64_t start = graph_.indptr[node];
+    return wide_ ? NeighborList(graph_.wide_indices.data() + start)
+                 : NeighborList(graph_.indices.data() + start);
+  }
+  void Prefetch(NodeId /*node*/) const override {}
+
+ private:
+  const Graph& graph_;
+  const NodeId first_;
+  const bool wide_;
 };
 
 std::vector<NodeId> EveryFifth(int64_t end) {
   std::vector<NodeId> nodes;
   for (int64_t node = 0; node < end; node += 5) nodes.push_back(node);
   return nodes;
+}
+
+int64_t Sum(const ListTally& lists) {
+  return lists.cached + lists.held + lists.stored;
 }
 
 struct Case {
@@ -142,6 +176,49 @@ TEST(StoredSamplerReadsTest, NothingThatIsCached) {
   ASSERT_TRUE(disk.NewSampler(none, {10, 5})->Sample({}, EveryFifth(900)).ok());
   EXPECT_GT(with_some, 0);
   EXPECT_GT(disk.tally().rows - with_some, with_some);
+}
+
+TEST_P(StoredSamplerTest, DrawsFromTheListsThatABatchHolds) {
+  const Graph graph = RandomGraph(1500);
+  Disk disk(graph, GetParam().wide);
+  const NeighborCache cache = disk.BuildCache(GetParam().cache_bytes);
+  const auto stored = disk.NewSampler(cache, GetParam().fanouts);
+  const auto addressable = NewNeighborSampler(
+      graph.topology(), {.fanouts = GetParam().fanouts, .data_seed = 11});
+  int64_t read = INT64_MAX;
+  int64_t drawn_from = 0;
+  for (int64_t held = 0; held <= 3; ++held) {
+    const ListTally before = disk.lists();
+    const int64_t rows_before = disk.tally().rows;
+    const auto sampled = stored->Sample({.batch = 2}, EveryFifth(900));
+    ASSERT_TRUE(sampled.ok()) << sampled.status();
+    ExpectEqual(*addressable->Sample({.batch = 2}, EveryFifth(900)), *sampled);
+    const int64_t lists = Sum(disk.lists()) - Sum(before);
+    if (held == 0) drawn_from = lists;
+    EXPECT_EQ(lists, drawn_from);
+    const int64_t rows = disk.tally().rows - rows_before;
+    EXPECT_EQ(rows == 0, disk.lists().stored == before.stored);
+    EXPECT_LE(rows, read);
+    read = rows;
+    disk.batch_lists().push_back(
+        std::make_shared<EveryThirdList>(graph, held % 3, GetParam().wide));
+  }
+  EXPECT_EQ(read, 0) << "every list was held";
+}
+
+TEST(StoredSamplerReadsTest, ListsAreCountedWhereTheyAreFoundFirst) {
+  Graph graph;
+  for (const int32_t source : {1, 2, 3, 0}) graph.AddRow({source});
+  graph.AddRow({});
+  Disk disk(graph, false);
+  // Table and one list: that of node 0, as all ratios are equal.
+  const NeighborCache one = disk.BuildCache(5 * 8 + 4);
+  disk.batch_lists() = {std::make_shared<EveryThirdList>(graph, 0, false),
+                        std::make_shared<EveryThirdList>(graph, 1, false)};
+  ASSERT_TRUE(disk.NewSampler(one, {1})->Sample({}, {0, 1, 2, 3, 4}).ok());
+  EXPECT_EQ(disk.lists().cached, 1) << "node 0, which the batch holds, too";
+  EXPECT_EQ(disk.lists().held, 2) << "nodes 1 and 3";
+  EXPECT_EQ(disk.lists().stored, 1) << "node 2; node 4 has no neighbors";
 }
 
 TEST(StoredSamplerReadsTest, ADrawOfAHubReadsItsPagesAlone) {

@@ -20,8 +20,9 @@ SuperbatchOptions ToSuperbatchOptions(const GinexOptions& options) {
 absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
     const GinexOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
-  return NewSuperbatchStrategy("ginex", ToSuperbatchOptions(options), pipeline,
-                               dataset, resources);
+  return NewSuperbatchStrategy(
+      {.name = "ginex", .options = ToSuperbatchOptions(options)}, pipeline,
+      dataset, resources);
 }
 
 absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,

@@ -17,11 +17,14 @@
 namespace hearth::strategy {
 namespace {
 
-// The number of a batch; its sample goes to a file at once.
+// A shard, by its number, and the lists that its batch holds; its sample goes
+// to a file at once.
 class NumberItem final : public pipeline::Item {
  public:
   explicit NumberItem(int64_t number) : number_(number) {}
   int64_t number() const { return number_; }
+
+  sample::BatchLists lists;
 
  private:
   const int64_t number_;
@@ -44,8 +47,10 @@ class Inspector::Sampler {
     made->sampler_ =
         sample::NewStoredNeighborSampler({.topology = context.data.topology,
                                           .cache = neighbors,
+                                          .batch_lists = made->batch_lists_,
                                           .reader = made->reader_.reader(),
                                           .tally = made->tally_,
+                                          .lists = made->lists_,
                                           .stop = std::move(stop)},
                                          context.pass.sampler);
     return made;
@@ -53,14 +58,25 @@ class Inspector::Sampler {
 
   sample::NeighborSampler& sampler() { return *sampler_; }
   const io::ReadTally& tally() const { return tally_; }
+  const sample::ListTally& lists() const { return lists_; }
+
+  // Exchanges the lists that the next batch draws from.
+  void Hold(sample::BatchLists lists) { batch_lists_ = std::move(lists); }
 
  private:
   explicit Sampler(QueuedReader reader) : reader_(std::move(reader)) {}
 
   QueuedReader reader_;
+  sample::BatchLists batch_lists_;
   io::ReadTally tally_;
+  sample::ListTally lists_;
   std::unique_ptr<sample::NeighborSampler> sampler_;
 };
+
+Inspector::Inspector(const InspectorContext& context) : context_(context) {
+  if (context.lists != nullptr) stages_.push_back({.name = "lists"});
+  stages_.push_back({.name = "sample"});
+}
 
 absl::Status Inspector::Sample(
     const Superbatch& superbatch, const sample::NeighborCache& neighbors,
@@ -75,18 +91,28 @@ absl::Status Inspector::Sample(
         Sampler::Make(context_, neighbors, abandon.get_token()));
     samplers.push_back(std::move(sampler));
   }
-  pipeline::Stage stage = {.name = "sample",
-                           .width = context_.samplers,
-                           .queue_capacity = static_cast<int>(superbatch.count),
-                           .work =
-                               [&](int thread, pipeline::Item& item) {
-                                 return SampleBatch(
-                                     samplers[thread]->sampler(),
-                                     static_cast<NumberItem&>(item).number());
-                               },
-                           .interrupt = [&] { abandon.request_stop(); }};
+  std::unique_ptr<ListFeed> feed;
+  std::vector<pipeline::Stage> stages;
+  if (context_.lists != nullptr) {
+    feed = context_.lists->NewFeed(context_.pass);
+    stages.push_back(ListStage(*feed, superbatch.count));
+  }
+  stages.push_back({.name = "sample",
+                    .width = context_.samplers,
+                    .queue_capacity = static_cast<int>(superbatch.count),
+                    .work =
+                        [&](int thread, pipeline::Item& item) {
+                          auto& shard = static_cast<NumberItem&>(item);
+                          Sampler& own = *samplers[thread];
+                          own.Hold(std::move(shard.lists));
+                          const absl::Status status =
+                              SampleBatch(own.sampler(), shard.number());
+                          own.Hold({});
+                          return status;
+                        },
+                    .interrupt = [&] { abandon.request_stop(); }});
   const std::unique_ptr<pipeline::Pipeline> pipeline =
-      pipeline::NewPipeline({std::move(stage)}, "beside", context_.clock);
+      pipeline::NewPipeline(std::move(stages), "beside", context_.clock);
   const double start = context_.clock.SteadySeconds();
   bool begun = false;
   const absl::Status status = pipeline->Run(
@@ -99,17 +125,27 @@ absl::Status Inspector::Sample(
         return beside(abandon.get_token());
       },
       std::move(stop));
-  AddStage(pipeline->Stats().front());
+  AddStages(pipeline->Stats());
   absl::MutexLock lock(&mutex_);
   seconds_ += std::max(0.0, last_sampled_ - start);
-  for (const auto& sampler : samplers) {
-    tally_.rows += sampler->tally().rows;
-    tally_.payload_bytes += sampler->tally().payload_bytes;
-    tally_.bytes_read += sampler->tally().bytes_read;
-    tally_.requests += sampler->tally().requests;
-    tally_.wait_seconds += sampler->tally().wait_seconds;
-  }
+  for (const auto& sampler : samplers) AddTallies(*sampler);
+  if (feed != nullptr) Add(feed->tally());
   return status;
+}
+
+// Its items wait for the samplers in any number: they hold no more than the
+// feed gives.
+pipeline::Stage Inspector::ListStage(ListFeed& feed, int64_t count) const {
+  return {.name = "lists",
+          .queue_capacity = static_cast<int>(count),
+          .work = [&feed, shards = context_.pass.shards](
+                      int /*thread*/, pipeline::Item& item) -> absl::Status {
+            auto& shard = static_cast<NumberItem&>(item);
+            HEARTH_ASSIGN_OR_RETURN(shard.lists,
+                                    feed.Take(shard.number() / shards));
+            return absl::OkStatus();
+          },
+          .interrupt = [&feed] { feed.Interrupt(); }};
 }
 
 absl::Status Inspector::SampleBatch(sample::NeighborSampler& sampler,
@@ -129,17 +165,40 @@ absl::Status Inspector::SampleBatch(sample::NeighborSampler& sampler,
   return absl::OkStatus();
 }
 
-void Inspector::AddStage(const pipeline::StageStats& stage) {
-  stage_.threads = stage.threads;
-  stage_.busy_seconds += stage.busy_seconds;
-  stage_.starved_seconds += stage.starved_seconds;
-  stage_.blocked_seconds += stage.blocked_seconds;
-  stage_.items += stage.items;
+// The last of `stages` is the sink's.
+void Inspector::AddStages(const std::vector<pipeline::StageStats>& stages) {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    stages_[i].threads = stages[i].threads;
+    stages_[i].busy_seconds += stages[i].busy_seconds;
+    stages_[i].starved_seconds += stages[i].starved_seconds;
+    stages_[i].blocked_seconds += stages[i].blocked_seconds;
+    stages_[i].items += stages[i].items;
+  }
+}
+
+void Inspector::AddTallies(const Sampler& sampler) {
+  Add(sampler.tally());
+  lists_.cached += sampler.lists().cached;
+  lists_.held += sampler.lists().held;
+  lists_.stored += sampler.lists().stored;
+}
+
+void Inspector::Add(const io::ReadTally& tally) {
+  tally_.rows += tally.rows;
+  tally_.payload_bytes += tally.payload_bytes;
+  tally_.bytes_read += tally.bytes_read;
+  tally_.requests += tally.requests;
+  tally_.wait_seconds += tally.wait_seconds;
 }
 
 SuperbatchProfile Inspector::profile() const {
   absl::MutexLock lock(&mutex_);
   return profile_;
+}
+
+sample::ListTally Inspector::lists() const {
+  absl::MutexLock lock(&mutex_);
+  return lists_;
 }
 
 io::ReadTally Inspector::tally() const {

@@ -16,7 +16,9 @@
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/neighbor_cache.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/stored_sampler.h"
 #include "engine/strategy/strategy.h"
+#include "engine/strategy/superbatch/list_feed.h"
 #include "engine/strategy/superbatch/runtime_files.h"
 #include "engine/strategy/superbatch/superbatch_data.h"
 #include "engine/strategy/superbatch/superbatch_size.h"
@@ -32,6 +34,8 @@ struct InspectorContext {
   /// All seeds of the pass.
   absl::Span<const store::NodeId> seeds;
   RuntimeFiles& files;
+  /// Gives batches lists beside the neighbor cache; null: nothing does.
+  ListSource* lists = nullptr;
   /// Threads, and the reads that each keeps in flight.
   int samplers = 1;
   int io_depth = 64;
@@ -41,7 +45,7 @@ struct InspectorContext {
 /// Belongs to the thread that runs the pass.
 class Inspector {
  public:
-  explicit Inspector(const InspectorContext& context) : context_(context) {}
+  explicit Inspector(const InspectorContext& context);
 
   /// Samples `superbatch`, reading what `neighbors` does not hold, while
   /// `beside` runs on this thread. Ends with the first error of either side,
@@ -57,8 +61,12 @@ class Inspector {
   /// The tally of what was read for it.
   io::ReadTally tally() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Where its threads' time went.
-  const pipeline::StageStats& stage() const { return stage_; }
+  /// The lists that neighbors were drawn from.
+  sample::ListTally lists() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Where its threads' time went: "lists", where there is a source of lists,
+  /// and "sample".
+  const std::vector<pipeline::StageStats>& stages() const { return stages_; }
 
   /// Seconds in which it sampled.
   double seconds() const { return seconds_; }
@@ -66,16 +74,20 @@ class Inspector {
  private:
   class Sampler;
 
+  pipeline::Stage ListStage(ListFeed& feed, int64_t count) const;
   absl::Status SampleBatch(sample::NeighborSampler& sampler, int64_t number)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddStage(const pipeline::StageStats& stage);
+  void AddStages(const std::vector<pipeline::StageStats>& stages);
+  void AddTallies(const Sampler& sampler) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Add(const io::ReadTally& tally) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const InspectorContext context_;
   mutable absl::Mutex mutex_;
   SuperbatchProfile profile_ ABSL_GUARDED_BY(mutex_);
   io::ReadTally tally_ ABSL_GUARDED_BY(mutex_);
+  sample::ListTally lists_ ABSL_GUARDED_BY(mutex_);
   double last_sampled_ ABSL_GUARDED_BY(mutex_) = 0;
-  pipeline::StageStats stage_ = {.name = "sample"};
+  std::vector<pipeline::StageStats> stages_;
   double seconds_ = 0;
 };
 

@@ -44,7 +44,7 @@ inline constexpr uint64_t kTable = kNodes * 8;
 inline constexpr uint64_t kAllNeighbors = kTable + kNodes * 12 * 4;
 
 /// Parts of a partition.
-inline constexpr int64_t kParts = 15;
+inline constexpr int64_t kParts = 12;
 
 /// Room for so many rows.
 inline uint64_t CacheOf(int64_t rows, int64_t row_bytes = kRowBytes) {

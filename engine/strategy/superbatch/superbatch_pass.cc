@@ -6,6 +6,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/plan/access_trace.h"
+#include "engine/sample/stored_sampler.h"
 #include "engine/strategy/superbatch/changeset_file.h"
 #include "engine/strategy/superbatch/superbatch_size.h"
 
@@ -38,6 +39,7 @@ InspectorContext ForInspector(const SuperbatchContext& context,
           .pass = pass,
           .seeds = seeds,
           .files = files,
+          .lists = context.lists,
           .samplers = context.pipeline.samplers,
           .io_depth = context.options.io_depth};
 }
@@ -55,24 +57,30 @@ SuperbatchPass::SuperbatchPass(const SuperbatchContext& context,
       seeds_(pass.order->Epoch(pass.epoch_key)),
       shards_(ShardsOf(pass, static_cast<int64_t>(seeds_.size()))),
       inspector_(ForInspector(context_, pass, seeds_, files)),
-      whole_(EmptyReport(context.pipeline)) {
+      whole_(EmptyReport(context_)) {
   report_ = whole_;
 }
 
-PassReport SuperbatchPass::EmptyReport(const PipelineOptions& pipeline) {
+PassReport SuperbatchPass::EmptyReport(const SuperbatchContext& context) {
   PassReport report;
   report.bytes_read = 0;
   report.read_ops = 0;
   report.io_wait_seconds = 0;
   report.rows_read = 0;
   report.hits = {{.level = "cpu_cache"}};
+  report.list_hits = {{.level = "neighbor_cache"}};
+  report.lists_read = 0;
   for (const char* phase : {"prepare", "inspect", "sample", "changeset",
                             "switch", "cache_update", "execute"}) {
     report.phases.push_back({.name = phase});
   }
+  if (context.lists != nullptr) {
+    report.list_hits.push_back({.level = context.lists->level()});
+    report.stages.push_back({.name = "lists", .threads = 1});
+  }
   for (const auto& [stage, threads] :
-       {std::pair{"sample", pipeline.samplers},
-        std::pair{"load", pipeline.extractors}, std::pair{"read", 1},
+       {std::pair{"sample", context.pipeline.samplers},
+        std::pair{"load", context.pipeline.extractors}, std::pair{"read", 1},
         std::pair{"assemble", 1}, std::pair{"train", 1}}) {
     report.stages.push_back({.name = stage, .threads = threads});
   }
@@ -91,7 +99,7 @@ absl::Status SuperbatchPass::RunAll(const Strategy::Consumer& consumer,
                                     const std::stop_token& stop) {
   if (shards_.count <= 0) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(Timed(kPrepare, [&] {
-    return context_.neighbors.Prepare(context_.options.NeighborBytes(), stop);
+    return context_.neighbors.Prepare(context_.neighbor_cache_bytes, stop);
   }));
   HEARTH_ASSIGN_OR_RETURN(Superbatch current, SampleFirst(stop));
   while (current.count > 0) {
@@ -238,9 +246,10 @@ PassReport SuperbatchPass::With(const PassReport& part) const {
   if (!part.phases.empty()) {
     sum.phases[kCacheUpdate].seconds += part.phases.front().seconds;
   }
-  // Sampling comes before the main loop's stages.
+  // Those of sampling come before the main loop's stages.
+  const size_t first = inspector_.stages().size();
   for (size_t i = 0; i < part.stages.size(); ++i) {
-    pipeline::StageStats& stage = sum.stages[i + 1];
+    pipeline::StageStats& stage = sum.stages[first + i];
     stage.busy_seconds += part.stages[i].busy_seconds;
     stage.starved_seconds += part.stages[i].starved_seconds;
     stage.blocked_seconds += part.stages[i].blocked_seconds;
@@ -257,10 +266,17 @@ void SuperbatchPass::AddInspection() {
   report_.read_ops = *report_.read_ops + tally.requests;
   report_.io_wait_seconds = *report_.io_wait_seconds + tally.wait_seconds;
   report_.phases[kSample].seconds = inspector_.seconds();
-  report_.stages.front().busy_seconds = inspector_.stage().busy_seconds;
-  report_.stages.front().starved_seconds = inspector_.stage().starved_seconds;
-  report_.stages.front().blocked_seconds = inspector_.stage().blocked_seconds;
-  report_.stages.front().items = inspector_.stage().items;
+  for (size_t i = 0; i < inspector_.stages().size(); ++i) {
+    const pipeline::StageStats& stage = inspector_.stages()[i];
+    report_.stages[i].busy_seconds = stage.busy_seconds;
+    report_.stages[i].starved_seconds = stage.starved_seconds;
+    report_.stages[i].blocked_seconds = stage.blocked_seconds;
+    report_.stages[i].items = stage.items;
+  }
+  const sample::ListTally lists = inspector_.lists();
+  report_.list_hits.front().lists = lists.cached;
+  if (report_.list_hits.size() > 1) report_.list_hits.back().lists = lists.held;
+  report_.lists_read = lists.stored;
   report_.seconds = context_.clock.SteadySeconds() - start_;
 }
 

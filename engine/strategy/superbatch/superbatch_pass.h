@@ -17,6 +17,7 @@
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/superbatch/executor.h"
 #include "engine/strategy/superbatch/inspector.h"
+#include "engine/strategy/superbatch/list_feed.h"
 #include "engine/strategy/superbatch/neighbor_cache_file.h"
 #include "engine/strategy/superbatch/options.h"
 #include "engine/strategy/superbatch/runtime_files.h"
@@ -28,6 +29,10 @@ namespace hearth::strategy {
 struct SuperbatchContext {
   const SuperbatchData& data;
   NeighborCacheFile& neighbors;
+  /// Bytes that the neighbor cache may take.
+  uint64_t neighbor_cache_bytes = 0;
+  /// Gives batches lists beside it; null: nothing does.
+  ListSource* lists = nullptr;
   io::ReadQueues& read_queues;
   const Clock& clock;
   BufferPool& inputs;
@@ -59,7 +64,7 @@ class SuperbatchPass {
     kExecute
   };
 
-  static PassReport EmptyReport(const PipelineOptions& pipeline);
+  static PassReport EmptyReport(const SuperbatchContext& context);
 
   absl::Status RunAll(const Strategy::Consumer& consumer,
                       const std::stop_token& stop);

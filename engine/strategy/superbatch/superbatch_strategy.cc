@@ -1,9 +1,13 @@
 #include "engine/strategy/superbatch/superbatch_strategy.h"
 
+#include <cstdint>
+#include <optional>
 #include <stop_token>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
@@ -20,39 +24,50 @@ namespace {
 
 class SuperbatchStrategy final : public Strategy {
  public:
-  SuperbatchStrategy(absl::string_view name, const SuperbatchOptions& options,
-                     const PipelineOptions& pipeline,
+  SuperbatchStrategy(SuperbatchRecipe recipe, const PipelineOptions& pipeline,
                      const StrategyResources& resources, SuperbatchData data)
-      : name_(name),
-        options_(options),
+      : name_(recipe.name),
+        options_(recipe.options),
         pipeline_(pipeline),
         read_queues_(resources.read_queues),
         clock_(resources.clock),
         files_(resources.files),
         folder_(resources.scratch_folder),
         data_(std::move(data)),
+        lists_(std::move(recipe.lists)),
         neighbors_(files_, data_.topology, folder_,
-                   options.neighbor_rank == NeighborRank::kCross
+                   options_.neighbor_rank == NeighborRank::kCross
                        ? resources.partition
                        : nullptr) {}
+
+  absl::StatusOr<PreparationReport> Prepare(absl::Span<const Pass> passes,
+                                            const PreparationListener& listener,
+                                            std::stop_token /*stop*/) override {
+    ShareNeighborBudget(passes, listener);
+    return PreparationReport();
+  }
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
     report = {};
+    ShareNeighborBudget({pass}, {});
     HEARTH_RETURN_IF_ERROR(
         Annotate(files_.CreateDirectory(folder_),
                  absl::StrCat("scratch files of strategy ", name_)));
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<RuntimeFiles> runtime_files,
         RuntimeFiles::Create(files_, io::JoinPath(folder_, "pass"), pass));
-    const SuperbatchContext context = {.data = data_,
-                                       .neighbors = neighbors_,
-                                       .read_queues = read_queues_,
-                                       .clock = clock_,
-                                       .inputs = inputs_,
-                                       .admitted = admitted_,
-                                       .options = options_,
-                                       .pipeline = pipeline_};
+    const SuperbatchContext context = {
+        .data = data_,
+        .neighbors = neighbors_,
+        .neighbor_cache_bytes = *neighbor_cache_bytes_,
+        .lists = lists_.get(),
+        .read_queues = read_queues_,
+        .clock = clock_,
+        .inputs = inputs_,
+        .admitted = admitted_,
+        .options = options_,
+        .pipeline = pipeline_};
     SuperbatchPass run(context, pass, *runtime_files, report);
     return run.Run(consumer, std::move(stop));
   }
@@ -63,6 +78,18 @@ class SuperbatchStrategy final : public Strategy {
   }
 
  private:
+  // Decides, the first time, what of the neighbor budget the neighbor cache
+  // gets: its file is made once.
+  void ShareNeighborBudget(absl::Span<const Pass> passes,
+                           const PreparationListener& listener) {
+    if (neighbor_cache_bytes_.has_value()) return;
+    const uint64_t budget_bytes = options_.NeighborBytes();
+    neighbor_cache_bytes_ =
+        budget_bytes - (lists_ == nullptr
+                            ? 0
+                            : lists_->Reserve(passes, budget_bytes, listener));
+  }
+
   const std::string name_;
   const SuperbatchOptions options_;
   const PipelineOptions pipeline_;
@@ -71,6 +98,9 @@ class SuperbatchStrategy final : public Strategy {
   io::FileSystem& files_;
   const std::string folder_;
   const SuperbatchData data_;
+  const std::unique_ptr<ListSource> lists_;
+  // Of the neighbor budget, once that is shared out.
+  std::optional<uint64_t> neighbor_cache_bytes_;
   NeighborCacheFile neighbors_;
   BufferPool inputs_;
   BufferPool admitted_;
@@ -79,19 +109,18 @@ class SuperbatchStrategy final : public Strategy {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Strategy>> NewSuperbatchStrategy(
-    absl::string_view name, const SuperbatchOptions& options,
-    const PipelineOptions& pipeline, const store::Dataset& dataset,
-    const StrategyResources& resources) {
+    SuperbatchRecipe recipe, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
-  HEARTH_RETURN_IF_ERROR(options.Validate());
-  if (options.neighbor_rank == NeighborRank::kCross &&
+  HEARTH_RETURN_IF_ERROR(recipe.options.Validate());
+  if (recipe.options.neighbor_rank == NeighborRank::kCross &&
       resources.partition == nullptr) {
     return absl::InvalidArgumentError(
         "neighbor_rank: cross needs the parts of order partition");
   }
   HEARTH_ASSIGN_OR_RETURN(SuperbatchData data,
                           SuperbatchData::Open(dataset, resources.row_check));
-  return std::make_unique<SuperbatchStrategy>(name, options, pipeline,
+  return std::make_unique<SuperbatchStrategy>(std::move(recipe), pipeline,
                                               resources, std::move(data));
 }
 
