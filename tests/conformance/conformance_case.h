@@ -14,6 +14,9 @@ namespace hearth::strategy {
 struct ConformanceCase {
   StrategyOptions strategy;
   PipelineOptions pipeline;
+  /// Seeds are in the order of parts (parted_planted_graph.h), instead of
+  /// shuffled all together.
+  bool by_parts = false;
 };
 
 /// "<index>_<strategy>_<samplers>_<extractors>".

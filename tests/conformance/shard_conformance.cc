@@ -24,6 +24,7 @@
 #include "gtest/gtest.h"
 #include "tests/conformance/batch_fingerprint.h"
 #include "tests/conformance/measured_pass.h"
+#include "tests/conformance/parted_planted_graph.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
@@ -83,6 +84,9 @@ struct Delivered {
 };
 
 store::Dataset* planted = nullptr;
+hearth::testing::PartedPlantedGraph* parted = nullptr;
+sample::SeedOrder* shuffled = nullptr;
+// The one of the running case.
 sample::SeedOrder* order = nullptr;
 io::ReadQueues* queues = nullptr;
 
@@ -102,7 +106,8 @@ std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
       NewStrategy(parameters.strategy, parameters.pipeline, *planted,
                   {.read_queues = *queues,
                    .clock = Clock::Real(),
-                   .scratch_folder = ::testing::TempDir() + "shards_scratch"});
+                   .scratch_folder = ::testing::TempDir() + "shards_scratch",
+                   .partition = parted->partition});
   EXPECT_TRUE(strategy.ok()) << strategy.status();
   // All that a test may run.
   const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),
@@ -142,8 +147,14 @@ void ShardConformanceTest::SetUpTestSuite() {
       hearth::testing::ImportPlantedGraph({}, ::testing::TempDir() + "shards");
   ASSERT_TRUE(path.ok()) << path.status();
   planted = store::Dataset::Open(io::FileSystem::Posix(), *path)->release();
-  order = sample::NewShuffledOrder(planted->LoadSplit()->train, 3).release();
+  shuffled = sample::NewShuffledOrder(planted->LoadSplit()->train, 3).release();
+  parted = new hearth::testing::PartedPlantedGraph(
+      hearth::testing::PartedPlantedGraph::Of(*planted));
   queues = io::ReadQueues::Create()->release();
+}
+
+void ShardConformanceTest::SetUp() {
+  order = GetParam().by_parts ? parted->order.get() : shuffled;
 }
 
 TEST_P(ShardConformanceTest, TogetherAreTheWholeBatch) {

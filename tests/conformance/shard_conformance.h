@@ -13,6 +13,7 @@ namespace hearth::strategy {
 class ShardConformanceTest : public ::testing::TestWithParam<ConformanceCase> {
  protected:
   static void SetUpTestSuite();
+  void SetUp() override;
 };
 
 }  // namespace hearth::strategy

@@ -33,20 +33,26 @@
 #include "gtest/gtest.h"
 #include "tests/conformance/batch_fingerprint.h"
 #include "tests/conformance/measured_pass.h"
+#include "tests/conformance/parted_planted_graph.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
 namespace {
 
+store::Dataset* planted = nullptr;
+// Of all planted graphs: their edges are the same.
+hearth::testing::PartedPlantedGraph* parted = nullptr;
+sample::SeedOrder* shuffled = nullptr;
+// The one of the running case.
+sample::SeedOrder* order = nullptr;
+
 StrategyResources Resources() {
   static io::ReadQueues& queues = *io::ReadQueues::Create()->release();
   return {.read_queues = queues,
           .clock = Clock::Real(),
-          .scratch_folder = ::testing::TempDir() + "scratch"};
+          .scratch_folder = ::testing::TempDir() + "scratch",
+          .partition = parted->partition};
 }
-
-store::Dataset* planted = nullptr;
-sample::SeedOrder* order = nullptr;
 
 // A folder for the running case.
 std::string Folder(const std::string& name) {
@@ -158,7 +164,13 @@ void StrategyConformanceTest::SetUpTestSuite() {
   planted = dataset->release();
   auto split = planted->LoadSplit();
   ASSERT_TRUE(split.ok()) << split.status();
-  order = sample::NewShuffledOrder(split->train, 3).release();
+  shuffled = sample::NewShuffledOrder(split->train, 3).release();
+  parted = new hearth::testing::PartedPlantedGraph(
+      hearth::testing::PartedPlantedGraph::Of(*planted));
+}
+
+void StrategyConformanceTest::SetUp() {
+  order = GetParam().by_parts ? parted->order.get() : shuffled;
 }
 
 TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {

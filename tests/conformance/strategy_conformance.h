@@ -18,6 +18,7 @@ class StrategyConformanceTest
     : public ::testing::TestWithParam<ConformanceCase> {
  protected:
   static void SetUpTestSuite();
+  void SetUp() override;
 };
 
 }  // namespace hearth::strategy
