@@ -57,9 +57,10 @@ TEST(Flag, TellsItsDefault) {
 TEST(Flag, TellsWhatItBelongsTo) {
   EXPECT_EQ(Named("batch-size").Group(), "data");
   EXPECT_EQ(Named("strategy").Group(), "strategy");
-  EXPECT_EQ(Named("superbatch").Group(), "strategy ginex");
+  EXPECT_EQ(Named("superbatch").Group(), "strategies ginex and outre");
   EXPECT_EQ(Named("cpu-cache").Group(),
-            "strategies gnndrive, ginex and diskgnn");
+            "strategies gnndrive, ginex, diskgnn and outre");
+  EXPECT_EQ(Named("neighbor-rank").Group(), "strategy ginex");
   EXPECT_EQ(Named("hidden").Group(), "model");
   EXPECT_EQ(Named("heads").Group(), "models gat and gatv2");
   EXPECT_EQ(Named("lr").Group(), "optimizer");

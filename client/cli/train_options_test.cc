@@ -147,7 +147,7 @@ TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"reorder", "true"}}),
               HasSubstr("gnndrive only"));
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"superbatch", "4"}}),
-              HasSubstr("ginex only"));
+              HasSubstr("ginex and outre"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"cpu-cache", "much"}}),
               HasSubstr("is not a size"));
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"reorder", "yes"}}),
@@ -238,7 +238,7 @@ TEST(TrainJobFromOptions, DatasetIsRequired) {
 TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
   EXPECT_EQ(ErrorOf({{"strategy", "ram"}}),
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
-            "ginex, diskgnn");
+            "ginex, diskgnn, outre");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
             "--model: \"mlp\" is not one of sage, gcn, gat, gatv2, gin, none");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -14,6 +15,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/plan/partition/partition.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
@@ -69,6 +71,8 @@ struct ForecastContext {
   std::string scratch_folder;
   const PreparationListener& listener;
   std::stop_token stop;
+  /// As StrategyResources::partition.
+  std::shared_ptr<const plan::Partition> partition = nullptr;
 };
 
 /// The training that a forecast is for.

@@ -12,6 +12,7 @@
 #include "engine/strategy/diskgnn/forecast/forecast.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
+#include "engine/strategy/outre/outre.h"
 #include "engine/strategy/row_count.h"
 
 namespace hearth::strategy {
@@ -65,6 +66,10 @@ constexpr std::tuple kEntries{
         .estimate_memory = EstimateDiskgnnMemory,
         .forecast = ForecastDiskgnn,
         .estimate_forecast_memory = EstimateDiskgnnForecastMemory},
+    Entry<OutreOptions>{.kind = {.name = "outre", .reads_single_rows = true},
+                        .make = NewOutreStrategy,
+                        .estimate_memory = EstimateOutreMemory,
+                        .forecast = ForecastOutre},
 };
 
 // Each alternative has one entry, in the same order.

@@ -15,6 +15,7 @@
 #include "engine/strategy/ginex/options.h"
 #include "engine/strategy/gnndrive/options.h"
 #include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/outre/options.h"
 #include "engine/strategy/strategy.h"
 
 /// All strategies there are. Whoever runs jobs asks here, and knows no strategy
@@ -26,7 +27,7 @@ namespace hearth::strategy {
 /// One alternative per strategy, in the order of hearth.v1.DataSpec.strategy.
 using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
-                 DiskgnnOptions>;
+                 DiskgnnOptions, OutreOptions>;
 
 /// The facts about a strategy that hold whatever its options.
 struct StrategyKind {

@@ -281,7 +281,7 @@ TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
   for (const auto& [data, complaint] :
        {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",
                   "train.data.budgets.cpu_cache_bytes: must be absent: it "
-                  "applies to strategies gnndrive, ginex and diskgnn"},
+                  "applies to strategies gnndrive, ginex, diskgnn and outre"},
         {"ginex {} budgets { staging_bytes: 1 }",
          "train.data.budgets.staging_bytes: must be absent: it applies to "
          "strategy gnndrive only"},
@@ -323,7 +323,7 @@ TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
 TEST(SpecMappingTest, AStrategyMustBeChosen) {
   EXPECT_THAT(Complaint(WithStrategy("budgets { cpu_cache_bytes: 1 }")),
               "train.data.strategy: must be one of memory, mmap, gnndrive, "
-              "ginex, diskgnn");
+              "ginex, diskgnn, outre");
 }
 
 // The engine cannot do with more.

@@ -51,6 +51,12 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .io_depth = io_depth};
     case v1::DataSpec::kDiskgnn:
       return ToDiskgnnOptions(data, io_depth);
+    case v1::DataSpec::kOutre:
+      return strategy::OutreOptions{
+          .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
+          .neighbor_cache_bytes = data.outre().neighbor_cache_bytes(),
+          .superbatch = data.outre().superbatch(),
+          .io_depth = io_depth};
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:
       break;

@@ -47,6 +47,19 @@ TEST(ToStrategyOptionsTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(cross.neighbor_rank, strategy::NeighborRank::kCross);
 }
 
+TEST(ToStrategyOptionsTest, EveryOptionOfOutreReachesTheEngine) {
+  v1::PipelineSpec pipeline;
+  pipeline.set_io_depth(32);
+  const auto outre = std::get<strategy::OutreOptions>(
+      ToStrategyOptions(Parse("outre { superbatch: 3 neighbor_cache_bytes: 4 } "
+                              "budgets { cpu_cache_bytes: 5 }"),
+                        pipeline));
+  EXPECT_EQ(outre.superbatch, 3);
+  EXPECT_EQ(outre.neighbor_cache_bytes, 4u);
+  EXPECT_EQ(outre.cpu_cache_bytes, 5u);
+  EXPECT_EQ(outre.io_depth, 32);
+}
+
 TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {
   v1::PipelineSpec pipeline;
   pipeline.set_io_depth(32);

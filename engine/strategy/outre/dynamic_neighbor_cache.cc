@@ -1,0 +1,220 @@
+#include "engine/strategy/outre/dynamic_neighbor_cache.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/row_reader.h"
+#include "engine/sample/neighbor_lists.h"
+#include "engine/sample/stored_sampler.h"
+#include "engine/strategy/outre/macro_batch_lists.h"
+#include "engine/strategy/outre/pass_macro_batches.h"
+
+// The protocol, for each batch in order:
+//
+//  1. The feed lets go of the macro batches that the batch does not need; those
+//     that batches before it are sampled from stay until these let go, too.
+//  2. Of those that it needs, the ones that are not held are read. Each takes
+//     its bytes from the room first and waits until it can, which it can once
+//     all batches before it are sampled, as then nothing but the batch's own
+//     macro batches is held. One that does not fit beside these is left out.
+//  3. Bytes go back to the room when the last holder lets go.
+//
+// So what is held never exceeds the room, whoever is slow; batches in front
+// wait for none behind them; and what is left out depends on no thread.
+
+namespace hearth::strategy {
+namespace {
+
+/// Bytes that lists may take. Thread-safe.
+class Room {
+ public:
+  explicit Room(uint64_t bytes) : free_bytes_(bytes) {}
+
+  /// Waits until there are so many; false after Interrupt.
+  bool Take(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    const auto can_end = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return interrupted_ || free_bytes_ >= bytes;
+    };
+    mutex_.Await(absl::Condition(&can_end));
+    if (interrupted_) return false;
+    free_bytes_ -= bytes;
+    return true;
+  }
+
+  void Give(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    free_bytes_ += bytes;
+  }
+
+  void Interrupt() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    interrupted_ = true;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  uint64_t free_bytes_ ABSL_GUARDED_BY(mutex_);
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class DynamicListFeed final : public ListFeed {
+ public:
+  DynamicListFeed(const plan::Partition& partition, uint64_t room_bytes,
+                  const Clock& clock, const Pass& pass)
+      : partition_(partition),
+        room_bytes_(room_bytes),
+        clock_(clock),
+        macro_batches_(pass),
+        room_(std::make_shared<Room>(room_bytes)) {}
+
+  absl::StatusOr<sample::BatchLists> Take(int64_t batch) override {
+    if (room_bytes_ == 0) return sample::BatchLists();
+    const MacroBatchRange range = macro_batches_.Of(batch);
+    held_.erase(held_.begin(), held_.lower_bound(range.first));
+    for (int64_t number = range.first; number < range.end; ++number) {
+      if (held_.contains(number)) continue;
+      HEARTH_RETURN_IF_ERROR(Hold(number));
+    }
+    sample::BatchLists lists;
+    for (const auto& [number, held] : held_) lists.push_back(held.lists);
+    return lists;
+  }
+
+  void Interrupt() override { room_->Interrupt(); }
+
+  const io::ReadTally& tally() const override { return tally_; }
+
+ private:
+  struct Held {
+    std::shared_ptr<const sample::NeighborLists> lists;
+    uint64_t bytes = 0;
+  };
+
+  // Reads a macro batch, unless it is to be left out.
+  absl::Status Hold(int64_t number) {
+    const std::vector<uint16_t>& parts = macro_batches_.all()[number].parts;
+    const uint64_t bytes = MacroBatchLists::MemoryBytes(partition_, parts);
+    uint64_t own_bytes = bytes;
+    for (const auto& [other, held] : held_) own_bytes += held.bytes;
+    if (own_bytes > room_bytes_) return absl::OkStatus();
+    if (!room_->Take(bytes)) {
+      return absl::CancelledError("reading neighbor lists of parts: stopped");
+    }
+    absl::StatusOr<std::unique_ptr<const MacroBatchLists>> read = Read(parts);
+    if (!read.ok()) {
+      room_->Give(bytes);
+      return read.status();
+    }
+    const auto let_go = [room = room_, bytes](const MacroBatchLists* lists) {
+      delete lists;
+      room->Give(bytes);
+    };
+    held_[number] = {.lists = std::shared_ptr<const MacroBatchLists>(
+                         read->release(), let_go),
+                     .bytes = bytes};
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<const MacroBatchLists>> Read(
+      const std::vector<uint16_t>& parts) {
+    const double start = clock_.SteadySeconds();
+    absl::StatusOr<std::unique_ptr<const MacroBatchLists>> read =
+        MacroBatchLists::Read(partition_, parts);
+    tally_.wait_seconds += clock_.SteadySeconds() - start;
+    for (const uint16_t part : parts) {
+      tally_.bytes_read +=
+          static_cast<int64_t>(partition_.part_list_bytes(part));
+    }
+    tally_.requests += std::ssize(parts);
+    return read;
+  }
+
+  const plan::Partition& partition_;
+  const uint64_t room_bytes_;
+  const Clock& clock_;
+  const PassMacroBatches macro_batches_;
+  // Outlived by lists.
+  const std::shared_ptr<Room> room_;
+  // Those of the last batch, by number.
+  std::map<int64_t, Held> held_;
+  io::ReadTally tally_;
+};
+
+/// Bytes of the macro batches of any batch of `pass` and the next one, at most.
+uint64_t MostBytes(const plan::Partition& partition, const Pass& pass) {
+  const PassMacroBatches macro_batches(pass);
+  // Of the first macro batches together.
+  std::vector<uint64_t> bytes = {0};
+  for (const sample::MacroBatch& macro_batch : macro_batches.all()) {
+    bytes.push_back(bytes.back() +
+                    MacroBatchLists::MemoryBytes(partition, macro_batch.parts));
+  }
+  uint64_t most = 0;
+  for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+    const MacroBatchRange range = macro_batches.Of(batch);
+    const int64_t end = std::min<int64_t>(range.end + 1, std::ssize(bytes) - 1);
+    most = std::max(most, bytes[end] - bytes[range.first]);
+  }
+  return most;
+}
+
+}  // namespace
+
+DynamicNeighborBudget DynamicNeighborBudget::Of(
+    const plan::Partition& partition, absl::Span<const Pass> passes,
+    uint64_t budget_bytes) {
+  DynamicNeighborBudget budget;
+  for (const Pass& pass : passes) {
+    budget.needed_bytes =
+        std::max(budget.needed_bytes, MostBytes(partition, pass));
+  }
+  if (budget.needed_bytes <= budget_bytes / 2) {
+    budget.reserved_bytes = budget.needed_bytes;
+  }
+  return budget;
+}
+
+std::string DynamicNeighborBudget::Describe(uint64_t budget_bytes) const {
+  if (needed_bytes == 0) return {};
+  const std::string needed = FormatByteSize(needed_bytes);
+  const std::string budget = FormatByteSize(budget_bytes);
+  if (reserved_bytes > 0) {
+    return absl::StrCat("the dynamic neighbor cache takes at most ", needed,
+                        " of the ", budget, " for neighbor lists");
+  }
+  return absl::StrCat("there is no dynamic neighbor cache: it would take ",
+                      needed, ", more than half of the ", budget,
+                      " for neighbor lists");
+}
+
+DynamicNeighborCache::DynamicNeighborCache(
+    std::shared_ptr<const plan::Partition> partition, const Clock& clock)
+    : partition_(std::move(partition)), clock_(clock) {}
+
+uint64_t DynamicNeighborCache::Reserve(absl::Span<const Pass> passes,
+                                       uint64_t budget_bytes,
+                                       const PreparationListener& listener) {
+  const auto budget =
+      DynamicNeighborBudget::Of(*partition_, passes, budget_bytes);
+  room_bytes_ = budget.reserved_bytes;
+  const std::string text = budget.Describe(budget_bytes);
+  if (listener.log && !text.empty()) listener.log(text);
+  return room_bytes_;
+}
+
+std::unique_ptr<ListFeed> DynamicNeighborCache::NewFeed(const Pass& pass) {
+  return std::make_unique<DynamicListFeed>(*partition_, room_bytes_, clock_,
+                                           pass);
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,313 @@
+#include "engine/strategy/outre/dynamic_neighbor_cache.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/base/random.h"
+#include "engine/sample/neighbor_lists.h"
+#include "engine/sample/seed_order.h"
+#include "engine/sample/stored_sampler.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/outre/macro_batch_lists.h"
+#include "engine/strategy/outre/pass_macro_batches.h"
+#include "engine/strategy/strategy.h"
+#include "engine/strategy/superbatch/list_feed.h"
+#include "gtest/gtest.h"
+#include "tests/fixtures/memory_partition.h"
+
+namespace hearth::strategy {
+namespace {
+
+using hearth::testing::MemoryPartition;
+using store::NodeId;
+
+constexpr int64_t kNodes = 400;
+constexpr int kParts = 20;
+constexpr uint64_t kPlenty = uint64_t{1} << 30;
+
+// 400 nodes in 20 parts, all of them seeds, in macro batches of three parts and
+// batches of 37 seeds: most of these straddle two.
+class DynamicNeighborCacheTest : public ::testing::Test {
+ protected:
+  DynamicNeighborCacheTest() {
+    RandomStream random(5, RandomPurpose::kGenerator);
+    for (NodeId node = 0; node < kNodes; ++node) {
+      seeds_.push_back(node);
+      for (uint64_t left = random.Below(9); left > 0; --left) {
+        indices_.push_back(static_cast<int32_t>(random.Below(kNodes)));
+      }
+      indptr_.push_back(static_cast<int64_t>(indices_.size()));
+      part_of_.push_back(static_cast<uint16_t>(random.Below(kParts)));
+    }
+    partition_ = std::make_shared<MemoryPartition>(
+        store::Topology{indptr_, absl::Span<const int32_t>(indices_)}, part_of_,
+        seeds_);
+    order_ = sample::NewPartitionOrder(
+        seeds_,
+        {.parts = part_of_, .parts_per_macro_batch = 3, .data_seed = 1});
+  }
+
+  Pass MakePass(uint64_t epoch_key = 0, int64_t batch_size = 37) const {
+    Pass pass;
+    pass.order = order_.get();
+    pass.batch_size = batch_size;
+    pass.epoch_key = epoch_key;
+    return pass;
+  }
+
+  // A cache with as much room as the pass needs.
+  DynamicNeighborCache RoomyCache(const Pass& pass) const {
+    DynamicNeighborCache cache(partition_, Clock::Real());
+    EXPECT_GT(cache.Reserve({pass}, kPlenty, {}), 0u);
+    return cache;
+  }
+
+  // The parts of the macro batches of a batch.
+  static std::set<uint16_t> PartsOf(const PassMacroBatches& macro_batches,
+                                    int64_t batch) {
+    std::set<uint16_t> parts;
+    const MacroBatchRange range = macro_batches.Of(batch);
+    for (int64_t i = range.first; i < range.end; ++i) {
+      const auto& of = macro_batches.all()[i].parts;
+      parts.insert(of.begin(), of.end());
+    }
+    return parts;
+  }
+
+  // The parts whose lists are among `lists`, each whole.
+  std::set<uint16_t> PartsIn(const sample::BatchLists& lists) const {
+    std::set<uint16_t> inside;
+    std::set<uint16_t> outside;
+    for (NodeId node = 0; node < kNodes; ++node) {
+      const bool found = std::any_of(
+          lists.begin(), lists.end(),
+          [&](const auto& some) { return some->Find(node).has_value(); });
+      (found ? inside : outside).insert(part_of_[node]);
+    }
+    for (const uint16_t part : inside) EXPECT_FALSE(outside.contains(part));
+    return inside;
+  }
+
+  // Bytes of macro batches `first` .. `end - 1`, as far as there are so many.
+  uint64_t Bytes(const PassMacroBatches& macro_batches, int64_t first,
+                 int64_t end) const {
+    uint64_t bytes = 0;
+    for (int64_t i = first; i < std::min(end, std::ssize(macro_batches.all()));
+         ++i) {
+      bytes += MacroBatchLists::MemoryBytes(*partition_,
+                                            macro_batches.all()[i].parts);
+    }
+    return bytes;
+  }
+
+  std::vector<int64_t> indptr_ = {0};
+  std::vector<int32_t> indices_;
+  std::vector<uint16_t> part_of_;
+  std::vector<NodeId> seeds_;
+  std::shared_ptr<MemoryPartition> partition_;
+  std::unique_ptr<sample::SeedOrder> order_;
+};
+
+TEST_F(DynamicNeighborCacheTest, BatchesHoldThePartsOfTheirMacroBatches) {
+  for (const int64_t batch_size : {1, 37, 60, 300, 400}) {
+    const Pass pass = MakePass(2, batch_size);
+    DynamicNeighborCache cache = RoomyCache(pass);
+    const auto feed = cache.NewFeed(pass);
+    const PassMacroBatches macro_batches(pass);
+    for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+      const auto lists = feed->Take(batch);
+      ASSERT_TRUE(lists.ok()) << lists.status();
+      EXPECT_EQ(PartsIn(*lists), PartsOf(macro_batches, batch));
+    }
+  }
+}
+
+TEST_F(DynamicNeighborCacheTest, EachMacroBatchIsReadOnceAndShared) {
+  const Pass pass = MakePass(0, 5);
+  DynamicNeighborCache cache = RoomyCache(pass);
+  const auto feed = cache.NewFeed(pass);
+  const PassMacroBatches macro_batches(pass);
+  MacroBatchRange last;
+  sample::BatchLists last_lists;
+  for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+    const auto lists = *feed->Take(batch);
+    const MacroBatchRange range = macro_batches.Of(batch);
+    EXPECT_TRUE(range != last || lists == last_lists);
+    EXPECT_TRUE(*feed->Take(batch) == lists) << "another shard";
+    last = range;
+    last_lists = lists;
+  }
+  EXPECT_EQ(partition_->reads(), kParts);
+  EXPECT_EQ(feed->tally().requests, kParts);
+  int64_t bytes = 0;
+  for (int part = 0; part < kParts; ++part) {
+    bytes += static_cast<int64_t>(partition_->part_list_bytes(part));
+  }
+  EXPECT_EQ(feed->tally().bytes_read, bytes);
+}
+
+// Lists that some batch still holds keep their bytes of the room.
+TEST_F(DynamicNeighborCacheTest, NoMoreIsHeldThanWasReserved) {
+  const Pass pass = MakePass();
+  DynamicNeighborCache cache(partition_, Clock::Real());
+  const uint64_t reserved = cache.Reserve({pass}, kPlenty, {});
+  const auto feed = cache.NewFeed(pass);
+  const PassMacroBatches macro_batches(pass);
+  const auto num_batches = static_cast<size_t>(macro_batches.num_batches());
+  // Lists that were given, by batch, and where another thread gives them back.
+  std::vector<sample::BatchLists> given(num_batches);
+  std::vector<std::vector<std::weak_ptr<const sample::NeighborLists>>> seen(
+      num_batches);
+  size_t taken = 0;
+  uint64_t most = 0;
+  partition_->SetHook([&](int /*part*/) {
+    std::set<std::shared_ptr<const sample::NeighborLists>> held;
+    for (size_t batch = 0; batch < taken; ++batch) {
+      for (const auto& lists : seen[batch]) held.insert(lists.lock());
+    }
+    held.erase(nullptr);
+    uint64_t bytes = 0;
+    for (const auto& lists : held) {
+      bytes += static_cast<const MacroBatchLists&>(*lists).memory_bytes();
+    }
+    most = std::max(most, bytes);
+    return absl::OkStatus();
+  });
+  for (; taken < num_batches; ++taken) {
+    // The batch before the last one is sampled by now.
+    std::thread release([&] {
+      if (taken >= 1) given[taken - 1].clear();
+    });
+    auto lists = feed->Take(static_cast<int64_t>(taken));
+    release.join();
+    ASSERT_TRUE(lists.ok()) << lists.status();
+    seen[taken].assign(lists->begin(), lists->end());
+    given[taken] = *std::move(lists);
+  }
+  EXPECT_GT(most, 0u);
+  EXPECT_LE(most, reserved);
+}
+
+TEST_F(DynamicNeighborCacheTest, TheNextMacroBatchIsReadWhileABatchIsSampled) {
+  const Pass pass = MakePass(0, 5);
+  DynamicNeighborCache cache = RoomyCache(pass);
+  const auto feed = cache.NewFeed(pass);
+  const PassMacroBatches macro_batches(pass);
+  // Nobody gives anything back until a batch of the macro batch after the next
+  // one is asked for.
+  std::vector<sample::BatchLists> held;
+  for (int64_t batch = 0; macro_batches.Of(batch).end <= 2; ++batch) {
+    auto lists = feed->Take(batch);
+    ASSERT_TRUE(lists.ok()) << lists.status();
+    held.push_back(*std::move(lists));
+  }
+  EXPECT_EQ(partition_->reads(), 6);
+}
+
+TEST_F(DynamicNeighborCacheTest, AnInterruptEndsTheWaitForRoom) {
+  const Pass pass = MakePass();
+  DynamicNeighborCache cache = RoomyCache(pass);
+  const auto feed = cache.NewFeed(pass);
+  const PassMacroBatches macro_batches(pass);
+  std::vector<sample::BatchLists> held;
+  std::thread interrupt;
+  absl::Status status;
+  for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+    // Nothing is ever given back, so that it waits in the end.
+    if (batch == 2) interrupt = std::thread([&] { feed->Interrupt(); });
+    auto lists = feed->Take(batch);
+    status = lists.status();
+    if (!status.ok()) break;
+    held.push_back(*std::move(lists));
+  }
+  interrupt.join();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST_F(DynamicNeighborCacheTest, WhatDoesNotFitIsLeftOut) {
+  const Pass known = MakePass(0, 5);
+  DynamicNeighborCache cache = RoomyCache(known);
+  // A pass with larger batches, of which Reserve was not told.
+  const Pass pass = MakePass(0, 300);
+  const auto feed = cache.NewFeed(pass);
+  const PassMacroBatches macro_batches(pass);
+  const std::set<uint16_t> all = PartsOf(macro_batches, 0);
+  const auto lists = feed->Take(0);
+  ASSERT_TRUE(lists.ok()) << lists.status();
+  const std::set<uint16_t> inside = PartsIn(*lists);
+  EXPECT_FALSE(inside.empty());
+  EXPECT_LT(inside.size(), all.size());
+  EXPECT_TRUE(
+      std::includes(all.begin(), all.end(), inside.begin(), inside.end()));
+  EXPECT_EQ(PartsIn(*cache.NewFeed(pass)->Take(0)), inside) << "always so";
+}
+
+TEST_F(DynamicNeighborCacheTest, AReadThatFailedTakesNoRoom) {
+  const Pass pass = MakePass();
+  DynamicNeighborCache cache = RoomyCache(pass);
+  const auto feed = cache.NewFeed(pass);
+  const PassMacroBatches macro_batches(pass);
+  partition_->SetHook([](int /*part*/) { return absl::DataLossError("bad"); });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(feed->Take(0).status(), absl::DataLossError("bad"));
+  }
+  partition_->SetHook(nullptr);
+  for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+    EXPECT_EQ(PartsIn(*feed->Take(batch)), PartsOf(macro_batches, batch));
+  }
+}
+
+TEST_F(DynamicNeighborCacheTest, ReservesForTheLargestOfAllBatches) {
+  uint64_t expected = 0;
+  std::vector<Pass> passes;
+  for (const uint64_t key : {0, 1, 2}) {
+    passes.push_back(MakePass(key));
+    const PassMacroBatches macro_batches(passes.back());
+    for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+      const MacroBatchRange range = macro_batches.Of(batch);
+      expected =
+          std::max(expected, Bytes(macro_batches, range.first, range.end + 1));
+    }
+  }
+  std::vector<std::string> log;
+  PreparationListener listener;
+  listener.log = [&](const std::string& text) { log.push_back(text); };
+  const auto reserve = [&](uint64_t budget_bytes) {
+    DynamicNeighborCache cache(partition_, Clock::Real());
+    return cache.Reserve(passes, budget_bytes, listener);
+  };
+  EXPECT_EQ(reserve(kPlenty), expected);
+  EXPECT_EQ(reserve(2 * expected), expected);
+  EXPECT_EQ(reserve(2 * expected - 1), 0u);
+  ASSERT_EQ(log.size(), 3u);
+  EXPECT_EQ(log[1].find("the dynamic neighbor cache takes at most"), 0u);
+  EXPECT_EQ(log[2].find("there is no dynamic neighbor cache"), 0u);
+}
+
+TEST_F(DynamicNeighborCacheTest, WithoutRoomOrPartsNothingIsRead) {
+  const auto sequential = sample::NewSequentialOrder(seeds_);
+  Pass evaluation = MakePass();
+  evaluation.order = sequential.get();
+  DynamicNeighborCache none(partition_, Clock::Real());
+  std::vector<std::string> log;
+  PreparationListener listener;
+  listener.log = [&](const std::string& text) { log.push_back(text); };
+  EXPECT_EQ(none.Reserve({evaluation}, kPlenty, listener), 0u);
+  EXPECT_TRUE(log.empty());
+  EXPECT_TRUE(none.NewFeed(MakePass())->Take(0)->empty());
+  DynamicNeighborCache roomy = RoomyCache(MakePass());
+  EXPECT_TRUE(roomy.NewFeed(evaluation)->Take(3)->empty());
+  EXPECT_EQ(partition_->reads(), 0);
+}
+
+}  // namespace
+}  // namespace hearth::strategy

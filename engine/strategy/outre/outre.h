@@ -1,0 +1,37 @@
+#ifndef HEARTH_ENGINE_STRATEGY_OUTRE_OUTRE_H_
+#define HEARTH_ENGINE_STRATEGY_OUTRE_OUTRE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/forecast.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/outre/options.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+/// OUTRE (Sheng et al., PVLDB 2024): samples a superbatch ahead of its
+/// execution, so that the feature cache can be the optimal one; finds neighbors
+/// in a static and a dynamic neighbor cache. See README.md.
+///
+/// INVALID_ARGUMENT for a negative superbatch, a bad depth, or `resources`
+/// without a partition; otherwise see NewStrategy for lifetimes and errors.
+absl::StatusOr<std::unique_ptr<Strategy>> NewOutreStrategy(
+    const OutreOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources);
+
+/// Memory that it holds at most; never an error.
+absl::StatusOr<MemoryEstimate> EstimateOutreMemory(const OutreOptions& options,
+                                                   const MemoryBasis& basis);
+
+/// The rows that it needs, and how it shares out the memory for neighbor lists.
+/// INVALID_ARGUMENT as NewOutreStrategy; otherwise see MakeForecast.
+absl::StatusOr<Forecast> ForecastOutre(const OutreOptions& options,
+                                       const ForecastContext& context,
+                                       const ForecastRequest& request);
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_OUTRE_OUTRE_H_
