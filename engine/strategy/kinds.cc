@@ -57,7 +57,9 @@ constexpr std::tuple kEntries{
         .estimate_memory = EstimateGnndriveMemory,
         .delivers_in_order =
             [](const GnndriveOptions& options) { return !options.reorder; }},
-    Entry<GinexOptions>{.kind = {.name = "ginex", .reads_single_rows = true},
+    Entry<GinexOptions>{.kind = {.name = "ginex",
+                                 .reads_single_rows = true,
+                                 .takes_history = true},
                         .make = NewGinexStrategy,
                         .estimate_memory = EstimateGinexMemory},
     Entry<DiskgnnOptions>{
@@ -66,7 +68,9 @@ constexpr std::tuple kEntries{
         .estimate_memory = EstimateDiskgnnMemory,
         .forecast = ForecastDiskgnn,
         .estimate_forecast_memory = EstimateDiskgnnForecastMemory},
-    Entry<OutreOptions>{.kind = {.name = "outre", .reads_single_rows = true},
+    Entry<OutreOptions>{.kind = {.name = "outre",
+                                 .reads_single_rows = true,
+                                 .takes_history = true},
                         .make = NewOutreStrategy,
                         .estimate_memory = EstimateOutreMemory,
                         .forecast = ForecastOutre},

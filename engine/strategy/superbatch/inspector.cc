@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
-#include "engine/sample/mini_batch.h"
-#include "engine/sample/stored_sampler.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/superbatch/queued_reader.h"
 
@@ -18,13 +18,15 @@ namespace hearth::strategy {
 namespace {
 
 // A shard, by its number, and the lists that its batch holds; its sample goes
-// to a file at once.
+// to a file once it is whole.
 class NumberItem final : public pipeline::Item {
  public:
   explicit NumberItem(int64_t number) : number_(number) {}
   int64_t number() const { return number_; }
 
   sample::BatchLists lists;
+  // With a history: what is sampled so far.
+  sample::MiniBatch sample;
 
  private:
   const int64_t number_;
@@ -56,12 +58,17 @@ class Inspector::Sampler {
     return made;
   }
 
-  sample::NeighborSampler& sampler() { return *sampler_; }
   const io::ReadTally& tally() const { return tally_; }
   const sample::ListTally& lists() const { return lists_; }
 
-  // Exchanges the lists that the next batch draws from.
-  void Hold(sample::BatchLists lists) { batch_lists_ = std::move(lists); }
+  // Does `work` with the sampler, which may draw from `lists` meanwhile.
+  template <typename Work>
+  auto With(const sample::BatchLists& lists, const Work& work) {
+    batch_lists_ = lists;
+    auto result = work(*sampler_);
+    batch_lists_.clear();
+    return result;
+  }
 
  private:
   explicit Sampler(QueuedReader reader) : reader_(std::move(reader)) {}
@@ -75,7 +82,25 @@ class Inspector::Sampler {
 
 Inspector::Inspector(const InspectorContext& context) : context_(context) {
   if (context.lists != nullptr) stages_.push_back({.name = "lists"});
-  stages_.push_back({.name = "sample"});
+  if (context.pass.history == nullptr) {
+    stages_.push_back({.name = "sample"});
+    return;
+  }
+  decisions_.emplace(*context.pass.history);
+  stages_.push_back({.name = "sample_top"});
+  stages_.push_back({.name = "decide"});
+  stages_.push_back({.name = "sample_rest"});
+}
+
+absl::StatusOr<Inspector::Samplers> Inspector::NewSamplers(
+    const sample::NeighborCache& neighbors, const std::stop_token& stop) const {
+  Samplers samplers;
+  for (int i = 0; i < context_.samplers; ++i) {
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Sampler> sampler,
+                            Sampler::Make(context_, neighbors, stop));
+    samplers.push_back(std::move(sampler));
+  }
+  return samplers;
 }
 
 absl::Status Inspector::Sample(
@@ -84,12 +109,12 @@ absl::Status Inspector::Sample(
     const std::function<absl::Status(std::stop_token)>& beside) {
   if (superbatch.count == 0) return beside(std::move(stop));
   std::stop_source abandon;
-  std::vector<std::unique_ptr<Sampler>> samplers;
-  for (int i = 0; i < context_.samplers; ++i) {
-    HEARTH_ASSIGN_OR_RETURN(
-        std::unique_ptr<Sampler> sampler,
-        Sampler::Make(context_, neighbors, abandon.get_token()));
-    samplers.push_back(std::move(sampler));
+  HEARTH_ASSIGN_OR_RETURN(const Samplers samplers,
+                          NewSamplers(neighbors, abandon.get_token()));
+  Samplers samplers_of_top;
+  if (decisions_.has_value()) {
+    HEARTH_ASSIGN_OR_RETURN(samplers_of_top,
+                            NewSamplers(neighbors, abandon.get_token()));
   }
   std::unique_ptr<ListFeed> feed;
   std::vector<pipeline::Stage> stages;
@@ -97,20 +122,49 @@ absl::Status Inspector::Sample(
     feed = context_.lists->NewFeed(context_.pass);
     stages.push_back(ListStage(*feed, superbatch.count));
   }
-  stages.push_back({.name = "sample",
-                    .width = context_.samplers,
-                    .queue_capacity = static_cast<int>(superbatch.count),
-                    .work =
-                        [&](int thread, pipeline::Item& item) {
-                          auto& shard = static_cast<NumberItem&>(item);
-                          Sampler& own = *samplers[thread];
-                          own.Hold(std::move(shard.lists));
-                          const absl::Status status =
-                              SampleBatch(own.sampler(), shard.number());
-                          own.Hold({});
-                          return status;
-                        },
-                    .interrupt = [&] { abandon.request_stop(); }});
+  const auto key = [this](const NumberItem& shard) {
+    return KeyOfShard(context_.pass, shard.number());
+  };
+  const auto seeds = [this](const NumberItem& shard) {
+    return ShardSeeds(context_.pass, context_.seeds, shard.number());
+  };
+  if (decisions_.has_value()) {
+    stages.push_back(
+        {.name = "sample_top",
+         .width = context_.samplers,
+         .queue_capacity = QueueCapacity(context_.pass, kUndecided),
+         .work = [&](int thread, pipeline::Item& item) -> absl::Status {
+           auto& shard = static_cast<NumberItem&>(item);
+           HEARTH_ASSIGN_OR_RETURN(
+               shard.sample,
+               samplers_of_top[thread]->With(
+                   shard.lists, [&](sample::NeighborSampler& sampler) {
+                     return sampler.SampleTop(key(shard), seeds(shard));
+                   }));
+           return absl::OkStatus();
+         }});
+    stages.push_back(DecideStage());
+  }
+  stages.push_back(
+      {.name = decisions_.has_value() ? "sample_rest" : "sample",
+       .width = context_.samplers,
+       .queue_capacity = static_cast<int>(superbatch.count),
+       .work = [&](int thread, pipeline::Item& item) -> absl::Status {
+         auto& shard = static_cast<NumberItem&>(item);
+         HEARTH_RETURN_IF_ERROR(samplers[thread]->With(
+             shard.lists,
+             [&](sample::NeighborSampler& sampler) -> absl::Status {
+               if (decisions_.has_value()) {
+                 return sampler.SampleRest(shard.sample);
+               }
+               HEARTH_ASSIGN_OR_RETURN(
+                   shard.sample, sampler.Sample(key(shard), seeds(shard)));
+               return absl::OkStatus();
+             }));
+         shard.lists.clear();
+         return KeepSample(shard.number(), std::exchange(shard.sample, {}));
+       },
+       .interrupt = [&] { abandon.request_stop(); }});
   const std::unique_ptr<pipeline::Pipeline> pipeline =
       pipeline::NewPipeline(std::move(stages), "beside", context_.clock);
   const double start = context_.clock.SteadySeconds();
@@ -129,6 +183,7 @@ absl::Status Inspector::Sample(
   absl::MutexLock lock(&mutex_);
   seconds_ += std::max(0.0, last_sampled_ - start);
   for (const auto& sampler : samplers) AddTallies(*sampler);
+  for (const auto& sampler : samplers_of_top) AddTallies(*sampler);
   if (feed != nullptr) Add(feed->tally());
   return status;
 }
@@ -148,12 +203,20 @@ pipeline::Stage Inspector::ListStage(ListFeed& feed, int64_t count) const {
           .interrupt = [&feed] { feed.Interrupt(); }};
 }
 
-absl::Status Inspector::SampleBatch(sample::NeighborSampler& sampler,
-                                    int64_t number) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const sample::MiniBatch batch,
-      sampler.Sample(KeyOfShard(context_.pass, number),
-                     ShardSeeds(context_.pass, context_.seeds, number)));
+// Takes the shards one by one, in order.
+pipeline::Stage Inspector::DecideStage() {
+  return {.name = "decide",
+          .queue_capacity = QueueCapacity(context_.pass, kUndecided),
+          .work = [this](int /*thread*/, pipeline::Item& item) {
+            auto& shard = static_cast<NumberItem&>(item);
+            decisions_->Decide(shard.number() / context_.pass.shards,
+                               *shard.sample.top);
+            return absl::OkStatus();
+          }};
+}
+
+absl::Status Inspector::KeepSample(int64_t number,
+                                   const sample::MiniBatch& batch) {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t bytes,
                           context_.files.WriteSample(number, batch));
   const double now = context_.clock.SteadySeconds();

@@ -3,19 +3,23 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/sample/history.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_cache.h"
-#include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/stored_sampler.h"
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/superbatch/list_feed.h"
@@ -65,7 +69,7 @@ class Inspector {
   sample::ListTally lists() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Where its threads' time went: "lists", where there is a source of lists,
-  /// and "sample".
+  /// and the stages of SampleStages (sample_stage.h).
   const std::vector<pipeline::StageStats>& stages() const { return stages_; }
 
   /// Seconds in which it sampled.
@@ -73,15 +77,21 @@ class Inspector {
 
  private:
   class Sampler;
+  using Samplers = std::vector<std::unique_ptr<Sampler>>;
 
+  absl::StatusOr<Samplers> NewSamplers(const sample::NeighborCache& neighbors,
+                                       const std::stop_token& stop) const;
   pipeline::Stage ListStage(ListFeed& feed, int64_t count) const;
-  absl::Status SampleBatch(sample::NeighborSampler& sampler, int64_t number)
+  pipeline::Stage DecideStage();
+  absl::Status KeepSample(int64_t number, const sample::MiniBatch& batch)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void AddStages(const std::vector<pipeline::StageStats>& stages);
   void AddTallies(const Sampler& sampler) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(const io::ReadTally& tally) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const InspectorContext context_;
+  // Those of the pass, over all of its superbatches; absent without a history.
+  std::optional<sample::HistoryDecisions> decisions_;
   mutable absl::Mutex mutex_;
   SuperbatchProfile profile_ ABSL_GUARDED_BY(mutex_);
   io::ReadTally tally_ ABSL_GUARDED_BY(mutex_);

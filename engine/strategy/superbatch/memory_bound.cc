@@ -23,9 +23,11 @@ uint64_t PlanningBytes(const SuperbatchOptions& options,
   const int64_t rows = largest.num_inputs();
   const int64_t shards = basis.shards;
   // No batch but the last has fewer rows than a full batch has seeds; a shard
-  // may have one seed less than the largest.
+  // may have one seed less than the largest. With a history, batches may have
+  // no rows at all.
   const int64_t profiled =
-      largest.nodes.empty()
+      basis.has_history ? basis.num_batches * shards
+      : largest.nodes.empty()
           ? 0
           : static_cast<int64_t>(PlanBytesFor(options.cpu_cache_bytes) /
                                  kPlanBytesPerRow) /
@@ -56,7 +58,9 @@ uint64_t SamplingReadBytes(const SuperbatchOptions& options,
   const int64_t most =
       edges.empty() ? 0 : *std::max_element(edges.begin(), edges.end());
   constexpr uint64_t kBytesPerEdge = 3 * sizeof(int64_t) + io::kPlanBytesPerRow;
+  // With a history, a batch is sampled by two stages.
   return static_cast<uint64_t>(basis.pipeline.samplers) *
+         (basis.has_history ? 2 : 1) *
          (QueuedReader::StagingBytes(options.io_depth, sizeof(int64_t)) +
           static_cast<uint64_t>(most) * kBytesPerEdge);
 }

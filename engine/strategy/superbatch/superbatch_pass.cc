@@ -236,7 +236,11 @@ absl::Status SuperbatchPass::Execute(const Superbatch& superbatch,
 PassReport SuperbatchPass::With(const PassReport& part) const {
   PassReport sum = whole_;
   sum.batches += part.batches;
+  sum.seeds += part.seeds;
   sum.rows_needed += part.rows_needed;
+  sum.pulled += part.pulled;
+  sum.pushed += part.pushed;
+  sum.total_age += part.total_age;
   sum.bytes_needed += part.bytes_needed;
   sum.bytes_read = *sum.bytes_read + part.bytes_read.value_or(0);
   sum.read_ops = *sum.read_ops + part.read_ops.value_or(0);
