@@ -31,10 +31,9 @@ absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
                           files.OpenForScan(ArrayPath(folder, array)));
   HEARTH_ASSIGN_OR_RETURN(CheckedFile from,
                           WithChecksums(files, folder, array, std::move(file)));
-  HEARTH_ASSIGN_OR_RETURN(
-      io::AlignedMemory memory,
-      io::AlignedMemory::Allocate(
-          std::min(kBufferBytes, array.file_size_bytes)));
+  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
+                          io::AlignedMemory::Allocate(
+                              std::min(kBufferBytes, array.file_size_bytes)));
   auto stream = std::unique_ptr<ArrayStream>(
       new ArrayStream(std::move(from), array, std::move(memory)));
   stream->base_ = stream->read_ = PageOf(array.data_offset);

@@ -24,7 +24,7 @@ struct PartitionRun {
   /// The plan's folder; made when needed.
   std::string folder;
   int threads = 1;
-  /// May be absent. Called from one thread at a time.
+  /// May be absent. Called from several threads, one at a time.
   std::function<void(const PartitionProgress&)> progress = nullptr;
   std::stop_token stop = {};
   /// Outlives the call.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -76,10 +77,32 @@ absl::StatusOr<PartitionShape> ShapeOf(
 
 /// A first-level part on its way through the second level.
 struct FirstPartItem final : pipeline::Item {
-  explicit FirstPartItem(int number) : first(number) {}
+  explicit FirstPartItem(size_t number) : first(number) {}
 
-  const int first;
+  const size_t first;
 };
+
+/// Calls `work` for every first-level part, for several at a time.
+absl::Status ForEachFirstPart(
+    const PartitionContext& context, int parts,
+    const std::function<absl::Status(int thread, size_t first)>& work) {
+  std::vector<pipeline::Stage> stages;
+  stages.push_back({.name = "second level",
+                    .width = context.threads(),
+                    .work = [&](int thread, pipeline::Item& item) {
+                      return work(thread,
+                                  static_cast<FirstPartItem&>(item).first);
+                    }});
+  return pipeline::NewPipeline(std::move(stages), "done", *context.run.clock,
+                               pipeline::Order::kAsDone)
+      ->Run(
+          parts,
+          [](int64_t number) {
+            return std::make_unique<FirstPartItem>(static_cast<size_t>(number));
+          },
+          [](std::unique_ptr<pipeline::Item>) { return absl::OkStatus(); },
+          context.run.stop);
+}
 
 /// Makes one partition.
 class PartitionWriter {
@@ -159,46 +182,28 @@ class PartitionWriter {
     std::fill(labels_.all().begin(), labels_.all().end(), kNoPart);
     index_.parts.resize(static_cast<size_t>(split_.parts()));
     const std::vector<PartArea> areas = Areas(level, edges);
-    const PartArea& last = areas.back();
+    const uint64_t bytes = areas.back().offset + areas.back().bytes;
     HEARTH_ASSIGN_OR_RETURN(
-        file_,
-        PartListsFile::Create(context_.files, files_.Temporary(kPartListsFile),
-                              last.offset + last.bytes));
-    StageProgress progress(context_.run, "second level",
-                           last.offset + last.bytes);
+        file_, PartListsFile::Create(context_.files,
+                                     files_.Temporary(kPartListsFile), bytes));
+    StageProgress progress(context_.run, "second level", bytes);
     std::vector<io::AlignedMemory> windows(
         static_cast<size_t>(context_.threads()));
     std::vector<uint64_t> ends(areas.size());
-    const auto work = [&](int thread, pipeline::Item& item) -> absl::Status {
-      const auto first =
-          static_cast<size_t>(static_cast<FirstPartItem&>(item).first);
-      const SecondLevelInput input = {.first = static_cast<int>(first),
-                                      .size = level.parts[first],
-                                      .lists = lists,
-                                      .inner_edges = edges.inner[first],
-                                      .first_labels = level.labels};
-      HEARTH_ASSIGN_OR_RETURN(
-          ends[first],
-          MakePart(input, areas[first], windows[static_cast<size_t>(thread)]));
-      return absl::OkStatus();
-    };
-    std::vector<pipeline::Stage> stages;
-    stages.push_back(
-        {.name = "second level", .width = context_.threads(), .work = work});
-    HEARTH_RETURN_IF_ERROR(pipeline::NewPipeline(std::move(stages), "done",
-                                                 *context_.run.clock,
-                                                 pipeline::Order::kAsDone)
-                               ->Run(
-                                   split_.first_parts(),
-                                   [](int64_t number) {
-                                     return std::make_unique<FirstPartItem>(
-                                         static_cast<int>(number));
-                                   },
-                                   [&](std::unique_ptr<pipeline::Item>) {
-                                     progress.Advance(1);
-                                     return absl::OkStatus();
-                                   },
-                                   context_.run.stop));
+    HEARTH_RETURN_IF_ERROR(ForEachFirstPart(
+        context_, split_.first_parts(),
+        [&](int thread, size_t first) -> absl::Status {
+          const SecondLevelInput input = {.first = static_cast<int>(first),
+                                          .size = level.parts[first],
+                                          .lists = lists,
+                                          .inner_edges = edges.inner[first],
+                                          .first_labels = level.labels};
+          HEARTH_ASSIGN_OR_RETURN(
+              ends[first], MakePart(input, areas[first],
+                                    windows[static_cast<size_t>(thread)]));
+          progress.Advance(areas[first].bytes);
+          return absl::OkStatus();
+        }));
     index_.lists_bytes = *std::max_element(ends.begin(), ends.end());
     return file_->Finish();
   }
