@@ -81,15 +81,17 @@ class Inspector::Sampler {
 };
 
 Inspector::Inspector(const InspectorContext& context) : context_(context) {
-  if (context.lists != nullptr) stages_.push_back({.name = "lists"});
+  if (context.lists != nullptr) {
+    stages_.push_back({.name = "lists", .threads = 1});
+  }
   if (context.pass.history == nullptr) {
-    stages_.push_back({.name = "sample"});
+    stages_.push_back({.name = "sample", .threads = context.samplers});
     return;
   }
   decisions_.emplace(*context.pass.history);
-  stages_.push_back({.name = "sample_top"});
-  stages_.push_back({.name = "decide"});
-  stages_.push_back({.name = "sample_rest"});
+  stages_.push_back({.name = "sample_top", .threads = context.samplers});
+  stages_.push_back({.name = "decide", .threads = 1});
+  stages_.push_back({.name = "sample_rest", .threads = context.samplers});
 }
 
 absl::StatusOr<Inspector::Samplers> Inspector::NewSamplers(

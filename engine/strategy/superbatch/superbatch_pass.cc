@@ -57,11 +57,12 @@ SuperbatchPass::SuperbatchPass(const SuperbatchContext& context,
       seeds_(pass.order->Epoch(pass.epoch_key)),
       shards_(ShardsOf(pass, static_cast<int64_t>(seeds_.size()))),
       inspector_(ForInspector(context_, pass, seeds_, files)),
-      whole_(EmptyReport(context_)) {
+      whole_(EmptyReport(context_, inspector_)) {
   report_ = whole_;
 }
 
-PassReport SuperbatchPass::EmptyReport(const SuperbatchContext& context) {
+PassReport SuperbatchPass::EmptyReport(const SuperbatchContext& context,
+                                       const Inspector& inspector) {
   PassReport report;
   report.bytes_read = 0;
   report.read_ops = 0;
@@ -76,11 +77,10 @@ PassReport SuperbatchPass::EmptyReport(const SuperbatchContext& context) {
   }
   if (context.lists != nullptr) {
     report.list_hits.push_back({.level = context.lists->level()});
-    report.stages.push_back({.name = "lists", .threads = 1});
   }
+  report.stages = inspector.stages();
   for (const auto& [stage, threads] :
-       {std::pair{"sample", context.pipeline.samplers},
-        std::pair{"load", context.pipeline.extractors}, std::pair{"read", 1},
+       {std::pair{"load", context.pipeline.extractors}, std::pair{"read", 1},
         std::pair{"assemble", 1}, std::pair{"train", 1}}) {
     report.stages.push_back({.name = stage, .threads = threads});
   }

@@ -64,7 +64,8 @@ class SuperbatchPass {
     kExecute
   };
 
-  static PassReport EmptyReport(const SuperbatchContext& context);
+  static PassReport EmptyReport(const SuperbatchContext& context,
+                                const Inspector& inspector);
 
   absl::Status RunAll(const Strategy::Consumer& consumer,
                       const std::stop_token& stop);
