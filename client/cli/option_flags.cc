@@ -137,12 +137,14 @@ std::string Flag::Help() const {
 }
 
 std::string Flag::Default() const {
-  if (choice != nullptr) return choice->description.default_value();
-  const Option& first = *options.front();
-  std::string text = DefaultText(first.description);
-  for (const auto& other : first.description.default_for()) {
+  const v1::Option& described =
+      choice != nullptr ? choice->description : options.front()->description;
+  std::string text = DefaultText(described);
+  for (const auto& other : described.default_for()) {
     absl::StrAppend(&text, "; ", other.alternative(), " ", other.value());
   }
+  if (choice != nullptr) return text;
+  const Option& first = *options.front();
   for (const Option* option : options) {
     const std::string other = DefaultText(option->description);
     if (other == DefaultText(first.description) ||

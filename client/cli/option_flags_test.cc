@@ -49,6 +49,7 @@ TEST(Flag, TellsItsDefault) {
   EXPECT_EQ(Named("extractors").Default(), "1; gnndrive 2");
   EXPECT_EQ(Named("weight-decay").Default(), "0; adamw 0.01");
   EXPECT_EQ(Named("model").Default(), "sage");
+  EXPECT_EQ(Named("order").Default(), "shuffled; outre partition");
   EXPECT_EQ(Named("disk-limit").Default(), "none");
   EXPECT_EQ(Named("seed").Default(), "0");
   EXPECT_TRUE(Named("dataset").required());

@@ -44,7 +44,8 @@ absl::Status Choose(const OptionValues& values, Message& spec) {
     const auto value = values.find(choice.description.flag());
     const bool given = value != values.end();
     const FieldDescriptor* alternative = choice.Find(
-        given ? value->second.text : choice.description.default_value());
+        given ? value->second.text
+              : options::DefaultOf(choice, TrainTable().ChosenIn(spec)));
     if (alternative == nullptr) {
       return ValueError(
           value->second,

@@ -102,6 +102,21 @@ TEST(TrainJobFromOptions, MapsTheOptionsOfGinex) {
   EXPECT_EQ(data.ginex().neighbor_cache_bytes(), 64u << 20);
 }
 
+TEST(TrainJobFromOptions, OutreGoesWithAPartitionUnlessTold) {
+  const v1::DataSpec data = SpecOf({{"strategy", "outre"},
+                                    {"parts", "40"},
+                                    {"superbatch", "50"},
+                                    {"neighbor-cache", "64MiB"}})
+                                .data();
+  EXPECT_EQ(data.partition().parts(), 40u);
+  EXPECT_EQ(data.outre().superbatch(), 50u);
+  EXPECT_EQ(data.outre().neighbor_cache_bytes(), 64u << 20);
+  EXPECT_TRUE(SpecOf({{"strategy", "outre"}, {"order", "shuffled"}})
+                  .data()
+                  .has_shuffled());
+  EXPECT_TRUE(SpecOf({{"strategy", "ginex"}}).data().has_shuffled());
+}
+
 TEST(TrainJobFromOptions, MapsTheOptionsOfDiskgnn) {
   v1::DataSpec data = SpecOf({{"strategy", "diskgnn"},
                               {"cpu-cache", "64MiB"},

@@ -121,7 +121,8 @@ absl::Status DataRun::TakeStrategy(
                                    .labels = data_->labels,
                                    .passes = data_->passes.Kinds(),
                                    .embedding_width = options_.embedding_width,
-                                   .model_bytes = model_bytes},
+                                   .model_bytes = model_bytes,
+                                   .partition = data_->PartitionOrNull()},
                                   observer_, stop_));
   data_->labels = {};
   data_->passes.SetBatches(lease_->batches());

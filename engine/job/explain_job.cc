@@ -93,7 +93,8 @@ class ExplainRun {
         .labels = labels_,
         .passes = kinds,
         .embedding_width = train::HiddenWidth(options_.train.model),
-        .model_bytes = model_bytes};
+        .model_bytes = model_bytes,
+        .partition = partition_.has_value() ? &*partition_ : nullptr};
     HEARTH_ASSIGN_OR_RETURN(const JobSizes sizes,
                             FindJobSizes(environment_, *dataset_, use, stop_));
     report_.memory = sizes.estimate;
@@ -138,7 +139,9 @@ class ExplainRun {
              .plans = environment_.plans,
              .scratch_folder = scratch.path(),
              .listener = listener,
-             .stop = stop_},
+             .stop = stop_,
+             .partition =
+                 partition_.has_value() ? partition_->partition : nullptr},
             {.passes = passes,
              .num_training = num_training,
              .time_training = [this] { return TrainSeconds(); },

@@ -26,6 +26,10 @@ struct JobData {
   /// The partition that orders the seeds, if one does.
   std::optional<JobPartition> partition;
   JobPasses passes;
+
+  const JobPartition* PartitionOrNull() const {
+    return partition.has_value() ? &*partition : nullptr;
+  }
 };
 
 /// The data that a job opens.

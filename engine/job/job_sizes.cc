@@ -101,6 +101,11 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
     estimate.Add("histories", HistoryBytes(use, *pass.history->candidates,
                                            batches.WithMargin()));
   }
+  if (use.partition != nullptr) {
+    // A warm strategy may keep it.
+    estimate.Add("partition", use.partition->partition->memory_bytes(),
+                 /*kept=*/true);
+  }
   estimate.Add("model", use.model_bytes(batches.WithMargin()));
   estimate.Add("runtime", kRuntimeBytes);
 }

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/job/job_environment.h"
+#include "engine/job/job_partition.h"
 #include "engine/job/train_job_options.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/dataset.h"
@@ -30,6 +31,8 @@ struct StrategyUse {
   int64_t embedding_width = 0;
   /// The bytes that the model takes for batches of a shape.
   absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes;
+  /// The partition that orders the seeds; null if none does.
+  const JobPartition* partition = nullptr;
 };
 
 /// How the feature rows that a job reads are verified.
@@ -61,7 +64,8 @@ strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
                               const StrategyUse& use,
                               const strategy::BatchBound& batches);
 
-/// Adds what a job holds beside its strategy: "seeds", "model", "runtime".
+/// Adds what a job holds beside its strategy: "seeds", "partition", "model",
+/// "runtime".
 void AddJobShares(const StrategyUse& use, const strategy::BatchBound& batches,
                   strategy::MemoryEstimate& estimate);
 

@@ -9,6 +9,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/row_reader.h"
+#include "engine/job/job_partition.h"
 #include "engine/store/row_checksums.h"
 #include "engine/strategy/kinds.h"
 
@@ -52,6 +53,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                      .strategy = use.data.strategy,
                      .pipeline = use.pipeline,
                      .batches = std::move(sizes.batches)};
+  if (use.partition != nullptr) key.partition = use.partition->lease.name();
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
   const bool warm = kept.has_value();
   if (!warm) {
@@ -85,7 +87,10 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                                .plans = &environment.plans,
                                .files = environment.files,
                                .gpu = environment.gpu,
-                               .row_check = std::move(row_check)}));
+                               .row_check = std::move(row_check),
+                               .partition = use.partition == nullptr
+                                                ? nullptr
+                                                : use.partition->partition}));
   }
   return lease;
 }

@@ -28,6 +28,8 @@ struct StrategyKey {
   strategy::StrategyOptions strategy;
   strategy::PipelineOptions pipeline;
   strategy::BatchBound batches;
+  /// The plan of the partition that orders seeds; empty if none does.
+  std::string partition = {};
 
   bool operator==(const StrategyKey&) const = default;
 };

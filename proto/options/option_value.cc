@@ -260,6 +260,17 @@ std::string FormWords(const Option& option) {
   return words;
 }
 
+std::string DefaultOf(const v1::Option& description, const Chosen& chosen) {
+  for (const auto& differing : description.default_for()) {
+    for (const auto& [oneof, alternative] : chosen) {
+      if (alternative->name() == differing.alternative()) {
+        return differing.value();
+      }
+    }
+  }
+  return description.default_value();
+}
+
 }  // namespace
 
 bool IsSet(const Option& option, const Message& root) {
@@ -314,14 +325,11 @@ std::optional<std::string> ToText(const Option& option, const Message& root) {
 }
 
 std::string DefaultOf(const Option& option, const Chosen& chosen) {
-  for (const auto& differing : option.description.default_for()) {
-    for (const auto& [oneof, alternative] : chosen) {
-      if (alternative->name() == differing.alternative()) {
-        return differing.value();
-      }
-    }
-  }
-  return option.description.default_value();
+  return DefaultOf(option.description, chosen);
+}
+
+std::string DefaultOf(const Choice& choice, const Chosen& chosen) {
+  return DefaultOf(choice.description, chosen);
 }
 
 std::vector<Violation> CheckBounds(const Option& option, const Message& root) {

@@ -33,6 +33,7 @@ std::optional<std::string> ToText(const Option& option,
 
 /// The description's default, given what is chosen; empty if there is none.
 std::string DefaultOf(const Option& option, const Chosen& chosen);
+std::string DefaultOf(const Choice& choice, const Chosen& chosen);
 
 /// The fault of one value.
 struct Violation {

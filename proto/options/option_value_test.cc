@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -128,6 +129,19 @@ TEST(DefaultOf, MayDifferForAnAlternative) {
   EXPECT_EQ(DefaultOf(extractors, table.ChosenIn(spec)), "1");
   spec.mutable_data()->mutable_gnndrive();
   EXPECT_EQ(DefaultOf(extractors, table.ChosenIn(spec)), "2");
+}
+
+TEST(DefaultOf, OfAChoiceMayDifferForAnEarlierOne) {
+  const OptionTable table(*v1::TrainJobSpec::descriptor());
+  const auto order = std::find_if(
+      table.choices().begin(), table.choices().end(),
+      [](const Choice& choice) { return choice.FieldPath() == "data.order"; });
+  ASSERT_NE(order, table.choices().end());
+  v1::TrainJobSpec spec;
+  spec.mutable_data()->mutable_ginex();
+  EXPECT_EQ(DefaultOf(*order, table.ChosenIn(spec)), "shuffled");
+  spec.mutable_data()->mutable_outre();
+  EXPECT_EQ(DefaultOf(*order, table.ChosenIn(spec)), "partition");
 }
 
 TEST(CheckBounds, SaysWhichBound) {

@@ -28,7 +28,7 @@ class Checker {
   void Check() {
     const OptionTable table(*spec_.GetDescriptor());
     for (const Choice& choice : table.choices()) {
-      if (IsThere(choice.path)) Choose(choice);
+      if (IsThere(choice.path)) Choose(choice, table.ChosenIn(spec_));
     }
     chosen_ = table.ChosenIn(spec_);
     for (const Option& option : table.options()) {
@@ -56,7 +56,8 @@ class Checker {
     return true;
   }
 
-  void Choose(const Choice& choice) {
+  // `chosen` are the choices made so far.
+  void Choose(const Choice& choice, const Chosen& chosen) {
     Message& parent = options::Make(choice.path, spec_);
     if (parent.GetReflection()->HasOneof(parent, choice.oneof)) return;
     if (choice.description.required()) {
@@ -66,7 +67,7 @@ class Checker {
       return;
     }
     parent.GetReflection()->MutableMessage(
-        &parent, choice.Find(choice.description.default_value()));
+        &parent, choice.Find(options::DefaultOf(choice, chosen)));
   }
 
   void FillAndCheck(const Option& option) {

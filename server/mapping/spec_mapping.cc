@@ -148,6 +148,13 @@ class SpecChecker {
                                    data.refresh_epochs(), "), not ",
                                    data.distinct_epochs()));
     }
+    if (data.has_outre() && !data.has_partition()) {
+      violations_.Add(path + ".order", "must be partition for strategy outre");
+    }
+    if (data.ginex().neighbor_rank_cross() && !data.has_partition()) {
+      violations_.Add(path + ".ginex.neighbor_rank_cross",
+                      "must be ratio unless order is partition");
+    }
     if (data.partition().bloom() && data.partition().rounds() > 1) {
       violations_.Add(path + ".partition.rounds",
                       absl::StrCat("must be 1 with Bloom filters, not ",

@@ -277,6 +277,17 @@ TEST(SpecMappingTest, NoCacheIsABudgetToo) {
   EXPECT_EQ(data.budgets().cpu_cache_bytes(), 0u);
 }
 
+TEST(SpecMappingTest, OutreAndCrossCountsGoWithPartitions) {
+  const v1::DataSpec data = Fill(WithStrategy("outre {}")).train().data();
+  EXPECT_TRUE(data.has_partition());
+  EXPECT_EQ(data.partition().macro_batch_parts(), 20u);
+  Fill(WithStrategy("ginex { neighbor_rank_cross: true } partition {}"));
+  EXPECT_THAT(Complaint(WithStrategy("outre {} shuffled {}")),
+              HasSubstr("train.data.order: must be partition"));
+  EXPECT_THAT(Complaint(WithStrategy("ginex { neighbor_rank_cross: true }")),
+              HasSubstr("train.data.ginex.neighbor_rank_cross: must be ratio"));
+}
+
 TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
   for (const auto& [data, complaint] :
        {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",

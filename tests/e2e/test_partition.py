@@ -6,6 +6,7 @@ import pytest
 
 from daemon import TIRELESS
 from jobs import ENDLESS, LONG, QUICK
+from test_metrics import value
 
 PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
 
@@ -28,13 +29,63 @@ def expected(daemon):
 
 @pytest.mark.parametrize("strategy", [
     ("mmap",), ("gnndrive", "--cpu-cache", "16KiB"), ("ginex", "--cpu-cache", "16KiB"),
-    ("diskgnn", "--cpu-cache", "16KiB"),
-], ids=lambda strategy: strategy[0])
+    ("ginex", "--cpu-cache", "64KiB", "--neighbor-rank", "cross"),
+    ("diskgnn", "--cpu-cache", "16KiB"), ("outre", "--cpu-cache", "16KiB"),
+    ("outre", "--cpu-cache", "64KiB", "--neighbor-cache", "1MiB", "--superbatch", "7"),
+    ("outre", "--cpu-cache", "1MiB", "--samplers", "3", "--extractors", "2"),
+], ids=lambda strategy: "-".join(strategy).replace("--", ""))
 def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
     report = daemon.json(*QUICK, *PARTITION, "--strategy", *strategy)["report"]
     assert report["loss_digest"] == expected
     assert report["partition"]["reused"]
     assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+
+
+def test_outre_finds_lists_in_two_neighbor_caches(daemon):
+    # Macro batches of one part: room for those of a batch, and for a few other lists.
+    order = (*PARTITION[:4], "--macro-batch-parts", "1")
+    expected = daemon.json(*QUICK, *order, "--strategy", "memory")["report"]
+    job = daemon.json(*QUICK, *order, "--strategy", "outre", "--cpu-cache", "64KiB",
+                      "--neighbor-cache", "100KiB")
+    report = job["report"]
+    assert report["loss_digest"] == expected["loss_digest"]
+    log = daemon.hearth("job", "logs", job["id"]).out
+    assert "the dynamic neighbor cache takes at most" in log
+    evaluated = [epoch["validation"] for epoch in report["epochs"]] + [report["test"]]
+    total = {"neighbor_cache": 0, "dynamic_neighbor_cache": 0}
+    for part in (*report["epochs"], *evaluated):
+        assert [level["level"] for level in part["list_hits"]] == list(total)
+        for level in part["list_hits"]:
+            total[level["level"]] += level["lists"]
+        assert part["lists_read"] > 0 and part["list_hits"][0]["lists"] > 0
+        assert (part["list_hits"][1]["lists"] > 0) == (part not in evaluated)
+    text = daemon.metrics()
+    for level, lists in total.items():
+        assert value(text, "hearth_neighbor_cache_hits_total", job=job["id"], level=level) == lists
+    assert value(text, "hearth_neighbor_cache_misses_total", job=job["id"],
+                 level="dynamic_neighbor_cache") \
+        == sum(part["lists_read"] for part in (*report["epochs"], *evaluated))
+    # Without room for macro batches there is but one.
+    small = daemon.json(*QUICK, *order, "--strategy", "outre", "--cpu-cache", "64KiB",
+                        "--neighbor-cache", "40KiB")
+    assert small["report"]["loss_digest"] == expected["loss_digest"]
+    assert "no dynamic neighbor cache" in daemon.hearth("job", "logs", small["id"]).out
+
+
+def test_outre_is_explained(daemon):
+    report = daemon.json("explain", *QUICK[1:], *PARTITION, "--strategy", "outre")["report"]
+    assert report["rows_needed"] == daemon.json(
+        "explain", *QUICK[1:], *PARTITION)["report"]["rows_needed"]
+    assert any("dynamic neighbor cache takes" in note for note in report["notes"])
+
+
+def test_outre_orders_by_a_partition_unless_told_otherwise(daemon):
+    job = daemon.json(*QUICK, "--strategy", "outre")
+    assert job["report"]["partition"]["plan"].startswith("partition-")
+    refused = daemon.hearth(*QUICK, "--strategy", "outre", "--order", "shuffled", code=2)
+    assert "--order: must be partition" in refused.err
+    refused = daemon.hearth(*QUICK, "--strategy", "ginex", "--neighbor-rank", "cross", code=2)
+    assert "--neighbor-rank: must be ratio" in refused.err
 
 
 def test_it_is_prepared_listed_shown_and_found(start_daemon, graph_folder):

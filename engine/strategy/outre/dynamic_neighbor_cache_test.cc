@@ -10,6 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
@@ -155,45 +157,54 @@ TEST_F(DynamicNeighborCacheTest, EachMacroBatchIsReadOnceAndShared) {
   EXPECT_EQ(feed->tally().bytes_read, bytes);
 }
 
-// Lists that some batch still holds keep their bytes of the room.
+// Batches keep what they were given until there is no room for more; another
+// thread gives it back then, late enough that a reader who does not wait for it
+// would be seen.
 TEST_F(DynamicNeighborCacheTest, NoMoreIsHeldThanWasReserved) {
   const Pass pass = MakePass();
   DynamicNeighborCache cache(partition_, Clock::Real());
   const uint64_t reserved = cache.Reserve({pass}, kPlenty, {});
   const auto feed = cache.NewFeed(pass);
   const PassMacroBatches macro_batches(pass);
-  const auto num_batches = static_cast<size_t>(macro_batches.num_batches());
-  // Lists that were given, by batch, and where another thread gives them back.
-  std::vector<sample::BatchLists> given(num_batches);
-  std::vector<std::vector<std::weak_ptr<const sample::NeighborLists>>> seen(
-      num_batches);
-  size_t taken = 0;
+  std::vector<sample::BatchLists> given;
+  std::set<std::weak_ptr<const sample::NeighborLists>, std::owner_less<>> seen;
   uint64_t most = 0;
-  partition_->SetHook([&](int /*part*/) {
-    std::set<std::shared_ptr<const sample::NeighborLists>> held;
-    for (size_t batch = 0; batch < taken; ++batch) {
-      for (const auto& lists : seen[batch]) held.insert(lists.lock());
-    }
-    held.erase(nullptr);
+  partition_->SetHook([&](int part) {
     uint64_t bytes = 0;
-    for (const auto& lists : held) {
-      bytes += static_cast<const MacroBatchLists&>(*lists).memory_bytes();
+    for (const auto& lists : seen) {
+      const auto held = lists.lock();
+      if (held == nullptr) continue;
+      bytes += static_cast<const MacroBatchLists&>(*held).memory_bytes();
+    }
+    for (int64_t i = 0; i < std::ssize(macro_batches.all()); ++i) {
+      const auto& parts = macro_batches.all()[i].parts;
+      if (std::count(parts.begin(), parts.end(), part) == 0) continue;
+      bytes += Bytes(macro_batches, i, i + 1);
     }
     most = std::max(most, bytes);
     return absl::OkStatus();
   });
-  for (; taken < num_batches; ++taken) {
-    // The batch before the last one is sampled by now.
-    std::thread release([&] {
-      if (taken >= 1) given[taken - 1].clear();
-    });
-    auto lists = feed->Take(static_cast<int64_t>(taken));
-    release.join();
+  int waits = 0;
+  int64_t first_held = 0;
+  for (int64_t batch = 0; batch < macro_batches.num_batches(); ++batch) {
+    const MacroBatchRange range = macro_batches.Of(batch);
+    std::thread release;
+    if (Bytes(macro_batches, first_held, range.end) > reserved) {
+      ++waits;
+      first_held = range.first;
+      release = std::thread([&] {
+        absl::SleepFor(absl::Milliseconds(20));
+        given.clear();
+      });
+    }
+    auto lists = feed->Take(batch);
+    if (release.joinable()) release.join();
     ASSERT_TRUE(lists.ok()) << lists.status();
-    seen[taken].assign(lists->begin(), lists->end());
-    given[taken] = *std::move(lists);
+    seen.insert(lists->begin(), lists->end());
+    given.push_back(*std::move(lists));
   }
-  EXPECT_GT(most, 0u);
+  EXPECT_GT(waits, 1);
+  EXPECT_GT(most, reserved / 2);
   EXPECT_LE(most, reserved);
 }
 
