@@ -39,6 +39,9 @@ struct Config {
   /// The first pause before a waiting job is tried again. No option: tests make
   /// it short.
   absl::Duration first_wait_pause = absl::Seconds(1);
+  /// The SQLite VFS through which the database is reached; empty = SQLite's
+  /// default. No option: tests make it fail.
+  std::string database_vfs;
   /// Memory that all jobs together may take, in bytes; 0 = nine tenths of the
   /// machine's or the container's memory.
   uint64_t memory_limit_bytes = 0;

@@ -146,10 +146,11 @@ class DaemonImpl final : public Daemon {
         std::make_unique<DiskReserve>(files_, clock_, data_dir_->ReservePath());
     HEARTH_ASSIGN_OR_RETURN(
         store_,
-        JobStore::Open(
-            files_, data_dir_->DatabasePath(), clock_,
-            [this](const std::string& id) { hub_.Notify(id); },
-            {.folders = job_folders_.get(), .reserve = reserve_.get()}));
+        JobStore::Open(files_, data_dir_->DatabasePath(), clock_,
+                       [this](const std::string& id) { hub_.Notify(id); },
+                       {.folders = job_folders_.get(),
+                        .reserve = reserve_.get(),
+                        .vfs = config_.database_vfs}));
     if (const absl::Status status = reserve_->Fill(); !status.ok()) {
       spdlog::warn("no space is reserved: {}", status.ToString());
     }
@@ -193,7 +194,8 @@ class DaemonImpl final : public Daemon {
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
                                       config_.first_wait_pause),
                                   .limit_seconds = absl::ToDoubleSeconds(
-                                      config_.wait_limit)}});
+                                      config_.wait_limit)},
+                         .retry_interval = config_.first_wait_pause});
     trash_ = std::make_unique<Trash>(files_, data_dir_->TrashPath(), [this] {
       scheduler_->RetryNow(WaitCause::kDiskSpace);
     });

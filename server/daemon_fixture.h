@@ -27,6 +27,7 @@
 #include "hearth/v1/plans.grpc.pb.h"
 #include "server/config.h"
 #include "server/daemon.h"
+#include "server/storage/faulty_vfs.h"
 #include "tests/conformance/batch_fingerprint.h"
 #include "tests/fixtures/planted_graph.h"
 
@@ -122,6 +123,7 @@ class DaemonTest : public ::testing::Test {
     config_.listen = "127.0.0.1:0";
     config_.metrics_listen = "127.0.0.1:0";
     config_.first_wait_pause = absl::Milliseconds(1);
+    config_.database_vfs = vfs_.name();
     EXPECT_TRUE(hearth::testing::WriteNumpyFolder({}, root_ + "/source").ok());
     Start();
   }
@@ -240,12 +242,17 @@ class DaemonTest : public ::testing::Test {
     return Get(id);
   }
 
-  v1::Job Get(const std::string& id) {
+  grpc::Status TryGet(const std::string& id, v1::Job* job) {
     grpc::ClientContext context;
     v1::GetJobRequest request;
     request.set_id(id);
+    return jobs_->GetJob(&context, request, job);
+  }
+
+  v1::Job Get(const std::string& id) {
     v1::Job job;
-    EXPECT_TRUE(jobs_->GetJob(&context, request, &job).ok());
+    const grpc::Status status = TryGet(id, &job);
+    EXPECT_TRUE(status.ok()) << status.error_message();
     return job;
   }
 
@@ -297,6 +304,7 @@ class DaemonTest : public ::testing::Test {
   Config config_;
   Gate gate_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  FaultyVfs vfs_{"daemon_test"};
   std::unique_ptr<Daemon> daemon_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Jobs::Stub> jobs_;

@@ -42,10 +42,7 @@ class StoredEvents final : public JobEvents {
   }
 
   absl::Status OnEpoch(const v1::EpochReport& epoch) override {
-    const absl::Status status = store_.AppendEpoch(id_, epoch);
-    // The database says that its disk is full by the code alone.
-    return absl::IsResourceExhausted(status) ? WaitForDiskSpace(status)
-                                             : status;
+    return store_.AppendEpoch(id_, epoch);
   }
 
   // The count grows only when a daemon starts: once a run is enough.

@@ -30,15 +30,12 @@ void Warn(std::string text, std::vector<std::string>& warnings) {
   warnings.push_back(std::move(text));
 }
 
-absl::StatusOr<std::unique_ptr<Database>> OpenSound(const std::string& path) {
+absl::StatusOr<std::unique_ptr<Database>> OpenSound(const std::string& path,
+                                                    const std::string& vfs) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Database> database,
-                          Database::Open(path));
-  HEARTH_ASSIGN_OR_RETURN(Statement check,
-                          database->Prepare("PRAGMA quick_check(1)"));
-  HEARTH_RETURN_IF_ERROR(check.Step().status());
-  const std::string found = check.Bytes(0);
-  if (found == "ok") return database;
-  return absl::DataLossError(absl::StrCat(path, ": ", found));
+                          Database::Open(path, vfs));
+  HEARTH_RETURN_IF_ERROR(database->CheckSound());
+  return database;
 }
 
 absl::Status SetAsideFile(io::FileSystem& files, const std::string& path,
@@ -181,9 +178,9 @@ class Adoption {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> OpenJobDatabase(
-    io::FileSystem& files, const std::string& path, const Clock& clock,
-    std::vector<std::string>& warnings) {
-  absl::StatusOr<std::unique_ptr<Database>> database = OpenSound(path);
+    io::FileSystem& files, const std::string& path, const std::string& vfs,
+    const Clock& clock, std::vector<std::string>& warnings) {
+  absl::StatusOr<std::unique_ptr<Database>> database = OpenSound(path, vfs);
   if (!absl::IsDataLoss(database.status())) return database;
   const std::string aside = absl::StrCat(
       path, ".damaged-",
@@ -192,7 +189,7 @@ absl::StatusOr<std::unique_ptr<Database>> OpenJobDatabase(
   Warn(absl::StrCat("the database of jobs is damaged and is now ", aside, " (",
                     database.status().message(), "); a new one is made"),
        warnings);
-  return OpenSound(path);
+  return OpenSound(path, vfs);
 }
 
 absl::Status SetAsideDamagedRows(Database& database, JobRows& rows,

@@ -20,11 +20,11 @@
 namespace hearth::server {
 
 /// Opens the database, or makes an empty one where there is none. A file that
-/// is not a database, or is found damaged by `PRAGMA quick_check`, is renamed
-/// to PATH.damaged-TIME first.
+/// is not a database, or is found damaged by Database::CheckSound, is renamed
+/// to PATH.damaged-TIME first. `vfs` as for Database::Open.
 absl::StatusOr<std::unique_ptr<Database>> OpenJobDatabase(
-    io::FileSystem& files, const std::string& path, const Clock& clock,
-    std::vector<std::string>& warnings);
+    io::FileSystem& files, const std::string& path, const std::string& vfs,
+    const Clock& clock, std::vector<std::string>& warnings);
 
 /// Moves rows of jobs that cannot be read to the table of damaged rows.
 absl::Status SetAsideDamagedRows(Database& database, JobRows& rows,

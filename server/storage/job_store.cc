@@ -92,6 +92,7 @@ class SqliteJobStore final : public JobStore {
         folders_(options.folders),
         reserve_(options.reserve),
         path_(database->path()),
+        vfs_(database->vfs()),
         database_(std::move(database)),
         rows_(*database_, clock, options.events_kept),
         deletions_(*database_, clock) {}
@@ -110,7 +111,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status CopyTo(const std::string& path) const override {
-    return Database::Copy(path_, path);
+    return Database::Copy(path_, path, vfs_);
   }
 
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
@@ -429,6 +430,7 @@ class SqliteJobStore final : public JobStore {
   JobFolders* const folders_;
   DiskReserve* const reserve_;
   const std::string path_;
+  const std::string vfs_;
   std::vector<std::string> warnings_;
   // Serializes copies; taken before mutex_.
   absl::Mutex copies_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
@@ -446,8 +448,8 @@ absl::StatusOr<std::unique_ptr<JobStore>> JobStore::Open(
   std::vector<std::string> warnings;
   std::unique_ptr<Database> database;
   HEARTH_RETURN_IF_ERROR(WriteWith(options.reserve, [&]() -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(database,
-                            OpenJobDatabase(files, path, clock, warnings));
+    HEARTH_ASSIGN_OR_RETURN(
+        database, OpenJobDatabase(files, path, options.vfs, clock, warnings));
     return UpdateSchema(files, *database);
   }));
   auto store = std::make_unique<SqliteJobStore>(std::move(database), clock,

@@ -62,6 +62,9 @@ struct JobStoreOptions {
   /// Space of which changes of state, which must be possible on a full disk,
   /// give up parts then. Must outlive the store; null = none.
   DiskReserve* reserve = nullptr;
+  /// The SQLite VFS through which the file is reached; empty = SQLite's
+  /// default.
+  std::string vfs = "";
 };
 
 /// Jobs, their events and results, in a SQLite file. What a call has

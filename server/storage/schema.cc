@@ -107,7 +107,8 @@ absl::Status Keep(io::FileSystem& files, Database& database) {
       absl::StrCat(database.path(), ".before-v", SchemaVersion());
   const std::string unfinished = absl::StrCat(kept, io::kTemporarySuffix);
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(unfinished));
-  HEARTH_RETURN_IF_ERROR(Database::Copy(database.path(), unfinished));
+  HEARTH_RETURN_IF_ERROR(
+      Database::Copy(database.path(), unfinished, database.vfs()));
   HEARTH_RETURN_IF_ERROR(files.Rename(unfinished, kept));
   return files.SyncDirectory(io::ParentDirectory(kept));
 }

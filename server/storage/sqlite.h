@@ -44,13 +44,22 @@ class Statement {
   const std::string& path_;
 };
 
+/// How soon a commit is on the disk. What was committed kLazily survives the
+/// end of the process, and power loss from the next kAtOnce commit on; no power
+/// loss leaves anything but the state after some commit.
+enum class Durability { kAtOnce, kLazily };
+
 /// One connection to a SQLite file, durable at every commit (write-ahead log,
-/// synchronous = FULL), with foreign keys on. Errors name the file.
-/// Thread-compatible.
+/// synchronous = FULL), with foreign keys on. Errors name the file:
+/// RESOURCE_EXHAUSTED with the cause kDiskSpace (see wait_cause.h) on a full
+/// disk, UNAVAILABLE where it fails or somebody else has the file, DATA_LOSS
+/// for a damaged one. Thread-compatible.
 class Database {
  public:
+  /// Opens or creates the file `path`, through the VFS of that name; empty =
+  /// SQLite's default.
   static absl::StatusOr<std::unique_ptr<Database>> Open(
-      const std::string& path);
+      const std::string& path, const std::string& vfs = "");
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
@@ -63,27 +72,46 @@ class Database {
 
   /// Copies the database `from`, as it is at one moment, to the new file `to`,
   /// which is durable then but for its directory entry. Others may go on using
-  /// `from`.
-  static absl::Status Copy(const std::string& from, const std::string& to);
+  /// `from`. Both through the VFS of that name.
+  static absl::Status Copy(const std::string& from, const std::string& to,
+                           const std::string& vfs = "");
+
+  /// Looks through the whole file: DATA_LOSS, telling what was found, if it is
+  /// damaged. Other errors where pages cannot be read, which says nothing of
+  /// them.
+  absl::Status CheckSound();
 
   /// Row number of the last insertion.
   int64_t LastInsertRow() const { return sqlite3_last_insert_rowid(handle_); }
 
   const std::string& path() const { return path_; }
+  const std::string& vfs() const { return vfs_; }
 
  private:
-  Database(sqlite3* handle, std::string path)
-      : handle_(handle), path_(std::move(path)) {}
+  friend class Transaction;
+
+  Database(sqlite3* handle, std::string path, std::string vfs)
+      : handle_(handle), path_(std::move(path)), vfs_(std::move(vfs)) {}
+
+  absl::Status QuickCheck();
+  // What must be so before a transaction begins.
+  absl::Status MakeReady(Durability durability);
+  // SQLite's hook after each commit: `pages` are in the log now.
+  static int AfterCommit(void* database, sqlite3* handle, const char* name,
+                         int pages);
+  // Brings the log into the file, as `mode` (SQLITE_CHECKPOINT_*) says.
+  absl::Status Checkpoint(int mode);
+  // The status of a call that gave `result`; notes syncs that failed.
+  absl::Status StatusOf(int result);
 
   sqlite3* const handle_;
   const std::string path_;
+  const std::string vfs_;
+  Durability durability_ = Durability::kAtOnce;
+  // The log may lack on disk what it has in memory.
+  bool log_has_gaps_ = false;
   std::map<std::string, sqlite3_stmt*> statements_;
 };
-
-/// How soon a commit is on the disk. What was committed kLazily survives the
-/// end of the process, and power loss from the next kAtOnce commit on; no power
-/// loss leaves anything but the state after some commit.
-enum class Durability { kAtOnce, kLazily };
 
 /// A transaction: rolled back when destroyed, unless committed.
 class Transaction {
@@ -97,11 +125,9 @@ class Transaction {
   absl::Status Commit();
 
  private:
-  Transaction(Database& database, Durability durability)
-      : database_(database), durability_(durability) {}
+  explicit Transaction(Database& database) : database_(database) {}
 
   Database& database_;
-  const Durability durability_;
   bool open_ = true;
 };
 
