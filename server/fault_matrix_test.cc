@@ -1,13 +1,12 @@
-// Every kind of fault at every call of the file system that a daemon makes from
-// its start to the export of a model: import, train with checkpoints, export.
-// The cases are generated from the calls of an undisturbed run. After each: a
-// job has ended rightly, the daemon starts again, what was acknowledged is
-// there, and what failed succeeds once the fault is gone, with the results of
-// the undisturbed run.
+// Every kind of fault at every call of the file system, and at every call that
+// SQLite makes for its own files, from a daemon's start to the export of a
+// model: import, train with checkpoints, export. The cases are generated from
+// the calls of an undisturbed run. After each: a job has ended rightly, the
+// daemon starts again, what was acknowledged is there, and what failed succeeds
+// once the fault is gone, with the results of the undisturbed run.
 //
 // By default a keyed sample of the cases runs. HEARTH_FAULT_CASES=all runs all,
-// HEARTH_FAULT_CASES=2/5 the second of five parts. SQLite's own file does not
-// go through this file system.
+// HEARTH_FAULT_CASES=2/5 the second of five parts.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,6 +30,7 @@
 #include "engine/store/dataset.h"
 #include "gtest/gtest.h"
 #include "server/daemon_fixture.h"
+#include "server/storage/faulty_vfs.h"
 
 namespace hearth::server {
 namespace {
@@ -38,8 +38,13 @@ namespace {
 using io::Effect;
 using io::Operation;
 
-// Cases of the sample.
-constexpr size_t kSample = 90;
+// Cases of the sample: of the file system, and of the database.
+constexpr size_t kFileSample = 60;
+constexpr size_t kDatabaseSample = 60;
+
+// Hits after which a fault that lasts ends while a job does not: what cannot be
+// written is tried again and again.
+constexpr int64_t kManyHits = 8;
 
 // Faults that a call of a kind can meet. `kCorruptRead` and `kForgetWrite`
 // have no status.
@@ -79,14 +84,65 @@ std::vector<io::Fault> FaultsOf(Operation operation) {
   return {};
 }
 
+std::vector<VfsEffect> EffectsOn(VfsOperation operation) {
+  switch (operation) {
+    case VfsOperation::kWrite:
+      return {VfsEffect::kFail, VfsEffect::kFull, VfsEffect::kTearWrite,
+              VfsEffect::kLosePower, VfsEffect::kLosePowerBetweenSectors};
+    case VfsOperation::kSync:
+      return {VfsEffect::kFail, VfsEffect::kLosePower,
+              VfsEffect::kLosePowerBetweenSectors};
+    case VfsOperation::kTruncate:
+    case VfsOperation::kDelete:
+      return {VfsEffect::kFail, VfsEffect::kLosePower};
+    case VfsOperation::kOpen:
+    case VfsOperation::kShmMap:
+      return {VfsEffect::kFail, VfsEffect::kFull};
+    case VfsOperation::kAccess:
+    case VfsOperation::kRead:
+    case VfsOperation::kFileSize:
+    case VfsOperation::kLock:
+    case VfsOperation::kShmLock:
+      return {VfsEffect::kFail};
+  }
+  return {};
+}
+
+bool HasEnded(const v1::Job& job) {
+  return job.state() == v1::SUCCEEDED || job.state() == v1::FAILED ||
+         job.state() == v1::CANCELLED;
+}
+
+// Shuffles the cases, always in the same way, and keeps a sample of so many, or
+// what HEARTH_FAULT_CASES says.
+template <typename Case>
+void Choose(size_t sample, std::vector<Case>& cases) {
+  const size_t all = cases.size();
+  RandomStream random(1, RandomPurpose::kGenerator);
+  for (size_t i = all; i > 1; --i) {
+    std::swap(cases[i - 1], cases[random.Below(static_cast<uint32_t>(i))]);
+  }
+  const char* chosen = std::getenv("HEARTH_FAULT_CASES");
+  if (chosen == nullptr) {
+    cases.resize(std::min(sample, all));
+    return;
+  }
+  const std::vector<std::string> part = absl::StrSplit(chosen, '/');
+  size_t number = 1;
+  size_t parts = 1;
+  if (part.size() == 2) {
+    ASSERT_TRUE(absl::SimpleAtoi(part[0], &number) &&
+                absl::SimpleAtoi(part[1], &parts) && 1 <= number &&
+                number <= parts)
+        << chosen;
+  }
+  cases.resize(all * number / parts);
+  cases.erase(cases.begin(), cases.begin() + static_cast<ptrdiff_t>(
+                                                 all * (number - 1) / parts));
+}
+
 class FaultMatrixTest : public DaemonTest {
  protected:
-  // One run of the script: the jobs' ids and states, by step.
-  struct Run {
-    absl::Status start;
-    std::vector<v1::Job> jobs;
-  };
-
   v1::JobSpec Training(const std::string& strategy) {
     v1::JobSpec spec = TrainSpec("planted");
     spec.mutable_train()->set_checkpoint_every(2);
@@ -97,32 +153,37 @@ class FaultMatrixTest : public DaemonTest {
     return spec;
   }
 
-  // The job at its end. A job that waits for the disk goes on once the fault
-  // is over.
-  v1::Job Settle(const std::string& id) {
-    while (true) {
-      const v1::Job job = Get(id);
-      switch (job.state()) {
-        case v1::SUCCEEDED:
-        case v1::FAILED:
-        case v1::CANCELLED:
-          return job;
-        case v1::WAITING:
-          files_.Clear();
-          break;
-        default:
-          break;
+  // Waits for the job's end, or until the power is lost. A job that waits for
+  // the disk goes on once the fault is over.
+  void Settle(v1::Job& job) {
+    while (!HasEnded(job) && !vfs_.power_is_lost()) {
+      v1::Job now;
+      const grpc::Status status = TryGet(job.id(), &now);
+      if (status.ok()) {
+        job = now;
+      } else {
+        ExpectDatabaseError(status.error_code(), status.error_message());
+      }
+      if (!status.ok() || job.state() == v1::WAITING ||
+          vfs_.hits() >= kManyHits) {
+        ClearFaults();
       }
       absl::SleepFor(absl::Milliseconds(2));
     }
   }
 
+  void ClearFaults() {
+    files_.Clear();
+    if (!vfs_.power_is_lost()) vfs_.Clear();
+  }
+
   // Whether the step succeeded. A refused submission is a job without an id.
-  bool Step(const v1::JobSpec& spec, std::vector<v1::Job>& jobs) {
+  bool Step(const v1::JobSpec& spec, std::vector<v1::Job>& jobs,
+            const std::string& request_id = "") {
     v1::Job job;
-    const grpc::Status status = TrySubmit(spec, &job);
+    const grpc::Status status = TrySubmit(spec, &job, request_id);
     if (status.ok()) {
-      job = Settle(job.id());
+      Settle(job);
     } else {
       job.set_state(v1::FAILED);
       job.mutable_error()->set_code(status.error_code());
@@ -132,19 +193,22 @@ class FaultMatrixTest : public DaemonTest {
     return job.state() == v1::SUCCEEDED;
   }
 
-  // As far as the first step that fails.
+  // As far as the first step that fails. Repeated, it goes on where it was.
   std::vector<v1::Job> RunScript() {
     std::vector<v1::Job> jobs;
-    if (Step(ImportSpec("planted"), jobs) && Step(Training("gnndrive"), jobs) &&
-        Step(Training("diskgnn"), jobs)) {
-      Step(ExportSpec(jobs.back().id(), "exported"), jobs);
+    if (Step(ImportSpec("planted"), jobs, "import") &&
+        Step(Training("gnndrive"), jobs, "gnndrive") &&
+        Step(Training("diskgnn"), jobs, "diskgnn")) {
+      Step(ExportSpec(jobs.back().id(), "exported"), jobs, "export");
     }
     return jobs;
   }
 
   void StartOver() {
     files_.Clear();
+    vfs_.Clear();
     daemon_.reset();
+    vfs_.Forget();
     for (const char* name : {"/data", "/exported", "/again"}) {
       std::filesystem::remove_all(root_ + name);
     }
@@ -172,10 +236,9 @@ class FaultMatrixTest : public DaemonTest {
     return dataset.ok() ? (*dataset)->manifest().fingerprint : "";
   }
 
-  // Calls of an undisturbed run, by kind.
-  std::map<Operation, int64_t> CountCalls() {
+  // What every other run is compared with, from a daemon's start to its end.
+  void RunUndisturbed() {
     StartOver();
-    const size_t before = files_.calls().size();
     EXPECT_TRUE(TryStart());
     expected_ = RunScript();
     EXPECT_EQ(expected_.size(), 4u);
@@ -183,10 +246,52 @@ class FaultMatrixTest : public DaemonTest {
       EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
     }
     fingerprint_ = Fingerprint();
+    daemon_.reset();
+  }
+
+  std::vector<io::Fault> FileCases() {
+    const size_t before = files_.calls().size();
+    RunUndisturbed();
     std::map<Operation, int64_t> counts;
     const auto calls = files_.calls();
     for (size_t i = before; i < calls.size(); ++i) ++counts[calls[i].operation];
-    return counts;
+    std::vector<io::Fault> cases;
+    for (const auto& [operation, count] : counts) {
+      for (io::Fault fault : FaultsOf(operation)) {
+        fault.only = operation;
+        for (fault.nth = 1; fault.nth <= count; ++fault.nth) {
+          for (const bool for_good : {false, true}) {
+            fault.for_good = for_good;
+            cases.push_back(fault);
+          }
+        }
+      }
+    }
+    return cases;
+  }
+
+  std::vector<VfsFault> DatabaseCases() {
+    StartOver();
+    std::map<VfsOperation, int64_t> before = vfs_.counts();
+    RunUndisturbed();
+    std::vector<VfsFault> cases;
+    for (const auto& [operation, until] : vfs_.counts()) {
+      const int64_t count = until - before[operation];
+      for (const VfsEffect effect : EffectsOn(operation)) {
+        for (int64_t nth = 1; nth <= count; ++nth) {
+          VfsFault fault = {
+              .operation = operation, .nth = nth, .effect = effect};
+          cases.push_back(fault);
+          if (effect == VfsEffect::kLosePower ||
+              effect == VfsEffect::kLosePowerBetweenSectors) {
+            continue;
+          }
+          fault.for_good = true;
+          cases.push_back(fault);
+        }
+      }
+    }
+    return cases;
   }
 
   // Other bytes of a source that is imported are like another source; an
@@ -204,7 +309,56 @@ class FaultMatrixTest : public DaemonTest {
         << "names no file: " << job.error().message();
   }
 
-  void RunCase(const io::Fault& fault) {
+  // The disk of the database has failed or is full, and that is all.
+  void ExpectDatabaseError(int code, const std::string& message) {
+    EXPECT_TRUE(code == grpc::UNAVAILABLE || code == grpc::RESOURCE_EXHAUSTED)
+        << code << " " << message;
+    EXPECT_TRUE(absl::StrContains(message, root_ + "/data/hearth.db"))
+        << message;
+  }
+
+  // No job fails for the sake of the database. After another start all is
+  // there, and the same requests lead to the end.
+  void RunDatabaseCase(const VfsFault& fault) {
+    StartOver();
+    vfs_.Inject(fault);
+    std::vector<v1::Job> jobs;
+    if (TryStart()) {
+      jobs = RunScript();
+    } else {
+      ExpectDatabaseError(static_cast<int>(start_error_.code()),
+                          std::string(start_error_.message()));
+    }
+    failed_ += jobs.size() < expected_.size();
+    daemon_.reset();
+    if (vfs_.power_is_lost()) vfs_.RestorePower();
+    vfs_.Clear();
+    ASSERT_TRUE(TryStart()) << start_error_;
+    for (const std::string& warning : SetDraining(false).warnings()) {
+      ADD_FAILURE() << warning;
+    }
+    for (const v1::Job& job : jobs) {
+      if (job.id().empty()) {
+        ExpectDatabaseError(job.error().code(), job.error().message());
+      } else if (HasEnded(job)) {
+        EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
+        EXPECT_EQ(Get(job.id()).state(), job.state());
+      }
+    }
+    const std::vector<v1::Job> again = RunScript();
+    ASSERT_EQ(again.size(), expected_.size());
+    for (size_t step = 0; step < again.size(); ++step) {
+      const v1::Job& job = again[step];
+      EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
+      EXPECT_EQ(Digest(job), Digest(expected_[step])) << job.id();
+      if (step < jobs.size() && !jobs[step].id().empty()) {
+        EXPECT_EQ(job.id(), jobs[step].id());
+      }
+    }
+    EXPECT_EQ(SetDraining(false).memory_reserved_bytes(), 0u);
+  }
+
+  void RunFileCase(const io::Fault& fault) {
     StartOver();
     files_.Inject(fault);
     std::vector<v1::Job> jobs;
@@ -269,51 +423,36 @@ class FaultMatrixTest : public DaemonTest {
 };
 
 TEST_F(FaultMatrixTest, EveryFaultAtEveryCall) {
-  std::vector<io::Fault> cases;
-  for (const auto& [operation, count] : CountCalls()) {
-    for (io::Fault fault : FaultsOf(operation)) {
-      fault.only = operation;
-      for (fault.nth = 1; fault.nth <= count; ++fault.nth) {
-        for (fault.for_good = false;; fault.for_good = true) {
-          cases.push_back(fault);
-          if (fault.for_good) break;
-        }
-      }
-    }
-  }
+  std::vector<io::Fault> cases = FileCases();
   const size_t all = cases.size();
-  // A permutation that is always the same.
-  RandomStream random(1, RandomPurpose::kGenerator);
-  for (size_t i = all; i > 1; --i) {
-    std::swap(cases[i - 1], cases[random.Below(static_cast<uint32_t>(i))]);
-  }
-  size_t first = 0;
-  size_t count = std::min(kSample, all);
-  if (const char* chosen = std::getenv("HEARTH_FAULT_CASES");
-      chosen != nullptr) {
-    const std::vector<std::string> part = absl::StrSplit(chosen, '/');
-    int64_t number = 1;
-    int64_t parts = 1;
-    if (part.size() == 2) {
-      ASSERT_TRUE(absl::SimpleAtoi(part[0], &number) &&
-                  absl::SimpleAtoi(part[1], &parts))
-          << chosen;
-    }
-    first = all * static_cast<size_t>(number - 1) / static_cast<size_t>(parts);
-    count =
-        all * static_cast<size_t>(number) / static_cast<size_t>(parts) - first;
-  }
-  for (size_t i = first; i < first + count; ++i) {
-    const io::Fault& fault = cases[i];
+  Choose(kFileSample, cases);
+  for (const io::Fault& fault : cases) {
     SCOPED_TRACE(absl::StrCat(
         "operation ", static_cast<int>(*fault.only), ", call ", fault.nth,
         ", effect ", static_cast<int>(fault.effect),
         fault.for_good ? ", for good, " : ", once, ", fault.status.ToString()));
-    RunCase(fault);
+    RunFileCase(fault);
     if (HasFatalFailure()) return;
   }
-  std::cout << count << " of " << all << " cases run; in " << failed_
+  std::cout << cases.size() << " of " << all << " cases run; in " << failed_
             << " of them a job failed\n";
+  EXPECT_GT(failed_, 0);
+}
+
+TEST_F(FaultMatrixTest, EveryFaultAtEveryCallOfTheDatabase) {
+  std::vector<VfsFault> cases = DatabaseCases();
+  const size_t all = cases.size();
+  Choose(kDatabaseSample, cases);
+  for (const VfsFault& fault : cases) {
+    SCOPED_TRACE(absl::StrCat("operation ", static_cast<int>(fault.operation),
+                              ", call ", fault.nth, ", effect ",
+                              static_cast<int>(fault.effect),
+                              fault.for_good ? ", for good" : ", once"));
+    RunDatabaseCase(fault);
+    if (HasFatalFailure()) return;
+  }
+  std::cout << cases.size() << " of " << all << " cases run; " << failed_
+            << " of them ended the script\n";
   EXPECT_GT(failed_, 0);
 }
 

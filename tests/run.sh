@@ -20,7 +20,8 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   accuracy   every model on WordNet against PyG, three seeds each
   fuzz       each fuzzer for two minutes
   damage     2,000 flipped bits in datasets, by strategy
-  faults     every fault at every call of the file system, from start to export
+  faults     every fault at every call of the file system and of SQLite's, from
+             start to export
   mutants    breaks promises on purpose; tests must notice each
 EOF
 }
@@ -178,7 +179,7 @@ case $part in
     tier_1
     ;;
   faults)
-    check "every fault at every call of the file system" \
+    check "every fault at every call of the file system and of SQLite's" \
       hearth_bazel test --test_output=all \
       --test_timeout=3500 --test_env=HEARTH_FAULT_CASES=all \
       //server:fault_matrix_test
