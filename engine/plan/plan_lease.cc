@@ -8,22 +8,8 @@
 namespace hearth::plan {
 
 PlanLease::~PlanLease() {
-  if (store_ == nullptr) return;
-  std::shared_ptr<void> open;
-  absl::MutexLock lock(&store_->mutex_);
-  const auto resting = store_->resting_.find(number_);
-  if (resting != store_->resting_.end()) {
-    open = std::move(resting->second.open);
-    store_->resting_.erase(resting);
-    return;
-  }
-  PlanStore::Holders& holders = store_->holders_[name_];
-  if (exclusive_) {
-    holders.exclusive = false;
-    holders.reserved_bytes = 0;
-  }
-  if (--holders.leases == 0) store_->holders_.erase(name_);
-  store_->changed_.SignalAll();
+  if (store_ == nullptr || store_->EndRest(number_)) return;
+  store_->EndLease(name_, exclusive_);
 }
 
 absl::Status PlanLease::Clear() {
@@ -50,19 +36,17 @@ absl::Status PlanLease::Publish(const PlanProperties& properties) {
 absl::Status PlanLease::Share() {
   HEARTH_RETURN_IF_ERROR(records().WriteUse(store_->clock_.Now()));
   if (!exclusive_) return absl::OkStatus();
-  absl::MutexLock lock(&store_->mutex_);
-  PlanStore::Holders& holders = store_->holders_[name_];
   exclusive_ = false;
-  holders.exclusive = false;
-  holders.reserved_bytes = 0;
-  store_->changed_.SignalAll();
+  store_->EndExclusive(name_);
   return absl::OkStatus();
 }
 
 void PlanLease::Rest(std::shared_ptr<void> open) {
-  absl::MutexLock lock(&store_->mutex_);
-  store_->resting_[number_] = {.name = name_, .open = std::move(open)};
-  if (--store_->holders_[name_].leases == 0) store_->holders_.erase(name_);
+  {
+    absl::MutexLock lock(&store_->mutex_);
+    store_->resting_[number_] = {.name = name_, .open = std::move(open)};
+  }
+  store_->EndLease(name_, /*exclusive=*/false);
 }
 
 std::shared_ptr<void> PlanLease::Wake() {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -17,6 +16,10 @@
 
 // Files are touched without the lock held: who does that has an exclusive
 // lease, or has marked the plan as being removed.
+//
+// A plan's size is looked at when it is asked for the first time, when room is
+// made for it, and by each lease that lets it go, which has seen its last
+// change. Where that fails, it is looked at again when it is asked for.
 
 namespace hearth::plan {
 namespace {
@@ -55,19 +58,65 @@ std::string PlanStore::Path(const std::string& name) const {
   return io::JoinPath(options_.folder, name);
 }
 
-absl::StatusOr<std::vector<std::string>> PlanStore::Names() const {
-  absl::StatusOr<std::vector<std::string>> names = files_.List(options_.folder);
-  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
-  HEARTH_RETURN_IF_ERROR(names.status());
-  std::erase_if(*names, [&](const std::string& name) {
-    if (absl::EndsWith(name, io::kTemporarySuffix)) return true;
-    const absl::StatusOr<io::FileInfo> info = files_.Stat(Path(name));
-    return !info.ok() || !info->is_directory;
-  });
+absl::StatusOr<std::vector<std::string>> PlanStore::Names() {
+  HEARTH_RETURN_IF_ERROR(FindPlans());
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, size] : sizes_) names.push_back(name);
   return names;
 }
 
-absl::StatusOr<uint64_t> PlanStore::SizeOf(const std::string& name) const {
+// All that make or remove plans come here first, so that none goes between the
+// look at the folder and the entry that it leads to.
+absl::Status PlanStore::FindPlans() {
+  absl::MutexLock looking(&looking_mutex_);
+  if (listed_) return absl::OkStatus();
+  const absl::StatusOr<std::vector<std::string>> names =
+      files_.List(options_.folder);
+  if (!absl::IsNotFound(names.status())) {
+    HEARTH_RETURN_IF_ERROR(names.status());
+    for (const std::string& name : *names) {
+      if (absl::EndsWith(name, io::kTemporarySuffix)) continue;
+      const absl::StatusOr<io::FileInfo> info = files_.Stat(Path(name));
+      // Files that lie there, too, come and go.
+      if (absl::IsNotFound(info.status())) continue;
+      HEARTH_RETURN_IF_ERROR(info.status());
+      absl::MutexLock lock(&mutex_);
+      if (info->is_directory) sizes_.try_emplace(name);
+    }
+  }
+  listed_ = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> PlanStore::SizeOf(const std::string& name) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = sizes_.find(name);
+    if (found == sizes_.end()) {
+      return absl::NotFoundError(absl::StrCat("no plan \"", name, "\""));
+    }
+    if (found->second.has_value()) return *found->second;
+  }
+  return Measure(name);
+}
+
+absl::StatusOr<uint64_t> PlanStore::Measure(const std::string& name) {
+  // The last one to look has the last word.
+  absl::MutexLock looking(&looking_mutex_);
+  const absl::StatusOr<uint64_t> size = AddUp(name);
+  absl::MutexLock lock(&mutex_);
+  const auto found = sizes_.find(name);
+  if (found == sizes_.end()) return size;
+  if (absl::IsNotFound(size.status())) {
+    sizes_.erase(found);
+  } else {
+    found->second = size.ok() ? std::optional<uint64_t>(*size) : std::nullopt;
+  }
+  return size;
+}
+
+absl::StatusOr<uint64_t> PlanStore::AddUp(const std::string& name) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                           files_.List(Path(name)));
   uint64_t bytes = 0;
@@ -103,10 +152,47 @@ absl::StatusOr<PlanLease> PlanStore::Take(const std::string& name,
     number = next_lease_++;
   }
   PlanLease lease(*this, number, name);
+  HEARTH_RETURN_IF_ERROR(FindPlans());
   HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(options_.folder));
+  {
+    absl::MutexLock lock(&mutex_);
+    sizes_.try_emplace(name);
+  }
   HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(lease.folder()));
   HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(options_.folder));
   return lease;
+}
+
+bool PlanStore::EndRest(uint64_t lease) {
+  // Goes after the lock: closing takes time.
+  std::shared_ptr<void> open;
+  absl::MutexLock lock(&mutex_);
+  const auto resting = resting_.find(lease);
+  if (resting == resting_.end()) return false;
+  open = std::move(resting->second.open);
+  resting_.erase(resting);
+  return true;
+}
+
+void PlanStore::EndExclusive(const std::string& name) {
+  Measure(name).status().IgnoreError();
+  absl::MutexLock lock(&mutex_);
+  Holders& holders = holders_[name];
+  holders.exclusive = false;
+  holders.reserved_bytes = 0;
+  changed_.SignalAll();
+}
+
+void PlanStore::EndLease(const std::string& name, bool exclusive) {
+  Measure(name).status().IgnoreError();
+  absl::MutexLock lock(&mutex_);
+  Holders& holders = holders_[name];
+  if (exclusive) {
+    holders.exclusive = false;
+    holders.reserved_bytes = 0;
+  }
+  if (--holders.leases == 0) holders_.erase(name);
+  changed_.SignalAll();
 }
 
 bool PlanStore::InUse(const std::string& name) {
@@ -183,7 +269,12 @@ absl::Status PlanStore::FinishRemoval(const std::string& name) {
   // Goes after the lock: closing takes time.
   std::vector<Resting> rested;
   absl::MutexLock lock(&mutex_);
-  if (status.ok()) rested = TakeResting(name);
+  if (status.ok()) {
+    rested = TakeResting(name);
+    sizes_.erase(name);
+  } else {
+    sizes_[name] = std::nullopt;
+  }
   holders_.erase(name);
   changed_.SignalAll();
   return status;
@@ -237,16 +328,20 @@ absl::StatusOr<uint64_t> PlanStore::RoomFor(const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, FreeBytesAt(files_, Path(name)));
   if (options_.space_bytes == 0) return free;
   HEARTH_ASSIGN_OR_RETURN(const OtherBytes others, BytesOfOthers(name));
-  const absl::StatusOr<uint64_t> size = SizeOf(name);
-  if (!size.ok() && !absl::IsNotFound(size.status())) return size.status();
-  const uint64_t own = size.ok() ? *size : 0;
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t own, BytesSoFar(name));
   const uint64_t taken = std::min(options_.space_bytes, others.in_use + own);
   return std::min(free + others.unused, options_.space_bytes - taken);
 }
 
+absl::StatusOr<uint64_t> PlanStore::BytesSoFar(const std::string& name) const {
+  absl::StatusOr<uint64_t> size = AddUp(name);
+  if (absl::IsNotFound(size.status())) return 0;
+  return size;
+}
+
 absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
   if (options_.space_bytes == 0) return absl::OkStatus();
-  HEARTH_ASSIGN_OR_RETURN(const uint64_t own, SizeOf(name));
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t own, Measure(name));
   bytes += own;
   {
     absl::MutexLock lock(&mutex_);

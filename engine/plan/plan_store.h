@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -54,8 +55,9 @@ class PlanLease;
 /// The plans that strategies have prepared and keep for later jobs, each a
 /// folder in one folder. Knows who uses which, so that a plan is made once, is
 /// not removed while it is needed, and all of them take no more space than they
-/// may: those that nobody uses go then, the least recently used first.
-/// Thread-safe.
+/// may: those that nobody uses go then, the least recently used first. It knows
+/// which plans there are, and their sizes, from one look at the folder: nobody
+/// else changes it meanwhile. Thread-safe.
 class PlanStore {
  public:
   struct Options {
@@ -102,7 +104,8 @@ class PlanStore {
     return RoomFor(name);
   }
 
-  /// Bytes of all plans.
+  /// Bytes of all plans. One that is being made counts with what it had when
+  /// room was last made for it.
   absl::StatusOr<uint64_t> TotalBytes() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options& options() const { return options_; }
@@ -127,8 +130,27 @@ class PlanStore {
   };
 
   std::string Path(const std::string& name) const;
-  absl::StatusOr<std::vector<std::string>> Names() const;
-  absl::StatusOr<uint64_t> SizeOf(const std::string& name) const;
+  // Looks for the plans of earlier daemons, once.
+  absl::Status FindPlans() ABSL_LOCKS_EXCLUDED(looking_mutex_, mutex_);
+  // Plans that are there.
+  absl::StatusOr<std::vector<std::string>> Names() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Bytes of the plan's files, which are looked at.
+  absl::StatusOr<uint64_t> AddUp(const std::string& name) const;
+  // The same of a plan that may not be there yet.
+  absl::StatusOr<uint64_t> BytesSoFar(const std::string& name) const;
+  // Its bytes, as they were when they were looked at last.
+  absl::StatusOr<uint64_t> SizeOf(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Its bytes, which are looked at for SizeOf to know them.
+  absl::StatusOr<uint64_t> Measure(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(looking_mutex_, mutex_);
+  // Ends the rest of a lease; false if it does not rest.
+  bool EndRest(uint64_t lease) ABSL_LOCKS_EXCLUDED(mutex_);
+  // There is one lease less, which may have been the exclusive one.
+  void EndLease(const std::string& name, bool exclusive)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Others may share the plan with the exclusive lease from now on.
+  void EndExclusive(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<PlanInfo> Describe(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool InUse(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -165,6 +187,12 @@ class PlanStore {
   // By the lease's number.
   std::map<uint64_t, Resting> resting_ ABSL_GUARDED_BY(mutex_);
   uint64_t next_lease_ ABSL_GUARDED_BY(mutex_) = 1;
+  // Plans that are there, with their bytes; nullopt: those are not known.
+  std::map<std::string, std::optional<uint64_t>> sizes_ ABSL_GUARDED_BY(mutex_);
+  // Held while plans and their sizes are looked for; taken first.
+  absl::Mutex looking_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // The plans of earlier daemons are in sizes_.
+  bool listed_ ABSL_GUARDED_BY(looking_mutex_) = false;
 };
 
 }  // namespace hearth::plan

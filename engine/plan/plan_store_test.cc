@@ -1,6 +1,7 @@
 #include "engine/plan/plan_store.h"
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -269,6 +270,84 @@ TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
   auto other = store->Take("d-f-4", {});
   EXPECT_EQ(*other->Room(), 40'000 - used);
   EXPECT_TRUE(absl::IsResourceExhausted(other->MakeRoom(40'000)));
+}
+
+// What the files in the store's folder take.
+uint64_t BytesIn(const std::string& folder) {
+  uint64_t bytes = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  return bytes;
+}
+
+TEST_F(PlanStoreTest, SizesAreKnownWithoutAnotherLook) {
+  ASSERT_EQ(Make(*Open(), "d-f-1", 1000), absl::OkStatus());
+  const auto store = Open();
+  const std::string& folder = store->options().folder;
+  EXPECT_EQ(*store->TotalBytes(), BytesIn(folder));
+  const auto expect_known = [&](const char* when) {
+    const size_t before = files_.calls().size();
+    EXPECT_EQ(*store->TotalBytes(), BytesIn(folder)) << when;
+    EXPECT_EQ(files_.calls().size(), before) << when;
+  };
+  expect_known("found");
+  ASSERT_EQ(Make(*store, "d-f-2", 2000), absl::OkStatus());
+  expect_known("made");
+  {
+    auto lease = store->Take("d-f-2", {});
+    ASSERT_EQ(lease->Clear(), absl::OkStatus());
+  }
+  expect_known("cleared");
+  ASSERT_EQ(Make(*store, "d-f-2", 50), absl::OkStatus());
+  expect_known("made again");
+  {
+    auto lease = store->Take("d-f-1", {});
+    ASSERT_EQ(lease->Share(), absl::OkStatus());
+    ASSERT_EQ(lease->records().WriteDamage("packs: batch 3"), absl::OkStatus());
+  }
+  expect_known("damaged");
+  ASSERT_EQ(store->Remove("d-f-1"), absl::OkStatus());
+  expect_known("removed");
+  {
+    // Left unfinished.
+    auto lease = store->Take("d-f-3", {});
+    ASSERT_EQ(io::WriteFileAtomically(files_, lease->folder() + "/samples",
+                                      std::string(700, 'x')),
+              absl::OkStatus());
+  }
+  expect_known("unfinished");
+  uint64_t listed = 0;
+  const auto plans = store->List();
+  for (const PlanInfo& plan : *plans) listed += plan.size_bytes;
+  EXPECT_EQ(listed, BytesIn(folder));
+}
+
+TEST_F(PlanStoreTest, ASizeThatCouldNotBeLookedAtIsLookedAtAgain) {
+  const auto store = Open();
+  for (const bool taken : {true, false}) {
+    // The look at the end of the lease, or a removal, fails.
+    ASSERT_EQ(Make(*store, "d-f-1", 1000), absl::OkStatus());
+    if (taken) {
+      auto lease = store->Take("d-f-1", {});
+      ASSERT_EQ(io::WriteFileAtomically(files_, lease->folder() + "/more",
+                                        std::string(500, 'x')),
+                absl::OkStatus());
+      files_.Inject({.for_good = true});
+    } else {
+      files_.Inject({.only = io::Operation::kRename});
+      EXPECT_FALSE(store->Remove("d-f-1").ok());
+    }
+    files_.Clear();
+    EXPECT_EQ(*store->TotalBytes(), BytesIn(store->options().folder));
+  }
+  // Plans are not taken for gone while their folder cannot be read.
+  const auto next = Open();
+  files_.Inject({.effect = io::Effect::kFail});
+  EXPECT_FALSE(next->TotalBytes().ok());
+  files_.Clear();
+  EXPECT_EQ(*next->TotalBytes(), BytesIn(next->options().folder));
 }
 
 TEST_F(PlanStoreTest, WithoutALimitTheDiskIsTheLimit) {
