@@ -188,7 +188,7 @@ class DaemonImpl final : public Daemon {
                       .retired_series = retired_series_},
                      config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
-        *store_, *runner_, memory_, clock_,
+        *store_, *runner_, memory_, *plans_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(

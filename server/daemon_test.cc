@@ -46,6 +46,43 @@ TEST_F(DaemonTest, DrainingRefusesNewJobsAlone) {
   AwaitEnd(job.id());
 }
 
+TEST_F(DaemonTest, APlanWaitsForTheSpaceOfPlansInUse) {
+  Import("graph");
+  v1::JobSpec spec = TrainSpec("graph");
+  spec.mutable_train()->mutable_data()->mutable_diskgnn();
+  ASSERT_EQ(AwaitEnd(Submit(spec)).state(), v1::SUCCEEDED);
+  const uint64_t size = SetDraining(false).plan_bytes();
+  ASSERT_GT(size, 0u);
+  daemon_.reset();
+  // For one plan, beside the samples of another one.
+  config_.plan_space_bytes = (1 << 20) + size / 2;
+  config_.max_running_jobs = 2;
+  config_.first_wait_pause = absl::Hours(1);
+  fs::remove_all(config_.data_dir + "/plans");
+  Start();
+  gate_.Close();
+  const std::string first = Submit(spec);
+  gate_.AwaitWaiting();
+  spec.mutable_train()->mutable_data()->set_data_seed(7);
+  const std::string second = Submit(spec);
+  const v1::StateChange change = AwaitEndOrWait(second);
+  EXPECT_EQ(change.state(), v1::WAITING);
+  EXPECT_THAT(change.waiting_reason(), HasSubstr("plan space: "));
+  gate_.Open();
+  for (const std::string& id : {first, second}) {
+    const v1::Job job = AwaitEnd(id);
+    EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.error().message();
+  }
+  // More than there is for all plans is refused at once.
+  daemon_.reset();
+  config_.plan_space_bytes = 1000;
+  Start();
+  spec.mutable_train()->mutable_data()->set_data_seed(8);
+  const v1::Job refused = AwaitEnd(Submit(spec));
+  EXPECT_EQ(refused.state(), v1::FAILED);
+  EXPECT_EQ(refused.error().code(), grpc::RESOURCE_EXHAUSTED);
+}
+
 TEST_F(DaemonTest, StatusTellsWhatThereIs) {
   Import("graph");
   const v1::Status status = SetDraining(false);

@@ -12,8 +12,9 @@ namespace {
 // Set by ErrnoStatus, which has a copy: everything depends on it, and so it
 // depends on nothing.
 constexpr char kDiskFullPayload[] = "hearth/disk-full";
-// Its value is the number of bytes.
+// Their values are the number of bytes.
 constexpr char kMemoryPayload[] = "hearth/memory-needed";
+constexpr char kPlanSpacePayload[] = "hearth/plan-space-needed";
 
 }  // namespace
 
@@ -21,6 +22,9 @@ WaitCause WaitCauseOf(const absl::Status& status) {
   if (status.GetPayload(kMemoryPayload).has_value()) return WaitCause::kMemory;
   if (status.GetPayload(kDiskFullPayload).has_value()) {
     return WaitCause::kDiskSpace;
+  }
+  if (status.GetPayload(kPlanSpacePayload).has_value()) {
+    return WaitCause::kPlanSpace;
   }
   return absl::IsUnavailable(status) ? WaitCause::kDisk : WaitCause::kNone;
 }
@@ -37,8 +41,14 @@ absl::Status WaitForDiskSpace(absl::Status status) {
   return status;
 }
 
-uint64_t MemoryNeededBy(const absl::Status& status) {
-  const auto payload = status.GetPayload(kMemoryPayload);
+absl::Status WaitForPlanSpace(absl::Status status, uint64_t needed_bytes) {
+  status.SetPayload(kPlanSpacePayload, absl::Cord(absl::StrCat(needed_bytes)));
+  return status;
+}
+
+uint64_t BytesNeededBy(const absl::Status& status) {
+  auto payload = status.GetPayload(kMemoryPayload);
+  if (!payload.has_value()) payload = status.GetPayload(kPlanSpacePayload);
   uint64_t bytes = 0;
   if (!payload.has_value() ||
       !absl::SimpleAtoi(std::string(*payload), &bytes)) {

@@ -16,6 +16,8 @@ enum class WaitCause {
   kMemory,
   /// A disk is full: ErrnoStatus of ENOSPC and EDQUOT, WaitForDiskSpace.
   kDiskSpace,
+  /// Plans of other jobs are in use, for now: WaitForPlanSpace.
+  kPlanSpace,
   /// A disk does not answer, or does so with EIO: every UNAVAILABLE.
   kDisk,
 };
@@ -31,8 +33,12 @@ absl::Status WaitForMemoryError(absl::string_view message,
 /// `status` with the cause kDiskSpace.
 absl::Status WaitForDiskSpace(absl::Status status);
 
-/// The bytes that WaitForMemoryError was told; 0 for other statuses.
-uint64_t MemoryNeededBy(const absl::Status& status);
+/// `status` with the cause kPlanSpace: a plan needs `needed_bytes` in all.
+absl::Status WaitForPlanSpace(absl::Status status, uint64_t needed_bytes);
+
+/// The bytes that WaitForMemoryError or WaitForPlanSpace was told; 0 for other
+/// statuses.
+uint64_t BytesNeededBy(const absl::Status& status);
 
 }  // namespace hearth
 

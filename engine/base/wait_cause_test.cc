@@ -37,13 +37,21 @@ TEST(WaitCauseTest, IsSetForDiskSpaceThatIsKnownToLack) {
             WaitCause::kDiskSpace);
 }
 
+TEST(WaitCauseTest, IsSetForSpaceOfPlansInUse) {
+  const absl::Status status =
+      Annotate(WaitForPlanSpace(absl::ResourceExhaustedError("x"), 7), "job");
+  EXPECT_TRUE(absl::IsResourceExhausted(status));
+  EXPECT_EQ(WaitCauseOf(status), WaitCause::kPlanSpace);
+  EXPECT_EQ(BytesNeededBy(status), 7u);
+}
+
 TEST(WaitCauseTest, KeepsTheBytesNeeded) {
   const absl::Status status =
       Annotate(WaitForMemoryError("much", uint64_t{5} << 40), "job");
   EXPECT_TRUE(absl::IsResourceExhausted(status));
   EXPECT_EQ(WaitCauseOf(status), WaitCause::kMemory);
-  EXPECT_EQ(MemoryNeededBy(status), uint64_t{5} << 40);
-  EXPECT_EQ(MemoryNeededBy(absl::ResourceExhaustedError("x")), 0u);
+  EXPECT_EQ(BytesNeededBy(status), uint64_t{5} << 40);
+  EXPECT_EQ(BytesNeededBy(absl::ResourceExhaustedError("x")), 0u);
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST_F(MemoryLedgerTest, MemoryOfOtherJobsIsRefusedForNow) {
   Reservation one;
   const absl::Status refused = Reserve(50, 0, one);
   EXPECT_EQ(WaitCauseOf(refused), WaitCause::kMemory) << refused;
-  EXPECT_EQ(MemoryNeededBy(refused), 50u);
+  EXPECT_EQ(BytesNeededBy(refused), 50u);
   EXPECT_EQ(ledger_.RoomFor(50), MemoryRoom::kHeldByJobs);
   other.reset();
   EXPECT_EQ(ledger_.RoomFor(50), MemoryRoom::kFree);

@@ -40,13 +40,13 @@ class PlanLease {
 
   // For who makes the plan. REQUIRES: exclusive.
 
-  /// Bytes that may be added to the plan: those that the disk and the store's
-  /// limit leave when all plans go that nobody uses.
-  absl::StatusOr<uint64_t> Room() const { return store_->RoomFor(name_); }
+  /// The bytes that may be added to the plan.
+  absl::StatusOr<PlanRoom> Room() const { return store_->Room(name_); }
 
   /// Makes room for `bytes` more, records included, within the store's limit,
   /// and keeps it until Share. RESOURCE_EXHAUSTED, with the numbers, if plans
-  /// in use do not leave it.
+  /// in use do not leave it: of cause WaitCause::kPlanSpace where it would fit
+  /// without them.
   absl::Status MakeRoom(uint64_t bytes) {
     return store_->MakeRoom(name_, bytes);
   }

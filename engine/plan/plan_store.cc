@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/wait_cause.h"
 #include "engine/io/atomic_file.h"
 #include "engine/plan/plan_lease.h"
 #include "engine/plan/plan_records.h"
@@ -23,6 +24,9 @@
 
 namespace hearth::plan {
 namespace {
+
+// Bytes of which nobody needs as many.
+constexpr uint64_t kNoLimit = uint64_t{1} << 62;
 
 std::string PartOfName(const std::string& name, size_t part) {
   const std::vector<std::string> parts = absl::StrSplit(name, '-');
@@ -56,6 +60,20 @@ PlanStore::PlanStore(io::FileSystem& files, const Clock& clock, Options options)
 
 std::string PlanStore::Path(const std::string& name) const {
   return io::JoinPath(options_.folder, name);
+}
+
+void PlanStore::SetOnRelease(std::function<void()> on_release) {
+  absl::MutexLock lock(&mutex_);
+  on_release_ = std::move(on_release);
+}
+
+void PlanStore::CallOnRelease() {
+  std::function<void()> on_release;
+  {
+    absl::MutexLock lock(&mutex_);
+    on_release = on_release_;
+  }
+  if (on_release) on_release();
 }
 
 absl::StatusOr<std::vector<std::string>> PlanStore::Names() {
@@ -176,23 +194,29 @@ bool PlanStore::EndRest(uint64_t lease) {
 
 void PlanStore::EndExclusive(const std::string& name) {
   Measure(name).status().IgnoreError();
-  absl::MutexLock lock(&mutex_);
-  Holders& holders = holders_[name];
-  holders.exclusive = false;
-  holders.reserved_bytes = 0;
-  changed_.SignalAll();
+  {
+    absl::MutexLock lock(&mutex_);
+    Holders& holders = holders_[name];
+    holders.exclusive = false;
+    holders.reserved_bytes = 0;
+    changed_.SignalAll();
+  }
+  CallOnRelease();
 }
 
 void PlanStore::EndLease(const std::string& name, bool exclusive) {
   Measure(name).status().IgnoreError();
-  absl::MutexLock lock(&mutex_);
-  Holders& holders = holders_[name];
-  if (exclusive) {
-    holders.exclusive = false;
-    holders.reserved_bytes = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    Holders& holders = holders_[name];
+    if (exclusive) {
+      holders.exclusive = false;
+      holders.reserved_bytes = 0;
+    }
+    if (--holders.leases == 0) holders_.erase(name);
+    changed_.SignalAll();
   }
-  if (--holders.leases == 0) holders_.erase(name);
-  changed_.SignalAll();
+  CallOnRelease();
 }
 
 bool PlanStore::InUse(const std::string& name) {
@@ -316,7 +340,7 @@ absl::StatusOr<PlanStore::OtherBytes> PlanStore::BytesOfOthers(
     absl::MutexLock lock(&mutex_);
     const auto found = holders_.find(other);
     if (found != holders_.end() && found->second.leases > 0) {
-      others.in_use += std::max(taken, found->second.reserved_bytes);
+      others.in_use += BytesInUse(other, found->second);
     } else {
       others.unused += taken;
     }
@@ -324,13 +348,40 @@ absl::StatusOr<PlanStore::OtherBytes> PlanStore::BytesOfOthers(
   return others;
 }
 
-absl::StatusOr<uint64_t> PlanStore::RoomFor(const std::string& name) {
+absl::StatusOr<PlanRoom> PlanStore::Room(const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const uint64_t free, FreeBytesAt(files_, Path(name)));
-  if (options_.space_bytes == 0) return free;
+  const uint64_t limit = options_.space_bytes;
+  PlanRoom room;
+  if (limit == 0) {
+    room.bytes = free;
+    room.alone_bytes = kNoLimit;
+    return room;
+  }
   HEARTH_ASSIGN_OR_RETURN(const OtherBytes others, BytesOfOthers(name));
   HEARTH_ASSIGN_OR_RETURN(const uint64_t own, BytesSoFar(name));
-  const uint64_t taken = std::min(options_.space_bytes, others.in_use + own);
-  return std::min(free + others.unused, options_.space_bytes - taken);
+  const uint64_t within_limit = limit - std::min(limit, others.in_use + own);
+  const uint64_t on_disk = free + others.unused;
+  room.bytes = std::min(on_disk, within_limit);
+  room.alone_bytes = limit - std::min(limit, own);
+  if (within_limit <= on_disk) room.more_needs_bytes = own + within_limit + 1;
+  return room;
+}
+
+bool PlanStore::HasRoomFor(uint64_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, holders] : holders_) {
+    bytes += BytesInUse(name, holders);
+  }
+  return options_.space_bytes == 0 || bytes <= options_.space_bytes;
+}
+
+uint64_t PlanStore::BytesInUse(const std::string& name,
+                               const Holders& holders) const {
+  if (holders.leases == 0) return 0;
+  const auto found = sizes_.find(name);
+  const uint64_t size =
+      found == sizes_.end() ? 0 : found->second.value_or(uint64_t{0});
+  return std::max(size, holders.reserved_bytes);
 }
 
 absl::StatusOr<uint64_t> PlanStore::BytesSoFar(const std::string& name) const {
@@ -343,9 +394,10 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
   if (options_.space_bytes == 0) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(const uint64_t own, Measure(name));
   bytes += own;
+  uint64_t before = 0;
   {
     absl::MutexLock lock(&mutex_);
-    holders_[name].reserved_bytes = bytes;
+    before = std::exchange(holders_[name].reserved_bytes, bytes);
   }
   // Described only where one of them has to go.
   std::optional<std::vector<PlanInfo>> plans;
@@ -362,11 +414,17 @@ absl::Status PlanStore::MakeRoom(const std::string& name, uint64_t bytes) {
           return plan.name != name && !InUse(plan.name);
         });
     if (oldest == plans->rend()) {
-      return absl::ResourceExhaustedError(absl::StrCat(
+      {
+        absl::MutexLock lock(&mutex_);
+        holders_[name].reserved_bytes = before;
+      }
+      const absl::Status refusal = absl::ResourceExhaustedError(absl::StrCat(
           "a plan of ", bytes, " bytes (", FormatByteSize(bytes),
           ") does not fit beside ", others.in_use,
           " bytes of plans in use within ", options_.space_bytes, " bytes (",
           FormatByteSize(options_.space_bytes), ") for all plans"));
+      return bytes <= options_.space_bytes ? WaitForPlanSpace(refusal, bytes)
+                                           : refusal;
     }
     const absl::Status removed = Remove(oldest->name);
     // Somebody has just taken or removed it.

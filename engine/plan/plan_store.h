@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_PLAN_PLAN_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -50,6 +51,18 @@ std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
 /// every strategy can use.
 inline constexpr char kPartitionPlans[] = "partition";
 
+/// The bytes that may be added to a plan.
+struct PlanRoom {
+  /// Now: those that the disk and the store's limit leave when all plans go
+  /// that nobody uses.
+  uint64_t bytes = 0;
+  /// Once nobody uses other plans, as far as the store's limit tells.
+  uint64_t alone_bytes = 0;
+  /// Whether plans in use leave no more, rather than the disk: then the bytes
+  /// that the whole plan would have with one more.
+  std::optional<uint64_t> more_needs_bytes;
+};
+
 class PlanLease;
 
 /// The plans that strategies have prepared and keep for later jobs, each a
@@ -76,6 +89,12 @@ class PlanStore {
   PlanStore(const PlanStore&) = delete;
   PlanStore& operator=(const PlanStore&) = delete;
 
+  /// Sets the function that is called after a job has let go of a plan, or
+  /// reserved bytes became free, on the thread that did so, without locks held.
+  /// Null = none.
+  void SetOnRelease(std::function<void()> on_release)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Takes a plan, there or not, to look at, make or repair, once nobody else
   /// does that. Makes its folder. CANCELLED when `stop` is requested.
   absl::StatusOr<PlanLease> Take(const std::string& name,
@@ -97,12 +116,13 @@ class PlanStore {
   absl::Status RemoveOf(absl::string_view fingerprint)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The bytes that PlanLease::Room would tell, whether the plan is there or
-  /// not; makes no folder.
-  absl::StatusOr<uint64_t> Room(const std::string& name)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
-    return RoomFor(name);
-  }
+  /// The room for a plan that is there or not; makes no folder.
+  absl::StatusOr<PlanRoom> Room(const std::string& name)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Whether a plan of `bytes` in all has room beside those in use now. Looks
+  /// at no file.
+  bool HasRoomFor(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Bytes of all plans. One that is being made counts with what it had when
   /// room was last made for it.
@@ -151,6 +171,7 @@ class PlanStore {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Others may share the plan with the exclusive lease from now on.
   void EndExclusive(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CallOnRelease() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<PlanInfo> Describe(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
   bool InUse(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -164,8 +185,6 @@ class PlanStore {
   std::vector<Resting> TakeResting(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::StatusOr<uint64_t> RoomFor(const std::string& name)
-      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status MakeRoom(const std::string& name, uint64_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Bytes that plans other than one take or have reserved.
@@ -176,6 +195,9 @@ class PlanStore {
   };
   absl::StatusOr<OtherBytes> BytesOfOthers(const std::string& name)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The bytes that a plan takes or will; 0 if nobody uses it.
+  uint64_t BytesInUse(const std::string& name, const Holders& holders) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   io::FileSystem& files_;
   const Clock& clock_;
@@ -193,6 +215,7 @@ class PlanStore {
   absl::Mutex looking_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   // The plans of earlier daemons are in sizes_.
   bool listed_ ABSL_GUARDED_BY(looking_mutex_) = false;
+  std::function<void()> on_release_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hearth::plan

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
+#include "engine/base/wait_cause.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
@@ -76,14 +77,14 @@ class PlanStoreTest : public ::testing::Test {
 
 TEST_F(PlanStoreTest, RoomIsToldWithoutMakingAFolder) {
   const auto store = Open(1000000);
-  EXPECT_EQ(*store->Room("diskgnn-a-1"), 1000000u);
+  EXPECT_EQ(store->Room("diskgnn-a-1")->bytes, 1000000u);
   EXPECT_TRUE(absl::IsNotFound(files_.Stat(store->options().folder).status()));
   ASSERT_EQ(Make(*store, "diskgnn-a-2", 100000), absl::OkStatus());
   // Nobody uses it, so that it may go.
-  EXPECT_EQ(*store->Room("diskgnn-a-1"), 1000000u);
+  EXPECT_EQ(store->Room("diskgnn-a-1")->bytes, 1000000u);
   const auto lease = store->Take("diskgnn-a-2", {});
   ASSERT_TRUE(lease.ok()) << lease.status();
-  EXPECT_LT(*store->Room("diskgnn-a-1"), 900000u);
+  EXPECT_LT(store->Room("diskgnn-a-1")->bytes, 900000u);
   EXPECT_EQ(Names(*store).size(), 1u);
 }
 
@@ -261,15 +262,56 @@ TEST_F(PlanStoreTest, WhatIsInUseDoesNotMakeRoom) {
   ASSERT_EQ(user->Share(), absl::OkStatus());
   auto maker = store->Take("d-f-3", {});
   const uint64_t used = store->Get("d-f-1")->size_bytes;
-  EXPECT_EQ(*maker->Room(), 100'000 - used);
+  EXPECT_EQ(maker->Room()->bytes, 100'000 - used);
   const absl::Status refused = maker->MakeRoom(80'000);
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("80000"));
+  EXPECT_EQ(WaitCauseOf(refused), WaitCause::kPlanSpace);
+  EXPECT_EQ(BytesNeededBy(refused), 80'000u);
+  EXPECT_EQ(maker->Room()->alone_bytes, 100'000u);
+  EXPECT_EQ(maker->Room()->more_needs_bytes, 100'001 - used);
+  const absl::Status too_large = maker->MakeRoom(100'001);
+  EXPECT_TRUE(absl::IsResourceExhausted(too_large)) << too_large;
+  EXPECT_EQ(WaitCauseOf(too_large), WaitCause::kNone) << "not even alone";
   EXPECT_EQ(maker->MakeRoom(60'000), absl::OkStatus());
   // Reserved bytes count as taken.
   auto other = store->Take("d-f-4", {});
-  EXPECT_EQ(*other->Room(), 40'000 - used);
+  EXPECT_EQ(other->Room()->bytes, 40'000 - used);
   EXPECT_TRUE(absl::IsResourceExhausted(other->MakeRoom(40'000)));
+  // Nobody uses it any more, and there is room for what the other one needs.
+  EXPECT_FALSE(store->HasRoomFor(40'000));
+  { const PlanLease gone = *std::move(other); }
+  { const PlanLease gone = *std::move(maker); }
+  EXPECT_TRUE(store->HasRoomFor(100'000 - used));
+  EXPECT_FALSE(store->HasRoomFor(100'001 - used));
+  files_.LimitSpace(5'000);
+  EXPECT_FALSE(store->Room("d-f-3")->more_needs_bytes.has_value())
+      << "the disk is too small";
+}
+
+TEST_F(PlanStoreTest, TellsWhenSomethingIsLetGo) {
+  const auto store = Open(/*space_bytes=*/100'000);
+  int released = 0;
+  std::vector<uint64_t> rooms;
+  std::optional<PlanLease> lease = *store->Take("d-f-1", {});
+  const auto other = store->Take("d-f-2", {});
+  store->SetOnRelease([&] {
+    ++released;
+    rooms.push_back(other->Room()->bytes);
+  });
+  ASSERT_EQ(lease->MakeRoom(60'000), absl::OkStatus());
+  EXPECT_EQ(other->Room()->bytes, 40'000u);
+  ASSERT_EQ(lease->Share(), absl::OkStatus());
+  EXPECT_EQ(released, 1) << "what was reserved and not used";
+  lease->Rest(std::make_shared<int>(7));
+  EXPECT_EQ(released, 2);
+  ASSERT_NE(lease->Wake(), nullptr);
+  lease.reset();
+  EXPECT_EQ(released, 3);
+  EXPECT_GT(rooms[0], 90'000u);
+  EXPECT_EQ(rooms[1], 100'000u);
+  EXPECT_EQ(rooms[2], 100'000u);
+  store->SetOnRelease(nullptr);
 }
 
 // What the files in the store's folder take.
@@ -354,7 +396,7 @@ TEST_F(PlanStoreTest, WithoutALimitTheDiskIsTheLimit) {
   const auto store = Open();
   auto lease = store->Take("d-f-1", {});
   files_.LimitSpace(12'345);
-  EXPECT_EQ(*lease->Room(), 12'345u);
+  EXPECT_EQ(lease->Room()->bytes, 12'345u);
   EXPECT_EQ(lease->MakeRoom(1 << 30), absl::OkStatus());
 }
 

@@ -14,6 +14,11 @@ bool TakesMemory(const v1::JobSpec& spec) {
   return !spec.has_verify() && !spec.has_export_();
 }
 
+// Jobs that end give it back, sooner or later.
+bool IsHeldByJobs(WaitCause cause) {
+  return cause == WaitCause::kMemory || cause == WaitCause::kPlanSpace;
+}
+
 }  // namespace
 
 Lane LaneOf(const v1::JobSpec& spec) {
@@ -32,8 +37,11 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
 }
 
 JobQueue::JobQueue(WaitOptions options,
-                   std::function<job::MemoryRoom(uint64_t)> room)
-    : options_(options), room_(std::move(room)) {}
+                   std::function<job::MemoryRoom(uint64_t)> room,
+                   std::function<bool(uint64_t)> plan_room)
+    : options_(options),
+      room_(std::move(room)),
+      plan_room_(std::move(plan_room)) {}
 
 void JobQueue::Add(QueuedJob job) {
   Jobs& jobs = NewOf(job.lane);
@@ -44,15 +52,14 @@ void JobQueue::Add(QueuedJob job) {
 
 bool JobQueue::MayWait(const QueuedJob& job, WaitCause cause,
                        double now) const {
-  return cause == WaitCause::kMemory || job.tries == 0 ||
+  return IsHeldByJobs(cause) || job.tries == 0 ||
          now - job.waits_since < options_.limit_seconds;
 }
 
 void JobQueue::AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
                           double now) {
-  const bool for_memory = cause == WaitCause::kMemory;
-  if (for_memory || job.tries == 0) job.waits_since = now;
-  if (!for_memory) job.overtaken = 0;
+  if (IsHeldByJobs(cause) || job.tries == 0) job.waits_since = now;
+  if (cause != WaitCause::kMemory) job.overtaken = 0;
   job.cause = cause;
   job.needed_bytes = needed_bytes;
   job.retry_at = now + Pause(job.tries++);
@@ -67,9 +74,14 @@ double JobQueue::Pause(int tries) const {
 }
 
 bool JobQueue::MayBeTried(const QueuedJob& job, double now) const {
-  return job.cause == WaitCause::kMemory
-             ? room_(job.needed_bytes) == job::MemoryRoom::kFree
-             : now >= job.retry_at;
+  switch (job.cause) {
+    case WaitCause::kMemory:
+      return room_(job.needed_bytes) == job::MemoryRoom::kFree;
+    case WaitCause::kPlanSpace:
+      return plan_room_(job.needed_bytes);
+    default:
+      return now >= job.retry_at;
+  }
 }
 
 // The first job that has been overtaken too often; those behind it that take

@@ -34,7 +34,8 @@ struct WaitOptions {
   double first_pause_seconds = 1;
   double longest_pause_seconds = 60;
   /// One that has waited that long for a disk, without progress in between, is
-  /// given up. Memory comes back when other jobs end, so there is no limit.
+  /// given up. Memory and space for plans come back when other jobs end, so
+  /// there is no limit.
   double limit_seconds = 24 * 3600;
 };
 
@@ -51,7 +52,8 @@ struct QueuedJob {
 
   /// What it waits for; kNone while it has not been tried.
   WaitCause cause = WaitCause::kNone;
-  /// The memory that it needs, where it waits for that; 0 = unknown.
+  /// The memory, or the space for its plan, that it needs, where it waits for
+  /// that; 0 = unknown.
   uint64_t needed_bytes = 0;
   /// Since when, on the steady clock, and how often it has been tried.
   double waits_since = 0;
@@ -67,8 +69,9 @@ struct QueuedJob {
 /// The jobs that are to run, and which of them is next:
 ///
 ///   - by priority, the highest first, and within one by number;
-///   - one that waits is passed over until it may be tried again: when memory
-///     that it needs is there, or when its pause is over;
+///   - one that waits is passed over until it may be tried again: when memory,
+///     or space for its plan, that it needs is there, or when its pause is
+///     over;
 ///   - at most kMostOvertaking jobs that take memory overtake one that waits
 ///   for
 ///     memory of other jobs. From then on those behind it are held until it has
@@ -79,8 +82,10 @@ class JobQueue {
  public:
   static constexpr int kMostOvertaking = 16;
 
-  /// `room` tells whether memory could be reserved now.
-  JobQueue(WaitOptions options, std::function<job::MemoryRoom(uint64_t)> room);
+  /// `room` tells whether memory could be reserved now, `plan_room` whether a
+  /// plan of so many bytes has room beside those in use.
+  JobQueue(WaitOptions options, std::function<job::MemoryRoom(uint64_t)> room,
+           std::function<bool(uint64_t)> plan_room);
 
   void Add(QueuedJob job);
 
@@ -119,6 +124,7 @@ class JobQueue {
 
   const WaitOptions options_;
   const std::function<job::MemoryRoom(uint64_t)> room_;
+  const std::function<bool(uint64_t)> plan_room_;
   std::array<Jobs, kNumLanes> new_;
   Jobs waiting_;
   std::map<std::string, std::pair<Jobs*, Key>> keys_;

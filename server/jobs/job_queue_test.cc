@@ -43,9 +43,12 @@ class JobQueueTest : public testing::Test {
 
   double now_ = 1000;
   MemoryRoom room_ = MemoryRoom::kHeldByJobs;
-  JobQueue queue_{WaitOptions(), [this](uint64_t bytes) {
+  uint64_t plan_room_ = 10;
+  JobQueue queue_{WaitOptions(),
+                  [this](uint64_t bytes) {
                     return bytes < kLarge ? MemoryRoom::kFree : room_;
-                  }};
+                  },
+                  [this](uint64_t bytes) { return bytes <= plan_room_; }};
   QueuedJob taken_;
 };
 
@@ -124,8 +127,24 @@ TEST_F(JobQueueTest, DisksAreWaitedForSoLong) {
   EXPECT_FALSE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
   EXPECT_FALSE(queue_.MayWait(taken_, WaitCause::kDiskSpace, now_));
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kMemory, now_));
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kPlanSpace, now_));
   // Progress in between makes it a new wait.
   taken_.tries = 0;
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
+}
+
+TEST_F(JobQueueTest, SpaceForAPlanIsTakenWhenItIsThere) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kPlanSpace, 11);
+  now_ += 48 * 3600;
+  EXPECT_EQ(Take(), 0);
+  plan_room_ = 11;
+  EXPECT_EQ(Take(), 1);
+  // A disk is waited for from now on.
+  EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kPlanSpace, now_));
+  Wait(WaitCause::kPlanSpace, 11);
+  ASSERT_EQ(Take(), 1);
   EXPECT_TRUE(queue_.MayWait(taken_, WaitCause::kDisk, now_));
 }
 

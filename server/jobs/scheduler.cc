@@ -78,6 +78,7 @@ std::string ReasonOf(const absl::Status& status) {
   const WaitCause cause = WaitCauseOf(status);
   return absl::StrCat(cause == WaitCause::kMemory      ? "memory"
                       : cause == WaitCause::kDiskSpace ? "disk space"
+                      : cause == WaitCause::kPlanSpace ? "plan space"
                                                        : "disk",
                       ": ", std::string(status.message()));
 }
@@ -85,25 +86,32 @@ std::string ReasonOf(const absl::Status& status) {
 }  // namespace
 
 Scheduler::Scheduler(JobStore& store, JobRunner& runner,
-                     job::MemoryLedger& memory, const Clock& clock,
-                     SchedulerOptions options)
+                     job::MemoryLedger& memory, plan::PlanStore& plans,
+                     const Clock& clock, SchedulerOptions options)
     : store_(store),
       runner_(runner),
       memory_(memory),
+      plans_(plans),
       clock_(clock),
       options_(options),
-      queue_(options.wait,
-             [this](uint64_t bytes) { return memory_.RoomFor(bytes); }) {
-  memory_.SetOnRelease([this] {
-    absl::MutexLock lock(&mutex_);
-    changed_.SignalAll();
-  });
+      queue_(
+          options.wait,
+          [this](uint64_t bytes) { return memory_.RoomFor(bytes); },
+          [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); }) {
+  memory_.SetOnRelease([this] { Wake(); });
+  plans_.SetOnRelease([this] { Wake(); });
 }
 
 Scheduler::~Scheduler() {
   static_cast<void>(Stop(absl::InfiniteDuration()));
   workers_.clear();
   memory_.SetOnRelease(nullptr);
+  plans_.SetOnRelease(nullptr);
+}
+
+void Scheduler::Wake() {
+  absl::MutexLock lock(&mutex_);
+  changed_.SignalAll();
 }
 
 absl::Status Scheduler::Load() {
@@ -244,7 +252,7 @@ bool Scheduler::Requeue(const QueuedJob& job, const absl::Status& status) {
   const Run& run = running_[job.id];
   if (run.cancelled_by_user) return false;
   const WaitCause cause = WaitCauseOf(status);
-  queue_.AddWaiting(job, cause, MemoryNeededBy(status), clock_.SteadySeconds());
+  queue_.AddWaiting(job, cause, BytesNeededBy(status), clock_.SteadySeconds());
   if (run.retries != retries_) queue_.RetryNow(cause);
   running_.erase(job.id);
   changed_.SignalAll();

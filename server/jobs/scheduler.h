@@ -17,6 +17,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/wait_cause.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/jobs/job_queue.h"
 #include "server/storage/job_store.h"
@@ -75,7 +76,8 @@ class Scheduler {
  public:
   /// All but the options must outlive the scheduler.
   Scheduler(JobStore& store, JobRunner& runner, job::MemoryLedger& memory,
-            const Clock& clock, SchedulerOptions options);
+            plan::PlanStore& plans, const Clock& clock,
+            SchedulerOptions options);
   /// Stops and waits for the running jobs, however long they take.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -113,6 +115,7 @@ class Scheduler {
     int64_t retries = 0;
   };
 
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work(Lane lane) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks for the next job of the lane; nullopt: the scheduler stops.
   std::optional<QueuedJob> TakeNext(Lane lane) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -137,11 +140,12 @@ class Scheduler {
   JobStore& store_;
   JobRunner& runner_;
   job::MemoryLedger& memory_;
+  plan::PlanStore& plans_;
   const Clock& clock_;
   const SchedulerOptions options_;
   absl::Mutex mutex_;
-  // Signalled when a job is queued or has ended, when memory was given back,
-  // and when the scheduler stops.
+  // Signalled when a job is queued or has ended, when memory or a plan was
+  // given back, and when the scheduler stops.
   absl::CondVar changed_;
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
   // Calls of RetryNow: one may come before the job that it is for waits.

@@ -16,7 +16,10 @@
 #include "engine/base/status_annotate.h"
 #include "engine/base/wait_cause.h"
 #include "engine/io/file_system.h"
+#include "engine/io/scratch_directory.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/plan/plan_lease.h"
+#include "engine/plan/plan_store.h"
 #include "engine/strategy/memory_estimate.h"
 #include "server/storage/sqlite.h"
 
@@ -107,7 +110,7 @@ class SchedulerTest : public testing::Test {
 
   void Start(int max_running_jobs) {
     scheduler_.emplace(
-        *store_, runner_, memory_, Clock::Real(),
+        *store_, runner_, memory_, plans_, Clock::Real(),
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .max_short_jobs = 1,
                          .wait = {.first_pause_seconds = pause_seconds_,
@@ -154,6 +157,11 @@ class SchedulerTest : public testing::Test {
   FakeRunner runner_;
   job::MemoryLedger memory_{
       100, {.available = [] { return 0; }, .used = [] { return 0; }}};
+  const io::ScratchDirectory scratch_;
+  plan::PlanStore plans_{
+      io::FileSystem::Posix(),
+      Clock::Real(),
+      {.folder = scratch_.Path("plans"), .space_bytes = 100'000}};
   double pause_seconds_ = 0.001;
   double wait_limit_seconds_ = 3600;
   std::optional<Scheduler> scheduler_;
@@ -275,7 +283,7 @@ TEST_F(SchedulerTest, AStoppedJobRunsAgainAfterARestart) {
   scheduler_.reset();
   EXPECT_EQ(StateOf(id), v1::QUEUED);
   FakeRunner next;
-  Scheduler scheduler(*store_, next, memory_, Clock::Real(), {});
+  Scheduler scheduler(*store_, next, memory_, plans_, Clock::Real(), {});
   next.Succeed(id);
   ASSERT_TRUE(scheduler.Load().ok());
   scheduler.Start();
@@ -417,6 +425,27 @@ TEST_F(SchedulerTest, AWaitEndsWhenSpaceIsThere) {
   EXPECT_THAT(store_->Get(id)->waiting_reason(), HasSubstr("disk space: /d/f"));
   scheduler_->RetryNow(WaitCause::kDiskSpace);
   AwaitState(id, v1::SUCCEEDED);
+}
+
+TEST_F(SchedulerTest, AWaitEndsWhenAPlanIsLetGo) {
+  pause_seconds_ = 3600;
+  Start(1);
+  std::optional<plan::PlanLease> held = *plans_.Take("a-f-1", {});
+  ASSERT_TRUE(held->MakeRoom(80'000).ok());
+  const std::string id = Submit();
+  int runs = 0;
+  runner_.Finish(id, [&]() -> absl::StatusOr<v1::JobReport> {
+    ++runs;
+    auto own = plans_.Take("a-f-2", {});
+    const absl::Status status = own->MakeRoom(30'000);
+    if (!status.ok()) return status;
+    return v1::JobReport();
+  });
+  AwaitState(id, v1::WAITING);
+  EXPECT_THAT(store_->Get(id)->waiting_reason(), HasSubstr("plan space: "));
+  held.reset();
+  AwaitState(id, v1::SUCCEEDED);
+  EXPECT_EQ(runs, 2) << "its own lease is no reason to try again";
 }
 
 TEST_F(SchedulerTest, AWaitEndsWhenMemoryIsGivenBack) {

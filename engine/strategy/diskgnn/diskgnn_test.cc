@@ -3,13 +3,17 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/wait_cause.h"
 #include "engine/io/faulty_file_system.h"
+#include "engine/plan/plan_lease.h"
 #include "engine/plan/plan_records.h"
 #include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
@@ -216,10 +220,57 @@ TEST_F(DiskgnnTest, PlansKeepToTheirSpace) {
   const std::vector<Pass> others = {MakePass(5)};
   const auto refused = second->Prepare(others, {}, {});
   EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_EQ(WaitCauseOf(refused.status()), WaitCause::kPlanSpace);
   first->Rest();
   EXPECT_TRUE(second->Prepare(others, {}, {}).ok());
   EXPECT_EQ(plans_->List()->size(), 1u);
   EXPECT_EQ(Run(*second, MakePass(5)).batches, Expected(MakePass(5)));
+}
+
+TEST_F(DiskgnnTest, ALayoutWaitsForWhatPlansInUseDoNotLeave) {
+  const uint64_t space = 20'000'000;
+  plans_ = std::make_unique<plan::PlanStore>(
+      faulty_, clock_,
+      plan::PlanStore::Options{.folder = plans_folder_, .space_bytes = space});
+  std::vector<Pass> passes;
+  for (int64_t key = 1; key <= 8; ++key) passes.push_back(MakePass(key));
+  // Room for the samples, not for the rows.
+  std::optional<plan::PlanLease> other = *plans_->Take("other-f-1", {});
+  ASSERT_EQ(other->MakeRoom(space - 1'100'000), absl::OkStatus());
+  const auto strategy =
+      Make(DiskgnnOptions{.disk_cache_bytes = 0, .io_depth = 4});
+  const auto refused = strategy->Prepare(passes, {}, {});
+  EXPECT_TRUE(absl::IsResourceExhausted(refused.status())) << refused.status();
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("limited by what the disk and other plans leave"));
+  EXPECT_EQ(WaitCauseOf(refused.status()), WaitCause::kPlanSpace);
+  EXPECT_FALSE(plans_->HasRoomFor(BytesNeededBy(refused.status())));
+  other.reset();
+  EXPECT_TRUE(plans_->HasRoomFor(BytesNeededBy(refused.status())));
+  EXPECT_TRUE(strategy->Prepare(passes, {}, {}).ok());
+}
+
+TEST_F(DiskgnnTest, ALayoutWaitsForADiskThatIsTooFull) {
+  for (const uint64_t space : {0, 20'000'000}) {
+    plans_ = std::make_unique<plan::PlanStore>(
+        faulty_, clock_,
+        plan::PlanStore::Options{.folder = absl::StrCat(plans_folder_, space),
+                                 .space_bytes = space});
+    const auto refused = Make(kSome)->Prepare(
+        Passes(),
+        {.log = nullptr,
+         .progress =
+             [&](absl::string_view phase, uint64_t, uint64_t) {
+               // Less is left than the least.
+               if (phase == "planning") faulty_.LimitSpace(100'000);
+             },
+         .durable = nullptr},
+        {});
+    EXPECT_TRUE(absl::IsResourceExhausted(refused.status()))
+        << refused.status();
+    EXPECT_EQ(WaitCauseOf(refused.status()), WaitCause::kDiskSpace);
+    faulty_.Clear();
+  }
 }
 
 TEST_F(DiskgnnTest, PreparingTellsHowFarItIs) {

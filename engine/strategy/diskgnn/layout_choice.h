@@ -42,7 +42,7 @@ struct LayoutRoom {
   bool by_disk = false;
 };
 
-/// `free` is what may be written in the plan's folder (plan::PlanLease::Room).
+/// `free` is what may be written in the plan's folder (plan::PlanRoom).
 LayoutRoom RoomForLayout(const DiskgnnOptions& options, int64_t row_bytes,
                          uint64_t free);
 

@@ -229,21 +229,31 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
 absl::StatusOr<LayoutChoice> Preparation::ChooseLayout(
     const PlanLease& lease, SampleSpool& spool,
     const MemoryLevels& levels) const {
-  HEARTH_ASSIGN_OR_RETURN(const uint64_t free, lease.Room());
+  HEARTH_ASSIGN_OR_RETURN(const plan::PlanRoom free, lease.Room());
+  const auto search = [&](const LayoutRoom& room) {
+    return SearchLayout({.trace = &spool,
+                         .levels = &levels,
+                         .row_bytes = identity_.row_bytes,
+                         .sample_bytes = spool.sizes()},
+                        room.limits, {}, context_.stop);
+  };
   const LayoutRoom room =
-      RoomForLayout(context_.options, identity_.row_bytes, free);
-  auto choice = SearchLayout({.trace = &spool,
-                              .levels = &levels,
-                              .row_bytes = identity_.row_bytes,
-                              .sample_bytes = spool.sizes()},
-                             room.limits, {}, context_.stop);
+      RoomForLayout(context_.options, identity_.row_bytes, free.bytes);
+  auto choice = search(room);
   if (choice.ok()) return choice;
   const absl::Status refusal =
       ExplainRefusal(choice.status(), room, identity_.folder);
-  // Space that the disk lacks may come back; limits that somebody set stay.
-  const bool lacks_space = room.by_disk && absl::IsResourceExhausted(refusal) &&
-                           context_.plans.options().space_bytes == 0;
-  return lacks_space ? WaitForDiskSpace(refusal) : refusal;
+  if (!room.by_disk || !absl::IsResourceExhausted(refusal)) return refusal;
+  // Space that plans in use take, or that the disk lacks, may come back; limits
+  // that somebody set stay.
+  if (free.alone_bytes <= free.bytes) return refusal;
+  choice = search(
+      RoomForLayout(context_.options, identity_.row_bytes, free.alone_bytes));
+  if (absl::IsCancelled(choice.status())) return choice;
+  if (!choice.ok()) return refusal;
+  return free.more_needs_bytes.has_value()
+             ? WaitForPlanSpace(refusal, *free.more_needs_bytes)
+             : WaitForDiskSpace(refusal);
 }
 
 absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,

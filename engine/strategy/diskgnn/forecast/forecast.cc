@@ -157,9 +157,9 @@ class DiskgnnForecaster {
     HEARTH_RETURN_IF_ERROR(Sample(picks, scratch.path()));
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<SampleSpool> spool,
                             SampleSpool::Open(context_.files, scratch.path()));
-    HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
+    HEARTH_ASSIGN_OR_RETURN(const plan::PlanRoom free,
                             context_.plans.Room(plan_.identity.name));
-    const LayoutRoom room = RoomForLayout(options_, RowBytes(), free);
+    const LayoutRoom room = RoomForLayout(options_, RowBytes(), free.bytes);
     const TraceParts parts = PartsOf(picks);
     Progress("planning", 0, 0);
     auto layout = ForecastLayout({.samples = *spool,
