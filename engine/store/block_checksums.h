@@ -85,6 +85,9 @@ class BlockChecksums {
                                                    uint64_t num_blocks,
                                                    uint32_t owner_crc32c);
 
+  /// The checksum of block `number`.
+  uint32_t of(uint64_t number) const { return checksums_[number]; }
+
   /// Whether `data` is block `number` of the file `file_id`.
   bool Matches(absl::Span<const std::byte> data, uint64_t file_id,
                uint64_t number) const;

@@ -402,7 +402,7 @@ TEST_F(DatasetTest, DamagedFeaturesAreNamedByFileAndBlock) {
       dataset->LoadFeatures(Residency::kMemory).status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("node.features.npy: block 3 at byte 16384"));
+              HasSubstr("node.features.npy: block 3 (bytes 16384 .. 20479)"));
   // Rows of a mapping are checked as they are read.
   EXPECT_TRUE(dataset->LoadFeatures(Residency::kMapped).ok());
 }
@@ -502,7 +502,7 @@ TEST_F(DatasetTest, AMappedOrStoredTopologyIsVerifiedFirst) {
         dataset->OpenTopology({}).status()}) {
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr("edge.indices.npy: block 0 at byte 128"));
+                HasSubstr("edge.indices.npy: block 0 (bytes 128 .. "));
   }
 }
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/crc32c.h"
+#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/aligned_memory.h"
 
@@ -22,15 +24,8 @@ absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,
   if (from.checksums.Matches(block, array.file_id, number)) {
     return absl::OkStatus();
   }
-  // Damage on the way is gone at the second reading; damage on disk is not.
-  const uint64_t offset = array.data_offset + begin;
-  HEARTH_RETURN_IF_ERROR(from.file->Read(offset, block));
-  if (from.checksums.Matches(block, array.file_id, number)) {
-    return absl::OkStatus();
-  }
-  return absl::DataLossError(
-      absl::StrCat(from.file->path(), ": block ", number, " at byte ", offset,
-                   " is damaged (its checksum does not match)"));
+  return ReadBlockAgain(*from.file, array, number, from.checksums.of(number),
+                        block);
 }
 
 std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
@@ -47,6 +42,21 @@ absl::StatusOr<CheckedFile> WithChecksums(
                                      array.crc_block_bytes),
                            array.crc_file_crc32c));
   return CheckedFile{std::move(file), std::move(checksums)};
+}
+
+absl::Status ReadBlockAgain(io::ReadableFile& data, const ArrayFile& array,
+                            uint64_t number, uint32_t crc32c,
+                            absl::Span<std::byte> block) {
+  const uint64_t begin = array.data_offset + number * array.crc_block_bytes;
+  const std::string place =
+      absl::StrCat(data.path(), ": block ", number, " (bytes ", begin, " .. ",
+                   begin + block.size() - 1, ")");
+  HEARTH_RETURN_IF_ERROR(Annotate(data.Read(begin, block), place));
+  if (BlockCrc32c(block, array.file_id, number) == crc32c) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      absl::StrCat(place, " is damaged (its checksum does not match)"));
 }
 
 absl::Status ReadChecked(const CheckedFile& from, const ArrayFile& array,

@@ -34,6 +34,14 @@ absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
     std::unique_ptr<io::ReadableFile> file);
 
+/// Reads block `number` of the array's data once more, because its bytes did
+/// not match their checksum: damage on the way is gone then, damage on disk is
+/// not. DATA_LOSS naming file and block if they are not of checksum `crc32c`
+/// now; an error of reading names the block, too.
+absl::Status ReadBlockAgain(io::ReadableFile& data, const ArrayFile& array,
+                            uint64_t number, uint32_t crc32c,
+                            absl::Span<std::byte> block);
+
 /// Checks one block, the data's bytes from `begin` on, which were read into
 /// `block`; if it does not match, it is read there once more.
 absl::Status CheckBlock(const CheckedFile& from, const ArrayFile& array,

@@ -145,17 +145,10 @@ class VerifiedFile final : public io::ReadableFile {
     if (BlockCrc32c(block, array_.file_id, number) == expected) {
       return absl::OkStatus();
     }
-    // Damage on the way is gone at the second reading; damage on disk is not.
     std::vector<uint32_t> again(1);
     HEARTH_RETURN_IF_ERROR(
         checksums_->Read(number * sizeof(uint32_t), AsBytes(again)));
-    HEARTH_RETURN_IF_ERROR(data_->Read(BeginOf(number), block));
-    if (BlockCrc32c(block, array_.file_id, number) == again[0]) {
-      return absl::OkStatus();
-    }
-    return absl::DataLossError(
-        absl::StrCat(path(), ": block ", number, " at byte ", BeginOf(number),
-                     " is damaged (its checksum does not match)"));
+    return ReadBlockAgain(*data_, array_, number, again[0], block);
   }
 
   const ArrayFile array_;

@@ -109,8 +109,8 @@ TEST_F(VerifiedFileTest, AFlippedByteAnywhereIsFoundByWhoReadsIt) {
     const absl::Status status = Read(first, count).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(std::string(status.message()),
-                HasSubstr(absl::StrCat("node.bytes.npy: block 1 at byte ",
-                                       array_.data_offset + kBlock)));
+                HasSubstr(absl::StrCat("node.bytes.npy: block 1 (bytes ",
+                                       array_.data_offset + kBlock, " .. ")));
   }
 }
 

@@ -174,21 +174,8 @@ class ArrayBlocks {
     std::vector<uint32_t> expected(1);
     HEARTH_RETURN_IF_ERROR(
         checksums_->Read(number * sizeof(uint32_t), AsBytes(expected)));
-    const absl::Status read =
-        data_->Read(OffsetOf(number), absl::MakeSpan(block));
-    if (read.ok() &&
-        BlockCrc32c(block, array_.file_id, number) == expected[0]) {
-      return absl::OkStatus();
-    }
-    const std::string what = absl::StrCat(
-        data_->path(), ": block ", number, " (bytes ", OffsetOf(number), " .. ",
-        OffsetOf(number) + block.size() - 1, ") ");
-    if (read.ok()) {
-      return absl::DataLossError(
-          absl::StrCat(what, "does not match its checksum"));
-    }
-    return absl::Status(read.code(),
-                        absl::StrCat(what, "cannot be read: ", read.message()));
+    return store::ReadBlockAgain(*data_, array_, number, expected[0],
+                                 absl::MakeSpan(block));
   }
 
   const store::ArrayFile& array_;
