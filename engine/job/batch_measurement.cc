@@ -117,8 +117,9 @@ absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
     result.largest = Parse(*kept, key, result.bound.edges.size());
     if (!result.largest.nodes.empty()) return result;
   }
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<store::LoadedTopology> topology,
-                          of.dataset.LoadTopology(store::Residency::kMapped));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<store::LoadedTopology> topology,
+      of.dataset.LoadTopology(store::Residency::kMapped, stop));
   result.largest = {};
   for (const Pass& pass : of.passes) {
     HEARTH_ASSIGN_OR_RETURN(

@@ -25,11 +25,12 @@ class ManifestOnly final : public store::Dataset {
   const std::string& path() const override { return manifest_.name; }
   absl::Status CheckUnchanged() const override { return absl::OkStatus(); }
   absl::StatusOr<std::unique_ptr<store::LoadedTopology>> LoadTopology(
-      store::TopologyResidency, size_t) const override {
+      store::TopologyResidency, const std::stop_token&, size_t) const override {
     return absl::InternalError("not asked for");
   }
   absl::StatusOr<store::StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions&, size_t) const override {
+      const io::BlockDeviceOptions&, const std::stop_token&,
+      size_t) const override {
     return absl::InternalError("not asked for");
   }
   absl::StatusOr<store::StoredFeatures> OpenFeatures(
@@ -37,11 +38,11 @@ class ManifestOnly final : public store::Dataset {
     return absl::InternalError("not asked for");
   }
   absl::StatusOr<std::unique_ptr<store::LoadedFeatures>> LoadFeatures(
-      store::Residency, size_t) const override {
+      store::Residency, const std::stop_token&, size_t) const override {
     return absl::InternalError("not asked for");
   }
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
-      size_t) const override {
+      const std::stop_token&, size_t) const override {
     return absl::InternalError("not asked for");
   }
   absl::StatusOr<std::unique_ptr<store::RowChecksums>> LoadRowChecksums(

@@ -106,7 +106,8 @@ absl::StatusOr<double> TimeTrainStep(const TimedTraining& training,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
       training.dataset.LoadTopology(
-          {store::Residency::kMemory, store::Residency::kMapped}));
+          {store::Residency::kMemory, store::Residency::kMapped},
+          training.stop));
   Trainer trainer(training, step);
   const absl::Span<const strategy::Pass> passes(&training.pass, 1);
   HEARTH_RETURN_IF_ERROR(strategy::SampleShards(

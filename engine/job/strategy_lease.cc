@@ -90,7 +90,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                                .row_check = std::move(row_check),
                                .partition = use.partition == nullptr
                                                 ? nullptr
-                                                : use.partition->partition}));
+                                                : use.partition->partition,
+                               .stop = stop}));
   }
   return lease;
 }

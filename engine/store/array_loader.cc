@@ -19,16 +19,21 @@ constexpr uint64_t kChunkBytes = 8 << 20;
 
 absl::StatusOr<LoadedArray> ReadVerified(io::FileSystem& files,
                                          const std::string& folder,
-                                         const ArrayFile& array) {
+                                         const ArrayFile& array,
+                                         const std::stop_token& stop) {
   const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> opened,
                           files.OpenForRead(ArrayPath(folder, array)));
   HEARTH_ASSIGN_OR_RETURN(
       const CheckedFile from,
-      WithChecksums(files, folder, array, std::move(opened)));
+      WithChecksums(files, folder, array, std::move(opened), stop));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(data_bytes));
   for (uint64_t begin = 0; begin < data_bytes; begin += kChunkBytes) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(from.file->path(), ": loading was stopped"));
+    }
     const uint64_t size = std::min(kChunkBytes, data_bytes - begin);
     HEARTH_RETURN_IF_ERROR(
         ReadChecked(from, array, begin, memory.bytes().subspan(begin, size)));
@@ -86,9 +91,10 @@ absl::Span<const std::byte> LoadedArray::bytes() const {
 absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
                                       const std::string& folder,
                                       const ArrayFile& array,
-                                      Residency residency) {
+                                      Residency residency,
+                                      const std::stop_token& stop) {
   if (residency == Residency::kMemory) {
-    return ReadVerified(files, folder, array);
+    return ReadVerified(files, folder, array, stop);
   }
   const std::string path = ArrayPath(folder, array);
   const io::AccessPattern pattern = residency == Residency::kMapped

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -43,12 +44,13 @@ class LoadedArray {
 
 /// Loads an array of the dataset in `folder`. Into memory: every block is
 /// checked as it arrives, read once more if its checksum does not match, and
-/// then DATA_LOSS naming file and block. Mapped: nothing is read or checked but
-/// the size.
+/// then DATA_LOSS naming file and block; CANCELLED after a stop. Mapped:
+/// nothing is read or checked but the size.
 absl::StatusOr<LoadedArray> LoadArray(io::FileSystem& files,
                                       const std::string& folder,
                                       const ArrayFile& array,
-                                      Residency residency);
+                                      Residency residency,
+                                      const std::stop_token& stop);
 
 /// FAILED_PRECONDITION, naming the file, if it no longer has the size that it
 /// had at import.

@@ -13,6 +13,8 @@ namespace hearth::store {
 namespace {
 
 constexpr size_t kPendingChecksums = 64 << 10;
+// Read between two looks at a stop token.
+constexpr size_t kReadBytes = 4 << 20;
 
 template <typename T>
 absl::Span<const std::byte> AsBytes(const std::vector<T>& values) {
@@ -30,11 +32,24 @@ std::vector<uint32_t> SealOf(uint32_t file_crc32c, uint32_t owner_crc32c) {
   return seal;
 }
 
+// CANCELLED after a stop.
 absl::Status ReadInto(io::ReadableFile& file, uint64_t offset,
-                      std::vector<uint32_t>& values) {
-  return file.Read(offset,
-                   absl::MakeSpan(reinterpret_cast<std::byte*>(values.data()),
-                                  values.size() * sizeof(uint32_t)));
+                      std::vector<uint32_t>& values,
+                      const std::stop_token& stop) {
+  absl::Span<std::byte> left(reinterpret_cast<std::byte*>(values.data()),
+                             values.size() * sizeof(uint32_t));
+  while (!left.empty()) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(file.path(), ": reading was stopped"));
+    }
+    const absl::Span<std::byte> part =
+        left.first(std::min(left.size(), kReadBytes));
+    HEARTH_RETURN_IF_ERROR(file.Read(offset, part));
+    offset += part.size();
+    left.remove_prefix(part.size());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckSize(io::ReadableFile& file, uint64_t bytes) {
@@ -124,16 +139,15 @@ absl::StatusOr<BlockChecksumWriter::Summary> BlockChecksumWriter::Finish() {
 BlockChecksums::BlockChecksums(std::vector<uint32_t> checksums)
     : checksums_(std::move(checksums)) {}
 
-absl::StatusOr<BlockChecksums> BlockChecksums::Load(io::FileSystem& files,
-                                                    const std::string& path,
-                                                    uint64_t num_blocks,
-                                                    uint32_t file_crc32c) {
+absl::StatusOr<BlockChecksums> BlockChecksums::Load(
+    io::FileSystem& files, const std::string& path, uint64_t num_blocks,
+    uint32_t file_crc32c, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           files.OpenForRead(path));
   HEARTH_RETURN_IF_ERROR(CheckSize(*file, num_blocks * sizeof(uint32_t)));
   std::vector<uint32_t> checksums(num_blocks);
   for (int attempt = 0; attempt < 2; ++attempt) {
-    HEARTH_RETURN_IF_ERROR(ReadInto(*file, 0, checksums));
+    HEARTH_RETURN_IF_ERROR(ReadInto(*file, 0, checksums, stop));
     if (Crc32c(AsBytes(checksums)) == file_crc32c) {
       return BlockChecksums(std::move(checksums));
     }
@@ -143,7 +157,7 @@ absl::StatusOr<BlockChecksums> BlockChecksums::Load(io::FileSystem& files,
 
 absl::StatusOr<BlockChecksums> BlockChecksums::LoadSealed(
     io::FileSystem& files, const std::string& path, uint64_t num_blocks,
-    uint32_t owner_crc32c) {
+    uint32_t owner_crc32c, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> file,
                           files.OpenForRead(path));
   const uint64_t bytes = num_blocks * sizeof(uint32_t);
@@ -151,8 +165,8 @@ absl::StatusOr<BlockChecksums> BlockChecksums::LoadSealed(
   std::vector<uint32_t> checksums(num_blocks);
   std::vector<uint32_t> seal(kSealBytes / sizeof(uint32_t));
   for (int attempt = 0; attempt < 2; ++attempt) {
-    HEARTH_RETURN_IF_ERROR(ReadInto(*file, 0, checksums));
-    HEARTH_RETURN_IF_ERROR(ReadInto(*file, bytes, seal));
+    HEARTH_RETURN_IF_ERROR(ReadInto(*file, 0, checksums, stop));
+    HEARTH_RETURN_IF_ERROR(ReadInto(*file, bytes, seal, stop));
     if (seal == SealOf(Crc32c(AsBytes(checksums)), owner_crc32c)) {
       return BlockChecksums(std::move(checksums));
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -69,21 +70,22 @@ class BlockChecksumWriter {
 class BlockChecksums {
  public:
   /// Reads the checksum file of `num_blocks` blocks and checks it against
-  /// `file_crc32c`; read once more on a mismatch, then DATA_LOSS.
+  /// `file_crc32c`; read once more on a mismatch, then DATA_LOSS. CANCELLED
+  /// after a stop.
   static absl::StatusOr<BlockChecksums> Load(io::FileSystem& files,
                                              const std::string& path,
                                              uint64_t num_blocks,
-                                             uint32_t file_crc32c);
+                                             uint32_t file_crc32c,
+                                             const std::stop_token& stop = {});
 
   /// Bytes of the seal: "HRTHSEAL", the CRC32C of what the checksums belong to,
   /// and the CRC32C of all bytes before, both little-endian.
   static constexpr uint64_t kSealBytes = 16;
 
   /// The same for a sealed file; DATA_LOSS, too, if it belongs to another.
-  static absl::StatusOr<BlockChecksums> LoadSealed(io::FileSystem& files,
-                                                   const std::string& path,
-                                                   uint64_t num_blocks,
-                                                   uint32_t owner_crc32c);
+  static absl::StatusOr<BlockChecksums> LoadSealed(
+      io::FileSystem& files, const std::string& path, uint64_t num_blocks,
+      uint32_t owner_crc32c, const std::stop_token& stop = {});
 
   /// The checksum of block `number`.
   uint32_t of(uint64_t number) const { return checksums_[number]; }

@@ -116,27 +116,30 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      TopologyResidency residency, size_t edge_type) const override {
+      TopologyResidency residency, const std::stop_token& stop,
+      size_t edge_type) const override {
     const EdgeTypeEntry& entry = manifest_.edge_types[edge_type];
     HEARTH_ASSIGN_OR_RETURN(LoadedArray indptr,
-                            LoadVerified(entry.indptr, residency.indptr));
-    HEARTH_ASSIGN_OR_RETURN(LoadedArray indices,
-                            LoadVerified(entry.indices, residency.indices));
+                            LoadVerified(entry.indptr, residency.indptr, stop));
+    HEARTH_ASSIGN_OR_RETURN(
+        LoadedArray indices,
+        LoadVerified(entry.indices, residency.indices, stop));
     return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
                                path_);
   }
 
   absl::StatusOr<StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions& options, size_t edge_type) const override {
+      const io::BlockDeviceOptions& options, const std::stop_token& stop,
+      size_t edge_type) const override {
     const EdgeTypeEntry& entry = manifest_.edge_types[edge_type];
     HEARTH_ASSIGN_OR_RETURN(
         LoadedArray indptr,
-        LoadArray(files_, path_, entry.indptr, Residency::kMemory));
+        LoadArray(files_, path_, entry.indptr, Residency::kMemory, stop));
     const absl::Span<const int64_t> rows = indptr.As<int64_t>();
     if (rows.front() != 0 || rows.back() != entry.num_edges) {
       return DoesNotSpan(path_, entry);
     }
-    HEARTH_RETURN_IF_ERROR(VerifyOnce(entry.indices, {}));
+    HEARTH_RETURN_IF_ERROR(VerifyOnce(entry.indices, stop));
     const std::string path = ArrayPath(path_, entry.indices);
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::BlockDevice> indices,
                             files_.OpenBlockDevice(path, options));
@@ -151,12 +154,13 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
-      Residency residency, size_t node_type) const override {
+      Residency residency, const std::stop_token& stop,
+      size_t node_type) const override {
     const NodeTypeEntry& type = manifest_.node_types[node_type];
     const ArrayFile& entry = type.features;
     if (entry.path.empty()) return Lacks(type, "features");
     HEARTH_ASSIGN_OR_RETURN(LoadedArray array,
-                            LoadArray(files_, path_, entry, residency));
+                            LoadArray(files_, path_, entry, residency, stop));
     return std::make_unique<ArrayFeatures>(std::move(array), entry,
                                            ArrayPath(path_, entry));
   }
@@ -187,10 +191,10 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
-      size_t node_type) const override {
+      const std::stop_token& stop, size_t node_type) const override {
     const NodeTypeEntry& type = manifest_.node_types[node_type];
     if (type.features.path.empty()) return Lacks(type, "features");
-    return OpenVerifiedFileForScan(files_, path_, type.features);
+    return OpenVerifiedFileForScan(files_, path_, type.features, stop);
   }
 
   absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
@@ -248,11 +252,12 @@ class FolderDataset final : public Dataset {
   }
 
   absl::StatusOr<LoadedArray> LoadVerified(const ArrayFile& array,
-                                           Residency residency) const {
+                                           Residency residency,
+                                           const std::stop_token& stop) const {
     if (residency != Residency::kMemory) {
-      HEARTH_RETURN_IF_ERROR(VerifyOnce(array, {}));
+      HEARTH_RETURN_IF_ERROR(VerifyOnce(array, stop));
     }
-    return LoadArray(files_, path_, array, residency);
+    return LoadArray(files_, path_, array, residency, stop);
   }
 
   /// Reads the array against its checksums, unless that was done since its
@@ -282,7 +287,7 @@ class FolderDataset final : public Dataset {
     if (entry.path.empty()) return std::vector<T>();
     HEARTH_ASSIGN_OR_RETURN(
         const LoadedArray array,
-        LoadArray(files_, path_, entry, Residency::kMemory));
+        LoadArray(files_, path_, entry, Residency::kMemory, {}));
     const absl::Span<const T> values = array.As<T>();
     return std::vector<T>(values.begin(), values.end());
   }
@@ -312,21 +317,21 @@ absl::Status CheckHomogeneous(const Dataset& dataset) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
-    TopologyResidency residency) const {
+    TopologyResidency residency, const std::stop_token& stop) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadTopology(residency, 0);
+  return LoadTopology(residency, stop, 0);
 }
 
 absl::StatusOr<StoredTopology> Dataset::OpenTopology(
-    const io::BlockDeviceOptions& options) const {
+    const io::BlockDeviceOptions& options, const std::stop_token& stop) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return OpenTopology(options, 0);
+  return OpenTopology(options, stop, 0);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedFeatures>> Dataset::LoadFeatures(
-    Residency residency) const {
+    Residency residency, const std::stop_token& stop) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadFeatures(residency, 0);
+  return LoadFeatures(residency, stop, 0);
 }
 
 absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
@@ -335,10 +340,10 @@ absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
   return OpenFeatures(options, 0);
 }
 
-absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanFeatures()
-    const {
+absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanFeatures(
+    const std::stop_token& stop) const {
   HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return ScanFeatures(0);
+  return ScanFeatures(stop, 0);
 }
 
 absl::StatusOr<std::unique_ptr<RowChecksums>> Dataset::LoadRowChecksums(

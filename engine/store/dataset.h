@@ -101,20 +101,24 @@ class Dataset {
 
   /// The topology of the edge type at `edge_type` of the manifest's. Its
   /// checksums are verified: as it is read into memory, or once before it is
-  /// mapped. REQUIRES: there is such a type.
+  /// mapped; CANCELLED after a stop meanwhile. REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      TopologyResidency residency, size_t edge_type) const = 0;
+      TopologyResidency residency, const std::stop_token& stop,
+      size_t edge_type) const = 0;
 
   /// Likewise, with the indices opened for reading. FAILED_PRECONDITION if a
   /// file has another size than at import.
   virtual absl::StatusOr<StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions& options, size_t edge_type) const = 0;
+      const io::BlockDeviceOptions& options, const std::stop_token& stop,
+      size_t edge_type) const = 0;
 
   /// The features of the node type at `node_type` of the manifest's;
   /// FAILED_PRECONDITION if it has none. Reading into memory verifies the
-  /// checksums; a mapping is not verified. REQUIRES: there is such a type.
+  /// checksums, and is CANCELLED after a stop; a mapping is not verified.
+  /// REQUIRES: there is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
-      Residency residency, size_t node_type) const = 0;
+      Residency residency, const std::stop_token& stop,
+      size_t node_type) const = 0;
 
   /// Likewise, opened for reading rows. Nothing is read or verified.
   /// FAILED_PRECONDITION if the file has another size than at import.
@@ -122,9 +126,9 @@ class Dataset {
       const io::BlockDeviceOptions& options, size_t node_type) const = 0;
 
   /// Likewise, opened for reading from one end to the other, each block against
-  /// its checksum.
+  /// its checksum. CANCELLED after a stop while it is opened.
   virtual absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
-      size_t node_type) const = 0;
+      const std::stop_token& stop, size_t node_type) const = 0;
 
   /// Likewise, the checksums of their rows. Errors as RowChecksums::Load.
   virtual absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
@@ -144,14 +148,16 @@ class Dataset {
   /// The same of a homogeneous graph, which has one node type and one edge
   /// type; FAILED_PRECONDITION for others.
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
-      TopologyResidency residency) const;
+      TopologyResidency residency, const std::stop_token& stop = {}) const;
   absl::StatusOr<StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions& options) const;
+      const io::BlockDeviceOptions& options,
+      const std::stop_token& stop = {}) const;
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
-      Residency residency) const;
+      Residency residency, const std::stop_token& stop = {}) const;
   absl::StatusOr<StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options) const;
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures() const;
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      const std::stop_token& stop = {}) const;
   absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
       const std::stop_token& stop) const;
   absl::Status VerifyFeatures(const std::stop_token& stop) const;

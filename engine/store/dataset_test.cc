@@ -264,9 +264,10 @@ TEST_F(TypedDatasetTest, LoadsEveryTypeByItsNumber) {
   EXPECT_EQ(measured.kind(), LabelKind::kTargets);
   EXPECT_EQ(measured.view().TargetRow(2)[1], 6);
   EXPECT_FALSE(measured.IsLabeled(1));
-  EXPECT_EQ((*dataset->LoadFeatures(Residency::kMemory, 0))->dim(), kDim);
-  EXPECT_EQ((*dataset->LoadTopology(Residency::kMapped, 1))->view().num_edges(),
-            7);
+  EXPECT_EQ((*dataset->LoadFeatures(Residency::kMemory, {}, 0))->dim(), kDim);
+  EXPECT_EQ(
+      (*dataset->LoadTopology(Residency::kMapped, {}, 1))->view().num_edges(),
+      7);
   EXPECT_FALSE(dataset->LoadSplit(0)->train.empty());
   EXPECT_TRUE(dataset->LoadSplit(1)->train.empty());
 }
@@ -279,7 +280,7 @@ TEST_F(TypedDatasetTest, ATypeWithoutFeaturesOrLabelsIsNamed) {
   AddEdgesOfAllTypes();
   const auto dataset = Open();
   for (const absl::Status& status :
-       {dataset->LoadFeatures(Residency::kMapped, 1).status(),
+       {dataset->LoadFeatures(Residency::kMapped, {}, 1).status(),
         dataset->OpenFeatures({}, 1).status(),
         dataset->LoadLabels(1).status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
@@ -556,6 +557,63 @@ TEST_F(DatasetTest, FeaturesAreVerifiedWhereTheirRowsAreNot) {
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("node.features.npy: block 5"));
+}
+
+// Whatever reads whole files.
+std::vector<absl::Status> LoadAll(const Dataset& dataset,
+                                  const std::stop_token& stop) {
+  return {dataset.LoadTopology(Residency::kMemory, stop).status(),
+          dataset.LoadTopology(Residency::kMapped, stop).status(),
+          dataset.OpenTopology({}, stop).status(),
+          dataset.LoadFeatures(Residency::kMemory, stop).status(),
+          dataset.ScanFeatures(stop).status(),
+          dataset.LoadRowChecksums(stop).status(),
+          dataset.VerifyFeatures(stop)};
+}
+
+TEST_F(DatasetTest, AStopIsLookedAtBeforeFilesAreRead) {
+  Import();
+  std::stop_source stopped;
+  stopped.request_stop();
+  for (const absl::Status& status : LoadAll(*Open(), stopped.get_token())) {
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  }
+  for (const absl::Status& status : LoadAll(*Open(), {})) {
+    EXPECT_TRUE(status.ok()) << status;
+  }
+}
+
+TEST_F(DatasetTest, AStopEndsTheLoadingOfAFileInTheMiddle) {
+  // Three chunks of up to 8 MiB.
+  folder_.Write("node_feat.npy",
+                {.shape = "(700, 6000)",
+                 .data = std::string(size_t{kRows} * 6000 * 4, '\1')});
+  Import();
+  const auto dataset = Open();
+  for (const bool scanned : {false, true}) {
+    std::stop_source stop;
+    files_.Inject({.effect = io::Effect::kBlock,
+                   .only = io::Operation::kRead,
+                   .path_end = "node.features.npy"});
+    absl::Status status;
+    {
+      const std::jthread loading([&] {
+        status =
+            scanned
+                ? dataset->VerifyFeatures(stop.get_token())
+                : dataset->LoadFeatures(Residency::kMemory, stop.get_token())
+                      .status();
+      });
+      files_.AwaitHit();
+      stop.request_stop();
+      files_.Inject({.for_good = true,
+                     .only = io::Operation::kRead,
+                     .path_end = "node.features.npy"});
+    }
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+    EXPECT_EQ(files_.hits(), 0) << "nothing is read after the stop";
+    files_.Clear();
+  }
 }
 
 TEST_F(DatasetTest, ScannedFeaturesAreVerified) {

@@ -81,7 +81,7 @@ absl::StatusOr<std::unique_ptr<RowChecksums>> RowChecksums::Load(
   const auto load = [&] {
     return BlockChecksums::LoadSealed(files, path,
                                       static_cast<uint64_t>(features.shape[0]),
-                                      features.crc_file_crc32c);
+                                      features.crc_file_crc32c, stop);
   };
   absl::StatusOr<BlockChecksums> checksums = load();
   if (absl::IsNotFound(checksums.status()) ||

@@ -34,13 +34,13 @@ std::string ArrayPath(const std::string& folder, const ArrayFile& array) {
 
 absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
-    std::unique_ptr<io::ReadableFile> file) {
+    std::unique_ptr<io::ReadableFile> file, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(
       BlockChecksums checksums,
       BlockChecksums::Load(files, io::JoinPath(folder, array.crc_path),
                            NumBlocks(array.file_size_bytes - array.data_offset,
                                      array.crc_block_bytes),
-                           array.crc_file_crc32c));
+                           array.crc_file_crc32c, stop));
   return CheckedFile{std::move(file), std::move(checksums)};
 }
 
@@ -79,7 +79,7 @@ absl::Status ScanArray(
                           files.OpenForScan(ArrayPath(folder, array)));
   HEARTH_ASSIGN_OR_RETURN(
       const CheckedFile from,
-      WithChecksums(files, folder, array, std::move(opened)));
+      WithChecksums(files, folder, array, std::move(opened), stop));
   const uint64_t data_bytes = array.file_size_bytes - array.data_offset;
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory memory,

@@ -30,9 +30,10 @@ struct CheckedFile {
 };
 
 /// Takes the array's file, opened in any way, and loads its checksums.
+/// CANCELLED after a stop.
 absl::StatusOr<CheckedFile> WithChecksums(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
-    std::unique_ptr<io::ReadableFile> file);
+    std::unique_ptr<io::ReadableFile> file, const std::stop_token& stop);
 
 /// Reads block `number` of the array's data once more, because its bytes did
 /// not match their checksum: damage on the way is gone then, damage on disk is

@@ -27,10 +27,15 @@ absl::Span<std::byte> AsBytes(std::vector<uint32_t>& values) {
           values.size() * sizeof(uint32_t)};
 }
 
-absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t bytes) {
+absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t bytes,
+                                    const std::stop_token& stop) {
   std::vector<std::byte> chunk;
   uint32_t crc = 0;
   for (uint64_t at = 0; at < bytes; at += chunk.size()) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(file.path(), ": verifying was stopped"));
+    }
     chunk.resize(std::min(kChunkBytes, bytes - at));
     HEARTH_RETURN_IF_ERROR(file.Read(at, absl::MakeSpan(chunk)));
     crc = Crc32c(chunk, crc);
@@ -41,9 +46,10 @@ absl::StatusOr<uint32_t> ChecksumOf(io::ReadableFile& file, uint64_t bytes) {
 /// DATA_LOSS if the file's first bytes, `what` of it, do not have that
 /// checksum at the second attempt either.
 absl::Status CheckBeginning(io::ReadableFile& file, uint64_t bytes,
-                            uint32_t crc32c, absl::string_view what) {
+                            uint32_t crc32c, absl::string_view what,
+                            const std::stop_token& stop) {
   for (int attempt = 0; attempt < 2; ++attempt) {
-    HEARTH_ASSIGN_OR_RETURN(const uint32_t crc, ChecksumOf(file, bytes));
+    HEARTH_ASSIGN_OR_RETURN(const uint32_t crc, ChecksumOf(file, bytes, stop));
     if (crc == crc32c) return absl::OkStatus();
   }
   return absl::DataLossError(absl::StrCat(
@@ -58,14 +64,14 @@ class VerifiedFile final : public io::ReadableFile {
         data_(std::move(data)),
         checksums_(std::move(checksums)) {}
 
-  absl::Status CheckHeaderAndChecksums() {
+  absl::Status CheckHeaderAndChecksums(const std::stop_token& stop) {
     const uint64_t data_bytes = array_.file_size_bytes - array_.data_offset;
     HEARTH_RETURN_IF_ERROR(CheckBeginning(
         *checksums_,
         NumBlocks(data_bytes, array_.crc_block_bytes) * sizeof(uint32_t),
-        array_.crc_file_crc32c, "it"));
+        array_.crc_file_crc32c, "it", stop));
     return CheckBeginning(*data_, array_.data_offset, array_.header_crc32c,
-                          "the header");
+                          "the header", stop);
   }
 
   absl::Status Read(uint64_t offset, absl::Span<std::byte> out) override {
@@ -158,13 +164,13 @@ class VerifiedFile final : public io::ReadableFile {
 
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> Verified(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
-    std::unique_ptr<io::ReadableFile> data) {
+    std::unique_ptr<io::ReadableFile> data, const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<io::ReadableFile> checksums,
       files.OpenForRead(io::JoinPath(folder, array.crc_path)));
   auto file = std::make_unique<VerifiedFile>(array, std::move(data),
                                              std::move(checksums));
-  HEARTH_RETURN_IF_ERROR(file->CheckHeaderAndChecksums());
+  HEARTH_RETURN_IF_ERROR(file->CheckHeaderAndChecksums(stop));
   return file;
 }
 
@@ -174,14 +180,15 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
                           files.OpenForRead(ArrayPath(folder, array)));
-  return Verified(files, folder, array, std::move(data));
+  return Verified(files, folder, array, std::move(data), {});
 }
 
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFileForScan(
-    io::FileSystem& files, const std::string& folder, const ArrayFile& array) {
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+    const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> data,
                           files.OpenForScan(ArrayPath(folder, array)));
-  return Verified(files, folder, array, std::move(data));
+  return Verified(files, folder, array, std::move(data), stop);
 }
 
 }  // namespace hearth::store

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STORE_VERIFIED_FILE_H_
 
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -20,9 +21,10 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFile(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array);
 
 /// The same for a file that is read once, from one end to the other; see
-/// io::FileSystem::OpenForScan.
+/// io::FileSystem::OpenForScan. CANCELLED after a stop while it is opened.
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> OpenVerifiedFileForScan(
-    io::FileSystem& files, const std::string& folder, const ArrayFile& array);
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+    const std::stop_token& stop);
 
 }  // namespace hearth::store
 

@@ -23,7 +23,8 @@ absl::StatusOr<Forecast> CountRows(const ForecastContext& context,
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
       context.dataset.LoadTopology(
-          {store::Residency::kMemory, store::Residency::kMapped}));
+          {store::Residency::kMemory, store::Residency::kMapped},
+          context.stop));
   double rows = 0;
   double seeds = 0;
   HEARTH_RETURN_IF_ERROR(SampleShards(

@@ -49,6 +49,8 @@ struct StrategyResources {
   /// The parts that order the seeds of training passes; null where nothing
   /// does.
   std::shared_ptr<const plan::Partition> partition = nullptr;
+  /// Ends the making of the strategy, which then is CANCELLED; nothing after.
+  std::stop_token stop = {};
 };
 
 /// Hears how a preparation goes, on its thread. Any may be empty.

@@ -49,14 +49,16 @@ absl::Status HookedDataset::CheckUnchanged() const {
 
 absl::StatusOr<std::unique_ptr<store::LoadedTopology>>
 HookedDataset::LoadTopology(store::TopologyResidency residency,
+                            const std::stop_token& stop,
                             size_t edge_type) const {
-  return base_.LoadTopology(residency, edge_type);
+  return base_.LoadTopology(residency, stop, edge_type);
 }
 
 absl::StatusOr<std::unique_ptr<store::LoadedFeatures>>
 HookedDataset::LoadFeatures(store::Residency residency,
+                            const std::stop_token& stop,
                             size_t node_type) const {
-  return base_.LoadFeatures(residency, node_type);
+  return base_.LoadFeatures(residency, stop, node_type);
 }
 
 absl::StatusOr<store::StoredFeatures> HookedDataset::OpenFeatures(
@@ -69,17 +71,18 @@ absl::StatusOr<store::StoredFeatures> HookedDataset::OpenFeatures(
 }
 
 absl::StatusOr<store::StoredTopology> HookedDataset::OpenTopology(
-    const io::BlockDeviceOptions& options, size_t edge_type) const {
+    const io::BlockDeviceOptions& options, const std::stop_token& stop,
+    size_t edge_type) const {
   HEARTH_ASSIGN_OR_RETURN(store::StoredTopology topology,
-                          base_.OpenTopology(options, edge_type));
+                          base_.OpenTopology(options, stop, edge_type));
   topology.indices =
       std::make_unique<Device>(std::move(topology.indices), state_);
   return topology;
 }
 
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> HookedDataset::ScanFeatures(
-    size_t node_type) const {
-  return base_.ScanFeatures(node_type);
+    const std::stop_token& stop, size_t node_type) const {
+  return base_.ScanFeatures(stop, node_type);
 }
 
 absl::StatusOr<std::unique_ptr<store::RowChecksums>>

@@ -34,15 +34,18 @@ class HookedDataset final : public store::Dataset {
   const std::string& path() const override;
   absl::Status CheckUnchanged() const override;
   absl::StatusOr<std::unique_ptr<store::LoadedTopology>> LoadTopology(
-      store::TopologyResidency residency, size_t edge_type) const override;
+      store::TopologyResidency residency, const std::stop_token& stop,
+      size_t edge_type) const override;
   absl::StatusOr<std::unique_ptr<store::LoadedFeatures>> LoadFeatures(
-      store::Residency residency, size_t node_type) const override;
+      store::Residency residency, const std::stop_token& stop,
+      size_t node_type) const override;
   absl::StatusOr<store::StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options, size_t node_type) const override;
   absl::StatusOr<store::StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions& options, size_t edge_type) const override;
+      const io::BlockDeviceOptions& options, const std::stop_token& stop,
+      size_t edge_type) const override;
   absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
-      size_t node_type) const override;
+      const std::stop_token& stop, size_t node_type) const override;
   absl::StatusOr<std::unique_ptr<store::RowChecksums>> LoadRowChecksums(
       const std::stop_token& stop, size_t node_type) const override;
   absl::Status VerifyFeatures(const std::stop_token& stop,

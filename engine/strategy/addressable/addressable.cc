@@ -38,13 +38,14 @@ class AddressableStrategy final : public Strategy {
                        ? nullptr
                        : resources.row_check) {}
 
-  absl::Status Open(const store::Dataset& dataset) {
+  absl::Status Open(const store::Dataset& dataset,
+                    const std::stop_token& stop) {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset.LoadLabels());
     // A mapped indptr would send the sampler astray where it cannot be read.
     HEARTH_ASSIGN_OR_RETURN(
         topology_,
-        dataset.LoadTopology({store::Residency::kMemory, residency_}));
-    HEARTH_ASSIGN_OR_RETURN(features_, dataset.LoadFeatures(residency_));
+        dataset.LoadTopology({store::Residency::kMemory, residency_}, stop));
+    HEARTH_ASSIGN_OR_RETURN(features_, dataset.LoadFeatures(residency_, stop));
     return absl::OkStatus();
   }
 
@@ -131,7 +132,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> New(
     const store::Dataset& dataset, const StrategyResources& resources) {
   auto strategy =
       std::make_unique<AddressableStrategy>(residency, pipeline, resources);
-  HEARTH_RETURN_IF_ERROR(strategy->Open(dataset));
+  HEARTH_RETURN_IF_ERROR(strategy->Open(dataset, resources.stop));
   return strategy;
 }
 

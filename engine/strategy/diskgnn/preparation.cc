@@ -212,7 +212,8 @@ absl::Status Preparation::Sample(PlanLease& lease) const {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
       context_.dataset.LoadTopology(
-          {store::Residency::kMemory, store::Residency::kMapped}));
+          {store::Residency::kMemory, store::Residency::kMapped},
+          context_.stop));
   return SampleOffline(
       {.files = context_.files,
        .clock = context_.clock,
@@ -279,7 +280,7 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
   WarnOfSize(choice.layout);
   HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> features,
-                          context_.dataset.ScanFeatures());
+                          context_.dataset.ScanFeatures(context_.stop));
   const PackInput input = {.trace = &spool,
                            .levels = &*levels,
                            .samples = &spool,

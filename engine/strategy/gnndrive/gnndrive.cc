@@ -70,7 +70,8 @@ class GnndriveStrategy final : public Strategy {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset.LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(
         topology_, dataset.LoadTopology(
-                       {store::Residency::kMemory, store::Residency::kMapped}));
+                       {store::Residency::kMemory, store::Residency::kMapped},
+                       resources_.stop));
     HEARTH_ASSIGN_OR_RETURN(
         features_, dataset.OpenFeatures({.buffered = options_.buffered_reads}));
     return absl::OkStatus();

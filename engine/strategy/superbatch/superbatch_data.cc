@@ -8,12 +8,13 @@ namespace hearth::strategy {
 
 absl::StatusOr<SuperbatchData> SuperbatchData::Open(
     const store::Dataset& dataset,
-    std::shared_ptr<const io::RowCheck> row_check) {
+    std::shared_ptr<const io::RowCheck> row_check,
+    const std::stop_token& stop) {
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset.LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::StoredFeatures features,
                           dataset.OpenFeatures({}));
   HEARTH_ASSIGN_OR_RETURN(store::StoredTopology stored,
-                          dataset.OpenTopology({}));
+                          dataset.OpenTopology({}, stop));
   sample::StoredTopology topology = {
       .indptr = stored.indptr.As<int64_t>(),
       .indices_path = stored.indices->path(),

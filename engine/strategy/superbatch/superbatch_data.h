@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STRATEGY_SUPERBATCH_SUPERBATCH_DATA_H_
 
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/statusor.h"
 #include "engine/cache/direct_cache.h"
@@ -17,10 +18,12 @@ namespace hearth::strategy {
 /// read. Movable; thread-safe once opened.
 struct SuperbatchData {
   /// FAILED_PRECONDITION for a dataset that lacks features or labels, has
-  /// several node or edge types, or has changed since the import.
+  /// several node or edge types, or has changed since the import; CANCELLED
+  /// after a stop.
   static absl::StatusOr<SuperbatchData> Open(
       const store::Dataset& dataset,
-      std::shared_ptr<const io::RowCheck> row_check = nullptr);
+      std::shared_ptr<const io::RowCheck> row_check = nullptr,
+      const std::stop_token& stop = {});
 
   cache::RowFormat row_format() const {
     return {.dim = features.dim, .dtype = features.dtype};

@@ -202,7 +202,8 @@ class DiskgnnForecaster {
     HEARTH_ASSIGN_OR_RETURN(
         const std::unique_ptr<store::LoadedTopology> topology,
         context_.dataset.LoadTopology(
-            {store::Residency::kMemory, store::Residency::kMapped}));
+            {store::Residency::kMemory, store::Residency::kMapped},
+            context_.stop));
     const double loaded = Seconds();
     HEARTH_RETURN_IF_ERROR(SampleOffline(
         {.files = context_.files,
