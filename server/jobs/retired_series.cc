@@ -11,6 +11,7 @@ void RetiredSeries::Add(std::shared_ptr<void> series) {
   absl::MutexLock lock(&mutex_);
   series_.emplace_back(clock_.SteadySeconds() + kLifetimeSeconds,
                        std::move(series));
+  if (series_.size() > kMaxJobs) series_.pop_front();
 }
 
 void RetiredSeries::DropExpired() {

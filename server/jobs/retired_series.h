@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_JOBS_RETIRED_SERIES_H_
 #define HEARTH_SERVER_JOBS_RETIRED_SERIES_H_
 
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <utility>
@@ -13,17 +14,20 @@
 namespace hearth::server {
 
 /// Keeps the time series of ended jobs a while longer, so that the last figures
-/// are scraped, and then drops them, so that series labelled by job stay
-/// bounded. Drops are due when metrics are collected or series are added:
-/// nobody else could see the difference. Thread-safe.
+/// are scraped, and then drops them. However fast jobs end, only those of the
+/// last ones are kept, so that series labelled by job stay bounded. Drops are
+/// due when metrics are collected or series are added: nobody else could see
+/// the difference. Thread-safe.
 class RetiredSeries {
  public:
   static constexpr double kLifetimeSeconds = 15 * 60;
+  /// Most jobs whose series are kept.
+  static constexpr size_t kMaxJobs = 100;
 
   /// Both must outlive this.
   RetiredSeries(metrics::Registry& registry, const Clock& clock);
 
-  /// Takes over the owner of some series.
+  /// Takes over the owner of a job's series.
   void Add(std::shared_ptr<void> series) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

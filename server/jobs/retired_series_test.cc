@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <memory>
 #include <string>
 
 namespace hearth::server {
@@ -48,6 +50,23 @@ TEST(RetiredSeriesTest, WithoutCollectionsNewOnesDriveOutOldOnes) {
   clock.seconds = RetiredSeries::kLifetimeSeconds;
   retired.Add(std::make_shared<int>(2));
   EXPECT_EQ(series.use_count(), 1);
+}
+
+TEST(RetiredSeriesTest, OfManyJobsTheLastOnesStay) {
+  const auto registry = metrics::NewRegistry();
+  ManualClock clock;
+  RetiredSeries retired(*registry, clock);
+  const auto first = std::make_shared<int>(1);
+  const auto second = std::make_shared<int>(2);
+  retired.Add(first);
+  retired.Add(second);
+  for (size_t i = 2; i < RetiredSeries::kMaxJobs; ++i) {
+    retired.Add(std::make_shared<int>(0));
+  }
+  EXPECT_EQ(first.use_count(), 2);
+  retired.Add(std::make_shared<int>(0));
+  EXPECT_EQ(first.use_count(), 1);
+  EXPECT_EQ(second.use_count(), 2);
 }
 
 }  // namespace
