@@ -14,7 +14,9 @@ list_parts() {
   cat <<'EOF'
 Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
 
-  kills      kill -9 at any moment of training and of preparing
+  kills      500 times kill -9 at any moment of any job, and of the start
+  power      100 power cuts at any moment; needs root and loop devices
+  soak       2,000 small jobs: memory and descriptors stay what they are
   imports    kill -9 at any moment of imports
   sizes      4 GiB of features, 500 million edges; needs 40 GiB of disk
   accuracy   every model on WordNet against PyG, three seeds each

@@ -33,6 +33,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if part_of(item) == wanted]
 
 
+_TOLD = pytest.StashKey[list[str]]()
+
+
+@pytest.fixture
+def tell(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Shows a line at the end of the run, whatever becomes of the test."""
+    lines = request.config.stash.setdefault(_TOLD, [])
+    return lambda line: lines.append(f"{request.node.name}: {line}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter,
+                            config: pytest.Config) -> None:
+    for line in config.stash.get(_TOLD, []):
+        terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="session")
 def graph() -> Graph:
     return planted_graph()
@@ -41,6 +57,13 @@ def graph() -> Graph:
 @pytest.fixture(scope="session")
 def graph_folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return graph.write(tmp_path_factory.mktemp("source") / "planted")
+
+
+@pytest.fixture(scope="session")
+def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Large enough that its import is met in the middle: 25 MB of features."""
+    other = planted_graph(num_nodes=50_000, dim=128, degree=10, seed=3)
+    return other.write(tmp_path_factory.mktemp("other") / "graph")
 
 
 @pytest.fixture

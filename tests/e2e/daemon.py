@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -26,14 +27,15 @@ TIRELESS = ("--retries", "1000000")
 Value = TypeVar("Value")
 
 
-def wait_for(condition: Callable[[], Optional[Value]], what: str) -> Value:
+def wait_for(condition: Callable[[], Optional[Value]], what: str,
+             poll_seconds: float = _POLL_SECONDS) -> Value:
     """Polls the state of real processes until `condition` gives something true."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
         value = condition()
         if value:
             return value
-        time.sleep(_POLL_SECONDS)
+        time.sleep(poll_seconds)
     raise AssertionError(f"waited in vain for {what}")
 
 
@@ -75,21 +77,36 @@ class Daemon:
         return self._addresses["grpc"]
 
     def start(self) -> None:
-        address_file = self._beside.with_suffix(".addresses")
-        address_file.unlink(missing_ok=True)
+        self.launch()
+        self.wait_until_ready()
+
+    def launch(self) -> None:
+        """Begins to start."""
+        self._address_file.unlink(missing_ok=True)
         command = [HEARTHD, "--data-dir", str(self.data_dir),
                    "--listen", self._addresses["grpc"],
                    "--metrics-listen", self._addresses["metrics"],
-                   "--address-file", str(address_file), *self._flags]
+                   "--address-file", str(self._address_file), *self._flags]
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         self._was_ended = False
-        self._addresses = wait_for(lambda: self._read_addresses(address_file), "hearthd to start")
 
-    def _read_addresses(self, address_file: Path) -> Optional[dict]:
+    def wait_until_ready(self) -> None:
+        self._addresses = wait_for(self._read_addresses, "hearthd to start")
+
+    def _read_addresses(self) -> Optional[dict]:
         code = self._process.poll()
         assert code is None, f"hearthd ended with {code} instead of starting:\n{self.log}"
-        return json.loads(address_file.read_text()) if address_file.exists() else None
+        return json.loads(self._address_file.read_text()) if self.was_ready else None
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether the process that was launched last has come to serve."""
+        return self._address_file.exists()
+
+    @property
+    def _address_file(self) -> Path:
+        return self._beside.with_suffix(".addresses")
 
     @property
     def log_path(self) -> Path:
@@ -104,7 +121,15 @@ class Daemon:
         self._check_runs()
         self._was_ended = True
         self._process.kill()
-        self._process.wait()
+        code = self._process.wait()
+        assert code == -signal.SIGKILL, f"hearthd ended by itself with {code}:\n{self.log}"
+
+    def freeze(self) -> None:
+        """SIGSTOP, and waits until all threads have stopped. Only a kill may follow."""
+        self._check_runs()
+        self._process.send_signal(signal.SIGSTOP)
+        _, status = os.waitpid(self.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"hearthd ended by itself:\n{self.log}"
 
     def stop(self) -> None:
         """SIGTERM. Fails unless the daemon then exits with 0."""
@@ -125,6 +150,20 @@ class Daemon:
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    def resident_bytes(self) -> int:
+        """Memory of the process: all resident pages but those of files."""
+        with open(f"/proc/{self.pid}/status", encoding="utf-8") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
+
+    def descriptors(self) -> list[str]:
+        """What the process's open descriptors are of."""
+        found = []
+        for descriptor in Path(f"/proc/{self.pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # Closed meanwhile.
+                found.append(os.readlink(descriptor))
+        return found
 
     def command(self, *arguments: str) -> list[str]:
         return [HEARTH, "--server", self.address, *arguments]

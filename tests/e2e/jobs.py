@@ -15,3 +15,10 @@ LONG = ("train", "--dataset", "planted", "--strategy", "mmap", "--model", "sage"
 
 # Does not end by itself: for tests that cancel it.
 ENDLESS = (*LONG, "--epochs", "100000")
+
+DISKGNN = ("--strategy", "diskgnn", "--cpu-cache", "16KiB")
+
+
+def prepare(job: tuple[str, ...], *options: str) -> tuple[str, ...]:
+    """The preparation of a training job."""
+    return ("prepare", *job[1:], *DISKGNN, *options)

@@ -1,12 +1,44 @@
-"""Reads the datasets that a daemon has stored, by numpy alone."""
+"""Reads what a daemon has stored, without the daemon: datasets by numpy alone."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Optional
 
 import numpy as np
+
+
+def digests(folder: Path, *besides: str) -> dict[str, str]:
+    """SHA-256 of each file in a folder and those below it, but for files named `besides`."""
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in folder.rglob("*") if path.is_file() and path.name not in besides}
+
+
+def plan_digests(data_dir: Path, name: str) -> dict[str, str]:
+    """SHA-256 of each file of a plan, but for those that tell times."""
+    return digests(data_dir / "plans" / name, "about.json", "last_use")
+
+
+_JOB_STATES = ("", "queued", "preparing", "running", "succeeded", "failed", "cancelled", "waiting")
+
+
+def job_states(data_dir: Path) -> dict[str, str]:
+    """The state of each job by its id, as the database of a daemon that died has it. The
+    database must be sound; it is not touched."""
+    with tempfile.TemporaryDirectory() as folder:
+        for path in data_dir.glob("hearth.db*"):
+            if path.suffix in (".db", ".db-wal"):
+                shutil.copy(path, folder)
+        with sqlite3.connect(Path(folder) / "hearth.db") as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            rows = connection.execute("SELECT kind, number, state FROM jobs").fetchall()
+        connection.close()
+    return {f"{kind}-{number}": _JOB_STATES[state] for kind, number, state in rows}
 
 
 class StoredDataset:

@@ -80,9 +80,10 @@ def test_flipped_bits_are_found_or_harmless(start_daemon, graph_folder, digest, 
 
 @pytest.mark.full("damage")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_many_flipped_bits_are_found_or_harmless(start_daemon, graph_folder, digest, strategy):
+def test_many_flipped_bits_are_found_or_harmless(start_daemon, graph_folder, digest, tell,
+                                                 strategy):
     found = flip_and_train(start_daemon, graph_folder, digest, strategy, FLIPS_IN_FULL, seed=1)
-    print(f"{strategy}: {found} of {FLIPS_IN_FULL} flips found, the others harmless")
+    tell(f"{found} of {FLIPS_IN_FULL} flips found, the others harmless")
 
 
 @pytest.mark.parametrize("strategy", ["mmap", "gnndrive", "ginex"])

@@ -86,13 +86,6 @@ def test_a_cancelled_import_leaves_nothing(start_daemon, edge_list):
     assert leftovers(daemon) == []
 
 
-def resident_bytes(pid):
-    """All resident pages but those of files."""
-    with open(f"/proc/{pid}/status", encoding="utf-8") as status:
-        fields = dict(line.split(":", 1) for line in status)
-    return sum(int(fields[name].split()[0]) * 1024 for name in ("RssAnon", "RssShmem"))
-
-
 @pytest.mark.full("sizes")
 def test_4_gib_of_features_import_within_512_mib(start_daemon, tmp_path):
     num_nodes, dim = 1 << 20, 1024
@@ -129,7 +122,7 @@ def peak_of_import(daemon, folder, *flags):
 
     def has_ended():
         nonlocal peak
-        peak = max(peak, resident_bytes(daemon.pid))
+        peak = max(peak, daemon.resident_bytes())
         return importing.poll() is not None
 
     deadline = time.monotonic() + 20 * PATIENCE_SECONDS

@@ -3,31 +3,18 @@ anew after a kill at any moment."""
 
 from __future__ import annotations
 
-import hashlib
 import random
 import time
 
 import pytest
 
 from daemon import TIRELESS
-from jobs import ENDLESS, LONG, QUICK
-
-DISKGNN = ("--strategy", "diskgnn", "--cpu-cache", "16KiB")
-
-
-def prepare(job, *options):
-    return ("prepare", *job[1:], *DISKGNN, *options)
+from jobs import DISKGNN, ENDLESS, LONG, QUICK, prepare
+from stored import plan_digests
 
 
 def names(daemon):
     return [plan["name"] for plan in daemon.json("plan", "list")["plans"]]
-
-
-def digests(daemon, name):
-    """SHA-256 of each file of a plan, but for those that tell times."""
-    folder = daemon.data_dir / "plans" / name
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in folder.iterdir() if path.name not in ("about.json", "last_use")}
 
 
 def test_training_finds_what_was_prepared(start_daemon, graph_folder):
@@ -118,7 +105,7 @@ def kill_while_preparing(daemon, kills, seed):
     start = time.monotonic()
     name = daemon.json(*job)["report"]["preparation"]["plan"]
     seconds = time.monotonic() - start
-    whole = digests(daemon, name)
+    whole = plan_digests(daemon.data_dir, name)
     assert set(whole) >= {"index", "packs", "cpu_cache"}
     moments = random.Random(seed)
     for _ in range(kills):
@@ -129,7 +116,7 @@ def kill_while_preparing(daemon, kills, seed):
         daemon.start()
         daemon.wait_for_state(preparing, "SUCCEEDED")
         assert names(daemon) == [name]
-        assert digests(daemon, name) == whole
+        assert plan_digests(daemon.data_dir, name) == whole
 
 
 def test_a_preparation_that_is_killed_ends_with_the_same_bytes(start_daemon, graph_folder):

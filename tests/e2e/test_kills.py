@@ -1,0 +1,20 @@
+"""kill -9 at any moment of all that a daemon does, and of its start."""
+
+from __future__ import annotations
+
+import pytest
+
+from campaign import Campaign
+from daemon import TIRELESS
+
+
+@pytest.mark.parametrize("kills, while_starting, seed", [
+    (30, 3, 1),
+    pytest.param(500, 50, 2, marks=pytest.mark.full("kills")),
+])
+def test_kill_9_at_any_moment(start_daemon, graph_folder, other_folder, tmp_path, tell, kills,
+                              while_starting, seed):
+    daemon = start_daemon(*TIRELESS)
+    campaign = Campaign(daemon, graph_folder, other_folder, tmp_path / "exports", seed,
+                        daemon.kill)
+    tell(f"seed {seed}: {campaign.run(kills, while_starting)}")
