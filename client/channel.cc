@@ -1,5 +1,7 @@
 #include "client/channel.h"
 
+#include <chrono>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/hearth_client.h"
@@ -13,6 +15,7 @@ constexpr int kMaxReceivedBytes = 256 << 20;
 constexpr int kReconnectMs = 100;
 constexpr int kMaxReconnectMs = 1000;
 constexpr int kConnectMs = 10000;
+constexpr std::chrono::milliseconds kAwaitConnection{200};
 
 // While a call is in progress and nothing comes, the daemon is asked after the
 // first time whether it is there, and has the second to answer.
@@ -47,6 +50,11 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(),
                                    arguments);
+}
+
+void AwaitConnection(grpc::Channel& channel) {
+  if (channel.GetState(false) != GRPC_CHANNEL_TRANSIENT_FAILURE) return;
+  channel.WaitForConnected(std::chrono::system_clock::now() + kAwaitConnection);
 }
 
 absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,

@@ -16,6 +16,11 @@ namespace hearth::client {
 /// stays silent while a call is in progress.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& server);
 
+/// Waits a moment, 0.2 s at most, for a lost connection to be there again; at
+/// once if it is not lost. gRPC goes on connecting only while somebody waits in
+/// it, and calls over a lost connection do not wait.
+void AwaitConnection(grpc::Channel& channel);
+
 /// The status of a call over `channel` that finished with `status`; where the
 /// connection is at fault rather than the daemon's answer, IsUnreachable()
 /// holds and the message names `server`.

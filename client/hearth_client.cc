@@ -199,6 +199,7 @@ class GrpcClient : public Client {
     SilenceWatch silence(options_.silence_limit, options_.on_silence);
     silence.Lost(absl::ZeroDuration());
     for (int attempt = 1;; ++attempt) {
+      AwaitConnection(*channel_);
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() +
                            absl::ToChronoMilliseconds(options_.call_timeout));
@@ -220,6 +221,7 @@ class GrpcClient : public Client {
     v1::WatchJobRequest request;
     request.set_id(id);
     request.set_from_sequence(from_sequence);
+    AwaitConnection(*channel_);
     grpc::ClientContext context;
     const std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader =
         jobs_->WatchJob(&context, request);

@@ -91,6 +91,21 @@ TEST(Client, WatchOutlivesARestartOfTheDaemon) {
   restarter.join();
 }
 
+TEST(Client, WatchFindsADaemonThatIsBack) {
+  FakeDaemon daemon;
+  daemon.AddJob(JobIn(v1::SUCCEEDED), FourEvents());
+  daemon.Stop();
+  ClientOptions options;
+  options.server = daemon.address();
+  options.first_backoff = absl::Milliseconds(1);
+  // Of pauses alone: gRPC by itself looks at its connections every 5 s.
+  options.watch_patience = absl::Seconds(1);
+  const std::unique_ptr<Client> client = NewClient(options);
+  EXPECT_TRUE(IsUnreachable(client->GetStatus().status()));
+  daemon.Start();
+  EXPECT_THAT(WatchAll(*client), ElementsAre(1, 2, 3, 4));
+}
+
 TEST(Client, WatchIsGivenUpWhenTheDaemonStaysAway) {
   FakeDaemon daemon;
   daemon.AddJob(JobIn(v1::RUNNING), FourEvents());
