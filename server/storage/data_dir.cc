@@ -140,6 +140,11 @@ absl::Status DataDir::Prepare(io::FileSystem& files) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> jobs,
                           files.List(JobsPath()));
   for (const std::string& job : jobs) {
+    const absl::StatusOr<io::FileInfo> info = files.Stat(JobPath(job));
+    // Files, and links to nothing, are none of ours: see AdoptFolders.
+    if (absl::IsNotFound(info.status())) continue;
+    HEARTH_RETURN_IF_ERROR(info.status());
+    if (!info->is_directory) continue;
     HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, JobPath(job)));
   }
   return absl::OkStatus();

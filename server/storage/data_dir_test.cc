@@ -108,6 +108,7 @@ TEST_F(DataDirTest, RemovesLeftoversAndNothingElse) {
   Write("jobs/train-1/checkpoint.tmp", "x");
   Write("jobs/train-1/checkpoint", "x");
   Write("jobs/train-2.tmp/checkpoint", "x");
+  Write("jobs/notes", "x");
   const auto data_dir = Open();
   ASSERT_TRUE(data_dir.ok()) << data_dir.status();
   EXPECT_FALSE(Exists("hearth.db.tmp"));
@@ -116,6 +117,7 @@ TEST_F(DataDirTest, RemovesLeftoversAndNothingElse) {
   EXPECT_FALSE(Exists("jobs/train-2.tmp"));
   EXPECT_TRUE(Exists("datasets/whole/features.npy"));
   EXPECT_TRUE(Exists("jobs/train-1/checkpoint"));
+  EXPECT_TRUE(Exists("jobs/notes"));
 }
 
 TEST_F(DataDirTest, ANewerFormatIsRefusedBeforeAnyChange) {

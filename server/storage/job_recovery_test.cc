@@ -214,6 +214,15 @@ TEST_F(JobRecoveryTest, FoldersOfNoJobGoToLostAndFound) {
   EXPECT_EQ(Read("lost+found/train-7.2/model/model.safetensors"), "others");
 }
 
+TEST_F(JobRecoveryTest, FilesOfNobodyGoToLostAndFound) {
+  Write("jobs/notes", "x");
+  Open();
+  EXPECT_EQ(Read("lost+found/notes"), "x");
+  EXPECT_THAT(
+      store_->warnings(),
+      ElementsAre(HasSubstr("jobs/notes belongs to no job and is now")));
+}
+
 TEST_F(JobRecoveryTest, AStartNeedsNoSpace) {
   const std::string id = Submit(TrainSpec("a"));
   Fail(id, "x");
