@@ -29,6 +29,9 @@ from daemon import PATIENCE_SECONDS, Daemon, wait_for
 from jobs import DISKGNN, QUICK, prepare
 from stored import digests, job_states, plan_digests
 
+# A bound for a job and its client, however busy the machine is.
+_PATIENCE_SECONDS = 10 * PATIENCE_SECONDS
+
 # Exit codes of the client.
 DONE, UNREACHABLE = 0, 3
 
@@ -155,7 +158,7 @@ class Call:
         return self._process.poll() == DONE
 
     def wait(self) -> int:
-        code = self._process.wait(PATIENCE_SECONDS)
+        code = self._process.wait(_PATIENCE_SECONDS)
         told = Path(self._told.name).read_text(encoding="utf-8")
         assert code in (DONE, UNREACHABLE), \
             f"{self.work.command} gave {code}: {told}\n{self._daemon.log}"
@@ -305,7 +308,8 @@ class Campaign:
             return
         job = call.job or self._find(spec) or \
             self._daemon.json(*call.work.command, "--detach")["id"]
-        ended = self._daemon.json("job", "watch", job)
+        ended = self._daemon.hearth("job", "watch", job, "--output", "json",
+                                    patience=_PATIENCE_SECONDS).json
         assert call.work.outcome(self._daemon, ended) == outcome, ended
 
     def _find(self, spec: Any) -> Optional[str]:
