@@ -72,7 +72,7 @@ absl::StatusOr<sample::SavedIo> Profile(const JobEnvironment& environment,
                                         std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
-      basis.dataset.LoadTopology(store::Residency::kMapped));
+      basis.dataset.LoadTopology(store::Residency::kMapped, stop));
   const bool on_disk =
       strategy::KindOf(basis.data.strategy).leaves_neighbors_on_disk;
   const store::EdgeTypeEntry& edges = basis.dataset.manifest().edge_types[0];

@@ -80,18 +80,18 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
     work.checks_rows = row_check != nullptr;
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,
-        strategy::NewStrategy(use.data.strategy, use.pipeline, *work.dataset,
-                              {.read_queues = environment.read_queues,
-                               .clock = environment.clock,
-                               .scratch_folder = work.scratch.path(),
-                               .plans = &environment.plans,
-                               .files = environment.files,
-                               .gpu = environment.gpu,
-                               .row_check = std::move(row_check),
-                               .partition = use.partition == nullptr
-                                                ? nullptr
-                                                : use.partition->partition,
-                               .stop = stop}));
+        strategy::NewStrategy(
+            use.data.strategy, use.pipeline, *work.dataset,
+            {.read_queues = environment.read_queues,
+             .clock = environment.clock,
+             .scratch_folder = work.scratch.path(),
+             .plans = &environment.plans,
+             .files = environment.files,
+             .gpu = environment.gpu,
+             .row_check = std::move(row_check),
+             .partition =
+                 use.partition == nullptr ? nullptr : use.partition->partition,
+             .stop = stop}));
   }
   return lease;
 }

@@ -118,8 +118,9 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewSuperbatchStrategy(
     return absl::InvalidArgumentError(
         "neighbor_rank: cross needs the parts of order partition");
   }
-  HEARTH_ASSIGN_OR_RETURN(SuperbatchData data,
-                          SuperbatchData::Open(dataset, resources.row_check, resources.stop));
+  HEARTH_ASSIGN_OR_RETURN(
+      SuperbatchData data,
+      SuperbatchData::Open(dataset, resources.row_check, resources.stop));
   return std::make_unique<SuperbatchStrategy>(std::move(recipe), pipeline,
                                               resources, std::move(data));
 }
