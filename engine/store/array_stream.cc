@@ -21,7 +21,8 @@ uint64_t PageOf(uint64_t place) { return place - place % kPageBytes; }
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
-    io::FileSystem& files, const std::string& folder, const ArrayFile& array) {
+    io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+    const std::stop_token& stop) {
   if (array.crc_block_bytes > kBufferBytes / 8) {
     return absl::FailedPreconditionError(
         absl::StrCat(array.path, ": has blocks of ", array.crc_block_bytes,
@@ -29,8 +30,9 @@ absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
   }
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                           files.OpenForScan(ArrayPath(folder, array)));
-  HEARTH_ASSIGN_OR_RETURN(CheckedFile from,
-                          WithChecksums(files, folder, array, std::move(file)));
+  HEARTH_ASSIGN_OR_RETURN(
+      CheckedFile from,
+      WithChecksums(files, folder, array, std::move(file), stop));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(
                               std::min(kBufferBytes, array.file_size_bytes)));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "absl/status/status.h"
@@ -26,8 +27,10 @@ class ArrayStream {
   static constexpr uint64_t kBufferBytes = (8 << 20) + (256 << 10);
 
   /// The array of the dataset in `folder`. `files` outlives the stream.
+  /// CANCELLED after a stop.
   static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(
-      io::FileSystem& files, const std::string& folder, const ArrayFile& array);
+      io::FileSystem& files, const std::string& folder, const ArrayFile& array,
+      const std::stop_token& stop = {});
 
   /// The next bytes of the data: `most`, or as many as there are at hand; none
   /// at the end. They stay until the next call. If `most` is a multiple of an

@@ -21,15 +21,16 @@ uint64_t DataBytes(const store::ArrayFile& array) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TopologyReader>> TopologyReader::Open(
-    io::FileSystem& files, const store::Dataset& dataset) {
+    io::FileSystem& files, const store::Dataset& dataset,
+    const std::stop_token& stop) {
   const store::Manifest& manifest = dataset.manifest();
   const store::EdgeTypeEntry& edges = manifest.edge_types[0];
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::ArrayStream> indptr,
-      store::ArrayStream::Open(files, dataset.path(), edges.indptr));
+      store::ArrayStream::Open(files, dataset.path(), edges.indptr, stop));
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::ArrayStream> indices,
-      store::ArrayStream::Open(files, dataset.path(), edges.indices));
+      store::ArrayStream::Open(files, dataset.path(), edges.indices, stop));
   auto reader = std::unique_ptr<TopologyReader>(
       new TopologyReader(edges, manifest.node_types[0].num_nodes,
                          std::move(indptr), std::move(indices)));

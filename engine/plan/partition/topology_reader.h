@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,10 +25,11 @@ class TopologyReader final : public ListReader {
   /// Memory that a reader holds.
   static constexpr uint64_t kMemoryBytes = 2 * store::ArrayStream::kBufferBytes;
 
-  /// Both outlive the reader. REQUIRES: the dataset has one node type and one
-  /// edge type.
+  /// Both outlive the reader. CANCELLED after a stop. REQUIRES: the dataset has
+  /// one node type and one edge type.
   static absl::StatusOr<std::unique_ptr<TopologyReader>> Open(
-      io::FileSystem& files, const store::Dataset& dataset);
+      io::FileSystem& files, const store::Dataset& dataset,
+      const std::stop_token& stop);
 
   absl::Status Next(ListWindow& window) override;
 

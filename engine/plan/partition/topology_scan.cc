@@ -23,8 +23,9 @@ int ItemsInFlight(int threads) { return 2 * kQueueCapacity + threads + 3; }
 
 absl::Status ScanTopology(const PartitionContext& context,
                           const TopologyScan& scan) {
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<TopologyReader> reader,
-                          TopologyReader::Open(context.files, context.dataset));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TopologyReader> reader,
+      TopologyReader::Open(context.files, context.dataset, context.run.stop));
   StageProgress progress(
       context.run, scan.stage,
       TopologyReader::TotalBytes(context.dataset.manifest().edge_types[0]));
