@@ -367,9 +367,10 @@ TEST_F(SchedulerTest, ShortJobsRunBesideTraining) {
 
 TEST_F(SchedulerTest, AHigherPriorityRunsFirst) {
   Start(1);
-  const std::string one = Submit(), two = Submit();
-  const std::string urgent = Submit(Spec("a"), 5);
+  const std::string one = Submit();
   AwaitState(one, v1::RUNNING);
+  const std::string two = Submit();
+  const std::string urgent = Submit(Spec("a"), 5);
   runner_.Succeed(one);
   AwaitState(urgent, v1::RUNNING);
   EXPECT_EQ(StateOf(two), v1::QUEUED);
