@@ -16,6 +16,7 @@ constexpr int kReconnectMs = 100;
 constexpr int kMaxReconnectMs = 1000;
 constexpr int kConnectMs = 10000;
 constexpr std::chrono::milliseconds kAwaitConnection{200};
+constexpr std::chrono::milliseconds kNoticeBreak{100};
 
 // While a call is in progress and nothing comes, the daemon is asked after the
 // first time whether it is there, and has the second to answer.
@@ -29,6 +30,15 @@ constexpr char kSilentPayload[] = "hearth/silent";
 bool WasSilent(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
          absl::StrContains(status.error_message(), "keepalive");
+}
+
+// Whether the connection outlives a call that ended just now. gRPC ends the
+// calls over a connection that breaks a moment before it says that it is down.
+bool IsConnected(grpc::Channel& channel) {
+  return channel.GetState(false) == GRPC_CHANNEL_READY &&
+         !channel.WaitForStateChange(
+             GRPC_CHANNEL_READY,
+             std::chrono::system_clock::now() + kNoticeBreak);
 }
 
 }  // namespace
@@ -72,7 +82,7 @@ absl::Status CallStatus(const grpc::Status& status, grpc::Channel& channel,
   // A daemon that drains or stops answers UNAVAILABLE over a connection that
   // is up.
   if (status.error_code() == grpc::StatusCode::UNAVAILABLE &&
-      channel.GetState(false) != GRPC_CHANNEL_READY) {
+      !IsConnected(channel)) {
     return UnreachableError(absl::StrCat("cannot reach hearthd at ", server,
                                          ": ", std::string(answer.message())));
   }

@@ -161,7 +161,7 @@ class Call:
         code = self._process.wait(_PATIENCE_SECONDS)
         told = Path(self._told.name).read_text(encoding="utf-8")
         assert code in (DONE, UNREACHABLE), \
-            f"{self.work.command} gave {code}: {told}\n{self._daemon.log}"
+            f"{self._daemon.log}\n{self.work.command} gave {code}: {told}"
         return code
 
     def end(self) -> None:
