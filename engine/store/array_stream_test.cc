@@ -101,7 +101,7 @@ TEST_F(ArrayStreamTest, NamesTheDamagedBlock) {
   const absl::Status status = Read(Posix(), 1 << 20);
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   const uint64_t block = (kAt - array_.data_offset) / (64 << 10);
-  EXPECT_NE(status.message().find("block " + std::to_string(block) + " at"),
+  EXPECT_NE(status.message().find("block " + std::to_string(block) + " ("),
             std::string::npos)
       << status;
 }

@@ -54,6 +54,8 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         epochs: 5
         distinct_epochs: 5
         mmap {}
+        shuffled {}
+        off {}
       }
       trains {
         sage { hidden: 256 }
