@@ -160,6 +160,10 @@ class ExplainRun {
                        strategy::FormatShares(report_.memory),
                        "), and jobs may hold ", FormatByteSize(limit), "."));
     }
+    if (options_.data.history.has_value()) {
+      report_.notes.push_back(
+          "Rows and reads are those without a history, which needs fewer.");
+    }
     if (passes_->num_periods() > 1) {
       report_.notes.push_back(absl::StrCat(
           "Figures are those of the first of ", passes_->num_periods(),
