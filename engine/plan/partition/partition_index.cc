@@ -11,6 +11,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "engine/plan/file_sizes.h"
 #include "engine/plan/partition/node_ids.h"
 
 namespace hearth::plan {
@@ -142,20 +143,7 @@ absl::Status CheckSizes(io::FileSystem& files, const std::string& folder,
                                static_cast<uint64_t>(index.id_bytes())},
       {kPartsFile, nodes * sizeof(uint16_t)},
       {kCrossCountsFile, nodes * sizeof(uint32_t)}};
-  for (const auto& [name, bytes] : expected) {
-    const std::string path = io::JoinPath(folder, name);
-    const absl::StatusOr<io::FileInfo> info = files.Stat(path);
-    if (absl::IsNotFound(info.status())) {
-      return absl::DataLossError(
-          absl::StrCat(path, ": is missing, though the plan is finished"));
-    }
-    HEARTH_RETURN_IF_ERROR(info.status());
-    if (info->size_bytes != bytes) {
-      return absl::DataLossError(absl::StrCat(path, ": has ", info->size_bytes,
-                                              " bytes, not ", bytes));
-    }
-  }
-  return absl::OkStatus();
+  return CheckFileSizes(files, folder, expected);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "engine/plan/file_sizes.h"
 
 // All numbers little-endian, as the machines are that Hearth runs on.
 
@@ -123,20 +124,7 @@ absl::Status CheckSizes(io::FileSystem& files, const std::string& folder,
       {kDiskChecksumsFile, layout.disk_checksums_bytes()},
       {kGpuCacheFile, layout.gpu_cache_bytes()},
       {kCpuCacheFile, layout.cpu_cache_bytes()}};
-  for (const auto& [name, bytes] : expected) {
-    const std::string path = io::JoinPath(folder, name);
-    const absl::StatusOr<io::FileInfo> info = files.Stat(path);
-    if (absl::IsNotFound(info.status())) {
-      return absl::DataLossError(
-          absl::StrCat(path, ": is missing, though the plan is finished"));
-    }
-    HEARTH_RETURN_IF_ERROR(info.status());
-    if (info->size_bytes != bytes) {
-      return absl::DataLossError(absl::StrCat(path, ": has ", info->size_bytes,
-                                              " bytes, not ", bytes));
-    }
-  }
-  return absl::OkStatus();
+  return plan::CheckFileSizes(files, folder, expected);
 }
 
 ChunkHeader ChunkHeaderOf(const PackedLayout& layout, int64_t batch) {
