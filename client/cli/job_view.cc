@@ -156,6 +156,12 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
            "came "
            "as they were ready)\n";
   }
+  if (report.has_history()) PrintHistory(report.history(), out);
+  if (report.has_history() && report.epochs_size() > 0) {
+    const v1::EpochReport& last = report.epochs(report.epochs_size() - 1);
+    out << "rows for each seed of epoch " << last.epoch() << ": "
+        << Decimal(last.redundancy_ratio(), 1) << "\n";
+  }
   if (report.resumes() > 0) {
     out << "went on from a checkpoint: " << report.resumes() << " times\n";
   }

@@ -94,6 +94,23 @@ void PrintPreparation(const v1::PreparationReport& preparation,
   }
 }
 
+void PrintHistory(const v1::HistoryChoice& history, std::ostream& out) {
+  if (history.embeddings() == 0) {
+    out << "history: none, rows are worth all of the cache\n";
+  } else {
+    out << "history: embeddings of " << FormatCount(history.embeddings())
+        << " nodes, each for " << FormatCount(history.staleness())
+        << " batches, in " << FormatByteSize(history.bytes());
+    if (history.has_share()) {
+      out << " (" << Decimal(100 * history.share(), 0) << "% of the cache)";
+    }
+    out << "\n";
+  }
+  out << "rows for each seed: " << Decimal(history.redundancy_ratio(), 1)
+      << " without a history; in random order "
+      << Decimal(history.shuffled_redundancy_ratio(), 1) << "\n";
+}
+
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
   Table facts({{""}, {""}});
   const auto add = [&facts](const std::string& name, const std::string& value) {
@@ -133,6 +150,10 @@ void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
                      FormatByteSize(level.bytes())});
     }
     levels.Print(out);
+  }
+  if (report.has_history()) {
+    out << "\n";
+    PrintHistory(report.history(), out);
   }
   out << "\n";
   Table memory({{"memory for"}, {"at most", kRight}});

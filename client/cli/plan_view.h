@@ -19,6 +19,9 @@ void PrintPlan(const v1::Plan& plan, std::ostream& out);
 void PrintPreparation(const v1::PreparationReport& preparation,
                       std::ostream& out);
 
+/// Prints the embeddings that a job keeps, and what that is measured against.
+void PrintHistory(const v1::HistoryChoice& history, std::ostream& out);
+
 /// Prints the forecast of a job: reads, time, disk and memory.
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out);
 

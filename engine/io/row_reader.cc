@@ -68,6 +68,8 @@ class QueuedRowReader final : public RowReader {
   absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
                     std::stop_token stop, ReadTally& tally) override;
 
+  ReadCost cost() const override { return cost_; }
+
   Registration registration() const override { return registration_; }
 
  private:

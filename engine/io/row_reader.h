@@ -85,6 +85,10 @@ class RowReader {
   virtual absl::Status Read(absl::Span<const int64_t> rows, Arrived arrived,
                             std::stop_token stop, ReadTally& tally) = 0;
 
+  /// The cost by which it plans reads: that of its options, but that none is
+  /// longer than its staging memory lets.
+  virtual ReadCost cost() const = 0;
+
   /// The resources that the kernel registered: file, staging memory.
   virtual Registration registration() const = 0;
 };

@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<DataRun>> DataRun::Open(
                               {.data = options.data,
                                .pipeline = options.pipeline,
                                .training_only = options.training_only,
-                               .embedding_width = options.embedding_width},
+                               .embedding_width = options.embedding_width,
+                               .folder = options.folder},
                               observer, run->stop_));
   return run;
 }
@@ -116,7 +117,7 @@ absl::Status DataRun::TakeStrategy(
     absl::FunctionRef<uint64_t(const sample::BatchShape&)> model_bytes) {
   HEARTH_ASSIGN_OR_RETURN(
       lease_, StrategyLease::Take(environment_, std::move(data_->dataset),
-                                  {.data = options_.data,
+                                  {.data = data_->data,
                                    .pipeline = options_.pipeline,
                                    .labels = data_->labels,
                                    .passes = data_->passes.Kinds(),

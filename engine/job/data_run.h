@@ -11,6 +11,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/job/history_choice.h"
 #include "engine/job/job_data.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/job_passes.h"
@@ -41,6 +42,9 @@ class DataRun {
     bool training_only = false;
     /// Width of the model's embeddings (train::HiddenWidth).
     int64_t embedding_width = 0;
+    /// The job's own folder, which keeps the choice of its history; may be
+    /// empty.
+    std::string folder = {};
   };
 
   /// Opens the dataset, and finds or makes the partition that orders its seeds.
@@ -60,6 +64,9 @@ class DataRun {
     if (!data_->partition.has_value()) return std::nullopt;
     return data_->partition->report;
   }
+
+  /// What the history of the training passes is; absent without one.
+  const std::optional<HistoryChoice>& history() const { return data_->history; }
 
   /// The memory that was reserved while the partition was made; empty if none
   /// was.

@@ -76,6 +76,8 @@ class ExplainRun {
     labels_ = std::move(data.labels);
     partition_ = std::move(data.partition);
     passes_ = std::move(data.passes);
+    data_ = std::move(data.data);
+    report_.history = std::move(data.history);
     HEARTH_ASSIGN_OR_RETURN(
         step_, NewModel(environment_, options_, *dataset_, *passes_));
     return absl::OkStatus();
@@ -88,7 +90,7 @@ class ExplainRun {
       return step_->MemoryBytes(shape);
     };
     const StrategyUse use = {
-        .data = options_.data,
+        .data = data_,
         .pipeline = options_.pipeline,
         .labels = labels_,
         .passes = kinds,
@@ -101,7 +103,7 @@ class ExplainRun {
     report_.memory_bytes = sizes.estimate.TotalBytes();
     passes_->SetBatches(sizes.batches);
     strategy::MemoryEstimate own = strategy::EstimateForecastMemory(
-        options_.data.strategy, BasisOf(*dataset_, use, sizes.batches));
+        data_.strategy, BasisOf(*dataset_, use, sizes.batches));
     AddJobShares(use, sizes.batches, own);
     return environment_.memory.Reserve(own, reservation_);
   }
@@ -129,7 +131,7 @@ class ExplainRun {
     HEARTH_ASSIGN_OR_RETURN(
         static_cast<strategy::Forecast&>(report_),
         strategy::MakeForecast(
-            options_.data.strategy,
+            data_.strategy,
             {.dataset = *dataset_,
              .labels = labels_,
              .files = environment_.files,
@@ -160,7 +162,7 @@ class ExplainRun {
                        strategy::FormatShares(report_.memory),
                        "), and jobs may hold ", FormatByteSize(limit), "."));
     }
-    if (options_.data.history.has_value()) {
+    if (data_.history.has_value() && !report_.bytes_read.has_value()) {
       report_.notes.push_back(
           "Rows and reads are those without a history, which needs fewer.");
     }
@@ -182,6 +184,8 @@ class ExplainRun {
   store::Labels labels_;
   std::optional<JobPartition> partition_;
   std::optional<JobPasses> passes_;
+  // Without the memory that a history takes of the strategy's.
+  DataOptions data_;
   std::unique_ptr<train::TrainStep> step_;
   MemoryLedger::Reservation reservation_;
   ExplainReport report_;

@@ -225,9 +225,7 @@ TEST_F(ExplainJobTest, OtherStrategiesTellRowsAndMemory) {
        {strategy::StrategyOptions(strategy::MemoryOptions{}),
         strategy::StrategyOptions(strategy::MmapOptions{}),
         strategy::StrategyOptions(
-            strategy::GnndriveOptions{.cpu_cache_bytes = 8192}),
-        strategy::StrategyOptions(
-            strategy::GinexOptions{.cpu_cache_bytes = 8192})}) {
+            strategy::GnndriveOptions{.cpu_cache_bytes = 8192})}) {
     SCOPED_TRACE(strategy::Name(strategy));
     TrainJobOptions options = Options(strategy::Name(strategy));
     options.data.strategy = strategy;

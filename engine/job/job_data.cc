@@ -17,6 +17,34 @@
 
 namespace hearth::job {
 
+namespace {
+
+absl::Status AddHistory(const JobEnvironment& environment,
+                        const JobDataOptions& options, JobData& opened,
+                        Observer& observer, const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      JobHistory history,
+      MakeHistory(environment,
+                  {.dataset = *opened.dataset,
+                   .labels = opened.labels,
+                   .passes = opened.passes,
+                   .data = options.data,
+                   .partition = opened.partition.has_value()
+                                    ? opened.partition->partition
+                                    : nullptr,
+                   .embedding_width = options.embedding_width,
+                   .samplers = options.pipeline.samplers,
+                   .folder = options.folder},
+                  observer, stop));
+  opened.data.strategy = std::move(history.strategy);
+  if (history.policy == nullptr) opened.data.history = std::nullopt;
+  opened.passes.SetHistory(std::move(history.policy));
+  opened.history = std::move(history.choice);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                                     const JobDataOptions& options,
                                     Observer& observer, std::stop_token stop) {
@@ -58,23 +86,17 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   }
   JobPasses passes(data, std::move(training), std::move(nodes.valid),
                    std::move(nodes.test));
+  JobData opened = {.dataset = std::move(dataset),
+                    .labels = std::move(labels),
+                    .partition = std::move(partition),
+                    .passes = std::move(passes),
+                    .data = data,
+                    .history = std::nullopt};
   if (data.history.has_value()) {
-    HEARTH_ASSIGN_OR_RETURN(
-        std::shared_ptr<const sample::HistoryPolicy> history,
-        MakeHistory(environment,
-                    {.dataset = *dataset,
-                     .labels = labels,
-                     .passes = passes,
-                     .data = data,
-                     .embedding_width = options.embedding_width,
-                     .samplers = options.pipeline.samplers},
-                    observer, std::move(stop)));
-    passes.SetHistory(std::move(history));
+    HEARTH_RETURN_IF_ERROR(
+        AddHistory(environment, options, opened, observer, stop));
   }
-  return JobData{.dataset = std::move(dataset),
-                 .labels = std::move(labels),
-                 .partition = std::move(partition),
-                 .passes = std::move(passes)};
+  return opened;
 }
 
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(

@@ -5,8 +5,10 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/job/history_choice.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/job_partition.h"
 #include "engine/job/job_passes.h"
@@ -26,6 +28,11 @@ struct JobData {
   /// The partition that orders the seeds, if one does.
   std::optional<JobPartition> partition;
   JobPasses passes;
+  /// The options that it was opened with, but for what its history has taken:
+  /// memory of the strategy's cache, or none where no embedding is kept.
+  DataOptions data;
+  /// What the history of the training passes is to be; absent without one.
+  std::optional<HistoryChoice> history;
 
   const JobPartition* PartitionOrNull() const {
     return partition.has_value() ? &*partition : nullptr;
@@ -40,6 +47,8 @@ struct JobDataOptions {
   bool training_only = false;
   /// Width of the model's embeddings (train::HiddenWidth).
   int64_t embedding_width = 0;
+  /// The job's own folder, which keeps the choice of its history; may be empty.
+  std::string folder = {};
 };
 
 /// Opens the dataset that the options name, finds or makes the partition that

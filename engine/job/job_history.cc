@@ -1,33 +1,29 @@
 #include "engine/job/job_history.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
-#include "engine/job/batch_measurement.h"
+#include "engine/cache/direct_cache.h"
+#include "engine/job/job_profile.h"
 #include "engine/job/memory_ledger.h"
-#include "engine/sample/mini_batch.h"
-#include "engine/sample/saved_io.h"
-#include "engine/store/dtype.h"
-#include "engine/store/manifest.h"
-#include "engine/store/residency.h"
-#include "engine/strategy/kinds.h"
+#include "engine/sample/cache_split.h"
+#include "engine/sample/epoch_profile.h"
 #include "engine/strategy/memory_estimate.h"
-#include "engine/strategy/spread_sampling.h"
+#include "engine/strategy/pass.h"
 
 namespace hearth::job {
 namespace {
 
+using sample::EpochProfile;
 using sample::HistoryCandidates;
-using sample::HistoryPolicy;
-using strategy::Pass;
-using strategy::ShardPick;
 
 // The staleness unless told, as in the paper (section 6.4); an epoch with fewer
 // batches would never compute an embedding anew.
@@ -36,125 +32,201 @@ constexpr int64_t kBatchesForOne = 10;
 // Batches that pushed an embedding, as the sampler and the trainer know them.
 constexpr int64_t kStateBytes = 2 * sizeof(int64_t);
 
-const store::NodeTypeEntry& NodesOf(const HistoryBasis& basis) {
-  return basis.dataset.manifest().node_types[0];
-}
+// Chooses a history, or goes on with one that was chosen.
+class HistoryMaking {
+ public:
+  HistoryMaking(const JobEnvironment& environment, const HistoryBasis& basis,
+                Observer& observer, const std::stop_token& stop)
+      : environment_(environment),
+        basis_(basis),
+        options_(*basis.data.history),
+        observer_(observer),
+        stop_(stop) {}
 
-int64_t RowBytes(const HistoryBasis& basis) {
-  const store::ArrayFile& features = NodesOf(basis).features;
-  return features.shape[1] * store::SizeOf(features.dtype);
-}
-
-// Embeddings for which there is memory.
-absl::StatusOr<int64_t> CountEmbeddings(const HistoryBasis& basis) {
-  const int64_t nodes = NodesOf(basis).num_nodes;
-  const uint64_t given = basis.data.history->cache_bytes;
-  const auto bytes = static_cast<int64_t>(
-      given > 0 ? given : static_cast<uint64_t>(nodes * RowBytes(basis) / 10));
-  const auto table =
-      static_cast<int64_t>(HistoryCandidates::MemoryBytes(nodes));
-  const int64_t each =
-      basis.embedding_width * static_cast<int64_t>(sizeof(float)) + kStateBytes;
-  if (bytes < table + each) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "history.cache_bytes: ", FormatByteSize(static_cast<uint64_t>(bytes)),
-        " hold no embedding: finding them takes ",
-        FormatByteSize(static_cast<uint64_t>(table)), " for ", nodes,
-        " nodes, and each of them ", each, " bytes"));
+  absl::StatusOr<JobHistory> Run() {
+    HEARTH_ASSIGN_OR_RETURN(std::optional<KeptHistoryChoice> kept, ReadKept());
+    if (!kept.has_value()) {
+      HEARTH_ASSIGN_OR_RETURN(kept, Choose());
+      if (!basis_.folder.empty()) {
+        HEARTH_RETURN_IF_ERROR(
+            WriteHistoryChoice(environment_.files, basis_.folder, *kept));
+      }
+    }
+    JobHistory history = {.choice = kept->choice,
+                          .policy = nullptr,
+                          .strategy = basis_.data.strategy};
+    HEARTH_RETURN_IF_ERROR(TakeFromCache(history));
+    if (!kept->nodes.empty()) {
+      auto policy = std::make_shared<sample::HistoryPolicy>();
+      policy->candidates =
+          std::make_shared<HistoryCandidates>(kept->nodes, basis_.num_nodes());
+      policy->staleness = kept->choice.staleness;
+      history.policy = std::move(policy);
+    }
+    Log(kept->choice);
+    return history;
   }
-  return std::min(nodes, (bytes - table) / each);
-}
 
-// Samples all batches of the first training pass.
-absl::StatusOr<sample::SavedIo> Profile(const JobEnvironment& environment,
-                                        const HistoryBasis& basis,
-                                        Observer& observer,
-                                        std::stop_token stop) {
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::LoadedTopology> topology,
-      basis.dataset.LoadTopology(store::Residency::kMapped, stop));
-  const bool on_disk =
-      strategy::KindOf(basis.data.strategy).leaves_neighbors_on_disk;
-  const store::EdgeTypeEntry& edges = basis.dataset.manifest().edge_types[0];
-  sample::SavedIo saved(
-      {.num_nodes = NodesOf(basis).num_nodes,
-       .index_bytes = store::SizeOf(edges.indices.dtype),
-       .row_bytes = RowBytes(basis),
-       .list_is_cached = [on_disk](store::NodeId) { return !on_disk; }});
-  const std::vector<Pass> passes = {basis.passes.Training(0)};
-  const std::vector<ShardPick> all =
-      strategy::SpreadOver(passes, strategy::TotalBatches(passes));
-  HEARTH_RETURN_IF_ERROR(strategy::SampleShards(
-      {.clock = environment.clock,
-       .source = {.topology = *topology, .labels = basis.labels},
-       .samplers = basis.samplers,
-       .progress =
-           [&](uint64_t done, uint64_t total) {
-             observer.OnProgress({.phase = "profiling",
-                                  .done = done,
-                                  .total = total,
-                                  .loss = {}});
-           }},
-      passes, all,
-      [&](const ShardPick& /*pick*/, const sample::MiniBatch& batch) {
-        saved.Add(batch);
-        return absl::OkStatus();
-      },
-      std::move(stop)));
-  return saved;
-}
+ private:
+  // What an earlier run of the job chose. A damaged file is as good as none:
+  // the same budgets lead to the same choice.
+  absl::StatusOr<std::optional<KeptHistoryChoice>> ReadKept() const {
+    if (basis_.folder.empty()) return std::nullopt;
+    absl::StatusOr<KeptHistoryChoice> kept =
+        ReadHistoryChoice(environment_.files, basis_.folder);
+    if (kept.ok()) return *std::move(kept);
+    if (absl::IsNotFound(kept.status())) return std::nullopt;
+    if (!absl::IsDataLoss(kept.status())) return kept.status();
+    observer_.OnLog(
+        Severity::kWarning,
+        absl::StrCat(kept.status().message(), "; the history is chosen anew"));
+    return std::nullopt;
+  }
 
-absl::StatusOr<strategy::MemoryEstimate> ProfileMemory(
-    const JobEnvironment& environment, const HistoryBasis& basis,
-    const std::stop_token& stop) {
-  const std::vector<Pass> passes = {basis.passes.Training(0)};
-  HEARTH_ASSIGN_OR_RETURN(
-      const strategy::BatchBound batches,
-      environment.batch_measurement.Measure(
-          {.dataset = basis.dataset, .labels = basis.labels, .passes = passes},
-          basis.samplers, stop));
-  strategy::MemoryEstimate estimate;
-  // Those that the samplers work on, wait, and are being counted.
-  strategy::AddBatches({.manifest = basis.dataset.manifest(),
-                        .pipeline = {.samplers = basis.samplers},
-                        .batches = batches},
-                       {.samplers = basis.samplers,
-                        .sampled = 2 * basis.samplers + 4,
-                        .assembled = 0},
-                       estimate);
-  estimate.Add("profiling",
-               sample::SavedIo::MemoryBytes(NodesOf(basis).num_nodes));
-  return estimate;
-}
+  absl::StatusOr<KeptHistoryChoice> Choose() const {
+    MemoryLedger::Reservation reservation;
+    HEARTH_RETURN_IF_ERROR(ReserveMemory(reservation));
+    HEARTH_ASSIGN_OR_RETURN(
+        const JobProfile found,
+        OpenProfile(environment_, basis_, observer_, stop_));
+    const EpochProfile& profile = found.profile;
+    KeptHistoryChoice kept;
+    HistoryChoice& choice = kept.choice;
+    choice.profile = found.plan;
+    choice.redundancy = profile.redundancy();
+    choice.shuffled_redundancy = profile.shuffled_redundancy;
+    choice.sample_weight = options_.sample_weight.value_or(profile.beta());
+    choice.staleness = Staleness();
+    HEARTH_RETURN_IF_ERROR(ChooseSize(profile, choice));
+    kept.nodes = profile.BestHistories(choice.embeddings, choice.sample_weight);
+    return kept;
+  }
+
+  // The profile, its ranking, and the nodes that are chosen.
+  absl::Status ReserveMemory(MemoryLedger::Reservation& reservation) const {
+    const auto nodes = static_cast<uint64_t>(basis_.num_nodes());
+    strategy::MemoryEstimate estimate;
+    estimate.Add("profile", sample::EpochProfileBytes(basis_.num_nodes()) +
+                                2 * sizeof(store::NodeId) * nodes);
+    return environment_.memory.Reserve(estimate, reservation);
+  }
+
+  int64_t Staleness() const {
+    if (options_.staleness > 0) return options_.staleness;
+    const int64_t batches =
+        strategy::NumBatches(basis_.passes.num_train(), basis_.data.batch_size);
+    return std::clamp<int64_t>(batches / kBatchesForOne, 1, kMostStaleness);
+  }
+
+  uint64_t TableBytes() const {
+    return HistoryCandidates::MemoryBytes(basis_.num_nodes());
+  }
+
+  int64_t EmbeddingBytes() const {
+    return basis_.embedding_width * static_cast<int64_t>(sizeof(float)) +
+           kStateBytes;
+  }
+
+  int64_t EmbeddingsWithin(uint64_t bytes) const {
+    if (bytes < TableBytes()) return 0;
+    return std::min(
+        basis_.num_nodes(),
+        static_cast<int64_t>(bytes - TableBytes()) / EmbeddingBytes());
+  }
+
+  absl::Status ChooseSize(const EpochProfile& profile,
+                          HistoryChoice& choice) const {
+    const std::optional<uint64_t> cache =
+        strategy::SharedCacheBytes(basis_.data.strategy);
+    if (options_.cache_bytes == 0 && cache.has_value()) {
+      SplitCache(profile, *cache, choice);
+      return absl::OkStatus();
+    }
+    choice.bytes = options_.cache_bytes > 0
+                       ? options_.cache_bytes
+                       : static_cast<uint64_t>(basis_.num_nodes() *
+                                               basis_.row_bytes() / 10);
+    choice.embeddings = EmbeddingsWithin(choice.bytes);
+    if (choice.embeddings > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("history.cache_bytes: ", FormatByteSize(choice.bytes),
+                     " hold no embedding: finding them takes ",
+                     FormatByteSize(TableBytes()), " for ", basis_.num_nodes(),
+                     " nodes, and each of them ", EmbeddingBytes(), " bytes"));
+  }
+
+  void SplitCache(const EpochProfile& profile, uint64_t bytes,
+                  HistoryChoice& choice) const {
+    const sample::CacheSplit split = sample::SplitCache(
+        profile, choice.sample_weight,
+        {.bytes = bytes,
+         .rows_within =
+             [this](uint64_t of_rows) {
+               return cache::DirectCache::Capacity(of_rows, basis_.num_nodes(),
+                                                   basis_.row_bytes());
+             },
+         .embeddings_within =
+             [this](uint64_t of_embeddings) {
+               return EmbeddingsWithin(of_embeddings);
+             }},
+        options_.share);
+    choice.share = split.share;
+    choice.embeddings = split.embeddings;
+    // Without embeddings there is nothing to keep memory for.
+    choice.bytes = split.embeddings > 0 ? split.embedding_bytes : 0;
+  }
+
+  // Leaves the strategy what the embeddings do not take of its cache.
+  absl::Status TakeFromCache(JobHistory& history) const {
+    const HistoryChoice& choice = history.choice;
+    if (!choice.share.has_value()) return absl::OkStatus();
+    const uint64_t bytes = *strategy::SharedCacheBytes(history.strategy);
+    if (bytes < choice.bytes) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "budgets.cpu_cache_bytes: ", FormatByteSize(bytes),
+          " are less than what embeddings of earlier batches take of them, ",
+          FormatByteSize(choice.bytes),
+          ", which was decided when the job began"));
+    }
+    history.strategy = strategy::WithSharedCache(std::move(history.strategy),
+                                                 bytes - choice.bytes);
+    return absl::OkStatus();
+  }
+
+  void Log(const HistoryChoice& choice) const {
+    if (choice.embeddings == 0) {
+      observer_.OnLog(Severity::kInfo,
+                      "history: rows are worth all of the memory; every "
+                      "embedding is computed");
+      return;
+    }
+    observer_.OnLog(
+        Severity::kInfo,
+        absl::StrFormat(
+            "history: embeddings of %d nodes are kept, each for %d "
+            "batches, in %s%s; a drawn neighbor weighs as much as "
+            "%.3f rows",
+            choice.embeddings, choice.staleness, FormatByteSize(choice.bytes),
+            choice.share.has_value()
+                ? absl::StrFormat(", %.0f%% of the cache", 100 * *choice.share)
+                : "",
+            choice.sample_weight));
+  }
+
+  const JobEnvironment& environment_;
+  const HistoryBasis& basis_;
+  const HistoryOptions& options_;
+  Observer& observer_;
+  const std::stop_token& stop_;
+};
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const HistoryPolicy>> MakeHistory(
-    const JobEnvironment& environment, const HistoryBasis& basis,
-    Observer& observer, std::stop_token stop) {
-  HEARTH_ASSIGN_OR_RETURN(const int64_t embeddings, CountEmbeddings(basis));
-  HEARTH_ASSIGN_OR_RETURN(const strategy::MemoryEstimate memory,
-                          ProfileMemory(environment, basis, stop));
-  MemoryLedger::Reservation reservation;
-  HEARTH_RETURN_IF_ERROR(environment.memory.Reserve(memory, reservation));
-  HEARTH_ASSIGN_OR_RETURN(
-      const sample::SavedIo saved,
-      Profile(environment, basis, observer, std::move(stop)));
-  auto policy = std::make_shared<HistoryPolicy>();
-  policy->candidates = std::make_shared<HistoryCandidates>(
-      saved.BestHistories(embeddings), NodesOf(basis).num_nodes);
-  const int64_t batches =
-      strategy::NumBatches(basis.passes.num_train(), basis.data.batch_size);
-  policy->staleness =
-      basis.data.history->staleness > 0
-          ? basis.data.history->staleness
-          : std::clamp<int64_t>(batches / kBatchesForOne, 1, kMostStaleness);
-  observer.OnLog(
-      Severity::kInfo,
-      absl::StrFormat("history: embeddings of %d nodes are kept, each for %d "
-                      "batches; a drawn neighbor weighs as much as %.3f rows",
-                      embeddings, policy->staleness, saved.beta()));
-  return policy;
+absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
+                                       const HistoryBasis& basis,
+                                       Observer& observer,
+                                       const std::stop_token& stop) {
+  return HistoryMaking(environment, basis, observer, stop).Run();
 }
 
 }  // namespace hearth::job

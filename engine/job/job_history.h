@@ -1,42 +1,43 @@
 #ifndef HEARTH_ENGINE_JOB_JOB_HISTORY_H_
 #define HEARTH_ENGINE_JOB_JOB_HISTORY_H_
 
-#include <cstdint>
 #include <memory>
 #include <stop_token>
 
 #include "absl/status/statusor.h"
+#include "engine/job/history_basis.h"
+#include "engine/job/history_choice.h"
 #include "engine/job/job_environment.h"
-#include "engine/job/job_passes.h"
 #include "engine/job/observer.h"
-#include "engine/job/train_job_options.h"
 #include "engine/sample/history.h"
-#include "engine/store/dataset.h"
-#include "engine/store/labels.h"
+#include "engine/strategy/kinds.h"
 
 namespace hearth::job {
 
-/// The data of a job whose training passes are to have a history.
-struct HistoryBasis {
-  const store::Dataset& dataset;
-  const store::Labels& labels;
-  const JobPasses& passes;
-  const DataOptions& data;
-  /// Width of an embedding; 0 without a model.
-  int64_t embedding_width = 0;
-  /// Threads that sample.
-  int samplers = 1;
+/// The history of a job's training passes.
+struct JobHistory {
+  HistoryChoice choice;
+  /// Null if no embedding is worth its memory: all are computed.
+  std::shared_ptr<const sample::HistoryPolicy> policy;
+  /// The strategy's options without the memory that the embeddings take of its
+  /// cache.
+  strategy::StrategyOptions strategy;
 };
 
-/// Chooses the nodes whose embeddings are kept, as many as `basis.data.history`
-/// has memory for: those whose neighborhoods take most reading in the batches
-/// of the first training pass, all of which are sampled for it (OUTRE, section
-/// 4.4). INVALID_ARGUMENT, with the numbers, if there is no memory for a single
-/// one; errors of BatchMeasurement::Measure, MemoryLedger::Reserve and
-/// sampling; CANCELLED when a stop is requested.
-absl::StatusOr<std::shared_ptr<const sample::HistoryPolicy>> MakeHistory(
-    const JobEnvironment& environment, const HistoryBasis& basis,
-    Observer& observer, std::stop_token stop);
+/// Chooses the nodes whose embeddings are kept: those whose neighborhoods take
+/// most reading in the first training pass, which is profiled for it (OUTRE,
+/// section 4.4). There are as many as have room in the memory given for them;
+/// if none is given, and the strategy has a cache for rows, they share that so
+/// that most reads are saved; else in a tenth of the features' size. What is
+/// chosen stays in the job's folder, and holds when the job goes on.
+///
+/// INVALID_ARGUMENT, with the numbers, if memory that was given has no room for
+/// a single one, or if the cache has become smaller than what they take of it;
+/// errors of OpenProfile; CANCELLED when a stop is requested.
+absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
+                                       const HistoryBasis& basis,
+                                       Observer& observer,
+                                       const std::stop_token& stop);
 
 }  // namespace hearth::job
 

@@ -198,6 +198,126 @@ TEST_F(JobHistoryTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
   }
 }
 
+TEST_F(JobHistoryTest, TheProfileIsAPlanThatLaterJobsFind) {
+  const auto first = Run(WithHistory("first"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(first->history.has_value());
+  const std::string plan = first->history->profile;
+  const auto info = plans_->Get(plan);
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->strategy(), plan::kProfilePlans);
+  EXPECT_EQ(info->state, plan::PlanInfo::State::kWhole);
+  EXPECT_FALSE(info->in_use);
+
+  // Another model, staleness and number of epochs ask for the same profile.
+  TrainJobOptions options = WithHistory("second", 5);
+  options.train.model = train::SageOptions{.hidden = 2 * kWidth};
+  options.data.epochs = 1;
+  const absl::Time made = info->created;
+  auto second = Run(options);
+  EXPECT_EQ(plans_->Get(plan)->created, made);
+
+  // A damaged one is made anew.
+  const std::string file = root_ + "/plans/" + plan + "/profile";
+  ASSERT_TRUE(
+      io::WriteFileAtomically(io::FileSystem::Posix(), file, "damaged").ok());
+  const auto third = Run(WithHistory("third"));
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(third->loss_digest, first->loss_digest);
+  EXPECT_THAT(observer_.log, HasSubstr("is removed and made anew"));
+}
+
+TEST_F(JobHistoryTest, RowsAndEmbeddingsShareTheCacheOfAStrategy) {
+  TrainJobOptions options = WithHistory("split");
+  options.data.history->cache_bytes = 0;
+  options.data.strategy = strategy::GinexOptions{.cpu_cache_bytes = 40000};
+  const auto automatic = Run(options);
+  ASSERT_TRUE(automatic.ok()) << automatic.status();
+  const HistoryChoice& choice = *automatic->history;
+  ASSERT_TRUE(choice.share.has_value());
+  EXPECT_GT(*choice.share, 0);
+  EXPECT_GT(choice.embeddings, 0);
+  EXPECT_EQ(choice.bytes, static_cast<uint64_t>(40000 * *choice.share));
+  EXPECT_FALSE(automatic->exact);
+
+  // The same share, told, gives the same job.
+  options.directory = root_ + "/told";
+  options.data.history->share = *choice.share;
+  const auto told = Run(options);
+  ASSERT_TRUE(told.ok()) << told.status();
+  EXPECT_EQ(told->loss_digest, automatic->loss_digest);
+  EXPECT_EQ(told->history->embeddings, choice.embeddings);
+
+  // The rows have what is left: no more than they would have alone.
+  for (const strategy::MemoryShare& share : told->memory.shares) {
+    if (share.owner != "cache") continue;
+    EXPECT_EQ(share.bytes, 40000 - choice.bytes);
+  }
+}
+
+TEST_F(JobHistoryTest, NoShareIsNoHistory) {
+  const auto exact = Run(Options("exact"));
+  TrainJobOptions options = WithHistory("none");
+  options.data.history->cache_bytes = 0;
+  options.data.history->share = 0;
+  options.data.strategy = strategy::GinexOptions{.cpu_cache_bytes = 40000};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->loss_digest, exact->loss_digest);
+  EXPECT_TRUE(report->exact);
+  EXPECT_EQ(report->history->embeddings, 0);
+  EXPECT_EQ(report->epochs[0].training.pulled, 0);
+}
+
+// Which embeddings are kept was decided when the job began.
+TEST_F(JobHistoryTest, GoesOnWithAnotherCacheAsItBegan) {
+  TrainJobOptions options = WithHistory("whole");
+  options.data.history->cache_bytes = 0;
+  options.data.strategy = strategy::GinexOptions{.cpu_cache_bytes = 40000};
+  const auto expected = Run(options);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  options.directory = root_ + "/stopped";
+  std::stop_source stop;
+  observer_.act_at = 7;
+  observer_.training_batches = 0;
+  observer_.act = [&stop] { stop.request_stop(); };
+  ASSERT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+  observer_.act_at = -1;
+
+  options.data.strategy =
+      strategy::GinexOptions{.cpu_cache_bytes = expected->history->bytes - 1};
+  const auto refused = Run(options);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  EXPECT_THAT(refused.status().message(),
+              HasSubstr("budgets.cpu_cache_bytes: "));
+
+  options.data.strategy = strategy::GinexOptions{.cpu_cache_bytes = 90000};
+  const auto resumed = Run(options);
+  ASSERT_TRUE(resumed.ok()) << resumed.status();
+  EXPECT_EQ(resumed->loss_digest, expected->loss_digest);
+  EXPECT_EQ(resumed->history->embeddings, expected->history->embeddings);
+  EXPECT_EQ(resumed->resumes, 1u);
+}
+
+TEST_F(JobHistoryTest, AShareThatCannotBeIsRefused) {
+  TrainJobOptions options = WithHistory("share");
+  options.data.history->share = 0.5;
+  EXPECT_THAT(Run(options).status().message(),
+              HasSubstr("share must be unset where cache_bytes is given"));
+  options.data.history->cache_bytes = 0;
+  EXPECT_THAT(Run(options).status().message(),
+              HasSubstr("share: strategy memory has no cache to share"));
+  options.data.strategy = strategy::GinexOptions{.cpu_cache_bytes = 40000};
+  options.data.history->share = 1.5;
+  EXPECT_THAT(Run(options).status().message(),
+              HasSubstr("share must be within 0 .. 1, not 1.5"));
+  options.data.history->share = 0.5;
+  options.data.history->sample_weight = -1;
+  EXPECT_THAT(Run(options).status().message(),
+              HasSubstr("sample_weight must be at least 0, not -1"));
+}
+
 TEST_F(JobHistoryTest, MemoryForNoEmbeddingIsRefusedWithTheNumbers) {
   TrainJobOptions options = WithHistory("small");
   options.data.history->cache_bytes = 1000;

@@ -10,12 +10,14 @@
 #include "absl/strings/str_format.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
+#include "engine/job/kept_plan.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/plan/partition/partition_bounds.h"
 #include "engine/plan/partition/partition_options.h"
 #include "engine/plan/partition/partition_run.h"
 #include "engine/plan/partition/partition_summary.h"
 #include "engine/plan/partition/write_partition.h"
+#include "engine/plan/plan_lease.h"
 #include "engine/plan/plan_records.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/manifest.h"
@@ -108,31 +110,36 @@ class PartitionPreparation {
   }
 
   absl::StatusOr<JobPartition> Open() {
+    using Partition = std::shared_ptr<const plan::Partition>;
     strategy::PreparationReport report;
     strategy::MemoryEstimate making_memory;
     const double start_seconds = environment_.clock.SteadySeconds();
     report.plan = NameOf(dataset_.manifest().fingerprint, options_);
-    HEARTH_ASSIGN_OR_RETURN(plan::PlanLease lease,
-                            environment_.plans.Take(report.plan, stop_));
-    auto partition = plan::Partition::Open(environment_.files, lease.folder());
-    report.reused = partition.ok() && lease.records().ReadAbout().ok();
-    if (!report.reused) {
-      HEARTH_RETURN_IF_ERROR(StartAnew(partition.status(), lease));
-      HEARTH_RETURN_IF_ERROR(Make(lease, report, making_memory));
-      partition = plan::Partition::Open(environment_.files, lease.folder());
-    }
-    HEARTH_RETURN_IF_ERROR(partition.status());
-    HEARTH_RETURN_IF_ERROR(lease.Share());
-    const PartitionSummary& summary = (*partition)->summary();
+    HEARTH_ASSIGN_OR_RETURN(
+        KeptPlan<Partition> kept,
+        FindOrMakePlan<Partition>(
+            environment_,
+            {.name = report.plan,
+             .kind = "partition",
+             .open =
+                 [this](const std::string& folder) {
+                   return plan::Partition::Open(environment_.files, folder);
+                 },
+             .make =
+                 [&](plan::PlanLease& lease) {
+                   return Make(lease, report, making_memory);
+                 }},
+            observer_, stop_));
+    report.reused = kept.reused;
     report.disk_bytes = plan::PartitionBytes(ShapeOf(), options_);
-    report.reason = Describe(summary);
+    report.reason = Describe(kept.opened->summary());
     report.seconds = environment_.clock.SteadySeconds() - start_seconds;
     observer_.OnLog(
         Severity::kInfo,
         absl::StrCat("partition ", report.plan,
                      report.reused ? " reused: " : " made: ", report.reason));
-    return JobPartition{.lease = std::move(lease),
-                        .partition = *std::move(partition),
+    return JobPartition{.lease = std::move(kept.lease),
+                        .partition = std::move(kept.opened),
                         .report = std::move(report),
                         .making_memory = std::move(making_memory)};
   }
@@ -143,17 +150,6 @@ class PartitionPreparation {
     return {.nodes = manifest.node_types[0].num_nodes,
             .edges = manifest.edge_types[0].num_edges,
             .training_nodes = std::ssize(training_nodes_)};
-  }
-
-  // Removes what is left of one that cannot be used; passes on other errors.
-  absl::Status StartAnew(const absl::Status& why,
-                         plan::PlanLease& lease) const {
-    if (why.ok() || absl::IsNotFound(why)) return lease.Clear();
-    if (!absl::IsDataLoss(why) && !absl::IsFailedPrecondition(why)) return why;
-    observer_.OnLog(Severity::kWarning,
-                    absl::StrCat("partition ", lease.name(),
-                                 " is removed and made anew: ", why.message()));
-    return lease.Clear();
   }
 
   absl::Status Make(plan::PlanLease& lease, strategy::PreparationReport& report,
@@ -186,7 +182,6 @@ class PartitionPreparation {
              .clock = &environment_.clock}));
     HEARTH_RETURN_IF_ERROR(
         lease.Publish(PropertiesOf(dataset_.manifest().name, summary)));
-    observer_.OnDurable();
     report.phases.push_back(
         {.name = "partitioning", .seconds = summary.seconds});
     return absl::OkStatus();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/job/history_choice.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
@@ -46,6 +47,8 @@ struct ExplainReport : strategy::Forecast {
   /// Batches of an epoch of training, and the bytes of the rows it needs.
   uint64_t batches = 0;
   uint64_t bytes_needed = 0;
+  /// As in TrainReport.
+  std::optional<HistoryChoice> history;
 };
 
 /// The preparation with which a period of a train job began.
@@ -90,6 +93,9 @@ struct TrainReport {
   std::vector<PeriodPreparation> preparations;
   /// The partition that ordered seeds; absent if none did.
   std::optional<strategy::PreparationReport> partition;
+  /// The embeddings of earlier batches that training used; absent without a
+  /// history.
+  std::optional<HistoryChoice> history;
   /// Whether all embeddings were computed, and batches came in order.
   bool exact = true;
 };

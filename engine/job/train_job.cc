@@ -92,7 +92,8 @@ class TrainRun {
     report.verified_once = data_.verified_once();
     report.preparations = data_.preparations();
     report.partition = data_.partition();
-    report.exact = !options_.data.history.has_value() &&
+    report.history = data_.history();
+    report.exact = data_.passes().Training(0).history == nullptr &&
                    strategy::DeliversInOrder(options_.data.strategy);
     return report;
   }
@@ -180,13 +181,13 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   HEARTH_RETURN_IF_ERROR(environment.files.CreateDirectory(options.directory));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<DataRun> data,
-      DataRun::Open(
-          environment,
-          {.data = options.data,
-           .pipeline = options.pipeline,
-           .training_only = !options.HasModel(),
-           .embedding_width = train::HiddenWidth(options.train.model)},
-          observer, std::move(stop)));
+      DataRun::Open(environment,
+                    {.data = options.data,
+                     .pipeline = options.pipeline,
+                     .training_only = !options.HasModel(),
+                     .embedding_width = train::HiddenWidth(options.train.model),
+                     .folder = options.directory},
+                    observer, std::move(stop)));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
                           Member::Make({.environment = environment,
                                         .options = options,

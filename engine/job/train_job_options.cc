@@ -14,6 +14,30 @@ absl::Status RequireAtLeast(const char* option, int64_t value, int64_t least) {
       absl::StrCat(option, " must be at least ", least, ", not ", value));
 }
 
+// How memory is shared between rows and embeddings, if that is told.
+absl::Status CheckShare(const HistoryOptions& history,
+                        const strategy::StrategyOptions& strategy) {
+  if (history.sample_weight.has_value() && !(*history.sample_weight >= 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "sample_weight must be at least 0, not ", *history.sample_weight));
+  }
+  if (!history.share.has_value()) return absl::OkStatus();
+  if (!(*history.share >= 0 && *history.share <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("share must be within 0 .. 1, not ", *history.share));
+  }
+  if (history.cache_bytes > 0) {
+    return absl::InvalidArgumentError(
+        "share must be unset where cache_bytes is given");
+  }
+  if (!strategy::SharedCacheBytes(strategy).has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat("share: strategy ",
+                                                   strategy::Name(strategy),
+                                                   " has no cache to share"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t DataOptions::NumEpochKeys() const {
@@ -62,6 +86,7 @@ absl::Status DataOptions::Validate() const {
           absl::StrCat("history: strategy ", strategy::Name(strategy),
                        " delivers no batches with one"));
     }
+    HEARTH_RETURN_IF_ERROR(CheckShare(*history, strategy));
   }
   if (!partition_order.has_value()) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("parts", partition_order->parts, 0));

@@ -24,10 +24,17 @@ struct PartitionOrder {
 /// Embeddings of earlier batches in place of computed ones. See
 /// hearth.v1.History.
 struct HistoryOptions {
-  /// Memory for all of it; 0 = a tenth of the features.
+  /// Memory for all of it; 0 = a part of the strategy's cache for rows, or,
+  /// where there is none, a tenth of the features.
   uint64_t cache_bytes = 0;
   /// 0 = a tenth of an epoch's batches, 100 at most.
   int64_t staleness = 0;
+  /// That part of the cache, within 0 .. 1 (alpha); absent: the one that saves
+  /// most reads.
+  std::optional<double> share = {};
+  /// The weight of a drawn neighbor against that of a row (beta); absent: by
+  /// pages to be read.
+  std::optional<double> sample_weight = {};
 };
 
 /// The batches that a train job reads. See hearth.v1.DataSpec.

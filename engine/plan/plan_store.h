@@ -51,6 +51,9 @@ std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
 /// every strategy can use.
 inline constexpr char kPartitionPlans[] = "partition";
 
+/// Likewise of profiles of an epoch (sample/epoch_profile.h).
+inline constexpr char kProfilePlans[] = "profile";
+
 /// The bytes that may be added to a plan.
 struct PlanRoom {
   /// Now: those that the disk and the store's limit leave when all plans go

@@ -101,6 +101,11 @@ absl::Status VisitSourcesOf(const StoredTopology& topology,
              : VisitSources<int64_t>(topology, chunk, visit);
 }
 
+/// Bytes of the table that finds lists.
+uint64_t TableBytes(const StoredTopology& topology) {
+  return static_cast<uint64_t>(topology.num_nodes()) * sizeof(int64_t);
+}
+
 /// A node, and how much its list is worth.
 struct Ranked {
   double worth;
@@ -154,8 +159,8 @@ absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
 }
 
 /// The most worthwhile of `ranked` whose lists fit into `bytes`, ascending.
-std::vector<NodeId> Choose(const StoredTopology& topology,
-                           std::vector<Ranked> ranked, uint64_t bytes) {
+std::vector<NodeId> ChooseWithin(uint64_t bytes, const StoredTopology& topology,
+                                 std::vector<Ranked> ranked) {
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     return a.worth != b.worth ? a.worth > b.worth : a.node < b.node;
   });
@@ -235,15 +240,23 @@ std::byte* NeighborCache::mutable_lists() {
   return memory_.bytes().data() + table_.size() * sizeof(int64_t);
 }
 
+absl::StatusOr<std::vector<NodeId>> NeighborCache::Choose(
+    io::FileSystem& files, const StoredTopology& topology,
+    const NeighborCacheOptions& options, std::stop_token stop) {
+  const uint64_t table_bytes = TableBytes(topology);
+  if (options.budget_bytes < table_bytes) return std::vector<NodeId>();
+  HEARTH_ASSIGN_OR_RETURN(std::vector<Ranked> ranked,
+                          Weigh(files, topology, options, std::move(stop)));
+  return ChooseWithin(options.budget_bytes - table_bytes, topology,
+                      std::move(ranked));
+}
+
 absl::StatusOr<NeighborCache> NeighborCache::Build(
     io::FileSystem& files, const StoredTopology& topology,
     const NeighborCacheOptions& options, std::stop_token stop) {
-  const auto table_bytes = static_cast<uint64_t>(topology.num_nodes()) * 8;
-  if (options.budget_bytes < table_bytes) return NeighborCache();
-  HEARTH_ASSIGN_OR_RETURN(std::vector<Ranked> ranked,
-                          Weigh(files, topology, options, stop));
-  const std::vector<NodeId> chosen =
-      Choose(topology, std::move(ranked), options.budget_bytes - table_bytes);
+  if (options.budget_bytes < TableBytes(topology)) return NeighborCache();
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<NodeId> chosen,
+                          Choose(files, topology, options, stop));
   Shape shape = {.num_nodes = topology.num_nodes(),
                  .num_lists = static_cast<int64_t>(chosen.size()),
                  .wide = topology.index_bytes == 8};

@@ -5,6 +5,7 @@
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -59,6 +60,12 @@ class NeighborCache {
   /// counts included. DATA_LOSS, naming file and offset, for a neighbor that is
   /// no node; CANCELLED on a stop.
   static absl::StatusOr<NeighborCache> Build(
+      io::FileSystem& files, const StoredTopology& topology,
+      const NeighborCacheOptions& options, std::stop_token stop);
+
+  /// The nodes whose lists Build takes, ascending, by the same scan to rank
+  /// them; errors as Build's.
+  static absl::StatusOr<std::vector<store::NodeId>> Choose(
       io::FileSystem& files, const StoredTopology& topology,
       const NeighborCacheOptions& options, std::stop_token stop);
 

@@ -98,6 +98,9 @@ TEST_P(NeighborCacheTest, TakesTheHighestRatiosThatFit) {
         posix_, topology, {.budget_bytes = TableAnd(lists)}, {});
     EXPECT_TRUE(cache.ok()) << cache.status();
     ExpectLists(graph, *cache);
+    EXPECT_EQ(*NeighborCache::Choose(posix_, topology,
+                                     {.budget_bytes = TableAnd(lists)}, {}),
+              NodesOf(*cache));
     return NodesOf(*cache);
   };
   // Ratios: node 3: 1, node 0: 3 / 4, node 1: 1 / 2.

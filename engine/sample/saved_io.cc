@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <numeric>
-#include <utility>
 
 namespace hearth::sample {
 namespace {
@@ -16,11 +14,13 @@ int64_t PagesOf(int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes; }
 
 }  // namespace
 
-SavedIo::SavedIo(Options options)
-    : options_(std::move(options)),
-      features_(static_cast<size_t>(options_.num_nodes)),
-      sampled_(static_cast<size_t>(options_.num_nodes)),
-      gathered_(static_cast<size_t>(options_.num_nodes)) {}
+SavedIo::SavedIo(const Options& options) : index_bytes_(options.index_bytes) {
+  const auto nodes = static_cast<size_t>(options.num_nodes);
+  profile_.row_pages = PagesOf(options.row_bytes);
+  profile_.features.resize(nodes);
+  profile_.sampled.resize(nodes);
+  profile_.gathered.resize(nodes);
+}
 
 // The trees below the sources of the last block, from their leaves up: a node
 // of weight w stands for w nodes, itself included, and a source of the last
@@ -49,26 +49,28 @@ void SavedIo::AddTrees(const MiniBatch& batch, const Counts& counts,
   }
 }
 
-void SavedIo::Add(const MiniBatch& batch) {
-  for (const NodeId node : batch.input_nodes) ++features_[node];
-  num_rows_ += std::ssize(batch.input_nodes);
+void SavedIo::Add(const MiniBatch& batch,
+                  absl::FunctionRef<bool(NodeId)> list_is_resident) {
+  for (const NodeId node : batch.input_nodes) ++profile_.features[node];
+  profile_.num_seeds += batch.num_seeds;
+  profile_.num_rows += std::ssize(batch.input_nodes);
 
   // What is drawn for one list is read from so many pages at most.
   for (const Block& block : batch.blocks) {
     for (int64_t row = 0; row < block.num_destinations; ++row) {
-      if (options_.list_is_cached(batch.input_nodes[row])) continue;
+      if (list_is_resident(batch.input_nodes[row])) continue;
       const int64_t drawn = block.indptr[row + 1] - block.indptr[row];
-      num_drawn_ += drawn;
-      pages_drawn_from_ += std::min(
-          drawn, PagesOf(batch.in_degrees[row] * options_.index_bytes));
+      profile_.num_drawn += drawn;
+      profile_.drawn_pages +=
+          std::min(drawn, PagesOf(batch.in_degrees[row] * index_bytes_));
     }
   }
   AddTrees(
       batch,
       [&](size_t /*layer*/, int64_t row, int64_t /*edge*/) {
-        return !options_.list_is_cached(batch.input_nodes[row]);
+        return !list_is_resident(batch.input_nodes[row]);
       },
-      sampled_);
+      profile_.sampled);
 
   // The edge that came first introduced its source, unless that was there.
   size_t layer_of = batch.blocks.size();
@@ -87,38 +89,7 @@ void SavedIo::Add(const MiniBatch& batch) {
         introduced_[source] = true;
         return true;
       },
-      gathered_);
-}
-
-double SavedIo::beta() const {
-  const int64_t pages_of_row = PagesOf(options_.row_bytes);
-  if (num_drawn_ == 0 || pages_of_row == 0) return 1;
-  return static_cast<double>(pages_drawn_from_) /
-         static_cast<double>(num_drawn_) / static_cast<double>(pages_of_row);
-}
-
-std::vector<NodeId> SavedIo::BestHistories(int64_t count) const {
-  const double weight = beta();
-  const auto saved = [&](NodeId node) {
-    return weight * double{sampled_[node]} + double{gathered_[node]};
-  };
-  std::vector<NodeId> nodes(static_cast<size_t>(options_.num_nodes));
-  std::iota(nodes.begin(), nodes.end(), 0);
-  const auto middle =
-      nodes.begin() + std::clamp<int64_t>(count, 0, std::ssize(nodes));
-  std::partial_sort(nodes.begin(), middle, nodes.end(),
-                    [&](NodeId a, NodeId b) {
-                      const double of_a = saved(a);
-                      const double of_b = saved(b);
-                      return of_a != of_b ? of_a > of_b : a < b;
-                    });
-  nodes.erase(middle, nodes.end());
-  return nodes;
-}
-
-uint64_t SavedIo::MemoryBytes(int64_t num_nodes) {
-  return static_cast<uint64_t>(num_nodes) *
-         (3 * sizeof(float) + sizeof(NodeId));
+      profile_.gathered);
 }
 
 }  // namespace hearth::sample

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "engine/sample/addressable_sampler.h"
+#include "engine/sample/epoch_profile.h"
 #include "engine/sample/example_graph.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
@@ -25,12 +25,9 @@ bool IsCached(NodeId node) { return node % 4 == 0; }
 
 class SavedIoTest : public ::testing::Test {
  protected:
-  static SavedIo New(std::function<bool(NodeId)> is_cached = IsCached,
-                     int64_t row_bytes = 512) {
-    return SavedIo({.num_nodes = kNodes,
-                    .index_bytes = 4,
-                    .row_bytes = row_bytes,
-                    .list_is_cached = std::move(is_cached)});
+  static SavedIo New(int64_t row_bytes = 512) {
+    return SavedIo(
+        {.num_nodes = kNodes, .index_bytes = 4, .row_bytes = row_bytes});
   }
 
   std::vector<MiniBatch> Batches(std::vector<int32_t> fanouts) const {
@@ -75,7 +72,7 @@ TEST_F(SavedIoTest, IsThatOfTheTrees) {
     std::vector<float> sampled(kNodes);
     std::vector<float> gathered(kNodes);
     for (const MiniBatch& batch : Batches(fanouts)) {
-      saved.Add(batch);
+      saved.Add(batch, IsCached);
       for (const NodeId node : batch.input_nodes) ++features[node];
       const size_t top = batch.blocks.size() - 2;
       for (int64_t row = 0; row < batch.blocks[top].num_destinations; ++row) {
@@ -94,9 +91,10 @@ TEST_F(SavedIoTest, IsThatOfTheTrees) {
             }));
       }
     }
-    EXPECT_EQ(saved.features(), features);
-    EXPECT_EQ(saved.sampled(), sampled);
-    EXPECT_EQ(saved.gathered(), gathered);
+    const EpochProfile profile = std::move(saved).TakeProfile();
+    EXPECT_EQ(profile.features, features);
+    EXPECT_EQ(profile.sampled, sampled);
+    EXPECT_EQ(profile.gathered, gathered);
   }
 }
 
@@ -106,49 +104,42 @@ TEST_F(SavedIoTest, EachInputIsGatheredForOneNode) {
   SavedIo saved = New();
   float expected = 0;
   for (const MiniBatch& batch : Batches({5, 3})) {
-    saved.Add(batch);
+    saved.Add(batch, IsCached);
     expected += static_cast<float>(std::ssize(batch.input_nodes) -
                                    batch.blocks.back().num_sources);
   }
   float total = 0;
-  for (const float gathered : saved.gathered()) total += gathered;
+  for (const float gathered : saved.profile().gathered) total += gathered;
   EXPECT_EQ(total, expected);
 }
 
-TEST_F(SavedIoTest, BetaWeighsPagesOfListsAgainstPagesOfRows) {
-  SavedIo short_rows = New(IsCached, 512);
-  SavedIo long_rows = New(IsCached, 3 * 4096);
-  SavedIo nothing_drawn = New([](NodeId) { return true; });
+TEST_F(SavedIoTest, CountsSeedsRowsAndPages) {
+  SavedIo saved = New(3 * 4096);
+  SavedIo nothing_drawn = New();
+  int64_t seeds = 0;
+  int64_t rows = 0;
+  int64_t drawn = 0;
   for (const MiniBatch& batch : Batches({5, 3})) {
-    short_rows.Add(batch);
-    long_rows.Add(batch);
-    nothing_drawn.Add(batch);
-  }
-  // Lists of this graph are of one page, of which several neighbors are drawn.
-  EXPECT_GT(short_rows.beta(), 0.1);
-  EXPECT_LT(short_rows.beta(), 1);
-  EXPECT_DOUBLE_EQ(long_rows.beta(), short_rows.beta() / 3);
-  EXPECT_EQ(nothing_drawn.beta(), 1);
-}
-
-TEST_F(SavedIoTest, TheBestHistoriesComeFirst) {
-  SavedIo saved = New();
-  for (const MiniBatch& batch : Batches({5, 3, 2})) saved.Add(batch);
-  const auto value = [&](NodeId node) {
-    return saved.beta() * saved.sampled()[node] + saved.gathered()[node];
-  };
-  const std::vector<NodeId> all = saved.BestHistories(kNodes);
-  EXPECT_EQ(std::set<NodeId>(all.begin(), all.end()).size(), size_t{kNodes});
-  for (size_t i = 1; i < all.size(); ++i) {
-    ASSERT_GE(value(all[i - 1]), value(all[i]));
-    if (value(all[i - 1]) == value(all[i])) {
-      ASSERT_LT(all[i - 1], all[i]);
+    saved.Add(batch, IsCached);
+    nothing_drawn.Add(batch, [](NodeId) { return true; });
+    seeds += batch.num_seeds;
+    rows += std::ssize(batch.input_nodes);
+    for (const Block& block : batch.blocks) {
+      for (int64_t row = 0; row < block.num_destinations; ++row) {
+        if (IsCached(batch.input_nodes[row])) continue;
+        drawn += block.indptr[row + 1] - block.indptr[row];
+      }
     }
   }
-  EXPECT_EQ(saved.BestHistories(20),
-            std::vector<NodeId>(all.begin(), all.begin() + 20));
-  EXPECT_TRUE(saved.BestHistories(0).empty());
-  EXPECT_EQ(saved.BestHistories(kNodes * 2).size(), size_t{kNodes});
+  EXPECT_EQ(saved.profile().num_seeds, seeds);
+  EXPECT_EQ(saved.profile().num_rows, rows);
+  EXPECT_EQ(saved.profile().num_drawn, drawn);
+  EXPECT_EQ(saved.profile().row_pages, 3);
+  // Lists of this graph are of one page, of which several neighbors are drawn.
+  EXPECT_GT(saved.profile().drawn_pages, drawn / 10);
+  EXPECT_LT(saved.profile().drawn_pages, drawn);
+  EXPECT_EQ(nothing_drawn.profile().num_drawn, 0);
+  EXPECT_EQ(nothing_drawn.profile().drawn_pages, 0);
 }
 
 }  // namespace

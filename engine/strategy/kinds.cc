@@ -35,6 +35,12 @@ struct Entry {
                                        const ForecastRequest&) = nullptr;
   MemoryEstimate (*estimate_forecast_memory)(const Options&,
                                              const MemoryBasis&) = nullptr;
+  // Null: neighbors are all on disk, or all in memory, as the kind says.
+  std::string (*describe_resident_lists)(const Options&) = nullptr;
+  absl::StatusOr<std::unique_ptr<ResidentLists>> (*find_resident_lists)(
+      const Options&, const ResidentListsRequest&) = nullptr;
+  // Null: there is none.
+  uint64_t Options::*shared_cache_bytes = nullptr;
 };
 
 constexpr std::tuple kEntries{
@@ -61,7 +67,12 @@ constexpr std::tuple kEntries{
                                  .reads_single_rows = true,
                                  .takes_history = true},
                         .make = NewGinexStrategy,
-                        .estimate_memory = EstimateGinexMemory},
+                        .estimate_memory = EstimateGinexMemory,
+                        .forecast = ForecastGinex,
+                        .estimate_forecast_memory = EstimateGinexForecastMemory,
+                        .describe_resident_lists = DescribeGinexLists,
+                        .find_resident_lists = FindGinexLists,
+                        .shared_cache_bytes = &GinexOptions::cpu_cache_bytes},
     Entry<DiskgnnOptions>{
         .kind = {.name = "diskgnn", .makes_plans = true},
         .make = NewDiskgnnStrategy,
@@ -73,7 +84,11 @@ constexpr std::tuple kEntries{
                                  .takes_history = true},
                         .make = NewOutreStrategy,
                         .estimate_memory = EstimateOutreMemory,
-                        .forecast = ForecastOutre},
+                        .forecast = ForecastOutre,
+                        .estimate_forecast_memory = EstimateOutreForecastMemory,
+                        .describe_resident_lists = DescribeOutreLists,
+                        .find_resident_lists = FindOutreLists,
+                        .shared_cache_bytes = &OutreOptions::cpu_cache_bytes},
 };
 
 // Each alternative has one entry, in the same order.
@@ -92,6 +107,18 @@ template <typename Options>
 constexpr const Entry<Options>& EntryOf(const Options& /*options*/) {
   return std::get<Entry<Options>>(kEntries);
 }
+
+// All neighbor lists, or none.
+class AllOrNoLists final : public ResidentLists {
+ public:
+  explicit AllOrNoLists(bool all) : all_(all) {}
+  bool Has(int64_t /*batch*/, store::NodeId /*node*/) const override {
+    return all_;
+  }
+
+ private:
+  const bool all_;
+};
 
 }  // namespace
 
@@ -149,6 +176,53 @@ absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
         return forecast;
       },
       options);
+}
+
+std::string DescribeResidentLists(const StrategyOptions& options) {
+  return std::visit(
+      [](const auto& chosen) -> std::string {
+        const auto& entry = EntryOf(chosen);
+        if (entry.describe_resident_lists != nullptr) {
+          return entry.describe_resident_lists(chosen);
+        }
+        return entry.kind.leaves_neighbors_on_disk ? "none" : "all";
+      },
+      options);
+}
+
+absl::StatusOr<std::unique_ptr<ResidentLists>> FindResidentLists(
+    const StrategyOptions& options, const ResidentListsRequest& request) {
+  return std::visit(
+      [&](const auto& chosen)
+          -> absl::StatusOr<std::unique_ptr<ResidentLists>> {
+        const auto& entry = EntryOf(chosen);
+        if (entry.find_resident_lists != nullptr) {
+          return entry.find_resident_lists(chosen, request);
+        }
+        return std::make_unique<AllOrNoLists>(
+            !entry.kind.leaves_neighbors_on_disk);
+      },
+      options);
+}
+
+std::optional<uint64_t> SharedCacheBytes(const StrategyOptions& options) {
+  return std::visit(
+      [](const auto& chosen) -> std::optional<uint64_t> {
+        const auto bytes = EntryOf(chosen).shared_cache_bytes;
+        if (bytes == nullptr) return std::nullopt;
+        return chosen.*bytes;
+      },
+      options);
+}
+
+StrategyOptions WithSharedCache(StrategyOptions options, uint64_t bytes) {
+  std::visit(
+      [bytes](auto& chosen) {
+        const auto shared = EntryOf(chosen).shared_cache_bytes;
+        if (shared != nullptr) chosen.*shared = bytes;
+      },
+      options);
+  return options;
 }
 
 MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,

@@ -1,7 +1,9 @@
 #ifndef HEARTH_ENGINE_STRATEGY_KINDS_H_
 #define HEARTH_ENGINE_STRATEGY_KINDS_H_
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -16,6 +18,7 @@
 #include "engine/strategy/gnndrive/options.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/outre/options.h"
+#include "engine/strategy/resident_lists.h"
 #include "engine/strategy/strategy.h"
 
 /// All strategies there are. Whoever runs jobs asks here, and knows no strategy
@@ -81,6 +84,22 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
 absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,
                                       const ForecastContext& context,
                                       const ForecastRequest& request);
+
+/// Text that differs where the options let other neighbor lists be in memory
+/// while batches are sampled.
+std::string DescribeResidentLists(const StrategyOptions& options);
+
+/// Which neighbor lists are in memory then. Takes memory for a few numbers a
+/// node. Errors of ranking lists; CANCELLED when a stop is requested.
+absl::StatusOr<std::unique_ptr<ResidentLists>> FindResidentLists(
+    const StrategyOptions& options, const ResidentListsRequest& request);
+
+/// The memory for rows that embeddings of earlier batches may share (OUTRE,
+/// section 4.4), in bytes; nullopt if the strategy has none.
+std::optional<uint64_t> SharedCacheBytes(const StrategyOptions& options);
+
+/// The options with another size of that memory, where there is such.
+StrategyOptions WithSharedCache(StrategyOptions options, uint64_t bytes);
 
 /// Memory that MakeForecast holds at most.
 MemoryEstimate EstimateForecastMemory(const StrategyOptions& options,

@@ -89,6 +89,19 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
   }
 }
 
+v1::HistoryChoice ToProto(const job::HistoryChoice& choice) {
+  v1::HistoryChoice proto;
+  proto.set_embeddings(static_cast<uint64_t>(choice.embeddings));
+  proto.set_bytes(choice.bytes);
+  proto.set_staleness(static_cast<uint64_t>(choice.staleness));
+  if (choice.share.has_value()) proto.set_share(*choice.share);
+  proto.set_sample_weight(choice.sample_weight);
+  proto.set_redundancy_ratio(choice.redundancy);
+  proto.set_shuffled_redundancy_ratio(choice.shuffled_redundancy);
+  proto.set_profile(choice.profile);
+  return proto;
+}
+
 uint64_t Rows(const store::ArrayFile& array) {
   return array.shape.empty() ? 0 : static_cast<uint64_t>(array.shape[0]);
 }
@@ -231,6 +244,9 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
   proto.set_exact(report.exact);
+  if (report.history.has_value()) {
+    *proto.mutable_history() = ToProto(*report.history);
+  }
   return proto;
 }
 
@@ -274,6 +290,9 @@ v1::ExplainReport ToProto(const job::ExplainReport& report) {
   proto.set_sampled_batches(report.sampled_batches);
   proto.set_total_batches(report.total_batches);
   proto.mutable_notes()->Add(report.notes.begin(), report.notes.end());
+  if (report.history.has_value()) {
+    *proto.mutable_history() = ToProto(*report.history);
+  }
   return proto;
 }
 

@@ -176,6 +176,10 @@ class SpecChecker {
           absl::StrCat("must be off: strategy ", strategy::Name(strategy),
                        " delivers no batches with a history"));
     }
+    if (data.on().has_share() && data.on().cache_bytes() > 0) {
+      violations_.Add(path + ".on.share",
+                      "must be auto where on.cache_bytes is given");
+    }
     if (data.neighbor().fanouts_size() < 2) {
       violations_.Add(path + ".history",
                       "must be off: the model has a single layer, and no "
@@ -256,6 +260,10 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
   if (data.has_on()) {
     options.history = {.cache_bytes = data.on().cache_bytes(),
                        .staleness = data.on().staleness()};
+    if (data.on().has_share()) options.history->share = data.on().share();
+    if (data.on().has_sample_weight()) {
+      options.history->sample_weight = data.on().sample_weight();
+    }
   }
   options.strategy = ToStrategyOptions(data, pipeline);
   return options;

@@ -73,10 +73,63 @@ def test_histories_of_a_model_that_does_not_learn_are_exact(daemon):
     (("--history", "off"), "--history-cache"),
     (("--history", "maybe"), "--history"),
     (("--history-cache", "1KiB"), "hold no embedding"),
+    (("--strategy", "ginex", "--history-share", "0.5"), "--history-share: must be auto"),
+    (("--history-share", "0.5"), "--history-share"),
+    (("--history-sample-weight", "-1"), "--history-sample-weight"),
 ], ids=lambda value: "" if isinstance(value, str) else "-".join(value).replace("--", ""))
 def test_what_makes_no_sense_is_refused(daemon, options, words):
     refused = daemon.hearth(*QUICK, *HISTORY, *options, code=None)
     assert refused.code in (1, 2) and words in refused.err
+
+
+def test_rows_and_embeddings_share_the_cache(daemon):
+    job = (*QUICK, *PARTITION, "--strategy", "outre", "--history", "on", "--staleness", "4",
+           "--cpu-cache", "48KiB")
+    report = daemon.json(*job)["report"]
+    choice = report["history"]
+    assert choice["embeddings"] > 0 and 0 < choice["share"] <= 1 and not report["exact"]
+    assert choice["bytes"] == int(48 * 1024 * choice["share"])
+    # Its order needs fewer rows than a random one, and its history fewer still.
+    assert report["epochs"][0]["redundancy_ratio"] < choice["redundancy_ratio"] \
+        <= choice["shuffled_redundancy_ratio"]
+    told = daemon.json(*job, "--history-share", str(choice["share"]))["report"]
+    assert told["loss_digest"] == report["loss_digest"]
+    none = daemon.json(*job, "--history-share", "0")
+    assert none["report"]["exact"] and none["report"]["history"]["embeddings"] == 0
+    assert none["report"]["loss_digest"] == daemon.json(*QUICK, *PARTITION)["report"]["loss_digest"]
+    assert "rows are worth all of the cache" in daemon.hearth("job", "show", none["id"]).out
+    # The profile is a plan.
+    profile = daemon.json("plan", "show", choice["profile"])
+    assert profile["strategy"] == "profile" and profile["state"] == "WHOLE"
+
+
+def test_what_a_history_saves_is_explained(daemon):
+    job = (*QUICK[1:], *PARTITION, "--strategy", "outre", "--cpu-cache", "48KiB")
+    with_history = daemon.json("explain", *job, "--history", "on", "--staleness", "4")["report"]
+    without = daemon.json("explain", *job)["report"]
+    assert with_history["rows_needed"] < without["rows_needed"]
+    assert with_history["history"]["embeddings"] > 0
+    trained = daemon.json("train", *job, "--history", "on", "--staleness", "4")["report"]
+    for figure in ("rows_needed", "bytes_read", "read_ops"):
+        assert with_history[figure] == trained["epochs"][0][figure]
+    assert with_history["history"] == trained["history"]
+    shown = daemon.hearth("explain", *job, "--history", "on", "--staleness", "4").out
+    assert "history: embeddings of" in shown and "rows for each seed" in shown
+
+
+def test_a_resumed_job_keeps_the_embeddings_that_it_began_with(daemon):
+    job = (*LONG, *PARTITION, "--strategy", "outre", "--history", "on", "--cpu-cache", "48KiB",
+           "--epochs", "3")
+    expected = daemon.json(*job)["report"]
+    again = daemon.hearth(*job, "--detach").out.strip()
+    daemon.wait_for_state(again, "RUNNING")
+    daemon.hearth("job", "cancel", again)
+    daemon.wait_for_state(again, "CANCELLED")
+    daemon.hearth("job", "resume", again, "--cpu-cache", "1MiB", "--detach")
+    daemon.wait_for_state(again, "SUCCEEDED")
+    report = daemon.json("job", "show", again)["report"]
+    assert report["loss_digest"] == expected["loss_digest"]
+    assert report["history"] == expected["history"]
 
 
 def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_folder):

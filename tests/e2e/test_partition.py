@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import random
+import time
+
 import pytest
 
 from daemon import TIRELESS
 from jobs import ENDLESS, LONG, QUICK
+from stored import digests
 from test_metrics import value
 
 PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
@@ -72,11 +76,19 @@ def test_outre_finds_lists_in_two_neighbor_caches(daemon):
     assert "no dynamic neighbor cache" in daemon.hearth("job", "logs", small["id"]).out
 
 
-def test_outre_is_explained(daemon):
-    report = daemon.json("explain", *QUICK[1:], *PARTITION, "--strategy", "outre")["report"]
-    assert report["rows_needed"] == daemon.json(
-        "explain", *QUICK[1:], *PARTITION)["report"]["rows_needed"]
-    assert any("dynamic neighbor cache takes" in note for note in report["notes"])
+@pytest.mark.parametrize("strategy", ["ginex", "outre"])
+def test_strategies_with_superbatches_are_explained(daemon, strategy):
+    job = (*QUICK[1:], *PARTITION, "--strategy", strategy, "--cpu-cache", "16KiB")
+    report = daemon.json("explain", *job)["report"]
+    trained = daemon.json("train", *job)["report"]["epochs"][0]
+    for figure in ("rows_needed", "bytes_read", "read_ops"):
+        assert report[figure] == trained[figure]
+    assert report["levels"] == [{**report["levels"][0], "level": "cpu_cache",
+                                 "rows": trained["hits"][0]["rows"]}]
+    assert report["epoch_seconds"] > 0
+    assert any("neighbor lists drawn from" in note for note in report["notes"])
+    assert any("dynamic neighbor cache" in note for note in report["notes"]) \
+        == (strategy == "outre")
 
 
 def test_outre_orders_by_a_partition_unless_told_otherwise(daemon):
@@ -182,6 +194,46 @@ def test_a_partition_in_use_stays(start_daemon, graph_folder):
     daemon.hearth("job", "cancel", job)
     daemon.wait_for_state(job, "CANCELLED")
     daemon.hearth("plan", "delete", name)
+
+
+# Everything that an outre job does: partitioning, profiling, sampling, training.
+@pytest.mark.full("kills")
+@pytest.mark.parametrize("seed", range(4))
+def test_kill_9_at_any_moment_of_outre(start_daemon, tmp_path, seed):
+    daemon = start_daemon(*TIRELESS)
+    daemon.hearth("dataset", "generate", "--to", str(tmp_path / "source"), "--nodes", "60000",
+                  "--edges", "900000", "--classes", "16", "--dim", "16")
+    daemon.hearth("dataset", "import", "graph", "--source", str(tmp_path / "source"))
+    job = ("train", "--dataset", "graph", "--strategy", "outre", "--cpu-cache", "1MiB",
+           "--history", "on", "--parts", "200", "--partition-rounds", "3", "--batch-size", "128",
+           "--fanouts", "5,5", "--hidden", "8", "--epochs", "2", "--checkpoint-every", "20")
+    began = time.monotonic()
+    expected = daemon.json(*job)
+    seconds = time.monotonic() - began
+    plans = plan_files(daemon)
+
+    moments = random.Random(seed)
+    for name in plans:
+        daemon.hearth("plan", "delete", name)
+    again = daemon.hearth(*job, "--detach").out.strip()
+    for _ in range(5):
+        time.sleep(moments.uniform(0, seconds / 2))
+        daemon.kill()
+        daemon.start()
+    daemon.wait_for_state(again, "SUCCEEDED")
+    report = daemon.json("job", "show", again)["report"]
+    assert report["loss_digest"] == expected["report"]["loss_digest"]
+    assert report["history"] == expected["report"]["history"]
+    assert plan_files(daemon) == plans
+    scratch = [path for path in (daemon.data_dir / "scratch").rglob("*") if path.is_file()]
+    assert scratch == []
+
+
+def plan_files(daemon):
+    """The digests of the files of all plans, by plan, but for those that tell times."""
+    return {plan["name"]: digests(daemon.data_dir / "plans" / plan["name"], "about.json",
+                                  "last_use", "partition.index")
+            for plan in daemon.json("plan", "list")["plans"]}
 
 
 def test_a_kill_in_the_middle_changes_nothing(start_daemon, graph_folder):

@@ -2,11 +2,14 @@
 #define HEARTH_ENGINE_STRATEGY_GINEX_GINEX_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/forecast.h"
 #include "engine/strategy/ginex/options.h"
 #include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/resident_lists.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -23,6 +26,18 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGinexStrategy(
 /// Memory that it holds at most; never an error.
 absl::StatusOr<MemoryEstimate> EstimateGinexMemory(const GinexOptions& options,
                                                    const MemoryBasis& basis);
+
+/// See superbatch/forecast.h.
+absl::StatusOr<Forecast> ForecastGinex(const GinexOptions& options,
+                                       const ForecastContext& context,
+                                       const ForecastRequest& request);
+MemoryEstimate EstimateGinexForecastMemory(const GinexOptions& options,
+                                           const MemoryBasis& basis);
+
+/// See kinds.h.
+std::string DescribeGinexLists(const GinexOptions& options);
+absl::StatusOr<std::unique_ptr<ResidentLists>> FindGinexLists(
+    const GinexOptions& options, const ResidentListsRequest& request);
 
 }  // namespace hearth::strategy
 

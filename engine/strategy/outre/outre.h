@@ -2,12 +2,14 @@
 #define HEARTH_ENGINE_STRATEGY_OUTRE_OUTRE_H_
 
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/outre/options.h"
+#include "engine/strategy/resident_lists.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::strategy {
@@ -26,11 +28,19 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewOutreStrategy(
 absl::StatusOr<MemoryEstimate> EstimateOutreMemory(const OutreOptions& options,
                                                    const MemoryBasis& basis);
 
-/// The rows that it needs, and how it shares out the memory for neighbor lists.
+/// As ForecastSuperbatch, and how it shares out the memory for neighbor lists.
 /// INVALID_ARGUMENT as NewOutreStrategy; otherwise see MakeForecast.
 absl::StatusOr<Forecast> ForecastOutre(const OutreOptions& options,
                                        const ForecastContext& context,
                                        const ForecastRequest& request);
+
+MemoryEstimate EstimateOutreForecastMemory(const OutreOptions& options,
+                                           const MemoryBasis& basis);
+
+/// See kinds.h.
+std::string DescribeOutreLists(const OutreOptions& options);
+absl::StatusOr<std::unique_ptr<ResidentLists>> FindOutreLists(
+    const OutreOptions& options, const ResidentListsRequest& request);
 
 }  // namespace hearth::strategy
 

@@ -6,6 +6,13 @@
 
 namespace hearth::strategy {
 
+sample::StoredTopology ViewOf(const store::StoredTopology& stored) {
+  return {.indptr = stored.indptr.As<int64_t>(),
+          .indices_path = stored.indices->path(),
+          .indices_offset = stored.layout.first_offset,
+          .index_bytes = static_cast<int>(stored.layout.row_bytes)};
+}
+
 absl::StatusOr<SuperbatchData> SuperbatchData::Open(
     const store::Dataset& dataset,
     std::shared_ptr<const io::RowCheck> row_check,
@@ -15,11 +22,7 @@ absl::StatusOr<SuperbatchData> SuperbatchData::Open(
                           dataset.OpenFeatures({}));
   HEARTH_ASSIGN_OR_RETURN(store::StoredTopology stored,
                           dataset.OpenTopology({}, stop));
-  sample::StoredTopology topology = {
-      .indptr = stored.indptr.As<int64_t>(),
-      .indices_path = stored.indices->path(),
-      .indices_offset = stored.layout.first_offset,
-      .index_bytes = static_cast<int>(stored.layout.row_bytes)};
+  sample::StoredTopology topology = ViewOf(stored);
   return SuperbatchData{.labels = std::move(labels),
                         .stored = std::move(stored),
                         .topology = std::move(topology),

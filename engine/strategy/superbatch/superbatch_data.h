@@ -13,6 +13,9 @@
 
 namespace hearth::strategy {
 
+/// The same topology as samplers and neighbor caches see it: a view.
+sample::StoredTopology ViewOf(const store::StoredTopology& stored);
+
 /// The parts of a dataset that are open while superbatches are sampled and
 /// executed: labels and indptr in memory, indices and features as files to be
 /// read. Movable; thread-safe once opened.

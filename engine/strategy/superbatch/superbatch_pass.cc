@@ -89,13 +89,40 @@ PassReport SuperbatchPass::EmptyReport(const SuperbatchContext& context,
 
 absl::Status SuperbatchPass::Run(const Strategy::Consumer& consumer,
                                  std::stop_token stop) {
-  const absl::Status status = RunAll(consumer, stop);
+  const absl::Status status = RunAll(
+      [&](const Superbatch& superbatch) {
+        return Execute(superbatch, consumer, stop);
+      },
+      stop);
   report_ = whole_;
   AddInspection();
   return status;
 }
 
-absl::Status SuperbatchPass::RunAll(const Strategy::Consumer& consumer,
+absl::StatusOr<io::ReadTally> SuperbatchPass::Foretell(std::stop_token stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      RowReadCounter reads,
+      RowReadCounter::Make(context_.read_queues, context_.clock,
+                           context_.options.io_depth, context_.data.features));
+  HEARTH_RETURN_IF_ERROR(RunAll(
+      [&](const Superbatch& superbatch) {
+        return CountReads(superbatch, reads, stop);
+      },
+      stop));
+  const io::ReadTally& tally = reads.reads();
+  whole_.rows_needed = reads.rows_needed();
+  whole_.bytes_needed =
+      reads.rows_needed() * context_.data.row_format().row_bytes();
+  whole_.rows_read = tally.rows;
+  whole_.hits.front().rows = reads.rows_needed() - tally.rows;
+  whole_.bytes_read = tally.bytes_read;
+  whole_.read_ops = tally.requests;
+  report_ = whole_;
+  AddInspection();
+  return tally;
+}
+
+absl::Status SuperbatchPass::RunAll(Executing execute,
                                     const std::stop_token& stop) {
   if (shards_.count <= 0) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(Timed(kPrepare, [&] {
@@ -105,7 +132,7 @@ absl::Status SuperbatchPass::RunAll(const Strategy::Consumer& consumer,
   while (current.count > 0) {
     const Superbatch next = After(current);
     HEARTH_RETURN_IF_ERROR(Inspect(current, next, stop));
-    HEARTH_RETURN_IF_ERROR(Execute(current, consumer, stop));
+    HEARTH_RETURN_IF_ERROR(execute(current));
     current = next;
   }
   return absl::OkStatus();
@@ -229,6 +256,30 @@ absl::Status SuperbatchPass::Execute(const Superbatch& superbatch,
   whole_ = With(part);
   whole_.phases[kExecute].seconds += context_.clock.SteadySeconds() - start;
   HEARTH_RETURN_IF_ERROR(status);
+  return files_.RemovePlan(superbatch);
+}
+
+absl::Status SuperbatchPass::CountReads(const Superbatch& superbatch,
+                                        RowReadCounter& reads,
+                                        const std::stop_token& stop) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ChangesetFileReader> plan,
+      ChangesetFileReader::Open(files_.files(), files_.PlanPath(superbatch),
+                                std::move(plan_offsets_)));
+  HEARTH_ASSIGN_OR_RETURN(std::vector<store::NodeId> initial,
+                          plan->ReadInitial());
+  HEARTH_RETURN_IF_ERROR(reads.Fill(std::move(initial)));
+  for (int64_t i = 0; i < superbatch.count; ++i) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("counting reads: stopped on request");
+    }
+    HEARTH_ASSIGN_OR_RETURN(const sample::MiniBatch sample,
+                            files_.TakeSample(superbatch.first + i));
+    HEARTH_ASSIGN_OR_RETURN(const Changeset changeset, plan->ReadUpdate(i));
+    HEARTH_RETURN_IF_ERROR(reads.Add(sample.input_nodes, changeset));
+    whole_.seeds += sample.num_seeds;
+  }
+  whole_.batches += superbatch.count / pass_.shards;
   return files_.RemovePlan(superbatch);
 }
 

@@ -6,11 +6,13 @@
 #include <stop_token>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/io/read_queues.h"
+#include "engine/io/row_reader.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/sample_stage.h"
@@ -20,6 +22,7 @@
 #include "engine/strategy/superbatch/list_feed.h"
 #include "engine/strategy/superbatch/neighbor_cache_file.h"
 #include "engine/strategy/superbatch/options.h"
+#include "engine/strategy/superbatch/row_read_counter.h"
 #include "engine/strategy/superbatch/runtime_files.h"
 #include "engine/strategy/superbatch/superbatch_data.h"
 
@@ -52,6 +55,11 @@ class SuperbatchPass {
 
   absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop);
 
+  /// Samples and plans all superbatches, and counts the reads by which they
+  /// would be executed. The report has them too, as that of Run would. Delivers
+  /// nothing.
+  absl::StatusOr<io::ReadTally> Foretell(std::stop_token stop);
+
  private:
   // Indices in the report's phases.
   enum Phase {
@@ -67,8 +75,10 @@ class SuperbatchPass {
   static PassReport EmptyReport(const SuperbatchContext& context,
                                 const Inspector& inspector);
 
-  absl::Status RunAll(const Strategy::Consumer& consumer,
-                      const std::stop_token& stop);
+  // Executes a superbatch that was sampled and planned.
+  using Executing = absl::FunctionRef<absl::Status(const Superbatch&)>;
+
+  absl::Status RunAll(Executing execute, const std::stop_token& stop);
   absl::StatusOr<Superbatch> SampleFirst(const std::stop_token& stop);
   absl::StatusOr<int64_t> ProfiledSize() const;
   Superbatch After(const Superbatch& superbatch) const;
@@ -80,6 +90,8 @@ class SuperbatchPass {
   absl::Status Execute(const Superbatch& superbatch,
                        const Strategy::Consumer& consumer,
                        const std::stop_token& stop);
+  absl::Status CountReads(const Superbatch& superbatch, RowReadCounter& reads,
+                          const std::stop_token& stop);
   int64_t Capacity() const;
   int64_t InShards(int64_t batches) const;
   int64_t End() const { return shards_.first + shards_.count; }

@@ -15,7 +15,7 @@
 #include "engine/strategy/diskgnn/forecast/decode_timer.h"
 #include "engine/strategy/diskgnn/forecast/forecast_notes.h"
 #include "engine/strategy/diskgnn/forecast/layout_forecast.h"
-#include "engine/strategy/diskgnn/forecast/machine_probe.h"
+#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/diskgnn/forecast/plan_figures.h"
 #include "engine/strategy/diskgnn/forecast/time_forecast.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"

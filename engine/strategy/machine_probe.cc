@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/forecast/machine_probe.h"
+#include "engine/strategy/machine_probe.h"
 
 #include <algorithm>
 #include <cstddef>
