@@ -20,6 +20,10 @@ namespace {
 constexpr int kBusyTimeoutMs = 5000;
 // The length of the log from which on it is brought into the file.
 constexpr int kMaxLogPages = 1000;
+// Pages kept in memory, in KiB. Others are read from the system's page cache.
+// Few, so that a daemon soon has the memory that it keeps: queries go by
+// indexes, and a transaction touches some ten pages.
+constexpr int kPageCacheKib = 512;
 
 absl::StatusCode CodeOf(int result) {
   switch (result & 0xff) {
@@ -157,9 +161,10 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(
   std::unique_ptr<Database> database(
       new Database(connection.release(), path, vfs));
   sqlite3_wal_hook(database->handle_, AfterCommit, database.get());
-  HEARTH_RETURN_IF_ERROR(
-      database->Execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                        "PRAGMA foreign_keys = ON"));
+  HEARTH_RETURN_IF_ERROR(database->Execute(
+      absl::StrCat("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                   "PRAGMA foreign_keys = ON; PRAGMA cache_size = -",
+                   kPageCacheKib)));
   return database;
 }
 

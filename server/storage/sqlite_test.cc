@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <cstdio>
 
@@ -93,6 +94,21 @@ TEST_F(SqliteTest, ErrorsNameTheFile) {
   EXPECT_EQ(missing.status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_THAT(std::string(missing.status().message()),
               HasSubstr("/no/such/folder/x.db"));
+}
+
+TEST_F(SqliteTest, ALargeFileTakesLittleMemory) {
+  constexpr int kRows = 2000;
+  const std::string bytes(2048, 'x');
+  {
+    auto transaction = Transaction::Begin(*database_, Durability::kLazily);
+    for (int row = 0; row < kRows; ++row) {
+      auto insert = database_->Prepare("INSERT INTO t VALUES (?1, ?2)");
+      ASSERT_TRUE(insert->Bind(1, row).BindBlob(2, bytes).Run().ok());
+    }
+    ASSERT_TRUE((*transaction)->Commit().ok());
+  }
+  EXPECT_EQ(Query("SELECT SUM(LENGTH(x)) FROM t"), kRows * 2048);
+  EXPECT_LT(sqlite3_memory_used(), 1 << 20);
 }
 
 TEST_F(SqliteTest, AFullDiskIsResourceExhausted) {
