@@ -37,6 +37,10 @@ absl::Status PackFiles::RemoveAll() {
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(Temporary(name)));
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder_, name)));
   }
+  return RemoveScratch();
+}
+
+absl::Status PackFiles::RemoveScratch() {
   for (const char* name : {kDispatchFile, kDiskOrderFile, kDiskRowsFile}) {
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder_, name)));
   }
@@ -48,6 +52,8 @@ std::string PackFiles::Temporary(const char* name) const {
 }
 
 absl::Status PackFiles::Commit(const PackedLayout& layout) {
+  // A kill after the index would leave them for as long as the plan is there.
+  HEARTH_RETURN_IF_ERROR(RemoveScratch());
   for (const char* name : kDataFiles) {
     HEARTH_RETURN_IF_ERROR(
         files_.Rename(Temporary(name), io::JoinPath(folder_, name)));

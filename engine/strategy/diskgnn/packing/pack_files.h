@@ -35,11 +35,13 @@ class PackFiles {
   /// The path under which the file `name` is written.
   std::string Temporary(const char* name) const;
 
-  /// Names all files, and writes the index. REQUIRES: they are durable.
+  /// Removes the scratch files, names all others, and writes the index.
+  /// REQUIRES: these are durable, and those are needed no more.
   absl::Status Commit(const PackedLayout& layout);
 
  private:
   absl::Status RemoveAll();
+  absl::Status RemoveScratch();
 
   io::FileSystem& files_;
   const std::string folder_;
