@@ -35,6 +35,14 @@ absl::Status Check(const CommunityGraph& graph) {
   return CheckRange("exponent", graph.exponent, 2.1, 10.0);
 }
 
+// A community has a node of each class at least.
+absl::Status CheckCommunities(const GenerateOptions& options) {
+  const auto* graph = std::get_if<CommunityGraph>(&options.graph);
+  if (graph == nullptr) return absl::OkStatus();
+  return CheckRange("num_communities", graph->num_communities, int64_t{0},
+                    options.num_nodes / options.num_classes);
+}
+
 absl::Status CheckShare(absl::string_view what, double share,
                         int64_t num_nodes) {
   HEARTH_RETURN_IF_ERROR(CheckRange(what, share, 0.0, 1.0));
@@ -49,10 +57,13 @@ std::string Describe(const RmatGraph& graph) {
 }
 
 std::string Describe(const CommunityGraph& graph) {
-  return absl::StrCat("communities with ", graph.inside,
-                      " of the edges inside, degrees by a power law of "
-                      "exponent ",
-                      graph.exponent);
+  return absl::StrCat(
+      graph.num_communities > 0
+          ? absl::StrCat(graph.num_communities, " communities of all classes")
+          : "communities",
+      " with ", graph.inside,
+      " of the edges inside, degrees by a power law of exponent ",
+      graph.exponent);
 }
 
 }  // namespace
@@ -89,6 +100,7 @@ absl::Status GenerateOptions::Validate() const {
         absl::StrCat("there are more classes (", num_classes, ") than nodes (",
                      num_nodes, ")"));
   }
+  HEARTH_RETURN_IF_ERROR(CheckCommunities(*this));
   double sum = 0;
   for (const auto& [what, share] : shares) {
     HEARTH_RETURN_IF_ERROR(CheckShare(what, share, num_nodes));

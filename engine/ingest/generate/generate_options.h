@@ -22,13 +22,16 @@ struct RmatGraph {
   double c = 0.19;
 };
 
-/// Communities, one a class, and degrees by a power law.
+/// Communities, and degrees by a power law.
 struct CommunityGraph {
   /// Share of the edges that join nodes of one community, in [0, 1].
   double inside = 0.8;
   /// Exponent of the power law, in [2.1, 10]. The nearer to 2, the heavier
   /// are the heaviest nodes.
   double exponent = 2.5;
+  /// Number of communities, each with nodes of all classes; 0 = one a class.
+  /// At most num_nodes / num_classes.
+  int64_t num_communities = 0;
 };
 
 /// A graph to make up. Equal options give equal graphs.

@@ -84,7 +84,11 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{[](auto& o) {
               o.graph = CommunityGraph{0.5, 2};
             },
-            "exponent is 2"}));
+            "exponent is 2"},
+        Bad{[](auto& o) { o.graph = CommunityGraph{.num_communities = 63}; },
+            "num_communities is 63; it must be 0 .. 62"},
+        Bad{[](auto& o) { o.graph = CommunityGraph{.num_communities = -1}; },
+            "num_communities is -1"}));
 
 TEST(GenerateOptionsTest, BoundsAreInclusive) {
   GenerateOptions options = Good();
@@ -95,7 +99,7 @@ TEST(GenerateOptionsTest, BoundsAreInclusive) {
   options.test_share = 0.1;
   options.num_classes = 1000;
   EXPECT_TRUE(options.Validate().ok()) << options.Validate();
-  options.graph = CommunityGraph{1, 10};
+  options.graph = CommunityGraph{1, 10, 1};
   options.num_nodes = int64_t{1} << 35;
   EXPECT_TRUE(options.Validate().ok()) << options.Validate();
 }
@@ -112,6 +116,9 @@ TEST(GenerateOptionsTest, AreDescribed) {
   EXPECT_THAT(options.Describe(),
               HasSubstr("communities with 0.8 of the edges inside"));
   EXPECT_THAT(options.Describe(), HasSubstr("5000 undirected edges"));
+  options.graph = CommunityGraph{.num_communities = 30};
+  EXPECT_THAT(options.Describe(),
+              HasSubstr("30 communities of all classes with 0.8 of the edges"));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@
 namespace hearth::ingest {
 namespace {
 
-/// The share, of 2^32, of R-MAT's edges whose source takes its class from the
-/// destination.
+/// The share, of 2^32, of edges whose source takes its class from the
+/// destination, where the model does not join classes by itself.
 constexpr uint32_t kSameClass = 1u << 31;
 
 /// An edge between ranks.
@@ -75,6 +75,25 @@ class RmatEdges {
   const int num_draws_;
 };
 
+/// Rank r is to have r^-1/(exponent - 1) edges (Chung and Lu, 2002): the share
+/// of those up to r is r^((exponent - 2)/(exponent - 1)).
+class PowerLaw {
+ public:
+  explicit PowerLaw(double exponent)
+      : power_((exponent - 1) / (exponent - 2)) {}
+
+  /// Below `count`. `random` has 48 bits.
+  int64_t Draw(uint64_t random, int64_t count) const {
+    const double uniform = static_cast<double>(random) * 0x1p-48;
+    const double rank = std::pow(uniform, power_) * static_cast<double>(count);
+    return std::min(static_cast<int64_t>(rank), count - 1);
+  }
+
+ private:
+  const double power_;
+};
+
+/// Communities that are the classes.
 class CommunityEdges {
  public:
   CommunityEdges(const CommunityGraph& graph, const GenerateOptions& options,
@@ -82,45 +101,100 @@ class CommunityEdges {
       : classes_(classes),
         key_(options.seed, GeneratorPart::kEdges),
         inside_(options.num_classes == 1 ? 1 : graph.inside),
-        // Rank r is to have r^-1/(exponent - 1) edges (Chung and Lu, 2002):
-        // the share of those up to r is r^((exponent - 2)/(exponent - 1)).
-        power_((graph.exponent - 1) / (graph.exponent - 2)) {}
+        law_(graph.exponent) {}
 
   RankPair Draw(uint64_t number) const {
     const RandomBlock block = key_.Block(number, 0);
-    const int64_t destination = DrawRank(
+    const int64_t destination = law_.Draw(
         block[0] | uint64_t{block[1] >> 16} << 32, classes_.num_nodes());
-    int64_t community = destination % classes_.num_classes();
+    int64_t community = classes_.CommunityOfRank(destination);
     const double coin = block[3] * 0x1p-32;
     if (coin >= inside_) community = Another(community, coin);
     const int64_t member =
-        DrawRank(block[2] | uint64_t{block[1] & 0xFFFF} << 32,
-                 classes_.SizeOf(community));
+        law_.Draw(block[2] | uint64_t{block[1] & 0xFFFF} << 32,
+                  classes_.SizeOf(community));
     return {classes_.RankOfMember(community, member), destination};
   }
 
  private:
-  /// Below `count`, by the power law. `random` has 48 bits.
-  int64_t DrawRank(uint64_t random, int64_t count) const {
-    const double uniform = static_cast<double>(random) * 0x1p-48;
-    const double rank = std::pow(uniform, power_) * static_cast<double>(count);
-    return std::min(static_cast<int64_t>(rank), count - 1);
-  }
-
   /// Any community but that; what is left of the coin is uniform.
   int64_t Another(int64_t community, double coin) const {
-    const int64_t others = classes_.num_classes() - 1;
+    const int64_t others = classes_.num_communities() - 1;
     const double uniform = (coin - inside_) / (1 - inside_);
     const auto step =
         std::min(static_cast<int64_t>(uniform * static_cast<double>(others)),
                  others - 1);
-    return (community + 1 + step) % classes_.num_classes();
+    return (community + 1 + step) % classes_.num_communities();
   }
 
   const GeneratedClasses classes_;
   const GeneratorKey key_;
   const double inside_;
-  const double power_;
+  const PowerLaw law_;
+};
+
+/// Communities that have nodes of all classes.
+class ApartCommunityEdges {
+ public:
+  ApartCommunityEdges(const CommunityGraph& graph,
+                      const GenerateOptions& options,
+                      const GeneratedClasses& classes)
+      : classes_(classes),
+        key_(options.seed, GeneratorPart::kEdges),
+        inside_(graph.num_communities == 1 ? 1 : graph.inside),
+        law_(graph.exponent) {}
+
+  RankPair Draw(uint64_t number) const {
+    const RandomBlock ends = key_.Block(number, 0);
+    const RandomBlock choice = key_.Block(number, 1);
+    const uint64_t source = ends[0] | uint64_t{ends[1] >> 16} << 32;
+    const uint64_t destination = ends[2] | uint64_t{ends[1] & 0xFFFF} << 32;
+    RankPair pair;
+    if (choice[0] * 0x1p-32 < inside_) {
+      const int64_t community =
+          AnyCommunity(choice[1] | uint64_t{choice[3]} << 32);
+      pair = {DrawMember(community, source),
+              DrawMember(community, destination)};
+    } else {
+      pair = {law_.Draw(source, classes_.num_nodes()),
+              law_.Draw(destination, classes_.num_nodes())};
+      if (classes_.CommunityOfRank(pair.source) ==
+          classes_.CommunityOfRank(pair.destination)) {
+        // The rank beside it is of another community.
+        pair.source += pair.source + 1 < classes_.num_nodes() ? 1 : -1;
+      }
+    }
+    if (choice[2] < kSameClass) pair.source = SameClass(pair);
+    return pair;
+  }
+
+ private:
+  int64_t AnyCommunity(uint64_t random) const {
+    const auto count =
+        static_cast<unsigned __int128>(classes_.num_communities());
+    return static_cast<int64_t>(random * count >> 64);
+  }
+
+  int64_t DrawMember(int64_t community, uint64_t random) const {
+    return classes_.RankOfMember(community,
+                                 law_.Draw(random, classes_.SizeOf(community)));
+  }
+
+  /// A rank near the source's, of its community and the destination's class.
+  int64_t SameClass(const RankPair& pair) const {
+    const int64_t num_classes = classes_.num_classes();
+    const int64_t beyond = classes_.ClassOfRank(pair.source) -
+                           classes_.ClassOfRank(pair.destination);
+    int64_t member = classes_.MemberOfRank(pair.source) -
+                     (beyond + num_classes) % num_classes;
+    if (member < 0) member += num_classes;
+    return classes_.RankOfMember(classes_.CommunityOfRank(pair.source), member);
+  }
+
+  const GeneratedClasses classes_;
+  const GeneratorKey key_;
+  const double inside_;
+  const PowerLaw law_;
 };
 
 /// Edges that `Draw` gives by their number.
@@ -171,6 +245,10 @@ std::unique_ptr<EdgeSource> NewGeneratedEdges(const GenerateOptions& options,
                                                    options, classes);
   }
   const auto& communities = std::get<CommunityGraph>(options.graph);
+  if (classes.communities_apart()) {
+    return std::make_unique<ModelEdges<ApartCommunityEdges>>(
+        ApartCommunityEdges(communities, options, classes), options, classes);
+  }
   return std::make_unique<ModelEdges<CommunityEdges>>(
       CommunityEdges(communities, options, classes), options, classes);
 }

@@ -19,9 +19,17 @@ namespace hearth::ingest {
 /// within its group of num_classes ranks from their destination. With b = c
 /// that changes no expected degree.
 ///
-/// Communities: the destination's rank is drawn with probabilities by a power
-/// law, the source's likewise within one community: the destination's, in a
-/// share `inside` of the edges, and otherwise any other.
+/// Communities that are classes: the destination's rank is drawn with
+/// probabilities by a power law, the source's likewise within one community:
+/// the destination's, in a share `inside` of the edges, and otherwise any
+/// other.
+///
+/// Communities apart from classes: in a share `inside` of the edges both ends
+/// are drawn by the power law among the members of one community, any with
+/// equal probability, and otherwise among all nodes, but of two communities: so
+/// communities have edges alike, and a few nodes are joined to many of them. As
+/// for R-MAT, half of the edges have their source moved to the destination's
+/// class, within its community.
 ///
 /// REQUIRES: options.Validate(), and that `classes` are of the same options.
 std::unique_ptr<EdgeSource> NewGeneratedEdges(const GenerateOptions& options,

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/ingest/generate/rmat_recursion.h"
@@ -13,12 +16,23 @@
 namespace hearth::ingest {
 namespace {
 
-GenerateOptions Options(bool rmat, int64_t num_nodes, int64_t num_edges) {
+enum class Kind { kRmat, kCommunities, kApart };
+
+std::string NameOf(Kind kind) {
+  constexpr const char* kNames[] = {"Rmat", "Communities", "Apart"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+GenerateOptions Options(Kind kind, int64_t num_nodes, int64_t num_edges) {
   GenerateOptions options;
-  if (!rmat) options.graph = CommunityGraph{};
   options.num_nodes = num_nodes;
   options.num_edges = num_edges;
   options.num_classes = std::min<int64_t>(16, num_nodes);
+  if (kind != Kind::kRmat) options.graph = CommunityGraph{};
+  if (kind == Kind::kApart) {
+    std::get<CommunityGraph>(options.graph).num_communities =
+        std::max<int64_t>(1, num_nodes / options.num_classes / 30);
+  }
   options.seed = 11;
   return options;
 }
@@ -30,17 +44,29 @@ EdgeBlock ReadAll(const GenerateOptions& options) {
   return block;
 }
 
-double ShareOfSameClass(const GenerateOptions& options) {
-  const GeneratedClasses classes(options);
+/// The share of edges that join nodes of one group.
+double ShareOfSame(const GenerateOptions& options,
+                   const std::function<int64_t(int64_t)>& group_of) {
   const EdgeBlock block = ReadAll(options);
   int64_t same = 0;
   for (size_t i = 0; i < block.size(); ++i) {
-    same += classes.ClassOf(block.sources[i]) ==
-                    classes.ClassOf(block.destinations[i])
-                ? 1
-                : 0;
+    same +=
+        group_of(block.sources[i]) == group_of(block.destinations[i]) ? 1 : 0;
   }
   return static_cast<double>(same) / static_cast<double>(block.size());
+}
+
+double ShareOfSameClass(const GenerateOptions& options) {
+  const GeneratedClasses classes(options);
+  return ShareOfSame(options,
+                     [&](int64_t node) { return classes.ClassOf(node); });
+}
+
+double ShareOfSameCommunity(const GenerateOptions& options) {
+  const GeneratedClasses classes(options);
+  return ShareOfSame(options, [&](int64_t node) {
+    return classes.CommunityOfRank(classes.RankOfNode(node));
+  });
 }
 
 /// Degrees by `nodes`, from the largest.
@@ -61,12 +87,12 @@ double ShareOfFirst(const std::vector<int64_t>& degrees, double part) {
   return sum(count) / sum(static_cast<int64_t>(degrees.size()));
 }
 
-class GeneratedEdgesTest : public testing::TestWithParam<bool> {};
+class GeneratedEdgesTest : public testing::TestWithParam<Kind> {};
 
-INSTANTIATE_TEST_SUITE_P(Kinds, GeneratedEdgesTest, testing::Bool(),
-                         [](const auto& info) {
-                           return info.param ? "Rmat" : "Communities";
-                         });
+INSTANTIATE_TEST_SUITE_P(Kinds, GeneratedEdgesTest,
+                         testing::Values(Kind::kRmat, Kind::kCommunities,
+                                         Kind::kApart),
+                         [](const auto& info) { return NameOf(info.param); });
 
 TEST_P(GeneratedEdgesTest, AreInRangeForAnyNumberOfNodes) {
   for (const int64_t num_nodes : {1, 2, 3, 17, 31, 32, 33, 1000, 40'000}) {
@@ -159,15 +185,91 @@ TEST_P(GeneratedEdgesTest, HaveAHeavyTail) {
 
 TEST(CommunityEdgesTest, ThatShareOfEdgesIsInside) {
   for (const double inside : {0.0, 0.3, 0.8, 1.0}) {
-    GenerateOptions options = Options(false, 10'007, 200'000);
+    GenerateOptions options = Options(Kind::kCommunities, 10'007, 200'000);
     options.graph = CommunityGraph{inside, 2.5};
     EXPECT_NEAR(ShareOfSameClass(options), inside, 0.005);
   }
 }
 
+// Bit for bit what they were before there were communities apart from classes:
+// the sums were taken then.
+TEST(CommunityEdgesTest, OfClassesAreThoseOfOldGraphs) {
+  for (const auto& [undirected, expected] :
+       {std::pair{false, 11001815939981863736u},
+        std::pair{true, 8600856099390237140u}}) {
+    GenerateOptions options = Options(Kind::kCommunities, 10'007, 20'000);
+    options.undirected = undirected;
+    const EdgeBlock block = ReadAll(options);
+    uint64_t edges = 0;
+    for (size_t i = 0; i < block.size(); ++i) {
+      edges = edges * 1'000'003 + static_cast<uint64_t>(block.sources[i]);
+      edges = edges * 1'000'003 + static_cast<uint64_t>(block.destinations[i]);
+    }
+    EXPECT_EQ(edges, expected);
+    const GeneratedClasses classes(options);
+    uint64_t labels = 0;
+    for (int64_t node = 0; node < options.num_nodes; ++node) {
+      labels =
+          labels * 1'000'003 + static_cast<uint64_t>(classes.ClassOf(node));
+    }
+    EXPECT_EQ(labels, 7881299919173093495u);
+  }
+}
+
+TEST(ApartCommunityEdgesTest, ThatShareOfEdgesIsInside) {
+  for (const int64_t num_communities : {2, 20, 600}) {
+    for (const double inside : {0.0, 0.3, 0.8, 1.0}) {
+      GenerateOptions options = Options(Kind::kApart, 10'007, 200'000);
+      options.graph = CommunityGraph{inside, 2.5, num_communities};
+      EXPECT_NEAR(ShareOfSameCommunity(options), inside, 0.005);
+    }
+  }
+}
+
+TEST(ApartCommunityEdgesTest, ClassesAreJoinedMoreOftenThanByChance) {
+  const GenerateOptions options = Options(Kind::kApart, 100'000, 500'000);
+  // Half of the edges, and by chance one of 16 others or a few more: members
+  // with many edges are often both ends.
+  EXPECT_GT(ShareOfSameClass(options), 0.525);
+  EXPECT_LT(ShareOfSameClass(options), 0.56);
+}
+
+TEST(ApartCommunityEdgesTest, CommunitiesAreAlike) {
+  GenerateOptions options = Options(Kind::kApart, 64'000, 1'000'000);
+  options.graph = CommunityGraph{0.8, 2.5, 100};
+  const GeneratedClasses classes(options);
+  std::vector<int64_t> members(100 * 16);
+  for (int64_t node = 0; node < options.num_nodes; ++node) {
+    const int64_t community = classes.CommunityOfRank(classes.RankOfNode(node));
+    ++members[static_cast<size_t>(community * 16 + classes.ClassOf(node))];
+  }
+  EXPECT_EQ(members, std::vector<int64_t>(100 * 16, 40));
+  std::vector<double> edges(100);
+  for (const int64_t node : ReadAll(options).destinations) {
+    ++edges[static_cast<size_t>(
+        classes.CommunityOfRank(classes.RankOfNode(node)))];
+  }
+  EXPECT_LT(*std::max_element(edges.begin(), edges.end()),
+            2 * *std::min_element(edges.begin(), edges.end()));
+}
+
+TEST(ApartCommunityEdgesTest, IdsTellNothingAboutCommunities) {
+  GenerateOptions options = Options(Kind::kApart, 100'000, 1);
+  options.graph = CommunityGraph{0.8, 2.5, 50};
+  const GeneratedClasses classes(options);
+  int64_t same = 0;
+  for (int64_t node = 1; node < options.num_nodes; ++node) {
+    same += classes.CommunityOfRank(classes.RankOfNode(node)) ==
+                    classes.CommunityOfRank(classes.RankOfNode(node - 1))
+                ? 1
+                : 0;
+  }
+  EXPECT_NEAR(static_cast<double>(same), 2000, 200);
+}
+
 TEST(CommunityEdgesTest, DegreesFollowThePowerLaw) {
   constexpr int64_t kNodes = 100'000;
-  GenerateOptions options = Options(false, kNodes, 10'000'000);
+  GenerateOptions options = Options(Kind::kCommunities, kNodes, 10'000'000);
   options.graph = CommunityGraph{0.8, 3.0};
   const EdgeBlock block = ReadAll(options);
   // With exponent 3 the first part p of the nodes has sqrt(p) of the edges,
@@ -185,7 +287,7 @@ TEST(CommunityEdgesTest, DegreesFollowThePowerLaw) {
 }
 
 TEST(RmatEdgesTest, JoinClassesMoreOftenThanByChance) {
-  GenerateOptions options = Options(true, 1 << 16, 500'000);
+  GenerateOptions options = Options(Kind::kRmat, 1 << 16, 500'000);
   // Half of the edges, and what chance adds: sum over the four levels that
   // part 16 classes of (a + d) ^ 4.
   const double chance = std::pow(0.57 + 0.05, 4);
@@ -194,7 +296,7 @@ TEST(RmatEdgesTest, JoinClassesMoreOftenThanByChance) {
 
 // The first bit of an end's rank says in which half of the matrix it is.
 TEST(RmatEdgesTest, QuartersHaveTheirProbabilities) {
-  GenerateOptions options = Options(true, 1 << 16, 400'000);
+  GenerateOptions options = Options(Kind::kRmat, 1 << 16, 400'000);
   options.graph = RmatGraph{0.4, 0.3, 0.2};
   const NodePermutation ids(GeneratorKey(options.seed, GeneratorPart::kNodeIds),
                             options.num_nodes);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -23,9 +24,9 @@ namespace {
 
 using testing::HasSubstr;
 
-GenerateOptions Options(bool rmat) {
+GenerateOptions Options(bool rmat, int64_t num_communities = 0) {
   GenerateOptions options;
-  if (!rmat) options.graph = CommunityGraph{};
+  if (!rmat) options.graph = CommunityGraph{.num_communities = num_communities};
   options.num_nodes = 20'000;
   options.num_edges = 400'000;
   options.undirected = true;
@@ -211,9 +212,11 @@ class Learner {
 };
 
 TEST_F(OpenGeneratedTest, LabelsFollowFromFeaturesAndBetterFromNeighbors) {
-  for (const bool rmat : {true, false}) {
-    const std::string folder = rmat ? "rmat" : "communities";
-    ASSERT_TRUE(Generate(Options(rmat), folder).ok());
+  for (const auto& [folder, options] :
+       {std::pair<std::string, GenerateOptions>{"rmat", Options(true)},
+        {"communities", Options(false)},
+        {"apart", Options(false, 50)}}) {
+    ASSERT_TRUE(Generate(options, folder).ok());
     const Learner learner(scratch_.Path(folder));
     const double alone = learner.Accuracy(false);
     const double with_neighbors = learner.Accuracy(true);
