@@ -312,6 +312,14 @@ absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
   return found;
 }
 
+absl::Status RemoveCheckpoints(io::FileSystem& files,
+                               const std::string& directory) {
+  for (const char* name : kFileNames) {
+    HEARTH_RETURN_IF_ERROR(files.RemoveTree(io::JoinPath(directory, name)));
+  }
+  return files.SyncDirectory(directory);
+}
+
 absl::Status CheckCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              const std::string& fingerprint) {

@@ -75,6 +75,10 @@ absl::StatusOr<FoundCheckpoint> ReadCheckpoint(io::FileSystem& files,
                                                const std::string& directory,
                                                const std::string& fingerprint);
 
+/// Removes all generations in `directory`.
+absl::Status RemoveCheckpoints(io::FileSystem& files,
+                               const std::string& directory);
+
 /// Whether ReadCheckpoint would give FAILED_PRECONDITION. Reads no tensors.
 absl::Status CheckCheckpoint(io::FileSystem& files,
                              const std::string& directory,

@@ -76,6 +76,8 @@ Checkpoint MakeCheckpoint() {
   last.valid_metric = 0.5;
   last.training = MakePass(2);
   last.validation = MakePass(3);
+  last.exact = ExactEpoch{
+      .loss = 0.6, .valid_metric = 0.55, .seconds = 3.5, .rows_needed = 12345};
   checkpoint.best_epoch = 1;
   checkpoint.best_metric = 0.5;
   checkpoint.state["model.w"] =
@@ -181,6 +183,11 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   EXPECT_EQ(back.last_epoch->valid_metric, 0.5);
   ExpectEqual(back.last_epoch->training, written.last_epoch->training);
   ExpectEqual(back.last_epoch->validation, written.last_epoch->validation);
+  ASSERT_TRUE(back.last_epoch->exact.has_value());
+  EXPECT_EQ(back.last_epoch->exact->loss, 0.6);
+  EXPECT_EQ(back.last_epoch->exact->valid_metric, 0.55);
+  EXPECT_EQ(back.last_epoch->exact->seconds, 3.5);
+  EXPECT_EQ(back.last_epoch->exact->rows_needed, 12345);
   EXPECT_EQ(back.best_epoch, written.best_epoch);
   EXPECT_EQ(back.best_metric, written.best_metric);
   EXPECT_EQ(back.state.at("model.w").data, written.state.at("model.w").data);

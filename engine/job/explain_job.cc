@@ -165,6 +165,11 @@ class ExplainRun {
     if (data_.history.has_value() && !report_.bytes_read.has_value()) {
       report_.notes.push_back(
           "Rows and reads are those without a history, which needs fewer.");
+      if (options_.data.history->compare_epochs > 0) {
+        report_.notes.push_back(absl::StrCat(
+            "The first epochs, ", options_.data.history->compare_epochs,
+            " of them, are trained twice, to compare."));
+      }
     }
     if (passes_->num_periods() > 1) {
       report_.notes.push_back(absl::StrCat(

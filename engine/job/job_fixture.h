@@ -129,6 +129,10 @@ class RecordingObserver final : public Observer {
     phases.insert(progress.phase);
     if (progress.phase == "training" && ++training_batches == act_at) act();
     if (progress.phase == "validating" && act_in_validation) act();
+    if (progress.phase == "comparing" &&
+        ++comparing_batches == act_at_comparing) {
+      act();
+    }
   }
   absl::Status OnEpoch(const EpochReport& epoch) override {
     epochs.push_back(epoch);
@@ -143,6 +147,8 @@ class RecordingObserver final : public Observer {
   int running = 0;
   int64_t training_batches = 0;
   int64_t act_at = -1;
+  int64_t comparing_batches = 0;
+  int64_t act_at_comparing = -1;
   bool act_in_validation = false;
   std::function<void()> act;
   std::function<absl::Status(const EpochReport& epoch)> on_epoch;

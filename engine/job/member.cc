@@ -236,6 +236,10 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
   report.metric = metric_;
   report.valid_metric = TakeMetric();
   report.validation = validation;
+  if (static_cast<size_t>(state_.epoch) < parts_.exact.size()) {
+    report.exact = parts_.exact[static_cast<size_t>(state_.epoch)];
+    LogComparison(report);
+  }
   parts_.metrics.OnEpoch(report);
   HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
   HEARTH_RETURN_IF_ERROR(parts_.observer.OnEpoch(report));
@@ -248,6 +252,17 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
                         state_.best_epoch));
   }
   return absl::OkStatus();
+}
+
+void Member::LogComparison(const EpochReport& report) {
+  parts_.observer.OnLog(
+      Severity::kInfo,
+      absl::StrFormat("epoch %d: %s of validation %.4f with a history, %.4f "
+                      "without; loss %.4f, %.4f",
+                      report.epoch, train::Name(metric_),
+                      report.valid_metric.value_or(0),
+                      report.exact->valid_metric.value_or(0), report.loss,
+                      report.exact->loss));
 }
 
 absl::Status Member::CloseEpoch(const EpochReport& report) {

@@ -49,6 +49,9 @@ class Member {
     Observer& observer;
     TrainMetrics& metrics;
     MemorySampler& memory;
+    /// The first epochs without the history, to be reported beside those with
+    /// it; outlives this.
+    absl::Span<const ExactEpoch> exact = {};
   };
 
   /// Makes the model for `dataset`, which is not needed afterwards, and goes on
@@ -135,6 +138,7 @@ class Member {
   void KeepHistories(absl::Span<const train::BatchView> shards);
   bool StoppedEarly() const;
   bool CanCheckpoint() const;
+  void LogComparison(const EpochReport& report);
   absl::Status CloseEpoch(const EpochReport& report);
   bool IsBest(std::optional<double> value) const;
   absl::Status WriteState();

@@ -14,6 +14,15 @@
 
 namespace hearth::job {
 
+/// An epoch of a job with a history, trained without it.
+struct ExactEpoch {
+  double loss = 0;
+  std::optional<double> valid_metric;
+  /// Of the training pass.
+  double seconds = 0;
+  int64_t rows_needed = 0;
+};
+
 /// One epoch of training; the figures are those of the training pass alone.
 struct EpochReport {
   /// The epoch's number, from 1.
@@ -25,6 +34,8 @@ struct EpochReport {
   std::optional<double> valid_metric;
   strategy::PassReport training;
   strategy::PassReport validation;
+  /// What it would be without the job's history; absent unless compared.
+  std::optional<ExactEpoch> exact;
 };
 
 /// The report of a prepare job.

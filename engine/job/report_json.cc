@@ -113,13 +113,31 @@ strategy::PassReport PassFromJson(const json& value) {
   return pass;
 }
 
+json ToJson(const ExactEpoch& epoch) {
+  return {{"loss", epoch.loss},
+          {"valid_metric", ToJson(epoch.valid_metric)},
+          {"seconds", epoch.seconds},
+          {"rows_needed", epoch.rows_needed}};
+}
+
+ExactEpoch ExactEpochFromJson(const json& value) {
+  ExactEpoch epoch;
+  value.at("loss").get_to(epoch.loss);
+  epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
+  value.at("seconds").get_to(epoch.seconds);
+  value.at("rows_needed").get_to(epoch.rows_needed);
+  return epoch;
+}
+
 json ToJson(const EpochReport& epoch) {
   return {{"epoch", epoch.epoch},
           {"loss", epoch.loss},
           {"metric", train::Name(epoch.metric)},
           {"valid_metric", ToJson(epoch.valid_metric)},
           {"training", ToJson(epoch.training)},
-          {"validation", ToJson(epoch.validation)}};
+          {"validation", ToJson(epoch.validation)},
+          {"exact",
+           epoch.exact.has_value() ? ToJson(*epoch.exact) : json(nullptr)}};
 }
 
 EpochReport EpochFromJson(const json& value) {
@@ -130,6 +148,11 @@ EpochReport EpochFromJson(const json& value) {
   epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
   epoch.training = PassFromJson(value.at("training"));
   epoch.validation = PassFromJson(value.at("validation"));
+  // Older checkpoints do not have it.
+  if (const auto exact = value.find("exact");
+      exact != value.end() && !exact->is_null()) {
+    epoch.exact = ExactEpochFromJson(*exact);
+  }
   return epoch;
 }
 

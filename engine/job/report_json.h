@@ -27,6 +27,9 @@ std::optional<T> OptionalFromJson(const nlohmann::json& value) {
 nlohmann::json ToJson(const strategy::PassReport& pass);
 strategy::PassReport PassFromJson(const nlohmann::json& value);
 
+nlohmann::json ToJson(const ExactEpoch& epoch);
+ExactEpoch ExactEpochFromJson(const nlohmann::json& value);
+
 nlohmann::json ToJson(const EpochReport& epoch);
 EpochReport EpochFromJson(const nlohmann::json& value);
 

@@ -76,6 +76,13 @@ absl::Status DataOptions::Validate() const {
   }
   if (history.has_value()) {
     HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
+    HEARTH_RETURN_IF_ERROR(
+        RequireAtLeast("compare_epochs", history->compare_epochs, 0));
+    if (history->compare_epochs > epochs) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("compare_epochs must be at most epochs (", epochs,
+                       "), not ", history->compare_epochs));
+    }
     if (fanouts.size() < 2) {
       return absl::InvalidArgumentError(
           "history needs a model of two layers or more");
@@ -108,6 +115,11 @@ bool TrainJobOptions::HasModel() const {
 
 absl::Status TrainJobOptions::Validate() const {
   HEARTH_RETURN_IF_ERROR(data.Validate());
+  if (data.history.has_value() && data.history->compare_epochs > 0 &&
+      !HasModel()) {
+    return absl::InvalidArgumentError(
+        "compare_epochs must be 0 without a model: nothing is validated");
+  }
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));
   HEARTH_RETURN_IF_ERROR(

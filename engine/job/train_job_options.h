@@ -35,6 +35,8 @@ struct HistoryOptions {
   /// The weight of a drawn neighbor against that of a row (beta); absent: by
   /// pages to be read.
   std::optional<double> sample_weight = {};
+  /// First epochs that are also trained without it, to compare; at most epochs.
+  int64_t compare_epochs = 0;
 };
 
 /// The batches that a train job reads. See hearth.v1.DataSpec.

@@ -98,6 +98,18 @@ class TrainMetricsImpl final : public TrainMetrics {
     last_ = pass;
   }
 
+  void OnComparing(bool now) override {
+    absl::MutexLock lock(&mutex_);
+    if (comparing_ == nullptr) {
+      comparing_ = registry_.NewGauge(
+          "hearth_train_comparing",
+          "1 while epochs are trained without the job's history, to compare; "
+          "0 otherwise.",
+          labels_);
+    }
+    comparing_->Set(now ? 1 : 0);
+  }
+
  private:
   template <typename Number>
   static double Growth(Number now, Number last) {
@@ -231,6 +243,7 @@ class TrainMetricsImpl final : public TrainMetrics {
   std::map<std::string, LevelSeries> levels_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, LevelSeries> list_levels_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Gauge> metric_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Gauge> comparing_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, StageSeries> stages_ ABSL_GUARDED_BY(mutex_);
 };
 

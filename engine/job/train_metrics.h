@@ -25,6 +25,10 @@ class TrainMetrics {
   /// A pass's figures so far: what they have grown by since the last call for
   /// the same pass is added. `new_pass` starts from zero.
   virtual void OnPass(const strategy::PassReport& pass, bool new_pass) = 0;
+
+  /// The batches to come are those of epochs without the job's history, to
+  /// compare; or not any more.
+  virtual void OnComparing(bool now) = 0;
 };
 
 /// `registry` must outlive the result.
