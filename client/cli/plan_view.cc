@@ -102,13 +102,15 @@ void PrintHistory(const v1::HistoryChoice& history, std::ostream& out) {
         << " nodes, each for " << FormatCount(history.staleness())
         << " batches, in " << FormatByteSize(history.bytes());
     if (history.has_share()) {
-      out << " (" << Decimal(100 * history.share(), 0) << "% of the cache)";
+      out << " (" << absl::StrFormat("%.0f", 100 * history.share())
+          << "% of the cache)";
     }
     out << "\n";
   }
-  out << "rows for each seed: " << Decimal(history.redundancy_ratio(), 1)
+  out << "rows for each seed: "
+      << absl::StrFormat("%.1f", history.redundancy_ratio())
       << " without a history; in random order "
-      << Decimal(history.shuffled_redundancy_ratio(), 1) << "\n";
+      << absl::StrFormat("%.1f", history.shuffled_redundancy_ratio()) << "\n";
 }
 
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {

@@ -533,6 +533,14 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
   ASSERT_TRUE(history("memory {} on { cache_bytes: 9 }").has_value());
   EXPECT_EQ(history("mmap {} on { cache_bytes: 9 }")->cache_bytes, 9u);
   EXPECT_EQ(history("gnndrive {} on { staleness: 7 }")->staleness, 7);
+  EXPECT_FALSE(history("ginex {} on {}")->share.has_value());
+  EXPECT_EQ(history("ginex {} on { share: 0 sample_weight: 2.5 }")->share, 0);
+  EXPECT_EQ(history("ginex {} on { sample_weight: 2.5 }")->sample_weight, 2.5);
+  EXPECT_THAT(
+      Complaint(WithStrategy("ginex {} on { share: 0.5 cache_bytes: 9 }")),
+      HasSubstr("train.data.on.share: must be auto"));
+  EXPECT_THAT(Complaint(WithStrategy("memory {} on { share: 0.5 }")),
+              HasSubstr("on.share"));
   for (const char* data :
        {"diskgnn {} on {}", "gnndrive { reorder: true } on {}",
         "memory {} on {} neighbor { fanouts: 5 }"}) {
