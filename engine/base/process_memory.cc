@@ -1,5 +1,7 @@
 #include "engine/base/process_memory.h"
 
+#include <malloc.h>
+
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -38,5 +40,7 @@ ProcessMemory ReadProcessMemory() {
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return ParseProcessStatus(text);
 }
+
+void ReleaseFreePages() { malloc_trim(0); }
 
 }  // namespace hearth

@@ -23,6 +23,9 @@ ProcessMemory ReadProcessMemory();
 /// The memory that the text of a /proc/PID/status tells.
 ProcessMemory ParseProcessStatus(absl::string_view status);
 
+/// Gives pages that the allocator keeps, but nobody uses, back to the system.
+void ReleaseFreePages();
+
 }  // namespace hearth
 
 #endif  // HEARTH_ENGINE_BASE_PROCESS_MEMORY_H_

@@ -1,8 +1,11 @@
 #include "engine/base/process_memory.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace hearth {
@@ -31,6 +34,24 @@ TEST(ProcessMemoryTest, ThisProcessGrowsWithWhatItTouches) {
   std::fill(block.begin(), block.end(), 1);
   EXPECT_GT(ReadProcessMemory().total_bytes(), before + (48 << 20));
   EXPECT_EQ(block.back(), 1);
+}
+
+TEST(ProcessMemoryTest, FreePagesGoBackToTheSystem) {
+  std::vector<std::unique_ptr<char[]>> pieces(4096);
+  for (auto& piece : pieces) {
+    piece.reset(new char[16 << 10]);
+    std::fill_n(piece.get(), 16 << 10, 1);
+  }
+  if (mallinfo2().uordblks < 64 << 20) {
+    GTEST_SKIP() << "sanitizers bring another allocator than glibc's";
+  }
+  // Above what is freed, where the heap would shrink by itself.
+  const auto last = std::move(pieces.back());
+  pieces.clear();
+  const uint64_t before = ReadProcessMemory().total_bytes();
+  ReleaseFreePages();
+  EXPECT_LT(ReadProcessMemory().total_bytes(), before - (48 << 20));
+  EXPECT_EQ(last[0], 1);
 }
 
 }  // namespace

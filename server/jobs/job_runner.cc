@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "engine/base/process_memory.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 #include "engine/job/explain_job.h"
@@ -42,6 +44,8 @@ class EngineJobRunner final : public JobRunner {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
                                     std::stop_token stop) override {
+    // What the job has given back is free for other processes, too.
+    const absl::Cleanup release = ReleaseFreePages;
     JobObserver observer(events, parts_.environment.clock);
     // Training and its forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;

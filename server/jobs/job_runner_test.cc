@@ -4,9 +4,14 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "engine/base/process_memory.h"
 #include "engine/train/null_step.h"
 #include "tests/fixtures/planted_graph.h"
 
@@ -151,6 +156,20 @@ TEST_F(JobRunnerTest, SeriesOfAJobOutliveIt) {
 
 TEST_F(JobRunnerTest, AnUnknownKindIsNotImplemented) {
   EXPECT_TRUE(absl::IsUnimplemented(Run(v1::Job()).status()));
+}
+
+TEST_F(JobRunnerTest, FreePagesGoBackToTheSystemAfterAJob) {
+  std::vector<std::string> pieces(4096, std::string(16 << 10, 'x'));
+  if (mallinfo2().uordblks < 64 << 20) {
+    GTEST_SKIP() << "sanitizers bring another allocator than glibc's";
+  }
+  // Above what is freed, where the heap would shrink by itself.
+  const std::string last = std::move(pieces.back());
+  pieces.clear();
+  const uint64_t before = ReadProcessMemory().total_bytes();
+  EXPECT_TRUE(Run(ImportJob()).ok());
+  EXPECT_LT(ReadProcessMemory().total_bytes(), before - (48 << 20));
+  EXPECT_EQ(last.size(), 16 << 10);
 }
 
 }  // namespace
