@@ -273,6 +273,15 @@ TEST_F(CliTest, GenerateMakesADatasetOrAFolder) {
             kExitDone);
   EXPECT_EQ(Submitted().generate().name(), "g");
   EXPECT_TRUE(Submitted().generate().has_communities());
+  EXPECT_EQ(Submitted().generate().communities().num_communities(), 0u);
+  EXPECT_EQ(Run({"dataset", "generate", "g", "--nodes", "10", "--edges", "20",
+                 "--communities", "5", "--inside", "0.9"}),
+            kExitDone);
+  EXPECT_EQ(Submitted().generate().communities().num_communities(), 5u);
+  EXPECT_EQ(Submitted().generate().communities().inside(), 0.9);
+  EXPECT_EQ(Run({"dataset", "generate", "g", "--nodes", "10", "--edges", "20",
+                 "--communities", "5", "--graph", "rmat"}),
+            kExitUsage);
   EXPECT_EQ(Run({"dataset", "generate", "g", "--to", "d", "--nodes", "10",
                  "--edges", "20"}),
             kExitUsage);

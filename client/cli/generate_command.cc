@@ -26,6 +26,7 @@ struct GenerateArguments {
   double valid = 0;
   double test = 0;
   uint64_t seed = 0;
+  uint64_t communities = 0;
   double inside = 0;
   double exponent = 0;
   std::vector<double> rmat;
@@ -38,6 +39,10 @@ struct GenerateArguments {
 absl::Status FillGraph(const GenerateArguments& arguments,
                        v1::GenerateSpec& spec) {
   if (arguments.graph == "rmat") {
+    if (arguments.communities > 0) {
+      return absl::InvalidArgumentError(
+          "--communities goes with --graph communities");
+    }
     v1::RmatGraph& rmat = *spec.mutable_rmat();
     if (arguments.rmat.size() == 3) {
       rmat.set_a(arguments.rmat[0]);
@@ -49,8 +54,10 @@ absl::Status FillGraph(const GenerateArguments& arguments,
   if (!arguments.rmat.empty()) {
     return absl::InvalidArgumentError("--rmat goes with --graph rmat");
   }
-  spec.mutable_communities()->set_inside(arguments.inside);
-  spec.mutable_communities()->set_exponent(arguments.exponent);
+  v1::CommunityGraph& communities = *spec.mutable_communities();
+  communities.set_inside(arguments.inside);
+  communities.set_exponent(arguments.exponent);
+  communities.set_num_communities(arguments.communities);
   return absl::OkStatus();
 }
 
@@ -94,6 +101,9 @@ void AddGraphOptions(CLI::App& generate, GenerateArguments& arguments) {
       ->required();
   generate.add_flag("--undirected", arguments.undirected,
                     "Half of the edges are the reverse of the others");
+  generate.add_option("--communities", arguments.communities,
+                      "Number of communities, each with nodes of all classes; "
+                      "default 0: the classes are the communities");
   generate.add_option("--inside", arguments.inside,
                       "Share of edges within a community; default 0.8");
   generate.add_option("--exponent", arguments.exponent,

@@ -96,6 +96,37 @@ void PrintEpochs(const v1::TrainReport& report, std::ostream& out) {
   table.Print(out);
 }
 
+// Epochs with and without a history, where they were compared.
+void PrintComparison(const v1::TrainReport& report, std::ostream& out) {
+  const std::string metric =
+      absl::StrCat("valid ", MetricWords(report.metric()));
+  Table table({{"epoch", kRight},
+               {metric, kRight},
+               {"without", kRight},
+               {"loss", kRight},
+               {"without", kRight},
+               {"rows", kRight},
+               {"without", kRight},
+               {"seconds", kRight},
+               {"without", kRight}});
+  bool compared = false;
+  for (const v1::EpochReport& epoch : report.epochs()) {
+    if (!epoch.has_without_history()) continue;
+    compared = true;
+    const v1::ExactEpoch& exact = epoch.without_history();
+    table.AddRow({absl::StrCat(epoch.epoch()),
+                  FormatMetric(report.metric(), epoch.valid_metric()),
+                  FormatMetric(report.metric(), exact.valid_metric()),
+                  Decimal(epoch.loss(), 4), Decimal(exact.loss(), 4),
+                  FormatCount(epoch.rows_needed()),
+                  FormatCount(exact.rows_needed()), Decimal(epoch.seconds(), 1),
+                  Decimal(exact.seconds(), 1)});
+  }
+  if (!compared) return;
+  out << "\nwith and without the history\n";
+  table.Print(out);
+}
+
 // Where the time of the last epoch went.
 void PrintStages(const v1::EpochReport& epoch, std::ostream& out) {
   Table table({{"stage"},
@@ -123,6 +154,7 @@ void PrintPeakMemory(const Report& report, std::ostream& out) {
 void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   if (report.epochs_size() > 0) {
     PrintEpochs(report, out);
+    PrintComparison(report, out);
     const v1::EpochReport& last = report.epochs(report.epochs_size() - 1);
     if (last.stages_size() > 0) {
       out << "\nepoch " << last.epoch() << " by stage\n";
@@ -222,6 +254,10 @@ void AddDatasetSpec(const v1::JobSpec& spec, Table* table) {
     table->AddRow({"features", absl::StrCat(generate.feature_dim(), " ",
                                             generate.feature_dtype())});
     table->AddRow({"classes", FormatCount(generate.num_classes())});
+    if (generate.communities().num_communities() > 0) {
+      table->AddRow({"communities",
+                     FormatCount(generate.communities().num_communities())});
+    }
     table->AddRow({"seed", absl::StrCat(generate.seed())});
   } else if (spec.has_verify()) {
     table->AddRow({"dataset", spec.verify().dataset()});

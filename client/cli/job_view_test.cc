@@ -9,6 +9,7 @@
 namespace hearth::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -71,6 +72,23 @@ TEST(PrintOutcome, TellsWhatWasTrained) {
       HasSubstr("verified before the first batch only: neighbors, rows\n"));
   EXPECT_THAT(text, HasSubstr("1  2.1235           0.553"));
   EXPECT_THAT(text, HasSubstr("1,234,567  25.0%       5.0 MiB"));
+}
+
+TEST(PrintOutcome, ShowsWhatAHistoryCosts) {
+  v1::Job job = TrainedJob();
+  EXPECT_THAT(Outcome(job), Not(HasSubstr("with and without the history")));
+  v1::EpochReport& epoch =
+      *job.mutable_report()->mutable_train()->mutable_epochs(0);
+  epoch.set_seconds(1.5);
+  v1::ExactEpoch& exact = *epoch.mutable_without_history();
+  exact.set_loss(2.125);
+  exact.set_valid_metric(0.5575);
+  exact.set_rows_needed(2345678);
+  exact.set_seconds(2.5);
+  const std::string text = Outcome(job);
+  EXPECT_THAT(text, HasSubstr("\nwith and without the history\n"));
+  EXPECT_THAT(text, ContainsRegex("1 +0.553 +0.557 +2.1235 +2.1250 +1,234,567 "
+                                  "+2,345,678 +1.5 +2.5\n"));
 }
 
 TEST(PrintOutcome, NamesTheMetric) {

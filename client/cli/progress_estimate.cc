@@ -51,7 +51,9 @@ std::optional<double> ProgressEstimate::WholeFraction() const {
   const std::optional<double> phase = fraction();
   if (now_.epochs() == 0 || now_.epoch() == 0) return phase;
   // Only the training pass moves the whole; validation stands at its end.
-  if (now_.phase() != "training") return 1.0 * now_.epoch() / now_.epochs();
+  if (now_.phase() != "training" && now_.phase() != "comparing") {
+    return 1.0 * now_.epoch() / now_.epochs();
+  }
   if (!phase) return std::nullopt;
   return (now_.epoch() - 1 + *phase) / now_.epochs();
 }

@@ -167,7 +167,9 @@ void CheckGenerate(v1::GenerateSpec& spec, FieldViolations& violations) {
     violations.Add("generate.feature_dtype",
                    "must be float32, float16 or bfloat16");
   } else if (CheckCount("generate.num_nodes", spec.num_nodes(), violations) &&
-             CheckCount("generate.num_edges", spec.num_edges(), violations)) {
+             CheckCount("generate.num_edges", spec.num_edges(), violations) &&
+             CheckCount("generate.communities.num_communities",
+                        spec.communities().num_communities(), violations)) {
     const absl::Status status = ToGenerateOptions(spec).Validate();
     if (!status.ok()) violations.Add("generate", std::string(status.message()));
   }
@@ -238,9 +240,11 @@ ingest::GenerateOptions ToGenerateOptions(const v1::GenerateSpec& spec) {
     options.graph = ingest::RmatGraph{
         .a = spec.rmat().a(), .b = spec.rmat().b(), .c = spec.rmat().c()};
   } else {
-    options.graph =
-        ingest::CommunityGraph{.inside = spec.communities().inside(),
-                               .exponent = spec.communities().exponent()};
+    options.graph = ingest::CommunityGraph{
+        .inside = spec.communities().inside(),
+        .exponent = spec.communities().exponent(),
+        .num_communities =
+            static_cast<int64_t>(spec.communities().num_communities())};
   }
   options.num_nodes = static_cast<int64_t>(spec.num_nodes());
   options.num_edges = static_cast<int64_t>(spec.num_edges());

@@ -140,6 +140,21 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAGeneratedGraph) {
   EXPECT_EQ(options.seed, 9u);
 }
 
+TEST(DatasetSpecMappingTest, CommunitiesOfAGeneratedGraph) {
+  const ingest::GenerateOptions options = ToGenerateOptions(
+      Fill(R"pb(generate {
+                  name: 'g'
+                  num_nodes: 1000
+                  num_edges: 5000
+                  communities { inside: 0.9 exponent: 3 num_communities: 25 }
+                })pb")
+          .generate());
+  const auto& graph = std::get<ingest::CommunityGraph>(options.graph);
+  EXPECT_EQ(graph.inside, 0.9);
+  EXPECT_EQ(graph.exponent, 3);
+  EXPECT_EQ(graph.num_communities, 25);
+}
+
 struct BadSpec {
   const char* spec;
   const char* field;
@@ -181,6 +196,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"generate { name: 'x' num_nodes: 100 num_edges: 10 "
                 "train_share: 0.9 valid_share: 0.9 }",
                 "generate"},
+        BadSpec{"generate { name: 'x' num_nodes: 100 num_edges: 10 "
+                "communities { num_communities: 7 } }",
+                "num_communities is 7; it must be 0 .. 6"},
+        BadSpec{"generate { name: 'x' num_nodes: 100 num_edges: 10 "
+                "communities { num_communities: 18446744073709551615 } }",
+                "generate.communities.num_communities"},
         BadSpec{"export_dataset { dataset: 'x' destination: 'rel' }",
                 "export_dataset.destination"},
         BadSpec{"export_dataset { destination: '/a' }",

@@ -189,6 +189,17 @@ v1::EdgeStatistics ToProto(const ingest::EdgeStatistics& edges) {
   return proto;
 }
 
+v1::ExactEpoch ToProto(const job::ExactEpoch& epoch) {
+  v1::ExactEpoch proto;
+  proto.set_loss(epoch.loss);
+  if (epoch.valid_metric.has_value()) {
+    proto.set_valid_metric(*epoch.valid_metric);
+  }
+  proto.set_seconds(epoch.seconds);
+  proto.set_rows_needed(static_cast<uint64_t>(epoch.rows_needed));
+  return proto;
+}
+
 v1::PreparationReport ToProto(const strategy::PreparationReport& report) {
   v1::PreparationReport proto;
   proto.set_plan(report.plan);
@@ -212,6 +223,9 @@ v1::EpochReport ToProto(const job::EpochReport& report) {
   }
   SetPass(report.training, proto);
   SetPass(report.validation, *proto.mutable_validation());
+  if (report.exact.has_value()) {
+    *proto.mutable_without_history() = ToProto(*report.exact);
+  }
   return proto;
 }
 

@@ -37,6 +37,10 @@ TEST(ReportMappingTest, EveryFigureOfAnEpoch) {
   epoch.valid_metric = 0.75;
   epoch.training = Pass(100);
   epoch.validation = Pass(200);
+  epoch.exact = job::ExactEpoch{.loss = 0.125,
+                                .valid_metric = 0.875,
+                                .seconds = 300.5,
+                                .rows_needed = 301};
   const v1::EpochReport proto = ToProto(epoch);
   EXPECT_EQ(proto.epoch(), 3u);
   EXPECT_EQ(proto.loss(), 0.25);
@@ -59,6 +63,10 @@ TEST(ReportMappingTest, EveryFigureOfAnEpoch) {
   EXPECT_EQ(proto.list_hits(0).level(), "neighbor_cache");
   EXPECT_EQ(proto.list_hits(0).lists(), 120u);
   EXPECT_EQ(proto.lists_read(), 121u);
+  EXPECT_EQ(proto.without_history().loss(), 0.125);
+  EXPECT_EQ(proto.without_history().valid_metric(), 0.875);
+  EXPECT_EQ(proto.without_history().seconds(), 300.5);
+  EXPECT_EQ(proto.without_history().rows_needed(), 301u);
   ASSERT_EQ(proto.phases_size(), 1);
   EXPECT_EQ(proto.phases(0).name(), "inspect");
   EXPECT_EQ(proto.phases(0).seconds(), 9.5);
@@ -79,6 +87,7 @@ TEST(ReportMappingTest, WhatIsUnknownIsAbsent) {
   EXPECT_FALSE(epoch.has_read_ops());
   EXPECT_FALSE(epoch.has_io_wait_seconds());
   EXPECT_FALSE(epoch.has_rows_read());
+  EXPECT_FALSE(epoch.has_without_history());
   EXPECT_FALSE(ToProto(job::TrainReport()).has_test_metric());
   EXPECT_FALSE(ToProto(job::Progress()).has_loss());
 }

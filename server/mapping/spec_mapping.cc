@@ -124,6 +124,10 @@ class SpecChecker {
     } else {
       CheckTrain(path + ".trains[0]", spec.data().epochs(), threads_chosen,
                  *spec.mutable_trains(0));
+      if (spec.trains(0).has_none() && spec.data().on().compare_epochs() > 0) {
+        violations_.Add(path + ".data.on.compare_epochs",
+                        "must be 0 for model none, which is not validated");
+      }
     }
   }
 
@@ -184,6 +188,11 @@ class SpecChecker {
       violations_.Add(path + ".history",
                       "must be off: the model has a single layer, and no "
                       "embeddings below it");
+    }
+    if (data.on().compare_epochs() > data.epochs()) {
+      violations_.Add(path + ".on.compare_epochs",
+                      absl::StrCat("must be at most epochs (", data.epochs(),
+                                   "), not ", data.on().compare_epochs()));
     }
   }
 
@@ -259,7 +268,8 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
   }
   if (data.has_on()) {
     options.history = {.cache_bytes = data.on().cache_bytes(),
-                       .staleness = data.on().staleness()};
+                       .staleness = data.on().staleness(),
+                       .compare_epochs = data.on().compare_epochs()};
     if (data.on().has_share()) options.history->share = data.on().share();
     if (data.on().has_sample_weight()) {
       options.history->sample_weight = data.on().sample_weight();

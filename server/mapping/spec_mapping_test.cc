@@ -541,6 +541,18 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
       HasSubstr("train.data.on.share: must be auto"));
   EXPECT_THAT(Complaint(WithStrategy("memory {} on { share: 0.5 }")),
               HasSubstr("on.share"));
+  EXPECT_EQ(history("memory {} on {}")->compare_epochs, 0);
+  EXPECT_EQ(
+      history("memory {} epochs: 3 on { compare_epochs: 3 }")->compare_epochs,
+      3);
+  EXPECT_THAT(
+      Complaint(WithStrategy("memory {} epochs: 2 on { compare_epochs: 3 }")),
+      HasSubstr("train.data.on.compare_epochs: must be at most epochs (2), "
+                "not 3"));
+  EXPECT_THAT(Complaint("train { data { dataset: 'a' memory {} on { "
+                        "compare_epochs: 1 } } trains { none {} } }"),
+              HasSubstr("train.data.on.compare_epochs: must be 0 for model "
+                        "none"));
   for (const char* data :
        {"diskgnn {} on {}", "gnndrive { reorder: true } on {}",
         "memory {} on {} neighbor { fanouts: 5 }"}) {

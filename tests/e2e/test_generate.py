@@ -21,6 +21,32 @@ def test_labels_can_be_learned_from_features_and_neighbors(daemon):
     assert report["test_metric"] > 0.5
 
 
+def edges_cut(daemon, name):
+    """The share of the edges that a partition into twenty parts cuts."""
+    made = daemon.json("prepare", "--dataset", name, "--partition", "--order", "partition",
+                       "--parts", "20", "--partition-rounds", "3")["report"]["partition"]
+    facts = {fact["name"]: fact["value"]
+             for fact in daemon.json("plan", "show", made["plan"])["properties"]}
+    return float(facts["edges cut"].split("(")[1].rstrip("%)")) / 100
+
+
+def test_communities_apart_from_classes_can_be_found_and_labels_learned(daemon):
+    size = ("--nodes", "4000", "--edges", "60000", "--undirected", "--dim", "16", "--classes", "4",
+            "--train", "0.3", "--valid", "0.2", "--test", "0.2", "--seed", "3")
+    daemon.json("dataset", "generate", "classes", *size)
+    job = daemon.json("dataset", "generate", "apart", *size, "--communities", "20")
+    assert "communities" in daemon.hearth("job", "show", job["id"]).out
+    shown = daemon.hearth("dataset", "show", "apart").out
+    assert "20 communities of all classes with 0.8 of the edges inside" in shown
+    assert edges_cut(daemon, "apart") < edges_cut(daemon, "classes") - 0.3
+    report = daemon.json("train", "--dataset", "apart", "--strategy", "memory", "--model",
+                         "sage", "--hidden", "32", "--epochs", "8", "--lr", "0.01",
+                         "--batch-size", "128")["report"]
+    assert report["test_metric"] > 0.5
+    refused = daemon.hearth("dataset", "generate", "many", *size, "--communities", "1001", code=None)
+    assert refused.code in (1, 2) and "num_communities is 1001" in refused.err
+
+
 def test_a_seed_tells_the_graph(daemon):
     prints = []
     for name, seed in (("seed-a", "7"), ("seed-c", "8")):

@@ -7,6 +7,7 @@ import pytest
 
 from daemon import TIRELESS
 from jobs import LONG, QUICK
+from test_metrics import value
 
 HISTORY = ("--history", "on", "--history-cache", "64KiB", "--staleness", "4")
 PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
@@ -76,6 +77,9 @@ def test_histories_of_a_model_that_does_not_learn_are_exact(daemon):
     (("--strategy", "ginex", "--history-share", "0.5"), "--history-share: must be auto"),
     (("--history-share", "0.5"), "--history-share"),
     (("--history-sample-weight", "-1"), "--history-sample-weight"),
+    (("--history-compare=-1",), "--history-compare"),
+    (("--history-compare", "100"), "--history-compare: must be at most epochs"),
+    (("--history-compare", "1", "--model", "none"), "--history-compare: must be 0"),
 ], ids=lambda value: "" if isinstance(value, str) else "-".join(value).replace("--", ""))
 def test_what_makes_no_sense_is_refused(daemon, options, words):
     refused = daemon.hearth(*QUICK, *HISTORY, *options, code=None)
@@ -130,6 +134,9 @@ def test_a_resumed_job_keeps_the_embeddings_that_it_began_with(daemon):
     report = daemon.json("job", "show", again)["report"]
     assert report["loss_digest"] == expected["loss_digest"]
     assert report["history"] == expected["history"]
+def test_a_comparison_needs_a_history(daemon):
+    refused = daemon.hearth(*QUICK, "--history-compare", "1", code=None)
+    assert refused.code in (1, 2) and "--history-compare" in refused.err
 
 
 def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_folder):
@@ -146,6 +153,67 @@ def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_fo
     daemon.wait_for_state(again, "SUCCEEDED")
     report = daemon.json("job", "show", again)["report"]
     assert report["loss_digest"] == expected and report["resumes"] >= 1
+
+
+# The figures of the epochs that were trained without the history, but for their times.
+def compared(report):
+    return [{key: value for key, value in epoch["without_history"].items() if key != "seconds"}
+            for epoch in report["epochs"] if epoch.get("without_history")]
+
+
+@pytest.mark.parametrize("strategy", [
+    ("memory",), ("outre", "--cpu-cache", "64KiB", "--parts", "24", "--macro-batch-parts", "5"),
+], ids=["memory", "outre"])
+def test_its_price_is_shown_by_epochs_without_it(daemon, strategy):
+    job = (*QUICK, "--strategy", *strategy)
+    exact = daemon.json(*job)["report"]
+    alone = daemon.json(*job, *HISTORY)["report"]
+    shown = daemon.json(*job, *HISTORY, "--history-compare", "2")
+    report = shown["report"]
+    assert report["loss_digest"] == alone["loss_digest"] and not report["exact"]
+    assert report["test_metric"] == alone["test_metric"]
+    assert compared(report) == [
+        {key: epoch[key] for key in ("loss", "valid_metric", "rows_needed")}
+        for epoch in exact["epochs"][:2]]
+    assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+    assert "with and without the history" in daemon.hearth("job", "show", shown["id"]).out
+    log = daemon.hearth("job", "logs", shown["id"]).out
+    assert "without a history: epoch 2: loss" in log
+    assert "epoch 1: accuracy of validation" in log
+    assert value(daemon.metrics(), "hearth_train_comparing", job=shown["id"]) == 0
+
+
+def test_a_kill_while_it_compares_changes_nothing(start_daemon, graph_folder):
+    daemon = start_daemon(*TIRELESS)
+    daemon.import_graph("planted", graph_folder)
+    job = (*LONG, *HISTORY, "--history-cache", "1MiB", "--epochs", "3", "--checkpoint-every", "3",
+           "--history-compare", "2")
+    expected = daemon.json(*job)["report"]
+    assert len(compared(expected)) == 2
+    again = daemon.hearth(*job, "--detach").out.strip()
+    # Batches are counted from each start on: the first ones are those that are compared.
+    for batches in (10, 30, 40, 25, 30, 20):
+        daemon.wait_for_batches(again, batches)
+        daemon.kill()
+        daemon.start()
+    daemon.wait_for_state(again, "SUCCEEDED")
+    report = daemon.json("job", "show", again)["report"]
+    assert report["loss_digest"] == expected["loss_digest"]
+    assert compared(report) == compared(expected)
+
+
+def test_it_is_cancelled_and_resumed_while_it_compares(daemon):
+    job = daemon.hearth(*LONG, "--epochs", "1000", *HISTORY, "--history-cache", "1MiB",
+                        "--history-compare", "1000", "--detach").out.strip()
+    daemon.wait_for_batches(job, 5)
+    assert value(daemon.metrics(), "hearth_train_comparing", job=job) == 1
+    daemon.hearth("job", "cancel", job)
+    daemon.wait_for_state(job, "CANCELLED")
+    daemon.hearth("job", "resume", job, "--detach")
+    daemon.wait_for_state(job, "RUNNING")
+    assert "without a history: going on from epoch" in daemon.hearth("job", "logs", job).out
+    daemon.hearth("job", "cancel", job)
+    daemon.wait_for_state(job, "CANCELLED")
 
 
 def test_it_may_not_be_changed_by_a_resume(daemon):
