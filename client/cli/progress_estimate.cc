@@ -3,15 +3,23 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/strings/match.h"
+
 namespace hearth::cli {
 namespace {
 
 constexpr double kRateMemorySeconds = 10;
 
+// Epochs without the job's history, which come before those of the job.
+bool IsComparing(const v1::Progress& progress) {
+  return absl::StartsWith(progress.phase(), "comparing");
+}
+
 // Phases of an epoch go on with the estimate of the whole training; any other
 // phase stands alone.
 bool ContinuesEstimate(const v1::Progress& before, const v1::Progress& now) {
-  return (now.epochs() > 0 && before.epochs() == now.epochs()) ||
+  return (now.epochs() > 0 && before.epochs() == now.epochs() &&
+          IsComparing(before) == IsComparing(now)) ||
          before.phase() == now.phase();
 }
 

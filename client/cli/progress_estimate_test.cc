@@ -53,6 +53,21 @@ TEST(ProgressEstimate, TimeOfValidationCounts) {
   EXPECT_FALSE(estimate.rate());
 }
 
+// Epochs without a history, to compare, come before those of the job.
+TEST(ProgressEstimate, TheComparedEpochsStandAlone) {
+  ProgressEstimate estimate;
+  v1::Progress comparing = Training(1, 0);
+  comparing.set_phase("comparing");
+  estimate.Add(comparing, 0);
+  comparing.set_done(5);
+  estimate.Add(comparing, 10);
+  EXPECT_DOUBLE_EQ(*estimate.remaining_seconds(), 30);
+  estimate.Add(Training(1, 0), 40);
+  EXPECT_FALSE(estimate.remaining_seconds());
+  estimate.Add(Training(1, 5), 45);
+  EXPECT_DOUBLE_EQ(*estimate.remaining_seconds(), 15);
+}
+
 TEST(ProgressEstimate, AWatchThatStartsLateIsRight) {
   ProgressEstimate estimate;
   estimate.Add(Training(2, 0), 50);

@@ -54,7 +54,7 @@ _CASES = {
              20, ("--history-cache", "4MiB", "--staleness", "4")),
     "wordnet": (wordnet, ("--fanouts", "10,10,10", "--hidden", "256", "--batch-size", "1024",
                           "--epochs", "5", "--lr", "0.003", "--dropout", "0.2"), 5, ()),
-    "communities": (communities, ("--fanouts", "10,10,10", "--hidden", "64", "--batch-size", "256",
+    "communities": (communities, ("--fanouts", "10,10", "--hidden", "64", "--batch-size", "256",
                                   "--epochs", "5", "--lr", "0.003", "--dropout", "0.2"), 5, ()),
 }
 
