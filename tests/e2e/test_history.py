@@ -134,6 +134,8 @@ def test_a_resumed_job_keeps_the_embeddings_that_it_began_with(daemon):
     report = daemon.json("job", "show", again)["report"]
     assert report["loss_digest"] == expected["loss_digest"]
     assert report["history"] == expected["history"]
+
+
 def test_a_comparison_needs_a_history(daemon):
     refused = daemon.hearth(*QUICK, "--history-compare", "1", code=None)
     assert refused.code in (1, 2) and "--history-compare" in refused.err
