@@ -180,7 +180,13 @@ class SpecChecker {
           absl::StrCat("must be off: strategy ", strategy::Name(strategy),
                        " delivers no batches with a history"));
     }
-    if (data.on().has_share() && data.on().cache_bytes() > 0) {
+    if (data.on().has_share() &&
+        !strategy::SharedCacheBytes(strategy).has_value()) {
+      violations_.Add(
+          path + ".on.share",
+          absl::StrCat("must be auto: strategy ", strategy::Name(strategy),
+                       " has no cpu_cache to share"));
+    } else if (data.on().has_share() && data.on().cache_bytes() > 0) {
       violations_.Add(path + ".on.share",
                       "must be auto where on.cache_bytes is given");
     }

@@ -540,7 +540,7 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
       Complaint(WithStrategy("ginex {} on { share: 0.5 cache_bytes: 9 }")),
       HasSubstr("train.data.on.share: must be auto"));
   EXPECT_THAT(Complaint(WithStrategy("memory {} on { share: 0.5 }")),
-              HasSubstr("on.share"));
+              HasSubstr("train.data.on.share: must be auto: strategy memory"));
   EXPECT_EQ(history("memory {} on {}")->compare_epochs, 0);
   EXPECT_EQ(
       history("memory {} epochs: 3 on { compare_epochs: 3 }")->compare_epochs,
