@@ -1,0 +1,265 @@
+// An event, step by step:
+//   1. it is noted; trials that are complete at their boundary are handed to
+//      the stopping rule, and wait;
+//   2. the rule's verdicts stop trials, or promote them;
+//   3. while there is room, promoted trials go on and pending ones begin;
+//   4. Settle compares what each touched replica should do with what was
+//      decided of it last, and the differences are the decisions. So a replica
+//      that had to wait for nobody gets none.
+#include "engine/sweep/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace hearth::sweep {
+namespace {
+
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+}  // namespace
+
+Search::Search(const SearchOptions& options)
+    : options_(options),
+      rule_(NewStoppingRule(options.stopping, options.trials, options.epochs)),
+      is_open_(options.is_open) {}
+
+Search::Decisions Search::Begin() {
+  for (int64_t i = 0; i < options_.trials; ++i) Append();
+  return Settle();
+}
+
+bool Search::CanAddTrials() const {
+  return !done() && !std::holds_alternative<Halving>(options_.stopping);
+}
+
+Search::Decisions Search::AddTrial() {
+  Append();
+  return Settle();
+}
+
+void Search::Append() {
+  pending_.push_back(trials());
+  Trial& trial = trials_.emplace_back();
+  trial.boundary = rule_->NextBoundary(0);
+  trial.replicas.resize(static_cast<size_t>(options_.replicas));
+}
+
+Search::Decisions Search::Record(absl::Span<const Report> reports) {
+  for (const Report& report : reports) Note(report);
+  for (const Report& report : reports) CheckBoundary(report.trial);
+  return Settle();
+}
+
+void Search::Note(const Report& report) {
+  Trial& trial = At(report.trial);
+  Replica& replica = trial.replicas[static_cast<size_t>(report.replica)];
+  if (HasEnded(trial.state) || report.epoch != replica.epochs + 1) return;
+  replica.epochs = report.epoch;
+  replica.sum += report.score;
+  if (std::isfinite(report.score)) {
+    replica.best = std::max(replica.best.value_or(report.score), report.score);
+  }
+  replica.is_at_boundary = trial.boundary == report.epoch;
+  touched_.insert(report.trial);
+}
+
+bool Search::IsThere(const Trial& trial, const Replica& replica) {
+  return replica.has_ended || replica.epochs >= trial.boundary;
+}
+
+Result Search::ResultOf(const Trial& trial) {
+  Result result;
+  const auto count = static_cast<double>(trial.replicas.size());
+  for (const Replica& replica : trial.replicas) {
+    result.best += replica.best.value_or(kNone) / count;
+    result.mean += replica.sum / static_cast<double>(replica.epochs) / count;
+  }
+  return result;
+}
+
+void Search::CheckBoundary(int64_t number) {
+  Trial& trial = At(number);
+  if (trial.state != TrialState::kRunning || !trial.boundary.has_value() ||
+      !std::all_of(
+          trial.replicas.begin(), trial.replicas.end(),
+          [&](const Replica& replica) { return IsThere(trial, replica); })) {
+    return;
+  }
+  MoveTo(number, TrialState::kWaiting);
+  rule_->Reach(number, *trial.boundary, ResultOf(trial));
+}
+
+void Search::MoveTo(int64_t number, TrialState state) {
+  Trial& trial = At(number);
+  running_ -= trial.state == TrialState::kRunning ? 1 : 0;
+  running_ += state == TrialState::kRunning ? 1 : 0;
+  ended_ += HasEnded(state) ? 1 : 0;
+  trial.state = state;
+  touched_.insert(number);
+}
+
+void Search::EndTrial(int64_t number, TrialState state,
+                      const std::string& reason) {
+  std::erase(pending_, number);
+  std::erase(promoted_, number);
+  MoveTo(number, state);
+  At(number).reason = reason;
+}
+
+Search::Decisions Search::End(int64_t number, int64_t replica, Outcome outcome,
+                              const std::string& reason) {
+  Trial& trial = At(number);
+  trial.replicas[static_cast<size_t>(replica)].has_ended = true;
+  if (HasEnded(trial.state)) return {};
+  const int64_t boundary = trial.boundary.value_or(options_.epochs);
+  if (outcome == Outcome::kSucceeded) {
+    if (std::all_of(trial.replicas.begin(), trial.replicas.end(),
+                    [](const Replica& other) { return other.has_ended; })) {
+      EndTrial(number, TrialState::kSucceeded, "");
+      rule_->End(number, boundary, outcome, ResultOf(trial));
+    } else {
+      CheckBoundary(number);
+    }
+  } else {
+    EndTrial(number,
+             outcome == Outcome::kFailed ? TrialState::kFailed
+                                         : TrialState::kStopped,
+             reason);
+    rule_->End(number, boundary, outcome, Result());
+  }
+  return Settle();
+}
+
+Search::Decisions Search::StopTrial(int64_t number, const std::string& reason) {
+  if (HasEnded(At(number).state)) return {};
+  const int64_t boundary = At(number).boundary.value_or(options_.epochs);
+  EndTrial(number, TrialState::kStopped, reason);
+  rule_->End(number, boundary, Outcome::kStopped, Result());
+  return Settle();
+}
+
+Search::Decisions Search::StopAll(const std::string& reason) {
+  is_open_ = false;
+  for (int64_t number = 0; number < trials(); ++number) {
+    if (!HasEnded(At(number).state)) {
+      EndTrial(number, TrialState::kStopped, reason);
+    }
+  }
+  return Settle();
+}
+
+Search::Decisions Search::Pause() {
+  paused_ = true;
+  for (int64_t number = 0; number < trials(); ++number) touched_.insert(number);
+  return Settle();
+}
+
+Search::Decisions Search::Resume() {
+  paused_ = false;
+  for (int64_t number = 0; number < trials(); ++number) touched_.insert(number);
+  return Settle();
+}
+
+bool Search::done() const { return !is_open_ && ended_ == trials(); }
+
+void Search::ApplyVerdicts() {
+  for (const Verdict& verdict : rule_->Judge()) {
+    if (!verdict.goes_on) {
+      EndTrial(verdict.trial, TrialState::kStopped, verdict.reason);
+      continue;
+    }
+    Trial& trial = At(verdict.trial);
+    trial.boundary = rule_->NextBoundary(*trial.boundary);
+    for (Replica& replica : trial.replicas) replica.is_at_boundary = false;
+    promoted_.push_back(verdict.trial);
+  }
+}
+
+void Search::FillRoom() {
+  while (!paused_ && running_ < options_.parallel) {
+    std::deque<int64_t>& next = promoted_.empty() ? pending_ : promoted_;
+    if (next.empty()) return;
+    MoveTo(next.front(), TrialState::kRunning);
+    next.pop_front();
+  }
+}
+
+Action Search::WantedOf(const Trial& trial, const Replica& replica) const {
+  if (HasEnded(trial.state)) return Action::kStop;
+  if (paused_ || replica.is_at_boundary ||
+      trial.state == TrialState::kWaiting) {
+    return Action::kHold;
+  }
+  return replica.told.has_value() ? Action::kGoOn : Action::kStart;
+}
+
+Search::Decisions Search::Settle() {
+  ApplyVerdicts();
+  FillRoom();
+  Decisions decisions;
+  for (const int64_t number : touched_) {
+    Trial& trial = At(number);
+    if (trial.state == TrialState::kPending) continue;
+    for (size_t i = 0; i < trial.replicas.size(); ++i) {
+      Replica& replica = trial.replicas[i];
+      const bool has_begun = replica.told.has_value();
+      if (replica.has_ended || (HasEnded(trial.state) && !has_begun)) continue;
+      const Action wanted = WantedOf(trial, replica);
+      // It trains already.
+      if (wanted == replica.told ||
+          (wanted == Action::kGoOn && replica.told == Action::kStart)) {
+        continue;
+      }
+      replica.told = wanted;
+      decisions.push_back({.trial = number,
+                           .replica = static_cast<int64_t>(i),
+                           .action = wanted});
+    }
+  }
+  touched_.clear();
+  return decisions;
+}
+
+int64_t Search::EpochsOf(int64_t number) const {
+  const std::vector<Replica>& replicas = At(number).replicas;
+  return std::min_element(replicas.begin(), replicas.end(),
+                          [](const Replica& a, const Replica& b) {
+                            return a.epochs < b.epochs;
+                          })
+      ->epochs;
+}
+
+std::optional<double> Search::ScoreOf(int64_t number) const {
+  const double best = ResultOf(At(number)).best;
+  if (!std::isfinite(best)) return std::nullopt;
+  return best;
+}
+
+std::optional<double> Search::ScoreOf(int64_t trial, int64_t replica) const {
+  return At(trial).replicas[static_cast<size_t>(replica)].best;
+}
+
+std::optional<Action> Search::ActionOf(int64_t trial, int64_t replica) const {
+  return At(trial).replicas[static_cast<size_t>(replica)].told;
+}
+
+std::vector<int64_t> Search::Ranking() const {
+  std::vector<int64_t> ranking;
+  for (int64_t number = 0; number < trials(); ++number) {
+    if (At(number).state == TrialState::kFailed || ScoreOf(number)) {
+      ranking.push_back(number);
+    }
+  }
+  const auto score = [this](int64_t number) {
+    return At(number).state == TrialState::kFailed
+               ? kNone
+               : ScoreOf(number).value_or(kNone);
+  };
+  std::sort(ranking.begin(), ranking.end(), [&](int64_t a, int64_t b) {
+    return ComesBefore(a, score(a), b, score(b));
+  });
+  return ranking;
+}
+
+}  // namespace hearth::sweep

@@ -1,0 +1,96 @@
+#ifndef HEARTH_ENGINE_SWEEP_STOPPING_RULE_H_
+#define HEARTH_ENGINE_SWEEP_STOPPING_RULE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace hearth::sweep {
+
+/// All trials are trained to their end.
+struct RunAll {};
+
+/// Asynchronous successive halving of the stopping kind (Li et al., "A System
+/// for Massively Parallel Hyperparameter Tuning", MLSys 2020): at the rungs
+/// first_rung * eta^i, a trial goes on if it is among the best ceil(n / eta) of
+/// the n that have reached the rung so far.
+struct Asha {
+  int64_t eta = 3;
+  int64_t first_rung = 1;
+};
+
+/// Successive halving (Jamieson and Talwalkar, AISTATS 2016): the same rungs,
+/// but a trial waits at each until all others have reached it or ended.
+struct Halving {
+  int64_t eta = 3;
+  int64_t first_rung = 1;
+};
+
+/// The median stopping rule (Golovin et al., "Google Vizier", KDD 2017): a
+/// trial stops after an epoch if its best result so far is worse than the
+/// median of the others' means of results up to that epoch, where `min_others`
+/// others have come as far.
+struct Median {
+  /// The first epoch after which a trial may stop.
+  int64_t first_epoch = 1;
+  int64_t min_others = 3;
+};
+
+using Stopping = std::variant<RunAll, Asha, Halving, Median>;
+
+/// What a trial has shown up to a boundary. Greater is better; what is not
+/// finite is worse than all that is.
+struct Result {
+  double best = 0;
+  double mean = 0;
+};
+
+/// Whether trial `a` with the best result `x` comes before trial `b` with `y`:
+/// by result, and of equal ones by number.
+bool ComesBefore(int64_t a, double x, int64_t b, double y);
+
+/// How a trial ended.
+enum class Outcome { kSucceeded, kFailed, kStopped };
+
+/// What is to become of a trial at a boundary.
+struct Verdict {
+  int64_t trial = 0;
+  bool goes_on = false;
+  /// Why it does not, for people.
+  std::string reason;
+};
+
+/// Decides at boundaries, which are epochs, which trials go on. All trials that
+/// reach a boundary together are to be noted before any is judged.
+/// Deterministic. Single-owner.
+class StoppingRule {
+ public:
+  virtual ~StoppingRule() = default;
+
+  /// The first boundary after `epoch`; nothing if there is none.
+  virtual std::optional<int64_t> NextBoundary(int64_t epoch) const = 0;
+
+  /// A trial has reached the boundary, and waits to be judged.
+  virtual void Reach(int64_t trial, int64_t boundary, const Result& result) = 0;
+
+  /// A trial has ended on its way to `boundary`. One that succeeded has `final`
+  /// there and at all later ones; one that failed is the worst there; one that
+  /// was stopped from outside counts no more.
+  virtual void End(int64_t trial, int64_t boundary, Outcome outcome,
+                   const Result& final) = 0;
+
+  /// The trials that can be judged now, each once.
+  virtual std::vector<Verdict> Judge() = 0;
+};
+
+/// The rule for `trials` trials that take at most `epochs` epochs: no boundary
+/// is at or after the last one. Only Halving needs to know how many there are.
+std::unique_ptr<StoppingRule> NewStoppingRule(const Stopping& stopping,
+                                              int64_t trials, int64_t epochs);
+
+}  // namespace hearth::sweep
+
+#endif  // HEARTH_ENGINE_SWEEP_STOPPING_RULE_H_
