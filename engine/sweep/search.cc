@@ -54,7 +54,8 @@ Search::Decisions Search::Record(absl::Span<const Report> reports) {
 void Search::Note(const Report& report) {
   Trial& trial = At(report.trial);
   Replica& replica = trial.replicas[static_cast<size_t>(report.replica)];
-  if (HasEnded(trial.state) || report.epoch != replica.epochs + 1) return;
+  if (sweep::HasEnded(trial.state) || report.epoch != replica.epochs + 1)
+    return;
   replica.epochs = report.epoch;
   replica.sum += report.score;
   if (std::isfinite(report.score)) {
@@ -94,7 +95,7 @@ void Search::MoveTo(int64_t number, TrialState state) {
   Trial& trial = At(number);
   running_ -= trial.state == TrialState::kRunning ? 1 : 0;
   running_ += state == TrialState::kRunning ? 1 : 0;
-  ended_ += HasEnded(state) ? 1 : 0;
+  ended_ += sweep::HasEnded(state) ? 1 : 0;
   trial.state = state;
   touched_.insert(number);
 }
@@ -111,7 +112,7 @@ Search::Decisions Search::End(int64_t number, int64_t replica, Outcome outcome,
                               const std::string& reason) {
   Trial& trial = At(number);
   trial.replicas[static_cast<size_t>(replica)].has_ended = true;
-  if (HasEnded(trial.state)) return {};
+  if (sweep::HasEnded(trial.state)) return {};
   const int64_t boundary = trial.boundary.value_or(options_.epochs);
   if (outcome == Outcome::kSucceeded) {
     if (std::all_of(trial.replicas.begin(), trial.replicas.end(),
@@ -132,7 +133,7 @@ Search::Decisions Search::End(int64_t number, int64_t replica, Outcome outcome,
 }
 
 Search::Decisions Search::StopTrial(int64_t number, const std::string& reason) {
-  if (HasEnded(At(number).state)) return {};
+  if (sweep::HasEnded(At(number).state)) return {};
   const int64_t boundary = At(number).boundary.value_or(options_.epochs);
   EndTrial(number, TrialState::kStopped, reason);
   rule_->End(number, boundary, Outcome::kStopped, Result());
@@ -142,7 +143,7 @@ Search::Decisions Search::StopTrial(int64_t number, const std::string& reason) {
 Search::Decisions Search::StopAll(const std::string& reason) {
   is_open_ = false;
   for (int64_t number = 0; number < trials(); ++number) {
-    if (!HasEnded(At(number).state)) {
+    if (!sweep::HasEnded(At(number).state)) {
       EndTrial(number, TrialState::kStopped, reason);
     }
   }
@@ -186,7 +187,7 @@ void Search::FillRoom() {
 }
 
 Action Search::WantedOf(const Trial& trial, const Replica& replica) const {
-  if (HasEnded(trial.state)) return Action::kStop;
+  if (sweep::HasEnded(trial.state)) return Action::kStop;
   if (paused_ || replica.is_at_boundary ||
       trial.state == TrialState::kWaiting) {
     return Action::kHold;
@@ -204,7 +205,8 @@ Search::Decisions Search::Settle() {
     for (size_t i = 0; i < trial.replicas.size(); ++i) {
       Replica& replica = trial.replicas[i];
       const bool has_begun = replica.told.has_value();
-      if (replica.has_ended || (HasEnded(trial.state) && !has_begun)) continue;
+      if (replica.has_ended || (sweep::HasEnded(trial.state) && !has_begun))
+        continue;
       const Action wanted = WantedOf(trial, replica);
       // It trains already.
       if (wanted == replica.told ||
@@ -230,6 +232,14 @@ int64_t Search::EpochsOf(int64_t number) const {
       ->epochs;
 }
 
+int64_t Search::EpochsOf(int64_t trial, int64_t replica) const {
+  return At(trial, replica).epochs;
+}
+
+bool Search::HasEnded(int64_t trial, int64_t replica) const {
+  return At(trial, replica).has_ended;
+}
+
 std::optional<double> Search::ScoreOf(int64_t number) const {
   const double best = ResultOf(At(number)).best;
   if (!std::isfinite(best)) return std::nullopt;
@@ -237,11 +247,26 @@ std::optional<double> Search::ScoreOf(int64_t number) const {
 }
 
 std::optional<double> Search::ScoreOf(int64_t trial, int64_t replica) const {
-  return At(trial).replicas[static_cast<size_t>(replica)].best;
+  return At(trial, replica).best;
 }
 
 std::optional<Action> Search::ActionOf(int64_t trial, int64_t replica) const {
-  return At(trial).replicas[static_cast<size_t>(replica)].told;
+  return At(trial, replica).told;
+}
+
+std::optional<int64_t> Search::Best() const {
+  std::optional<int64_t> best;
+  double best_score = kNone;
+  for (int64_t number = 0; number < trials(); ++number) {
+    if (At(number).state == TrialState::kFailed) continue;
+    const std::optional<double> score = ScoreOf(number);
+    if (!score.has_value()) continue;
+    if (!best || ComesBefore(number, *score, *best, best_score)) {
+      best = number;
+      best_score = *score;
+    }
+  }
+  return best;
 }
 
 std::vector<int64_t> Search::Ranking() const {

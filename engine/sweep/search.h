@@ -134,12 +134,18 @@ class Search {
   const std::string& ReasonOf(int64_t trial) const { return At(trial).reason; }
   /// Epochs that all replicas of the trial have reported.
   int64_t EpochsOf(int64_t trial) const;
+  /// Epochs that the replica has reported, and whether End was told of it.
+  int64_t EpochsOf(int64_t trial, int64_t replica) const;
+  bool HasEnded(int64_t trial, int64_t replica) const;
   /// The mean of its replicas' best scores; nothing unless all have one.
   std::optional<double> ScoreOf(int64_t trial) const;
   /// The replica's best score; nothing if it has none.
   std::optional<double> ScoreOf(int64_t trial, int64_t replica) const;
   /// What was decided last of a replica; nothing if it has not begun.
   std::optional<Action> ActionOf(int64_t trial, int64_t replica) const;
+
+  /// The best trial that has not failed; nothing before one has a score.
+  std::optional<int64_t> Best() const;
 
   /// Trials that have a score or have failed, the best first; failed ones last.
   std::vector<int64_t> Ranking() const;
@@ -161,6 +167,9 @@ class Search {
     std::string reason;
   };
 
+  const Replica& At(int64_t trial, int64_t replica) const {
+    return At(trial).replicas[static_cast<size_t>(replica)];
+  }
   Trial& At(int64_t trial) { return trials_[static_cast<size_t>(trial)]; }
   const Trial& At(int64_t trial) const {
     return trials_[static_cast<size_t>(trial)];

@@ -542,8 +542,10 @@ TEST(RankingTest, LowerNumbersWinTiesAndOnlyResultsCount) {
                  {.trial = 1, .epoch = 1, .score = 2},
                  {.trial = 2, .epoch = 1, .score = 2}});
   EXPECT_THAT(search.Ranking(), ElementsAre(1, 2, 0));
+  EXPECT_EQ(search.Best(), 1);
   search.End(1, 0, Outcome::kFailed, "diverged");
   EXPECT_THAT(search.Ranking(), ElementsAre(2, 0, 1));
+  EXPECT_EQ(search.Best(), 2);
 }
 
 }  // namespace

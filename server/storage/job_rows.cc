@@ -17,7 +17,8 @@ namespace {
 // The columns that ReadJob reads, in its order.
 constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
-    "end_ns, last_sequence, priority, waiting_reason FROM jobs ";
+    "end_ns, last_sequence, priority, waiting_reason, sweep, trial, replica, "
+    "held FROM jobs ";
 
 /// "train", "export-dataset": the kind's name in the contract.
 std::string KindOf(const v1::JobSpec& spec) {
@@ -74,18 +75,21 @@ absl::Status JobRows::Parse(const std::string& bytes, Message& message) const {
       absl::StrCat(database_.path(), ": a damaged ", message.GetTypeName()));
 }
 
-absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
-                                            const v1::JobSpec& spec,
-                                            int priority) {
+absl::StatusOr<std::string> JobRows::Insert(
+    const std::string& request_id, const v1::JobSpec& spec, int priority,
+    const std::optional<TrialOf>& trial) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("INSERT INTO jobs (kind, state, request_id, spec, "
-                        "create_ns, priority) VALUES (?1, ?2, ?3, ?4, ?5, "
-                        "?6)"));
+                        "create_ns, priority, sweep, trial, replica) VALUES "
+                        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"));
   statement.BindText(1, KindOf(spec)).Bind(2, v1::QUEUED);
   if (!request_id.empty()) statement.BindText(3, request_id);
   statement.BindBlob(4, spec.SerializeAsString()).Bind(5, NowNanoseconds());
   statement.Bind(6, priority);
+  if (trial.has_value()) statement.Bind(7, trial->sweep);
+  statement.Bind(8, trial.has_value() ? trial->trial : 0);
+  statement.Bind(9, trial.has_value() ? trial->replica : 0);
   HEARTH_RETURN_IF_ERROR(statement.Run());
   return MakeJobId(KindOf(spec), database_.LastInsertRow());
 }
@@ -261,7 +265,7 @@ absl::Status JobRows::Requeue(const v1::ResumeJobRequest& request,
   HEARTH_ASSIGN_OR_RETURN(
       Statement update,
       database_.Prepare("UPDATE jobs SET spec = ?2, cancel_requested = 0, "
-                        "interruptions = 0 WHERE number = ?1"));
+                        "interruptions = 0, held = 0 WHERE number = ?1"));
   update.Bind(1, JobNumber(request.id()));
   HEARTH_RETURN_IF_ERROR(update.BindBlob(2, spec.SerializeAsString()).Run());
   if (request.request_id().empty()) return absl::OkStatus();
@@ -292,6 +296,13 @@ absl::Status JobRows::SetCancelRequested(const std::string& id) {
       database_.Prepare(
           "UPDATE jobs SET cancel_requested = 1 WHERE number = ?1"));
   return statement.Bind(1, JobNumber(id)).Run();
+}
+
+absl::Status JobRows::SetHeld(const std::string& id, bool held) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("UPDATE jobs SET held = ?2 WHERE number = ?1"));
+  return statement.Bind(1, JobNumber(id)).Bind(2, held ? 1 : 0).Run();
 }
 
 absl::Status JobRows::SetInterruptions(const std::string& id,
@@ -442,6 +453,12 @@ absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
   job.set_last_sequence(static_cast<uint64_t>(row.Int64(9)));
   job.set_priority(static_cast<int32_t>(row.Int64(10)));
   job.set_waiting_reason(row.Bytes(11));
+  if (!row.IsNull(12)) {
+    job.set_sweep(MakeJobId("sweep", row.Int64(12)));
+    job.set_trial(static_cast<uint32_t>(row.Int64(13)));
+    job.set_replica(static_cast<uint32_t>(row.Int64(14)));
+  }
+  job.set_held(row.Int64(15) != 0);
   return job;
 }
 
@@ -454,6 +471,16 @@ absl::StatusOr<v1::Job> JobRows::ReadJob(const Statement& row) {
         ReadEpochs(row.Int64(0), *job.mutable_report()->mutable_train()));
   }
   return job;
+}
+
+absl::StatusOr<bool> JobRows::AddEpoch(const std::string& id,
+                                       const v1::EpochReport& epoch) {
+  HEARTH_ASSIGN_OR_RETURN(const uint32_t last, LastEpoch(id));
+  if (epoch.epoch() <= last) return false;
+  v1::JobEvent event;
+  *event.mutable_epoch() = epoch;
+  HEARTH_RETURN_IF_ERROR(AddEvent(id, std::move(event)));
+  return true;
 }
 
 absl::StatusOr<uint32_t> JobRows::LastEpoch(const std::string& id) {
@@ -574,6 +601,34 @@ absl::StatusOr<std::vector<ActiveJob>> JobRows::ReadActive() {
     active.push_back({.id = MakeJobId(statement.Bytes(1), statement.Int64(0)),
                       .cancel_requested = statement.Int64(2) != 0,
                       .interruptions = static_cast<int>(statement.Int64(3))});
+  }
+}
+
+absl::StatusOr<std::vector<std::string>> JobRows::ReadToBeCancelled() {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT number, kind FROM jobs WHERE state IN (?1, ?2) "
+                        "AND cancel_requested ORDER BY number"));
+  statement.Bind(1, v1::QUEUED).Bind(2, v1::WAITING);
+  std::vector<std::string> ids;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return ids;
+    ids.push_back(MakeJobId(statement.Bytes(1), statement.Int64(0)));
+  }
+}
+
+absl::StatusOr<std::vector<v1::Job>> JobRows::ReadSweep(int64_t sweep) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare(absl::StrCat(
+          kSelectJob, "WHERE sweep = ?1 ORDER BY trial, replica")));
+  statement.Bind(1, sweep);
+  std::vector<v1::Job> jobs;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return jobs;
+    HEARTH_ASSIGN_OR_RETURN(jobs.emplace_back(), ReadBareJob(statement));
   }
 }
 

@@ -27,6 +27,14 @@ struct StateUpdate {
   std::string waiting_reason = {};
 };
 
+/// The trial of a sweep that a job trains.
+struct TrialOf {
+  /// The sweep's number.
+  int64_t sweep = 0;
+  uint32_t trial = 0;
+  uint32_t replica = 0;
+};
+
 /// A job's row, as far as its events need it.
 struct JobProgress {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
@@ -64,8 +72,9 @@ class JobRows {
       : database_(database), clock_(clock), events_kept_(events_kept) {}
 
   /// Adds a QUEUED job, without an event, and returns its id.
-  absl::StatusOr<std::string> Insert(const std::string& request_id,
-                                     const v1::JobSpec& spec, int priority);
+  absl::StatusOr<std::string> Insert(
+      const std::string& request_id, const v1::JobSpec& spec, int priority,
+      const std::optional<TrialOf>& trial = std::nullopt);
 
   /// Adds a job that was there before: with its id, state, times, results and
   /// last sequence number, without an event. Its request id is dropped if
@@ -82,6 +91,11 @@ class JobRows {
   /// Adds an event; its sequence number and time are set here. REQUIRES: the
   /// job is there.
   absl::Status AddEvent(const std::string& id, v1::JobEvent event);
+
+  /// Adds the event of an epoch; false if there is one of it, or of a later
+  /// one. REQUIRES: the job is there.
+  absl::StatusOr<bool> AddEpoch(const std::string& id,
+                                const v1::EpochReport& epoch);
 
   /// The number of the last epoch that has an event; 0 if none has. REQUIRES:
   /// the job is there.
@@ -106,6 +120,7 @@ class JobRows {
 
   /// REQUIRES: the job is there.
   absl::Status SetCancelRequested(const std::string& id);
+  absl::Status SetHeld(const std::string& id, bool held);
   absl::Status SetInterruptions(const std::string& id, int interruptions);
   absl::Status Delete(const std::string& id);
 
@@ -153,6 +168,12 @@ class JobRows {
 
   /// In order of submission.
   absl::StatusOr<std::vector<ActiveJob>> ReadActive();
+
+  /// Jobs that are QUEUED or WAITING and shall be cancelled.
+  absl::StatusOr<std::vector<std::string>> ReadToBeCancelled();
+
+  /// The jobs of a sweep, in the order of trials and replicas; without epochs.
+  absl::StatusOr<std::vector<v1::Job>> ReadSweep(int64_t sweep);
 
   /// Number of jobs in each state that has had any; counts no rows.
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState();

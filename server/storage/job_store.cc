@@ -239,12 +239,8 @@ class SqliteJobStore final : public JobStore {
     HEARTH_RETURN_IF_ERROR(
         Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(rows_.ReadProgress(id).status());
-          HEARTH_ASSIGN_OR_RETURN(const uint32_t last, rows_.LastEpoch(id));
-          is_new = epoch.epoch() > last;
-          if (!is_new) return absl::OkStatus();
-          v1::JobEvent event;
-          *event.mutable_epoch() = epoch;
-          return rows_.AddEvent(id, std::move(event));
+          HEARTH_ASSIGN_OR_RETURN(is_new, rows_.AddEpoch(id, epoch));
+          return absl::OkStatus();
         }));
     if (is_new) listener_(id);
     return absl::OkStatus();
@@ -269,8 +265,24 @@ class SqliteJobStore final : public JobStore {
         });
   }
 
+  absl::Status Transact(Change change) override {
+    ChangedJobs changed;
+    HEARTH_RETURN_IF_ERROR(
+        CommitWithReserve([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          changed = ChangedJobs();
+          return change(*database_, rows_, changed);
+        }));
+    for (const std::string& id : changed.added) {
+      WriteCopy(id);
+      listener_(id);
+    }
+    for (const std::string& id : changed.told) listener_(id);
+    return absl::OkStatus();
+  }
+
   absl::Status RecoverInterrupted(int retries) override {
     std::vector<ActiveJob> active;
+    std::vector<std::string> cancelled;
     HEARTH_RETURN_IF_ERROR(CommitWithReserve(
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
           HEARTH_ASSIGN_OR_RETURN(active, rows_.ReadActive());
@@ -281,9 +293,16 @@ class SqliteJobStore final : public JobStore {
             HEARTH_RETURN_IF_ERROR(
                 rows_.Move(job.id, AfterInterruption(job, retries)));
           }
+          HEARTH_ASSIGN_OR_RETURN(cancelled, rows_.ReadToBeCancelled());
+          for (const std::string& id : cancelled) {
+            StateUpdate update;
+            update.state = v1::CANCELLED;
+            HEARTH_RETURN_IF_ERROR(rows_.Move(id, update));
+          }
           return absl::OkStatus();
         }));
     for (const ActiveJob& job : active) WriteCopy(job.id);
+    for (const std::string& id : cancelled) WriteCopy(id);
     return absl::OkStatus();
   }
 

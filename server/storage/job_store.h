@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
@@ -18,6 +19,7 @@
 #include "server/storage/disk_reserve.h"
 #include "server/storage/job_folders.h"
 #include "server/storage/job_rows.h"
+#include "server/storage/sqlite.h"
 
 namespace hearth::server {
 
@@ -65,6 +67,14 @@ struct JobStoreOptions {
   /// The SQLite VFS through which the file is reached; empty = SQLite's
   /// default.
   std::string vfs = "";
+};
+
+/// The jobs that a change of the tables concerns.
+struct ChangedJobs {
+  /// Those that are new.
+  std::vector<std::string> added;
+  /// Those that have new events.
+  std::vector<std::string> told;
 };
 
 /// Jobs, their events and results, in a SQLite file. What a call has
@@ -155,12 +165,20 @@ class JobStore {
 
   /// Puts jobs that a killed daemon left PREPARING or RUNNING back to QUEUED,
   /// or to CANCELLED if that had been asked for, or to FAILED if that was the
-  /// `retries`th time in a row. Call once, before any job is run.
+  /// `retries`th time in a row; cancels queued ones for which that had been
+  /// asked. Call once, before any job is run.
   virtual absl::Status RecoverInterrupted(int retries) = 0;
 
   /// Notes that work of the job is durable: the times that it was interrupted
   /// before are not in a row with those to come.
   virtual absl::Status ForgetInterruptions(const std::string& id) = 0;
+
+  /// Runs `change` on the tables, in one transaction, which an error rolls
+  /// back, so that what belongs together with jobs is stored together with
+  /// them. It may be called several times, and must not call the store.
+  using Change =
+      absl::FunctionRef<absl::Status(Database&, JobRows&, ChangedJobs&)>;
+  virtual absl::Status Transact(Change change) = 0;
 
   /// All jobs that have not ended, in order of submission; without epochs.
   virtual absl::StatusOr<std::vector<v1::Job>> Unended() = 0;

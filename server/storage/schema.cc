@@ -92,6 +92,28 @@ CREATE TABLE damaged_rows (
   end_ns
 );
 )sql",
+    // Sweeps, with the jobs of their trials. sweeps.sweep: a v1.Sweep without
+    // trials. jobs.held: the job's sweep holds it back.
+    R"sql(
+CREATE TABLE sweeps (
+  number        INTEGER PRIMARY KEY AUTOINCREMENT,
+  request_id    TEXT UNIQUE,
+  sweep         BLOB NOT NULL,
+  last_sequence INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE sweep_events (
+  sweep    INTEGER NOT NULL REFERENCES sweeps (number) ON DELETE CASCADE,
+  sequence INTEGER NOT NULL,
+  event    BLOB NOT NULL,
+  PRIMARY KEY (sweep, sequence)
+) WITHOUT ROWID;
+ALTER TABLE jobs ADD COLUMN sweep INTEGER;
+ALTER TABLE jobs ADD COLUMN trial INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN replica INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX jobs_of_sweep ON jobs (sweep, trial, replica)
+  WHERE sweep IS NOT NULL;
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {

@@ -1,0 +1,111 @@
+#ifndef HEARTH_SERVER_STORAGE_SWEEP_STORE_H_
+#define HEARTH_SERVER_STORAGE_SWEEP_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/base/clock.h"
+#include "hearth/v1/jobs.pb.h"
+#include "hearth/v1/sweeps.pb.h"
+#include "server/storage/job_store.h"
+
+namespace hearth::server {
+
+/// One step in a sweep's life: events with the decisions that follow from them,
+/// and their effects on jobs. All of it is stored together.
+struct SweepStep {
+  struct NewJob {
+    v1::JobSpec spec;
+    uint32_t trial = 0;
+    uint32_t replica = 0;
+  };
+  struct JobEpoch {
+    std::string job;
+    v1::EpochReport report;
+  };
+
+  /// The sweep after the step, without trials; its last sequence number is set
+  /// by the store.
+  v1::Sweep sweep;
+  /// Sequence numbers and times are set by the store.
+  std::vector<v1::SweepEvent> events;
+  std::vector<NewJob> new_jobs;
+  /// Jobs to cancel, to hold back and to let go on.
+  std::vector<std::string> cancelled;
+  std::vector<std::string> held;
+  std::vector<std::string> released;
+  /// The report of a job of the sweep that led to the step.
+  std::optional<JobEpoch> epoch = std::nullopt;
+};
+
+/// Events of a sweep, in order.
+struct SweepEventBatch {
+  std::vector<v1::SweepEvent> events;
+  /// The sweep has ended, and `events` holds its last event or nothing.
+  bool is_last = false;
+};
+
+/// Sweeps and their events, in the tables beside those of jobs. What a call has
+/// acknowledged survives kill -9 and power loss. Thread-safe.
+class SweepStore {
+ public:
+  /// Hears the id of a sweep that has a new event, after it is stored.
+  using Listener = std::function<void(const std::string& id)>;
+
+  /// Both must outlive this.
+  SweepStore(JobStore& jobs, const Clock& clock, Listener listener)
+      : jobs_(jobs), clock_(clock), listener_(std::move(listener)) {}
+
+  /// The sweep that a request of this id began, which must have been the same;
+  /// nullopt if none did. ALREADY_EXISTS if the specs differ.
+  absl::StatusOr<std::optional<v1::Sweep>> FindRequest(
+      const std::string& request_id, const v1::SweepSpec& spec);
+
+  /// Adds a sweep with its first step, sets its id, time and last sequence
+  /// number in `step`, and gives the ids of its new jobs, in their order.
+  absl::StatusOr<std::vector<std::string>> Add(const std::string& request_id,
+                                               SweepStep& step);
+
+  /// Stores a step, likewise.
+  absl::StatusOr<std::vector<std::string>> Commit(SweepStep& step);
+
+  /// Without trials. NOT_FOUND for an unknown id.
+  absl::StatusOr<v1::Sweep> Get(const std::string& id);
+
+  /// All sweeps, the newest first, without trials. One that cannot be read is
+  /// left out, and logged.
+  absl::StatusOr<std::vector<v1::Sweep>> List();
+
+  /// Up to `limit` events from sequence number `from` on. NOT_FOUND for an
+  /// unknown id.
+  absl::StatusOr<SweepEventBatch> ReadEvents(const std::string& id,
+                                             uint64_t from, int limit);
+
+  /// The sweep's jobs that there are, in the order of trials and replicas,
+  /// without epochs.
+  absl::StatusOr<std::vector<v1::Job>> ReadJobs(const std::string& id);
+
+  /// Forgets a sweep and its events, not its jobs.
+  absl::Status Delete(const std::string& id);
+
+ private:
+  absl::Status Store(Database& database, JobRows& rows, ChangedJobs& changed,
+                     SweepStep& step, std::vector<std::string>& ids);
+
+  JobStore& jobs_;
+  const Clock& clock_;
+  const Listener listener_;
+};
+
+/// Whether a sweep in `state` stays in it.
+bool HasEnded(v1::SweepState state);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STORAGE_SWEEP_STORE_H_
