@@ -7,17 +7,20 @@
 //   4. writes that state, again and again while the disk does not take it;
 //   5. removes it from `running_`, and where it waits puts it back into the
 //      queue, under one lock.
-// So a job that is neither queued nor running has ended in the store.
+// So a job that is neither queued nor running has ended in the store, or is
+// held there.
 #include "server/jobs/scheduler.h"
 
 #include <spdlog/spdlog.h>
 
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/catch_exceptions.h"
 #include "engine/base/status_macros.h"
+#include "server/storage/job_state.h"
 
 namespace hearth::server {
 namespace {
@@ -26,8 +29,11 @@ namespace {
 // the job, unless it is the report of an epoch, which is kept nowhere else.
 class StoredEvents final : public JobEvents {
  public:
-  StoredEvents(JobStore& store, std::string id)
-      : store_(store), id_(std::move(id)) {}
+  // What to do with a job of a sweep that has finished an epoch.
+  using EpochSink = std::function<absl::Status(const v1::EpochReport&)>;
+
+  StoredEvents(JobStore& store, std::string id, EpochSink on_epoch)
+      : store_(store), id_(std::move(id)), on_epoch_(std::move(on_epoch)) {}
 
   void OnRunning() override {
     StateUpdate update;
@@ -42,7 +48,8 @@ class StoredEvents final : public JobEvents {
   }
 
   absl::Status OnEpoch(const v1::EpochReport& epoch) override {
-    return store_.AppendEpoch(id_, epoch);
+    return on_epoch_ != nullptr ? on_epoch_(epoch)
+                                : store_.AppendEpoch(id_, epoch);
   }
 
   // The count grows only when a daemon starts: once a run is enough.
@@ -68,6 +75,7 @@ class StoredEvents final : public JobEvents {
 
   JobStore& store_;
   const std::string id_;
+  const EpochSink on_epoch_;
   bool is_running_ = false;
   // Whether the store knows that work of this run is durable.
   bool has_progressed_ = false;
@@ -116,7 +124,9 @@ void Scheduler::Wake() {
 
 absl::Status Scheduler::Load() {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, store_.Unended());
-  for (const v1::Job& job : jobs) Enqueue(job);
+  for (const v1::Job& job : jobs) {
+    if (!job.held()) Enqueue(job);
+  }
   return absl::OkStatus();
 }
 
@@ -137,6 +147,52 @@ void Scheduler::Enqueue(const v1::Job& job) {
   changed_.SignalAll();
 }
 
+void Scheduler::SetTrialObserver(TrialObserver* observer) {
+  absl::MutexLock lock(&mutex_);
+  trial_observer_ = observer;
+}
+
+TrialObserver* Scheduler::trial_observer() {
+  absl::MutexLock lock(&mutex_);
+  return trial_observer_;
+}
+
+void Scheduler::Hold(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  if (queue_.Contains(id)) {
+    queue_.Remove(id);
+    // Those behind it may have been held up.
+    changed_.SignalAll();
+    return;
+  }
+  const auto running = running_.find(id);
+  if (running == running_.end()) return;
+  running->second.held = true;
+  running->second.stop.request_stop();
+}
+
+absl::Status Scheduler::Release(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  while (running_.contains(id) && running_[id].held) changed_.Wait(&mutex_);
+  if (running_.contains(id) || queue_.Contains(id)) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
+  if (job.held() || (job.state() != v1::QUEUED && job.state() != v1::WAITING)) {
+    return absl::OkStatus();
+  }
+  queue_.Add(QueuedJob::Of(job));
+  changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+void Scheduler::StopAfterEpoch(const std::string& id, EpochVerdict verdict) {
+  absl::MutexLock lock(&mutex_);
+  Run& run = running_[id];
+  run.held = run.held || verdict == EpochVerdict::kHold;
+  run.cancelled_by_user =
+      run.cancelled_by_user || verdict == EpochVerdict::kCancel;
+  run.stop.request_stop();
+}
+
 void Scheduler::RetryNow(WaitCause cause) {
   absl::MutexLock lock(&mutex_);
   ++retries_;
@@ -145,18 +201,26 @@ void Scheduler::RetryNow(WaitCause cause) {
 }
 
 absl::Status Scheduler::Cancel(const std::string& id) {
+  HEARTH_RETURN_IF_ERROR(CancelQuietly(id));
+  if (TrialObserver* observer = trial_observer()) observer->OnEnded(id);
+  return absl::OkStatus();
+}
+
+absl::Status Scheduler::CancelQuietly(const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  if (queue_.Contains(id)) {
+  const auto running = running_.find(id);
+  if (running == running_.end()) {
+    HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
+    if (HasEnded(job.state())) return absl::OkStatus();
+    // It is queued, or held.
     StateUpdate update;
     update.state = v1::CANCELLED;
     HEARTH_RETURN_IF_ERROR(store_.ChangeState(id, update));
-    queue_.Remove(id);
-    // Those behind it may have been held.
+    if (queue_.Contains(id)) queue_.Remove(id);
+    // Those behind it may have been held up.
     changed_.SignalAll();
     return absl::OkStatus();
   }
-  const auto running = running_.find(id);
-  if (running == running_.end()) return store_.Get(id).status();
   HEARTH_RETURN_IF_ERROR(store_.RequestCancel(id));
   running->second.cancelled_by_user = true;
   running->second.stop.request_stop();
@@ -195,6 +259,8 @@ void Scheduler::Work(Lane lane) {
       update.state = v1::CANCELLED;
       Persist(job->id, update);
     }
+    // Before it leaves `running_`: whoever waits for that may then go.
+    if (TrialObserver* observer = trial_observer()) observer->OnEnded(job->id);
     absl::MutexLock lock(&mutex_);
     running_.erase(job->id);
     changed_.SignalAll();
@@ -221,10 +287,23 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
   update.state = v1::PREPARING;
   if (!Persist(job.id, update)) return absl::OkStatus();
   spdlog::info("{}: started", job.id);
-  StoredEvents events(store_, job.id);
+  const absl::StatusOr<v1::Job> stored = store_.Get(job.id);
+  TrialObserver* const observer = trial_observer();
+  StoredEvents::EpochSink on_epoch;
+  if (observer != nullptr && stored.ok() && !stored->sweep().empty()) {
+    on_epoch = [&](const v1::EpochReport& epoch) -> absl::Status {
+      HEARTH_ASSIGN_OR_RETURN(const EpochVerdict verdict,
+                              observer->OnEpoch(*stored, epoch));
+      // It stops before its next batch, since it asks in this thread.
+      if (verdict != EpochVerdict::kGoOn) StopAfterEpoch(job.id, verdict);
+      return absl::OkStatus();
+    };
+  }
+  StoredEvents events(store_, job.id, std::move(on_epoch));
   v1::JobReport report;
   const absl::Status status =
-      Execute(job.id, events, StopTokenOf(job.id), report);
+      stored.ok() ? Execute(*stored, events, StopTokenOf(job.id), report)
+                  : stored.status();
   if (status.ok() && !events.is_running()) {
     update.state = v1::RUNNING;
     Persist(job.id, update);
@@ -252,17 +331,19 @@ bool Scheduler::Requeue(const QueuedJob& job, const absl::Status& status) {
   const Run& run = running_[job.id];
   if (run.cancelled_by_user) return false;
   const WaitCause cause = WaitCauseOf(status);
-  queue_.AddWaiting(job, cause, BytesNeededBy(status), clock_.SteadySeconds());
-  if (run.retries != retries_) queue_.RetryNow(cause);
+  if (!run.held) {
+    queue_.AddWaiting(job, cause, BytesNeededBy(status),
+                      clock_.SteadySeconds());
+    if (run.retries != retries_) queue_.RetryNow(cause);
+  }
   running_.erase(job.id);
   changed_.SignalAll();
   return true;
 }
 
-absl::Status Scheduler::Execute(const std::string& id, JobEvents& events,
+absl::Status Scheduler::Execute(const v1::Job& job, JobEvents& events,
                                 std::stop_token stop, v1::JobReport& report) {
   return CatchExceptions([&]() -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
     HEARTH_ASSIGN_OR_RETURN(report, runner_.Run(job, events, std::move(stop)));
     return absl::OkStatus();
   });
@@ -273,6 +354,7 @@ StateUpdate Scheduler::Conclude(const QueuedJob& job,
                                 const v1::JobReport& report) {
   absl::MutexLock lock(&mutex_);
   const bool cancelled = running_[job.id].cancelled_by_user;
+  const bool held = running_[job.id].held;
   const WaitCause cause = WaitCauseOf(status);
   const bool may_wait = cause != WaitCause::kNone &&
                         queue_.MayWait(job, cause, clock_.SteadySeconds());
@@ -282,7 +364,8 @@ StateUpdate Scheduler::Conclude(const QueuedJob& job,
     update.report = report;
   } else if (cancelled && (absl::IsCancelled(status) || may_wait)) {
     update.state = v1::CANCELLED;
-  } else if (absl::IsCancelled(status) && stopping_) {
+  } else if ((absl::IsCancelled(status) && (stopping_ || held)) ||
+             (may_wait && held)) {
     update.state = v1::QUEUED;
   } else if (may_wait) {
     update.state = v1::WAITING;

@@ -57,6 +57,30 @@ class JobRunner {
                                             std::stop_token stop) = 0;
 };
 
+/// What is to become of a job after an epoch.
+enum class EpochVerdict {
+  kGoOn,
+  /// It stops at once and is QUEUED, held back.
+  kHold,
+  /// It stops at once and is CANCELLED.
+  kCancel,
+};
+
+/// Decides about jobs that are trials of sweeps. Thread-safe; called without
+/// locks.
+class TrialObserver {
+ public:
+  virtual ~TrialObserver() = default;
+
+  /// A job of a sweep has finished an epoch; stores its report, as
+  /// JobEvents::OnEpoch, with all that follows from it.
+  virtual absl::StatusOr<EpochVerdict> OnEpoch(
+      const v1::Job& job, const v1::EpochReport& epoch) = 0;
+
+  /// A job, of a sweep or not, may have ended.
+  virtual void OnEnded(const std::string& id) = 0;
+};
+
 struct SchedulerOptions {
   /// Jobs that run at a time in each lane, each on a thread of its own.
   int max_running_jobs = 1;
@@ -83,7 +107,10 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Queues the store's unended jobs. Call once, after
+  /// Sets who decides about trials, from then on; null = nobody.
+  void SetTrialObserver(TrialObserver* observer) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Queues the store's unended jobs that are not held. Call once, after
   /// JobStore::RecoverInterrupted and before any Enqueue.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -93,12 +120,20 @@ class Scheduler {
   /// Queues a job that the store has as QUEUED or WAITING.
   void Enqueue(const v1::Job& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Takes a job out of the queue; a running one is asked to stop, and is
+  /// QUEUED then. The store has it as held.
+  void Hold(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Queues a job that was held or is new, if the store has it as QUEUED or
+  /// WAITING and not held. Waits until it has stopped.
+  absl::Status Release(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Tries jobs that wait for `cause` again at once: some of it is there.
   void RetryNow(WaitCause cause) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// A job that is queued or waits is CANCELLED at once; a running one is asked
-  /// to stop; for one that has ended nothing happens. NOT_FOUND for an unknown
-  /// id.
+  /// A job that is queued, waits or is held is CANCELLED at once; a running one
+  /// is asked to stop; for one that has ended nothing happens. NOT_FOUND for an
+  /// unknown id.
   absl::Status Cancel(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Starts no more jobs, asks the running ones to stop at a checkpoint, and
@@ -111,6 +146,7 @@ class Scheduler {
   struct Run {
     std::stop_source stop;
     bool cancelled_by_user = false;
+    bool held = false;
     // retries_ when it began.
     int64_t retries = 0;
   };
@@ -122,13 +158,18 @@ class Scheduler {
   // Runs a job and writes its next state. The error for lack of which it is
   // WAITING now; OK for all others.
   absl::Status RunJob(QueuedJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks a running job to stop, as its sweep says.
+  void StopAfterEpoch(const std::string& id, EpochVerdict verdict)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  TrialObserver* trial_observer() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CancelQuietly(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
   std::stop_token StopTokenOf(const std::string& id)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Puts a job that waits back into the queue; false if somebody has cancelled
   // it meanwhile.
   bool Requeue(const QueuedJob& job, const absl::Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Execute(const std::string& id, JobEvents& events,
+  absl::Status Execute(const v1::Job& job, JobEvents& events,
                        std::stop_token stop, v1::JobReport& report);
   StateUpdate Conclude(const QueuedJob& job, const absl::Status& status,
                        const v1::JobReport& report) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -153,6 +194,7 @@ class Scheduler {
   // Jobs that a worker has taken and not yet moved to their next state.
   std::map<std::string, Run> running_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  TrialObserver* trial_observer_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<std::jthread> workers_;
 };
 

@@ -46,9 +46,16 @@ class FakeRunner final : public JobRunner {
     {
       absl::MutexLock lock(&mutex_);
       started_.push_back(job.id());
+      stopped_.erase(job.id());
       changed_.SignalAll();
     }
     events.OnRunning();
+    if (!job.sweep().empty()) {
+      v1::EpochReport epoch;
+      epoch.set_epoch(1);
+      const absl::Status reported = events.OnEpoch(epoch);
+      if (!reported.ok()) return reported;
+    }
     // A deaf job goes on when it is asked to stop.
     const bool deaf = job.spec().train().data().dataset() == "deaf";
     const std::stop_callback wake(stop, [this, &job, deaf] {
@@ -492,6 +499,128 @@ TEST_F(SchedulerTest, AWaitingJobRunsAfterARestart) {
   ASSERT_TRUE(store_->RecoverInterrupted(3).ok());
   Start(1);
   AwaitState(id, v1::SUCCEEDED);
+}
+
+// Says of each epoch what the test wants, and hears ends.
+class FakeObserver final : public TrialObserver {
+ public:
+  explicit FakeObserver(EpochVerdict verdict) : verdict_(verdict) {}
+
+  absl::StatusOr<EpochVerdict> OnEpoch(const v1::Job& job,
+                                       const v1::EpochReport&) override {
+    EXPECT_EQ(job.trial(), 5u);
+    return verdict_;
+  }
+  void OnEnded(const std::string& id) override {
+    absl::MutexLock lock(&mutex_);
+    ended_.push_back(id);
+  }
+  std::vector<std::string> ended() {
+    absl::MutexLock lock(&mutex_);
+    return ended_;
+  }
+
+ private:
+  const EpochVerdict verdict_;
+  absl::Mutex mutex_;
+  std::vector<std::string> ended_ ABSL_GUARDED_BY(mutex_);
+};
+
+class HoldTest : public SchedulerTest {
+ protected:
+  void SetHeld(const std::string& id, bool held) {
+    const absl::Status status =
+        store_->Transact([&](Database&, JobRows& rows, ChangedJobs&) {
+          return rows.SetHeld(id, held);
+        });
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  std::string SubmitTrial() {
+    std::string id;
+    const absl::Status status = store_->Transact(
+        [&](Database&, JobRows& rows, ChangedJobs&) -> absl::Status {
+          auto added =
+              rows.Insert("", Spec("a"), 0, TrialOf{.sweep = 1, .trial = 5});
+          id = added.value_or("");
+          return added.status();
+        });
+    EXPECT_TRUE(status.ok()) << status;
+    return id;
+  }
+};
+
+TEST_F(HoldTest, ARunningJobIsQueuedAndNotRunUntilItIsReleased) {
+  Start(1);
+  const std::string held = Submit();
+  AwaitState(held, v1::RUNNING);
+  SetHeld(held, true);
+  scheduler_->Hold(held);
+  const std::string other = Submit();
+  AwaitState(other, v1::RUNNING);
+  EXPECT_EQ(StateOf(held), v1::QUEUED);
+  // As long as the store has it as held, nothing happens.
+  ASSERT_TRUE(scheduler_->Release(held).ok());
+  runner_.Succeed(other);
+  AwaitState(other, v1::SUCCEEDED);
+  EXPECT_EQ(StateOf(held), v1::QUEUED);
+  SetHeld(held, false);
+  ASSERT_TRUE(scheduler_->Release(held).ok());
+  AwaitState(held, v1::RUNNING);
+  runner_.Succeed(held);
+  AwaitState(held, v1::SUCCEEDED);
+  EXPECT_THAT(runner_.started(), ElementsAre(held, other, held));
+  // One that has ended stays so.
+  EXPECT_TRUE(scheduler_->Release(held).ok());
+  EXPECT_EQ(StateOf(held), v1::SUCCEEDED);
+}
+
+TEST_F(HoldTest, AQueuedJobIsPassedOverAndCanBeCancelled) {
+  Start(1);
+  const std::string running = Submit(), held = Submit(), last = Submit();
+  AwaitState(running, v1::RUNNING);
+  SetHeld(held, true);
+  scheduler_->Hold(held);
+  runner_.Succeed(running);
+  AwaitState(last, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(held).ok());
+  EXPECT_EQ(StateOf(held), v1::CANCELLED);
+  runner_.Succeed(last);
+  AwaitState(last, v1::SUCCEEDED);
+}
+
+TEST_F(HoldTest, ARestartDoesNotRunWhatIsHeld) {
+  const std::string held = store_->Submit("", Spec("a"))->id();
+  const std::string other = store_->Submit("", Spec("a"))->id();
+  SetHeld(held, true);
+  Start(2);
+  AwaitState(other, v1::RUNNING);
+  EXPECT_EQ(StateOf(held), v1::QUEUED);
+  EXPECT_THAT(runner_.started(), ElementsAre(other));
+}
+
+TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
+  FakeObserver observer(EpochVerdict::kCancel);
+  Start(1);
+  scheduler_->SetTrialObserver(&observer);
+  const std::string trial = SubmitTrial();
+  ASSERT_TRUE(scheduler_->Release(trial).ok());
+  AwaitState(trial, v1::CANCELLED);
+  // Its observer hears of it before the scheduler lets it go.
+  ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
+  EXPECT_THAT(observer.ended(), ElementsAre(trial));
+  scheduler_->SetTrialObserver(nullptr);
+}
+
+TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
+  FakeObserver observer(EpochVerdict::kHold);
+  Start(1);
+  scheduler_->SetTrialObserver(&observer);
+  const std::string trial = SubmitTrial();
+  ASSERT_TRUE(scheduler_->Release(trial).ok());
+  runner_.AwaitStarted(1);
+  AwaitState(trial, v1::QUEUED);
+  scheduler_->SetTrialObserver(nullptr);
 }
 
 }  // namespace
