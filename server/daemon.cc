@@ -53,12 +53,15 @@
 #include "server/services/datasets_service.h"
 #include "server/services/jobs_service.h"
 #include "server/services/plans_service.h"
+#include "server/services/sweeps_service.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/disk_reserve.h"
 #include "server/storage/job_folders.h"
 #include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
 #include "server/storage/trash.h"
+#include "server/sweeps/sweep_manager.h"
 
 namespace hearth::server {
 namespace {
@@ -196,6 +199,8 @@ class DaemonImpl final : public Daemon {
                                   .limit_seconds = absl::ToDoubleSeconds(
                                       config_.wait_limit)},
                          .retry_interval = config_.first_wait_pause});
+    sweep_store_ = std::make_unique<SweepStore>(
+        *store_, clock_, [this](const std::string& id) { hub_.Notify(id); });
     trash_ = std::make_unique<Trash>(files_, data_dir_->TrashPath(), [this] {
       scheduler_->RetryNow(WaitCause::kDiskSpace);
     });
@@ -206,6 +211,7 @@ class DaemonImpl final : public Daemon {
                        .warm_strategies = *warm_strategies_,
                        .plans = *plans_,
                        .store = *store_,
+                       .sweeps = *sweep_store_,
                        .scheduler = *scheduler_,
                        .trash = *trash_},
         SpecLimits{
@@ -213,7 +219,15 @@ class DaemonImpl final : public Daemon {
             .has_gpu = !gpu_name_.empty()},
         config_.import_roots);
     HEARTH_RETURN_IF_ERROR(admission_->FailUnresumable());
-    return scheduler_->Load();
+    HEARTH_RETURN_IF_ERROR(scheduler_->Load());
+    HEARTH_ASSIGN_OR_RETURN(sweeps_,
+                            SweepManager::Make({.store = *store_,
+                                                .sweeps = *sweep_store_,
+                                                .datasets = *datasets_,
+                                                .admission = *admission_,
+                                                .scheduler = *scheduler_,
+                                                .registry = *registry_}));
+    return absl::OkStatus();
   }
 
   // The first GPU, if there is one.
@@ -254,6 +268,7 @@ class DaemonImpl final : public Daemon {
     PrepareGrpc();
     services_.push_back(
         NewJobsService(*admission_, *store_, *scheduler_, hub_));
+    services_.push_back(NewSweepsService(*sweeps_, *sweep_store_, hub_));
     services_.push_back(NewDatasetsService(*admission_, *datasets_, *plans_));
     services_.push_back(NewPlansService(*admission_, *plans_, *datasets_));
     services_.push_back(
@@ -340,7 +355,9 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Trash> trash_;
+  std::unique_ptr<SweepStore> sweep_store_;
   std::unique_ptr<Admission> admission_;
+  std::unique_ptr<SweepManager> sweeps_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
 };

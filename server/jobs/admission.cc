@@ -47,7 +47,10 @@ std::string DatasetClaim(const std::string& name) {
 }
 std::string JobClaim(const std::string& id) { return absl::StrCat("job ", id); }
 
-absl::Status CheckRequest(const std::string& request_id, int priority) {
+}  // namespace
+
+absl::Status Admission::CheckRequest(const std::string& request_id,
+                                     int priority) {
   FieldViolations violations;
   if (request_id.size() > kMaxRequestIdLength) {
     violations.Add("request_id",
@@ -62,8 +65,6 @@ absl::Status CheckRequest(const std::string& request_id, int priority) {
   }
   return violations.ToStatus();
 }
-
-}  // namespace
 
 Admission::Admission(const AdmissionParts& parts, SpecLimits limits,
                      std::vector<std::string> import_roots)
@@ -169,6 +170,11 @@ absl::Status Admission::CheckOpen() const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<NameClaims::Claim> Admission::Admit(const v1::JobSpec& spec) {
+  HEARTH_RETURN_IF_ERROR(CheckOpen());
+  return CheckPossible(spec);
+}
+
 absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
     const v1::JobSpec& spec) {
   switch (spec.kind_case()) {
@@ -267,10 +273,9 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimModel(
   return claim;
 }
 
-template <typename Remove>
 absl::Status Admission::DeleteOnce(const std::string& request_id,
                                    const std::string& target,
-                                   const Remove& remove) {
+                                   absl::FunctionRef<absl::Status()> remove) {
   if (request_id.empty()) return remove();
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, 0));
   const NameClaims::Claim same = AwaitRequest(request_id);
@@ -336,6 +341,15 @@ absl::Status Admission::RemoveDataset(const std::string& name) {
   if (!user.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("dataset \"", name, "\" is used by ", user));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Sweep> sweeps,
+                          parts_.sweeps.List());
+  for (const v1::Sweep& sweep : sweeps) {
+    if (!HasEnded(sweep.state()) &&
+        sweep.spec().train().data().dataset() == name) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("dataset \"", name, "\" is used by ", sweep.id()));
+    }
   }
   parts_.warm_strategies.Forget(parts_.data_dir.DatasetPath(name));
   const absl::StatusOr<v1::Dataset> dataset = parts_.datasets.Get(name);

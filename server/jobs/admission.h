@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -21,6 +22,7 @@
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/job_store.h"
+#include "server/storage/sweep_store.h"
 #include "server/storage/trash.h"
 
 namespace hearth::server {
@@ -33,6 +35,7 @@ struct AdmissionParts {
   job::WarmStrategies& warm_strategies;
   plan::PlanStore& plans;
   JobStore& store;
+  SweepStore& sweeps;
   Scheduler& scheduler;
   Trash& trash;
 };
@@ -56,6 +59,26 @@ class Admission {
   /// Jobs.ResumeJob.
   absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// OK if new work is taken and a job of `spec`, which is validated, could run
+  /// now. Nothing that it relies on goes while the claim lives.
+  absl::StatusOr<NameClaims::Claim> Admit(const v1::JobSpec& spec)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Waits for the same request, sent before, to be answered; so does the next
+  /// one while the claim lives.
+  NameClaims::Claim AwaitRequest(const std::string& request_id);
+
+  /// OK unless an id of a request, or a priority, is out of bounds.
+  static absl::Status CheckRequest(const std::string& request_id, int priority);
+
+  /// Calls `remove`, which deletes `target`, unless the request is a repeated
+  /// one that is done.
+  absl::Status DeleteOnce(const std::string& request_id,
+                          const std::string& target,
+                          absl::FunctionRef<absl::Status()> remove);
+
+  const SpecLimits& limits() const { return limits_; }
 
   /// Moves the QUEUED and WAITING jobs that cannot go on from their checkpoints
   /// to FAILED. Call before the scheduler loads them.
@@ -82,8 +105,6 @@ class Admission {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The same request, sent again, waits for the first to be answered.
-  NameClaims::Claim AwaitRequest(const std::string& request_id);
   absl::Status CheckOpen() const ABSL_LOCKS_EXCLUDED(mutex_);
   // FAILED_PRECONDITION if there is a checkpoint that cannot be gone on from.
   absl::Status CheckResumable(const v1::Job& job);
@@ -97,10 +118,6 @@ class Admission {
   absl::Status RemoveJob(const std::string& id);
   absl::Status RemoveDataset(const std::string& name);
   absl::Status RemovePlans(const std::string& fingerprint) const;
-  // Calls `remove` unless the request is a repeated one that is done.
-  template <typename Remove>
-  absl::Status DeleteOnce(const std::string& request_id,
-                          const std::string& target, const Remove& remove);
   // ALREADY_EXISTS if there is something; INVALID_ARGUMENT if it is within the
   // data directory.
   absl::Status CheckNewPath(const std::string& path) const;

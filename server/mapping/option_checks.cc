@@ -1,11 +1,13 @@
 #include "server/mapping/option_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "proto/options/option_table.h"
 #include "proto/options/option_value.h"
 
@@ -20,13 +22,22 @@ using options::Option;
 using options::OptionTable;
 using options::Path;
 
+// The table of a type of message, made once.
+const OptionTable& TableOf(const google::protobuf::Descriptor& type) {
+  static absl::Mutex mutex(absl::kConstInit);
+  static auto& tables =
+      *new std::map<const google::protobuf::Descriptor*, OptionTable>();
+  absl::MutexLock lock(&mutex);
+  return tables.try_emplace(&type, type).first->second;
+}
+
 class Checker {
  public:
   Checker(const std::string& prefix, Message& spec, FieldViolations& violations)
       : prefix_(prefix), spec_(spec), violations_(violations) {}
 
   void Check() {
-    const OptionTable table(*spec_.GetDescriptor());
+    const OptionTable& table = TableOf(*spec_.GetDescriptor());
     for (const Choice& choice : table.choices()) {
       if (IsThere(choice.path)) Choose(choice, table.ChosenIn(spec_));
     }
@@ -104,7 +115,7 @@ class Checker {
   }
 
   std::string Named(const std::string& path) const {
-    return absl::StrCat(prefix_, ".", path);
+    return absl::StrCat(prefix_, prefix_.empty() ? "" : ".", path);
   }
 
   const std::string& prefix_;

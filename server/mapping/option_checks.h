@@ -12,7 +12,7 @@ namespace hearth::server {
 /// Fills in the defaults that the descriptions of the options in `spec` name,
 /// and notes what is missing, out of bounds, or set though it does not apply to
 /// what is chosen. Messages that repeat must be there, or are left out. Fields
-/// are named below `prefix`: "train.data.batch_size".
+/// are named below `prefix`: "train.data.batch_size"; it may be empty.
 void FillAndCheckOptions(const std::string& prefix,
                          google::protobuf::Message& spec,
                          FieldViolations& violations);

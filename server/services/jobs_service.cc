@@ -1,11 +1,7 @@
 #include "server/services/jobs_service.h"
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <deque>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,108 +9,13 @@
 #include "server/mapping/field_violations.h"
 #include "server/mapping/request_checks.h"
 #include "server/mapping/status_mapping.h"
+#include "server/services/event_watch.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr uint32_t kDefaultTail = 100;
 constexpr uint32_t kMaxTail = 1000;
-
-// One watch:
-//   1. the hub pumps it after its start, after each event of the job, and when
-//      the last write is done or the client is gone;
-//   2. a pump that finds a write in progress leaves; otherwise it writes the
-//      next event, reading more from the store when it has none left;
-//   3. with nothing left to write it finishes the call if the job has ended or
-//      the daemon stops, and waits for the next pump otherwise.
-// All of that happens on the hub's thread; gRPC's threads only set flags and
-// wake the hub. gRPC calls OnDone after Finish, which is the last thing a pump
-// does; the watch lives until both gRPC and the hub have let it go.
-class Watch final : public grpc::ServerWriteReactor<v1::JobEvent>,
-                    public Watcher,
-                    public std::enable_shared_from_this<Watch> {
- public:
-  Watch(JobStore& store, EventHub& hub, const v1::WatchJobRequest& request)
-      : store_(store),
-        hub_(hub),
-        checked_(CheckRequest(request)),
-        id_(request.id()),
-        next_(std::max<uint64_t>(request.from_sequence(), 1)) {}
-
-  // Begins the watch; gRPC owns a share from here on.
-  void Start() {
-    self_ = shared_from_this();
-    // Tells the client at once that somebody is there.
-    StartSendInitialMetadata();
-    hub_.Add(id_, self_);
-  }
-
-  bool Pump(bool stopping) override {
-    if (is_writing_) return true;
-    if (!checked_.ok()) return Close(checked_);
-    if (is_broken_) return Close(absl::CancelledError("the client is gone"));
-    if (events_.empty()) {
-      absl::StatusOr<EventBatch> batch =
-          store_.ReadEvents(id_, next_, kEventsPerRead);
-      if (!batch.ok()) return Close(batch.status());
-      events_.assign(std::make_move_iterator(batch->events.begin()),
-                     std::make_move_iterator(batch->events.end()));
-      if (events_.empty() && batch->is_last) return Close(absl::OkStatus());
-    }
-    if (!events_.empty()) {
-      WriteNext();
-    } else if (stopping) {
-      return Close(absl::UnavailableError(absl::StrCat(
-          "hearthd is stopping; resume the watch from event ", next_)));
-    }
-    return true;
-  }
-
-  void OnWriteDone(bool ok) override {
-    if (!ok) is_broken_ = true;
-    is_writing_ = false;
-    hub_.Wake(this);
-  }
-
-  void OnCancel() override {
-    is_broken_ = true;
-    hub_.Wake(this);
-  }
-
-  void OnDone() override {
-    const std::shared_ptr<Watch> last_share = std::move(self_);
-  }
-
- private:
-  static constexpr int kEventsPerRead = 64;
-
-  void WriteNext() {
-    written_ = std::move(events_.front());
-    events_.pop_front();
-    next_ = written_.sequence() + 1;
-    is_writing_ = true;
-    StartWrite(&written_);
-  }
-
-  // Ends the call; false, for Pump to return.
-  bool Close(const absl::Status& status) {
-    Finish(ToGrpcStatus(status));
-    return false;
-  }
-
-  JobStore& store_;
-  EventHub& hub_;
-  const absl::Status checked_;
-  const std::string id_;
-  // Sequence number to read from.
-  uint64_t next_;
-  // Read but not written.
-  std::deque<v1::JobEvent> events_;
-  v1::JobEvent written_;
-  std::atomic<bool> is_writing_ = false;
-  std::atomic<bool> is_broken_ = false;
-  std::shared_ptr<Watch> self_;
-};
 
 class JobsService final
     : public v1::Jobs::WithCallbackMethod_WatchJob<v1::Jobs::Service> {
@@ -181,9 +82,11 @@ class JobsService final
       grpc::CallbackServerContext* context,
       const v1::WatchJobRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
-    const auto watch = std::make_shared<Watch>(store_, hub_, *request);
-    watch->Start();
-    return watch.get();
+    return StartWatch<EventBatch>(
+        hub_, request->id(), request->from_sequence(), CheckRequest(*request),
+        [this, id = request->id()](uint64_t from, int limit) {
+          return store_.ReadEvents(id, from, limit);
+        });
   }
 
   grpc::Status CancelJob(grpc::ServerContext*,

@@ -1,0 +1,62 @@
+#ifndef HEARTH_SERVER_MAPPING_SWEEP_MAPPING_H_
+#define HEARTH_SERVER_MAPPING_SWEEP_MAPPING_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/sweep/search.h"
+#include "engine/sweep/space.h"
+#include "hearth/v1/sweeps.pb.h"
+#include "server/mapping/spec_mapping.h"
+
+/// Where the contract's sweeps meet the engine's: spaces of named options,
+/// algorithms, results and states. The contract counts trials from 1, the
+/// engine from 0.
+
+namespace hearth::server {
+
+/// Most trials of a sweep.
+inline constexpr int64_t kMaxTrials = 10'000;
+
+/// Fills in the defaults of the search, not those of the job, and checks every
+/// field, and the spec of every trial that there will be. INVALID_ARGUMENT
+/// naming each field at fault, such as "space[1].name" or "trials".
+absl::Status FillAndValidate(const SpecLimits& limits, v1::SweepSpec& spec);
+
+/// The search of a validated spec.
+sweep::SearchOptions ToSearchOptions(const v1::SweepSpec& spec);
+
+/// The point of trial `trial`, of those that a validated spec begins with.
+sweep::Point PointOf(const v1::SweepSpec& spec, int64_t trial);
+
+/// A validated spec's job for a trial at `point`: with the job's defaults.
+/// INVALID_ARGUMENT if the values make no such job. Options that do not apply
+/// to the alternatives that the point chooses are left out.
+absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
+                                         const v1::SweepSpec& spec,
+                                         const sweep::Point& point,
+                                         int64_t replica);
+
+/// A point that somebody asks for. INVALID_ARGUMENT naming the parameter at
+/// fault.
+absl::StatusOr<sweep::Point> ToPoint(const SpecLimits& limits,
+                                     const v1::SweepSpec& spec,
+                                     const v1::AddTrialRequest& request);
+
+/// The name of what an epoch is judged by: "accuracy", "loss".
+std::string MetricOf(const v1::SweepSpec& spec, const v1::EpochReport& epoch);
+
+/// What the search is told of a result; greater is better.
+double ScoreOf(const v1::EpochResult& result, const std::string& metric);
+
+/// The metric's value of a score.
+double ValueOf(double score, const std::string& metric);
+
+v1::TrialState ToProto(sweep::TrialState state);
+v1::TrialDecision::Action ToProto(sweep::Action action);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_MAPPING_SWEEP_MAPPING_H_

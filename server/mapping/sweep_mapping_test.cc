@@ -1,0 +1,186 @@
+#include "server/mapping/sweep_mapping.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "engine/sweep/search.h"
+#include "engine/sweep/space.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr SpecLimits kLimits = {.processors = 2, .has_gpu = false};
+
+v1::SweepParameter Choices(const std::string& name,
+                           std::initializer_list<std::string> values) {
+  v1::SweepParameter parameter;
+  parameter.set_name(name);
+  for (const std::string& value : values) {
+    parameter.mutable_choice()->add_values(value);
+  }
+  return parameter;
+}
+
+v1::SweepParameter LogRange(const std::string& name, double low, double high) {
+  v1::SweepParameter parameter;
+  parameter.set_name(name);
+  parameter.mutable_log_uniform()->set_low(low);
+  parameter.mutable_log_uniform()->set_high(high);
+  return parameter;
+}
+
+v1::SweepSpec Spec(std::initializer_list<v1::SweepParameter> space) {
+  v1::SweepSpec spec;
+  spec.mutable_train()->mutable_data()->set_dataset("cora");
+  spec.mutable_train()->mutable_data()->mutable_memory();
+  spec.mutable_train()->add_trains()->mutable_sage()->set_hidden(64);
+  for (const v1::SweepParameter& parameter : space) {
+    *spec.add_space() = parameter;
+  }
+  return spec;
+}
+
+std::string ErrorOf(v1::SweepSpec spec) {
+  const absl::Status status = FillAndValidate(kLimits, spec);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  return std::string(status.message());
+}
+
+TEST(FillAndValidateSweep, FillsTheSearchAndLeavesTheJob) {
+  v1::SweepSpec spec = Spec({LogRange("lr", 1e-4, 1e-1)});
+  const std::string train = spec.train().SerializeAsString();
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  EXPECT_TRUE(spec.has_random());
+  EXPECT_EQ(spec.trials(), 27u);
+  EXPECT_EQ(spec.seeds(), 1u);
+  EXPECT_EQ(spec.parallel(), 8u);
+  EXPECT_EQ(spec.train().SerializeAsString(), train);
+  // Filling in changes nothing more.
+  const v1::SweepSpec filled = spec;
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  EXPECT_EQ(spec.SerializeAsString(), filled.SerializeAsString());
+}
+
+TEST(FillAndValidateSweep, NamesTheFieldAtFault) {
+  EXPECT_THAT(ErrorOf(Spec({})), HasSubstr("space: must have a parameter"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("width", {"1"})})),
+              HasSubstr("space[0].name: \"width\" is not an option"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("io-depth", {"1"})})),
+              HasSubstr("changes no result"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("lr", {"1"}), Choices("lr", {"2"})})),
+              HasSubstr("space[1].name: lr is there twice"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("lr", {})})), HasSubstr("space[0]"));
+  EXPECT_THAT(ErrorOf(Spec({LogRange("lr", 0, 1)})),
+              HasSubstr("space[0]: lr must be above 0"));
+  EXPECT_THAT(ErrorOf(Spec({LogRange("hidden", 1, 8)})),
+              HasSubstr("takes whole numbers"));
+  EXPECT_THAT(ErrorOf(Spec({LogRange("fanouts", 1, 8)})),
+              HasSubstr("takes lists"));
+  EXPECT_THAT(ErrorOf(Spec({LogRange("dropout", 0.1, 1)})),
+              HasSubstr("space[0]: dropout: \"1\" is not"));
+  v1::SweepSpec many = Spec({Choices("lr", {"1"})});
+  many.set_trials(10'001);
+  EXPECT_THAT(ErrorOf(many), HasSubstr("trials: must be at most 10000"));
+  v1::SweepSpec bad_job = Spec({Choices("lr", {"1"})});
+  bad_job.mutable_train()->mutable_data()->set_epochs(200'000);
+  EXPECT_THAT(ErrorOf(bad_job), HasSubstr("train.data.epochs"));
+  v1::SweepSpec untrained = Spec({Choices("lr", {"1"})});
+  untrained.mutable_train()->mutable_trains(0)->mutable_none();
+  EXPECT_THAT(ErrorOf(untrained), HasSubstr("train.trains[0].model"));
+}
+
+TEST(FillAndValidateSweep, ChecksWhatTrialsMakeOfTheirValues) {
+  v1::SweepSpec spec =
+      Spec({Choices("model", {"sage", "gat"}), Choices("hidden", {"30"}),
+            Choices("heads", {"4"})});
+  spec.mutable_grid();
+  EXPECT_THAT(ErrorOf(spec), HasSubstr("space: makes trial 2 impossible"));
+  *spec.mutable_space(1) = Choices("hidden", {"32"});
+  EXPECT_TRUE(FillAndValidate(kLimits, spec).ok());
+}
+
+TEST(TrialJobSpec, SetsChoicesFirstAndSeedsByReplica) {
+  v1::SweepSpec spec = Spec({Choices("heads", {"2"}), Choices("lr", {"0.5"}),
+                             Choices("model", {"gat", "sage"})});
+  spec.mutable_grid();
+  spec.mutable_train()->mutable_trains(0)->set_model_seed(7);
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  const auto gat = TrialJobSpec(kLimits, spec, PointOf(spec, 0), 2);
+  ASSERT_TRUE(gat.ok()) << gat.status();
+  const v1::TrainSpec& train = gat->train().trains(0);
+  EXPECT_EQ(train.gat().heads(), 2u);
+  EXPECT_EQ(train.gat().hidden(), 64u);
+  EXPECT_EQ(train.adam().learning_rate(), 0.5);
+  EXPECT_EQ(train.model_seed(), 9u);
+  EXPECT_EQ(gat->train().data().batch_size(), 1024u);
+  // heads does not apply here.
+  const auto sage = TrialJobSpec(kLimits, spec, PointOf(spec, 1), 0);
+  ASSERT_TRUE(sage.ok()) << sage.status();
+  EXPECT_TRUE(sage->train().trains(0).has_sage());
+}
+
+TEST(TrialJobSpec, DefaultsAreThoseOfWhatIsChosen) {
+  v1::SweepSpec spec = Spec({Choices("optimizer", {"adamw"})});
+  spec.mutable_grid();
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  const auto job = TrialJobSpec(kLimits, spec, PointOf(spec, 0), 0);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->train().trains(0).adamw().weight_decay(), 0.01);
+}
+
+TEST(ToSearchOptions, TakesTheAlgorithm) {
+  v1::SweepSpec spec = Spec({Choices("lr", {"1", "2"})});
+  spec.mutable_asha()->set_eta(2);
+  spec.set_seeds(3);
+  spec.set_trials(11);
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  const sweep::SearchOptions options = ToSearchOptions(spec);
+  EXPECT_EQ(options.trials, 11);
+  EXPECT_EQ(options.replicas, 3);
+  EXPECT_EQ(options.epochs, 5);
+  EXPECT_EQ(std::get<sweep::Asha>(options.stopping).eta, 2);
+  EXPECT_EQ(std::get<sweep::Asha>(options.stopping).first_rung, 1);
+  spec.mutable_grid();
+  EXPECT_EQ(ToSearchOptions(spec).trials, 2);
+  spec.mutable_manual();
+  spec.set_trials(0);
+  EXPECT_TRUE(ToSearchOptions(spec).is_open);
+}
+
+TEST(Scores, AreGreaterWhereResultsAreBetter) {
+  v1::EpochResult result;
+  result.set_loss(2);
+  EXPECT_TRUE(std::isnan(ScoreOf(result, "accuracy")));
+  EXPECT_EQ(ScoreOf(result, "loss"), -2);
+  result.set_metric(0.5);
+  EXPECT_EQ(ScoreOf(result, "accuracy"), 0.5);
+  EXPECT_EQ(ScoreOf(result, "micro_f1"), 0.5);
+  EXPECT_EQ(ScoreOf(result, "mse"), -0.5);
+  EXPECT_EQ(ValueOf(-0.5, "mse"), 0.5);
+  EXPECT_EQ(ValueOf(0.5, "accuracy"), 0.5);
+}
+
+TEST(ToPoint, ChecksNamesAndValues) {
+  v1::SweepSpec spec = Spec({});
+  spec.mutable_manual();
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  v1::AddTrialRequest request;
+  v1::TrialSetting& setting = *request.add_parameters();
+  setting.set_name("lr");
+  setting.set_value("0.5");
+  EXPECT_EQ(*ToPoint(kLimits, spec, request), (sweep::Point{{"lr", "0.5"}}));
+  setting.set_value("0");
+  EXPECT_THAT(std::string(ToPoint(kLimits, spec, request).status().message()),
+              HasSubstr("parameters[0].value: lr: \"0\" is not"));
+  setting.set_name("dataset");
+  EXPECT_THAT(std::string(ToPoint(kLimits, spec, request).status().message()),
+              HasSubstr("parameters[0].name"));
+}
+
+}  // namespace
+}  // namespace hearth::server

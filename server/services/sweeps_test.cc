@@ -1,0 +1,252 @@
+// hearth.v1.Sweeps against a whole daemon.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hearth/v1/sweeps.grpc.pb.h"
+#include "server/daemon_fixture.h"
+#include "server/storage/faulty_vfs.h"
+
+namespace hearth::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SweepsTest : public DaemonTest {
+ protected:
+  // A sweep of six trials over seeds, whose results are those of the batches.
+  static v1::SweepSpec Spec() {
+    v1::SweepSpec spec;
+    *spec.mutable_train() = TrainSpec("planted").train();
+    spec.mutable_train()->mutable_data()->set_epochs(4);
+    v1::SweepParameter& seed = *spec.add_space();
+    seed.set_name("data-seed");
+    seed.mutable_integers()->set_low(0);
+    seed.mutable_integers()->set_high(1000);
+    spec.mutable_asha();
+    spec.set_trials(6);
+    return spec;
+  }
+
+  std::unique_ptr<v1::Sweeps::Stub> Sweeps() {
+    return v1::Sweeps::NewStub(channel_);
+  }
+
+  grpc::Status TrySubmitSweep(const v1::SweepSpec& spec, v1::Sweep* sweep,
+                              const std::string& request_id = "") {
+    grpc::ClientContext context;
+    v1::SubmitSweepRequest request;
+    request.set_request_id(request_id);
+    *request.mutable_spec() = spec;
+    return Sweeps()->SubmitSweep(&context, request, sweep);
+  }
+
+  v1::Sweep SubmitSweep(const v1::SweepSpec& spec) {
+    v1::Sweep sweep;
+    const grpc::Status status = TrySubmitSweep(spec, &sweep);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return sweep;
+  }
+
+  v1::Sweep GetSweep(const std::string& id) {
+    grpc::ClientContext context;
+    v1::GetSweepRequest request;
+    request.set_id(id);
+    v1::Sweep sweep;
+    const grpc::Status status = Sweeps()->GetSweep(&context, request, &sweep);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return sweep;
+  }
+
+  // Watches a sweep to its end.
+  std::vector<v1::SweepEvent> WatchSweep(const std::string& id,
+                                         uint64_t from = 1) {
+    grpc::ClientContext context;
+    v1::WatchSweepRequest request;
+    request.set_id(id);
+    request.set_from_sequence(from);
+    const auto reader = Sweeps()->WatchSweep(&context, request);
+    std::vector<v1::SweepEvent> events;
+    for (v1::SweepEvent event; reader->Read(&event);) events.push_back(event);
+    const grpc::Status status = reader->Finish();
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return events;
+  }
+
+  template <typename Request>
+  grpc::Status Change(grpc::Status (v1::Sweeps::Stub::*method)(
+                          grpc::ClientContext*, const Request&, v1::Sweep*),
+                      const std::string& id, v1::Sweep* sweep) {
+    grpc::ClientContext context;
+    Request request;
+    request.set_id(id);
+    return (*Sweeps().*method)(&context, request, sweep);
+  }
+
+  // Without what differs from one sweep to another with the same decisions.
+  static std::vector<std::string> DecisionsOf(const v1::Sweep& sweep) {
+    std::vector<std::string> decisions;
+    for (v1::Trial trial : sweep.trials()) {
+      trial.clear_jobs();
+      trial.clear_best_job();
+      decisions.push_back(trial.SerializeAsString());
+    }
+    return decisions;
+  }
+};
+
+TEST_F(SweepsTest, TrainsItsTrialsAndTellsAllOfThem) {
+  Import("planted");
+  const v1::Sweep begun = SubmitSweep(Spec());
+  EXPECT_EQ(begun.state(), v1::SWEEP_RUNNING);
+  EXPECT_EQ(begun.trials_size(), 6);
+  const std::vector<v1::SweepEvent> events = WatchSweep(begun.id());
+  for (size_t i = 0; i < events.size(); ++i) {
+    EXPECT_EQ(events[i].sequence(), i + 1);
+  }
+  EXPECT_EQ(events.back().state().state(), v1::SWEEP_DONE);
+  const v1::Sweep done = GetSweep(begun.id());
+  EXPECT_EQ(done.state(), v1::SWEEP_DONE);
+  EXPECT_EQ(done.last_sequence(), events.size());
+  EXPECT_EQ(done.metric(), "accuracy");
+  const v1::Trial& best = done.trials(static_cast<int>(done.best_trial()) - 1);
+  EXPECT_EQ(best.rank(), 1u);
+  EXPECT_EQ(best.metric(), done.best_metric());
+  double highest = 0;
+  const v1::Job job = Get(best.best_job());
+  for (const v1::EpochReport& epoch : job.report().train().epochs()) {
+    highest = std::max(highest, epoch.valid_metric());
+  }
+  EXPECT_EQ(highest, done.best_metric());
+  // A watch of what has ended begins anywhere.
+  EXPECT_EQ(WatchSweep(begun.id(), events.size()).size(), 1u);
+  EXPECT_TRUE(WatchSweep(begun.id(), events.size() + 1).empty());
+}
+
+TEST_F(SweepsTest, GoesOnAfterARestartWithTheSameDecisions) {
+  Import("planted");
+  const std::string undisturbed = SubmitSweep(Spec()).id();
+  WatchSweep(undisturbed);
+  gate_.Close();
+  const std::string sweep = SubmitSweep(Spec()).id();
+  gate_.AwaitWaiting();
+  for (int restart = 0; restart < 3; ++restart) {
+    gate_.Open();
+    daemon_.reset();
+    gate_.Close();
+    Start();
+    if (GetSweep(sweep).state() != v1::SWEEP_RUNNING) break;
+    gate_.AwaitWaiting();
+  }
+  gate_.Open();
+  WatchSweep(sweep);
+  EXPECT_EQ(DecisionsOf(GetSweep(sweep)), DecisionsOf(GetSweep(undisturbed)));
+}
+
+TEST_F(SweepsTest, AFaultOfTheDatabaseChangesNoDecision) {
+  Import("planted");
+  // A job that waits for the disk is overtaken by others that are queued.
+  v1::SweepSpec spec = Spec();
+  spec.set_parallel(1);
+  const std::string undisturbed = SubmitSweep(spec).id();
+  WatchSweep(undisturbed);
+  const std::vector<std::string> expected = DecisionsOf(GetSweep(undisturbed));
+  int64_t hits = 0;
+  for (const VfsOperation operation :
+       {VfsOperation::kSync, VfsOperation::kWrite}) {
+    for (const int64_t nth : {1, 8, 27, 64}) {
+      gate_.Close();
+      const std::string sweep = SubmitSweep(spec).id();
+      gate_.AwaitWaiting();
+      vfs_.Inject({.operation = operation, .nth = nth});
+      gate_.Open();
+      WatchSweep(sweep);
+      hits += vfs_.hits();
+      vfs_.Clear();
+      EXPECT_EQ(DecisionsOf(GetSweep(sweep)), expected) << nth;
+    }
+  }
+  EXPECT_GT(hits, 4);
+}
+
+TEST_F(SweepsTest, ARepeatedRequestGivesTheSameSweep) {
+  Import("planted");
+  v1::Sweep first;
+  v1::Sweep second;
+  ASSERT_TRUE(TrySubmitSweep(Spec(), &first, "once").ok());
+  ASSERT_TRUE(TrySubmitSweep(Spec(), &second, "once").ok());
+  EXPECT_EQ(first.id(), second.id());
+  v1::SweepSpec other = Spec();
+  other.set_trials(7);
+  EXPECT_EQ(TrySubmitSweep(other, &second, "once").error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+  WatchSweep(first.id());
+}
+
+TEST_F(SweepsTest, PausesGoesOnAndStops) {
+  Import("planted");
+  gate_.Close();
+  const std::string id = SubmitSweep(Spec()).id();
+  gate_.AwaitWaiting();
+  v1::Sweep sweep;
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, id, &sweep).ok());
+  EXPECT_EQ(sweep.state(), v1::SWEEP_PAUSED);
+  for (const v1::Trial& trial : sweep.trials()) {
+    for (const std::string& job : trial.jobs()) EXPECT_TRUE(Get(job).held());
+  }
+  // Nobody takes the data away meanwhile.
+  EXPECT_EQ(DeleteDataset("planted").error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::ResumeSweep, id, &sweep).ok());
+  EXPECT_EQ(sweep.state(), v1::SWEEP_RUNNING);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_EQ(sweep.state(), v1::SWEEP_STOPPED);
+  gate_.Open();
+  for (const v1::Trial& trial : sweep.trials()) {
+    EXPECT_EQ(trial.state(), v1::TRIAL_STOPPED);
+    for (const std::string& job : trial.jobs()) {
+      EXPECT_EQ(AwaitEnd(job).state(), v1::CANCELLED);
+    }
+  }
+  EXPECT_EQ(Change(&v1::Sweeps::Stub::ResumeSweep, id, &sweep).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_EQ(
+      Change(&v1::Sweeps::Stub::StopSweep, "sweep-9", &sweep).error_code(),
+      grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(SweepsTest, ACancelledJobIsAStoppedTrial) {
+  Import("planted");
+  gate_.Close();
+  const v1::Sweep begun = SubmitSweep(Spec());
+  gate_.AwaitWaiting();
+  ASSERT_TRUE(Cancel(begun.trials(0).jobs(0)).ok());
+  gate_.Open();
+  WatchSweep(begun.id());
+  const v1::Trial trial = GetSweep(begun.id()).trials(0);
+  EXPECT_EQ(trial.state(), v1::TRIAL_STOPPED);
+  EXPECT_THAT(trial.reason(), HasSubstr("was cancelled"));
+}
+
+TEST_F(SweepsTest, NamesTheFieldAtFaultAndTheUnknownDataset) {
+  v1::Sweep sweep;
+  v1::SweepSpec spec = Spec();
+  EXPECT_EQ(TrySubmitSweep(spec, &sweep).error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  spec.mutable_space(0)->set_name("nothing");
+  const grpc::Status status = TrySubmitSweep(spec, &sweep);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("space[0].name"));
+  SetDraining(true);
+  EXPECT_EQ(TrySubmitSweep(Spec(), &sweep).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+}  // namespace
+}  // namespace hearth::server

@@ -1,0 +1,245 @@
+#include "server/sweeps/live_sweep.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "engine/base/status_macros.h"
+#include "server/mapping/sweep_mapping.h"
+#include "server/storage/job_state.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr int kEventsPerRead = 1000;
+constexpr char kStopped[] = "stopped by a request";
+constexpr char kSweepStopped[] = "the sweep was stopped";
+
+sweep::Outcome OutcomeOf(v1::JobState state) {
+  switch (state) {
+    case v1::SUCCEEDED:
+      return sweep::Outcome::kSucceeded;
+    case v1::FAILED:
+      return sweep::Outcome::kFailed;
+    default:
+      return sweep::Outcome::kStopped;
+  }
+}
+
+sweep::Point ReadPoint(
+    const google::protobuf::RepeatedPtrField<v1::TrialSetting>& settings) {
+  sweep::Point point;
+  for (const v1::TrialSetting& setting : settings) {
+    point.push_back({setting.name(), setting.value()});
+  }
+  return point;
+}
+
+void AddSettings(
+    const sweep::Point& point,
+    google::protobuf::RepeatedPtrField<v1::TrialSetting>* settings) {
+  for (const sweep::Setting& setting : point) {
+    v1::TrialSetting& added = *settings->Add();
+    added.set_name(setting.name);
+    added.set_value(setting.value);
+  }
+}
+
+}  // namespace
+
+LiveSweep::LiveSweep(const v1::Sweep& summary)
+    : summary_(summary), search_(ToSearchOptions(summary.spec())) {}
+
+absl::StatusOr<std::unique_ptr<LiveSweep>> LiveSweep::Load(
+    SweepStore& store, const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Sweep summary, store.Get(id));
+  auto sweep = std::make_unique<LiveSweep>(summary);
+  uint64_t next = 1;
+  // Events that come meanwhile are not for this copy.
+  while (next <= summary.last_sequence()) {
+    HEARTH_ASSIGN_OR_RETURN(const SweepEventBatch batch,
+                            store.ReadEvents(id, next, kEventsPerRead));
+    if (batch.events.empty()) break;
+    for (const v1::SweepEvent& event : batch.events) {
+      if (event.sequence() > summary.last_sequence()) break;
+      sweep->Feed(event);
+    }
+    next = batch.events.back().sequence() + 1;
+  }
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, store.ReadJobs(id));
+  for (const v1::Job& job : jobs) {
+    const size_t trial = job.trial() - 1;
+    if (sweep->jobs_.size() <= trial) sweep->jobs_.resize(trial + 1);
+    std::vector<std::string>& replicas = sweep->jobs_[trial];
+    if (replicas.size() <= job.replica()) replicas.resize(job.replica() + 1);
+    replicas[job.replica()] = job.id();
+  }
+  return sweep;
+}
+
+sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
+  switch (event.payload_case()) {
+    case v1::SweepEvent::kState:
+      switch (event.state().state()) {
+        case v1::SWEEP_RUNNING:
+          if (search_.paused()) return search_.Resume();
+          for (int64_t i = 0; i < ToSearchOptions(summary_.spec()).trials;
+               ++i) {
+            points_.push_back(PointOf(summary_.spec(), i));
+          }
+          return search_.Begin();
+        case v1::SWEEP_PAUSED:
+          return search_.Pause();
+        case v1::SWEEP_STOPPED:
+          return search_.StopAll(kSweepStopped);
+        default:
+          return {};
+      }
+    case v1::SweepEvent::kAdded:
+      points_.push_back(ReadPoint(event.added().parameters()));
+      return search_.AddTrial();
+    case v1::SweepEvent::kResults: {
+      std::vector<sweep::Report> reports;
+      for (const v1::EpochResult& result : event.results().results()) {
+        reports.push_back({.trial = int64_t{result.trial()} - 1,
+                           .replica = result.replica(),
+                           .epoch = result.epoch(),
+                           .score = ScoreOf(result, event.results().metric())});
+      }
+      return search_.Record(reports);
+    }
+    case v1::SweepEvent::kEnded:
+      return search_.End(
+          int64_t{event.ended().trial()} - 1, event.ended().replica(),
+          OutcomeOf(event.ended().state()), event.ended().reason());
+    case v1::SweepEvent::kStop:
+      return search_.StopTrial(int64_t{event.stop().trial()} - 1, kStopped);
+    case v1::SweepEvent::PAYLOAD_NOT_SET:
+      break;
+  }
+  return {};
+}
+
+absl::StatusOr<SweepStep> LiveSweep::Apply(const SpecLimits& limits,
+                                           v1::SweepEvent event) {
+  SweepStep step;
+  for (const sweep::Decision& decision : Feed(event)) {
+    v1::TrialDecision& proto = *event.add_decisions();
+    proto.set_trial(static_cast<uint32_t>(decision.trial + 1));
+    proto.set_replica(static_cast<uint32_t>(decision.replica));
+    proto.set_action(server::ToProto(decision.action));
+    const std::string& job = JobOf(decision.trial, decision.replica);
+    switch (decision.action) {
+      case sweep::Action::kStart: {
+        HEARTH_ASSIGN_OR_RETURN(
+            v1::JobSpec spec,
+            TrialJobSpec(limits, summary_.spec(), point(decision.trial),
+                         decision.replica));
+        step.new_jobs.push_back({.spec = std::move(spec),
+                                 .trial = proto.trial(),
+                                 .replica = proto.replica()});
+        break;
+      }
+      case sweep::Action::kHold:
+        step.held.push_back(job);
+        break;
+      case sweep::Action::kGoOn:
+        step.released.push_back(job);
+        break;
+      case sweep::Action::kStop:
+        proto.set_reason(search_.ReasonOf(decision.trial));
+        step.cancelled.push_back(job);
+        break;
+    }
+  }
+  if (event.has_state()) summary_.set_state(event.state().state());
+  if (event.has_results()) summary_.set_metric(event.results().metric());
+  step.events.push_back(std::move(event));
+  if (search_.done() && !HasEnded(summary_.state())) {
+    summary_.set_state(v1::SWEEP_DONE);
+    step.events.emplace_back().mutable_state()->set_state(v1::SWEEP_DONE);
+  }
+  Summarize();
+  step.sweep = summary_;
+  return step;
+}
+
+void LiveSweep::Stored(const SweepStep& step,
+                       const std::vector<std::string>& ids) {
+  summary_ = step.sweep;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const size_t trial = step.new_jobs[i].trial - 1;
+    if (jobs_.size() <= trial) jobs_.resize(trial + 1);
+    std::vector<std::string>& replicas = jobs_[trial];
+    replicas.resize(
+        std::max<size_t>(replicas.size(), step.new_jobs[i].replica + 1));
+    replicas[step.new_jobs[i].replica] = ids[i];
+  }
+}
+
+const std::string& LiveSweep::JobOf(int64_t trial, int64_t replica) const {
+  static const auto& none = *new std::string();
+  const auto row = static_cast<size_t>(trial);
+  const auto column = static_cast<size_t>(replica);
+  return row < jobs_.size() && column < jobs_[row].size() ? jobs_[row][column]
+                                                          : none;
+}
+
+void LiveSweep::Summarize() {
+  std::map<v1::TrialState, uint32_t> counts;
+  for (int64_t trial = 0; trial < search_.trials(); ++trial) {
+    ++counts[server::ToProto(search_.StateOf(trial))];
+  }
+  summary_.clear_counts();
+  for (const auto& [state, trials] : counts) {
+    v1::TrialCount& count = *summary_.add_counts();
+    count.set_state(state);
+    count.set_trials(trials);
+  }
+  summary_.clear_best_trial();
+  summary_.clear_best_metric();
+  summary_.clear_best_parameters();
+  const std::optional<int64_t> best = search_.Best();
+  if (!best.has_value()) return;
+  summary_.set_best_trial(static_cast<uint32_t>(*best + 1));
+  summary_.set_best_metric(ValueOf(*search_.ScoreOf(*best), summary_.metric()));
+  AddSettings(point(*best), summary_.mutable_best_parameters());
+}
+
+v1::Sweep LiveSweep::ToProto() const {
+  v1::Sweep sweep = summary_;
+  for (int64_t trial = 0; trial < search_.trials(); ++trial) {
+    *sweep.add_trials() = TrialToProto(trial);
+  }
+  uint32_t rank = 0;
+  for (const int64_t trial : search_.Ranking()) {
+    sweep.mutable_trials(static_cast<int>(trial))->set_rank(++rank);
+  }
+  return sweep;
+}
+
+v1::Trial LiveSweep::TrialToProto(int64_t number) const {
+  v1::Trial trial;
+  trial.set_number(static_cast<uint32_t>(number + 1));
+  trial.set_state(server::ToProto(search_.StateOf(number)));
+  AddSettings(point(number), trial.mutable_parameters());
+  trial.set_epochs(static_cast<uint32_t>(search_.EpochsOf(number)));
+  trial.set_reason(search_.ReasonOf(number));
+  if (const std::optional<double> score = search_.ScoreOf(number)) {
+    trial.set_metric(ValueOf(*score, summary_.metric()));
+  }
+  std::optional<double> best;
+  for (int64_t replica = 0; replica < summary_.spec().seeds(); ++replica) {
+    const std::string& job = JobOf(number, replica);
+    if (job.empty()) continue;
+    trial.add_jobs(job);
+    const std::optional<double> score = search_.ScoreOf(number, replica);
+    if (!score.has_value() || (best.has_value() && *score <= *best)) continue;
+    best = score;
+    if (trial.has_metric()) trial.set_best_job(job);
+  }
+  return trial;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,67 @@
+#ifndef HEARTH_SERVER_SWEEPS_LIVE_SWEEP_H_
+#define HEARTH_SERVER_SWEEPS_LIVE_SWEEP_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/sweep/search.h"
+#include "engine/sweep/space.h"
+#include "hearth/v1/sweeps.pb.h"
+#include "server/mapping/spec_mapping.h"
+#include "server/storage/sweep_store.h"
+
+namespace hearth::server {
+
+/// One sweep in memory: its search, fed with the contract's events, and the
+/// jobs of its trials. Trials are numbered as the search does, from 0.
+/// Thread-compatible.
+class LiveSweep {
+ public:
+  /// A sweep before its first event. `summary` has its validated spec.
+  explicit LiveSweep(const v1::Sweep& summary);
+
+  /// The sweep of this id as it is in the store, rebuilt from its events.
+  static absl::StatusOr<std::unique_ptr<LiveSweep>> Load(SweepStore& store,
+                                                         const std::string& id);
+
+  /// Feeds an event to the search, adds the decisions that follow to it, and
+  /// gives the step that stores all of it, but for a job's epoch. What the step
+  /// stores is for Stored to note.
+  absl::StatusOr<SweepStep> Apply(const SpecLimits& limits,
+                                  v1::SweepEvent event);
+
+  /// Notes that a step is stored, and the ids of its new jobs.
+  void Stored(const SweepStep& step, const std::vector<std::string>& ids);
+
+  const sweep::Search& search() const { return search_; }
+  const v1::Sweep& summary() const { return summary_; }
+  const sweep::Point& point(int64_t trial) const {
+    return points_[static_cast<size_t>(trial)];
+  }
+  /// The replica's job; empty before it begins.
+  const std::string& JobOf(int64_t trial, int64_t replica) const;
+
+  /// The sweep with its trials.
+  v1::Sweep ToProto() const;
+
+ private:
+  // Feeds an event to the search; the points of trials are noted, too.
+  sweep::Search::Decisions Feed(const v1::SweepEvent& event);
+  // The summary as the search is now.
+  void Summarize();
+  v1::Trial TrialToProto(int64_t trial) const;
+
+  v1::Sweep summary_;
+  sweep::Search search_;
+  std::vector<sweep::Point> points_;
+  // By trial and replica; only as many as have begun.
+  std::vector<std::vector<std::string>> jobs_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_SWEEPS_LIVE_SWEEP_H_
