@@ -7,7 +7,7 @@
 
 #include "client/backoff.h"
 #include "client/channel.h"
-#include "client/job_watch.h"
+#include "client/event_watch.h"
 #include "client/request_id.h"
 #include "client/silence_watch.h"
 #include "engine/base/status_macros.h"
@@ -15,6 +15,7 @@
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
 #include "hearth/v1/plans.grpc.pb.h"
+#include "hearth/v1/sweeps.grpc.pb.h"
 
 namespace hearth::client {
 namespace {
@@ -31,6 +32,7 @@ class GrpcClient : public Client {
         jobs_(v1::Jobs::NewStub(channel_)),
         datasets_(v1::Datasets::NewStub(channel_)),
         plans_(v1::Plans::NewStub(channel_)),
+        sweeps_(v1::Sweeps::NewStub(channel_)),
         admin_(v1::Admin::NewStub(channel_)) {}
 
   absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec,
@@ -90,21 +92,15 @@ class GrpcClient : public Client {
 
   absl::Status WatchJob(const std::string& id, uint64_t from_sequence,
                         const EventSink& sink, std::stop_token stop) override {
-    SilenceWatch silence(options_.silence_limit, options_.on_silence);
-    const JobWatchCalls calls = {
-        .stream =
-            [&](uint64_t from, const EventSink& take) {
-              const absl::Status status = Stream(id, from, take, silence, stop);
-              if (!status.ok()) silence.Lost(SilenceBefore(status));
-              return status;
-            },
-        .state = [&]() -> absl::StatusOr<v1::JobState> {
-          HEARTH_ASSIGN_OR_RETURN(const v1::Job job, GetJob(id));
-          return job.state();
-        }};
-    return WatchThroughRestarts(
-        calls, from_sequence, sink, stop,
-        Backoff(options_.first_backoff, options_.watch_patience));
+    v1::WatchJobRequest request;
+    request.set_id(id);
+    WatchCalls<v1::JobEvent> calls;
+    calls.has_ended = [&]() -> absl::StatusOr<bool> {
+      HEARTH_ASSIGN_OR_RETURN(const v1::Job job, GetJob(id));
+      return HasEnded(job.state());
+    };
+    return Watch(*jobs_, &v1::Jobs::Stub::WatchJob, request, std::move(calls),
+                 from_sequence, sink, std::move(stop));
   }
 
   absl::StatusOr<std::vector<v1::JobEvent>> TailJob(const std::string& id,
@@ -168,6 +164,76 @@ class GrpcClient : public Client {
         .status();
   }
 
+  absl::StatusOr<v1::Sweep> SubmitSweep(const v1::SweepSpec& spec,
+                                        int priority) override {
+    v1::SubmitSweepRequest request;
+    request.set_request_id(NewRequestId());
+    request.set_priority(priority);
+    *request.mutable_spec() = spec;
+    return Call<v1::Sweep>(*sweeps_, &v1::Sweeps::Stub::SubmitSweep, request);
+  }
+
+  absl::StatusOr<v1::Sweep> GetSweep(const std::string& id) override {
+    return OfSweep<v1::GetSweepRequest>(&v1::Sweeps::Stub::GetSweep, id);
+  }
+
+  absl::StatusOr<std::vector<v1::Sweep>> ListSweeps() override {
+    HEARTH_ASSIGN_OR_RETURN(
+        const v1::ListSweepsResponse response,
+        Call<v1::ListSweepsResponse>(*sweeps_, &v1::Sweeps::Stub::ListSweeps,
+                                     v1::ListSweepsRequest()));
+    return std::vector<v1::Sweep>(response.sweeps().begin(),
+                                  response.sweeps().end());
+  }
+
+  absl::StatusOr<v1::Sweep> PauseSweep(const std::string& id) override {
+    return OfSweep<v1::PauseSweepRequest>(&v1::Sweeps::Stub::PauseSweep, id);
+  }
+
+  absl::StatusOr<v1::Sweep> ResumeSweep(const std::string& id) override {
+    return OfSweep<v1::ResumeSweepRequest>(&v1::Sweeps::Stub::ResumeSweep, id);
+  }
+
+  absl::StatusOr<v1::Sweep> StopSweep(const std::string& id) override {
+    return OfSweep<v1::StopSweepRequest>(&v1::Sweeps::Stub::StopSweep, id);
+  }
+
+  absl::StatusOr<v1::Sweep> StopTrial(const std::string& id,
+                                      uint32_t trial) override {
+    v1::StopTrialRequest request;
+    request.set_id(id);
+    request.set_trial(trial);
+    return Call<v1::Sweep>(*sweeps_, &v1::Sweeps::Stub::StopTrial, request);
+  }
+
+  absl::StatusOr<v1::Sweep> AddTrial(
+      const v1::AddTrialRequest& request) override {
+    return Call<v1::Sweep>(*sweeps_, &v1::Sweeps::Stub::AddTrial, request);
+  }
+
+  absl::Status DeleteSweep(const std::string& id) override {
+    v1::DeleteSweepRequest request;
+    request.set_id(id);
+    request.set_request_id(NewRequestId());
+    return Call<google::protobuf::Empty>(
+               *sweeps_, &v1::Sweeps::Stub::DeleteSweep, request)
+        .status();
+  }
+
+  absl::Status WatchSweep(const std::string& id, uint64_t from_sequence,
+                          const SweepEventSink& sink,
+                          std::stop_token stop) override {
+    v1::WatchSweepRequest request;
+    request.set_id(id);
+    WatchCalls<v1::SweepEvent> calls;
+    calls.has_ended = [&]() -> absl::StatusOr<bool> {
+      HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, GetSweep(id));
+      return HasEnded(sweep.state());
+    };
+    return Watch(*sweeps_, &v1::Sweeps::Stub::WatchSweep, request,
+                 std::move(calls), from_sequence, sink, std::move(stop));
+  }
+
   absl::StatusOr<v1::Status> GetStatus() override {
     return Call<v1::Status>(*admin_, &v1::Admin::Stub::GetStatus,
                             v1::GetStatusRequest());
@@ -187,6 +253,17 @@ class GrpcClient : public Client {
   }
 
  private:
+  // A call that needs a sweep's id alone.
+  template <typename Request>
+  absl::StatusOr<v1::Sweep> OfSweep(
+      grpc::Status (v1::Sweeps::Stub::*method)(grpc::ClientContext*,
+                                               const Request&, v1::Sweep*),
+      const std::string& id) {
+    Request request;
+    request.set_id(id);
+    return Call<v1::Sweep>(*sweeps_, method, request);
+  }
+
   // Makes a call, again where the daemon could not be reached. All calls can
   // be repeated: those that change something have a request id.
   template <typename Response, typename Stub, typename Request>
@@ -215,22 +292,52 @@ class GrpcClient : public Client {
     }
   }
 
-  absl::Status Stream(const std::string& id, uint64_t from_sequence,
-                      const EventSink& sink, SilenceWatch& silence,
-                      const std::stop_token& stop) {
-    v1::WatchJobRequest request;
-    request.set_id(id);
-    request.set_from_sequence(from_sequence);
+  // Watches what `request` names, through breaks. Of `calls`, only has_ended is
+  // given.
+  template <typename Event, typename Stub, typename Request>
+  absl::Status Watch(Stub& stub,
+                     std::unique_ptr<grpc::ClientReader<Event>> (Stub::*method)(
+                         grpc::ClientContext*, const Request&),
+                     Request request, WatchCalls<Event> calls,
+                     uint64_t from_sequence,
+                     const std::function<bool(const Event&)>& sink,
+                     std::stop_token stop) {
+    SilenceWatch silence(options_.silence_limit, options_.on_silence);
+    calls.stream = [&](uint64_t from,
+                       const std::function<bool(const Event&)>& take) {
+      request.set_from_sequence(from);
+      const absl::Status status =
+          Stream(stub, method, request, take, silence, stop);
+      if (!status.ok()) silence.Lost(SilenceBefore(status));
+      return status;
+    };
+    calls.is_state = [](const Event& event) { return event.has_state(); };
+    calls.is_end = [](const Event& event) {
+      return HasEnded(event.state().state());
+    };
+    return EventWatch<Event>(
+               calls, from_sequence, sink, stop,
+               Backoff(options_.first_backoff, options_.watch_patience))
+        .Run();
+  }
+
+  template <typename Event, typename Stub, typename Request>
+  absl::Status Stream(Stub& stub,
+                      std::unique_ptr<grpc::ClientReader<Event>> (
+                          Stub::*method)(grpc::ClientContext*, const Request&),
+                      const Request& request,
+                      const std::function<bool(const Event&)>& sink,
+                      SilenceWatch& silence, const std::stop_token& stop) {
     AwaitConnection(*channel_);
     grpc::ClientContext context;
-    const std::unique_ptr<grpc::ClientReader<v1::JobEvent>> reader =
-        jobs_->WatchJob(&context, request);
+    const std::unique_ptr<grpc::ClientReader<Event>> reader =
+        (stub.*method)(&context, request);
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
     reader->WaitForInitialMetadata();
     if (context.GetServerInitialMetadata().contains(kWatchIsOpen)) {
       silence.Heard();
     }
-    v1::JobEvent event;
+    Event event;
     while (reader->Read(&event)) {
       silence.Heard();
       if (!sink(event)) {
@@ -246,10 +353,20 @@ class GrpcClient : public Client {
   const std::unique_ptr<v1::Jobs::Stub> jobs_;
   const std::unique_ptr<v1::Datasets::Stub> datasets_;
   const std::unique_ptr<v1::Plans::Stub> plans_;
+  const std::unique_ptr<v1::Sweeps::Stub> sweeps_;
   const std::unique_ptr<v1::Admin::Stub> admin_;
 };
 
 }  // namespace
+
+bool HasEnded(v1::JobState state) {
+  return state == v1::SUCCEEDED || state == v1::FAILED ||
+         state == v1::CANCELLED;
+}
+
+bool HasEnded(v1::SweepState state) {
+  return state == v1::SWEEP_DONE || state == v1::SWEEP_STOPPED;
+}
 
 std::unique_ptr<Client> NewClient(const ClientOptions& options) {
   return std::make_unique<GrpcClient>(options);

@@ -15,6 +15,7 @@
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/plans.pb.h"
+#include "hearth/v1/sweeps.pb.h"
 
 namespace hearth::client {
 
@@ -40,6 +41,8 @@ struct ClientOptions {
 
 /// Called with each event of a watched job, in order. False ends the watch.
 using EventSink = std::function<bool(const v1::JobEvent&)>;
+/// The same for a sweep.
+using SweepEventSink = std::function<bool(const v1::SweepEvent&)>;
 
 /// The daemon's services as plain calls: no gRPC in this header. Errors are
 /// the daemon's own; those for which IsUnreachable() holds come from the
@@ -77,6 +80,26 @@ class Client {
   virtual absl::StatusOr<std::vector<v1::JobEvent>> TailJob(
       const std::string& id, uint32_t count) = 0;
 
+  /// Begins a sweep. Repeated as SubmitJob is.
+  virtual absl::StatusOr<v1::Sweep> SubmitSweep(const v1::SweepSpec& spec,
+                                                int priority) = 0;
+  virtual absl::StatusOr<v1::Sweep> GetSweep(const std::string& id) = 0;
+  /// Newest first, without trials.
+  virtual absl::StatusOr<std::vector<v1::Sweep>> ListSweeps() = 0;
+  virtual absl::StatusOr<v1::Sweep> PauseSweep(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::Sweep> ResumeSweep(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::Sweep> StopSweep(const std::string& id) = 0;
+  virtual absl::StatusOr<v1::Sweep> StopTrial(const std::string& id,
+                                              uint32_t trial) = 0;
+  /// `number`: see v1::AddTrialRequest; not 0, for the call may be repeated.
+  virtual absl::StatusOr<v1::Sweep> AddTrial(
+      const v1::AddTrialRequest& request) = 0;
+  virtual absl::Status DeleteSweep(const std::string& id) = 0;
+  /// As WatchJob.
+  virtual absl::Status WatchSweep(const std::string& id, uint64_t from_sequence,
+                                  const SweepEventSink& sink,
+                                  std::stop_token stop) = 0;
+
   /// By name.
   virtual absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() = 0;
   virtual absl::StatusOr<v1::Dataset> GetDataset(const std::string& name) = 0;
@@ -105,6 +128,9 @@ absl::Status UnreachableError(const std::string& message);
 
 /// Whether a job in `state` has ended.
 bool HasEnded(v1::JobState state);
+
+/// Whether a sweep in `state` has.
+bool HasEnded(v1::SweepState state);
 
 }  // namespace hearth::client
 

@@ -88,10 +88,10 @@ TEST(JobToJson, OrderIsThatOfTheFieldNumbers) {
   const ordered_json json = JobToJson(v1::Job());
   std::vector<std::string> keys;
   for (const auto& [key, value] : json.items()) keys.push_back(key);
-  EXPECT_THAT(keys, ::testing::ElementsAre("id", "state", "spec", "report",
-                                           "error", "create_time", "start_time",
-                                           "end_time", "last_sequence",
-                                           "priority", "waiting_reason"));
+  EXPECT_THAT(keys, ::testing::ElementsAre(
+                        "id", "state", "spec", "report", "error", "create_time",
+                        "start_time", "end_time", "last_sequence", "priority",
+                        "waiting_reason", "sweep", "trial", "replica", "held"));
 }
 
 TEST(JobToJson, NoReportIsNull) {

@@ -109,6 +109,7 @@ int RunCli(const std::vector<std::string>& arguments,
   AddTrainCommands(app, &action);
   AddPlanCommands(app, &action);
   AddJobCommands(app, &action);
+  AddSweepCommands(app, &action);
   AddExportCommand(app, &action);
   AddAdminCommands(app, &action);
   AddStatusCommand(app, &action);

@@ -31,6 +31,10 @@ void AddJobCommands(CLI::App& app, Action* chosen);
 /// job resume: for AddJobCommands.
 void AddResumeCommand(CLI::App& jobs, Action* chosen);
 
+/// sweep submit | list | show | watch | best | pause | resume | stop | add |
+/// delete
+void AddSweepCommands(CLI::App& app, Action* chosen);
+
 /// export
 void AddExportCommand(CLI::App& app, Action* chosen);
 

@@ -319,6 +319,11 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
   if (!job.waiting_reason().empty()) {
     table.AddRow({"waits for", job.waiting_reason()});
   }
+  if (!job.sweep().empty()) {
+    table.AddRow(
+        {"trial of", absl::StrCat(job.sweep(), ", number ", job.trial(),
+                                  job.held() ? ", held back" : "")});
+  }
   table.AddRow({"priority", absl::StrCat(job.priority())});
   table.AddRow({"created", FormatTimestamp(job.create_time())});
   table.AddRow({"started", FormatTimestamp(job.start_time())});

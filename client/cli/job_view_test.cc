@@ -227,6 +227,12 @@ TEST(PrintJob, ShowsPriorityAndWhatItWaitsFor) {
   std::ostringstream ended;
   PrintJob(job, ended);
   EXPECT_THAT(ended.str(), HasSubstr("priority          -7\n"));
+  EXPECT_THAT(ended.str(), Not(HasSubstr("trial of")));
+  job.set_sweep("sweep-2");
+  job.set_trial(3);
+  std::ostringstream trial;
+  PrintJob(job, trial);
+  EXPECT_THAT(trial.str(), HasSubstr("trial of          sweep-2, number 3\n"));
   EXPECT_THAT(ended.str(), Not(HasSubstr("waits for")));
   job.set_state(v1::WAITING);
   job.set_waiting_reason("disk: EIO");

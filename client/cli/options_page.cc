@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/cli/option_flags.h"
+#include "client/cli/sweep_options.h"
 #include "client/cli/train_options.h"
 #include "proto/options/option_table.h"
 
@@ -67,31 +68,46 @@ void AddAlternatives(const options::Choice& choice, std::string* page) {
   }
 }
 
-}  // namespace
-
-std::string OptionsPage() {
-  std::string page = kHead;
+// Adds a table for each heading.
+void AddTables(const std::vector<Flag>& flags, std::string* page) {
   std::vector<std::string> groups;
-  for (const Flag& flag : TrainFlags()) {
+  for (const Flag& flag : flags) {
     const std::string group = flag.Group();
     if (std::find(groups.begin(), groups.end(), group) != groups.end())
       continue;
     groups.push_back(group);
   }
   for (const std::string& group : groups) {
-    absl::StrAppend(&page, "\n## ", group,
+    absl::StrAppend(page, "\n## ", group,
                     "\n\n| option | what it is | values | default | field |\n"
                     "|---|---|---|---|---|\n");
     std::vector<const options::Choice*> choices;
-    for (const Flag& flag : TrainFlags()) {
+    for (const Flag& flag : flags) {
       if (flag.Group() != group) continue;
-      AddRow(flag, &page);
+      AddRow(flag, page);
       if (flag.choice != nullptr) choices.push_back(flag.choice);
     }
     for (const options::Choice* choice : choices) {
-      AddAlternatives(*choice, &page);
+      AddAlternatives(*choice, page);
     }
   }
+}
+
+constexpr char kSweepHead[] =
+    R"(
+# Options of `hearth sweep submit`
+
+Besides all of `hearth train`, and `--space`. The field is what programs set in a
+`SweepSpec` ([sweeps.proto](../proto/hearth/v1/sweeps.proto)).
+)";
+
+}  // namespace
+
+std::string OptionsPage() {
+  std::string page = kHead;
+  AddTables(TrainFlags(), &page);
+  page += kSweepHead;
+  AddTables(SearchFlags(), &page);
   return page;
 }
 

@@ -28,8 +28,9 @@ const OptionTable& TrainTable() {
   return table;
 }
 
-absl::Status RequireOptions(const OptionValues& values) {
-  for (const Flag& flag : TrainFlags()) {
+absl::Status RequireOptions(const std::vector<Flag>& flags,
+                            const OptionValues& values) {
+  for (const Flag& flag : flags) {
     if (flag.required() && !values.contains(flag.name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--", flag.name, " is required: ", flag.Help()));
@@ -39,13 +40,14 @@ absl::Status RequireOptions(const OptionValues& values) {
 }
 
 // Makes each choice, the default one where none is given.
-absl::Status Choose(const OptionValues& values, Message& spec) {
-  for (const Choice& choice : TrainTable().choices()) {
+absl::Status Choose(const OptionTable& table, const OptionValues& values,
+                    Message& spec) {
+  for (const Choice& choice : table.choices()) {
     const auto value = values.find(choice.description.flag());
     const bool given = value != values.end();
-    const FieldDescriptor* alternative = choice.Find(
-        given ? value->second.text
-              : options::DefaultOf(choice, TrainTable().ChosenIn(spec)));
+    const FieldDescriptor* alternative =
+        choice.Find(given ? value->second.text
+                          : options::DefaultOf(choice, table.ChosenIn(spec)));
     if (alternative == nullptr) {
       return ValueError(
           value->second,
@@ -59,8 +61,8 @@ absl::Status Choose(const OptionValues& values, Message& spec) {
 
 // Takes back choices that have no flag of their own and none of whose options
 // is given.
-void LeaveToDaemon(Message& spec) {
-  for (const Choice& choice : TrainTable().choices()) {
+void LeaveToDaemon(const OptionTable& table, Message& spec) {
+  for (const Choice& choice : table.choices()) {
     if (!choice.description.flag().empty()) continue;
     Message& parent = options::Make(choice.path, spec);
     const auto& reflection = *parent.GetReflection();
@@ -161,20 +163,27 @@ OptionValues MergeOptions(OptionValues typed, OptionValues from_file) {
   return typed;
 }
 
-absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
-    const OptionValues& values) {
-  v1::TrainJobSpec spec;
-  HEARTH_RETURN_IF_ERROR(RequireOptions(values));
-  HEARTH_RETURN_IF_ERROR(Choose(values, spec));
-  const Chosen chosen = TrainTable().ChosenIn(spec);
-  for (const Flag& flag : TrainFlags()) {
+absl::Status SetOptions(const OptionTable& table,
+                        const std::vector<Flag>& flags,
+                        const OptionValues& values, Message& spec) {
+  HEARTH_RETURN_IF_ERROR(RequireOptions(flags, values));
+  HEARTH_RETURN_IF_ERROR(Choose(table, values, spec));
+  const Chosen chosen = table.ChosenIn(spec);
+  for (const Flag& flag : flags) {
     const auto value = values.find(flag.name);
     if (value == values.end() || flag.choice != nullptr) continue;
     HEARTH_RETURN_IF_ERROR(flag.common
                                ? SetAll(flag, values, spec)
                                : SetField(flag, value->second, chosen, spec));
   }
-  LeaveToDaemon(spec);
+  LeaveToDaemon(table, spec);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::TrainJobSpec> TrainJobFromOptions(
+    const OptionValues& values) {
+  v1::TrainJobSpec spec;
+  HEARTH_RETURN_IF_ERROR(SetOptions(TrainTable(), TrainFlags(), values, spec));
   return spec;
 }
 

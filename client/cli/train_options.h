@@ -1,6 +1,8 @@
 #ifndef HEARTH_CLIENT_CLI_TRAIN_OPTIONS_H_
 #define HEARTH_CLIENT_CLI_TRAIN_OPTIONS_H_
 
+#include <google/protobuf/message.h>
+
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "client/cli/option_flags.h"
 #include "client/cli/option_values.h"
 #include "hearth/v1/spec.pb.h"
+#include "proto/options/option_table.h"
 
 /// The options of `hearth train`, `prepare` and `explain`, the same as flags
 /// and in a job file: those that spec.proto describes.
@@ -25,6 +28,13 @@ std::vector<std::string> TrainOptionNames();
 /// The options of a command line and of a job file together: those of the
 /// command line win, also where it has a flag that sets several of the file's.
 OptionValues MergeOptions(OptionValues typed, OptionValues from_file);
+
+/// Sets what `values` say of the options of `table`, whose flags are `flags`,
+/// in `spec`, a message of its type; errors as TrainJobFromOptions.
+absl::Status SetOptions(const options::OptionTable& table,
+                        const std::vector<Flag>& flags,
+                        const OptionValues& values,
+                        google::protobuf::Message& spec);
 
 /// The job that `values` ask for. INVALID_ARGUMENT names the option and what
 /// it may be. What is not given stays unset, for the daemon to fill in; only

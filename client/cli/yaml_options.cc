@@ -22,10 +22,11 @@ absl::Status LineError(const std::string& name, const YAML::Mark& mark,
       absl::StrCat(name, " line ", mark.line + 1, ": ", what));
 }
 
-// A scalar as written; a list of scalars as "10,10".
+// A scalar as written; a list of scalars as "10,10", with that separator.
 absl::StatusOr<std::string> ValueText(const std::string& name,
                                       const std::string& key,
-                                      const YAML::Node& value) {
+                                      const YAML::Node& value,
+                                      const char* separator) {
   if (value.IsScalar()) return value.Scalar();
   std::vector<std::string> elements;
   if (value.IsSequence()) {
@@ -37,12 +38,31 @@ absl::StatusOr<std::string> ValueText(const std::string& name,
     return LineError(name, value.Mark(),
                      absl::StrCat(key, " needs a value or a list of values"));
   }
-  return absl::StrJoin(elements, ",");
+  return absl::StrJoin(elements, separator);
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Adds the option `key` of the value at `mark`.
+absl::Status AddValue(const std::string& name, const YAML::Mark& mark,
+                      const std::string& key, const YAML::Node& node,
+                      const char* separator, OptionValues& values) {
+  HEARTH_ASSIGN_OR_RETURN(std::string text,
+                          ValueText(name, key, node, separator));
+  const std::string source =
+      absl::StrCat(name, " line ", mark.line + 1, ": ", key);
+  if (!values.insert({key, {std::move(text), source}}).second) {
+    return LineError(name, mark, absl::StrCat(key, " is given twice"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<OptionValues> FromDocument(
     const YAML::Node& document, const std::string& name,
-    const std::vector<std::string>& known) {
+    const std::vector<std::string>& known,
+    const std::vector<std::string>& maps) {
   OptionValues values;
   if (document.IsNull()) return values;
   if (!document.IsMap()) {
@@ -52,18 +72,27 @@ absl::StatusOr<OptionValues> FromDocument(
   for (const auto& entry : document) {
     const YAML::Mark mark = entry.first.Mark();
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (Contains(maps, key)) {
+      if (!entry.second.IsMap()) {
+        return LineError(name, entry.second.Mark(),
+                         absl::StrCat(key, " needs lines of its own"));
+      }
+      for (const auto& inner : entry.second) {
+        HEARTH_RETURN_IF_ERROR(AddValue(
+            name, inner.first.Mark(),
+            absl::StrCat(key, ".",
+                         inner.first.IsScalar() ? inner.first.Scalar() : ""),
+            inner.second, "|", values));
+      }
+      continue;
+    }
+    if (!Contains(known, key)) {
       return LineError(name, mark,
                        absl::StrCat("unknown option \"", key, "\"; there are ",
                                     absl::StrJoin(known, ", ")));
     }
-    HEARTH_ASSIGN_OR_RETURN(std::string text,
-                            ValueText(name, key, entry.second));
-    const std::string source =
-        absl::StrCat(name, " line ", mark.line + 1, ": ", key);
-    if (!values.insert({key, {std::move(text), source}}).second) {
-      return LineError(name, mark, absl::StrCat(key, " is given twice"));
-    }
+    HEARTH_RETURN_IF_ERROR(
+        AddValue(name, mark, key, entry.second, ",", values));
   }
   return values;
 }
@@ -107,7 +136,8 @@ std::vector<YAML::Mark> FindDocuments(const std::string& yaml) {
 
 absl::StatusOr<OptionValues> ParseYamlOptions(
     const std::string& yaml, const std::string& name,
-    const std::vector<std::string>& known) {
+    const std::vector<std::string>& known,
+    const std::vector<std::string>& maps) {
   if (yaml.size() > kMaxYamlBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": more than ", kMaxYamlBytes, " bytes"));
@@ -119,14 +149,15 @@ absl::StatusOr<OptionValues> ParseYamlOptions(
     if (documents.size() > 1) {
       return LineError(name, documents[1], "a second document");
     }
-    return FromDocument(YAML::Load(yaml), name, known);
+    return FromDocument(YAML::Load(yaml), name, known, maps);
   } catch (const YAML::Exception& exception) {
     return LineError(name, exception.mark, exception.msg);
   }
 }
 
 absl::StatusOr<OptionValues> ReadYamlOptions(
-    const std::string& path, const std::vector<std::string>& known) {
+    const std::string& path, const std::vector<std::string>& known,
+    const std::vector<std::string>& maps) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrnoStatus(errno, path, "open");
   // One byte over the limit is enough to know.
@@ -134,7 +165,7 @@ absl::StatusOr<OptionValues> ReadYamlOptions(
   file.read(yaml.data(), static_cast<std::streamsize>(yaml.size()));
   if (file.bad()) return ErrnoStatus(errno, path, "read");
   yaml.resize(static_cast<size_t>(file.gcount()));
-  return ParseYamlOptions(yaml, path, known);
+  return ParseYamlOptions(yaml, path, known, maps);
 }
 
 }  // namespace hearth::cli

@@ -1,0 +1,112 @@
+#include "client/cli/sweep_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+
+namespace hearth::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+v1::SweepEvent ResultEvent(uint32_t trial, uint32_t epoch, double metric,
+                           uint32_t replica = 0) {
+  v1::SweepEvent event;
+  event.mutable_results()->set_metric("accuracy");
+  v1::EpochResult& result = *event.mutable_results()->add_results();
+  result.set_trial(trial);
+  result.set_replica(replica);
+  result.set_epoch(epoch);
+  result.set_metric(metric);
+  result.set_loss(0.5);
+  result.set_job("train-1");
+  return event;
+}
+
+v1::Sweep TwoTrials() {
+  v1::Sweep sweep;
+  sweep.set_id("sweep-1");
+  sweep.set_state(v1::SWEEP_RUNNING);
+  sweep.set_metric("accuracy");
+  sweep.set_best_trial(2);
+  sweep.set_best_metric(0.75);
+  sweep.mutable_spec()->add_space()->set_name("fanouts");
+  for (uint32_t number = 1; number <= 2; ++number) {
+    v1::Trial& trial = *sweep.add_trials();
+    trial.set_number(number);
+    trial.set_rank(3 - number);
+    v1::TrialSetting& setting = *trial.add_parameters();
+    setting.set_name("fanouts");
+    setting.set_value("10,5");
+  }
+  sweep.mutable_trials(0)->set_state(v1::TRIAL_STOPPED);
+  sweep.mutable_trials(0)->set_reason("number 2 of 2");
+  sweep.mutable_trials(1)->set_state(v1::TRIAL_SUCCEEDED);
+  sweep.mutable_trials(1)->set_metric(0.75);
+  return sweep;
+}
+
+TEST(SweepView, ShowsTheLeaderTheCurvesAndWhatWasStoppedWhy) {
+  SweepHistory history;
+  history.Add(ResultEvent(2, 1, 0.25));
+  history.Add(ResultEvent(2, 2, 0.75));
+  std::ostringstream out;
+  PrintSweep(TwoTrials(), history, out);
+  EXPECT_THAT(out.str(), HasSubstr("best so far: trial 2, accuracy 0.75"));
+  EXPECT_THAT(out.str(), HasSubstr("stopped           number 2 of 2"));
+  EXPECT_THAT(out.str(), HasSubstr("▁█"));
+}
+
+TEST(SweepView, LiveTableHasTheBestAlone) {
+  std::ostringstream out;
+  PrintSweep(TwoTrials(), SweepHistory(), out, 1);
+  EXPECT_THAT(out.str(), Not(HasSubstr("number 2 of 2")));
+  EXPECT_THAT(out.str(), HasSubstr("succeeded"));
+}
+
+TEST(SweepView, CurvesAreMeansOverReplicas) {
+  SweepHistory history;
+  history.Add(ResultEvent(1, 1, 1, 0));
+  history.Add(ResultEvent(1, 1, 3, 1));
+  history.Add(ResultEvent(1, 2, 5, 0));
+  EXPECT_THAT(history.CurveOf(1), ElementsAre(2));
+  EXPECT_THAT(history.CurveOf(2), IsEmpty());
+}
+
+TEST(SweepView, CsvHasALineForEachEpoch) {
+  SweepHistory history;
+  history.Add(ResultEvent(1, 1, 0.25));
+  history.Add(ResultEvent(2, 1, 0.75));
+  std::ostringstream out;
+  WriteCsv(TwoTrials(), history, out);
+  EXPECT_EQ(out.str(),
+            "trial,replica,job,fanouts,epoch,loss,metric,state,rank\n"
+            "1,0,train-1,\"10,5\",1,0.5,0.25,stopped,2\n"
+            "2,0,train-1,\"10,5\",1,0.5,0.75,succeeded,1\n");
+}
+
+TEST(SweepView, LinesTellOfEndsAndStops) {
+  v1::SweepEvent event = ResultEvent(1, 1, 0.5);
+  EXPECT_THAT(LinesOf(event), IsEmpty());
+  for (uint32_t replica = 0; replica < 2; ++replica) {
+    v1::TrialDecision& decision = *event.add_decisions();
+    decision.set_trial(1);
+    decision.set_replica(replica);
+    decision.set_action(v1::TrialDecision::STOP);
+    decision.set_reason("too bad");
+  }
+  EXPECT_THAT(LinesOf(event), ElementsAre("trial 1 stopped: too bad"));
+  event.mutable_ended()->set_trial(4);
+  event.mutable_ended()->set_state(v1::FAILED);
+  event.mutable_ended()->set_reason("diverged");
+  event.clear_decisions();
+  EXPECT_THAT(LinesOf(event), ElementsAre("trial 4 failed: diverged"));
+}
+
+}  // namespace
+}  // namespace hearth::cli
