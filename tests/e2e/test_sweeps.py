@@ -1,0 +1,284 @@
+"""Sweeps: searches for the best of many models."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+import pytest
+
+from daemon import TIRELESS, wait_for
+
+# The job that trials vary: 1,800 training nodes in 57 batches an epoch.
+_BASE = ("--dataset", "planted", "--model", "sage", "--fanouts", "5,5", "--hidden", "16",
+         "--batch-size", "32", "--dropout", "0.2", "--seed", "1")
+_SUBMIT = ("sweep", "submit", *_BASE)
+# Poor trials come after good ones: asha stops all but the first and those as good.
+_RATES = "lr=log:1e-5:1e-1"
+_ASHA = (*_SUBMIT, "--space", _RATES, "--space", "hidden=int:8:32", "--algorithm", "asha",
+         "--trials", "9", "--epochs", "9")
+
+
+@pytest.fixture
+def fresh(start_daemon, graph_folder):
+    daemon = start_daemon(*TIRELESS)
+    daemon.import_graph("planted", graph_folder)
+    return daemon
+
+
+def run_sweep(daemon, *options):
+    return daemon.json(*options)
+
+
+def submit(daemon, *options):
+    return daemon.json(*options, "--detach")["id"]
+
+
+def show(daemon, sweep):
+    return daemon.json("sweep", "show", sweep)
+
+
+def wait_for_end(daemon, sweep):
+    ended = ("SWEEP_DONE", "SWEEP_STOPPED")
+    wait_for(lambda: show(daemon, sweep)["state"] in ended, f"{sweep} to end", 0.2)
+    return show(daemon, sweep)
+
+
+def outcome(sweep):
+    """All that a search decided, and what it saw."""
+    return [(trial["number"], trial["state"], trial["parameters"], trial["epochs"],
+             trial["metric"], trial["rank"], trial["reason"]) for trial in sweep["trials"]]
+
+
+def parameters(trial):
+    return {setting["name"]: setting["value"] for setting in trial["parameters"]}
+
+
+def test_a_grid_trains_all_combinations_as_jobs_of_their_own(daemon, tmp_path):
+    done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.001,0.01",
+                     "--space", "model=sage,gcn", "--epochs", "2")
+    assert done["state"] == "SWEEP_DONE"
+    assert [parameters(trial) for trial in done["trials"]] == [
+        {"lr": rate, "model": model} for rate in ("0.001", "0.01") for model in ("sage", "gcn")]
+    assert {trial["state"] for trial in done["trials"]} == {"TRIAL_SUCCEEDED"}
+    for trial in done["trials"]:
+        (job_id,) = trial["jobs"]
+        job = daemon.json("job", "show", job_id)
+        assert (job["sweep"], job["trial"], job["held"]) == (done["id"], trial["number"], False)
+        model, rate = (parameters(trial)[name] for name in ("model", "lr"))
+        (train,) = job["spec"]["train"]["trains"]
+        # The other model takes over the width.
+        assert train[model]["hidden"] == 16
+        assert train["adam"]["learning_rate"] == float(rate)
+        assert trial["metric"] == max(e["valid_metric"] for e in job["report"]["epochs"])
+        alone = daemon.json("train", *_BASE, "--epochs", "2", "--lr", rate, "--model", model)
+        assert alone["report"]["loss_digest"] == job["report"]["loss_digest"]
+    by_rank = sorted(done["trials"], key=lambda trial: trial["rank"])
+    assert [trial["metric"] for trial in by_rank] == sorted(
+        (trial["metric"] for trial in done["trials"]), reverse=True)
+
+    best = daemon.json("sweep", "best", done["id"])
+    assert best["number"] == done["best_trial"] == by_rank[0]["number"]
+    folder = tmp_path / "best"
+    daemon.hearth("sweep", "best", done["id"], "--export", str(folder))
+    assert (folder / "model.safetensors").exists()
+    assert (folder / "config.json").exists()
+
+    table = tmp_path / "epochs.csv"
+    shown = daemon.hearth("sweep", "show", done["id"], "--csv", str(table)).out
+    assert f"best so far: trial {done['best_trial']}" in shown
+    with open(table, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [(int(row["trial"]), int(row["epoch"])) for row in rows
+            if row["trial"] == "2"] == [(2, 1), (2, 2)]
+    assert len(rows) == 8
+    assert 'hearth_sweep_trials{state="succeeded"}' in daemon.metrics()
+
+
+def test_random_trials_do_not_depend_on_how_many_there_are(daemon):
+    options = (*_SUBMIT, "--space", "lr=log:1e-4:1e-1", "--space", "dropout=uniform:0:0.5",
+               "--epochs", "1", "--algorithm", "random", "--sweep-seed", "5")
+    few = run_sweep(daemon, *options, "--trials", "2")
+    more = run_sweep(daemon, *options, "--trials", "3")
+    assert outcome(more)[:2] == [(*few_trial[:5], *more_trial[5:]) for few_trial, more_trial
+                                 in zip(outcome(few), outcome(more))]
+    for trial in more["trials"]:
+        assert 1e-4 <= float(parameters(trial)["lr"]) <= 1e-1
+        assert 0 <= float(parameters(trial)["dropout"]) <= 0.5
+        assert trial["jobs"] and trial["epochs"] == 1
+
+
+def test_asha_stops_some_at_its_rungs(daemon):
+    done = run_sweep(daemon, *_ASHA)
+    assert done["state"] == "SWEEP_DONE"
+    stopped = [trial for trial in done["trials"] if trial["state"] == "TRIAL_STOPPED"]
+    assert stopped
+    for trial in stopped:
+        assert trial["epochs"] in (1, 3)
+        assert re.fullmatch(r"number \d+ of \d+ after epoch \d+; the best \d+ went on",
+                            trial["reason"])
+        job = daemon.json("job", "show", trial["jobs"][0])
+        assert job["state"] == "CANCELLED"
+        # Not a batch more than the rung.
+        assert len(job["report"]["epochs"]) == trial["epochs"]
+    best = next(trial for trial in done["trials"] if trial["rank"] == 1)
+    assert (best["state"], best["epochs"]) == ("TRIAL_SUCCEEDED", 9)
+
+
+@pytest.mark.parametrize("algorithm", ["halving", "median"])
+def test_other_algorithms_stop_some(daemon, algorithm):
+    done = run_sweep(daemon, *_SUBMIT, "--space", _RATES, "--algorithm", algorithm, "--trials",
+                     "9", "--epochs", "4", "--seeds", "2")
+    assert done["state"] == "SWEEP_DONE"
+    states = [trial["state"] for trial in done["trials"]]
+    assert "TRIAL_STOPPED" in states and "TRIAL_SUCCEEDED" in states
+    if algorithm == "halving":
+        # Of nine after epoch 1, three; of these after epoch 3, one.
+        assert sorted(trial["epochs"] for trial in done["trials"]) == [1] * 6 + [3] * 2 + [4]
+    for trial in done["trials"]:
+        first, second = (daemon.json("job", "show", job) for job in trial["jobs"])
+        seeds = [job["spec"]["train"]["trains"][0]["model_seed"] for job in (first, second)]
+        assert seeds == [1, 2]
+        reached = [[epoch["valid_metric"] for epoch in job["report"]["epochs"]]
+                   [:trial["epochs"]] for job in (first, second)]
+        assert trial["metric"] == pytest.approx(sum(max(values) for values in reached) / 2)
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--space", "learning=1,2"), '--space learning: "learning" is not an option'),
+    (("--space", "dataset=a,b"), "--space dataset"),
+    (("--space", "samplers=1,2"), "changes no result"),
+    (("--space", "hidden=8,0"), '--space hidden: hidden: "0" is not'),
+    (("--space", "dropout=uniform:0:1"), '--space dropout: dropout: "1" is not'),
+    (("--space", "lr=log:0:1"), "--space lr: lr must be above 0"),
+    (("--space", "hidden=uniform:8:16"), "takes whole numbers"),
+    (("--space", "hidden=int:16:8"), "from low to high"),
+    (("--space", "hidden="), "--space hidden"),
+    (("--space", "heads=1,2"), "applies to models gat and gatv2"),
+    (("--space", "model=sage,mlp"), '"mlp" is not one of'),
+    (("--space", "lr=log:1e-3:1e-1", "--algorithm", "grid"), "how many values"),
+    (("--space", "hidden=int:1:101", "--space", "batch-size=int:1:100", "--algorithm", "grid"),
+     "at most 10000 combinations"),
+    (("--space", "lr=0.1,0.2", "--trials", "10001"), "--trials"),
+    (("--space", "model=gat", "--space", "hidden=30,32", "--space", "heads=4",
+      "--algorithm", "grid"), "makes trial 1 impossible"),
+    (("--space", "epochs=2,3", "--algorithm", "asha"), "epochs cannot be searched"),
+    (("--space", "lr=0.1,0.2", "--algorithm", "asha", "--epochs", "1"), "first_rung"),
+    ((), "must have a parameter"),
+])
+def test_bad_input_is_refused_by_field(daemon, options, words):
+    refused = daemon.hearth(*_SUBMIT, *options, code=2)
+    assert words in refused.err.replace("--first-rung", "first_rung")
+
+
+def test_the_training_loss_may_decide(daemon):
+    done = run_sweep(daemon, *_SUBMIT, "--space", "lr=0.001,0.01", "--algorithm", "grid",
+                     "--epochs", "2", "--metric", "loss")
+    assert done["metric"] == "loss"
+    losses = {}
+    for trial in done["trials"]:
+        job = daemon.json("job", "show", trial["jobs"][0])
+        losses[trial["number"]] = min(epoch["loss"] for epoch in job["report"]["epochs"])
+        assert trial["metric"] == losses[trial["number"]]
+    assert done["best_trial"] == min(losses, key=losses.get)
+
+
+def test_a_trial_that_diverges_ranks_last(daemon):
+    done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--epochs", "3",
+                     "--space", "lr=1e30,0.003,0.01", "--optimizer", "sgd")
+    assert done["state"] == "SWEEP_DONE"
+    diverged = done["trials"][0]
+    assert (diverged["state"], diverged["rank"]) == ("TRIAL_FAILED", 3)
+    assert "diverged" in diverged["reason"]
+    assert [trial["state"] for trial in done["trials"][1:]] == ["TRIAL_SUCCEEDED"] * 2
+
+
+def test_kill_9_in_the_middle_gives_the_same_decisions(fresh):
+    undisturbed = run_sweep(fresh, *_ASHA)
+    sweep = submit(fresh, *_ASHA)
+    kills = 0
+    while show(fresh, sweep)["state"] == "SWEEP_RUNNING":
+        seen = show(fresh, sweep)["last_sequence"]
+        # At any moment between two events of the sweep.
+        wait_for(lambda: show(fresh, sweep)["last_sequence"] > seen
+                 or show(fresh, sweep)["state"] != "SWEEP_RUNNING", "an event")
+        fresh.kill()
+        fresh.start()
+        kills += 1
+    assert kills >= 5
+    disturbed = show(fresh, sweep)
+    assert outcome(disturbed) == outcome(undisturbed)
+    for trial, other in zip(disturbed["trials"], undisturbed["trials"], strict=True):
+        jobs = [fresh.json("job", "show", one["jobs"][0]) for one in (trial, other)]
+        assert jobs[0]["state"] == jobs[1]["state"]
+        if jobs[0]["state"] == "SUCCEEDED":
+            assert len({job["report"]["loss_digest"] for job in jobs}) == 1
+
+
+def test_pause_and_resume(fresh):
+    sweep = submit(fresh, *_SUBMIT, "--space", "lr=0.001,0.01", "--algorithm", "grid",
+                   "--epochs", "20")
+    running = wait_for(lambda: (show(fresh, sweep)["trials"][0]["jobs"] or [None])[0], "a job")
+    fresh.wait_for_batches(running, 10)
+    assert fresh.json("sweep", "pause", sweep)["state"] == "SWEEP_PAUSED"
+    wait_for(lambda: fresh.state(running) == "QUEUED", "the job to be held")
+    jobs = [job for trial in show(fresh, sweep)["trials"] for job in trial["jobs"]]
+    assert all(fresh.json("job", "show", job)["held"] for job in jobs)
+    # Others run meanwhile, and a restart changes nothing.
+    assert fresh.json("train", *_BASE, "--epochs", "1")["state"] == "SUCCEEDED"
+    fresh.kill()
+    fresh.start()
+    assert show(fresh, sweep)["state"] == "SWEEP_PAUSED"
+    assert fresh.json("train", *_BASE, "--epochs", "1")["state"] == "SUCCEEDED"
+    assert fresh.state(running) == "QUEUED"
+    refused = fresh.hearth("dataset", "delete", "planted", code=1)
+    assert "is used by" in refused.err
+    fresh.hearth("sweep", "resume", sweep)
+    done = wait_for_end(fresh, sweep)
+    assert [trial["state"] for trial in done["trials"]] == ["TRIAL_SUCCEEDED"] * 2
+    assert [trial["epochs"] for trial in done["trials"]] == [20, 20]
+
+
+def test_stop_and_delete(fresh):
+    sweep = submit(fresh, *_SUBMIT, "--space", "lr=0.001,0.01,0.1", "--algorithm", "grid",
+                   "--epochs", "1000")
+    wait_for(lambda: show(fresh, sweep)["trials"][0]["jobs"], "a job")
+    fresh.hearth("sweep", "stop", sweep, "--trial", "3")
+    assert show(fresh, sweep)["trials"][2]["state"] == "TRIAL_STOPPED"
+    refused = fresh.hearth("sweep", "delete", sweep, code=1)
+    assert "stop it first" in refused.err
+    fresh.hearth("sweep", "stop", sweep)
+    stopped = show(fresh, sweep)
+    assert stopped["state"] == "SWEEP_STOPPED"
+    jobs = [job for trial in stopped["trials"] for job in trial["jobs"]]
+    for job in jobs:
+        fresh.wait_for_state(job, "CANCELLED")
+    assert fresh.hearth("sweep", "watch", sweep, code=1).out
+    fresh.hearth("sweep", "delete", sweep)
+    assert fresh.json("sweep", "list")["sweeps"] == []
+    assert fresh.hearth("job", "show", jobs[0], code=1)
+
+
+def test_trials_that_are_added(fresh):
+    sweep = submit(fresh, *_SUBMIT, "--algorithm", "manual", "--epochs", "1")
+    assert show(fresh, sweep)["trials"] == []
+    fresh.hearth("sweep", "add", sweep, "lr=0.01", "hidden=8")
+    refused = fresh.hearth("sweep", "add", sweep, "lr=-1", code=2)
+    assert 'lr: "-1" is not' in refused.err
+    wait_for(lambda: show(fresh, sweep)["trials"][0]["state"] == "TRIAL_SUCCEEDED", "the trial")
+    assert show(fresh, sweep)["state"] == "SWEEP_RUNNING"
+    fresh.hearth("sweep", "stop", sweep)
+    assert show(fresh, sweep)["best_trial"] == 1
+
+
+def test_a_file_and_flags_together(fresh, tmp_path):
+    file = tmp_path / "sweep.yaml"
+    file.write_text("dataset: planted\nmodel: sage\nfanouts: [5, 5]\nepochs: 9\n"
+                    "algorithm: grid\nspace:\n  lr: [0.01, 0.1]\n  fanouts: ['5,5', '3,3']\n",
+                    encoding="utf-8")
+    watched = fresh.hearth("sweep", "submit", "-f", str(file), "--epochs", "1", "--hidden", "8")
+    assert "done" in watched.err
+    (sweep,) = fresh.json("sweep", "list")["sweeps"]
+    assert sweep["counts"] == [{"state": "TRIAL_SUCCEEDED", "trials": 4}]
+    fanouts = [parameters(trial)["fanouts"] for trial in show(fresh, sweep["id"])["trials"]]
+    assert fanouts == ["5,5", "5,5", "3,3", "3,3"]
