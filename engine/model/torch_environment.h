@@ -3,10 +3,10 @@
 
 namespace hearth::model {
 
-/// Makes the environment such that MKL and OpenMP, which read it when they are
-/// loaded, give equal results in equal runs and leave idle cores to others. If
-/// anything was missing, starts the program anew with `argv`; what the user has
-/// set stays. Knows no torch.
+/// Makes the environment such that MKL, oneDNN and OpenMP, which read it when
+/// they are loaded or first used, give equal results in equal runs, keep little
+/// memory, and leave idle cores to others. If anything was missing, starts the
+/// program anew with `argv`; what the user has set stays. Knows no torch.
 void EnsureTorchEnvironment(char** argv);
 
 }  // namespace hearth::model

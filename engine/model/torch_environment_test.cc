@@ -20,6 +20,8 @@ TEST(StartedAnewTest, EnvironmentIsComplete) {
   EXPECT_STREQ(getenv("MKL_DYNAMIC"), "FALSE");
   EXPECT_STREQ(getenv("OMP_DYNAMIC"), "FALSE");
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "ACTIVE") << "the user's choice";
+  EXPECT_STREQ(getenv("LRU_CACHE_CAPACITY"), "64");
+  EXPECT_STREQ(getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY"), "128");
   // Nothing is missing: this returns instead of starting anew forever.
   EnsureTorchEnvironment(nullptr);
 }
