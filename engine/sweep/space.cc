@@ -13,6 +13,10 @@
 namespace hearth::sweep {
 namespace {
 
+// The purpose of a sweep's draws, beyond those of random.h, which it must never
+// be equal to.
+constexpr auto kDrawing = static_cast<RandomPurpose>(1000);
+
 // FNV-1a.
 uint64_t HashOf(const std::string& name) {
   uint64_t hash = 0xcbf29ce484222325;
@@ -155,8 +159,8 @@ Point GridPoint(const Space& space, int64_t index) {
 Point DrawPoint(const Space& space, uint64_t seed, int64_t trial) {
   Point point;
   for (const Parameter& parameter : space) {
-    RandomStream random(seed, static_cast<RandomPurpose>(8),
-                        static_cast<uint64_t>(trial), HashOf(parameter.name));
+    RandomStream random(seed, kDrawing, static_cast<uint64_t>(trial),
+                        HashOf(parameter.name));
     point.push_back({parameter.name, DrawValue(parameter.domain, random)});
   }
   return point;
