@@ -1,6 +1,7 @@
 #include "server/sweeps/live_sweep.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -121,41 +122,27 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
   return {};
 }
 
-absl::StatusOr<SweepStep> LiveSweep::Apply(const SpecLimits& limits,
-                                           v1::SweepEvent event) {
+SweepStep LiveSweep::Apply(const SpecLimits& limits,
+                           const v1::SweepEvent& event) {
   SweepStep step;
-  for (const sweep::Decision& decision : Feed(event)) {
-    v1::TrialDecision& proto = *event.add_decisions();
-    proto.set_trial(static_cast<uint32_t>(decision.trial + 1));
-    proto.set_replica(static_cast<uint32_t>(decision.replica));
-    proto.set_action(server::ToProto(decision.action));
-    const std::string& job = JobOf(decision.trial, decision.replica);
-    switch (decision.action) {
-      case sweep::Action::kStart: {
-        HEARTH_ASSIGN_OR_RETURN(
-            v1::JobSpec spec,
-            TrialJobSpec(limits, summary_.spec(), point(decision.trial),
-                         decision.replica));
-        step.new_jobs.push_back({.spec = std::move(spec),
-                                 .trial = proto.trial(),
-                                 .replica = proto.replica()});
-        break;
-      }
-      case sweep::Action::kHold:
-        step.held.push_back(job);
-        break;
-      case sweep::Action::kGoOn:
-        step.released.push_back(job);
-        break;
-      case sweep::Action::kStop:
-        proto.set_reason(search_.ReasonOf(decision.trial));
-        step.cancelled.push_back(job);
-        break;
+  // A trial that cannot begin ends by an event of its own.
+  std::deque<v1::SweepEvent> events = {event};
+  while (!events.empty()) {
+    v1::SweepEvent next = std::move(events.front());
+    events.pop_front();
+    for (const sweep::Decision& decision : Feed(next)) {
+      const absl::Status begun = Note(limits, decision, next, step);
+      if (begun.ok()) continue;
+      v1::ReplicaEnd& end = *events.emplace_back().mutable_ended();
+      end.set_trial(static_cast<uint32_t>(decision.trial + 1));
+      end.set_replica(static_cast<uint32_t>(decision.replica));
+      end.set_state(v1::FAILED);
+      end.set_reason(std::string(begun.message()));
     }
+    if (next.has_state()) summary_.set_state(next.state().state());
+    if (next.has_results()) summary_.set_metric(next.results().metric());
+    step.events.push_back(std::move(next));
   }
-  if (event.has_state()) summary_.set_state(event.state().state());
-  if (event.has_results()) summary_.set_metric(event.results().metric());
-  step.events.push_back(std::move(event));
   if (search_.done() && !HasEnded(summary_.state())) {
     summary_.set_state(v1::SWEEP_DONE);
     step.events.emplace_back().mutable_state()->set_state(v1::SWEEP_DONE);
@@ -163,6 +150,35 @@ absl::StatusOr<SweepStep> LiveSweep::Apply(const SpecLimits& limits,
   Summarize();
   step.sweep = summary_;
   return step;
+}
+
+absl::Status LiveSweep::Note(const SpecLimits& limits,
+                             const sweep::Decision& decision,
+                             v1::SweepEvent& event, SweepStep& step) {
+  v1::TrialDecision& proto = *event.add_decisions();
+  proto.set_trial(static_cast<uint32_t>(decision.trial + 1));
+  proto.set_replica(static_cast<uint32_t>(decision.replica));
+  proto.set_action(server::ToProto(decision.action));
+  if (decision.action == sweep::Action::kStart) {
+    HEARTH_ASSIGN_OR_RETURN(
+        v1::JobSpec spec,
+        TrialJobSpec(limits, summary_.spec(), point(decision.trial),
+                     decision.replica));
+    step.new_jobs.push_back({.spec = std::move(spec),
+                             .trial = proto.trial(),
+                             .replica = proto.replica()});
+    return absl::OkStatus();
+  }
+  if (decision.action == sweep::Action::kStop) {
+    proto.set_reason(search_.ReasonOf(decision.trial));
+  }
+  const std::string& job = JobOf(decision.trial, decision.replica);
+  // It could not begin.
+  if (job.empty()) return absl::OkStatus();
+  if (decision.action == sweep::Action::kHold) step.held.push_back(job);
+  if (decision.action == sweep::Action::kGoOn) step.released.push_back(job);
+  if (decision.action == sweep::Action::kStop) step.cancelled.push_back(job);
+  return absl::OkStatus();
 }
 
 void LiveSweep::Stored(const SweepStep& step,

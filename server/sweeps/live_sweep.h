@@ -30,9 +30,9 @@ class LiveSweep {
 
   /// Feeds an event to the search, adds the decisions that follow to it, and
   /// gives the step that stores all of it, but for a job's epoch. What the step
-  /// stores is for Stored to note.
-  absl::StatusOr<SweepStep> Apply(const SpecLimits& limits,
-                                  v1::SweepEvent event);
+  /// stores is for Stored to note. A trial whose job this machine cannot run
+  /// fails.
+  SweepStep Apply(const SpecLimits& limits, const v1::SweepEvent& event);
 
   /// Notes that a step is stored, and the ids of its new jobs.
   void Stored(const SweepStep& step, const std::vector<std::string>& ids);
@@ -51,6 +51,10 @@ class LiveSweep {
  private:
   // Feeds an event to the search; the points of trials are noted, too.
   sweep::Search::Decisions Feed(const v1::SweepEvent& event);
+  // Adds a decision to its event, and its effect to the step. The error for
+  // which a trial cannot begin.
+  absl::Status Note(const SpecLimits& limits, const sweep::Decision& decision,
+                    v1::SweepEvent& event, SweepStep& step);
   // The summary as the search is now.
   void Summarize();
   v1::Trial TrialToProto(int64_t trial) const;

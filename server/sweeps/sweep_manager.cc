@@ -112,7 +112,6 @@ class SweepManagerImpl final : public SweepManager {
       const v1::SubmitSweepRequest& request) override {
     HEARTH_RETURN_IF_ERROR(
         Admission::CheckRequest(request.request_id(), request.priority()));
-    SweepStep step;
     v1::Sweep summary;
     *summary.mutable_spec() = request.spec();
     summary.set_priority(request.priority());
@@ -132,8 +131,8 @@ class SweepManagerImpl final : public SweepManager {
     HEARTH_RETURN_IF_ERROR(CheckMetric(summary.spec()));
     auto sweep = std::make_unique<LiveSweep>(summary);
     absl::MutexLock lock(&mutex_);
-    HEARTH_ASSIGN_OR_RETURN(step, sweep->Apply(parts_.admission.limits(),
-                                               StateEvent(v1::SWEEP_RUNNING)));
+    SweepStep step =
+        sweep->Apply(parts_.admission.limits(), StateEvent(v1::SWEEP_RUNNING));
     HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                             parts_.sweeps.Add(request.request_id(), step));
     const std::string id = step.sweep.id();
@@ -200,7 +199,7 @@ class SweepManagerImpl final : public SweepManager {
     v1::SweepEvent event;
     event.mutable_added()->set_trial(static_cast<uint32_t>(trials + 1));
     *event.mutable_added()->mutable_parameters() = request.parameters();
-    return Perform(request.id(), std::move(event));
+    return Perform(request.id(), event);
   }
 
   absl::StatusOr<v1::Sweep> StopTrial(
@@ -218,7 +217,7 @@ class SweepManagerImpl final : public SweepManager {
     }
     v1::SweepEvent event;
     event.mutable_stop()->set_trial(request.trial());
-    return Perform(request.id(), std::move(event));
+    return Perform(request.id(), event);
   }
 
   absl::Status Delete(const v1::DeleteSweepRequest& request) override {
@@ -249,7 +248,7 @@ class SweepManagerImpl final : public SweepManager {
     const int64_t trial = int64_t{job.trial()} - 1;
     if (epoch.epoch() > sweep->search().EpochsOf(trial, job.replica())) {
       HEARTH_RETURN_IF_ERROR(
-          Perform(job.sweep(), std::move(event),
+          Perform(job.sweep(), event,
                   SweepStep::JobEpoch{.job = job.id(), .report = epoch})
               .status());
     }
@@ -320,16 +319,14 @@ class SweepManagerImpl final : public SweepManager {
 
   // One step; gives the sweep afterwards.
   absl::StatusOr<v1::Sweep> Perform(
-      const std::string& id, v1::SweepEvent event,
+      const std::string& id, const v1::SweepEvent& event,
       std::optional<SweepStep::JobEpoch> epoch = std::nullopt)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     LiveSweep& sweep = *live_.at(id);
     const std::string reporter = epoch.has_value() ? epoch->job : "";
     const absl::Status status =
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-      HEARTH_ASSIGN_OR_RETURN(
-          SweepStep step,
-          sweep.Apply(parts_.admission.limits(), std::move(event)));
+      SweepStep step = sweep.Apply(parts_.admission.limits(), event);
       step.epoch = std::move(epoch);
       HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                               parts_.sweeps.Commit(step));
@@ -468,7 +465,7 @@ class SweepManagerImpl final : public SweepManager {
       } else if (job.state() == v1::CANCELLED) {
         end.set_reason(absl::StrCat(id, " was cancelled"));
       }
-      HEARTH_RETURN_IF_ERROR(Perform(of.sweep, std::move(event)).status());
+      HEARTH_RETURN_IF_ERROR(Perform(of.sweep, event).status());
     }
     owners_.erase(id);
     verdicts_.erase(id);
