@@ -16,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "engine/base/process_memory.h"
 #include "engine/base/version.h"
 #include "server/config.h"
 #include "server/logging.h"
@@ -97,7 +96,6 @@ int RunDaemonProcess(int argc, const char* const* argv, ModelSource models) {
     return 0;
   }
   InitializeLogging(line->config.log_level);
-  LimitFreePages();
   return Serve(line->config, std::move(models));
 }
 

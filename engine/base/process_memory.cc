@@ -41,12 +41,6 @@ ProcessMemory ReadProcessMemory() {
   return ParseProcessStatus(text);
 }
 
-void LimitFreePages() {
-  constexpr int kMaxFreeBytes = 4 << 20;
-  mallopt(M_TRIM_THRESHOLD, kMaxFreeBytes);
-  mallopt(M_MMAP_THRESHOLD, kMaxFreeBytes);
-}
-
 void ReleaseFreePages() { malloc_trim(0); }
 
 }  // namespace hearth

@@ -23,11 +23,6 @@ ProcessMemory ReadProcessMemory();
 /// The memory that the text of a /proc/PID/status tells.
 ProcessMemory ParseProcessStatus(absl::string_view status);
 
-/// Makes the allocator keep at most 4 MiB free at the end of each of its heaps,
-/// and take blocks from that size on from the system. By itself it learns to
-/// keep up to 64 MiB there, which ReleaseFreePages does not reach.
-void LimitFreePages();
-
 /// Gives pages that the allocator keeps, but nobody uses, back to the system.
 void ReleaseFreePages();
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,28 +52,6 @@ TEST(ProcessMemoryTest, FreePagesGoBackToTheSystem) {
   ReleaseFreePages();
   EXPECT_LT(ReadProcessMemory().total_bytes(), before - (48 << 20));
   EXPECT_EQ(last[0], 1);
-}
-
-TEST(ProcessMemoryTest, LittleStaysFreeAtTheEndOfAHeap) {
-  LimitFreePages();
-  // From such a block the allocator would learn to keep twice as much.
-  EXPECT_EQ(std::vector<char>(24 << 20).back(), 0);
-  uint64_t before = 0;
-  bool is_glibc = true;
-  // Threads have heaps of their own.
-  std::thread([&] {
-    std::vector<std::unique_ptr<char[]>> pieces(64);
-    before = ReadProcessMemory().total_bytes();
-    for (auto& piece : pieces) {
-      piece.reset(new char[256 << 10]);
-      std::fill_n(piece.get(), 256 << 10, 1);
-    }
-    is_glibc = mallinfo2().uordblks > 0;
-  }).join();
-  if (!is_glibc) {
-    GTEST_SKIP() << "sanitizers bring another allocator than glibc's";
-  }
-  EXPECT_LT(ReadProcessMemory().total_bytes(), before + (8 << 20));
 }
 
 }  // namespace
