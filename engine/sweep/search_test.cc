@@ -64,7 +64,8 @@ class Driver {
   void Step() {
     auto it = running_.begin();
     std::advance(it, order_.Below(running_.size()));
-    const auto [trial, replica] = *it;
+    const int64_t trial = it->first;
+    const auto replica = it->second;
     int64_t& epochs = epochs_[*it];
     if (epochs == options_.epochs) {
       running_.erase(it);

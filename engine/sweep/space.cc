@@ -62,7 +62,7 @@ int64_t Count(const IntRange& range) {
 class GridAxis {
  public:
   int64_t Size(const Domain& domain) const {
-    return std::visit([this](const auto& d) { return SizeOf(d); }, domain);
+    return std::visit([](const auto& d) { return SizeOf(d); }, domain);
   }
   std::string Value(const Domain& domain, int64_t index) const {
     return std::visit([&](const auto& d) { return ValueOf(d, index); }, domain);
