@@ -161,7 +161,7 @@ def test_explain_tells_what_training_then_does(start_daemon, graph_folder):
     assert "rows an epoch" in shown and "cpu_cache" in shown and "(there)" in shown
 
 
-@pytest.mark.parametrize("strategy", ["memory", "mmap", "gnndrive", "ginex"])
+@pytest.mark.parametrize("strategy", ["memory", "mmap", "gnndrive"])
 def test_explain_of_other_strategies(daemon, strategy):
     told = daemon.json("explain", *QUICK[1:], "--strategy", strategy)["report"]
     assert told["rows_needed"] > 0 and told["memory_bytes"] > 0 and told["plan"] == ""
