@@ -225,6 +225,9 @@ def test_kill_9_at_any_moment_of_outre(start_daemon, tmp_path, seed):
     assert report["loss_digest"] == expected["report"]["loss_digest"]
     assert report["history"] == expected["report"]["history"]
     assert plan_files(daemon) == plans
+    # A warm strategy has files there.
+    daemon.stop()
+    daemon.start()
     scratch = [path for path in (daemon.data_dir / "scratch").rglob("*") if path.is_file()]
     assert scratch == []
 
