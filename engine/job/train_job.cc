@@ -42,14 +42,13 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   }
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<DataRun> data,
-      DataRun::Open(
-          environment,
-          {.data = options.data,
-           .pipeline = options.pipeline,
-           .training_only = !options.HasModel(),
-           .embedding_width = train::HiddenWidth(options.train.model),
-           .folder = options.directory},
-          observer, std::move(stop)));
+      DataRun::Open(environment,
+                    {.data = options.data,
+                     .pipeline = options.pipeline,
+                     .training_only = !options.HasModel(),
+                     .embedding_width = train::HiddenWidth(options.train.model),
+                     .folder = options.directory},
+                    observer, std::move(stop)));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
                           Member::Make(parts, data->dataset(), data->passes()));
   HEARTH_ASSIGN_OR_RETURN(TrainReport report,
