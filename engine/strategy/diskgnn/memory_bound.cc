@@ -6,11 +6,11 @@
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/diskgnn/forecast/popularity_model.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/machine_probe.h"
 
 namespace hearth::strategy {
 namespace {

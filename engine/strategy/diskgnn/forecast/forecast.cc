@@ -15,7 +15,6 @@
 #include "engine/strategy/diskgnn/forecast/decode_timer.h"
 #include "engine/strategy/diskgnn/forecast/forecast_notes.h"
 #include "engine/strategy/diskgnn/forecast/layout_forecast.h"
-#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/diskgnn/forecast/plan_figures.h"
 #include "engine/strategy/diskgnn/forecast/time_forecast.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
@@ -23,6 +22,7 @@
 #include "engine/strategy/diskgnn/offline_sampling.h"
 #include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/plan_identity.h"
+#include "engine/strategy/machine_probe.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/spread_sampling.h"
 
