@@ -222,7 +222,6 @@ absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
                [&](plan::PlanLease& lease) { return profiling.Make(lease); }},
           observer, stop));
   return JobProfile{.plan = kept.lease.name(),
-                    .reused = kept.reused,
                     .profile = std::move(kept.opened)};
 }
 

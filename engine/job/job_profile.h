@@ -15,7 +15,6 @@ namespace hearth::job {
 /// The profile of a job's training, and the plan that keeps it.
 struct JobProfile {
   std::string plan;
-  bool reused = false;
   sample::EpochProfile profile;
 };
 
@@ -23,10 +22,10 @@ struct JobProfile {
 /// all of its batches without a history and keeps it there (OUTRE's profiling
 /// epoch, section 4.4), and some in shuffled order to compare with. It depends
 /// on the dataset, the batches and on which neighbor lists the strategy keeps
-/// in memory; not on models. The caller reserves ProfileMemoryBytes for what it
-/// gives; sampling reserves its own. Errors of BatchMeasurement::Measure,
-/// MemoryLedger::Reserve, strategy::FindResidentLists, sampling and
-/// FindOrMakePlan.
+/// in memory; not on models. The caller reserves sample::EpochProfileBytes for
+/// what it gives; sampling reserves its own. Errors of
+/// BatchMeasurement::Measure, MemoryLedger::Reserve,
+/// strategy::FindResidentLists, sampling and FindOrMakePlan.
 absl::StatusOr<JobProfile> OpenProfile(const JobEnvironment& environment,
                                        const HistoryBasis& basis,
                                        Observer& observer,
