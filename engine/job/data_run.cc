@@ -104,7 +104,6 @@ DataRun::DataRun(const JobEnvironment& environment, const Options& options,
       options_(options),
       observer_(observer),
       stop_(std::move(stop)),
-      start_seconds_(environment.clock.SteadySeconds()),
       running_(environment.running_jobs) {}
 
 DataRun::~DataRun() = default;
@@ -189,16 +188,8 @@ absl::Status DataRun::RunPass(const strategy::Pass& pass,
   pass_.emplace(RunningPass{
       .start = {environment_.running_jobs.Now(), ProcessReadBytes()},
       .report = report});
-  const absl::Status status = lease_->strategy().Run(
-      pass,
-      [&](absl::Span<const train::BatchView> shards) -> absl::Status {
-        if (!first_batch_seconds_.has_value()) {
-          first_batch_seconds_ =
-              environment_.clock.SteadySeconds() - start_seconds_;
-        }
-        return consumer(shards);
-      },
-      stop_, report);
+  const absl::Status status =
+      lease_->strategy().Run(pass, consumer, stop_, report);
   AddBytesRead(pass_->start, report);
   pass_.reset();
   return status;
@@ -223,7 +214,7 @@ void DataRun::AddBytesRead(const ReadStart& start,
 
 void DataRun::ReturnStrategy() {
   ahead_.reset();
-  std::move(*lease_).Return();
+  if (lease_.has_value()) std::move(*lease_).Return();
 }
 
 }  // namespace hearth::job

@@ -32,7 +32,7 @@ class AheadPreparation;
 /// Delivers the batches of a job: has the dataset open, holds the strategy,
 /// prepares the epochs and runs the passes. It knows no model and no
 /// checkpoint: a Member trains on what it delivers, and the passes it is told
-/// to run say where. Single-owner: belongs to the job's thread.
+/// to run say where. Single-owner: belongs to the thread of the run.
 class DataRun {
  public:
   struct Options {
@@ -101,9 +101,13 @@ class DataRun {
                        strategy::PassReport& report);
 
   /// The running pass so far, as its report would be if it ended now. REQUIRES:
-  /// called by the consumer of RunPass.
+  /// called while the consumer of RunPass is, on any thread.
   strategy::PassReport PassSoFar() const;
 
+  /// The size of the largest batch of all passes, with a margin.
+  sample::BatchShape largest_batch() const {
+    return lease_->batches().WithMargin();
+  }
   /// Whether an earlier job left the strategy, with topology and caches.
   bool warm() const { return lease_->warm(); }
   /// As TrainReport::verified_once.
@@ -112,18 +116,15 @@ class DataRun {
   }
   /// The memory that TakeStrategy reserved.
   const strategy::MemoryEstimate& memory() const { return lease_->memory(); }
-  /// Seconds from Open to the first batch of all; absent before.
-  std::optional<double> first_batch_seconds() const {
-    return first_batch_seconds_;
-  }
   /// Periods for which PrepareEpoch prepared something, in order.
   const std::vector<PeriodPreparation>& preparations() const {
     return preparations_;
   }
 
-  /// Ends the preparation on the other thread and leaves the strategy to jobs
-  /// to come. Not to be called after an error other than CANCELLED, which
-  /// leaves the strategy in an unknown state. Nothing else may follow.
+  /// Ends the preparation on the other thread and leaves the strategy, if there
+  /// is one, to jobs to come. Not to be called after an error other than
+  /// CANCELLED, which leaves the strategy in an unknown state. Nothing else may
+  /// follow.
   void ReturnStrategy();
 
  private:
@@ -149,7 +150,6 @@ class DataRun {
   const Options options_;
   Observer& observer_;
   const std::stop_token stop_;
-  const double start_seconds_;
   const RunningJobs::Job running_;
   // The dataset moves on to the lease, and labels go once it is there.
   std::optional<JobData> data_;
@@ -158,7 +158,6 @@ class DataRun {
   int64_t period_ = -1;
   std::vector<PeriodPreparation> preparations_;
   std::optional<RunningPass> pass_;
-  std::optional<double> first_batch_seconds_;
   // Prepares the next period. Uses the lease's strategy, so it ends first.
   std::unique_ptr<AheadPreparation> ahead_;
 };

@@ -23,9 +23,9 @@
 #include "engine/job/data_run.h"
 #include "engine/job/observer.h"
 #include "engine/job/report_json.h"
+#include "engine/job/train_alone.h"
 #include "engine/job/train_job_options.h"
 #include "engine/job/train_metrics.h"
-#include "engine/job/train_run.h"
 #include "engine/store/dataset.h"
 #include "engine/store/sealed_json.h"
 #include "engine/strategy/strategy.h"
@@ -106,6 +106,10 @@ class ComparingObserver final : public Observer {
 
   void OnRunning() override { job_.OnRunning(); }
 
+  absl::Status OnFirstEpochKey(int64_t key) override {
+    return job_.OnFirstEpochKey(key);
+  }
+
   void OnProgress(const Progress& progress) override {
     Progress comparing = progress;
     comparing.phase = progress.phase == "training"
@@ -178,11 +182,12 @@ absl::StatusOr<std::string> FingerprintOf(const Member::Parts& job) {
 // Training in this run of the job. `exact.options` are those without a history.
 absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
                    std::stop_token stop, ExactEpochs& result) {
+  const double begin = exact.environment.clock.SteadySeconds();
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<DataRun> data,
                           DataRun::Open(exact.environment,
                                         {.data = exact.options.data,
                                          .pipeline = exact.options.pipeline},
-                                        exact.observer, std::move(stop)));
+                                        exact.observer, stop));
   if (data->passes().num_valid() == 0) {
     return absl::InvalidArgumentError(
         "history.compare_epochs: must be 0: the dataset has no validation "
@@ -190,6 +195,10 @@ absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
   }
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Member> member,
                           Member::Make(exact, data->dataset(), data->passes()));
+  // The job may have been killed between the epoch's checkpoint and this.
+  if (member->last_epoch().has_value()) {
+    HEARTH_RETURN_IF_ERROR(exact.observer.OnEpoch(*member->last_epoch()));
+  }
   if (static_cast<int64_t>(kept.epochs().size()) < member->epoch()) {
     exact.observer.OnLog(Severity::kWarning,
                          "the figures of some epochs are lost: training them "
@@ -200,14 +209,19 @@ absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
     HEARTH_ASSIGN_OR_RETURN(
         member, Member::Make(exact, data->dataset(), data->passes()));
   }
-  HEARTH_RETURN_IF_ERROR(TrainRun({.options = exact.options,
-                                   .observer = exact.observer,
-                                   .metrics = exact.metrics,
-                                   .data = *data,
-                                   .member = *member})
-                             .RunFirst(epochs));
+  HEARTH_ASSIGN_OR_RETURN(const TrainReport report,
+                          TrainAlone(exact.environment, *data,
+                                     {.job = exact.options.name,
+                                      .options = exact.options,
+                                      .observer = exact.observer,
+                                      .metrics = exact.metrics,
+                                      .member = *member,
+                                      .stop = stop,
+                                      .begin_seconds = begin,
+                                      .owes_report = false,
+                                      .until_epoch = epochs}));
   result.trained = true;
-  result.first_batch_seconds = data->first_batch_seconds();
+  result.first_batch_seconds = report.first_batch_seconds;
   result.memory_bytes = std::max(data->memory().TotalBytes(),
                                  data->partitioning_memory().TotalBytes());
   return absl::OkStatus();

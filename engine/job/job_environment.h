@@ -20,6 +20,8 @@
 
 namespace hearth::job {
 
+class Convoys;
+
 /// Makes the model of a job; model::NewTrainStep in the daemon.
 using TrainStepFactory =
     std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
@@ -43,6 +45,8 @@ struct JobEnvironment {
   strategy::Gpu gpu = {};
   /// Files of datasets that no job has to verify again; null = each does.
   store::VerificationRecord* verified = nullptr;
+  /// Through which train jobs share passes; null = each runs alone.
+  Convoys* convoys = nullptr;
 };
 
 }  // namespace hearth::job

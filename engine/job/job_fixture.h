@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -23,6 +24,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/batch_measurement.h"
+#include "engine/job/convoys.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/observer.h"
@@ -125,6 +127,10 @@ class LinearStep final : public train::TrainStep {
 class RecordingObserver final : public Observer {
  public:
   void OnRunning() override { ++running; }
+  absl::Status OnFirstEpochKey(int64_t key) override {
+    first_epoch_key = key;
+    return absl::OkStatus();
+  }
   void OnProgress(const Progress& progress) override {
     phases.insert(progress.phase);
     if (progress.phase == "training" && ++training_batches == act_at) act();
@@ -145,6 +151,7 @@ class RecordingObserver final : public Observer {
   }
 
   int running = 0;
+  std::optional<int64_t> first_epoch_key;
   int64_t training_batches = 0;
   int64_t act_at = -1;
   int64_t comparing_batches = 0;
@@ -223,7 +230,8 @@ class JobTest : public ::testing::Test {
             .warm_strategies = *warm_strategies_,
             .batch_measurement = *batch_measurement_,
             .plans = *plans_,
-            .new_train_step = new_train_step_};
+            .new_train_step = new_train_step_,
+            .convoys = convoys_.get()};
   }
 
   absl::StatusOr<WholeReport> Run(const TrainJobOptions& options,
@@ -254,6 +262,8 @@ class JobTest : public ::testing::Test {
   std::unique_ptr<WarmStrategies> warm_strategies_;
   std::unique_ptr<BatchMeasurement> batch_measurement_;
   std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  // Null: jobs run alone.
+  std::unique_ptr<Convoys> convoys_;
   RecordingObserver observer_;
   // Epochs that runs in a directory have reported, by number.
   std::map<std::string, std::map<uint32_t, EpochReport>> epochs_;

@@ -91,10 +91,6 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   }
   state_.histories.clear();
   ++state_.resumes;
-  // The job may have been killed between the checkpoint and this.
-  if (state_.last_epoch.has_value()) {
-    HEARTH_RETURN_IF_ERROR(parts_.observer.OnEpoch(*state_.last_epoch));
-  }
   parts_.observer.OnLog(Severity::kInfo,
                         absl::StrFormat("going on from epoch %d, batch %d",
                                         state_.epoch + 1, state_.next_batch));
@@ -242,7 +238,6 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
   }
   parts_.metrics.OnEpoch(report);
   HEARTH_RETURN_IF_ERROR(CloseEpoch(report));
-  HEARTH_RETURN_IF_ERROR(parts_.observer.OnEpoch(report));
   if (StoppedEarly()) {
     parts_.observer.OnLog(
         Severity::kInfo,

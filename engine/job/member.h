@@ -57,8 +57,8 @@ class Member {
   /// Makes the model for `dataset`, which is not needed afterwards, and goes on
   /// from the checkpoint in options.directory if there is one that is whole;
   /// the observer hears of those that are not. `passes` tell how many batches
-  /// there are. Errors as NewModel, ReadCheckpoint, TrainStep::Load and
-  /// Observer::OnEpoch. All but `dataset` outlive this.
+  /// there are. Errors as NewModel, ReadCheckpoint and TrainStep::Load. All but
+  /// `dataset` outlive this.
   static absl::StatusOr<std::unique_ptr<Member>> Make(
       const Parts& parts, const store::Dataset& dataset,
       const JobPasses& passes);
@@ -70,12 +70,20 @@ class Member {
   uint64_t ModelBytes(const sample::BatchShape& shape) const {
     return step_->MemoryBytes(shape);
   }
+  /// The part of it that stays between two batches (TrainStep::KeptBytes).
+  uint64_t KeptBytes() const { return step_->KeptBytes(); }
 
   /// The epoch it is in, from 0, and the batch of it to be trained next.
   int64_t epoch() const { return state_.epoch; }
   int64_t next_batch() const { return state_.next_batch; }
   /// Training batches of an epoch.
   int64_t NumBatches() const { return num_batches_; }
+  /// The report of the last epoch, for the observer. A member that was resumed
+  /// has it, too: the job may have been killed between the epoch's checkpoint
+  /// and its report. Absent before the first one.
+  const std::optional<EpochReport>& last_epoch() const {
+    return state_.last_epoch;
+  }
   /// Whether no epoch is left: all are trained, or patience is at its end.
   bool Done() const;
 
@@ -104,9 +112,9 @@ class Member {
   /// Judges the predictions for a batch, given as its shards.
   absl::Status EvaluateBatch(absl::Span<const train::BatchView> shards);
 
-  /// Closes the epoch: a checkpoint is written, and the observer gets the
-  /// epoch's report. `validation` is what the validation pass cost, where there
-  /// was one. Errors as those of the observer, too.
+  /// Closes the epoch with a checkpoint; its report is last_epoch(), which the
+  /// observer must get before the next epoch begins. `validation` is what the
+  /// validation pass cost, where there was one.
   absl::Status EndEpoch(const strategy::PassReport& validation);
 
   /// Training stops before its end: writes a checkpoint to go on from, where

@@ -81,6 +81,7 @@ class MemberTest : public JobTest {
             .ok());
     for (Member* member : members) {
       ASSERT_TRUE(member->EndEpoch(validation).ok());
+      ASSERT_TRUE(observer_.OnEpoch(*member->last_epoch()).ok());
     }
   }
 

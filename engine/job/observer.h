@@ -35,6 +35,11 @@ class Observer {
   /// The job has all that it needs and starts its work: PREPARING is over.
   virtual void OnRunning() = 0;
 
+  /// The job joins others, and its first epoch has the batches that theirs has
+  /// next: `key` is to be its first_epoch_key from now on, durably. An error
+  /// ends the job.
+  virtual absl::Status OnFirstEpochKey(int64_t key) = 0;
+
   /// Called for every batch or block: the observer drops what is too much.
   virtual void OnProgress(const Progress& progress) = 0;
 

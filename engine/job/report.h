@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,16 @@ struct PeriodPreparation {
   strategy::PreparationReport preparation;
 };
 
+/// The jobs with which a job shared passes over the data.
+struct Company {
+  /// Their names.
+  std::set<std::string> jobs;
+  /// Bytes that the job's passes read: those that it would have read alone.
+  int64_t bytes_alone = 0;
+  /// The job's part of them, where jobs that share a pass bear equal parts.
+  int64_t bytes_charged = 0;
+};
+
 /// The report of a train job. Its epochs are reported as they end
 /// (Observer::OnEpoch).
 struct TrainReport {
@@ -109,6 +120,7 @@ struct TrainReport {
   std::optional<HistoryChoice> history;
   /// Whether all embeddings were computed, and batches came in order.
   bool exact = true;
+  Company company;
 };
 
 }  // namespace hearth::job

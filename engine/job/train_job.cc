@@ -1,9 +1,11 @@
 // A train job, step by step:
 //   1. where a history is to be compared, train the first epochs without it
 //      (exact_epochs.h), unless an earlier run of the job has;
-//   2. open the data (DataRun), make the model and go on from the checkpoint if
-//      there is one (Member);
-//   3. feed the one from the other (TrainRun), and report.
+//   2. if it may share its passes, join those with equal data (convoys.h);
+//      else open the data (DataRun), make the model and go on from the
+//      checkpoint if there is one (Member), feed the one from the other
+//      (TrainRun);
+//   3. report.
 #include "engine/job/train_job.h"
 
 #include <algorithm>
@@ -11,14 +13,51 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/job/convoys.h"
 #include "engine/job/data_run.h"
 #include "engine/job/exact_epochs.h"
 #include "engine/job/member.h"
 #include "engine/job/memory_sampler.h"
-#include "engine/job/train_run.h"
+#include "engine/job/train_alone.h"
 #include "engine/train/model_options.h"
 
 namespace hearth::job {
+
+namespace {
+
+// Trains from a data run of the job's own. `is_running`: whether the observer
+// has heard so.
+absl::StatusOr<TrainReport> TrainWithOwnData(const Member::Parts& parts,
+                                             bool is_running, double begin,
+                                             std::stop_token stop) {
+  const TrainJobOptions& options = parts.options;
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<DataRun> data,
+      DataRun::Open(parts.environment,
+                    {.data = options.data,
+                     .pipeline = options.pipeline,
+                     .training_only = !options.HasModel(),
+                     .embedding_width = train::HiddenWidth(options.train.model),
+                     .folder = options.directory},
+                    parts.observer, stop));
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
+                          Member::Make(parts, data->dataset(), data->passes()));
+  absl::StatusOr<TrainReport> report = TrainAlone(parts.environment, *data,
+                                                  {.job = options.name,
+                                                   .options = options,
+                                                   .observer = parts.observer,
+                                                   .metrics = parts.metrics,
+                                                   .member = *member,
+                                                   .stop = std::move(stop),
+                                                   .begin_seconds = begin,
+                                                   .is_running = is_running});
+  if (report.ok() || absl::IsCancelled(report.status())) {
+    data->ReturnStrategy();
+  }
+  return report;
+}
+
+}  // namespace
 
 absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
                                         const TrainJobOptions& options,
@@ -40,30 +79,26 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
     HEARTH_ASSIGN_OR_RETURN(exact, TrainExactEpochs(parts, stop));
     parts.exact = exact.epochs;
   }
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<DataRun> data,
-      DataRun::Open(environment,
-                    {.data = options.data,
-                     .pipeline = options.pipeline,
-                     .training_only = !options.HasModel(),
-                     .embedding_width = train::HiddenWidth(options.train.model),
-                     .folder = options.directory},
-                    observer, std::move(stop)));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
-                          Member::Make(parts, data->dataset(), data->passes()));
-  HEARTH_ASSIGN_OR_RETURN(TrainReport report,
-                          TrainRun({.options = options,
-                                    .observer = observer,
-                                    .metrics = metrics,
-                                    .data = *data,
-                                    .member = *member,
-                                    .is_running = exact.trained})
-                              .Run());
-  report.memory_bound_bytes =
+  const double begin = environment.clock.SteadySeconds();
+  absl::StatusOr<TrainReport> report;
+  if (environment.convoys != nullptr && !options.convoy.empty() &&
+      options.CanShare()) {
+    report =
+        environment.convoys->Take(options.name, {.environment = environment,
+                                                 .options = options,
+                                                 .observer = observer,
+                                                 .metrics = metrics,
+                                                 .memory = *memory,
+                                                 .stop = std::move(stop),
+                                                 .begin_seconds = begin});
+  } else {
+    report = TrainWithOwnData(parts, exact.trained, begin, std::move(stop));
+  }
+  HEARTH_RETURN_IF_ERROR(report.status());
+  report->memory_bound_bytes =
       base_memory_bytes +
-      std::max({report.memory.TotalBytes(),
-                data->partitioning_memory().TotalBytes(), exact.memory_bytes});
-  if (exact.trained) report.first_batch_seconds = exact.first_batch_seconds;
+      std::max(report->memory_bound_bytes, exact.memory_bytes);
+  if (exact.trained) report->first_batch_seconds = exact.first_batch_seconds;
   return report;
 }
 

@@ -38,11 +38,36 @@ absl::Status CheckShare(const HistoryOptions& history,
   return absl::OkStatus();
 }
 
+// All batches of other epochs are prepared beforehand, of which those of the
+// first epochs may not be all.
+absl::Status CheckFirstEpochKey(const DataOptions& data) {
+  HEARTH_RETURN_IF_ERROR(
+      RequireAtLeast("first_epoch_key", data.first_epoch_key, 0));
+  if (data.first_epoch_key == 0) return absl::OkStatus();
+  if (data.refresh_epochs > 0 || data.history.has_value()) {
+    return absl::InvalidArgumentError(
+        "first_epoch_key must be 0 with refresh_epochs or a history");
+  }
+  const int64_t keys = data.NumEpochKeys();
+  if (data.first_epoch_key >= keys || data.epochs < keys) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("first_epoch_key must be less than distinct_epochs (",
+                     keys, "), and that at most epochs (", data.epochs,
+                     "), not ", data.first_epoch_key));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t DataOptions::NumEpochKeys() const {
   if (distinct_epochs > 0) return distinct_epochs;
   return refresh_epochs > 0 ? refresh_epochs : epochs;
+}
+
+int64_t DataOptions::EpochOfBatches(int64_t epoch) const {
+  if (refresh_epochs > 0) return epoch;
+  return (first_epoch_key + epoch) % NumEpochKeys();
 }
 
 absl::Status DataOptions::Validate() const {
@@ -74,6 +99,7 @@ absl::Status DataOptions::Validate() const {
         absl::StrCat("distinct_epochs must be at most refresh_epochs, ",
                      refresh_epochs, ", not ", distinct_epochs));
   }
+  HEARTH_RETURN_IF_ERROR(CheckFirstEpochKey(*this));
   if (history.has_value()) {
     HEARTH_RETURN_IF_ERROR(RequireAtLeast("staleness", history->staleness, 0));
     HEARTH_RETURN_IF_ERROR(
@@ -111,6 +137,11 @@ absl::Status DataOptions::Validate() const {
 
 bool TrainJobOptions::HasModel() const {
   return !std::holds_alternative<train::NoModelOptions>(train.model);
+}
+
+bool TrainJobOptions::CanShare() const {
+  return data.refresh_epochs == 0 && !data.history.has_value() &&
+         strategy::DeliversInOrder(data.strategy);
 }
 
 absl::Status TrainJobOptions::Validate() const {

@@ -52,6 +52,9 @@ struct DataOptions {
   int64_t distinct_epochs = 0;
   /// Epochs after which there are new batches; 0 = never.
   int64_t refresh_epochs = 0;
+  /// Epoch e has the batches that epoch (first_epoch_key + e) mod
+  /// NumEpochKeys() has in a job where this is 0.
+  int64_t first_epoch_key = 0;
   uint64_t data_seed = 0;
   /// Absent: seeds are shuffled.
   std::optional<PartitionOrder> partition_order;
@@ -61,6 +64,10 @@ struct DataOptions {
 
   /// Distinct epochs before they repeat or there are new ones.
   int64_t NumEpochKeys() const;
+
+  /// The epoch of a job with a first_epoch_key of 0 that has the batches of
+  /// `epoch`: the least one.
+  int64_t EpochOfBatches(int64_t epoch) const;
 
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;
@@ -76,6 +83,16 @@ struct TrainJobOptions {
   int64_t patience = 0;
   /// Batches between checkpoints; 0 = only at the end of each epoch.
   int64_t checkpoint_every = 0;
+  /// Names the job to those with which it shares passes.
+  std::string name;
+  /// Names what the job has in common with those that may share its passes:
+  /// jobs with the same name have equal data options, but for epochs and
+  /// first_epoch_key, and pipelines, and a model, or all have none. Empty = it
+  /// shares with none.
+  std::string convoy;
+  /// Whether another first_epoch_key may be chosen for it, so that it can join
+  /// those that share a pass.
+  bool join = false;
   /// The job's own folder, made if absent: holds the checkpoint and, at the
   /// end, the model.
   std::string directory;
@@ -83,6 +100,10 @@ struct TrainJobOptions {
   /// Whether anything is trained. Without a model, a job measures the data path
   /// of training alone: nothing is validated or tested.
   bool HasModel() const;
+
+  /// Whether its passes can be those of other jobs, too: batches come in order,
+  /// are the same in each run of an epoch, and depend on nothing but the data.
+  bool CanShare() const;
 
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;

@@ -1,19 +1,20 @@
 // A run, step by step:
-//   1. take the strategy, prepare the member's epoch;
-//   2. for each epoch: check that the dataset's files are unchanged, prepare
-//      where new batches are due, run the training pass from the member's next
-//      batch on, validate, close the epoch;
-//   3. keep the best epoch's weights if early stopping chose one, test, write
-//      the model, report.
-// When a stop is requested, the pass ends with CANCELLED and the member writes
-// a checkpoint.
+//   1. the first riders come on board; take the strategy, prepare their epoch;
+//   2. between two epochs: riders come on board, those that were asked to stop
+//      leave, those whose epochs are done are tested and leave;
+//   3. an epoch: check that the dataset's files are unchanged, prepare where
+//      new batches are due, run the training pass from the first batch that a
+//      rider needs, validate, close the epoch, report it for all riders at
+//      once;
+//   4. when no rider is left and none is to come, the run is over.
+// In a pass each batch goes to the riders whose next one it is; the next batch
+// comes when all of them are done.
 #include "engine/job/train_run.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_format.h"
-#include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
@@ -22,147 +23,372 @@
 #include "engine/train/train_step.h"
 
 namespace hearth::job {
+namespace {
 
 using Shards = absl::Span<const train::BatchView>;
 
-absl::StatusOr<TrainReport> TrainRun::Run() {
-  HEARTH_RETURN_IF_ERROR(Start());
-  absl::StatusOr<TrainReport> report = TrainAndTest();
-  if (absl::IsCancelled(report.status())) {
-    HEARTH_RETURN_IF_ERROR(parts_.member.Stop());
-  }
-  if (report.ok() || absl::IsCancelled(report.status())) {
-    parts_.data.ReturnStrategy();
-  }
-  return report;
+// The epoch in which a rider is, by its batches.
+int64_t EpochOf(const Rider& rider) {
+  return rider.options.data.EpochOfBatches(rider.member.epoch());
 }
 
-absl::Status TrainRun::RunFirst(int64_t epochs) {
-  HEARTH_RETURN_IF_ERROR(Start());
-  while (parts_.member.epoch() < epochs) {
-    const absl::Status status = RunEpoch();
-    if (absl::IsCancelled(status)) {
-      HEARTH_RETURN_IF_ERROR(parts_.member.Stop());
+bool IsDone(const Rider& rider) {
+  return rider.member.Done() || (rider.until_epoch.has_value() &&
+                                 rider.member.epoch() >= *rider.until_epoch);
+}
+
+}  // namespace
+
+int64_t FirstAfterLongestGap(const std::set<int64_t>& epochs,
+                             int64_t num_epochs) {
+  int64_t best = *epochs.begin();
+  int64_t longest = best + num_epochs - *epochs.rbegin();
+  for (auto it = epochs.begin(); std::next(it) != epochs.end(); ++it) {
+    const int64_t gap = *std::next(it) - *it;
+    if (gap > longest) {
+      longest = gap;
+      best = *std::next(it);
     }
-    HEARTH_RETURN_IF_ERROR(status);
   }
-  return absl::OkStatus();
+  return best;
 }
 
-absl::Status TrainRun::Start() {
+absl::Status TrainRun::Run() {
+  const absl::Status status = RunAll();
+  if (absl::IsCancelled(status)) {
+    ForAll(riders_, [](Rider& rider) { return rider.member.Stop(); });
+  }
+  while (!riders_.empty()) Leave(*riders_.back(), status);
+  return status;
+}
+
+absl::Status TrainRun::RunAll() {
+  while (true) {
+    HEARTH_RETURN_IF_ERROR(EndEpochs());
+    const Riders more = parts_.host.Board(PickEpoch());
+    if (riders_.empty() && more.empty()) return absl::OkStatus();
+    if (!started_) {
+      const absl::Status status = Start(*more.front());
+      if (!status.ok()) {
+        for (Rider* rider : more) Leave(*rider, status);
+        return status;
+      }
+    }
+    Welcome(more);
+    const std::optional<int64_t> epoch = PickEpoch();
+    // One that comes from a checkpoint may have to end an epoch first.
+    const bool all_train = std::none_of(
+        in_epoch_.begin(), in_epoch_.end(), [](const Rider* rider) {
+          return rider->owes_report || IsDone(*rider);
+        });
+    if (epoch.has_value() && all_train) {
+      HEARTH_RETURN_IF_ERROR(RunEpoch(*epoch));
+    }
+  }
+}
+
+// The strategy and its memory are those that the first rider needs; others add
+// their models to it.
+absl::Status TrainRun::Start(Rider& first) {
+  started_ = true;
   HEARTH_RETURN_IF_ERROR(parts_.data.TakeStrategy(
-      [this](const sample::BatchShape& shape) -> uint64_t {
-        return parts_.member.ModelBytes(shape);
+      [&](const sample::BatchShape& shape) -> uint64_t {
+        return first.member.ModelBytes(shape);
       }));
+  const DataOptions& data = first.options.data;
   // A job whose epochs are all trained is prepared for its test.
-  HEARTH_RETURN_IF_ERROR(parts_.data.PrepareEpoch(
-      std::min(parts_.member.epoch(), parts_.options.data.epochs - 1)));
-  if (!parts_.is_running) parts_.observer.OnRunning();
-  LogStart();
+  return parts_.data.PrepareEpoch(
+      data.EpochOfBatches(std::min(first.member.epoch(), data.epochs - 1)));
+}
+
+void TrainRun::Welcome(const Riders& riders) {
+  const sample::BatchShape shape = parts_.data.largest_batch();
+  for (Rider* rider : riders) {
+    riders_.push_back(rider);
+    const absl::Status status =
+        models_.Add(rider, {.bytes = rider->member.ModelBytes(shape),
+                            .kept_bytes = rider->member.KeptBytes()});
+    if (!status.ok()) Leave(*rider, status);
+  }
+  const store::Manifest& manifest = parts_.data.dataset().manifest();
+  Riders welcome;
+  for (Rider* rider : riders) {
+    if (std::count(riders_.begin(), riders_.end(), rider) > 0) {
+      welcome.push_back(rider);
+    }
+  }
+  ForAll(welcome, [&](Rider& rider) {
+    if (!rider.is_running) rider.observer.OnRunning();
+    rider.is_running = true;
+    rider.observer.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
+                        "batches an epoch",
+                        manifest.name, manifest.fingerprint,
+                        strategy::Name(rider.options.data.strategy),
+                        parts_.data.passes().num_train(),
+                        rider.member.NumBatches()));
+    return absl::OkStatus();
+  });
+}
+
+// The epoch that is next, whose riders are `in_epoch_` then; none without
+// riders.
+std::optional<int64_t> TrainRun::PickEpoch() {
+  in_epoch_.clear();
+  if (riders_.empty()) return std::nullopt;
+  std::set<int64_t> epochs;
+  for (const Rider* rider : riders_) epochs.insert(EpochOf(*rider));
+  const int64_t next = FirstAfterLongestGap(
+      epochs, riders_.front()->options.data.NumEpochKeys());
+  for (Rider* rider : riders_) {
+    if (EpochOf(*rider) == next) in_epoch_.push_back(rider);
+  }
+  return next;
+}
+
+// What comes between the epochs of the riders that have ended the same one.
+absl::Status TrainRun::EndEpochs() {
+  PickEpoch();
+  Report();
+  HEARTH_RETURN_IF_ERROR(DropStopped());
+  return Test();
+}
+
+void TrainRun::Report() {
+  std::vector<EndedEpoch> ended;
+  for (Rider* rider : in_epoch_) {
+    if (!std::exchange(rider->owes_report, false)) continue;
+    const std::optional<EpochReport>& report = rider->member.last_epoch();
+    if (report.has_value()) ended.push_back({*rider, *report});
+  }
+  if (ended.empty()) return;
+  parts_.host.Report(absl::MakeSpan(ended));
+  for (EndedEpoch& epoch : ended) {
+    if (!epoch.status.ok()) Leave(epoch.rider, epoch.status);
+  }
+}
+
+// Tests and lets go those that have trained all their epochs.
+absl::Status TrainRun::Test() {
+  Riders done;
+  for (Rider* rider : Riders(in_epoch_)) {
+    if (!IsDone(*rider)) continue;
+    if (rider->until_epoch.has_value()) {
+      Leave(*rider, Complete(*rider, {}));
+    } else {
+      done.push_back(rider);
+    }
+  }
+  if (done.empty()) return absl::OkStatus();
+  const Riders others = std::exchange(in_epoch_, std::move(done));
+  ForAll(in_epoch_, [](Rider& rider) { return rider.member.KeepBest(); });
+  strategy::PassReport test;
+  if (parts_.data.passes().num_test() > 0) {
+    ForAll(in_epoch_, [](Rider& rider) {
+      rider.member.StartTest();
+      return absl::OkStatus();
+    });
+    HEARTH_RETURN_IF_ERROR(Evaluate(parts_.data.passes().Testing(), test));
+  }
+  for (Rider* rider : Riders(in_epoch_)) {
+    TrainReport report;
+    ForAll({rider}, [&](Rider& one) -> absl::Status {
+      HEARTH_ASSIGN_OR_RETURN(report, one.member.Finish(test));
+      return absl::OkStatus();
+    });
+    if (std::count(in_epoch_.begin(), in_epoch_.end(), rider) > 0) {
+      Leave(*rider, Complete(*rider, std::move(report)));
+    }
+  }
   return absl::OkStatus();
 }
 
-void TrainRun::LogStart() {
-  const store::Manifest& manifest = parts_.data.dataset().manifest();
-  parts_.observer.OnLog(
-      Severity::kInfo,
-      absl::StrFormat("dataset %s (%s), strategy %s: %d training nodes, %d "
-                      "batches an epoch",
-                      manifest.name, manifest.fingerprint,
-                      strategy::Name(parts_.options.data.strategy),
-                      parts_.data.passes().num_train(),
-                      parts_.member.NumBatches()));
-}
-
-absl::StatusOr<TrainReport> TrainRun::TrainAndTest() {
-  DataRun& data = parts_.data;
-  Member& member = parts_.member;
-  while (!member.Done()) {
-    HEARTH_RETURN_IF_ERROR(RunEpoch());
-  }
-  HEARTH_RETURN_IF_ERROR(member.KeepBest());
-  strategy::PassReport test;
-  if (data.passes().num_test() > 0) {
-    member.StartTest();
-    HEARTH_RETURN_IF_ERROR(Evaluate(data.passes().Testing(), test));
-  }
-  HEARTH_ASSIGN_OR_RETURN(TrainReport report, member.Finish(test));
+// Adds to a report what the run knows.
+TrainReport TrainRun::Complete(const Rider& rider, TrainReport report) const {
+  const DataRun& data = parts_.data;
   report.memory = data.memory();
-  report.first_batch_seconds = data.first_batch_seconds();
+  if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
+    report.memory.Add("other models", bytes);
+  }
+  // Of this run, and of what came before it.
+  report.memory_bound_bytes = std::max(report.memory.TotalBytes(),
+                                       data.partitioning_memory().TotalBytes());
+  report.first_batch_seconds = rider.first_batch_seconds;
   report.warm_start = data.warm();
   report.verified_once = data.verified_once();
   report.preparations = data.preparations();
   report.partition = data.partition();
   report.history = data.history();
   report.exact = data.passes().Training(0).history == nullptr &&
-                 strategy::DeliversInOrder(parts_.options.data.strategy);
+                 strategy::DeliversInOrder(rider.options.data.strategy);
+  report.company = rider.company;
   return report;
 }
 
-absl::Status TrainRun::RunEpoch() {
+absl::Status TrainRun::RunEpoch(int64_t epoch) {
   DataRun& data = parts_.data;
   HEARTH_RETURN_IF_ERROR(data.dataset().CheckUnchanged());
-  HEARTH_RETURN_IF_ERROR(data.PrepareEpoch(parts_.member.epoch()));
-  HEARTH_RETURN_IF_ERROR(Train());
+  HEARTH_RETURN_IF_ERROR(data.PrepareEpoch(epoch));
+  HEARTH_RETURN_IF_ERROR(Train(epoch));
   // What has changed since may have been read.
   HEARTH_RETURN_IF_ERROR(data.dataset().CheckUnchanged());
   strategy::PassReport validation;
-  if (data.passes().num_valid() > 0) {
-    parts_.member.StartValidation();
+  if (data.passes().num_valid() > 0 && !in_epoch_.empty()) {
+    ForAll(in_epoch_, [](Rider& rider) {
+      rider.member.StartValidation();
+      return absl::OkStatus();
+    });
     HEARTH_RETURN_IF_ERROR(Evaluate(data.passes().Validation(), validation));
   }
   data.LogAhead();
-  return parts_.member.EndEpoch(validation);
+  ForAll(in_epoch_, [&](Rider& rider) {
+    rider.owes_report = true;
+    return rider.member.EndEpoch(validation);
+  });
+  return absl::OkStatus();
 }
 
-// Trains the rest of the epoch.
-absl::Status TrainRun::Train() {
-  Member& member = parts_.member;
-  if (member.next_batch() >= member.NumBatches()) return absl::OkStatus();
-  strategy::Pass pass = parts_.data.passes().Training(member.epoch());
-  pass.first_batch = member.next_batch();
+// Trains the rest of the epoch, from the first batch that a rider needs.
+absl::Status TrainRun::Train(int64_t epoch) {
+  Riders training;
+  for (Rider* rider : in_epoch_) {
+    const Member& member = rider->member;
+    if (member.next_batch() < member.NumBatches()) training.push_back(rider);
+  }
+  if (training.empty()) return absl::OkStatus();
+  strategy::Pass pass = parts_.data.passes().Training(epoch);
+  pass.first_batch = (*std::min_element(training.begin(), training.end(),
+                                        [](const Rider* a, const Rider* b) {
+                                          return a->member.next_batch() <
+                                                 b->member.next_batch();
+                                        }))
+                         ->member.next_batch();
   sample::HistoryPolicy history;
   if (pass.history != nullptr) {
     history = *pass.history;
-    history.live = member.LiveHistories();
+    history.live = training.front()->member.LiveHistories();
     pass.history = &history;
   }
+  int64_t batch = pass.first_batch;
   strategy::PassReport part;
+  is_training_ = true;
   const absl::Status status = RunPass(
-      pass,
-      [&](Shards shards) -> absl::Status {
-        HEARTH_RETURN_IF_ERROR(member.TrainBatch(shards));
-        if (!member.CheckpointIsDue()) return absl::OkStatus();
-        return member.WriteCheckpoint(parts_.data.PassSoFar());
+      pass, std::move(training),
+      [&](Shards shards) {
+        Riders takers;
+        for (Rider* rider : in_pass_) {
+          if (rider->member.next_batch() == batch) takers.push_back(rider);
+        }
+        ++batch;
+        ForAll(takers, [&](Rider& rider) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(rider.member.TrainBatch(shards));
+          if (!rider.member.CheckpointIsDue()) return absl::OkStatus();
+          return rider.member.WriteCheckpoint(parts_.data.PassSoFar());
+        });
       },
       part);
-  member.EndTraining(part);
+  is_training_ = false;
+  ForAll(in_pass_, [&](Rider& rider) {
+    rider.member.EndTraining(part);
+    return absl::OkStatus();
+  });
+  in_pass_.clear();
   return status;
 }
 
 absl::Status TrainRun::Evaluate(const strategy::Pass& pass,
                                 strategy::PassReport& report) {
-  return RunPass(
-      pass,
-      [this](Shards shards) { return parts_.member.EvaluateBatch(shards); },
+  const absl::Status status = RunPass(
+      pass, in_epoch_,
+      [&](Shards shards) {
+        ForAll(in_pass_, [&](Rider& rider) {
+          return rider.member.EvaluateBatch(shards);
+        });
+      },
       report);
+  in_pass_.clear();
+  return status;
 }
 
-// Runs a pass whose figures the job's series follow, batch by batch.
-absl::Status TrainRun::RunPass(const strategy::Pass& pass,
-                               const strategy::Strategy::Consumer& consumer,
+// Runs a pass for `riders`, who are `in_pass_` until they leave, also after the
+// end of it. OK, too, if it ended early because none of them was left.
+absl::Status TrainRun::RunPass(const strategy::Pass& pass, Riders riders,
+                               absl::FunctionRef<void(Shards)> deliver,
                                strategy::PassReport& report) {
+  in_pass_ = std::move(riders);
   bool is_first = true;
-  const absl::Status status = parts_.data.RunPass(
+  const auto count = [&] {
+    for (const Rider* rider : in_pass_) rider->metrics.OnPass(report, is_first);
+    is_first = false;
+  };
+  absl::Status status = parts_.data.RunPass(
       pass,
       [&](Shards shards) -> absl::Status {
-        HEARTH_RETURN_IF_ERROR(consumer(shards));
-        parts_.metrics.OnPass(report, std::exchange(is_first, false));
+        HEARTH_RETURN_IF_ERROR(DropStopped());
+        const double now = parts_.clock.SteadySeconds();
+        for (Rider* rider : in_pass_) {
+          if (rider->first_batch_seconds.has_value()) continue;
+          rider->first_batch_seconds = now - rider->begin_seconds;
+        }
+        deliver(shards);
+        count();
+        if (in_pass_.empty()) return absl::CancelledError("nobody is left");
         return absl::OkStatus();
       },
       report);
-  parts_.metrics.OnPass(report, is_first);
+  count();
+  if (in_pass_.empty() && absl::IsCancelled(status)) status = absl::OkStatus();
+  const auto riders_left = static_cast<int64_t>(in_pass_.size());
+  const int64_t bytes = report.bytes_read.value_or(0);
+  for (Rider* rider : in_pass_) {
+    rider->company.bytes_alone += bytes;
+    rider->company.bytes_charged += bytes / riders_left;
+    for (const Rider* other : in_pass_) {
+      if (other != rider) rider->company.jobs.insert(other->job);
+    }
+  }
+  if (riders_left > 1) parts_.host.OnShared(bytes * (riders_left - 1));
   return status;
+}
+
+// Lets those go that were asked to stop; CANCELLED if that is all of them, who
+// then stay on board.
+absl::Status TrainRun::DropStopped() {
+  Riders stopped;
+  for (Rider* rider : riders_) {
+    if (rider->stop.stop_requested()) stopped.push_back(rider);
+  }
+  if (stopped.empty()) return absl::OkStatus();
+  if (stopped.size() == riders_.size()) return absl::CancelledError("stopped");
+  const Riders training = is_training_ ? in_pass_ : Riders();
+  ForAll(stopped, [&](Rider& rider) {
+    if (std::count(training.begin(), training.end(), &rider) > 0) {
+      rider.member.EndTraining(parts_.data.PassSoFar());
+    }
+    HEARTH_RETURN_IF_ERROR(rider.member.Stop());
+    return absl::CancelledError("stopped");
+  });
+  return absl::OkStatus();
+}
+
+// A rider whose call fails leaves with the error.
+void TrainRun::ForAll(const Riders& riders,
+                      absl::FunctionRef<absl::Status(Rider&)> call) {
+  if (riders.empty()) return;
+  const Riders called = riders;
+  const std::vector<absl::Status> results = parts_.host.ForAll(called, call);
+  for (size_t i = 0; i < called.size(); ++i) {
+    if (!results[i].ok()) Leave(*called[i], results[i]);
+  }
+}
+
+void TrainRun::Leave(Rider& rider, absl::StatusOr<TrainReport> result) {
+  std::erase(riders_, &rider);
+  std::erase(in_epoch_, &rider);
+  std::erase(in_pass_, &rider);
+  models_.Remove(&rider);
+  parts_.host.Leave(rider, std::move(result));
 }
 
 }  // namespace hearth::job

@@ -70,6 +70,10 @@ class TorchStep final : public train::TrainStep {
     return StepMemoryBytes(options_, shape_, shape);
   }
 
+  uint64_t KeptBytes() const override {
+    return KeptMemoryBytes(options_, shape_);
+  }
+
   int64_t TopWidth() const override { return replica_.top_width(); }
 
   absl::StatusOr<store::SafeTensors> Export() override {

@@ -152,6 +152,11 @@ class ParallelStep final : public train::TrainStep {
            StepMemoryBytes(options_, shape_, shape);
   }
 
+  uint64_t KeptBytes() const override {
+    return static_cast<uint64_t>(shape_.trainers) *
+           KeptMemoryBytes(options_, shape_);
+  }
+
   int64_t TopWidth() const override {
     return trainers_.front()->replica.top_width();
   }

@@ -37,4 +37,15 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
          sum.tensors / 2;
 }
 
+uint64_t KeptMemoryBytes(const train::TrainOptions& options,
+                         const train::ModelShape& shape) {
+  const auto kind = NewModelKind(options.model);
+  uint64_t parameters = 0;
+  for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
+    // Those do not depend on the batch.
+    parameters += kind->Memory(place, BlockSize()).parameters;
+  }
+  return kParameterCopies * parameters;
+}
+
 }  // namespace hearth::model

@@ -15,6 +15,11 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);
 
+/// The part of StepMemoryBytes that stays between two steps: parameters, the
+/// optimizer's state and copies of both.
+uint64_t KeptMemoryBytes(const train::TrainOptions& options,
+                         const train::ModelShape& shape);
+
 }  // namespace hearth::model
 
 #endif  // HEARTH_ENGINE_MODEL_STEP_MEMORY_H_

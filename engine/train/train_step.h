@@ -108,6 +108,9 @@ class TrainStep {
     return 0;
   }
 
+  /// The part of MemoryBytes that stays between two steps.
+  virtual uint64_t KeptBytes() const { return 0; }
+
   /// Width of the embeddings in LayerRows; 0 for models without any, of a
   /// single layer, say.
   virtual int64_t TopWidth() const { return 0; }

@@ -1,0 +1,206 @@
+#ifndef HEARTH_ENGINE_JOB_CONVOY_H_
+#define HEARTH_ENGINE_JOB_CONVOY_H_
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "engine/job/data_run.h"
+#include "engine/job/job_environment.h"
+#include "engine/job/member.h"
+#include "engine/job/memory_sampler.h"
+#include "engine/job/observer.h"
+#include "engine/job/report.h"
+#include "engine/job/train_job_options.h"
+#include "engine/job/train_metrics.h"
+#include "engine/job/train_run.h"
+#include "engine/metrics/registry.h"
+
+namespace hearth::job {
+
+/// An epoch of one of several jobs that have ended theirs together.
+struct JobEpoch {
+  std::string job;
+  const EpochReport& report;
+  /// The answer: why the job cannot go on.
+  absl::Status status = absl::OkStatus();
+};
+
+/// The time series of all convoys.
+class ConvoyMetrics {
+ public:
+  explicit ConvoyMetrics(metrics::Registry& registry);
+
+  /// So many more jobs are on board, or fewer. Thread-safe.
+  void AddMembers(int64_t more) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  std::unique_ptr<metrics::Counter> bytes_shared;
+  std::unique_ptr<metrics::Counter> wait_seconds;
+
+ private:
+  absl::Mutex mutex_;
+  int64_t num_members_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<metrics::Gauge> members_;
+};
+
+struct ConvoyOptions {
+  /// Jobs that share a pass, at most; 1 = none do.
+  int max_members = 16;
+  /// Processors that members share: as many make a step at a time as have
+  /// train_threads of them.
+  int processors = 1;
+  /// How long one waits for jobs that are known to come.
+  absl::Duration gather = absl::Seconds(2);
+  /// Passes on the reports of epochs that ended together, before any of the
+  /// jobs goes on; null = Observer::OnEpoch of each.
+  std::function<void(absl::Span<JobEpoch>)> report = nullptr;
+};
+
+/// A job that may come on board.
+struct Boarding {
+  std::string job;
+  /// TrainJobOptions::convoy.
+  std::string convoy;
+  /// Its next epoch (DataOptions::EpochOfBatches), if that is known.
+  std::optional<int64_t> epoch;
+  /// TrainJobOptions::join.
+  bool join = false;
+};
+
+/// What a job brings; all outlives its ride.
+struct Ride {
+  const JobEnvironment& environment;
+  const TrainJobOptions& options;
+  Observer& observer;
+  TrainMetrics& metrics;
+  MemorySampler& memory;
+  std::stop_token stop;
+  double begin_seconds = 0;
+};
+
+/// Jobs that share their passes over the data: one thread drives a TrainRun,
+/// each job's member works on the thread that called Take. It ends when nobody
+/// is on board or expected. Thread-safe.
+class Convoy final : private RunHost {
+ public:
+  /// `metrics` may be null. All outlive this.
+  Convoy(const ConvoyOptions& options, std::string name, ConvoyMetrics* metrics)
+      : options_(options), name_(std::move(name)), metrics_(metrics) {}
+  /// REQUIRES: all calls of Take have returned.
+  ~Convoy() override = default;
+
+  const std::string& name() const { return name_; }
+
+  /// Whether a job could come on board soon, without keeping the others
+  /// waiting.
+  bool HasRoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Holds a place for a job that will call Take; false if there is none.
+  bool Expect(const Boarding& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The job does not come.
+  void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Takes an expected job along, from its checkpoint or its start to its end,
+  /// as RunTrainJob.
+  absl::StatusOr<TrainReport> Take(const std::string& job, const Ride& ride)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Whether it takes nobody along any more.
+  bool IsOver() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // A job that has come. Calls are the driver's to make and the job's thread's
+  // to do; between them the seat's content belongs to the driver.
+  struct Seat {
+    Seat(std::string job, const Ride& ride)
+        : job(std::move(job)), ride(ride), options(ride.options) {}
+
+    const std::string job;
+    const Ride ride;
+    // With the first_epoch_key that was chosen.
+    TrainJobOptions options;
+    std::unique_ptr<Member> member;
+    std::optional<Rider> rider;
+    // The rest is guarded by mutex_.
+    bool on_board = false;
+    const std::function<absl::Status()>* call = nullptr;
+    absl::Status status;
+    double done_seconds = 0;
+    std::optional<absl::StatusOr<TrainReport>> result;
+    absl::CondVar wake;
+  };
+  using Seats = std::vector<Seat*>;
+  class Everyone;
+
+  // On the driver's thread.
+  void Drive();
+  absl::Status RunData();
+  Seats AwaitSeats(bool someone_on_board);
+  std::vector<absl::Status> CallAll(
+      const Seats& seats, absl::FunctionRef<absl::Status(Seat&)> call);
+  absl::Status MakeMember(Seat& seat);
+  absl::Status Join(Seat& seat, int64_t epoch);
+  void Finish(Seat& seat, absl::StatusOr<TrainReport> result);
+  Seat& SeatOf(const Rider& rider);
+  Seats Unfinished() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::vector<Rider*> Board(std::optional<int64_t> next_epoch) override;
+  std::vector<absl::Status> ForAll(
+      absl::Span<Rider* const> riders,
+      absl::FunctionRef<absl::Status(Rider&)> call) override;
+  int max_steps() const override { return max_steps_; }
+  void Report(absl::Span<EndedEpoch> epochs) override;
+  void OnShared(int64_t bytes) override;
+  void Leave(Rider& rider, absl::StatusOr<TrainReport> result) override;
+
+  // On any thread.
+  void OnStop();
+  void Work(Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t NumPlaces() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const ConvoyOptions& options_;
+  const std::string name_;
+  ConvoyMetrics* const metrics_;
+
+  // The driver's.
+  const JobEnvironment* environment_ = nullptr;
+  DataRun* data_ = nullptr;
+  int max_steps_ = 1;
+  int64_t num_epochs_ = 1;
+  double epoch_began_ = 0;
+
+  mutable absl::Mutex mutex_;
+  // Signalled when a job comes, is not expected any more, or has done a call.
+  absl::CondVar driver_;
+  std::list<std::unique_ptr<Seat>> seats_ ABSL_GUARDED_BY(mutex_);
+  // Jobs that will come, and whether they were waited for.
+  std::map<std::string, bool> expected_ ABSL_GUARDED_BY(mutex_);
+  // The epoch that those who come now begin with; absent while all can be
+  // chosen from.
+  std::optional<int64_t> next_epoch_ ABSL_GUARDED_BY(mutex_);
+  // Whether somebody has left since others could come on board.
+  bool has_free_place_ ABSL_GUARDED_BY(mutex_) = false;
+  std::stop_source stop_ ABSL_GUARDED_BY(mutex_);
+  bool over_ ABSL_GUARDED_BY(mutex_) = false;
+  // Ends first.
+  std::jthread thread_;
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_CONVOY_H_

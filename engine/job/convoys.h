@@ -1,0 +1,56 @@
+#ifndef HEARTH_ENGINE_JOB_CONVOYS_H_
+#define HEARTH_ENGINE_JOB_CONVOYS_H_
+
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/job/convoy.h"
+#include "engine/job/report.h"
+#include "engine/metrics/registry.h"
+
+namespace hearth::job {
+
+/// The convoys of this process: train jobs with equal data share their passes.
+/// Thread-safe.
+class Convoys {
+ public:
+  /// `registry` outlives this; null = no time series.
+  Convoys(ConvoyOptions options, metrics::Registry* registry);
+  Convoys(const Convoys&) = delete;
+  Convoys& operator=(const Convoys&) = delete;
+
+  /// Whether a convoy that is under way has room for a job.
+  bool HasRoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Holds a place for a job that will be taken along: in a convoy that is
+  /// under way, or in one of its own. The convoy, as long as it is there.
+  const void* Expect(const Boarding& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The job has ended, taken along or not. Nothing happens to one that was not
+  /// expected.
+  void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Takes a job along (Convoy::Take); one that was not expected in a convoy of
+  /// its own.
+  absl::StatusOr<TrainReport> Take(const std::string& job, const Ride& ride)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  const ConvoyOptions options_;
+  const std::unique_ptr<ConvoyMetrics> metrics_;
+  mutable absl::Mutex mutex_;
+  // Those that are over go when the next one begins.
+  std::list<std::shared_ptr<Convoy>> convoys_ ABSL_GUARDED_BY(mutex_);
+  // Of jobs that are expected or on board.
+  std::map<std::string, std::shared_ptr<Convoy>> of_jobs_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace hearth::job
+
+#endif  // HEARTH_ENGINE_JOB_CONVOYS_H_
