@@ -69,6 +69,11 @@ absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetConvoyMembers(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.convoy_members, ParseNumberOfJobs(values[0]));
+  return absl::OkStatus();
+}
+
 absl::Status SetMaxShortJobs(const Values& values, Config& config) {
   HEARTH_ASSIGN_OR_RETURN(config.max_short_jobs, ParseNumberOfJobs(values[0]));
   return absl::OkStatus();
@@ -152,6 +157,11 @@ constexpr Option kOptions[] = {
      SetMetricsListen},
     {"max-running-jobs", "train and prepare jobs that run at a time; default 1",
      false, SetMaxRunningJobs},
+    {"convoy-members",
+     "train jobs with equal data that share each pass over it, and count as "
+     "one "
+     "running job; 1 = none share; default 16",
+     false, SetConvoyMembers},
     {"max-short-jobs",
      "other jobs (import, generate, export, verify, explain) that run at a "
      "time, beside those; default 2",

@@ -25,6 +25,9 @@ struct Config {
   /// Train and prepare jobs that run at a time, 1 to kMaxRunningJobs. More jobs
   /// share processors and memory.
   int max_running_jobs = 1;
+  /// Train jobs with equal data that share each pass over it, at most; they
+  /// count as one running job. 1 to kMaxRunningJobs; 1 = none share.
+  int convoy_members = 16;
   /// Other jobs (imports, exports, explain, verify) that run at a time, beside
   /// those, 1 to kMaxRunningJobs.
   int max_short_jobs = 2;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/wait_cause.h"
@@ -33,6 +34,7 @@
 #include "engine/io/read_metrics.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/batch_measurement.h"
+#include "engine/job/convoys.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/job/running_jobs.h"
@@ -48,6 +50,7 @@
 #include "server/jobs/retired_series.h"
 #include "server/jobs/scheduler.h"
 #include "server/listen_address.h"
+#include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/services/admin_service.h"
 #include "server/services/datasets_service.h"
@@ -173,6 +176,12 @@ class DaemonImpl final : public Daemon {
         files_, memory_, data_dir_->ScratchPath());
     batch_measurement_ = std::make_unique<job::BatchMeasurement>(
         files_, clock_, data_dir_->PlansPath());
+    convoys_ = std::make_unique<job::Convoys>(
+        job::ConvoyOptions{
+            .max_members = config_.convoy_members,
+            .processors = static_cast<int>(std::thread::hardware_concurrency()),
+            .report = [this](absl::Span<job::JobEpoch> e) { Report(e); }},
+        registry_.get());
     runner_ =
         NewJobRunner({.environment = {.files = files_,
                                       .read_queues = *read_queues_,
@@ -184,7 +193,8 @@ class DaemonImpl final : public Daemon {
                                       .plans = *plans_,
                                       .new_train_step = new_train_step_,
                                       .gpu = gpu_,
-                                      .verified = &verified_},
+                                      .verified = &verified_,
+                                      .convoys = convoys_.get()},
                       .data_dir = *data_dir_,
                       .store = *store_,
                       .registry = *registry_,
@@ -194,6 +204,8 @@ class DaemonImpl final : public Daemon {
         *store_, *runner_, memory_, *plans_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
+                         .convoys = convoys_.get(),
+                         .max_convoy_members = config_.convoy_members,
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
                                       config_.first_wait_pause),
                                   .limit_seconds = absl::ToDoubleSeconds(
@@ -228,6 +240,19 @@ class DaemonImpl final : public Daemon {
                                                 .scheduler = *scheduler_,
                                                 .registry = *registry_}));
     return absl::OkStatus();
+  }
+
+  // Epochs that jobs have ended together.
+  void Report(absl::Span<job::JobEpoch> epochs) {
+    std::vector<EpochOfJob> reports(epochs.size());
+    for (size_t i = 0; i < epochs.size(); ++i) {
+      reports[i].job.set_id(epochs[i].job);
+      reports[i].report = ToProto(epochs[i].report);
+    }
+    scheduler_->Report(absl::MakeSpan(reports));
+    for (size_t i = 0; i < epochs.size(); ++i) {
+      epochs[i].status = reports[i].verdict.status();
+    }
   }
 
   // The first GPU, if there is one.
@@ -352,6 +377,7 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
+  std::unique_ptr<job::Convoys> convoys_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
   std::unique_ptr<Trash> trash_;

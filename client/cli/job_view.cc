@@ -194,6 +194,13 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     out << "rows for each seed of epoch " << last.epoch() << ": "
         << Decimal(last.redundancy_ratio(), 1) << "\n";
   }
+  if (report.has_company()) {
+    out << "shared its passes with: "
+        << EscapeControl(absl::StrJoin(report.company().jobs(), ", "))
+        << "\nread: " << FormatByteSize(report.company().bytes_charged())
+        << " as its part of " << FormatByteSize(report.company().bytes_alone())
+        << "\n";
+  }
   if (report.resumes() > 0) {
     out << "went on from a checkpoint: " << report.resumes() << " times\n";
   }

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "engine/base/catch_exceptions.h"
+#include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/train/model_options.h"
 
@@ -101,8 +102,15 @@ class Convoy::Everyone final : public Observer {
   Convoy& convoy_;
 };
 
+Convoy::~Convoy() {
+  absl::MutexLock lock(&mutex_);
+  expected_.clear();
+  driver_.Signal();
+}
+
 bool Convoy::HasRoomFor(const Boarding& job) const {
   absl::MutexLock lock(&mutex_);
+  if (expected_.contains(job.job)) return true;
   if (over_ || NumPlaces() >= static_cast<size_t>(options_.max_members)) {
     return false;
   }
@@ -114,7 +122,7 @@ bool Convoy::Expect(const Boarding& job) {
   absl::MutexLock lock(&mutex_);
   // It may have ended since.
   if (over_) return false;
-  expected_[job.job] = false;
+  expected_.try_emplace(job.job, false);
   return true;
 }
 
@@ -340,15 +348,15 @@ std::vector<Rider*> Convoy::Board(std::optional<int64_t> next_epoch) {
 // Those that have come. Waits a little for those that are known to come, or
 // that may take a place that has just become free.
 Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
-  const double now = environment_->clock.SteadySeconds();
-  absl::Duration patience = options_.gather;
+  const Clock& clock = environment_->clock;
+  const double start = clock.SteadySeconds();
   absl::MutexLock lock(&mutex_);
   const bool may_come = someone_on_board && has_free_place_;
+  absl::Duration patience = options_.gather;
   if (may_come && expected_.empty()) {
     patience =
-        std::min(patience, absl::Seconds(kGatherPart * (now - epoch_began_)));
+        std::min(patience, absl::Seconds(kGatherPart * (start - epoch_began_)));
   }
-  const absl::Time deadline = absl::Now() + patience;
   const auto someone_comes = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (const auto& [job, waited] : expected_) {
       if (!waited) return true;
@@ -359,7 +367,10 @@ Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
                        [](const Seat* seat) { return seat->on_board; });
   };
   while (someone_comes() && !stop_.stop_requested()) {
-    if (driver_.WaitWithDeadline(&mutex_, deadline)) break;
+    const absl::Duration left =
+        patience - absl::Seconds(clock.SteadySeconds() - start);
+    if (left <= absl::ZeroDuration()) break;
+    driver_.WaitWithTimeout(&mutex_, left);
   }
   has_free_place_ = false;
   for (auto& [job, waited] : expected_) waited = true;

@@ -101,7 +101,7 @@ class Convoy final : private RunHost {
   Convoy(const ConvoyOptions& options, std::string name, ConvoyMetrics* metrics)
       : options_(options), name_(std::move(name)), metrics_(metrics) {}
   /// REQUIRES: all calls of Take have returned.
-  ~Convoy() override = default;
+  ~Convoy() override ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& name() const { return name_; }
 

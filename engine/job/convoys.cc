@@ -20,14 +20,18 @@ bool Convoys::HasRoomFor(const Boarding& job) const {
                      });
 }
 
-const void* Convoys::Expect(const Boarding& job) {
+const void* Convoys::Expect(const Boarding& job, bool may_begin) {
   absl::MutexLock lock(&mutex_);
+  if (const auto found = of_jobs_.find(job.job); found != of_jobs_.end()) {
+    return found->second.get();
+  }
   for (const std::shared_ptr<Convoy>& convoy : convoys_) {
     if (convoy->name() == job.convoy && convoy->Expect(job)) {
       of_jobs_[job.job] = convoy;
       return convoy.get();
     }
   }
+  if (!may_begin) return nullptr;
   convoys_.remove_if([](const auto& convoy) { return convoy->IsOver(); });
   const std::shared_ptr<Convoy>& convoy = convoys_.emplace_back(
       std::make_shared<Convoy>(options_, job.convoy, metrics_.get()));

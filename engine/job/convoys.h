@@ -27,9 +27,11 @@ class Convoys {
   /// Whether a convoy that is under way has room for a job.
   bool HasRoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Holds a place for a job that will be taken along: in a convoy that is
-  /// under way, or in one of its own. The convoy, as long as it is there.
-  const void* Expect(const Boarding& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Holds a place for a job that will be taken along, once: in a convoy that
+  /// is under way, or, if it may begin one, in one of its own. What tells the
+  /// convoy from others as long as it is there; null = there is no place.
+  const void* Expect(const Boarding& job, bool may_begin = true)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The job has ended, taken along or not. Nothing happens to one that was not
   /// expected.

@@ -82,7 +82,7 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   const double begin = environment.clock.SteadySeconds();
   absl::StatusOr<TrainReport> report;
   if (environment.convoys != nullptr && !options.convoy.empty() &&
-      options.CanShare()) {
+      options.data.CanShare()) {
     report =
         environment.convoys->Take(options.name, {.environment = environment,
                                                  .options = options,

@@ -70,6 +70,11 @@ int64_t DataOptions::EpochOfBatches(int64_t epoch) const {
   return (first_epoch_key + epoch) % NumEpochKeys();
 }
 
+bool DataOptions::CanShare() const {
+  return refresh_epochs == 0 && !history.has_value() &&
+         strategy::DeliversInOrder(strategy);
+}
+
 absl::Status DataOptions::Validate() const {
   if (fanouts.empty()) {
     return absl::InvalidArgumentError("fanouts must not be empty");
@@ -137,11 +142,6 @@ absl::Status DataOptions::Validate() const {
 
 bool TrainJobOptions::HasModel() const {
   return !std::holds_alternative<train::NoModelOptions>(train.model);
-}
-
-bool TrainJobOptions::CanShare() const {
-  return data.refresh_epochs == 0 && !data.history.has_value() &&
-         strategy::DeliversInOrder(data.strategy);
 }
 
 absl::Status TrainJobOptions::Validate() const {

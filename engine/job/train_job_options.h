@@ -69,6 +69,10 @@ struct DataOptions {
   /// `epoch`: the least one.
   int64_t EpochOfBatches(int64_t epoch) const;
 
+  /// Whether its passes can be those of other jobs, too: batches come in order,
+  /// are the same in each run of an epoch, and depend on nothing but the data.
+  bool CanShare() const;
+
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;
 };
@@ -100,10 +104,6 @@ struct TrainJobOptions {
   /// Whether anything is trained. Without a model, a job measures the data path
   /// of training alone: nothing is validated or tested.
   bool HasModel() const;
-
-  /// Whether its passes can be those of other jobs, too: batches come in order,
-  /// are the same in each run of an epoch, and depend on nothing but the data.
-  bool CanShare() const;
 
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;

@@ -18,6 +18,10 @@ void JobObserver::OnProgress(const job::Progress& progress) {
   events_.Append(event);
 }
 
+absl::Status JobObserver::OnFirstEpochKey(int64_t key) {
+  return events_.OnFirstEpochKey(static_cast<uint32_t>(key));
+}
+
 absl::Status JobObserver::OnEpoch(const job::EpochReport& epoch) {
   return events_.OnEpoch(ToProto(epoch));
 }

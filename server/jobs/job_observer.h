@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_JOBS_JOB_OBSERVER_H_
 #define HEARTH_SERVER_JOBS_JOB_OBSERVER_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,7 @@ class JobObserver final : public job::Observer {
 
   void OnRunning() override;
   void OnProgress(const job::Progress& progress) override;
+  absl::Status OnFirstEpochKey(int64_t key) override;
   absl::Status OnEpoch(const job::EpochReport& epoch) override;
   void OnDurable() override;
   void OnLog(job::Severity severity, const std::string& text) override;

@@ -22,9 +22,14 @@ class RecordedEvents final : public JobEvents {
     epochs.push_back(epoch);
     return absl::UnavailableError("no disk");
   }
+  absl::Status OnFirstEpochKey(uint32_t key) override {
+    first_epoch_key = key;
+    return absl::OkStatus();
+  }
   void OnDurable() override { ++durable; }
   int running = 0;
   int durable = 0;
+  uint32_t first_epoch_key = 0;
   std::vector<v1::JobEvent> events;
   std::vector<v1::EpochReport> epochs;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "server/mapping/spec_mapping.h"
 #include "server/storage/job_id.h"
 
 namespace hearth::server {
@@ -33,6 +34,15 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   queued.priority = job.priority();
   queued.lane = LaneOf(job.spec());
   queued.takes_memory = TakesMemory(job.spec());
+  if (job.spec().has_train()) {
+    const v1::TrainJobSpec& spec = job.spec().train();
+    queued.boarding = {.job = job.id(), .convoy = ConvoyOf(spec), .epoch = {}};
+    // Where one that has begun goes on, its checkpoint knows.
+    if (!job.has_start_time()) {
+      queued.boarding.epoch = spec.data().first_epoch_key();
+      queued.boarding.join = spec.join();
+    }
+  }
   return queued;
 }
 
@@ -42,6 +52,16 @@ JobQueue::JobQueue(WaitOptions options,
     : options_(options),
       room_(std::move(room)),
       plan_room_(std::move(plan_room)) {}
+
+void JobQueue::PutBack(QueuedJob job) {
+  if (job.cause == WaitCause::kNone) {
+    Add(std::move(job));
+    return;
+  }
+  const Key key = KeyOf(job);
+  keys_[job.id] = {&waiting_, key};
+  waiting_[key] = std::move(job);
+}
 
 void JobQueue::Add(QueuedJob job) {
   Jobs& jobs = NewOf(job.lane);
@@ -59,13 +79,11 @@ bool JobQueue::MayWait(const QueuedJob& job, WaitCause cause,
 void JobQueue::AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
                           double now) {
   if (IsHeldByJobs(cause) || job.tries == 0) job.waits_since = now;
-  if (cause != WaitCause::kMemory) job.overtaken = 0;
+  if (cause != WaitCause::kMemory || job.cause != cause) job.overtaken = 0;
   job.cause = cause;
   job.needed_bytes = needed_bytes;
   job.retry_at = now + Pause(job.tries++);
-  const Key key = KeyOf(job);
-  keys_[job.id] = {&waiting_, key};
-  waiting_[key] = std::move(job);
+  PutBack(std::move(job));
 }
 
 double JobQueue::Pause(int tries) const {
@@ -98,7 +116,8 @@ JobQueue::Key JobQueue::HoldBehind() const {
 }
 
 JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
-                                               const Key& hold) {
+                                               const Key& hold,
+                                               HasPlace has_place) {
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     QueuedJob& job = it->second;
     if (!MayBeTried(job, now)) {
@@ -108,23 +127,29 @@ JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
       continue;
     }
     const bool held = job.takes_memory && hold < it->first;
-    if (job.lane == lane && !held) return it;
+    if (job.lane == lane && !held && has_place(job)) return it;
   }
   return waiting_.end();
 }
 
-JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold) {
+JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold,
+                                           HasPlace has_place) {
   Jobs& jobs = NewOf(lane);
-  return std::find_if(jobs.begin(), jobs.end(), [&](const auto& entry) {
-    return entry.first < hold || !entry.second.takes_memory;
-  });
+  for (auto it = jobs.begin(); it != jobs.end(); ++it) {
+    const QueuedJob& job = it->second;
+    if (hold < it->first && job.takes_memory) continue;
+    if (has_place(job)) return it;
+    if (job.overtaken >= kMostOvertaking) break;
+  }
+  return jobs.end();
 }
 
-std::optional<QueuedJob> JobQueue::Take(Lane lane, double now) {
+std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
+                                        HasPlace has_place) {
   const Key hold = HoldBehind();
   Jobs* from = &waiting_;
-  auto found = FindWaiting(lane, now, hold);
-  const auto found_new = FindNew(lane, hold);
+  auto found = FindWaiting(lane, now, hold, has_place);
+  const auto found_new = FindNew(lane, hold, has_place);
   if (found_new != NewOf(lane).end() &&
       (found == waiting_.end() || found_new->first < found->first)) {
     from = &NewOf(lane);
@@ -134,12 +159,25 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now) {
   QueuedJob job = std::move(found->second);
   from->erase(found);
   keys_.erase(job.id);
+  for (auto it = NewOf(lane).begin();
+       it != NewOf(lane).end() && it->first < KeyOf(job); ++it) {
+    ++it->second.overtaken;
+  }
   if (!job.takes_memory) return job;
   for (auto& [key, waiting] : waiting_) {
     if (!(key < KeyOf(job))) break;
     if (waiting.cause == WaitCause::kMemory) ++waiting.overtaken;
   }
   return job;
+}
+
+std::vector<job::Boarding> JobQueue::MembersOf(
+    Lane lane, const std::string& convoy) const {
+  std::vector<job::Boarding> members;
+  for (const auto& [key, job] : new_[static_cast<size_t>(lane)]) {
+    if (job.boarding.convoy == convoy) members.push_back(job.boarding);
+  }
+  return members;
 }
 
 void JobQueue::Remove(const std::string& id) {

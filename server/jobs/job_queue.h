@@ -9,8 +9,11 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "engine/base/wait_cause.h"
+#include "engine/job/convoy.h"
 #include "engine/job/memory_ledger.h"
 #include "hearth/v1/jobs.pb.h"
 
@@ -50,6 +53,10 @@ struct QueuedJob {
   /// for memory.
   bool takes_memory = true;
 
+  /// What it needs to share passes with others (engine/job/convoy.h); without
+  /// a convoy it shares with none.
+  job::Boarding boarding = {};
+
   /// What it waits for; kNone while it has not been tried.
   WaitCause cause = WaitCause::kNone;
   /// The memory, or the space for its plan, that it needs, where it waits for
@@ -59,7 +66,8 @@ struct QueuedJob {
   double waits_since = 0;
   int tries = 0;
   double retry_at = 0;
-  /// Jobs behind it that took memory while it waited for memory.
+  /// Jobs behind it that took memory while it waited for memory, or shared the
+  /// passes of a running one while it waited for a place.
   int overtaken = 0;
 
   /// The entry of a job that the store has, not tried yet.
@@ -76,6 +84,10 @@ struct QueuedJob {
 ///   for
 ///     memory of other jobs. From then on those behind it are held until it has
 ///     run, so that small jobs cannot keep a large one out for ever.
+///
+///   - a job may have to wait for a place, while those behind it that share the
+///     passes of a running job need none: at most kMostOvertaking of them
+///     overtake it.
 ///
 /// Times are seconds on the steady clock. Thread-compatible.
 class JobQueue {
@@ -97,8 +109,20 @@ class JobQueue {
   void AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
                   double now);
 
-  /// Takes the next job of `lane` that may run; nullopt if there is none now.
-  std::optional<QueuedJob> Take(Lane lane, double now);
+  /// Whether a job could start now as far as places go.
+  using HasPlace = absl::FunctionRef<bool(const QueuedJob&)>;
+
+  /// Takes the next job of `lane` that may run, and for which there is a place;
+  /// nullopt if there is none now.
+  std::optional<QueuedJob> Take(Lane lane, double now, HasPlace has_place);
+
+  /// Puts back a job that was taken and has not been tried.
+  void PutBack(QueuedJob job);
+
+  /// The jobs of a lane that have not been tried and may share passes with
+  /// those of a convoy, the next one first.
+  std::vector<job::Boarding> MembersOf(Lane lane,
+                                       const std::string& convoy) const;
 
   bool Contains(const std::string& id) const { return keys_.contains(id); }
   void Remove(const std::string& id);
@@ -119,8 +143,9 @@ class JobQueue {
   double Pause(int tries) const;
   bool MayBeTried(const QueuedJob& job, double now) const;
   Key HoldBehind() const;
-  Jobs::iterator FindWaiting(Lane lane, double now, const Key& hold);
-  Jobs::iterator FindNew(Lane lane, const Key& hold);
+  Jobs::iterator FindWaiting(Lane lane, double now, const Key& hold,
+                             HasPlace has_place);
+  Jobs::iterator FindNew(Lane lane, const Key& hold, HasPlace has_place);
 
   const WaitOptions options_;
   const std::function<job::MemoryRoom(uint64_t)> room_;

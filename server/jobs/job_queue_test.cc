@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ constexpr uint64_t kLarge = 100;
 class JobQueueTest : public testing::Test {
  protected:
   void Add(int64_t number, int priority = 0, Lane lane = Lane::kTraining,
-           bool takes_memory = true) {
+           bool takes_memory = true, const std::string& convoy = "") {
     QueuedJob job;
+    job.boarding.convoy = convoy;
     job.id = "job-" + std::to_string(number);
     job.number = number;
     job.priority = priority;
@@ -30,7 +32,10 @@ class JobQueueTest : public testing::Test {
 
   // The number of the next job; 0 = none.
   int64_t Take(Lane lane = Lane::kTraining) {
-    const auto job = queue_.Take(lane, now_);
+    const auto job =
+        queue_.Take(lane, now_, [this](const QueuedJob& candidate) {
+          return !only_.has_value() || candidate.boarding.convoy == *only_;
+        });
     if (!job.has_value()) return 0;
     taken_ = *job;
     return job->number;
@@ -50,6 +55,8 @@ class JobQueueTest : public testing::Test {
                   },
                   [this](uint64_t bytes) { return bytes <= plan_room_; }};
   QueuedJob taken_;
+  // Where there is no place but for those of a convoy.
+  std::optional<std::string> only_;
 };
 
 TEST_F(JobQueueTest, LanesFollowTheKind) {
@@ -62,6 +69,33 @@ TEST_F(JobQueueTest, LanesFollowTheKind) {
   EXPECT_EQ(LaneOf(spec), Lane::kShort);
   spec.mutable_import();
   EXPECT_EQ(LaneOf(spec), Lane::kShort);
+}
+
+TEST_F(JobQueueTest, WhatNeedsNoPlaceOvertakesWhatWaitsForOne) {
+  Add(1);
+  Add(2, 0, Lane::kTraining, true, "c");
+  only_ = "c";
+  EXPECT_EQ(Take(), 2);
+  EXPECT_EQ(Take(), 0);
+  queue_.PutBack(taken_);
+  EXPECT_EQ(Take(), 2);
+  only_.reset();
+  EXPECT_EQ(Take(), 1);
+}
+
+TEST_F(JobQueueTest, ButNotForEver) {
+  Add(1);
+  only_ = "c";
+  for (int64_t number = 2; number < 100; ++number) {
+    Add(number, 0, Lane::kTraining, true, "c");
+  }
+  // One of a higher priority does not wait behind it.
+  Add(100, 1, Lane::kTraining, true, "c");
+  int64_t taken = 0;
+  while (Take() != 0) ++taken;
+  EXPECT_EQ(taken, 1 + JobQueue::kMostOvertaking);
+  only_.reset();
+  EXPECT_EQ(Take(), 1);
 }
 
 TEST_F(JobQueueTest, PriorityThenNumber) {

@@ -116,9 +116,10 @@ class EngineJobRunner final : public JobRunner {
                                       job::Observer& observer,
                                       std::stop_token stop) {
     const v1::TrainJobSpec& spec = job.spec().train();
-    const job::TrainJobOptions options = ToTrainJobOptions(
+    job::TrainJobOptions options = ToTrainJobOptions(
         spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
         parts_.data_dir.JobPath(job.id()));
+    options.name = job.id();
     const std::shared_ptr<job::TrainMetrics> metrics = job::NewTrainMetrics(
         parts_.registry, job.id(), strategy::Name(options.data.strategy));
     absl::StatusOr<job::TrainReport> result = job::RunTrainJob(

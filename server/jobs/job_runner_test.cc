@@ -28,6 +28,9 @@ class NoEvents final : public JobEvents {
   absl::Status OnEpoch(const v1::EpochReport&) override {
     return absl::OkStatus();
   }
+  absl::Status OnFirstEpochKey(uint32_t /*key*/) override {
+    return absl::OkStatus();
+  }
   void OnDurable() override {}
   int running = 0;
 };

@@ -29,7 +29,7 @@ namespace {
 // the job, unless it is the report of an epoch, which is kept nowhere else.
 class StoredEvents final : public JobEvents {
  public:
-  // What to do with a job of a sweep that has finished an epoch.
+  // Takes the report of an epoch.
   using EpochSink = std::function<absl::Status(const v1::EpochReport&)>;
 
   StoredEvents(JobStore& store, std::string id, EpochSink on_epoch)
@@ -47,9 +47,12 @@ class StoredEvents final : public JobEvents {
     Warn(store_.Append(id_, event));
   }
 
+  absl::Status OnFirstEpochKey(uint32_t key) override {
+    return store_.SetFirstEpochKey(id_, key);
+  }
+
   absl::Status OnEpoch(const v1::EpochReport& epoch) override {
-    return on_epoch_ != nullptr ? on_epoch_(epoch)
-                                : store_.AppendEpoch(id_, epoch);
+    return on_epoch_(epoch);
   }
 
   // The count grows only when a daemon starts: once a run is enough.
@@ -112,7 +115,12 @@ Scheduler::Scheduler(JobStore& store, JobRunner& runner,
 
 Scheduler::~Scheduler() {
   static_cast<void>(Stop(absl::InfiniteDuration()));
-  workers_.clear();
+  std::array<Workers, kNumLanes> workers;
+  {
+    absl::MutexLock lock(&mutex_);
+    workers = std::move(workers_);
+  }
+  for (Workers& of_lane : workers) of_lane.threads.clear();
   memory_.SetOnRelease(nullptr);
   plans_.SetOnRelease(nullptr);
 }
@@ -131,12 +139,21 @@ absl::Status Scheduler::Load() {
 }
 
 void Scheduler::Start() {
-  for (int i = 0; i < options_.max_running_jobs; ++i) {
-    workers_.emplace_back([this] { Work(Lane::kTraining); });
-  }
-  for (int i = 0; i < options_.max_short_jobs; ++i) {
-    workers_.emplace_back([this] { Work(Lane::kShort); });
-  }
+  absl::MutexLock lock(&mutex_);
+  workers_[static_cast<size_t>(Lane::kTraining)].most = static_cast<size_t>(
+      options_.max_running_jobs *
+      (options_.convoys == nullptr ? 1 : options_.max_convoy_members));
+  workers_[static_cast<size_t>(Lane::kShort)].most =
+      static_cast<size_t>(options_.max_short_jobs);
+  AddWorker(Lane::kTraining);
+  AddWorker(Lane::kShort);
+}
+
+void Scheduler::AddWorker(Lane lane) {
+  Workers& workers = workers_[static_cast<size_t>(lane)];
+  const size_t worker = workers.threads.size();
+  workers.idle.insert(worker);
+  workers.threads.emplace_back([this, lane, worker] { Work(lane, worker); });
 }
 
 void Scheduler::Enqueue(const v1::Job& job) {
@@ -160,7 +177,7 @@ TrialObserver* Scheduler::trial_observer() {
 void Scheduler::Hold(const std::string& id) {
   absl::MutexLock lock(&mutex_);
   if (queue_.Contains(id)) {
-    queue_.Remove(id);
+    Remove(id);
     // Those behind it may have been held up.
     changed_.SignalAll();
     return;
@@ -171,15 +188,26 @@ void Scheduler::Hold(const std::string& id) {
   running->second.stop.request_stop();
 }
 
-absl::Status Scheduler::Release(const std::string& id) {
+void Scheduler::Remove(const std::string& id) {
+  queue_.Remove(id);
+  if (options_.convoys != nullptr) options_.convoys->Forget(id);
+}
+
+absl::Status Scheduler::Release(absl::Span<const std::string> ids) {
   absl::MutexLock lock(&mutex_);
-  while (running_.contains(id) && running_[id].held) changed_.Wait(&mutex_);
-  if (running_.contains(id) || queue_.Contains(id)) return absl::OkStatus();
-  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
-  if (job.held() || (job.state() != v1::QUEUED && job.state() != v1::WAITING)) {
-    return absl::OkStatus();
+  for (const std::string& id : ids) {
+    while (running_.contains(id) && running_[id].held) changed_.Wait(&mutex_);
   }
-  queue_.Add(QueuedJob::Of(job));
+  for (const std::string& id : ids) {
+    if (running_.contains(id) || queue_.Contains(id)) continue;
+    const absl::StatusOr<v1::Job> job = store_.Get(id);
+    if (absl::IsNotFound(job.status())) continue;
+    HEARTH_RETURN_IF_ERROR(job.status());
+    if (!job->held() &&
+        (job->state() == v1::QUEUED || job->state() == v1::WAITING)) {
+      queue_.Add(QueuedJob::Of(*job));
+    }
+  }
   changed_.SignalAll();
   return absl::OkStatus();
 }
@@ -216,7 +244,7 @@ absl::Status Scheduler::CancelQuietly(const std::string& id) {
     StateUpdate update;
     update.state = v1::CANCELLED;
     HEARTH_RETURN_IF_ERROR(store_.ChangeState(id, update));
-    if (queue_.Contains(id)) queue_.Remove(id);
+    if (queue_.Contains(id)) Remove(id);
     // Those behind it may have been held up.
     changed_.SignalAll();
     return absl::OkStatus();
@@ -231,7 +259,14 @@ absl::Status Scheduler::Stop(absl::Duration patience) {
   absl::MutexLock lock(&mutex_);
   stopping_ = true;
   changed_.SignalAll();
-  for (auto& [id, run] : running_) run.stop.request_stop();
+  for (auto& [id, run] : running_) {
+    run.stop.request_stop();
+    if (run.convoy.empty()) continue;
+    for (const job::Boarding& member :
+         queue_.MembersOf(Lane::kTraining, run.convoy)) {
+      options_.convoys->Forget(member.job);
+    }
+  }
   const double start = clock_.SteadySeconds();
   while (!running_.empty()) {
     const absl::Duration left =
@@ -250,9 +285,43 @@ absl::Status Scheduler::NotStopped(absl::Duration patience) const {
       })));
 }
 
-void Scheduler::Work(Lane lane) {
-  while (std::optional<QueuedJob> job = TakeNext(lane)) {
+void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
+  TrialObserver* const observer = trial_observer();
+  {
+    absl::MutexLock lock(&mutex_);
+    for (EpochOfJob& one : jobs) one.job = running_.at(one.job.id()).job;
+  }
+  std::vector<EpochOfJob*> trials;
+  for (EpochOfJob& one : jobs) {
+    if (observer != nullptr && !one.job.sweep().empty()) {
+      trials.push_back(&one);
+    } else if (const absl::Status status =
+                   store_.AppendEpoch(one.job.id(), one.report);
+               !status.ok()) {
+      one.verdict = status;
+    }
+  }
+  if (trials.empty()) return;
+  const std::vector<std::string> begun = observer->OnEpochs(trials);
+  for (const EpochOfJob* one : trials) {
+    // It stops before its next batch, since that waits for this.
+    if (one->verdict.ok() && *one->verdict != EpochVerdict::kGoOn) {
+      StopAfterEpoch(one->job.id(), *one->verdict);
+    }
+  }
+  // Those that begin may share the passes of these from now on: they are
+  // expected before these go on. The observer has them queued again if this
+  // fails.
+  const absl::Status queued = Release(begun);
+  if (!queued.ok()) spdlog::warn("not queued yet: {}", queued.ToString());
+  absl::MutexLock lock(&mutex_);
+  ExpectMembers(running_.at(trials.front()->job.id()).convoy);
+}
+
+void Scheduler::Work(Lane lane, size_t worker) {
+  while (std::optional<QueuedJob> job = TakeNext(lane, worker)) {
     const absl::Status lack = RunJob(*job);
+    if (options_.convoys != nullptr) options_.convoys->Forget(job->id);
     if (!lack.ok()) {
       if (Requeue(*job, lack)) continue;
       StateUpdate update;
@@ -267,13 +336,24 @@ void Scheduler::Work(Lane lane) {
   }
 }
 
-std::optional<QueuedJob> Scheduler::TakeNext(Lane lane) {
+std::optional<QueuedJob> Scheduler::TakeNext(Lane lane, size_t worker) {
   absl::MutexLock lock(&mutex_);
+  Workers& workers = workers_[static_cast<size_t>(lane)];
+  workers.idle.insert(worker);
+  changed_.SignalAll();
   while (!stopping_) {
+    if (*workers.idle.begin() != worker) {
+      changed_.Wait(&mutex_);
+      continue;
+    }
     const double now = clock_.SteadySeconds();
-    std::optional<QueuedJob> job = queue_.Take(lane, now);
+    std::optional<QueuedJob> job = TakeOne(lane, now);
     if (job.has_value()) {
-      running_[job->id].retries = retries_;
+      workers.idle.erase(worker);
+      if (workers.idle.empty() && workers.threads.size() < workers.most) {
+        AddWorker(lane);
+      }
+      changed_.SignalAll();
       return job;
     }
     const double next = queue_.NextRetry(lane, now);
@@ -282,24 +362,72 @@ std::optional<QueuedJob> Scheduler::TakeNext(Lane lane) {
   return std::nullopt;
 }
 
+std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
+  const bool is_free = lane == Lane::kShort || HasFreePlace();
+  std::optional<QueuedJob> job = queue_.Take(
+      lane, now,
+      [&](const QueuedJob& candidate) { return is_free || Shares(candidate); });
+  if (!job.has_value()) return std::nullopt;
+  const void* place = nullptr;
+  if (options_.convoys != nullptr && !job->boarding.convoy.empty()) {
+    place = options_.convoys->Expect(job->boarding, /*may_begin=*/is_free);
+    if (place == nullptr) {
+      // There was room a moment ago.
+      queue_.PutBack(*std::move(job));
+      return std::nullopt;
+    }
+  }
+  Run& run = running_[job->id];
+  if (place != nullptr) ExpectMembers(job->boarding.convoy);
+  run.convoy = job->boarding.convoy;
+  run.place = place != nullptr ? place : &run;
+  run.lane = lane;
+  run.retries = retries_;
+  run.job.set_id(job->id);
+  return job;
+}
+
+bool Scheduler::Shares(const QueuedJob& job) const {
+  return options_.convoys != nullptr && !job.boarding.convoy.empty() &&
+         options_.convoys->HasRoomFor(job.boarding);
+}
+
+// Those of a convoy that are queued, as many as it has room for, are known to
+// come: it waits for them before it goes on.
+void Scheduler::ExpectMembers(const std::string& convoy) {
+  if (options_.convoys == nullptr || convoy.empty() || stopping_) return;
+  for (const job::Boarding& member :
+       queue_.MembersOf(Lane::kTraining, convoy)) {
+    options_.convoys->Expect(member, /*may_begin=*/false);
+  }
+}
+
+// Whether another job of the training lane may run that shares with none.
+bool Scheduler::HasFreePlace() const {
+  std::set<const void*> places;
+  for (const auto& [id, run] : running_) {
+    if (run.lane == Lane::kTraining) places.insert(run.place);
+  }
+  return places.size() < static_cast<size_t>(options_.max_running_jobs);
+}
+
 absl::Status Scheduler::RunJob(QueuedJob& job) {
   StateUpdate update;
   update.state = v1::PREPARING;
   if (!Persist(job.id, update)) return absl::OkStatus();
   spdlog::info("{}: started", job.id);
   const absl::StatusOr<v1::Job> stored = store_.Get(job.id);
-  TrialObserver* const observer = trial_observer();
-  StoredEvents::EpochSink on_epoch;
-  if (observer != nullptr && stored.ok() && !stored->sweep().empty()) {
-    on_epoch = [&](const v1::EpochReport& epoch) -> absl::Status {
-      HEARTH_ASSIGN_OR_RETURN(const EpochVerdict verdict,
-                              observer->OnEpoch(*stored, epoch));
-      // It stops before its next batch, since it asks in this thread.
-      if (verdict != EpochVerdict::kGoOn) StopAfterEpoch(job.id, verdict);
-      return absl::OkStatus();
-    };
+  if (stored.ok()) {
+    absl::MutexLock lock(&mutex_);
+    running_[job.id].job = *stored;
   }
-  StoredEvents events(store_, job.id, std::move(on_epoch));
+  StoredEvents events(store_, job.id, [&](const v1::EpochReport& epoch) {
+    EpochOfJob one;
+    one.job.set_id(job.id);
+    one.report = epoch;
+    Report(absl::MakeSpan(&one, 1));
+    return one.verdict.status();
+  });
   v1::JobReport report;
   const absl::Status status =
       stored.ok() ? Execute(*stored, events, StopTokenOf(job.id), report)

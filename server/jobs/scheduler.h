@@ -1,9 +1,12 @@
 #ifndef HEARTH_SERVER_JOBS_SCHEDULER_H_
 #define HEARTH_SERVER_JOBS_SCHEDULER_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -14,8 +17,10 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/wait_cause.h"
+#include "engine/job/convoys.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/plan/plan_store.h"
 #include "hearth/v1/jobs.pb.h"
@@ -35,6 +40,9 @@ class JobEvents {
 
   /// Something happened; sequence number and time are set by the taker.
   virtual void Append(const v1::JobEvent& event) = 0;
+
+  /// The job's spec has this first_epoch_key from now on, durably.
+  virtual absl::Status OnFirstEpochKey(uint32_t key) = 0;
 
   /// An epoch is over. OK once its report is durable; nothing happens if it was
   /// before.
@@ -66,16 +74,25 @@ enum class EpochVerdict {
   kCancel,
 };
 
+/// The report of an epoch that a job has finished.
+struct EpochOfJob {
+  v1::Job job;
+  v1::EpochReport report;
+  /// The answer: what is to become of the job, or why it cannot go on.
+  absl::StatusOr<EpochVerdict> verdict = EpochVerdict::kGoOn;
+};
+
 /// Decides about jobs that are trials of sweeps. Thread-safe; called without
 /// locks.
 class TrialObserver {
  public:
   virtual ~TrialObserver() = default;
 
-  /// A job of a sweep has finished an epoch; stores its report, as
-  /// JobEvents::OnEpoch, with all that follows from it.
-  virtual absl::StatusOr<EpochVerdict> OnEpoch(
-      const v1::Job& job, const v1::EpochReport& epoch) = 0;
+  /// Jobs of sweeps have finished an epoch together; stores their reports, as
+  /// JobEvents::OnEpoch, with all that follows from them, and sets the
+  /// verdicts. The ids of jobs that begin because of that.
+  virtual std::vector<std::string> OnEpochs(
+      absl::Span<EpochOfJob* const> epochs) = 0;
 
   /// A job, of a sweep or not, may have ended.
   virtual void OnEnded(const std::string& id) = 0;
@@ -85,6 +102,11 @@ struct SchedulerOptions {
   /// Jobs that run at a time in each lane, each on a thread of its own.
   int max_running_jobs = 1;
   int max_short_jobs = 2;
+  /// Through which train jobs share passes; those that do count as one running
+  /// job. Null = none do. Outlives the scheduler.
+  job::Convoys* convoys = nullptr;
+  /// Jobs that share a pass, at most.
+  int max_convoy_members = 1;
   WaitOptions wait = {};
   /// How long to wait before a job's state is written again after a failure (a
   /// full disk, say).
@@ -124,9 +146,11 @@ class Scheduler {
   /// QUEUED then. The store has it as held.
   void Hold(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Queues a job that was held or is new, if the store has it as QUEUED or
-  /// WAITING and not held. Waits until it has stopped.
-  absl::Status Release(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Queues jobs that were held or are new, those that the store has as QUEUED
+  /// or WAITING and not held, before it runs any of them. Waits until they have
+  /// stopped. Ids that the store does not know are passed over.
+  absl::Status Release(absl::Span<const std::string> ids)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Tries jobs that wait for `cause` again at once: some of it is there.
   void RetryNow(WaitCause cause) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -135,6 +159,11 @@ class Scheduler {
   /// is asked to stop; for one that has ended nothing happens. NOT_FOUND for an
   /// unknown id.
   absl::Status Cancel(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// As JobEvents::OnEpoch for each of the running jobs `jobs[i].id()`, which
+  /// have ended their epochs together; only the ids of jobs are read. A job
+  /// that is to stop is asked to.
+  void Report(absl::Span<EpochOfJob> jobs) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Starts no more jobs, asks the running ones to stop at a checkpoint, and
   /// waits until they are QUEUED again (or CANCELLED, where that was asked
@@ -149,12 +178,38 @@ class Scheduler {
     bool held = false;
     // retries_ when it began.
     int64_t retries = 0;
+    Lane lane = Lane::kTraining;
+    // Its place: jobs that share passes have the same one.
+    const void* place = nullptr;
+    std::string convoy;
+    // As the store has it; the id alone until it is read.
+    v1::Job job;
+  };
+
+  // The threads of a lane. Of those that are idle the first one takes the next
+  // job: the caches of its libraries are warm.
+  struct Workers {
+    size_t most = 0;
+    std::vector<std::jthread> threads;
+    std::set<size_t> idle;
   };
 
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
-  void Work(Lane lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Work(Lane lane, size_t worker) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks for the next job of the lane; nullopt: the scheduler stops.
-  std::optional<QueuedJob> TakeNext(Lane lane) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<QueuedJob> TakeNext(Lane lane, size_t worker)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes a job from the queue and enters it into `running_`.
+  std::optional<QueuedJob> TakeOne(Lane lane, double now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes a job out of the queue for good.
+  void Remove(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a job needs no place of its own.
+  bool Shares(const QueuedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ExpectMembers(const std::string& convoy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasFreePlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddWorker(Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs a job and writes its next state. The error for lack of which it is
   // WAITING now; OK for all others.
   absl::Status RunJob(QueuedJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -195,7 +250,7 @@ class Scheduler {
   std::map<std::string, Run> running_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   TrialObserver* trial_observer_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::vector<std::jthread> workers_;
+  std::array<Workers, kNumLanes> workers_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hearth::server

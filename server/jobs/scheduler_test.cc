@@ -120,6 +120,8 @@ class SchedulerTest : public testing::Test {
         *store_, runner_, memory_, plans_, Clock::Real(),
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .max_short_jobs = 1,
+                         .convoys = convoys_.get(),
+                         .max_convoy_members = kMembers,
                          .wait = {.first_pause_seconds = pause_seconds_,
                                   .limit_seconds = wait_limit_seconds_},
                          .retry_interval = absl::Milliseconds(1)});
@@ -161,6 +163,8 @@ class SchedulerTest : public testing::Test {
   absl::CondVar new_event_;
   int events_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<JobStore> store_;
+  static constexpr int kMembers = 2;
+  std::unique_ptr<job::Convoys> convoys_;
   FakeRunner runner_;
   job::MemoryLedger memory_{
       100, {.available = [] { return 0; }, .used = [] { return 0; }}};
@@ -501,15 +505,51 @@ TEST_F(SchedulerTest, AWaitingJobRunsAfterARestart) {
   AwaitState(id, v1::SUCCEEDED);
 }
 
+v1::JobSpec ModelSpec(const std::string& dataset, uint32_t epochs = 2) {
+  v1::JobSpec spec = Spec(dataset);
+  v1::DataSpec& data = *spec.mutable_train()->mutable_data();
+  data.set_epochs(epochs);
+  data.set_distinct_epochs(2);
+  data.mutable_memory();
+  spec.mutable_train()->add_trains()->mutable_sage();
+  return spec;
+}
+
+TEST_F(SchedulerTest, JobsWithEqualDataTakeOnePlace) {
+  convoys_ = std::make_unique<job::Convoys>(
+      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  Start(1);
+  const std::string first = Submit(ModelSpec("a"));
+  const std::string other = Submit(ModelSpec("b"));
+  AwaitState(first, v1::RUNNING);
+  // It overtakes the other one, which needs a place.
+  const std::string second = Submit(ModelSpec("a", 9));
+  AwaitState(second, v1::RUNNING);
+  const std::string third = Submit(ModelSpec("a"));
+  runner_.Succeed(first);
+  AwaitState(first, v1::SUCCEEDED);
+  AwaitState(third, v1::RUNNING);
+  EXPECT_EQ(StateOf(other), v1::QUEUED);
+  runner_.Succeed(second);
+  runner_.Succeed(third);
+  AwaitState(other, v1::RUNNING);
+  runner_.Succeed(other);
+  AwaitState(other, v1::SUCCEEDED);
+  EXPECT_THAT(runner_.started(), ElementsAre(first, second, third, other));
+}
+
 // Says of each epoch what the test wants, and hears ends.
 class FakeObserver final : public TrialObserver {
  public:
   explicit FakeObserver(EpochVerdict verdict) : verdict_(verdict) {}
 
-  absl::StatusOr<EpochVerdict> OnEpoch(const v1::Job& job,
-                                       const v1::EpochReport&) override {
-    EXPECT_EQ(job.trial(), 5u);
-    return verdict_;
+  std::vector<std::string> OnEpochs(
+      absl::Span<EpochOfJob* const> epochs) override {
+    for (EpochOfJob* epoch : epochs) {
+      EXPECT_EQ(epoch->job.trial(), 5u);
+      epoch->verdict = verdict_;
+    }
+    return {};
   }
   void OnEnded(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
@@ -560,18 +600,18 @@ TEST_F(HoldTest, ARunningJobIsQueuedAndNotRunUntilItIsReleased) {
   AwaitState(other, v1::RUNNING);
   EXPECT_EQ(StateOf(held), v1::QUEUED);
   // As long as the store has it as held, nothing happens.
-  ASSERT_TRUE(scheduler_->Release(held).ok());
+  ASSERT_TRUE(scheduler_->Release({held}).ok());
   runner_.Succeed(other);
   AwaitState(other, v1::SUCCEEDED);
   EXPECT_EQ(StateOf(held), v1::QUEUED);
   SetHeld(held, false);
-  ASSERT_TRUE(scheduler_->Release(held).ok());
+  ASSERT_TRUE(scheduler_->Release({held}).ok());
   AwaitState(held, v1::RUNNING);
   runner_.Succeed(held);
   AwaitState(held, v1::SUCCEEDED);
   EXPECT_THAT(runner_.started(), ElementsAre(held, other, held));
   // One that has ended stays so.
-  EXPECT_TRUE(scheduler_->Release(held).ok());
+  EXPECT_TRUE(scheduler_->Release({held}).ok());
   EXPECT_EQ(StateOf(held), v1::SUCCEEDED);
 }
 
@@ -604,7 +644,7 @@ TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
   Start(1);
   scheduler_->SetTrialObserver(&observer);
   const std::string trial = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release(trial).ok());
+  ASSERT_TRUE(scheduler_->Release({trial}).ok());
   AwaitState(trial, v1::CANCELLED);
   // Its observer hears of it before the scheduler lets it go.
   ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
@@ -617,7 +657,7 @@ TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
   Start(1);
   scheduler_->SetTrialObserver(&observer);
   const std::string trial = SubmitTrial();
-  ASSERT_TRUE(scheduler_->Release(trial).ok());
+  ASSERT_TRUE(scheduler_->Release({trial}).ok());
   runner_.AwaitStarted(1);
   AwaitState(trial, v1::QUEUED);
   scheduler_->SetTrialObserver(nullptr);

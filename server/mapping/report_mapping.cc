@@ -258,6 +258,14 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
   proto.set_exact(report.exact);
+  if (const job::Company& company = report.company; !company.jobs.empty()) {
+    proto.mutable_company()->mutable_jobs()->Assign(company.jobs.begin(),
+                                                    company.jobs.end());
+    proto.mutable_company()->set_bytes_alone(
+        static_cast<uint64_t>(company.bytes_alone));
+    proto.mutable_company()->set_bytes_charged(
+        static_cast<uint64_t>(company.bytes_charged));
+  }
   if (report.history.has_value()) {
     *proto.mutable_history() = ToProto(*report.history);
   }

@@ -1,11 +1,14 @@
 #include "server/mapping/spec_mapping.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/sha256.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/field_violations.h"
@@ -152,6 +155,7 @@ class SpecChecker {
                                    data.refresh_epochs(), "), not ",
                                    data.distinct_epochs()));
     }
+    CheckFirstEpochKey(path, data);
     if (data.has_outre() && !data.has_partition()) {
       violations_.Add(path + ".order", "must be partition for strategy outre");
     }
@@ -168,6 +172,24 @@ class SpecChecker {
     if (data.budgets().gpu_cache_bytes() > 0 && !limits_.has_gpu) {
       violations_.Add(path + ".budgets.gpu_cache_bytes",
                       "must be 0: this daemon uses no GPU");
+    }
+  }
+
+  void CheckFirstEpochKey(const std::string& path, const v1::DataSpec& data) {
+    const uint32_t key = data.first_epoch_key();
+    if (key == 0) return;
+    const std::string field = path + ".first_epoch_key";
+    if (data.refresh_epochs() > 0 || data.has_on()) {
+      violations_.Add(field, "must be 0 with refresh_epochs or a history");
+    } else if (key >= data.distinct_epochs()) {
+      violations_.Add(field,
+                      absl::StrCat("must be less than distinct_epochs (",
+                                   data.distinct_epochs(), "), not ", key));
+    } else if (data.distinct_epochs() > data.epochs()) {
+      violations_.Add(
+          field, absl::StrCat("must be 0 where distinct_epochs (",
+                              data.distinct_epochs(),
+                              ") are more than epochs (", data.epochs(), ")"));
     }
   }
 
@@ -264,6 +286,7 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
   options.epochs = data.epochs();
   options.distinct_epochs = data.distinct_epochs();
   options.refresh_epochs = data.refresh_epochs();
+  options.first_epoch_key = data.first_epoch_key();
   options.data_seed = data.data_seed();
   if (data.has_partition()) {
     options.partition_order = {
@@ -321,8 +344,31 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
+  options.convoy = ConvoyOf(spec);
+  options.join = spec.join();
   options.directory = directory;
   return options;
+}
+
+std::string ConvoyOf(const v1::TrainJobSpec& spec) {
+  if (spec.trains().empty() ||
+      !ToDataOptions(spec.data(), spec.pipeline(), "").CanShare()) {
+    return "";
+  }
+  // All that decides which batches are read, and how; of epochs, how many
+  // differ, and how many of those each job has.
+  v1::TrainJobSpec common;
+  *common.mutable_data() = spec.data();
+  *common.mutable_pipeline() = spec.pipeline();
+  v1::DataSpec& data = *common.mutable_data();
+  data.set_epochs(std::min(data.epochs(), data.distinct_epochs()));
+  data.clear_first_epoch_key();
+  if (spec.trains(0).has_none()) common.add_trains()->mutable_none();
+  Sha256 hash;
+  const std::string text = common.SerializeAsString();
+  hash.Update(absl::MakeConstSpan(
+      reinterpret_cast<const std::byte*>(text.data()), text.size()));
+  return hash.HexDigest();
 }
 
 }  // namespace hearth::server

@@ -35,7 +35,12 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec);
 job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
                                            const std::string& dataset_path);
 
-/// The same of a train job. `directory` is the job's own folder.
+/// Names what a train job has in common with those that may share its passes
+/// (job::TrainJobOptions::convoy); empty if it shares with none. The spec is
+/// validated.
+std::string ConvoyOf(const v1::TrainJobSpec& spec);
+
+/// The engine's options for a train job. `directory` is the job's own folder.
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
                                        const std::string& dataset_path,
                                        const std::string& directory);

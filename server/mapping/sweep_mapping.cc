@@ -366,6 +366,8 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
   }
   v1::TrainSpec& model = *train.mutable_trains(0);
   model.set_model_seed(model.model_seed() + static_cast<uint64_t>(replica));
+  // Trials of a sweep share their passes, those that begin later, too.
+  train.set_join(true);
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits, job));
   return job;
 }

@@ -257,6 +257,14 @@ absl::Status JobRows::UpdateState(const std::string& id,
   return statement.Run();
 }
 
+absl::Status JobRows::SetSpec(const std::string& id, const v1::JobSpec& spec) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement update,
+      database_.Prepare("UPDATE jobs SET spec = ?2 WHERE number = ?1"));
+  update.Bind(1, JobNumber(id));
+  return update.BindBlob(2, spec.SerializeAsString()).Run();
+}
+
 absl::Status JobRows::Requeue(const v1::ResumeJobRequest& request,
                               const v1::JobSpec& spec) {
   StateUpdate queued;
@@ -264,10 +272,10 @@ absl::Status JobRows::Requeue(const v1::ResumeJobRequest& request,
   HEARTH_RETURN_IF_ERROR(Move(request.id(), queued));
   HEARTH_ASSIGN_OR_RETURN(
       Statement update,
-      database_.Prepare("UPDATE jobs SET spec = ?2, cancel_requested = 0, "
+      database_.Prepare("UPDATE jobs SET cancel_requested = 0, "
                         "interruptions = 0, held = 0 WHERE number = ?1"));
-  update.Bind(1, JobNumber(request.id()));
-  HEARTH_RETURN_IF_ERROR(update.BindBlob(2, spec.SerializeAsString()).Run());
+  HEARTH_RETURN_IF_ERROR(update.Bind(1, JobNumber(request.id())).Run());
+  HEARTH_RETURN_IF_ERROR(SetSpec(request.id(), spec));
   if (request.request_id().empty()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
       Statement insert,

@@ -108,6 +108,9 @@ class JobRows {
   /// step that MayFollow does not allow; NOT_FOUND.
   absl::Status Move(const std::string& id, const StateUpdate& update);
 
+  /// Replaces a job's spec. REQUIRES: the job is there.
+  absl::Status SetSpec(const std::string& id, const v1::JobSpec& spec);
+
   /// Moves a job to QUEUED with another spec and remembers the request, if it
   /// has an id. Errors as Move.
   absl::Status Requeue(const v1::ResumeJobRequest& request,

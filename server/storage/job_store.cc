@@ -37,6 +37,16 @@ constexpr v1::JobState kStates[] = {v1::QUEUED,    v1::PREPARING, v1::RUNNING,
                                     v1::SUCCEEDED, v1::FAILED,    v1::CANCELLED,
                                     v1::WAITING};
 
+// A job's spec as it may have been submitted: as `spec` is, but for what the
+// daemon sets.
+v1::JobSpec AsSubmitted(v1::JobSpec stored, const v1::JobSpec& spec) {
+  if (stored.train().join() && stored.train().data().first_epoch_key() > 0) {
+    stored.mutable_train()->mutable_data()->set_first_epoch_key(
+        spec.train().data().first_epoch_key());
+  }
+  return stored;
+}
+
 // An opaque page token: the number that the page's jobs lie below.
 std::string MakePageToken(int64_t below) {
   std::string token;
@@ -246,6 +256,18 @@ class SqliteJobStore final : public JobStore {
     return absl::OkStatus();
   }
 
+  absl::Status SetFirstEpochKey(const std::string& id, uint32_t key) override {
+    HEARTH_RETURN_IF_ERROR(
+        Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(const v1::Job job, rows_.Read(id));
+          v1::JobSpec spec = job.spec();
+          spec.mutable_train()->mutable_data()->set_first_epoch_key(key);
+          return rows_.SetSpec(id, spec);
+        }));
+    WriteCopy(id);
+    return absl::OkStatus();
+  }
+
   absl::Status ChangeState(const std::string& id,
                            const StateUpdate& update) override {
     HEARTH_RETURN_IF_ERROR(
@@ -420,7 +442,7 @@ class SqliteJobStore final : public JobStore {
     HEARTH_ASSIGN_OR_RETURN(std::optional<v1::Job> job,
                             rows_.FindRequest(request_id));
     if (job.has_value() && !google::protobuf::util::MessageDifferencer::Equals(
-                               job->spec(), spec)) {
+                               AsSubmitted(job->spec(), spec), spec)) {
       return absl::AlreadyExistsError(
           absl::StrCat("request_id \"", absl::Utf8SafeCEscape(request_id),
                        "\" was used for ", job->id(), " with another spec"));

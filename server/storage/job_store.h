@@ -154,6 +154,10 @@ class JobStore {
   virtual absl::Status AppendEpoch(const std::string& id,
                                    const v1::EpochReport& epoch) = 0;
 
+  /// Sets data.first_epoch_key in the spec of a train job.
+  virtual absl::Status SetFirstEpochKey(const std::string& id,
+                                        uint32_t key) = 0;
+
   /// Moves a job on and adds the event that says so. FAILED_PRECONDITION for a
   /// step that MayFollow does not allow.
   virtual absl::Status ChangeState(const std::string& id,

@@ -125,10 +125,9 @@ absl::Status SweepStore::Store(Database& database, JobRows& rows,
   const int64_t number = SweepNumber(step.sweep.id());
   const google::protobuf::Timestamp now = TimestampOf(clock_.Now());
   ids.clear();
-  if (step.epoch.has_value()) {
-    HEARTH_RETURN_IF_ERROR(
-        rows.AddEpoch(step.epoch->job, step.epoch->report).status());
-    changed.told.push_back(step.epoch->job);
+  for (const SweepStep::JobEpoch& epoch : step.epochs) {
+    HEARTH_RETURN_IF_ERROR(rows.AddEpoch(epoch.job, epoch.report).status());
+    changed.told.push_back(epoch.job);
   }
   for (const SweepStep::NewJob& job : step.new_jobs) {
     HEARTH_ASSIGN_OR_RETURN(const std::string id,

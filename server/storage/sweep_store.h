@@ -40,8 +40,8 @@ struct SweepStep {
   std::vector<std::string> cancelled;
   std::vector<std::string> held;
   std::vector<std::string> released;
-  /// The report of a job of the sweep that led to the step.
-  std::optional<JobEpoch> epoch = std::nullopt;
+  /// The reports of jobs of the sweep that led to the step.
+  std::vector<JobEpoch> epochs = {};
 };
 
 /// Events of a sweep, in order.

@@ -108,8 +108,8 @@ TEST_F(SweepStoreTest, AStepIsStoredWithItsEffects) {
   step.events = {StateEvent(v1::SWEEP_PAUSED), StateEvent(v1::SWEEP_RUNNING)};
   step.held = {"train-1"};
   step.cancelled = {"train-2"};
-  step.epoch.emplace().job = "train-1";
-  step.epoch->report.set_epoch(1);
+  step.epochs.emplace_back().job = "train-1";
+  step.epochs.back().report.set_epoch(1);
   ASSERT_TRUE(sweeps_->Commit(step).ok());
   EXPECT_EQ(step.sweep.last_sequence(), 3u);
   EXPECT_TRUE(jobs_->Get("train-1")->held());
@@ -133,8 +133,8 @@ TEST_F(SweepStoreTest, AStepThatFailsLeavesNothing) {
   step.events = {StateEvent(v1::SWEEP_PAUSED)};
   step.new_jobs.push_back({.spec = TrainSpec(), .trial = 3});
   // An epoch of a job that is not there breaks the events' foreign key.
-  step.epoch.emplace().job = "train-99";
-  step.epoch->report.set_epoch(1);
+  step.epochs.emplace_back().job = "train-99";
+  step.epochs.back().report.set_epoch(1);
   EXPECT_FALSE(sweeps_->Commit(step).ok());
   EXPECT_EQ(sweeps_->Get("sweep-1")->last_sequence(), 1u);
   EXPECT_EQ(sweeps_->ReadJobs("sweep-1")->size(), 2u);

@@ -2,8 +2,8 @@
 //   1. under the lock, the search takes the event and decides (LiveSweep);
 //   2. event, decisions and their effects on the rows of jobs are stored in one
 //      transaction. Where that fails, the sweep is rebuilt from what is stored;
-//   3. the job that has reported the epoch, if that was the event, learns its
-//      own fate at once, in its thread; all other jobs are told by the thread
+//   3. jobs that have reported an epoch, if that was the event, learn their own
+//      fate at once, before they go on; all other jobs are told by the thread
 //      of the manager, one after another, without the lock: the scheduler may
 //      wait there for a job that waits for the lock.
 // Ends of jobs are events, too; they wait for the same thread. What it could
@@ -26,6 +26,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
@@ -48,11 +49,12 @@ constexpr v1::TrialState kTrialStates[] = {
     v1::TRIAL_PENDING,   v1::TRIAL_RUNNING, v1::TRIAL_WAITING,
     v1::TRIAL_SUCCEEDED, v1::TRIAL_FAILED,  v1::TRIAL_STOPPED};
 
-// What a job is to hear of.
+// What jobs are to hear of.
 struct Message {
   enum class Kind { kRelease, kHold, kCancel, kHasEnded };
   Kind kind = Kind::kRelease;
-  std::string job;
+  // Several only to be released.
+  std::vector<std::string> jobs;
 };
 
 v1::SweepEvent StateEvent(v1::SweepState state) {
@@ -138,7 +140,7 @@ class SweepManagerImpl final : public SweepManager {
     const std::string id = step.sweep.id();
     sweep->Stored(step, ids);
     LiveSweep& added = *(live_[id] = std::move(sweep));
-    TellJobs(step, ids, "");
+    TellJobs(step, ids, {});
     return added.ToProto();
   }
 
@@ -226,33 +228,32 @@ class SweepManagerImpl final : public SweepManager {
                                        [&] { return Remove(request.id()); });
   }
 
-  absl::StatusOr<EpochVerdict> OnEpoch(const v1::Job& job,
-                                       const v1::EpochReport& epoch) override {
+  std::vector<std::string> OnEpochs(
+      absl::Span<EpochOfJob* const> epochs) override {
     absl::MutexLock lock(&mutex_);
-    LiveSweep* const sweep = FindOwner(job.id());
-    if (sweep == nullptr) {
+    begun_.clear();
+    std::map<std::string, std::vector<EpochOfJob*>> by_sweep;
+    for (EpochOfJob* epoch : epochs) {
+      if (FindOwner(epoch->job.id()) != nullptr) {
+        by_sweep[epoch->job.sweep()].push_back(epoch);
+        continue;
+      }
       // Its sweep, or its trial, has ended, and somebody resumed it.
-      HEARTH_RETURN_IF_ERROR(parts_.store.AppendEpoch(job.id(), epoch));
-      return EpochVerdict::kGoOn;
+      const absl::Status status =
+          parts_.store.AppendEpoch(epoch->job.id(), epoch->report);
+      if (!status.ok()) epoch->verdict = status;
     }
-    v1::SweepEvent event;
-    event.mutable_results()->set_metric(
-        MetricOf(sweep->summary().spec(), epoch));
-    v1::EpochResult& result = *event.mutable_results()->add_results();
-    result.set_trial(job.trial());
-    result.set_replica(job.replica());
-    result.set_epoch(epoch.epoch());
-    if (epoch.has_valid_metric()) result.set_metric(epoch.valid_metric());
-    result.set_loss(epoch.loss());
-    result.set_job(job.id());
-    const int64_t trial = int64_t{job.trial()} - 1;
-    if (epoch.epoch() > sweep->search().EpochsOf(trial, job.replica())) {
-      HEARTH_RETURN_IF_ERROR(
-          Perform(job.sweep(), event,
-                  SweepStep::JobEpoch{.job = job.id(), .report = epoch})
-              .status());
+    for (auto& [sweep, together] : by_sweep) {
+      const absl::Status status = Record(sweep, together);
+      for (EpochOfJob* epoch : together) {
+        if (status.ok()) {
+          epoch->verdict = VerdictOf(epoch->job);
+        } else {
+          epoch->verdict = status;
+        }
+      }
     }
-    return VerdictOf(job);
+    return std::exchange(begun_, {});
   }
 
   void OnEnded(const std::string& id) override {
@@ -302,6 +303,41 @@ class SweepManagerImpl final : public SweepManager {
     return sweep == live_.end() ? nullptr : sweep->second.get();
   }
 
+  // Records the epochs that trials of a sweep have ended together before it
+  // judges any of them.
+  absl::Status Record(const std::string& id, std::vector<EpochOfJob*>& epochs)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    // In an order that does not depend on who came first.
+    std::sort(epochs.begin(), epochs.end(),
+              [](const EpochOfJob* a, const EpochOfJob* b) {
+                return std::pair(a->job.trial(), a->job.replica()) <
+                       std::pair(b->job.trial(), b->job.replica());
+              });
+    const LiveSweep& sweep = *live_.at(id);
+    v1::SweepEvent event;
+    std::vector<SweepStep::JobEpoch> reports;
+    for (const EpochOfJob* epoch : epochs) {
+      const v1::EpochReport& report = epoch->report;
+      const int64_t trial = int64_t{epoch->job.trial()} - 1;
+      if (report.epoch() <=
+          sweep.search().EpochsOf(trial, epoch->job.replica())) {
+        continue;
+      }
+      event.mutable_results()->set_metric(
+          MetricOf(sweep.summary().spec(), report));
+      v1::EpochResult& result = *event.mutable_results()->add_results();
+      result.set_trial(epoch->job.trial());
+      result.set_replica(epoch->job.replica());
+      result.set_epoch(report.epoch());
+      if (report.has_valid_metric()) result.set_metric(report.valid_metric());
+      result.set_loss(report.loss());
+      result.set_job(epoch->job.id());
+      reports.push_back({.job = epoch->job.id(), .report = report});
+    }
+    if (reports.empty()) return absl::OkStatus();
+    return Perform(id, event, std::move(reports)).status();
+  }
+
   // What was decided of a job last.
   EpochVerdict VerdictOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -320,18 +356,19 @@ class SweepManagerImpl final : public SweepManager {
   // One step; gives the sweep afterwards.
   absl::StatusOr<v1::Sweep> Perform(
       const std::string& id, const v1::SweepEvent& event,
-      std::optional<SweepStep::JobEpoch> epoch = std::nullopt)
+      std::vector<SweepStep::JobEpoch> epochs = {})
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     LiveSweep& sweep = *live_.at(id);
-    const std::string reporter = epoch.has_value() ? epoch->job : "";
+    std::set<std::string> reporters;
+    for (const SweepStep::JobEpoch& epoch : epochs) reporters.insert(epoch.job);
     const absl::Status status =
         [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
       SweepStep step = sweep.Apply(parts_.admission.limits(), event);
-      step.epoch = std::move(epoch);
+      step.epochs = std::move(epochs);
       HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                               parts_.sweeps.Commit(step));
       sweep.Stored(step, ids);
-      TellJobs(step, ids, reporter);
+      TellJobs(step, ids, reporters);
       return absl::OkStatus();
     }();
     if (!status.ok()) {
@@ -343,7 +380,7 @@ class SweepManagerImpl final : public SweepManager {
       return status;
     }
     // Callers from jobs do not look at it.
-    v1::Sweep proto = reporter.empty() ? sweep.ToProto() : sweep.summary();
+    v1::Sweep proto = reporters.empty() ? sweep.ToProto() : sweep.summary();
     if (HasEnded(proto.state())) {
       Count(proto, 1);
       live_.erase(id);
@@ -351,19 +388,20 @@ class SweepManagerImpl final : public SweepManager {
     return proto;
   }
 
-  // Notes the fates of jobs, and has them told, all but the reporter's.
+  // Notes the fates of jobs, and has them told, all but those of the reporters.
   void TellJobs(const SweepStep& step, const std::vector<std::string>& ids,
-                const std::string& reporter)
+                const std::set<std::string>& reporters)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (size_t i = 0; i < ids.size(); ++i) {
       owners_[ids[i]] = {.sweep = step.sweep.id(),
                          .trial = int64_t{step.new_jobs[i].trial} - 1,
                          .replica = step.new_jobs[i].replica};
       Tell(Message::Kind::kRelease, ids[i]);
+      begun_.push_back(ids[i]);
     }
     for (const std::string& id : step.held) {
       verdicts_[id] = EpochVerdict::kHold;
-      if (id != reporter) Tell(Message::Kind::kHold, id);
+      if (!reporters.contains(id)) Tell(Message::Kind::kHold, id);
     }
     for (const std::string& id : step.released) {
       verdicts_.erase(id);
@@ -371,13 +409,19 @@ class SweepManagerImpl final : public SweepManager {
     }
     for (const std::string& id : step.cancelled) {
       verdicts_[id] = EpochVerdict::kCancel;
-      if (id != reporter) Tell(Message::Kind::kCancel, id);
+      if (!reporters.contains(id)) Tell(Message::Kind::kCancel, id);
     }
   }
 
   void Tell(Message::Kind kind, const std::string& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    messages_.push_back({.kind = kind, .job = job});
+    // Those that begin together share their passes from the first on.
+    if (kind == Message::Kind::kRelease && !messages_.empty() &&
+        messages_.back().kind == kind) {
+      messages_.back().jobs.push_back(job);
+    } else {
+      messages_.push_back({.kind = kind, .jobs = {job}});
+    }
     changed_.SignalAll();
   }
 
@@ -415,32 +459,36 @@ class SweepManagerImpl final : public SweepManager {
         absl::MutexLock lock(&mutex_);
         while (!exiting_ && messages_.empty()) changed_.Wait(&mutex_);
         if (exiting_) return;
-        message = messages_.front();
-      }
-      const absl::Status status = Deliver(message);
-      absl::MutexLock lock(&mutex_);
-      // Of a job that is gone there is nothing more to say.
-      if (status.ok() || absl::IsNotFound(status) ||
-          absl::IsFailedPrecondition(status)) {
+        message = std::move(messages_.front());
         messages_.pop_front();
-        continue;
       }
-      spdlog::warn("{}: {}", message.job, status.ToString());
-      if (!exiting_) changed_.WaitWithTimeout(&mutex_, kRetryInterval);
+      while (true) {
+        const absl::Status status = Deliver(message);
+        // Of a job that is gone there is nothing more to say.
+        if (status.ok() || absl::IsNotFound(status) ||
+            absl::IsFailedPrecondition(status)) {
+          break;
+        }
+        spdlog::warn("{}: {}", absl::StrJoin(message.jobs, ", "),
+                     status.ToString());
+        absl::MutexLock lock(&mutex_);
+        if (!exiting_) changed_.WaitWithTimeout(&mutex_, kRetryInterval);
+        if (exiting_) return;
+      }
     }
   }
 
   absl::Status Deliver(const Message& message) ABSL_LOCKS_EXCLUDED(mutex_) {
     switch (message.kind) {
       case Message::Kind::kRelease:
-        return parts_.scheduler.Release(message.job);
+        return parts_.scheduler.Release(message.jobs);
       case Message::Kind::kHold:
-        parts_.scheduler.Hold(message.job);
+        parts_.scheduler.Hold(message.jobs.front());
         return absl::OkStatus();
       case Message::Kind::kCancel:
-        return parts_.scheduler.Cancel(message.job);
+        return parts_.scheduler.Cancel(message.jobs.front());
       case Message::Kind::kHasEnded:
-        return HearEnd(message.job);
+        return HearEnd(message.jobs.front());
     }
     return absl::OkStatus();
   }
@@ -529,7 +577,10 @@ class SweepManagerImpl final : public SweepManager {
   std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
   // Of those that shall not go on.
   std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
+  // Without the one that is being told.
   std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
+  // Jobs that a step has begun, since OnEpochs looked last.
+  std::vector<std::string> begun_ ABSL_GUARDED_BY(mutex_);
   // Trials of sweeps that have ended, by state.
   std::map<int, int64_t> ended_counts_ ABSL_GUARDED_BY(mutex_);
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
