@@ -364,9 +364,10 @@ std::optional<QueuedJob> Scheduler::TakeNext(Lane lane, size_t worker) {
 
 std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   const bool is_free = lane == Lane::kShort || HasFreePlace();
-  std::optional<QueuedJob> job = queue_.Take(
-      lane, now,
-      [&](const QueuedJob& candidate) { return is_free || Shares(candidate); });
+  std::optional<QueuedJob> job =
+      queue_.Take(lane, now,
+                  [&](const QueuedJob& candidate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                      mutex_) { return is_free || Shares(candidate); });
   if (!job.has_value()) return std::nullopt;
   const void* place = nullptr;
   if (options_.convoys != nullptr && !job->boarding.convoy.empty()) {

@@ -39,6 +39,20 @@ class Outcome:
     notes: list[str] = dataclasses.field(default_factory=list)
 
 
+def make_dataset(settings: Settings, data_dir: Path) -> None:
+    """Generates the settings' graph, unless it is there."""
+    size = settings.size
+    settings.work.mkdir(parents=True, exist_ok=True)
+    if dataset.folder_of(data_dir, size).exists():
+        say(f"dataset {size.name} is there")
+        return
+    dataset.check_room(settings.work, size)
+    say(f"generating {size.name}: {size.nodes:,} nodes, {size.edges:,} edges, "
+        f"{format_bytes(size.feature_bytes)} of features")
+    with HearthDaemon(data_dir) as daemon:
+        dataset.generate(daemon, size)
+
+
 class Bench:
     """Made for one set of settings; run() once."""
 
@@ -52,7 +66,7 @@ class Bench:
         self._limits: dict[tuple[str, float], Optional[int]] = {}
 
     def run(self) -> Outcome:
-        self._make_dataset()
+        make_dataset(self._settings, self._data_dir)
         self._profile_disk()
         runner = self._make_runner()
         for number in range(1, self._settings.repeats + 1):
@@ -85,17 +99,6 @@ class Bench:
     def _note(self, text: str) -> None:
         say(text)
         self._outcome.notes.append(text)
-
-    def _make_dataset(self) -> None:
-        self._settings.work.mkdir(parents=True, exist_ok=True)
-        if self._folder.exists():
-            say(f"dataset {self._size.name} is there")
-            return
-        dataset.check_room(self._settings.work, self._size)
-        say(f"generating {self._size.name}: {self._size.nodes:,} nodes, {self._size.edges:,} "
-            f"edges, {format_bytes(self._size.feature_bytes)} of features")
-        with HearthDaemon(self._data_dir) as daemon:
-            dataset.generate(daemon, self._size)
 
     def _profile_disk(self) -> None:
         features = dataset.feature_file(self._folder)

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import Bench, Outcome
+from bench import Bench, Outcome, make_dataset, say
 from dataset import NoRoom
 from hearth_daemon import RunFailed, help_of_train
 from memory_limit import machine_bytes
@@ -24,9 +24,12 @@ from settings import Settings, parse_settings
 from sizes import format_bytes
 from strategies import ALL, Choice, UnknownStrategy, choose
 from summary import Summary, disagreements, summarize
+from sweep_bench import MODELS as SWEEP_MODELS
+from sweep_bench import SweepBench, render_sweeps
 from table import render
 
 FORMAT = "hearth-bench-1"
+SWEEP_FORMAT = "hearth-sweep-bench-1"
 
 
 def _machine() -> dict[str, Any]:
@@ -99,11 +102,36 @@ def _choice(settings: Settings) -> Choice:
     return choose(help_of_train(), settings.strategies)
 
 
+def _measure_sweeps(settings: Settings) -> int:
+    data_dir = settings.work / "data"
+    make_dataset(settings, data_dir)
+    bench = SweepBench(settings, data_dir,
+                       round(settings.size.feature_bytes * settings.caches[0]))
+    runs = []
+    for number in range(1, settings.repeats + 1):
+        for model in SWEEP_MODELS:
+            for strategy in _choice(settings).chosen:
+                runs.append(bench.run(strategy, model, number))
+                say(f"round {number}, {strategy.name}, model {model}: done")
+    _write(settings, {"format": SWEEP_FORMAT, "unix_seconds": round(time.time()),
+                      "machine": _machine(), "settings": dataclasses.asdict(settings),
+                      "runs": [dataclasses.asdict(run) for run in runs]})
+    print(render_sweeps(runs))
+    return 0
+
+
+def _write(settings: Settings, figures: dict[str, Any]) -> None:
+    settings.json_path.parent.mkdir(parents=True, exist_ok=True)
+    settings.json_path.write_text(json.dumps(figures, indent=1, default=_plain) + "\n")
+
+
 def main(arguments: list[str]) -> int:
     settings = parse_settings(arguments)
     # So that the daemon ends and its cgroup goes, too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
+        if settings.sweep is not None:
+            return _measure_sweeps(settings)
         outcome = Bench(settings, _choice(settings)).run()
     except (NoRoom, RunFailed, UnknownStrategy) as error:
         print(f"error: {error}", file=sys.stderr)
@@ -112,9 +140,7 @@ def main(arguments: list[str]) -> int:
     wrong = disagreements(outcome.runs, lambda name: name not in unordered)
     outcome.notes += wrong
     summaries = summarize(outcome.runs, outcome.disk)
-    settings.json_path.parent.mkdir(parents=True, exist_ok=True)
-    settings.json_path.write_text(
-        json.dumps(document(settings, outcome, summaries), indent=1, default=_plain) + "\n")
+    _write(settings, document(settings, outcome, summaries))
     _print(outcome, summaries)
     print(f"figures: {settings.json_path}")
     return 1 if wrong or any(run.failure for run in outcome.runs) else 0

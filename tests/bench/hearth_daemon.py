@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import IO, Any, Optional
+from typing import IO, Any, Optional, Sequence
 
 from memory_cgroup import MemoryCgroup
 
@@ -56,12 +56,13 @@ def _wait_for_any(processes: list[subprocess.Popen[bytes]]) -> None:
 class HearthDaemon:
     """Runs from its making to close()."""
 
-    def __init__(self, data_dir: Path, cgroup: Optional[MemoryCgroup] = None) -> None:
+    def __init__(self, data_dir: Path, cgroup: Optional[MemoryCgroup] = None,
+                 flags: Sequence[str] = ()) -> None:
         self._address_file = data_dir.with_suffix(".addresses")
         self._log_file = data_dir.with_suffix(".log")
         self._address_file.unlink(missing_ok=True)
         command = [HEARTHD, "--data-dir", str(data_dir), "--listen", "127.0.0.1:0",
-                   "--metrics-listen", "", "--address-file", str(self._address_file)]
+                   "--metrics-listen", "", "--address-file", str(self._address_file), *flags]
         if "--memory-limit" in _help_of_daemon():
             # The cgroup holds it to what it really takes, not to its upper bound of that.
             command += ["--memory-limit", "1024TiB"]

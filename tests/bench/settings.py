@@ -59,6 +59,8 @@ class Settings:
     limit_memory: bool
     disk_seconds: float  # of each measurement by fio
     disk_depths: tuple[int, ...]
+    # Jobs of a sweep that is measured instead; None = none is.
+    sweep: Optional[int] = None
 
     def job_options(self) -> dict[str, str]:
         """Of `hearth train`, the same for every strategy."""
@@ -83,6 +85,12 @@ def _models(text: str) -> tuple[str, ...]:
 def _at_least_one(text: str) -> int:
     if int(text) < 1:
         raise ValueError(f"{text} is below 1")
+    return int(text)
+
+
+def _at_least_two(text: str) -> int:
+    if int(text) < 2:
+        raise ValueError(f"{text} is below 2")
     return int(text)
 
 
@@ -138,6 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--memory-limit", metavar="SIZE",
         help="of each daemon's cgroup: a size, none, or auto (default): what `memory` needs "
         "without its features, a quarter more, and the cache")
+    add("--sweep", type=_at_least_two, metavar="JOBS",
+        help="measures one job, and so many equal ones as a sweep, sharing passes and not")
     add("--disk-seconds", type=_above_zero, help="of each measurement by fio; default 4")
     return parser
 
@@ -173,4 +183,4 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
         memory_limit=limit, limit_memory=limit_text != "none",
         disk_seconds=options.disk_seconds or preset.disk_seconds,
-        disk_depths=preset.disk_depths)
+        disk_depths=preset.disk_depths, sweep=options.sweep)

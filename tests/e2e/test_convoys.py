@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+import time
 
 import pytest
 
@@ -113,6 +115,34 @@ def test_kills_leave_members_that_go_on_together(fresh):
         kills += 1
     assert kills >= 2
     assert [digest(fresh, job) for job in members] == alone
+
+
+# One of them late, one failing, one cancelled.
+@pytest.mark.full("kills")
+@pytest.mark.parametrize("strategy", _STRATEGIES)
+def test_twenty_kills_of_eight_mixed_members(fresh, strategy):
+    common = ("--strategy", strategy, *_STRATEGIES[strategy], "--epochs", "12")
+    jobs = [(*common, *model) for model in _MODELS[:5]]
+    alone = [digest_alone(fresh, *options) for options in jobs]
+    late_options = (*common, "--model", "gcn", "--hidden", "16", "--model-seed", "5")
+    leaving = (*common, "--model", "gat", "--hidden", "8", "--heads", "2")
+    *members, failing, cancelled = submit_together(
+        fresh, [*jobs, (*common, *_DIVERGING), leaving])
+    late = ""
+    moments = random.Random(1)
+    for kill in range(20):
+        time.sleep(moments.uniform(0.1, 0.8))
+        if kill == 5:
+            fresh.hearth("job", "cancel", cancelled)
+            late = submit(fresh, *late_options, "--join", "true")
+        fresh.kill()
+        fresh.start()
+    assert [digest(fresh, job) for job in members] == alone
+    fresh.wait_for_state(failing, "FAILED")
+    fresh.wait_for_state(cancelled, "CANCELLED", "SUCCEEDED")
+    trained = digest(fresh, late)
+    key = show(fresh, late)["spec"]["train"]["data"]["first_epoch_key"]
+    assert trained == digest_alone(fresh, *late_options, "--first-epoch-key", str(key))
 
 
 def test_passes_are_read_once_and_metrics_say_so(fresh):
