@@ -50,11 +50,11 @@ def ids_of(column: pa.Array, as_integers: bool) -> IdArray:
             text = pc.cast(column, pa.large_string())
             _check(pc.invert(pc.match_substring_regex(text, r"^-?[0-9]{1,18}$")),
                    "not an integer", text)
-            return pc.cast(text, pa.int64()).to_numpy(zero_copy_only=False)
+            return np.asarray(pc.cast(text, pa.int64()).to_numpy(zero_copy_only=False))
         if column.type == pa.uint64():
             _check(pc.greater(column, pa.scalar(2**63 - 1, pa.uint64())), "beyond 2^63 - 1",
                    column)
-        return pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
+        return np.asarray(pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False))
     text = pc.cast(column, pa.large_string())
     _check(pc.equal(text, ""), "no id")
     _check(pc.match_substring(text, "\0"), "an id with a zero byte")

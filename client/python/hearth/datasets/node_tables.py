@@ -71,7 +71,7 @@ def read_nodes(kind: str, table: NodeTable, folder: Path,
     collector = _Collector(table, as_integers, folder / f"node_ids.{kind}.parquet", feature_path)
     try:
         for path in table.paths:
-            for batch in read_batches(path, text + table.features, text):
+            for batch in read_batches(path, text + (table.features or []), text):
                 collector.append(batch)
     finally:
         collector.close()

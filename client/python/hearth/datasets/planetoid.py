@@ -129,8 +129,9 @@ def normalize_rows(features: FloatArray) -> FloatArray:
     if features.size == 0:
         return features
     shifted = features - features.min()
-    return shifted / np.maximum(shifted.sum(axis=1, keepdims=True, dtype=np.float32),
-                                np.float32(1))
+    sums = shifted.sum(axis=1, keepdims=True, dtype=np.float32)
+    normalized: FloatArray = shifted / np.maximum(sums, np.float32(1))
+    return normalized
 
 
 def read_graph(paths: dict[str, Path]) -> Graph:

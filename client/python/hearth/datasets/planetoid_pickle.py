@@ -157,9 +157,10 @@ class _Csr(_StandIn):
             raise ValueError("a sparse matrix without a state")
         shape = self.state.get("_shape")
         parts = [self.state.get(name) for name in ("indptr", "indices", "data")]
-        if not all(isinstance(part, _Array) for part in parts):
+        arrays = [part.array() for part in parts if isinstance(part, _Array)]
+        if len(arrays) != len(parts):
             raise ValueError("a sparse matrix without indptr, indices or data")
-        indptr, indices, data = (part.array() for part in parts)
+        indptr, indices, data = arrays
         return _checked_csr(shape, indptr, indices, data)
 
 

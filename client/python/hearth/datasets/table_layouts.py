@@ -17,13 +17,16 @@ from hearth.datasets.manifest import ConversionError
 from hearth.datasets.node_columns import PARTS
 
 
+Ids = npt.NDArray[np.int64]
+
+
 class Nodes(NamedTuple):
     """What is known of a node type after its tables are read."""
 
     num_nodes: int
     feature_dim: int  # 0: no features
-    labels: Optional[npt.NDArray[np.int64]]
-    split: Optional[dict[str, npt.NDArray[np.int64]]]
+    labels: Optional[Ids]
+    split: Optional[dict[str, Ids]]
 
     @property
     def num_classes(self) -> int:
@@ -52,9 +55,9 @@ class NumpyFolder:
         (kind, only), = nodes.items()
         if not only.feature_dim:
             raise ConversionError(f"nodes of type {kind} have no features: a numpy folder has them")
-        _check_target(kind, only)
-        np.save(self._folder / "node_label.npy", only.labels)
-        for part, ids in only.split.items():
+        labels, split = _target(kind, only)
+        np.save(self._folder / "node_label.npy", labels)
+        for part, ids in split.items():
             np.save(self._folder / f"{part}_idx.npy", ids)
 
 
@@ -79,7 +82,7 @@ class GraphBoltFolder:
         if not targets:
             raise ConversionError("no node type has both classes and a split")
         for kind, one in targets.items():
-            _check_target(kind, one)
+            _target(kind, one)
         lines = ["graph:", "  nodes:"]
         lines += [f'    - {{type: "{kind}", num: {one.num_nodes}}}' for kind, one in nodes.items()]
         lines += ["  edges:"]
@@ -98,11 +101,12 @@ class GraphBoltFolder:
         return json.dumps(self.edges(relation).relative_to(self._folder).as_posix())
 
     def _task(self, kind: str, one: Nodes) -> list[str]:
+        labels, split = _target(kind, one)
         lines = [f'  - name: "{kind}_classification"', f"    num_classes: {one.num_classes}"]
         for part, set_name in zip(PARTS, ("train_set", "validation_set", "test_set")):
             lines += [f"    {set_name}:", f'      - type: "{kind}"', "        data:"]
-            ids = one.split[part]
-            for name, array in (("seeds", ids), ("labels", one.labels[ids])):
+            ids = split[part]
+            for name, array in (("seeds", ids), ("labels", labels[ids])):
                 path = f"sets/{part}_{name}.{kind}.npy"
                 np.save(self._folder / path, array)
                 lines += [f"          - {{name: {name}, format: numpy, path: {path}}}"]
@@ -114,7 +118,8 @@ def new_layout(folder: Path, num_types: int, num_relations: int) -> Any:
     return NumpyFolder(folder) if is_plain else GraphBoltFolder(folder)
 
 
-def _check_target(kind: str, one: Nodes) -> None:
+def _target(kind: str, one: Nodes) -> tuple[Ids, dict[str, Ids]]:
+    """The labels and the split of a type that has both; raises ConversionError for others."""
     if one.labels is None:
         raise ConversionError(f"nodes of type {kind} have no classes: name their column with "
                               f"--label {kind}=COLUMN")
@@ -124,3 +129,4 @@ def _check_target(kind: str, one: Nodes) -> None:
     for part, ids in one.split.items():
         if not len(ids):
             raise ConversionError(f"no node of type {kind} is in {part}")
+    return one.labels, one.split

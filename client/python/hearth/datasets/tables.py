@@ -120,14 +120,15 @@ def convert(tables: Tables, output: Path) -> dict[str, Any]:
         for kind, table in settled.items():
             _say(f"reading nodes of type {kind}")
             nodes[kind], ids[kind] = read_nodes(kind, table, folder, layout.features(kind))
-            if tables.split_seed is not None and nodes[kind].labels is not None \
+            labels = nodes[kind].labels
+            if tables.split_seed is not None and labels is not None \
                     and nodes[kind].split is None:
-                split = seeded_split(nodes[kind].labels, tables.split_seed)
+                split = seeded_split(labels, tables.split_seed)
                 nodes[kind] = nodes[kind]._replace(split=split)
         num_edges = {}
-        for relation, table in tables.edges.items():
+        for relation, edges in tables.edges.items():
             _say(f"reading edges {relation}")
-            num_edges[relation] = read_edges(relation, table, ids, layout.edges(relation))
+            num_edges[relation] = read_edges(relation, edges, ids, layout.edges(relation))
         layout.finish(nodes, list(tables.edges))
         counts = {
             "nodes": {kind: one.num_nodes for kind, one in nodes.items()},
