@@ -1,1 +1,38 @@
-"""Python side of Hearth. Needs numpy and nothing else; never torch."""
+"""Python side of Hearth: a client of the daemon, and converters of datasets. Never torch.
+
+The client needs grpcio and protobuf, the converters (hearth.datasets) need numpy; neither
+needs what the other does.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hearth.client import Client as Client
+    from hearth.errors import HearthError as HearthError
+    from hearth.errors import InvalidRequest as InvalidRequest
+    from hearth.errors import JobFailed as JobFailed
+    from hearth.errors import NotFound as NotFound
+    from hearth.errors import Unavailable as Unavailable
+    from hearth.space import Choice as Choice
+    from hearth.space import Integers as Integers
+    from hearth.space import LogUniform as LogUniform
+    from hearth.space import Uniform as Uniform
+
+_HOMES = {
+    "hearth.client": ("Client",),
+    "hearth.errors": ("HearthError", "InvalidRequest", "JobFailed", "NotFound", "Unavailable"),
+    "hearth.space": ("Choice", "Integers", "LogUniform", "Uniform"),
+}
+
+__all__ = [name for names in _HOMES.values() for name in names]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports what is asked for, so that converters run without grpcio."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(home), name)
+    raise AttributeError(f"module 'hearth' has no attribute {name!r}")

@@ -1,0 +1,140 @@
+"""The client: sweeps."""
+
+from __future__ import annotations
+
+from typing import Iterator, Mapping, Optional, Union
+
+import grpc
+from google.protobuf.empty_pb2 import Empty
+
+from hearth.connection import Connection, new_request_id
+from hearth.errors import HearthError, InvalidRequest
+from hearth.options.specs import option_named_by, sweep_spec, trial_settings
+from hearth.options.values import Value
+from hearth.rows import Rows
+from hearth.space import Space
+from hearth.sweeps import (EpochResult, EpochsReported, Sweep, SweepEvent, Trial, event_from,
+                           sweep_from, sweep_state)
+from hearth.v1 import sweeps_pb2
+
+_SweepRequest = Union[sweeps_pb2.GetSweepRequest, sweeps_pb2.PauseSweepRequest,
+                      sweeps_pb2.ResumeSweepRequest, sweeps_pb2.StopSweepRequest,
+                      sweeps_pb2.StopTrialRequest]
+
+
+class SweepCalls:
+    """The calls of Client that are about sweeps."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def sweep(self, options: Optional[Mapping[str, Value]] = None, /, *,
+              space: Optional[Mapping[str, Space]] = None, priority: int = 0,
+              **more: Value) -> Sweep:
+        """Begins a search for the best of many models. Options are those of train, which all
+        trials have in common, and those of the search (algorithm, trials, seeds, parallel,
+        metric, ...); `space` has those that differ, and their values: lists, hearth.LogUniform
+        and the like, or texts as "log:1e-4:1e-1"."""
+        spec = sweep_spec({**(options or {}), **more}, space or {})
+        request = sweeps_pb2.SubmitSweepRequest(request_id=new_request_id(), spec=spec,
+                                                priority=priority)
+        names = tuple(parameter.name for parameter in spec.space)
+        return sweep_from(self._connection.call(
+            "Sweeps/SubmitSweep", request, sweeps_pb2.Sweep,
+            lambda path: option_named_by(path, names)))
+
+    def sweeps(self) -> Rows[Sweep]:
+        """All sweeps, the newest first, without their trials."""
+        response = self._connection.call("Sweeps/ListSweeps", sweeps_pb2.ListSweepsRequest(),
+                                         sweeps_pb2.ListSweepsResponse)
+        return Rows(map(sweep_from, response.sweeps))
+
+    def sweep_show(self, id: str) -> Sweep:
+        """One sweep with its trials."""
+        return self._of_sweep("GetSweep", sweeps_pb2.GetSweepRequest(id=id))
+
+    def sweep_watch(self, id: str, from_sequence: int = 1) -> Iterator[SweepEvent]:
+        """The events of a sweep in order, from a sequence number on, until it has ended."""
+        events = self._connection.watch(
+            "Sweeps/WatchSweep",
+            sweeps_pb2.WatchSweepRequest(id=id, from_sequence=from_sequence),
+            sweeps_pb2.SweepEvent,
+            is_end=lambda event: (event.WhichOneof("payload") == "state"
+                                  and sweep_state(event.state.state).has_ended),
+            has_ended=lambda: self.sweep_show(id).state.has_ended)
+        return (event for event in map(event_from, events) if event is not None)
+
+    def sweep_wait(self, id: str) -> Sweep:
+        """The sweep once it has ended, however."""
+        sweep = self.sweep_show(id)
+        if not sweep.state.has_ended:
+            for _ in self.sweep_watch(id, sweep.last_sequence + 1):
+                pass
+            sweep = self.sweep_show(id)
+        return sweep
+
+    def sweep_epochs(self, id: str) -> Rows[EpochResult]:
+        """All epochs of all trials so far, in the order in which they were finished."""
+        last = self.sweep_show(id).last_sequence
+        results: list[EpochResult] = []
+        if last > 0:
+            for event in self.sweep_watch(id):
+                if isinstance(event, EpochsReported):
+                    results += event.results
+                if event.sequence >= last:
+                    break
+        return Rows(results)
+
+    def sweep_best(self, id: str) -> Trial:
+        """The best trial so far; client.export(trial.best_job, folder) writes its model."""
+        sweep = self.sweep_show(id)
+        if sweep.best_trial == 0:
+            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION,
+                              f"{id} has no trial with a result")
+        return sweep.trials[sweep.best_trial - 1]
+
+    def sweep_pause(self, id: str) -> Sweep:
+        """Interrupts the jobs of a sweep at their next batch, and begins no others."""
+        return self._of_sweep("PauseSweep", sweeps_pb2.PauseSweepRequest(id=id))
+
+    def sweep_resume(self, id: str) -> Sweep:
+        """Lets a paused sweep go on."""
+        return self._of_sweep("ResumeSweep", sweeps_pb2.ResumeSweepRequest(id=id))
+
+    def sweep_stop(self, id: str) -> Sweep:
+        """Ends a sweep, and cancels its jobs. No error if it has ended."""
+        return self._of_sweep("StopSweep", sweeps_pb2.StopSweepRequest(id=id))
+
+    def sweep_delete(self, id: str) -> None:
+        """Forgets a sweep that has ended, with its jobs, their models and checkpoints."""
+        request = sweeps_pb2.DeleteSweepRequest(id=id, request_id=new_request_id())
+        self._connection.call("Sweeps/DeleteSweep", request, Empty)
+
+    def add_trial(self, id: str, parameters: Optional[Mapping[str, Value]] = None, /,
+                  **more: Value) -> Trial:
+        """Adds a trial with these values of options. Another program that adds trials to the
+        same sweep meanwhile is no danger, unless it adds one with the same values."""
+        settings = trial_settings({**(parameters or {}), **more})
+        names = tuple(setting.name for setting in settings)
+        number = len(self.sweep_show(id).trials) + 1
+        while True:
+            request = sweeps_pb2.AddTrialRequest(id=id, number=number, parameters=settings)
+            try:
+                # With a number the call can be repeated: it finds its trial there.
+                sweep = self._connection.call("Sweeps/AddTrial", request, sweeps_pb2.Sweep,
+                                              lambda path: option_named_by(path, names))
+            except InvalidRequest as error:
+                next_number = len(self.sweep_show(id).trials) + 1
+                if error.field != "number" or next_number == number:
+                    raise
+                number = next_number
+            else:
+                return sweep_from(sweep).trials[number - 1]
+
+    def stop_trial(self, id: str, number: int) -> Trial:
+        """Stops one trial. No error if it has ended."""
+        request = sweeps_pb2.StopTrialRequest(id=id, trial=number)
+        return self._of_sweep("StopTrial", request).trials[number - 1]
+
+    def _of_sweep(self, method: str, request: _SweepRequest) -> Sweep:
+        return sweep_from(self._connection.call(f"Sweeps/{method}", request, sweeps_pb2.Sweep))

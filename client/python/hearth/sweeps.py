@@ -1,0 +1,217 @@
+"""Sweeps, as the daemon tells of them: their trials, their results and their events."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Iterable, Mapping, Optional, Union
+
+from hearth.jobs import JobState, job_state
+from hearth.options.specs import TRAIN
+from hearth.options.values import python_value
+from hearth.rows import Rows, optional_time, same_fields, time_of
+from hearth.v1 import sweeps_pb2
+
+Parameter = Union[str, bool, int, float]
+Parameters = Mapping[str, Parameter]
+"""Values by name as a keyword: numbers and bools where the option takes them, else texts."""
+
+
+class SweepState(str, enum.Enum):
+    """See sweeps.proto."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    DONE = "DONE"
+    STOPPED = "STOPPED"
+
+    @property
+    def has_ended(self) -> bool:
+        return self in (SweepState.DONE, SweepState.STOPPED)
+
+
+class TrialState(str, enum.Enum):
+    """See sweeps.proto."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    WAITING = "WAITING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    STOPPED = "STOPPED"
+
+    @property
+    def has_ended(self) -> bool:
+        return self in (TrialState.SUCCEEDED, TrialState.FAILED, TrialState.STOPPED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial as it stands."""
+
+    number: int
+    state: TrialState
+    parameters: Parameters
+    epochs: int
+    metric: Optional[float]
+    """The best of its epochs, the mean over its replicas."""
+    rank: int
+    """Its place by `metric`, from 1; 0 = none yet."""
+    reason: str
+    """Why it was stopped, or failed."""
+    jobs: tuple[str, ...]
+    best_job: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep as it stands; more is in `message`, which sweeps.proto explains."""
+
+    id: str
+    state: SweepState
+    algorithm: str
+    metric: str
+    """Name of what trials are judged by; empty until an epoch is reported."""
+    best_trial: int
+    """Number of the best trial so far; 0 = none."""
+    best_metric: Optional[float]
+    best_parameters: Parameters
+    create_time: Optional[datetime]
+    end_time: Optional[datetime]
+    last_sequence: int
+    priority: int
+    trials: Rows[Trial]
+    """All by number; none in lists of sweeps."""
+    message: sweeps_pb2.Sweep = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class EpochResult:
+    """One epoch of one replica of a trial."""
+
+    trial: int
+    replica: int
+    epoch: int
+    metric: Optional[float]
+    loss: float
+    job: str
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was decided of a replica: START, HOLD, GO_ON or STOP, and why it was stopped."""
+
+    trial: int
+    replica: int
+    action: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SweepStateChanged:
+    """The sweep entered a state."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    state: SweepState
+
+
+@dataclass(frozen=True)
+class TrialAdded:
+    """A trial was added."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    trial: int
+    parameters: Parameters
+
+
+@dataclass(frozen=True)
+class EpochsReported:
+    """Replicas finished an epoch, and were judged together."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    metric: str
+    results: Rows[EpochResult]
+
+
+@dataclass(frozen=True)
+class ReplicaEnded:
+    """A replica's job ended, and not by a decision of the sweep."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    trial: int
+    replica: int
+    state: JobState
+    reason: str
+
+
+@dataclass(frozen=True)
+class TrialStopped:
+    """Somebody stopped a trial."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    trial: int
+
+
+SweepEvent = Union[SweepStateChanged, TrialAdded, EpochsReported, ReplicaEnded, TrialStopped]
+
+
+def sweep_state(number: int) -> SweepState:
+    name = sweeps_pb2.SweepState.Name(sweeps_pb2.SweepState.ValueType(number))
+    return SweepState[name.removeprefix("SWEEP_")]
+
+
+def sweep_from(message: sweeps_pb2.Sweep) -> Sweep:
+    return Sweep(
+        state=sweep_state(message.state), algorithm=message.spec.WhichOneof("algorithm") or "",
+        best_parameters=_parameters(message.best_parameters),
+        create_time=optional_time(message, "create_time"),
+        end_time=optional_time(message, "end_time"),
+        trials=Rows(map(_trial_from, message.trials)), message=message,
+        **same_fields(Sweep, message))
+
+
+def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
+    """None for an event that a later version of the daemon sends."""
+    head = (message.sequence, time_of(message.time), tuple(map(_decision_from, message.decisions)))
+    payload = message.WhichOneof("payload")
+    if payload == "state":
+        return SweepStateChanged(*head, sweep_state(message.state.state))
+    if payload == "added":
+        return TrialAdded(*head, message.added.trial, _parameters(message.added.parameters))
+    if payload == "results":
+        return EpochsReported(*head, message.results.metric, Rows(
+            EpochResult(**same_fields(EpochResult, one)) for one in message.results.results))
+    if payload == "ended":
+        end = message.ended
+        return ReplicaEnded(*head, end.trial, end.replica, job_state(end.state), end.reason)
+    if payload == "stop":
+        return TrialStopped(*head, message.stop.trial)
+    return None
+
+
+def _trial_from(message: sweeps_pb2.Trial) -> Trial:
+    name = sweeps_pb2.TrialState.Name(sweeps_pb2.TrialState.ValueType(message.state))
+    return Trial(state=TrialState[name.removeprefix("TRIAL_")],
+                 parameters=_parameters(message.parameters), jobs=tuple(message.jobs),
+                 **same_fields(Trial, message))
+
+
+def _parameters(settings: Iterable[sweeps_pb2.TrialSetting]) -> Parameters:
+    return {setting.name.replace("-", "_"): python_value(TRAIN.named(setting.name), setting.value)
+            for setting in settings}
+
+
+def _decision_from(message: sweeps_pb2.TrialDecision) -> Decision:
+    action = sweeps_pb2.TrialDecision.Action.Name(message.action)
+    return Decision(message.trial, message.replica, action, message.reason)
