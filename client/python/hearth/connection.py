@@ -34,6 +34,8 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 1000),
     ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
     ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+    # A ping for another purpose may be in flight; by default it has a minute.
+    ("grpc.http2.ping_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
     # However long there are no events.
     ("grpc.http2.max_pings_without_data", 0),
     # The daemon is on this machine or on the local network.
@@ -196,8 +198,7 @@ class Connection:
                     problem = from_rpc(error, self.server)
                     if problem.code not in _BROKEN:
                         raise problem from error
-                    silence.lost((_KEEPALIVE_MS + _KEEPALIVE_TIMEOUT_MS) / 1000
-                                 if was_silent(error) else 0.0)
+                    silence.lost(_KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
                 finally:
                     stream.cancel()
                 if problem is None and (ended or has_ended()):

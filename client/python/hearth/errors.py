@@ -107,9 +107,10 @@ def from_rpc(error: grpc.RpcError, server: str,
 def was_silent(error: grpc.RpcError) -> bool:
     """Whether the connection was given up because pings were not answered."""
     call: Any = error
-    # Only the message tells.
+    # Only the message tells, in one way or another by the version of gRPC.
+    message = (call.details() or "").lower()
     return (call.code() == grpc.StatusCode.UNAVAILABLE
-            and "keepalive" in (call.details() or "").lower())
+            and any(words in message for words in ("keepalive", "ping timeout")))
 
 
 def _violations(metadata: Sequence[tuple[str, Any]]) -> list[Violation]:

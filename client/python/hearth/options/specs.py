@@ -37,16 +37,17 @@ def sweep_spec(values: Mapping[str, Value], space: Mapping[str, Space]) -> sweep
     spec = sweeps_pb2.SweepSpec()
     _set_all(SWEEP, _texts(SWEEP, values), spec)
     for name, domain in space.items():
-        named = searched(name)
+        named = searched(name, f"space {name}")
         spec.space.append(parameter(named, domain_of(named.name, domain)))
     return spec
 
 
-def searched(name: str) -> Named:
-    """The option of a train job that a sweep searches under this name."""
+def searched(name: str, field: Optional[str] = None) -> Named:
+    """The option of a train job that a sweep searches under this name. `field` is what an error
+    names; default: `name`."""
     named = TRAIN.named(name.replace("_", "-"))
     if named is None:
-        raise _unknown(TRAIN, name, f"space {name}")
+        raise _unknown(TRAIN, name, field or name)
     return named
 
 
@@ -90,11 +91,12 @@ def job_options(spec: spec_pb2.JobSpec) -> dict[str, str]:
 
 def option_named_by(path: str, space: tuple[str, ...] = ()) -> str:
     """The option, as a keyword, whose field an error of the daemon names; `path` itself if
-    there is none. `space` has the names of a sweep's parameters, in order."""
+    there is none. `space` has the names of a sweep's or a trial's parameters, in order."""
     for i, name in enumerate(space):
-        for list_name in ("space", "parameters"):
-            if path.startswith(f"{list_name}[{i}]"):
-                return f"{list_name} {_keyword(name)}"
+        if path.startswith(f"space[{i}]"):
+            return f"space {_keyword(name)}"
+        if path.startswith(f"parameters[{i}]"):
+            return _keyword(name)
     found = SWEEP.at_path(path)
     return _keyword(found[0].name) if found is not None else path
 

@@ -1,0 +1,20 @@
+"""The package from the tree, and a daemon that does what a test says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Iterator
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+
+@pytest.fixture
+def daemon() -> Iterator["FakeDaemon"]:  # noqa: F821
+    pytest.importorskip("grpc", reason="grpcio is not installed")
+    from fake_daemon import FakeDaemon
+    fake = FakeDaemon()
+    yield fake
+    fake.stop()
