@@ -26,6 +26,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   faults     every fault at every call of the file system and of SQLite's, from
              start to export
   mutants    breaks promises on purpose; tests must notice each
+  python     the Python client with Optuna, Ray Tune and pandas as published
 EOF
 }
 
@@ -45,7 +46,7 @@ case $#:${1:-} in
 esac
 
 cd "$HEARTH_ROOT"
-python=$HEARTH_CACHE/venv/bin/python
+python=
 # The published Planetoid files; tests that need them say so where they are not.
 planetoid=$HEARTH_ROOT/../shared/data/planetoid
 if [[ -d $planetoid ]]; then
@@ -129,23 +130,34 @@ list_threaded_tests() {
     "tests(rdeps(//..., set(${sources//$'\n'/ })))" >"$results/threaded"
 }
 
-# A virtual environment, named by its requirements, for PyG and pytest. It has
-# its name only once it is whole.
+# use_python NAME REQUIREMENTS: `python` is that of a virtual environment with
+# these packages, in which the modules of the API are made.
+use_python() {
+  require "making the Python environment $1" make_venv "$@"
+  python=$HEARTH_CACHE/$1/bin/python
+  require "making the Python modules of the API" "$python" client/python/make_protos.py
+}
+
+# make_venv NAME REQUIREMENTS: it has its name only once it is whole, and is made
+# anew for other requirements.
 make_venv() {
-  local wanted making=$HEARTH_CACHE/venv.making
-  wanted=$(sha256sum <tests/accuracy/requirements.txt)
-  if [[ -f $HEARTH_CACHE/venv/made-from &&
-    $wanted == "$(<"$HEARTH_CACHE/venv/made-from")" ]]; then
+  local wanted venv=$HEARTH_CACHE/$1 making=$HEARTH_CACHE/$1.making
+  wanted=$(sha256sum <"$2")
+  if [[ -f $venv/made-from && $wanted == "$(<"$venv/made-from")" ]]; then
     return
   fi
   mkdir -p "$HEARTH_CACHE"
   rm -rf "$making"
   /usr/bin/python3 -m venv "$making"
   "$making/bin/python" -m pip install --quiet --disable-pip-version-check \
-    --no-cache-dir --requirement tests/accuracy/requirements.txt
+    --no-cache-dir --requirement "$2"
   printf '%s\n' "$wanted" >"$making/made-from"
-  rm -rf "$HEARTH_CACHE/venv"
-  mv "$making" "$HEARTH_CACHE/venv"
+  rm -rf "$venv"
+  mv "$making" "$venv"
+}
+
+type_check() {
+  (cd client/python && "$python" -m mypy --cache-dir "$results/mypy")
 }
 
 build_binaries() { hearth_bazel build //server:hearthd //client:hearth; }
@@ -161,6 +173,7 @@ tier_1() {
   check "building everything, warnings are errors" hearth_bazel build //...
   check "every include is a declared dependency" include_check
   bazel_tests "unit test targets" //...
+  check "types of the Python client (mypy --strict)" type_check
   pytests "Python cases" "Python client" client/python/tests
   pytests "Python cases" "arithmetic of the benchmarks" tests/bench
   pytests "Python cases" "adding up results" tests/structure
@@ -178,7 +191,7 @@ require "installing what is missing" install_packages "${BUILD_PACKAGES[@]}" \
   "${DATA_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
 case $part in
   "")
-    require "making the Python environment for PyG and pytest" make_venv
+    use_python venv tests/accuracy/requirements.txt
     tier_1
     ;;
   faults)
@@ -189,8 +202,14 @@ case $part in
     ;;
   mutants) check "tests notice what is broken on purpose" tests/mutants/run.py ;;
   fuzz) check "fuzzers of what reads foreign bytes, 120 s each" tests/fuzz/run.sh 120 ;;
+  python)
+    use_python venv-search client/python/tests/requirements.txt
+    require "building" build_binaries
+    pytests "Python cases" "Python client, with what is optional" client/python/tests
+    end_to_end --full python
+    ;;
   *)
-    require "making the Python environment for PyG and pytest" make_venv
+    use_python venv tests/accuracy/requirements.txt
     require "building" build_binaries
     end_to_end --full "$part"
     ;;
