@@ -33,6 +33,11 @@ __all__ = [name for names in _HOMES.values() for name in names]
 def __getattr__(name: str) -> Any:
     """Imports what is asked for, so that converters run without grpcio."""
     for home, names in _HOMES.items():
-        if name in names:
+        if name not in names:
+            continue
+        try:
             return getattr(importlib.import_module(home), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(f"{error}: run `pip install ./client/python`, or in the tree "
+                              "`python3 client/python/make_protos.py`") from error
     raise AttributeError(f"module 'hearth' has no attribute {name!r}")

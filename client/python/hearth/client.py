@@ -12,7 +12,7 @@ from google.protobuf.empty_pb2 import Empty
 from hearth.connection import Connection, OnSilence, new_request_id
 from hearth.errors import HearthError, JobFailed
 from hearth.jobs import (Job, JobEvent, JobState, TrainReport, event_from, job_from, job_state)
-from hearth.options.specs import change_options, option_named_by, train_spec
+from hearth.options.specs import change_options, merged, option_named_by, train_spec
 from hearth.options.values import Value
 from hearth.rows import Rows
 from hearth.sweep_client import SweepCalls
@@ -62,7 +62,7 @@ class Client(SweepCalls):
         """Puts a train job into the queue. Options have the names of `hearth train`'s flags and
         job files, with `_` or `-` (client/OPTIONS.md lists them), or are paths of fields
         ("adam.learning_rate"); they are given as a mapping, as keywords, or both."""
-        spec = spec_pb2.JobSpec(train=train_spec(_merged(options, more)))
+        spec = spec_pb2.JobSpec(train=train_spec(merged(options, more)))
         return job_from(self._submit(spec, priority))
 
     def jobs(self, *states: JobState) -> Rows[Job]:
@@ -119,7 +119,7 @@ class Client(SweepCalls):
         """Queues a job that failed or was cancelled once more, from its last checkpoint. It may
         go on with other values of options that change no result (cpu_cache, samplers, ...)."""
         request = jobs_pb2.ResumeJobRequest(request_id=new_request_id(), id=id)
-        values = _merged(options, more)
+        values = merged(options, more)
         if values:
             request.spec.CopyFrom(self._get(id).spec)
             change_options(values, request.spec)
@@ -160,13 +160,3 @@ def _report_of(job: Job) -> TrainReport:
     if job.report is None:
         raise HearthError(grpc.StatusCode.FAILED_PRECONDITION, f"{job.id} is not a train job")
     return job.report
-
-
-def _merged(options: Optional[Mapping[str, Value]],
-            more: Mapping[str, Value]) -> dict[str, Value]:
-    """Both; what is given as a keyword wins."""
-    merged = dict(options or {})
-    for name in more:
-        for other in (name, name.replace("_", "-")):
-            merged.pop(other, None)
-    return {**merged, **more}

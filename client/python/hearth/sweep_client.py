@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Iterator, Mapping, Optional, Union
+from typing import Any, Iterator, Mapping, Optional, Union
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
 
 from hearth.connection import Connection, new_request_id
 from hearth.errors import HearthError, InvalidRequest
-from hearth.options.specs import option_named_by, sweep_spec, trial_settings
+from hearth.options.specs import merged, option_named_by, sweep_spec, trial_settings
 from hearth.options.values import Value
 from hearth.rows import Rows
 from hearth.space import Space
@@ -17,6 +17,7 @@ from hearth.sweeps import (EpochResult, EpochsReported, Sweep, SweepEvent, Trial
                            sweep_from, sweep_state)
 from hearth.v1 import sweeps_pb2
 
+SweepOptions = Mapping[str, Union[Value, Mapping[str, Space]]]
 _SweepRequest = Union[sweeps_pb2.GetSweepRequest, sweeps_pb2.PauseSweepRequest,
                       sweeps_pb2.ResumeSweepRequest, sweeps_pb2.StopSweepRequest,
                       sweeps_pb2.StopTrialRequest]
@@ -28,14 +29,15 @@ class SweepCalls:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
-    def sweep(self, options: Optional[Mapping[str, Value]] = None, /, *,
+    def sweep(self, options: Optional[SweepOptions] = None, /, *,
               space: Optional[Mapping[str, Space]] = None, priority: int = 0,
               **more: Value) -> Sweep:
         """Begins a search for the best of many models. Options are those of train, which all
         trials have in common, and those of the search (algorithm, trials, seeds, parallel,
         metric, ...); `space` has those that differ, and their values: lists, hearth.LogUniform
-        and the like, or texts as "log:1e-4:1e-1"."""
-        spec = sweep_spec({**(options or {}), **more}, space or {})
+        and the like, or texts as "log:1e-4:1e-1"; it may be among the options, as in a file."""
+        values: dict[str, Any] = merged(options, more)
+        spec = sweep_spec(values, {**values.pop("space", {}), **(space or {})})
         request = sweeps_pb2.SubmitSweepRequest(request_id=new_request_id(), spec=spec,
                                                 priority=priority)
         names = tuple(parameter.name for parameter in spec.space)
@@ -114,7 +116,7 @@ class SweepCalls:
                   **more: Value) -> Trial:
         """Adds a trial with these values of options. Another program that adds trials to the
         same sweep meanwhile is no danger, unless it adds one with the same values."""
-        settings = trial_settings({**(parameters or {}), **more})
+        settings = trial_settings(merged(parameters, more))
         names = tuple(setting.name for setting in settings)
         number = len(self.sweep_show(id).trials) + 1
         while True:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
 import sys
 from datetime import datetime, timezone
+from pathlib import Path
 
 import pytest
 
@@ -226,6 +228,21 @@ def test_a_refused_space(daemon, client):
     assert [one.field for one in refused.value.violations] == ["space batch_size", "epochs"]
 
 
+def test_options_of_a_file_and_keywords(daemon, client):
+    daemon.answers["SubmitSweep"] = lambda request: sweeps_pb2.Sweep(id="sweep-1",
+                                                                     state="SWEEP_RUNNING")
+    file = {"dataset": "papers", "batch-size": 32, "algorithm": "grid",
+            "space": {"lr": [0.01, 0.1], "fanouts": ["5,5", "3,3"]}}
+    client.sweep(file, space={"lr": "0.5"}, batch_size=64)
+    spec = daemon.requests[-1].spec
+    assert spec.train.data.batch_size == 64 and spec.WhichOneof("algorithm") == "grid"
+    assert {one.name: list(one.choice.values) for one in spec.space} == {
+        "lr": ["0.5"], "fanouts": ["5,5", "3,3"]}
+    daemon.answers["SubmitJob"] = lambda request: jobs_pb2.Job(state="QUEUED", spec=request.spec)
+    assert client.train({"dataset": "papers", "batch-size": 32},
+                        batch_size=16).options["batch_size"] == "16"
+
+
 def test_trials_of_several_programs_get_numbers_of_their_own(daemon, client):
     others = [LR]
 
@@ -287,6 +304,16 @@ def test_what_is_optional_says_how_to_get_it(monkeypatch, module, importing, wor
     monkeypatch.delitem(sys.modules, f"hearth.{module}", raising=False)
     with pytest.raises(ImportError, match=f"pip install 'hearth{words[6:]}'"):
         importing()
+
+
+def test_what_is_missing_says_how_to_get_it():
+    package = Path(hearth.__file__).parents[1]
+    for module in ("grpc", "hearth.v1"):
+        program = f"import sys; sys.modules['{module}'] = None; import hearth; hearth.Client"
+        done = subprocess.run([sys.executable, "-c", program], cwd=package, capture_output=True,
+                              text=True, check=False)
+        assert done.returncode == 1
+        assert "pip install ./client/python" in done.stderr.splitlines()[-1]
 
 
 def test_the_package_offers_no_other_names():

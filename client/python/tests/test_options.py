@@ -206,8 +206,9 @@ def test_fields_that_the_daemon_names(path, option):
     assert option_named_by(path, ("batch-size", "hidden")) == option
 
 
-@pytest.mark.parametrize("text, size", [("0", 0), ("12", 12), ("1KiB", 1024), ("1.5 GB", 15 * 10**8),
-                                        ("2k", 2048), ("1TiB", 2**40), ("3mb", 3 * 10**6)])
+@pytest.mark.parametrize("text, size", [
+    ("0", 0), ("12", 12), ("1KiB", 1024), ("1.5 GB", 15 * 10**8), ("2k", 2048), ("1TiB", 2**40),
+    ("3mb", 3 * 10**6)])
 def test_sizes(text, size):
     assert parse_byte_size(text) == size
 

@@ -8,7 +8,7 @@ latter, chooses it. Errors are InvalidRequest, which names the option as it was 
 from __future__ import annotations
 
 import difflib
-from typing import Mapping, Optional
+from typing import Mapping, Optional, TypeVar, Union
 
 from google.protobuf.message import Message
 
@@ -23,6 +23,15 @@ from hearth.v1 import spec_pb2, sweeps_pb2
 TRAIN = OptionTable(spec_pb2.TrainJobSpec)
 SWEEP = OptionTable(sweeps_pb2.SweepSpec)
 _JOB = OptionTable(spec_pb2.JobSpec)
+Given = TypeVar("Given")
+
+
+def merged(options: Optional[Mapping[str, Given]],
+           more: Mapping[str, Value]) -> dict[str, Union[Given, Value]]:
+    """Both; what is given as a keyword wins."""
+    left = {name: value for name, value in (options or {}).items()
+            if name.replace("-", "_") not in more}
+    return {**left, **more}
 
 
 def train_spec(values: Mapping[str, Value]) -> spec_pb2.TrainJobSpec:
