@@ -169,7 +169,7 @@ def test_a_sweep_is_that_of_the_command_line(daemon, client, tmp_path):
                  (trial["number"], trial["state"], trial["epochs"], trial["metric"],
                   trial["rank"], trial["reason"]) for trial in shown["trials"]]
     assert {trial.state for trial in done.trials} == {TrialState.SUCCEEDED, TrialState.STOPPED}
-    for trial, other in zip(done.trials, shown["trials"]):
+    for trial, other in zip(done.trials, shown["trials"], strict=True):
         assert trial.parameters == {one["name"]: float(one["value"])
                                     for one in other["parameters"]}
     best = client.sweep_best(sweep.id)

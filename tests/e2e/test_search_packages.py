@@ -100,20 +100,21 @@ def test_a_study_in_parallel_with_a_function_for_a_space(client, optimize):
     assert states_of(study)[0] == "FAIL"
     told = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
     assert told and len(told) == len(sweep.trials)
-    for trial, other in zip(told, sweep.trials):
+    for trial, other in zip(told, sweep.trials, strict=True):
         assert trial.value == other.metric and len(other.jobs) == 2
         # Epochs are the mean of both replicas.
         assert sorted(trial.intermediate_values) == [1, 2]
     assert study.best_value == sweep.best_metric
 
 
-def test_trials_that_diverge_are_told_as_failed(client, optimize):
+def test_trials_that_diverge_are_told_as_failed(client, optimize, monkeypatch):
     import optuna
+    monkeypatch.setenv("HEARTH_SERVER", client.server)
     study = optuna.create_study(direction="minimize")
     for rate in (1e30, 0.01):
         study.enqueue_trial({"lr": rate})
     sweep = optimize(study, {**BASE, "optimizer": "sgd", "epochs": 2},
-                     {"lr": "log:1e-4:1e30"}, n_trials=2, metric="loss", client=client)
+                     {"lr": "log:1e-4:1e30"}, n_trials=2, metric="loss")
     assert states_of(study) == ["FAIL", "COMPLETE"]
     assert study.best_value == sweep.best_metric == min(
         epoch.loss for epoch in client.report(sweep.trials[1].jobs[0]).epochs)
