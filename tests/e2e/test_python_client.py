@@ -107,7 +107,7 @@ def test_cancel_and_resume(client):
     assert [epoch.epoch for epoch in report.epochs] == list(range(1, LONG_EPOCHS + 1))
 
 
-def test_a_watch_outlives_kill_9(fresh):
+def test_a_watch_outlives_kill_9_and_sigterm(fresh):
     with hearth.Client(fresh.address) as client:
         undisturbed = client.result(client.train(LONG).id)
         job = client.train(LONG)
@@ -115,7 +115,7 @@ def test_a_watch_outlives_kill_9(fresh):
         for event in client.watch(job.id):
             events.append(event)
             if isinstance(event, EpochFinished) and kills < 3:
-                fresh.kill()
+                (fresh.stop if kills == 1 else fresh.kill)()
                 fresh.start()
                 kills += 1
         assert kills == 3

@@ -12,7 +12,7 @@ from typing import Callable, Iterator, Optional, TypeVar, Union
 import grpc
 from google.protobuf.message import Message
 
-from hearth.errors import HearthError, from_rpc, was_silent
+from hearth.errors import HearthError, Unavailable, from_rpc, was_silent
 from hearth.v1 import jobs_pb2, sweeps_pb2
 
 DEFAULT_SERVER = "127.0.0.1:7600"
@@ -201,8 +201,12 @@ class Connection:
                     silence.lost(_KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
                 finally:
                     stream.cancel()
-                if problem is None and (ended or has_ended()):
-                    return
+                if problem is None:
+                    try:
+                        if ended or has_ended():
+                            return
+                    except Unavailable as error:
+                        problem = error
                 if not pauses.pause():
                     raise problem or HearthError(grpc.StatusCode.UNAVAILABLE,
                                                  "the watch ended early")

@@ -204,6 +204,15 @@ def test_a_watch_that_ends_early_asks_whether_that_was_the_end(daemon):
     assert watches == [12, 12]
 
 
+def test_a_watch_that_cannot_ask_goes_on(daemon):
+    ended = jobs_pb2.Job(state="SUCCEEDED")
+    daemon.answers["WatchJob"] = lambda request: iter(())
+    daemon.answers["GetJob"] = Failing(2, grpc.StatusCode.UNAVAILABLE, lambda _: ended)
+    with hearth.Client(daemon.address, patience=0.0) as client:
+        assert list(client.watch("train-1")) == []
+    assert len(daemon.requests) == 6
+
+
 def test_a_watch_of_nothing(daemon):
     daemon.answers["WatchJob"] = Failing(1, grpc.StatusCode.NOT_FOUND, lambda _: iter(()))
     with hearth.Client(daemon.address) as client:
