@@ -181,6 +181,8 @@ def test_a_study_outlives_kill_9(fresh, client, study, optimize):
 def ray(tmp_path_factory):
     """One CPU for all trials, which take none."""
     with pytest.MonkeyPatch.context() as patch:
+        # Trainables outside of Tune leave folders in ~/ray_results.
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         patch.setenv("RAY_AUTH_MODE", "disabled")
         patch.setenv("PYTHONPATH", str(CLIENT))
         import ray
