@@ -1,11 +1,13 @@
 // hearthd, the daemon. Here models and server meet: everything else of the
 // server is built and tested without torch.
 
+#include "engine/base/process_memory.h"
 #include "engine/model/new_train_step.h"
 #include "server/daemon.h"
 #include "server/daemon_process.h"
 
 int main(int argc, char** argv) {
+  hearth::ShareOneHeap();
   hearth::model::InitializeTorch(argv);
   return hearth::server::RunDaemonProcess(
       argc, argv,

@@ -41,6 +41,15 @@ ProcessMemory ReadProcessMemory() {
   return ParseProcessStatus(text);
 }
 
+// By itself glibc gives threads heaps of their own, up to eight a core. Of
+// these malloc_trim leaves the free end alone, up to 64 MiB of each once a
+// large block was freed: after twelve training jobs a daemon held 528 MiB, with
+// one heap 284 MiB. One heap has one lock, which costs nothing that could be
+// measured on two cores: training an epoch took 1.007 of the processor time
+// (the same program again: 1.014) and 0.84 of the page faults, sampling alone
+// 0.98 and 0.61.
+void ShareOneHeap() { mallopt(M_ARENA_MAX, 1); }
+
 void ReleaseFreePages() { malloc_trim(0); }
 
 }  // namespace hearth

@@ -23,6 +23,11 @@ ProcessMemory ReadProcessMemory();
 /// The memory that the text of a /proc/PID/status tells.
 ProcessMemory ParseProcessStatus(absl::string_view status);
 
+/// Makes all threads allocate from one heap, the only one of whose free pages
+/// ReleaseFreePages gives back all. Call at the start of main, before another
+/// thread allocates.
+void ShareOneHeap();
+
 /// Gives pages that the allocator keeps, but nobody uses, back to the system.
 void ReleaseFreePages();
 

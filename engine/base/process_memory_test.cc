@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,25 @@ TEST(ProcessMemoryTest, FreePagesGoBackToTheSystem) {
   ReleaseFreePages();
   EXPECT_LT(ReadProcessMemory().total_bytes(), before - (48 << 20));
   EXPECT_EQ(last[0], 1);
+}
+
+TEST(ProcessMemoryTest, SoDoThoseAtTheEndOfWhatAThreadHasFreed) {
+  ShareOneHeap();
+  // From this the allocator learns to keep as much at the end of a heap.
+  std::vector<char>(size_t{30} << 20, 1).clear();
+  std::thread([] {
+    std::vector<std::unique_ptr<char[]>> pieces(2048);
+    for (auto& piece : pieces) {
+      piece.reset(new char[16 << 10]);
+      std::fill_n(piece.get(), 16 << 10, 1);
+    }
+  }).join();
+  const uint64_t before = ReadProcessMemory().total_bytes();
+  if (mallinfo2().fordblks < 24 << 20) {
+    GTEST_SKIP() << "sanitizers bring another allocator than glibc's";
+  }
+  ReleaseFreePages();
+  EXPECT_LT(ReadProcessMemory().total_bytes(), before - (24 << 20));
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/preparation_listener.h"
+#include "engine/strategy/kinds.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::job {
@@ -136,6 +137,9 @@ absl::StatusOr<strategy::PreparationReport> DataRun::PreparePeriod(
 }
 
 absl::Status DataRun::PrepareEpoch(int64_t epoch) {
+  if (!strategy::KindOf(options_.data.strategy).prepares) {
+    return absl::OkStatus();
+  }
   const int64_t period = passes().PeriodOf(epoch);
   if (period == period_) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(

@@ -65,12 +65,13 @@ int64_t JobPasses::FirstEpochOf(int64_t period) const {
 std::vector<strategy::Pass> JobPasses::OfPeriod(int64_t period) const {
   const int64_t first = FirstEpochOf(period);
   const int64_t end =
-      data_.refresh_epochs == 0
-          ? data_.epochs
-          : std::min(data_.epochs, first + data_.refresh_epochs);
+      std::min(data_.refresh_epochs == 0
+                   ? data_.epochs
+                   : std::min(data_.epochs, first + data_.refresh_epochs),
+               first + data_.NumEpochKeys());
   std::vector<strategy::Pass> passes;
-  for (int64_t epoch = first;
-       epoch < std::min(end, first + data_.NumEpochKeys()); ++epoch) {
+  passes.reserve(end - first + 2);
+  for (int64_t epoch = first; epoch < end; ++epoch) {
     passes.push_back(Training(epoch));
   }
   if (num_valid() > 0) passes.push_back(Validation());

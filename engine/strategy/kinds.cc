@@ -64,6 +64,7 @@ constexpr std::tuple kEntries{
         .delivers_in_order =
             [](const GnndriveOptions& options) { return !options.reorder; }},
     Entry<GinexOptions>{.kind = {.name = "ginex",
+                                 .prepares = true,
                                  .reads_single_rows = true,
                                  .takes_history = true},
                         .make = NewGinexStrategy,
@@ -74,12 +75,13 @@ constexpr std::tuple kEntries{
                         .find_resident_lists = FindGinexLists,
                         .shared_cache_bytes = &GinexOptions::cpu_cache_bytes},
     Entry<DiskgnnOptions>{
-        .kind = {.name = "diskgnn", .makes_plans = true},
+        .kind = {.name = "diskgnn", .prepares = true, .makes_plans = true},
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
         .forecast = ForecastDiskgnn,
         .estimate_forecast_memory = EstimateDiskgnnForecastMemory},
     Entry<OutreOptions>{.kind = {.name = "outre",
+                                 .prepares = true,
                                  .reads_single_rows = true,
                                  .takes_history = true},
                         .make = NewOutreStrategy,

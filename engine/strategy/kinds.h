@@ -36,6 +36,9 @@ using StrategyOptions =
 struct StrategyKind {
   /// The name of its field in hearth.v1.DataSpec, too.
   absl::string_view name;
+  /// Whether Strategy::Prepare has to be told the passes: the list is as long
+  /// as there are epochs.
+  bool prepares = false;
   /// Whether Strategy::Prepare makes plans that jobs can share.
   bool makes_plans = false;
   /// Whether its memory grows with the batches so much that these have to be
