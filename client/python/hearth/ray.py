@@ -50,7 +50,8 @@ class Trainable(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         if self._job is None:
-            self._follow(self._client.train(self._options))
+            # Trials that read the same data share their passes over it.
+            self._follow(self._client.train({"join": True, **self._options}))
         assert self._job is not None
         for event in self._events:
             self._sequence = event.sequence
