@@ -57,14 +57,15 @@ TEST(ConfigTest, DefaultsComeFromTheEnvironment) {
 TEST(ConfigTest, FlagsSetEveryOption) {
   const absl::StatusOr<CommandLine> line =
       Parse({"--data-dir", "/d", "--listen", "localhost:0", "--metrics-listen",
-             "", "--max-running-jobs=3", "--retries=7", "--import-root", "/a",
-             "--import-root", "/b", "--log-level", "debug", "--address-file",
-             "/tmp/x"});
+             "", "--max-running-jobs=3", "--convoy-members=4", "--retries=7",
+             "--import-root", "/a", "--import-root", "/b", "--log-level",
+             "debug", "--address-file", "/tmp/x"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->config.data_dir, "/d");
   EXPECT_EQ(line->config.listen, "127.0.0.1:0");
   EXPECT_EQ(line->config.metrics_listen, "");
   EXPECT_EQ(line->config.max_running_jobs, 3);
+  EXPECT_EQ(line->config.convoy_members, 4);
   EXPECT_EQ(line->config.retries, 7);
   EXPECT_THAT(line->config.import_roots, ElementsAre("/a", "/b"));
   EXPECT_EQ(line->config.log_level, "debug");

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/convoys.h"
@@ -396,6 +398,41 @@ TEST_F(ConvoyTest, DamagedDataIsTheErrorOfAll) {
   RunTogether({a.get(), b.get()});
   EXPECT_FALSE(a->report.ok());
   EXPECT_EQ(a->report.status(), b->report.status());
+}
+
+TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
+  UseConvoys({.gather = absl::Milliseconds(10)});
+  const auto a = NewJob("a", 0);
+  const auto b = NewJob("b", 1);
+  convoys_->Expect(BoardingOf(*b));
+  RunTogether({a.get()});
+  ASSERT_TRUE(a->report.ok()) << a->report.status();
+  EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
+  // Its place is kept, also by a convoy that has nobody on board.
+  RunTogether({b.get()});
+  ASSERT_TRUE(b->report.ok()) << b->report.status();
+  EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
+  const auto c = NewJob("c", 2);
+  const auto d = NewJob("d", 3);
+  convoys_->Expect(BoardingOf(*d));
+  RunTogether({c.get()});
+  EXPECT_TRUE(c->report.ok()) << c->report.status();
+  // They may go while one is expected.
+  environment_->convoys = nullptr;
+  convoys_.reset();
+}
+
+TEST_F(ConvoyTest, AnExceptionIsTheErrorOfTheJobThatThrewIt) {
+  const auto a = NewJob("a", 0);
+  const auto b = NewJob("b", 1);
+  b->observer.act_at = 3;
+  b->observer.act = [] { throw std::runtime_error("out of order"); };
+  RunTogether({a.get(), b.get()});
+  ASSERT_TRUE(a->report.ok()) << a->report.status();
+  EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
+  EXPECT_TRUE(absl::IsInternal(b->report.status()));
+  EXPECT_THAT(std::string(b->report.status().message()),
+              HasSubstr("out of order"));
 }
 
 TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {

@@ -1,6 +1,7 @@
 #include "engine/job/train_job_options.h"
 
 #include "absl/strings/string_view.h"
+#include "engine/strategy/kinds.h"
 #include "gtest/gtest.h"
 
 namespace hearth::job {
@@ -51,6 +52,22 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
         o.data.partition_order = PartitionOrder{.rounds = 2, .bloom = true};
       },
       "rounds");
+  expect_refused([](auto& o) { o.data.first_epoch_key = -1; },
+                 "first_epoch_key");
+  expect_refused([](auto& o) { o.data.first_epoch_key = o.data.epochs; },
+                 "first_epoch_key");
+  expect_refused(
+      [](auto& o) {
+        o.data.first_epoch_key = 1;
+        o.data.distinct_epochs = o.data.epochs + 1;
+      },
+      "first_epoch_key");
+  expect_refused(
+      [](auto& o) {
+        o.data.first_epoch_key = 1;
+        o.data.refresh_epochs = 2;
+      },
+      "first_epoch_key");
   expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
   expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
   expect_refused([](auto& o) { o.patience = -1; }, "patience");
@@ -64,6 +81,31 @@ TEST(TrainJobOptionsTest, EpochKeysAreAsManyAsIsSaid) {
   EXPECT_EQ(options.NumEpochKeys(), 3);
   options.distinct_epochs = 2;
   EXPECT_EQ(options.NumEpochKeys(), 2);
+}
+
+TEST(TrainJobOptionsTest, TheFirstEpochMayHaveTheBatchesOfALaterOne) {
+  DataOptions options;
+  options.epochs = 7;
+  options.distinct_epochs = 3;
+  EXPECT_EQ(options.EpochOfBatches(4), 1);
+  options.first_epoch_key = 2;
+  EXPECT_TRUE(options.Validate().ok());
+  EXPECT_EQ(options.EpochOfBatches(0), 2);
+  EXPECT_EQ(options.EpochOfBatches(1), 0);
+  EXPECT_EQ(options.EpochOfBatches(6), 2);
+  options.refresh_epochs = 3;
+  EXPECT_EQ(options.EpochOfBatches(4), 4);
+}
+
+TEST(TrainJobOptionsTest, PassesAreSharedThatDependOnNothingButTheData) {
+  DataOptions options;
+  EXPECT_TRUE(options.CanShare());
+  options.strategy = strategy::GnndriveOptions{.reorder = true};
+  EXPECT_FALSE(options.CanShare());
+  options = {.dataset_path = "", .refresh_epochs = 2};
+  EXPECT_FALSE(options.CanShare());
+  options = {.dataset_path = "", .history = HistoryOptions()};
+  EXPECT_FALSE(options.CanShare());
 }
 
 }  // namespace

@@ -176,6 +176,16 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.data.epochs"},
         BadSpec{"DistinctEpochs", Train("distinct_epochs: 100001", "sage {}"),
                 "train.data.distinct_epochs"},
+        BadSpec{"FirstEpochKey",
+                Train("first_epoch_key: 2 distinct_epochs: 2", "sage {}"),
+                "train.data.first_epoch_key"},
+        BadSpec{
+            "FirstEpochKeyOfMoreEpochs",
+            Train("first_epoch_key: 1 epochs: 2 distinct_epochs: 3", "sage {}"),
+            "train.data.first_epoch_key"},
+        BadSpec{"FirstEpochKeyWithRefresh",
+                Train("first_epoch_key: 1 refresh_epochs: 2", "sage {}"),
+                "train.data.first_epoch_key"},
         BadSpec{"TooManyFanouts", Train(Fanouts(17), "sage {}"),
                 "train.data.neighbor.fanouts"},
         BadSpec{"ZeroFanout",
@@ -466,6 +476,24 @@ TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {
                                    "trains { none {} } }")
                                .data.strategy),
             "memory");
+}
+
+TEST(SpecMappingTest, JobsShareWhereTheirBatchesAreTheSame) {
+  const auto convoy = [](const std::string& data, const std::string& train) {
+    return ConvoyOf(Fill(Train(data, train)).train());
+  };
+  const std::string one = convoy("distinct_epochs: 2", "sage {}");
+  EXPECT_FALSE(one.empty());
+  EXPECT_EQ(one, convoy("distinct_epochs: 2 epochs: 9", "gat {} dropout: 0.1"));
+  EXPECT_EQ(one, convoy("distinct_epochs: 2 first_epoch_key: 1", "sage {}"));
+  EXPECT_NE(one, convoy("distinct_epochs: 3", "sage {}"));
+  EXPECT_NE(one, convoy("distinct_epochs: 2 epochs: 1", "sage {}"));
+  EXPECT_NE(one, convoy("distinct_epochs: 2 data_seed: 5", "sage {}"));
+  EXPECT_NE(one, convoy("distinct_epochs: 2 batch_size: 5", "sage {}"));
+  // It neither validates nor tests.
+  EXPECT_NE(one, convoy("distinct_epochs: 2", "none {}"));
+  EXPECT_EQ(convoy("refresh_epochs: 2", "sage {}"), "");
+  EXPECT_EQ(ConvoyOf(v1::TrainJobSpec()), "");
 }
 
 TEST(SpecMappingTest, SchedulesReachTheEngine) {

@@ -171,6 +171,18 @@ TEST_F(JobStoreTest, ARequestIdWithAnotherSpecIsRefused) {
       store_->FindRequest("request", TrainSpec("b")).status()));
 }
 
+TEST_F(JobStoreTest, ARepeatedRequestGivesAJobWhoseFirstEpochKeyWasSet) {
+  v1::JobSpec spec = TrainSpec("a");
+  spec.mutable_train()->set_join(true);
+  const std::string id = store_->Submit("request", spec)->id();
+  ASSERT_TRUE(store_->SetFirstEpochKey(id, 3).ok());
+  Reopen();
+  EXPECT_EQ(store_->Get(id)->spec().train().data().first_epoch_key(), 3u);
+  EXPECT_EQ(store_->Submit("request", spec)->id(), id);
+  spec.mutable_train()->mutable_data()->set_batch_size(7);
+  EXPECT_TRUE(absl::IsAlreadyExists(store_->Submit("request", spec).status()));
+}
+
 TEST_F(JobStoreTest, WithoutRequestIdEveryCallSubmits) {
   EXPECT_NE(Submit(TrainSpec("a")), Submit(TrainSpec("a")));
   EXPECT_FALSE(store_->FindRequest("", TrainSpec("a"))->has_value());
