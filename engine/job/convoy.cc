@@ -37,11 +37,6 @@ DataOptions CommonData(DataOptions data) {
   return data;
 }
 
-// Whether a member has trained nothing yet.
-bool IsFresh(const Member& member) {
-  return member.epoch() == 0 && member.next_batch() == 0;
-}
-
 int64_t NextEpoch(const TrainJobOptions& options, const Member& member) {
   return options.data.EpochOfBatches(member.epoch());
 }
@@ -90,6 +85,7 @@ class Convoy::Everyone final : public Observer {
 
  private:
   void ForEach(absl::FunctionRef<void(Observer&)> tell) {
+    convoy_.DropWaiting();
     Seats seats;
     {
       absl::MutexLock lock(&convoy_.mutex_);
@@ -102,7 +98,9 @@ class Convoy::Everyone final : public Observer {
   Convoy& convoy_;
 };
 
-Convoy::~Convoy() {
+Convoy::~Convoy() { ForgetAll(); }
+
+void Convoy::ForgetAll() {
   absl::MutexLock lock(&mutex_);
   expected_.clear();
   driver_.Signal();
@@ -123,13 +121,17 @@ bool Convoy::Expect(const Boarding& job) {
   // It may have ended since.
   if (over_) return false;
   expected_.try_emplace(job.job, false);
+  WakeAll();
   return true;
 }
 
 void Convoy::Forget(const std::string& job) {
   absl::MutexLock lock(&mutex_);
   expected_.erase(job);
+  // Nobody has come who could have begun.
+  if (!thread_.joinable() && NumPlaces() == 0) over_ = true;
   driver_.Signal();
+  WakeAll();
 }
 
 bool Convoy::IsOver() const {
@@ -154,13 +156,14 @@ absl::StatusOr<TrainReport> Convoy::Take(const std::string& job,
   Seat* seat = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    seat = seats_.emplace_back(std::make_unique<Seat>(job, ride)).get();
-    expected_.erase(job);
     if (!thread_.joinable()) {
       environment_ = &ride.environment;
       thread_ = std::jthread([this] { Drive(); });
     }
+    seat = seats_.emplace_back(std::make_unique<Seat>(job, ride)).get();
+    expected_.erase(job);
     driver_.Signal();
+    WakeAll();
   }
   if (metrics_ != nullptr) metrics_->AddMembers(1);
   absl::StatusOr<TrainReport> result;
@@ -205,11 +208,13 @@ void Convoy::OnStop() {
   {
     absl::MutexLock lock(&mutex_);
     const Seats seats = Unfinished();
-    if (!std::all_of(seats.begin(), seats.end(), [](const Seat* seat) {
+    if (seats.empty() ||
+        !std::all_of(seats.begin(), seats.end(), [](const Seat* seat) {
           return seat->ride.stop.stop_requested();
         })) {
       return;
     }
+    stopping_ = true;
     stop = stop_;
     driver_.Signal();
   }
@@ -223,11 +228,12 @@ void Convoy::Drive() {
       while (Unfinished().empty() && !expected_.empty()) driver_.Wait(&mutex_);
       if (Unfinished().empty()) {
         over_ = true;
-        for (const auto& seat : seats_) seat->wake.Signal();
+        WakeAll();
         return;
       }
       next_epoch_.reset();
       stop_ = std::stop_source();
+      stopping_ = false;
     }
     // One may have been asked to stop before there was anything to stop.
     OnStop();
@@ -258,7 +264,8 @@ absl::Status Convoy::RunData() {
     first = Unfinished().front();
     stop = stop_.get_token();
   }
-  const TrainJobOptions& options = first->options;
+  // The first one may leave before it comes on board.
+  const TrainJobOptions options = first->options;
   const DataOptions common = CommonData(options.data);
   const strategy::PipelineOptions pipeline = options.pipeline;
   num_epochs_ = common.distinct_epochs;
@@ -308,7 +315,7 @@ std::vector<Rider*> Convoy::Board(std::optional<int64_t> next_epoch) {
       continue;
     }
     seats.push_back(&seat);
-    if (!IsFresh(*seat.member)) {
+    if (!seat.member->is_new()) {
       epochs.insert(NextEpoch(seat.options, *seat.member));
     }
   }
@@ -366,7 +373,7 @@ Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
     return std::all_of(seats.begin(), seats.end(),
                        [](const Seat* seat) { return seat->on_board; });
   };
-  while (someone_comes() && !stop_.stop_requested()) {
+  while (someone_comes() && !stopping_) {
     const absl::Duration left =
         patience - absl::Seconds(clock.SteadySeconds() - start);
     if (left <= absl::ZeroDuration()) break;
@@ -376,7 +383,9 @@ Convoy::Seats Convoy::AwaitSeats(bool someone_on_board) {
   for (auto& [job, waited] : expected_) waited = true;
   Seats coming;
   for (Seat* seat : Unfinished()) {
-    if (std::exchange(seat->on_board, true)) continue;
+    if (seat->on_board) continue;
+    if (stopping_ && !seat->ride.stop.stop_requested()) continue;
+    seat->on_board = true;
     coming.push_back(seat);
   }
   return coming;
@@ -398,7 +407,7 @@ absl::Status Convoy::MakeMember(Seat& seat) {
 absl::Status Convoy::Join(Seat& seat, int64_t epoch) {
   DataOptions& data = seat.options.data;
   // With fewer epochs it would not come round to those before.
-  if (!seat.options.join || !IsFresh(*seat.member) ||
+  if (!seat.options.join || !seat.member->is_new() ||
       data.first_epoch_key == epoch || data.epochs < num_epochs_) {
     return absl::OkStatus();
   }
@@ -410,6 +419,7 @@ absl::Status Convoy::Join(Seat& seat, int64_t epoch) {
 std::vector<absl::Status> Convoy::ForAll(
     absl::Span<Rider* const> riders,
     absl::FunctionRef<absl::Status(Rider&)> call) {
+  DropWaiting();
   Seats seats;
   for (const Rider* rider : riders) seats.push_back(&SeatOf(*rider));
   return CallAll(seats, [&](Seat& seat) { return call(*seat.rider); });
@@ -476,13 +486,30 @@ void Convoy::Leave(Rider& rider, absl::StatusOr<TrainReport> result) {
   Finish(SeatOf(rider), std::move(result));
 }
 
+// Those that were asked to stop before they came on board.
+void Convoy::DropWaiting() {
+  Seats seats;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Seat* seat : Unfinished()) {
+      if (!seat->on_board && seat->ride.stop.stop_requested()) {
+        seats.push_back(seat);
+      }
+    }
+  }
+  for (Seat* seat : seats) Finish(*seat, absl::CancelledError("stopped"));
+}
+
 void Convoy::Finish(Seat& seat, absl::StatusOr<TrainReport> result) {
   absl::MutexLock lock(&mutex_);
   seat.result = std::move(result);
   has_free_place_ = true;
-  // Those that only waited for others to go on may have to wait for the end
-  // now, and the other way round.
-  for (const auto& one : seats_) one->wake.Signal();
+  WakeAll();
+}
+
+// What the threads of jobs wait for may have come: see Work.
+void Convoy::WakeAll() {
+  for (const auto& seat : seats_) seat->wake.Signal();
 }
 
 Convoy::Seat& Convoy::SeatOf(const Rider& rider) {

@@ -109,6 +109,9 @@ class Convoy final : private RunHost {
   /// waiting.
   bool HasRoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// None of those that are expected comes.
+  void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Holds a place for a job that will call Take; false if there is none.
   bool Expect(const Boarding& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -155,6 +158,7 @@ class Convoy final : private RunHost {
       const Seats& seats, absl::FunctionRef<absl::Status(Seat&)> call);
   absl::Status MakeMember(Seat& seat);
   absl::Status Join(Seat& seat, int64_t epoch);
+  void DropWaiting();
   void Finish(Seat& seat, absl::StatusOr<TrainReport> result);
   Seat& SeatOf(const Rider& rider);
   Seats Unfinished() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -172,6 +176,7 @@ class Convoy final : private RunHost {
   void OnStop();
   void Work(Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t NumPlaces() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ConvoyOptions& options_;
   const std::string name_;
@@ -195,7 +200,11 @@ class Convoy final : private RunHost {
   std::optional<int64_t> next_epoch_ ABSL_GUARDED_BY(mutex_);
   // Whether somebody has left since others could come on board.
   bool has_free_place_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the data run; stopped once `stopping_`.
   std::stop_source stop_ ABSL_GUARDED_BY(mutex_);
+  // Whether all that were there have been asked to stop: who comes later, and
+  // was not, waits for the next data run.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   // Ends first.
   std::jthread thread_;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
@@ -291,7 +294,7 @@ TEST_F(ConvoyTest, OneThatMayJoinBeginsWithTheBatchesThatAreNext) {
   std::jthread joining;
   early->observer.on_epoch = [&](const EpochReport& epoch) {
     if (epoch.epoch == 1) {
-      EXPECT_TRUE(convoys_->HasRoomFor(BoardingOf(*late)));
+      EXPECT_NE(convoys_->RoomFor(BoardingOf(*late)), nullptr);
       convoys_->Expect(BoardingOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
     }
@@ -319,7 +322,7 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
   std::jthread joining;
   std::vector<bool> room;
   early->observer.on_epoch = [&](const EpochReport& /*epoch*/) {
-    room.push_back(convoys_->HasRoomFor(BoardingOf(*late)));
+    room.push_back(convoys_->RoomFor(BoardingOf(*late)) != nullptr);
     if (room.back() && !joining.joinable()) {
       convoys_->Expect(BoardingOf(*late));
       joining = std::jthread([&] { RunOne(*late); });
@@ -420,6 +423,52 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   // They may go while one is expected.
   environment_->convoys = nullptr;
   convoys_.reset();
+}
+
+// It comes while the strategy of the last one is being returned.
+TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
+  const auto a = NewJob("a", 0);
+  const auto b = NewJob("b", 1);
+  absl::Notification a_has_ended;
+  b->observer.act_at = 1;
+  b->observer.act = [&] { a_has_ended.WaitForNotification(); };
+  std::jthread second;
+  memory_->SetOnRelease([&] {
+    if (second.joinable() || a->observer.epochs.size() < 4) return;
+    convoys_->Expect(BoardingOf(*b));
+    second = std::jthread([&] { RunOne(*b); });
+  });
+  RunTogether({a.get()});
+  a_has_ended.Notify();
+  ASSERT_TRUE(second.joinable());
+  second.join();
+  memory_->SetOnRelease(nullptr);
+  EXPECT_TRUE(a->report.ok()) << a->report.status();
+  ASSERT_TRUE(b->report.ok()) << b->report.status();
+  EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
+}
+
+// It begins anew, with the batches that its reports are of.
+TEST_F(ConvoyTest, AJobWhoseCheckpointsAreDamagedKeepsItsFirstEpoch) {
+  const auto early = NewJob("early", 0);
+  const auto late = NewJob("late", 1);
+  late->options.join = true;
+  std::filesystem::create_directories(late->options.directory);
+  std::ofstream(late->options.directory + "/checkpoint.safetensors") << "torn";
+  std::jthread joining;
+  early->observer.on_epoch = [&](const EpochReport& epoch) {
+    if (epoch.epoch == 1) {
+      convoys_->Expect(BoardingOf(*late));
+      joining = std::jthread([&] { RunOne(*late); });
+    }
+    return absl::OkStatus();
+  };
+  RunTogether({early.get()});
+  joining.join();
+  ASSERT_TRUE(late->report.ok()) << late->report.status();
+  EXPECT_FALSE(late->observer.warnings.empty());
+  EXPECT_FALSE(late->observer.first_epoch_key.has_value());
+  EXPECT_EQ(late->report->loss_digest, DigestAlone(*late));
 }
 
 TEST_F(ConvoyTest, AnExceptionIsTheErrorOfTheJobThatThrewIt) {

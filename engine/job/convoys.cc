@@ -1,6 +1,6 @@
 #include "engine/job/convoys.h"
 
-#include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace hearth::job {
@@ -11,13 +11,14 @@ Convoys::Convoys(ConvoyOptions options, metrics::Registry* registry)
                    ? nullptr
                    : std::make_unique<ConvoyMetrics>(*registry)) {}
 
-bool Convoys::HasRoomFor(const Boarding& job) const {
+const void* Convoys::RoomFor(const Boarding& job) const {
   absl::MutexLock lock(&mutex_);
-  return std::any_of(convoys_.begin(), convoys_.end(),
-                     [&](const std::shared_ptr<Convoy>& convoy) {
-                       return convoy->name() == job.convoy &&
-                              convoy->HasRoomFor(job);
-                     });
+  for (const std::shared_ptr<Convoy>& convoy : convoys_) {
+    if (convoy->name() == job.convoy && convoy->HasRoomFor(job)) {
+      return convoy.get();
+    }
+  }
+  return nullptr;
 }
 
 const void* Convoys::Expect(const Boarding& job, bool may_begin) {
@@ -50,6 +51,18 @@ void Convoys::Forget(const std::string& job) {
     of_jobs_.erase(found);
   }
   convoy->Forget(job);
+}
+
+void Convoys::ForgetAll() {
+  absl::MutexLock lock(&mutex_);
+  for (const std::shared_ptr<Convoy>& convoy : convoys_) convoy->ForgetAll();
+}
+
+void Convoys::AwaitEnd() {
+  absl::MutexLock lock(&mutex_);
+  of_jobs_.clear();
+  // Their threads end before they do.
+  convoys_.clear();
 }
 
 absl::StatusOr<TrainReport> Convoys::Take(const std::string& job,

@@ -24,8 +24,8 @@ class Convoys {
   Convoys(const Convoys&) = delete;
   Convoys& operator=(const Convoys&) = delete;
 
-  /// Whether a convoy that is under way has room for a job.
-  bool HasRoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The convoy under way that has room for a job, as Expect; null = none.
+  const void* RoomFor(const Boarding& job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Holds a place for a job that will be taken along, once: in a convoy that
   /// is under way, or, if it may begin one, in one of its own. What tells the
@@ -36,6 +36,13 @@ class Convoys {
   /// The job has ended, taken along or not. Nothing happens to one that was not
   /// expected.
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// No job that is expected comes: nobody waits for them any more.
+  void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Waits until all convoys have ended, with their threads. REQUIRES: all
+  /// calls of Take have returned, and no others come.
+  void AwaitEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Takes a job along (Convoy::Take); one that was not expected in a convoy of
   /// its own.

@@ -69,6 +69,7 @@ absl::Status Member::Resume(const std::string& fingerprint) {
       FoundCheckpoint found,
       ReadCheckpoint(parts_.environment.files, parts_.options.directory,
                      fingerprint));
+  found_checkpoint_ = found.checkpoint.has_value() || !found.damages.empty();
   for (const std::string& damage : found.damages) {
     parts_.observer.OnLog(
         Severity::kWarning,

@@ -78,6 +78,11 @@ class Member {
   int64_t next_batch() const { return state_.next_batch; }
   /// Training batches of an epoch.
   int64_t NumBatches() const { return num_batches_; }
+  /// Whether nothing was trained before: no checkpoint was found, whole or
+  /// damaged, and no batch has come.
+  bool is_new() const {
+    return !found_checkpoint_ && state_.epoch == 0 && state_.next_batch == 0;
+  }
   /// The report of the last epoch, for the observer. A member that was resumed
   /// has it, too: the job may have been killed between the epoch's checkpoint
   /// and its report. Absent before the first one.
@@ -160,6 +165,7 @@ class Member {
   const JobPasses& passes_;
   const int64_t num_batches_;
   const std::unique_ptr<train::TrainStep> step_;
+  bool found_checkpoint_ = false;
   // All that must survive a kill.
   Checkpoint state_;
   std::optional<Evaluation> evaluation_;

@@ -26,8 +26,8 @@ struct Progress {
 
 enum class Severity { kInfo, kWarning, kError };
 
-/// The listener to a running job. Called from the job's thread only;
-/// must not block for long.
+/// The listener to a running job. Called from one thread at a time; must not
+/// block for long.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -74,7 +74,8 @@ struct PeriodPreparation {
 struct Company {
   /// Their names.
   std::set<std::string> jobs;
-  /// Bytes that the job's passes read: those that it would have read alone.
+  /// Bytes that the passes read in which the job took part; also those before
+  /// its first batch in a pass that it entered behind that.
   int64_t bytes_alone = 0;
   /// The job's part of them, where jobs that share a pass bear equal parts.
   int64_t bytes_charged = 0;

@@ -102,9 +102,11 @@ TEST(TrainJobOptionsTest, PassesAreSharedThatDependOnNothingButTheData) {
   EXPECT_TRUE(options.CanShare());
   options.strategy = strategy::GnndriveOptions{.reorder = true};
   EXPECT_FALSE(options.CanShare());
-  options = {.dataset_path = "", .refresh_epochs = 2};
+  options = DataOptions();
+  options.refresh_epochs = 2;
   EXPECT_FALSE(options.CanShare());
-  options = {.dataset_path = "", .history = HistoryOptions()};
+  options = DataOptions();
+  options.history.emplace();
   EXPECT_FALSE(options.CanShare());
 }
 

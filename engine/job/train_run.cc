@@ -181,7 +181,7 @@ absl::Status TrainRun::Test() {
     }
   }
   if (done.empty()) return absl::OkStatus();
-  const Riders others = std::exchange(in_epoch_, std::move(done));
+  in_epoch_ = std::move(done);
   ForAll(in_epoch_, [](Rider& rider) { return rider.member.KeepBest(); });
   strategy::PassReport test;
   if (parts_.data.passes().num_test() > 0) {

@@ -83,8 +83,7 @@ struct QueuedJob {
 ///   - at most kMostOvertaking jobs that take memory overtake one that waits
 ///   for
 ///     memory of other jobs. From then on those behind it are held until it has
-///     run, so that small jobs cannot keep a large one out for ever.
-///
+///     run, so that small jobs cannot keep a large one out for ever;
 ///   - a job may have to wait for a place, while those behind it that share the
 ///     passes of a running job need none: at most kMostOvertaking of them
 ///     overtake it.

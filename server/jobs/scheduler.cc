@@ -13,6 +13,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -121,6 +122,8 @@ Scheduler::~Scheduler() {
     workers = std::move(workers_);
   }
   for (Workers& of_lane : workers) of_lane.threads.clear();
+  // The last job of one may have ended before it.
+  if (options_.convoys != nullptr) options_.convoys->AwaitEnd();
   memory_.SetOnRelease(nullptr);
   plans_.SetOnRelease(nullptr);
 }
@@ -259,14 +262,8 @@ absl::Status Scheduler::Stop(absl::Duration patience) {
   absl::MutexLock lock(&mutex_);
   stopping_ = true;
   changed_.SignalAll();
-  for (auto& [id, run] : running_) {
-    run.stop.request_stop();
-    if (run.convoy.empty()) continue;
-    for (const job::Boarding& member :
-         queue_.MembersOf(Lane::kTraining, run.convoy)) {
-      options_.convoys->Forget(member.job);
-    }
-  }
+  if (options_.convoys != nullptr) options_.convoys->ForgetAll();
+  for (auto& [id, run] : running_) run.stop.request_stop();
   const double start = clock_.SteadySeconds();
   while (!running_.empty()) {
     const absl::Duration left =
@@ -301,8 +298,8 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
       one.verdict = status;
     }
   }
-  if (trials.empty()) return;
-  const std::vector<std::string> begun = observer->OnEpochs(trials);
+  std::vector<std::string> begun;
+  if (!trials.empty()) begun = observer->OnEpochs(trials);
   for (const EpochOfJob* one : trials) {
     // It stops before its next batch, since that waits for this.
     if (one->verdict.ok() && *one->verdict != EpochVerdict::kGoOn) {
@@ -315,7 +312,9 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
   const absl::Status queued = Release(begun);
   if (!queued.ok()) spdlog::warn("not queued yet: {}", queued.ToString());
   absl::MutexLock lock(&mutex_);
-  ExpectMembers(running_.at(trials.front()->job.id()).convoy);
+  ExpectMembers(running_.at(jobs.front().job.id()).convoy);
+  // Some may have a place now whose first epoch is the next one.
+  changed_.SignalAll();
 }
 
 void Scheduler::Work(Lane lane, size_t worker) {
@@ -389,8 +388,12 @@ std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
 }
 
 bool Scheduler::Shares(const QueuedJob& job) const {
-  return options_.convoys != nullptr && !job.boarding.convoy.empty() &&
-         options_.convoys->HasRoomFor(job.boarding);
+  if (options_.convoys == nullptr || job.boarding.convoy.empty()) return false;
+  const void* const place = options_.convoys->RoomFor(job.boarding);
+  return place != nullptr &&
+         std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
+           return entry.second.place == place;
+         });
 }
 
 // Those of a convoy that are queued, as many as it has room for, are known to
@@ -438,7 +441,12 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
     Persist(job.id, update);
   }
   // A wait after progress is a new one.
-  if (events.has_progressed()) job.tries = 0;
+  if (events.has_progressed()) {
+    job.tries = 0;
+    // Where it goes on, its checkpoint knows.
+    job.boarding.join = false;
+    job.boarding.epoch.reset();
+  }
   update = Conclude(job, status, report);
   if (update.state == v1::FAILED || update.state == v1::WAITING) {
     spdlog::warn("{}: {}: {}", job.id, v1::JobState_Name(update.state),

@@ -30,7 +30,7 @@
 namespace hearth::server {
 
 /// The taker of a running job's events: keeps them and passes them on. Called
-/// from the job's thread.
+/// from one thread at a time.
 class JobEvents {
  public:
   virtual ~JobEvents() = default;

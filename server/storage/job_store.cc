@@ -40,7 +40,7 @@ constexpr v1::JobState kStates[] = {v1::QUEUED,    v1::PREPARING, v1::RUNNING,
 // A job's spec as it may have been submitted: as `spec` is, but for what the
 // daemon sets.
 v1::JobSpec AsSubmitted(v1::JobSpec stored, const v1::JobSpec& spec) {
-  if (stored.train().join() && stored.train().data().first_epoch_key() > 0) {
+  if (stored.train().join()) {
     stored.mutable_train()->mutable_data()->set_first_epoch_key(
         spec.train().data().first_epoch_key());
   }
