@@ -22,7 +22,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   accuracy   every model on WordNet against PyG, three seeds each
   history    partition order and histories against exact training, 5 or 20 seeds
   fuzz       each fuzzer for two minutes
-  damage     2,000 flipped bits in datasets, by strategy
+  damage     2,400 flipped bits in datasets, by strategy
   faults     every fault at every call of the file system and of SQLite's, from
              start to export
   mutants    breaks promises on purpose; tests must notice each
