@@ -83,7 +83,8 @@ absl::StatusOr<int> TakeLock(const std::string& directory) {
 absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   const std::string path = io::JoinPath(directory, DataDir::kFormatName);
   const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
-  if (absl::IsNotFound(text.status())) {
+  // A disk that loses what it has synced leaves an empty file.
+  if (absl::IsNotFound(text.status()) || (text.ok() && text->empty())) {
     return io::WriteFileAtomically(files, path,
                                    absl::StrCat(DataDir::kFormatVersion, "\n"));
   }

@@ -129,6 +129,12 @@ TEST_F(DataDirTest, ANewerFormatIsRefusedBeforeAnyChange) {
   EXPECT_TRUE(Exists("datasets/half.tmp/features.npy"));
 }
 
+TEST_F(DataDirTest, AnEmptyFormatVersionIsWrittenAnew) {
+  Write("format_version", "");
+  ASSERT_TRUE(Open().ok());
+  EXPECT_EQ(Read("format_version"), "1\n");
+}
+
 TEST_F(DataDirTest, ADamagedFormatIsRefused) {
   Write("format_version", "what\n");
   EXPECT_EQ(Open().status().code(), absl::StatusCode::kDataLoss);
