@@ -156,7 +156,9 @@ absl::StatusOr<TrainReport> Convoy::Take(const std::string& job,
   Seat* seat = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    if (!thread_.joinable()) {
+    // It may have ended since, if it was told to expect nobody.
+    if (!thread_.joinable() || over_) {
+      over_ = false;
       environment_ = &ride.environment;
       thread_ = std::jthread([this] { Drive(); });
     }

@@ -415,6 +415,16 @@ TEST_F(ConvoyTest, OneThatNeverComesKeepsNobodyForLong) {
   RunTogether({b.get()});
   ASSERT_TRUE(b->report.ok()) << b->report.status();
   EXPECT_EQ(b->report->loss_digest, DigestAlone(*b));
+  // It comes although nobody waits for it any more.
+  const auto last = NewJob("last", 4);
+  convoys_->Expect(BoardingOf(*last));
+  convoys_->ForgetAll();
+  const auto first = NewJob("first", 5);
+  RunTogether({first.get()});
+  RunOne(*last);
+  EXPECT_TRUE(first->report.ok()) << first->report.status();
+  ASSERT_TRUE(last->report.ok()) << last->report.status();
+  EXPECT_EQ(last->report->loss_digest, DigestAlone(*last));
   const auto c = NewJob("c", 2);
   const auto d = NewJob("d", 3);
   convoys_->Expect(BoardingOf(*d));
