@@ -99,7 +99,8 @@ def test_mixed_members_have_the_results_that_each_has_alone(fresh, strategy):
 
 
 def test_kills_leave_members_that_go_on_together(fresh):
-    common = ("--strategy", "gnndrive", "--epochs", "6")
+    # Less than an epoch is trained between two kills.
+    common = ("--strategy", "gnndrive", "--epochs", "6", "--checkpoint-every", "10")
     jobs = [(*common, *model) for model in _MODELS[:4]]
     alone = [digest_alone(fresh, *options) for options in jobs]
     members = submit_together(fresh, jobs)
