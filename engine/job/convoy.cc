@@ -151,8 +151,7 @@ Convoy::Seats Convoy::Unfinished() const {
   return seats;
 }
 
-absl::StatusOr<TrainReport> Convoy::Take(const std::string& job,
-                                         const Ride& ride) {
+absl::StatusOr<TrainReport> Convoy::Take(const Ride& ride) {
   Seat* seat = nullptr;
   {
     absl::MutexLock lock(&mutex_);
@@ -162,8 +161,8 @@ absl::StatusOr<TrainReport> Convoy::Take(const std::string& job,
       environment_ = &ride.environment;
       thread_ = std::jthread([this] { Drive(); });
     }
-    seat = seats_.emplace_back(std::make_unique<Seat>(job, ride)).get();
-    expected_.erase(job);
+    seat = seats_.emplace_back(std::make_unique<Seat>(ride)).get();
+    expected_.erase(ride.options.name);
     driver_.Signal();
     WakeAll();
   }
@@ -335,8 +334,7 @@ std::vector<Rider*> Convoy::Board(std::optional<int64_t> next_epoch) {
         continue;
       }
     }
-    seat->rider.emplace(Rider{.job = seat->job,
-                              .options = seat->options,
+    seat->rider.emplace(Rider{.options = seat->options,
                               .observer = seat->ride.observer,
                               .metrics = seat->ride.metrics,
                               .member = *seat->member,
@@ -470,7 +468,8 @@ void Convoy::Report(absl::Span<EndedEpoch> epochs) {
   }
   std::vector<JobEpoch> together;
   for (const EndedEpoch& epoch : epochs) {
-    together.push_back({.job = epoch.rider.job, .report = epoch.report});
+    together.push_back(
+        {.job = epoch.rider.options.name, .report = epoch.report});
   }
   options_.report(absl::MakeSpan(together));
   for (size_t i = 0; i < epochs.size(); ++i) {

@@ -120,7 +120,7 @@ class Convoy final : private RunHost {
 
   /// Takes an expected job along, from its checkpoint or its start to its end,
   /// as RunTrainJob.
-  absl::StatusOr<TrainReport> Take(const std::string& job, const Ride& ride)
+  absl::StatusOr<TrainReport> Take(const Ride& ride)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Whether it takes nobody along any more.
@@ -130,10 +130,8 @@ class Convoy final : private RunHost {
   // A job that has come. Calls are the driver's to make and the job's thread's
   // to do; between them the seat's content belongs to the driver.
   struct Seat {
-    Seat(std::string job, const Ride& ride)
-        : job(std::move(job)), ride(ride), options(ride.options) {}
+    explicit Seat(const Ride& ride) : ride(ride), options(ride.options) {}
 
-    const std::string job;
     const Ride ride;
     // With the first_epoch_key that was chosen.
     TrainJobOptions options;

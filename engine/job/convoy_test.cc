@@ -44,13 +44,14 @@ using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // Learns at a pace of its own, that its seed decides; fails at a batch if its
-// seed is kFailing.
-class PacedStep final : public train::TrainStep {
+// seed is kFailing, and takes more memory than there is if that is kLarge.
+class PacedStep final : public LinearStep {
  public:
   static constexpr uint64_t kFailing = 1000;
+  static constexpr uint64_t kLarge = 1002;
 
   PacedStep(const train::ModelShape& shape, uint64_t seed)
-      : inner_(shape), seed_(seed) {}
+      : LinearStep(shape), seed_(seed) {}
 
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
@@ -59,28 +60,16 @@ class PacedStep final : public train::TrainStep {
       return absl::InternalError("out of luck");
     }
     for (uint64_t i = 0; i < seed_ % 3; ++i) {
-      HEARTH_RETURN_IF_ERROR(inner_.Train(shards, position).status());
+      HEARTH_RETURN_IF_ERROR(LinearStep::Train(shards, position).status());
     }
-    return inner_.Train(shards, position);
-  }
-  absl::StatusOr<train::BatchResult> Evaluate(
-      absl::Span<const train::BatchView> shards) override {
-    return inner_.Evaluate(shards);
-  }
-  absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
-  absl::Status Load(const store::TensorMap& state) override {
-    return inner_.Load(state);
-  }
-  absl::StatusOr<store::SafeTensors> Export() override {
-    return inner_.Export();
+    return LinearStep::Train(shards, position);
   }
   uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const override {
-    return 1000;
+    return seed_ == kLarge ? uint64_t{1} << 41 : 1000;
   }
   uint64_t KeptBytes() const override { return 100; }
 
  private:
-  LinearStep inner_;
   const uint64_t seed_;
 };
 
@@ -343,40 +332,7 @@ TEST_F(ConvoyTest, AnyOtherComesWhereItsBatchesAreNext) {
 
 TEST_F(ConvoyTest, AModelThatFindsNoMemoryHarmsNoOther) {
   const auto a = NewJob("a", 0);
-  const auto b = NewJob("b", 1);
-  new_train_step_ = [](const train::TrainOptions& options,
-                       const train::ModelShape& shape)
-      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
-    class Large final : public train::TrainStep {
-     public:
-      explicit Large(const train::ModelShape& shape) : inner_(shape, 0) {}
-      absl::StatusOr<train::BatchResult> Train(
-          absl::Span<const train::BatchView> shards,
-          const train::StepPosition& position) override {
-        return inner_.Train(shards, position);
-      }
-      absl::StatusOr<train::BatchResult> Evaluate(
-          absl::Span<const train::BatchView> shards) override {
-        return inner_.Evaluate(shards);
-      }
-      absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
-      absl::Status Load(const store::TensorMap& state) override {
-        return inner_.Load(state);
-      }
-      absl::StatusOr<store::SafeTensors> Export() override {
-        return inner_.Export();
-      }
-      uint64_t MemoryBytes(const sample::BatchShape&) const override {
-        return uint64_t{1} << 41;
-      }
-
-     private:
-      PacedStep inner_;
-    };
-    if (options.model_seed == 1) return std::make_unique<Large>(shape);
-    return std::make_unique<PacedStep>(shape, 0);
-  };
-  environment_->new_train_step = new_train_step_;
+  const auto b = NewJob("b", PacedStep::kLarge);
   // The first one that comes gets its memory with the strategy's.
   convoys_->Expect(BoardingOf(*b));
   std::jthread second;

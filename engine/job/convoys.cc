@@ -65,8 +65,8 @@ void Convoys::AwaitEnd() {
   convoys_.clear();
 }
 
-absl::StatusOr<TrainReport> Convoys::Take(const std::string& job,
-                                          const Ride& ride) {
+absl::StatusOr<TrainReport> Convoys::Take(const Ride& ride) {
+  const std::string& job = ride.options.name;
   std::shared_ptr<Convoy> convoy;
   {
     absl::MutexLock lock(&mutex_);
@@ -75,9 +75,9 @@ absl::StatusOr<TrainReport> Convoys::Take(const std::string& job,
   }
   if (convoy == nullptr) {
     Expect({.job = job, .convoy = ride.options.convoy, .epoch = {}});
-    return Take(job, ride);
+    return Take(ride);
   }
-  return convoy->Take(job, ride);
+  return convoy->Take(ride);
 }
 
 }  // namespace hearth::job

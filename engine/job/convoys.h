@@ -37,6 +37,9 @@ class Convoys {
   /// expected.
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// ConvoyOptions::max_members.
+  int max_members() const { return options_.max_members; }
+
   /// No job that is expected comes: nobody waits for them any more.
   void ForgetAll() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,7 +49,7 @@ class Convoys {
 
   /// Takes a job along (Convoy::Take); one that was not expected in a convoy of
   /// its own.
-  absl::StatusOr<TrainReport> Take(const std::string& job, const Ride& ride)
+  absl::StatusOr<TrainReport> Take(const Ride& ride)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

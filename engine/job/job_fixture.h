@@ -47,7 +47,7 @@ namespace hearth::job {
 /// A model small enough to reason about: one weight per feature, moved towards
 /// predicting 1 from the mean seed row; its loss depends on the inputs, the
 /// weights and the position, so any batch skipped, repeated or reordered shows.
-class LinearStep final : public train::TrainStep {
+class LinearStep : public train::TrainStep {
  public:
   explicit LinearStep(const train::ModelShape& shape)
       : weights_(static_cast<size_t>(shape.feature_dim), 0.01f) {}

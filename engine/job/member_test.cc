@@ -101,27 +101,15 @@ class MemberTest : public JobTest {
 };
 
 // Fails at a batch of the first epoch.
-class FailingStep final : public train::TrainStep {
+class FailingStep final : public LinearStep {
  public:
-  explicit FailingStep(const train::ModelShape& shape) : inner_(shape) {}
+  using LinearStep::LinearStep;
+
   absl::StatusOr<train::BatchResult> Train(
       Shards shards, const train::StepPosition& position) override {
     if (position.batch == 3) return absl::InternalError("out of luck");
-    return inner_.Train(shards, position);
+    return LinearStep::Train(shards, position);
   }
-  absl::StatusOr<train::BatchResult> Evaluate(Shards shards) override {
-    return inner_.Evaluate(shards);
-  }
-  absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
-  absl::Status Load(const store::TensorMap& state) override {
-    return inner_.Load(state);
-  }
-  absl::StatusOr<store::SafeTensors> Export() override {
-    return inner_.Export();
-  }
-
- private:
-  LinearStep inner_;
 };
 
 TEST_F(MemberTest, OneDataRunFeedsSeveralMembersAsEachAloneWouldBe) {

@@ -43,8 +43,7 @@ absl::StatusOr<TrainReport> TrainWithOwnData(const Member::Parts& parts,
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Member> member,
                           Member::Make(parts, data->dataset(), data->passes()));
   absl::StatusOr<TrainReport> report = TrainAlone(parts.environment, *data,
-                                                  {.job = options.name,
-                                                   .options = options,
+                                                  {.options = options,
                                                    .observer = parts.observer,
                                                    .metrics = parts.metrics,
                                                    .member = *member,
@@ -83,14 +82,13 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   absl::StatusOr<TrainReport> report;
   if (environment.convoys != nullptr && !options.convoy.empty() &&
       options.data.CanShare()) {
-    report =
-        environment.convoys->Take(options.name, {.environment = environment,
-                                                 .options = options,
-                                                 .observer = observer,
-                                                 .metrics = metrics,
-                                                 .memory = *memory,
-                                                 .stop = std::move(stop),
-                                                 .begin_seconds = begin});
+    report = environment.convoys->Take({.environment = environment,
+                                        .options = options,
+                                        .observer = observer,
+                                        .metrics = metrics,
+                                        .memory = *memory,
+                                        .stop = std::move(stop),
+                                        .begin_seconds = begin});
   } else {
     report = TrainWithOwnData(parts, exact.trained, begin, std::move(stop));
   }

@@ -30,14 +30,15 @@ using ::testing::HasSubstr;
 using TrainJobTest = JobTest;
 
 // Predicts best in the second epoch, by any metric.
-class Worsening final : public train::TrainStep {
+class Worsening final : public LinearStep {
  public:
-  explicit Worsening(const train::ModelShape& shape) : inner_(shape) {}
+  using LinearStep::LinearStep;
+
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
     epoch_ = position.epoch;
-    return inner_.Train(shards, position);
+    return LinearStep::Train(shards, position);
   }
   absl::StatusOr<train::BatchResult> Evaluate(
       absl::Span<const train::BatchView> shards) override {
@@ -51,16 +52,8 @@ class Worsening final : public train::TrainStep {
                   .false_negatives = seeds - right,
                   .squared_error = static_cast<double>(seeds - right)}};
   }
-  absl::StatusOr<store::TensorMap> Save() override { return inner_.Save(); }
-  absl::Status Load(const store::TensorMap& state) override {
-    return inner_.Load(state);
-  }
-  absl::StatusOr<store::SafeTensors> Export() override {
-    return inner_.Export();
-  }
 
  private:
-  LinearStep inner_;
   uint64_t epoch_ = 0;
 };
 

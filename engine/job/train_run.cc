@@ -103,20 +103,19 @@ absl::Status TrainRun::Start(Rider& first) {
 
 void TrainRun::Welcome(const Riders& riders) {
   const sample::BatchShape shape = parts_.data.largest_batch();
+  Riders welcome;
   for (Rider* rider : riders) {
-    riders_.push_back(rider);
     const absl::Status status =
         models_.Add(rider, {.bytes = rider->member.ModelBytes(shape),
                             .kept_bytes = rider->member.KeptBytes()});
-    if (!status.ok()) Leave(*rider, status);
-  }
-  const store::Manifest& manifest = parts_.data.dataset().manifest();
-  Riders welcome;
-  for (Rider* rider : riders) {
-    if (std::count(riders_.begin(), riders_.end(), rider) > 0) {
+    if (status.ok()) {
       welcome.push_back(rider);
+    } else {
+      Leave(*rider, status);
     }
   }
+  riders_.insert(riders_.end(), welcome.begin(), welcome.end());
+  const store::Manifest& manifest = parts_.data.dataset().manifest();
   ForAll(welcome, [&](Rider& rider) {
     if (!rider.is_running) rider.observer.OnRunning();
     rider.is_running = true;
@@ -345,7 +344,7 @@ absl::Status TrainRun::RunPass(const strategy::Pass& pass, Riders riders,
     rider->company.bytes_alone += bytes;
     rider->company.bytes_charged += bytes / riders_left;
     for (const Rider* other : in_pass_) {
-      if (other != rider) rider->company.jobs.insert(other->job);
+      if (other != rider) rider->company.jobs.insert(other->options.name);
     }
   }
   if (riders_left > 1) parts_.host.OnShared(bytes * (riders_left - 1));

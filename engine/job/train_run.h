@@ -30,8 +30,6 @@ namespace hearth::job {
 /// calls of member and observer, it calls through RunHost::ForAll; else it only
 /// looks.
 struct Rider {
-  /// Names it to the other jobs.
-  std::string job;
   const TrainJobOptions& options;
   Observer& observer;
   TrainMetrics& metrics;

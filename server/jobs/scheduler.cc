@@ -145,7 +145,7 @@ void Scheduler::Start() {
   absl::MutexLock lock(&mutex_);
   workers_[static_cast<size_t>(Lane::kTraining)].most = static_cast<size_t>(
       options_.max_running_jobs *
-      (options_.convoys == nullptr ? 1 : options_.max_convoy_members));
+      (options_.convoys == nullptr ? 1 : options_.convoys->max_members()));
   workers_[static_cast<size_t>(Lane::kShort)].most =
       static_cast<size_t>(options_.max_short_jobs);
   AddWorker(Lane::kTraining);

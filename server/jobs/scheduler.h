@@ -105,8 +105,6 @@ struct SchedulerOptions {
   /// Through which train jobs share passes; those that do count as one running
   /// job. Null = none do. Outlives the scheduler.
   job::Convoys* convoys = nullptr;
-  /// Jobs that share a pass, at most.
-  int max_convoy_members = 1;
   WaitOptions wait = {};
   /// How long to wait before a job's state is written again after a failure (a
   /// full disk, say).

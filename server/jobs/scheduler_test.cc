@@ -121,7 +121,6 @@ class SchedulerTest : public testing::Test {
         SchedulerOptions{.max_running_jobs = max_running_jobs,
                          .max_short_jobs = 1,
                          .convoys = convoys_.get(),
-                         .max_convoy_members = kMembers,
                          .wait = {.first_pause_seconds = pause_seconds_,
                                   .limit_seconds = wait_limit_seconds_},
                          .retry_interval = absl::Milliseconds(1)});

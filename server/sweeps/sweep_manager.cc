@@ -231,7 +231,7 @@ class SweepManagerImpl final : public SweepManager {
   std::vector<std::string> OnEpochs(
       absl::Span<EpochOfJob* const> epochs) override {
     absl::MutexLock lock(&mutex_);
-    begun_.clear();
+    std::vector<std::string> begun;
     std::map<std::string, std::vector<EpochOfJob*>> by_sweep;
     for (EpochOfJob* epoch : epochs) {
       if (FindOwner(epoch->job.id()) != nullptr) {
@@ -244,7 +244,7 @@ class SweepManagerImpl final : public SweepManager {
       if (!status.ok()) epoch->verdict = status;
     }
     for (auto& [sweep, together] : by_sweep) {
-      const absl::Status status = Record(sweep, together);
+      const absl::Status status = Record(sweep, together, begun);
       for (EpochOfJob* epoch : together) {
         if (status.ok()) {
           epoch->verdict = VerdictOf(epoch->job);
@@ -253,7 +253,7 @@ class SweepManagerImpl final : public SweepManager {
         }
       }
     }
-    return std::exchange(begun_, {});
+    return begun;
   }
 
   void OnEnded(const std::string& id) override {
@@ -304,8 +304,9 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   // Records the epochs that trials of a sweep have ended together before it
-  // judges any of them.
-  absl::Status Record(const std::string& id, std::vector<EpochOfJob*>& epochs)
+  // judges any of them. Adds the jobs that begin because of that to `begun`.
+  absl::Status Record(const std::string& id, std::vector<EpochOfJob*>& epochs,
+                      std::vector<std::string>& begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     // In an order that does not depend on who came first.
     std::sort(epochs.begin(), epochs.end(),
@@ -335,7 +336,7 @@ class SweepManagerImpl final : public SweepManager {
       reports.push_back({.job = epoch->job.id(), .report = report});
     }
     if (reports.empty()) return absl::OkStatus();
-    return Perform(id, event, std::move(reports)).status();
+    return Perform(id, event, std::move(reports), &begun).status();
   }
 
   // What was decided of a job last.
@@ -353,10 +354,12 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, StateEvent(state));
   }
 
-  // One step; gives the sweep afterwards.
+  // One step; gives the sweep afterwards, and adds the ids of new jobs to
+  // `begun`.
   absl::StatusOr<v1::Sweep> Perform(
       const std::string& id, const v1::SweepEvent& event,
-      std::vector<SweepStep::JobEpoch> epochs = {})
+      std::vector<SweepStep::JobEpoch> epochs = {},
+      std::vector<std::string>* begun = nullptr)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     LiveSweep& sweep = *live_.at(id);
     std::set<std::string> reporters;
@@ -369,6 +372,7 @@ class SweepManagerImpl final : public SweepManager {
                               parts_.sweeps.Commit(step));
       sweep.Stored(step, ids);
       TellJobs(step, ids, reporters);
+      if (begun != nullptr) begun->insert(begun->end(), ids.begin(), ids.end());
       return absl::OkStatus();
     }();
     if (!status.ok()) {
@@ -397,7 +401,6 @@ class SweepManagerImpl final : public SweepManager {
                          .trial = int64_t{step.new_jobs[i].trial} - 1,
                          .replica = step.new_jobs[i].replica};
       Tell(Message::Kind::kRelease, ids[i]);
-      begun_.push_back(ids[i]);
     }
     for (const std::string& id : step.held) {
       verdicts_[id] = EpochVerdict::kHold;
@@ -579,8 +582,6 @@ class SweepManagerImpl final : public SweepManager {
   std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
   // Without the one that is being told.
   std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
-  // Jobs that a step has begun, since OnEpochs looked last.
-  std::vector<std::string> begun_ ABSL_GUARDED_BY(mutex_);
   // Trials of sweeps that have ended, by state.
   std::map<int, int64_t> ended_counts_ ABSL_GUARDED_BY(mutex_);
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
