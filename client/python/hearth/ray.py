@@ -50,8 +50,7 @@ class Trainable(tune.Trainable):
 
     def step(self) -> dict[str, Any]:
         if self._job is None:
-            # Trials that read the same data share their passes over it.
-            self._follow(self._client.train({"join": True, **self._options}))
+            self._follow(self._client.train(self._options))
         assert self._job is not None
         for event in self._events:
             self._sequence = event.sequence
