@@ -27,6 +27,7 @@ enum class RandomPurpose : uint32_t {
   kGenerator = 5,
   kReordering = 6,
   kPartitionOrder = 7,
+  kLayerSampling = 9,
 };
 
 /// A sequence of random numbers, named by its coordinates: the user's seed, a

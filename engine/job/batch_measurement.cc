@@ -38,6 +38,9 @@ ordered_json KeyOf(const MeasuredPasses& of) {
                       {"data_seed", any.sampler.data_seed},
                       {"batch_size", any.batch_size},
                       {"shards", any.shards}};
+  if (!any.sampler.layer_nodes.empty()) {
+    key["layer_nodes"] = any.sampler.layer_nodes;
+  }
   for (const Pass& pass : of.passes) {
     ordered_json& entry = key["passes"].emplace_back(ordered_json(
         {{"epoch_key", pass.epoch_key}, {"seeds", pass.order->size()}}));
@@ -49,7 +52,9 @@ ordered_json KeyOf(const MeasuredPasses& of) {
 }
 
 ordered_json ToJson(const BatchShape& shape) {
-  return {{"nodes", shape.nodes}, {"edges", shape.edges}};
+  return {{"nodes", shape.nodes},
+          {"edges", shape.edges},
+          {"listed_edges", shape.listed_edges}};
 }
 
 std::string Serialize(const ordered_json& key, const BatchShape& largest) {
@@ -72,8 +77,10 @@ BatchShape Parse(absl::string_view text, const ordered_json& key,
   }
   // Sealed, so as it was written.
   const auto& largest = (*json)["largest"];
-  BatchShape shape = {.nodes = largest.value("nodes", std::vector<int64_t>()),
-                      .edges = largest.value("edges", std::vector<int64_t>())};
+  BatchShape shape = {
+      .nodes = largest.value("nodes", std::vector<int64_t>()),
+      .edges = largest.value("edges", std::vector<int64_t>()),
+      .listed_edges = largest.value("listed_edges", int64_t{0})};
   if (shape.edges.size() != num_layers ||
       shape.nodes.size() != num_layers + 1) {
     return {};
@@ -89,7 +96,7 @@ BatchBound BoundBatches(const MeasuredPasses& of) {
   for (const Pass& pass : of.passes) {
     sample::Enlarge(
         sample::ShapeBound(
-            pass.sampler.fanouts, strategy::MostSeeds(pass, pass.order->size()),
+            pass.sampler, strategy::MostSeeds(pass, pass.order->size()),
             manifest.node_types[0].num_nodes, manifest.edge_types[0].num_edges),
         result.bound);
   }

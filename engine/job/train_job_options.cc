@@ -58,6 +58,22 @@ absl::Status CheckFirstEpochKey(const DataOptions& data) {
   return absl::OkStatus();
 }
 
+absl::Status CheckLayerNodes(const DataOptions& data) {
+  if (data.layer_nodes.empty()) return absl::OkStatus();
+  for (const int32_t nodes : data.layer_nodes) {
+    HEARTH_RETURN_IF_ERROR(RequireAtLeast("layer_nodes", nodes, 1));
+  }
+  if (data.fanouts != std::vector<int32_t>(data.layer_nodes.size(), -1)) {
+    return absl::InvalidArgumentError(
+        "layer_nodes need a fan-out of -1 for each layer");
+  }
+  if (data.history.has_value() || data.trainers > 1) {
+    return absl::InvalidArgumentError(
+        "layer_nodes need one trainer and no history");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int64_t DataOptions::NumEpochKeys() const {
@@ -85,6 +101,7 @@ absl::Status DataOptions::Validate() const {
           "fanouts must be positive, or -1 for all neighbors, not ", fanout));
     }
   }
+  HEARTH_RETURN_IF_ERROR(CheckLayerNodes(*this));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch_size", batch_size, 1));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", trainers, 1));
   if (trainers > train::kMaxTrainers) {
@@ -150,6 +167,11 @@ absl::Status TrainJobOptions::Validate() const {
       !HasModel()) {
     return absl::InvalidArgumentError(
         "compare_epochs must be 0 without a model: nothing is validated");
+  }
+  if (!data.layer_nodes.empty() && !train::TakesEdgeWeights(train.model)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer_nodes: model ", train::Name(train.model),
+                     " takes no weights of edges"));
   }
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));

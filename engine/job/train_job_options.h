@@ -43,7 +43,11 @@ struct HistoryOptions {
 struct DataOptions {
   /// The dataset's folder.
   std::string dataset_path;
+  /// Neighbors per node and layer, from the seeds outward; -1 = all.
   std::vector<int32_t> fanouts = {10, 10, 10};
+  /// Nodes that are drawn for each layer as a whole; each fan-out is -1 then.
+  /// Empty: nodes draw for themselves.
+  std::vector<int32_t> layer_nodes;
   int64_t batch_size = 1024;
   /// Trainers that share each batch, data parallel.
   int64_t trainers = 1;

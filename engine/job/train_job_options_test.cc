@@ -19,6 +19,34 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
   expect_refused([](auto& o) { o.data.fanouts = {}; }, "fanouts");
   expect_refused([](auto& o) { o.data.fanouts = {5, 0}; }, "fanouts");
   expect_refused([](auto& o) { o.data.fanouts = {-2}; }, "fanouts");
+  expect_refused(
+      [](auto& o) {
+        o.data.layer_nodes = {5, 5, 0};
+      },
+      "layer_nodes");
+  expect_refused([](auto& o) { o.data.layer_nodes = {5, 5, 5}; }, "fan-out");
+  const auto draw_layers = [](auto& o) {
+    o.data.fanouts = {-1, -1};
+    o.data.layer_nodes = {5, 5};
+  };
+  expect_refused(
+      [&](auto& o) {
+        draw_layers(o);
+        o.data.trainers = 2;
+      },
+      "one trainer");
+  expect_refused(
+      [&](auto& o) {
+        draw_layers(o);
+        o.data.history.emplace();
+      },
+      "no history");
+  expect_refused(
+      [&](auto& o) {
+        draw_layers(o);
+        o.train.model = train::GatOptions{};
+      },
+      "gat");
   expect_refused([](auto& o) { o.data.batch_size = 0; }, "batch_size");
   expect_refused([](auto& o) { o.data.trainers = 0; }, "trainers");
   expect_refused([](auto& o) { o.data.trainers = 17; }, "trainers");

@@ -28,6 +28,10 @@ Adjacency MeanAdjacency(const sample::Block& block) {
   result.indptr = block.indptr;
   result.indices = block.indices;
   result.weights.reserve(block.indices.size());
+  if (!block.weights.empty()) {
+    result.weights = block.weights;
+    return result;
+  }
   for (int64_t row = 0; row < block.num_destinations; ++row) {
     const int64_t count = block.indptr[row + 1] - block.indptr[row];
     result.weights.insert(result.weights.end(), count,
@@ -44,11 +48,13 @@ Adjacency SymmetricAdjacency(const sample::Block& block,
     const int64_t first = block.indptr[row];
     const int64_t end = block.indptr[row + 1];
     const double own = static_cast<double>(in_degrees[row]) + 1;
-    const double scale =
-        end > first ? static_cast<double>(in_degrees[row]) / (end - first) : 0;
+    const auto degree = static_cast<double>(in_degrees[row]);
+    const double equal = end > first ? degree / (end - first) : 0;
     for (int64_t edge = first; edge < end; ++edge) {
       const int32_t source = block.indices[edge];
       const double other = static_cast<double>(in_degrees[source]) + 1;
+      const double scale =
+          block.weights.empty() ? equal : degree * block.weights[edge];
       result.indices.push_back(source);
       result.weights.push_back(
           static_cast<float>(scale / std::sqrt(own * other)));

@@ -25,14 +25,16 @@ struct Adjacency {
   int64_t num_edges() const { return static_cast<int64_t>(indices.size()); }
 };
 
-/// The mean over sampled neighbors (0 without any): GraphSAGE.
+/// The mean over sampled neighbors, by the block's weights if it has some (0
+/// without any neighbor): GraphSAGE.
 Adjacency MeanAdjacency(const sample::Block& block);
 
 /// Symmetric normalization with self loops over the whole graph (Kipf and
 /// Welling, 2017, equation 2): 1 / sqrt((d_u + 1) (d_v + 1)) with in-degrees
 /// d. Where k of D in-neighbors were sampled, their terms are scaled by D / k,
-/// so that the sum is an unbiased estimate. `in_degrees` are those of the
-/// block's sources, [>= num_sources].
+/// so that the sum is an unbiased estimate; by D times its weight each where
+/// the block has weights. `in_degrees` are those of the block's sources, [>=
+/// num_sources].
 Adjacency SymmetricAdjacency(const sample::Block& block,
                              absl::Span<const int64_t> in_degrees);
 

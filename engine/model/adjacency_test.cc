@@ -45,6 +45,29 @@ TEST(AdjacencyTest, SymmetricScalesSampledNeighborsToAll) {
                   FloatEq(1 / std::sqrt(3.0f * 1)), FloatEq(1 / 3.0f), 1.0f));
 }
 
+TEST(AdjacencyTest, WeightsOfEdgesTakeThePlaceOfEqualOnes) {
+  const sample::Block equal = {.num_sources = 4,
+                               .num_destinations = 2,
+                               .indptr = {0, 2, 3},
+                               .indices = {2, 3, 0},
+                               .weights = {0.5, 0.5, 1}};
+  sample::Block plain = equal;
+  plain.weights.clear();
+  const std::vector<int64_t> degrees = {4, 3, 0, 5};
+  EXPECT_EQ(MeanAdjacency(equal).weights, MeanAdjacency(plain).weights);
+  EXPECT_EQ(SymmetricAdjacency(equal, degrees).weights,
+            SymmetricAdjacency(plain, degrees).weights);
+  sample::Block weighted = plain;
+  weighted.weights = {0.25, 0.75, 1};
+  EXPECT_THAT(MeanAdjacency(weighted).weights, ElementsAre(0.25f, 0.75f, 1.0f));
+  // 4 / 2 each if they were equal.
+  const auto half = SymmetricAdjacency(plain, degrees).weights;
+  const auto weights = SymmetricAdjacency(weighted, degrees).weights;
+  EXPECT_FLOAT_EQ(weights[0], half[0] / 2);
+  EXPECT_FLOAT_EQ(weights[1], half[1] * 1.5f);
+  EXPECT_FLOAT_EQ(weights[2], half[2]);
+}
+
 TEST(AdjacencyTest, SumTakesTheNodeBesidesItsNeighbors) {
   const Adjacency sum = SumAdjacency(SmallBlock());
   EXPECT_THAT(sum.indptr, ElementsAre(0, 3, 6, 7));

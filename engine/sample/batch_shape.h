@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "absl/types/span.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_sampler.h"
 
 namespace hearth::sample {
 
@@ -16,6 +16,10 @@ struct BatchShape {
   std::vector<int64_t> nodes;
   /// [layers]: those of each block.
   std::vector<int64_t> edges;
+  /// Where nodes are drawn layer by layer: the edges of all neighbors of a
+  /// layer's destinations, which the sampler lists first, of the layer that has
+  /// most. 0: nodes draw for themselves, and edges have no weights.
+  int64_t listed_edges = 0;
 
   int64_t num_inputs() const { return nodes.empty() ? 0 : nodes.front(); }
   int64_t num_edges() const;
@@ -33,9 +37,9 @@ struct BatchShape {
 
 BatchShape ShapeOf(const MiniBatch& batch);
 
-/// No batch of so many seeds with these fan-outs (from the seeds outward; -1 =
-/// all) is larger, in a graph of this size.
-BatchShape ShapeBound(absl::Span<const int32_t> fanouts, int64_t num_seeds,
+/// No batch of so many seeds that is sampled like this is larger, in a graph of
+/// this size.
+BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
                       int64_t num_nodes, int64_t num_edges);
 
 /// Makes `shape` at least as large as `other` in every layer. An empty one is

@@ -1,8 +1,11 @@
 #include "engine/sample/batch_shape.h"
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/neighbor_sampler.h"
 #include "gtest/gtest.h"
 
 namespace hearth::sample {
@@ -32,26 +35,60 @@ TEST(BatchShapeTest, IsReadOffABatch) {
   EXPECT_GT(shape.SamplerBytes(), 0);
 }
 
+// A batch whose edges have weights, drawn from all three of its destinations'
+// neighbors.
+TEST(BatchShapeTest, OfOneDrawnByLayersHasTheEdgesThatWereListed) {
+  MiniBatch batch;
+  batch.num_seeds = 2;
+  batch.input_nodes = {4, 5, 6};
+  batch.in_degrees = {7, 2, 9};
+  batch.blocks = {{.num_sources = 3,
+                   .num_destinations = 2,
+                   .indptr = {0, 1, 2},
+                   .indices = {2, 2},
+                   .weights = {1, 1}}};
+  const BatchShape shape = ShapeOf(batch);
+  EXPECT_EQ(shape.listed_edges, 9);
+  BatchShape plain = shape;
+  plain.listed_edges = 0;
+  EXPECT_EQ(shape.MemoryBytes(), plain.MemoryBytes() + 2 * 2 * 4);
+  EXPECT_GT(shape.SamplerBytes(), plain.SamplerBytes() + 9 * 8);
+}
+
+BatchShape Bound(std::vector<int32_t> fanouts, int64_t num_seeds,
+                 int64_t num_nodes, int64_t num_edges) {
+  return ShapeBound({.fanouts = std::move(fanouts)}, num_seeds, num_nodes,
+                    num_edges);
+}
+
+TEST(ShapeBoundTest, LayersAddSoManyNodes) {
+  const BatchShape shape =
+      ShapeBound({.fanouts = {-1, -1}, .layer_nodes = {20, 30}}, 7, 1000, 900);
+  EXPECT_EQ(shape.nodes, (Numbers{57, 27, 7}));
+  EXPECT_EQ(shape.edges, (Numbers{900, 900}));
+  EXPECT_EQ(shape.listed_edges, 900);
+}
+
 TEST(ShapeBoundTest, EachHopAddsTheNeighborsOfAllNodesSoFar) {
-  EXPECT_EQ(ShapeBound({}, 7, 100, 900).nodes, (Numbers{7}));
-  const BatchShape shape = ShapeBound({2, 3}, 7, 100, 900);
+  EXPECT_EQ(Bound({}, 7, 100, 900).nodes, (Numbers{7}));
+  const BatchShape shape = Bound({2, 3}, 7, 100, 900);
   EXPECT_EQ(shape.nodes, (Numbers{84, 21, 7}));
   EXPECT_EQ(shape.edges, (Numbers{63, 14}));
-  EXPECT_EQ(ShapeBound({0, 2}, 7, 100, 900).nodes, (Numbers{21, 7, 7}));
+  EXPECT_EQ(Bound({0, 2}, 7, 100, 900).nodes, (Numbers{21, 7, 7}));
 }
 
 TEST(ShapeBoundTest, IsNeverAboveTheGraph) {
-  EXPECT_EQ(ShapeBound({2, 3}, 9, 100, 900).num_inputs(), 100);
-  EXPECT_EQ(ShapeBound({}, 200, 100, 900).num_inputs(), 100);
-  const BatchShape all = ShapeBound({-1}, 1, 100, 900);
+  EXPECT_EQ(Bound({2, 3}, 9, 100, 900).num_inputs(), 100);
+  EXPECT_EQ(Bound({}, 200, 100, 900).num_inputs(), 100);
+  const BatchShape all = Bound({-1}, 1, 100, 900);
   EXPECT_EQ(all.nodes, (Numbers{100, 1}));
   EXPECT_EQ(all.edges, (Numbers{900}));
   // A hop reaches no more nodes than it has edges.
-  EXPECT_EQ(ShapeBound({-1}, 1, 100, 5).nodes, (Numbers{6, 1}));
-  EXPECT_EQ(ShapeBound({INT32_MAX, INT32_MAX}, 1 << 20, int64_t{1} << 47,
-                       int64_t{1} << 50)
-                .num_inputs(),
-            int64_t{1} << 47);
+  EXPECT_EQ(Bound({-1}, 1, 100, 5).nodes, (Numbers{6, 1}));
+  EXPECT_EQ(
+      Bound({INT32_MAX, INT32_MAX}, 1 << 20, int64_t{1} << 47, int64_t{1} << 50)
+          .num_inputs(),
+      int64_t{1} << 47);
 }
 
 TEST(EnlargeTest, TakesTheLargerOfEachLayer) {

@@ -60,6 +60,7 @@ inline void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
     EXPECT_EQ(block.num_destinations, actual.blocks[i].num_destinations);
     EXPECT_EQ(block.indptr, actual.blocks[i].indptr);
     EXPECT_EQ(block.indices, actual.blocks[i].indices);
+    EXPECT_EQ(block.weights, actual.blocks[i].weights);
   }
 }
 

@@ -88,8 +88,19 @@ absl::Status LayeredSampler::SampleLayer(size_t layer, MiniBatch& batch) {
   Block block = WithoutSources(options_.fanouts[layer], batch.in_degrees);
   HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
   block.num_sources = std::ssize(batch.input_nodes);
+  if (!options_.layer_nodes.empty()) ThinLayer(layer, batch, block);
   batch.blocks.push_back(std::move(block));
   return LookUpNewNodes(batch);
+}
+
+// Draws the layer's nodes from all that its destinations have for neighbors.
+void LayeredSampler::ThinLayer(size_t layer, MiniBatch& batch, Block& block) {
+  std::vector<NodeId> nodes = std::exchange(batch.input_nodes, {});
+  layer_draw_.Thin(
+      {.data_seed = options_.data_seed, .batch = batch.key, .layer = layer},
+      options_.layer_nodes[layer], nodes, block);
+  positions_.Clear();
+  for (const NodeId node : nodes) Number(node, batch.input_nodes);
 }
 
 absl::Span<const int64_t> LayeredSampler::DrawSubset(size_t layer,

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/sample/layer_draw.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/node_table.h"
@@ -71,12 +72,14 @@ class LayeredSampler : public NeighborSampler {
                                        int64_t row);
   absl::Status Start(absl::Span<const store::NodeId> nodes, MiniBatch& batch);
   absl::Status SampleLayer(size_t layer, MiniBatch& batch);
+  void ThinLayer(size_t layer, MiniBatch& batch, Block& block);
   absl::Status LookUpNewNodes(MiniBatch& batch);
 
   const absl::Span<const int64_t> indptr_;
   const NeighborSamplerOptions options_;
   NodeTable positions_;
   SubsetDrawer subset_;
+  LayerDraw layer_draw_;
   // Where each input node's row starts in the topology's indices.
   std::vector<int64_t> row_starts_;
 };

@@ -17,10 +17,13 @@ struct Block {
   int64_t num_sources = 0;
   int64_t num_destinations = 0;
   /// [num_destinations + 1] ascending from 0.
-  std::vector<int64_t> indptr;
+  std::vector<int64_t> indptr = {};
   /// [indptr.back()] positions of sources, < num_sources, in the order in
   /// which the topology lists them.
-  std::vector<int32_t> indices;
+  std::vector<int32_t> indices = {};
+  /// [indices.size()] weights of the edges, those of each destination of sum 1;
+  /// empty: they are equal.
+  std::vector<float> weights = {};
 };
 
 /// The batch's identity: equal keys (and seeds) give equal batches.

@@ -17,12 +17,17 @@ struct NeighborSamplerOptions {
   std::vector<int32_t> fanouts;
   /// Seeds the draws.
   uint64_t data_seed = 0;
+  /// Nodes that are drawn for a layer as a whole, from the seeds outward
+  /// (layer_draw.h), one per layer; each fan-out is -1 then. Empty: each node
+  /// draws for itself.
+  std::vector<int32_t> layer_nodes = {};
 };
 
 /// Uniform neighbor sampling without replacement (GraphSAGE, section 3.1): a
 /// node with at most `fanout` in-neighbors keeps them all, otherwise a subset
-/// drawn uniformly. Draws are keyed by (data seed, epoch key, batch, layer,
-/// node), so a batch is the same whichever thread samples it.
+/// drawn uniformly; or layer-wise sampling. Draws are keyed by (data seed,
+/// epoch key, batch, layer, node), so a batch is the same whichever thread
+/// samples it.
 ///
 /// Single-owner: it keeps scratch memory; make one per thread.
 class NeighborSampler {
@@ -43,7 +48,8 @@ class NeighborSampler {
   /// The second step: samples all other blocks for the nodes that
   /// `batch.top->computed` has been given meanwhile. If these are all, the
   /// blocks are those of Sample; if not, each node that is still there has the
-  /// neighbors that it would have had. REQUIRES: two fan-outs or more.
+  /// neighbors that it would have had. REQUIRES: two fan-outs or more, and no
+  /// layer_nodes.
   virtual absl::Status SampleRest(MiniBatch& batch) = 0;
 };
 

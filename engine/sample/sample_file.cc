@@ -14,15 +14,16 @@
 #include "engine/base/status_macros.h"
 
 // The file: Header; the input nodes; their in-degrees; for each block a
-// BlockHeader, the number of edges of each destination, and the indices; and if
-// there is a top layer, a TopHeader, its nodes, in-degrees and positions.
+// BlockHeader, the number of edges of each destination, the indices and, if
+// edges have them, weights; and if there is a top layer, a TopHeader, its
+// nodes, in-degrees and positions.
 
 namespace hearth::sample {
 namespace {
 
 using store::NodeId;
 
-constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'S', '2'};
+constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'S', '3'};
 
 struct Header {
   char magic[8];
@@ -54,6 +55,8 @@ struct BlockHeader {
   int64_t num_sources;
   int64_t num_destinations;
   int64_t num_edges;
+  // num_edges, or 0.
+  int64_t num_weights;
 };
 
 struct TopHeader {
@@ -195,7 +198,8 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
     header.file_bytes +=
         sizeof(BlockHeader) +
         static_cast<uint64_t>(block.num_destinations) * header.count_bytes +
-        block.indices.size() * sizeof(int32_t);
+        block.indices.size() * sizeof(int32_t) +
+        block.weights.size() * sizeof(float);
   }
   if (batch.top.has_value()) header.file_bytes += TopBytes(*batch.top, header);
   std::vector<std::byte> file(header.file_bytes);
@@ -207,10 +211,12 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
     const BlockHeader block_header = {
         .num_sources = block.num_sources,
         .num_destinations = block.num_destinations,
-        .num_edges = static_cast<int64_t>(block.indices.size())};
+        .num_edges = static_cast<int64_t>(block.indices.size()),
+        .num_weights = static_cast<int64_t>(block.weights.size())};
     encoder.Raw(&block_header, 1);
     encoder.Integers(counts[i], header.count_bytes);
     encoder.Raw(block.indices.data(), block.indices.size());
+    encoder.Raw(block.weights.data(), block.weights.size());
   }
   if (batch.top.has_value()) EncodeTop(*batch.top, header, encoder);
   const absl::Span<const std::byte> bytes = file;
@@ -280,8 +286,8 @@ bool DecodeBlock(Decoder& decoder, uint16_t count_bytes, Block& block) {
     block.indptr.push_back(block.indptr.back() + count);
   }
   if (block.indptr.back() != header.num_edges) return false;
-  block.indices.resize(static_cast<size_t>(header.num_edges));
-  return decoder.Raw(block.indices.data(), block.indices.size());
+  return decoder.Vector(header.num_edges, block.indices) &&
+         decoder.Vector(header.num_weights, block.weights);
 }
 
 bool DecodeTop(Decoder& decoder, const Header& header, TopLayer& top) {

@@ -46,6 +46,7 @@ void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
               actual.blocks[i].num_destinations);
     EXPECT_EQ(expected.blocks[i].indptr, actual.blocks[i].indptr);
     EXPECT_EQ(expected.blocks[i].indices, actual.blocks[i].indices);
+    EXPECT_EQ(expected.blocks[i].weights, actual.blocks[i].weights);
   }
 }
 
@@ -70,6 +71,12 @@ class SampleFileTest : public ::testing::Test {
 };
 
 TEST_F(SampleFileTest, ComesBackAsItWas) { ExpectComesBack(Example()); }
+
+TEST_F(SampleFileTest, WithWeightsOfEdges) {
+  MiniBatch batch = Example();
+  batch.blocks[0].weights = {0.25, 0.75, 1};
+  ExpectComesBack(batch);
+}
 
 TEST_F(SampleFileTest, OfNothing) {
   ExpectComesBack({});

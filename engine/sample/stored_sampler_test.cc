@@ -73,15 +73,23 @@ class Disk {
   std::unique_ptr<NeighborSampler> NewSampler(const NeighborCache& cache,
                                               std::vector<int32_t> fanouts,
                                               std::stop_token stop = {}) {
-    return NewStoredNeighborSampler(
-        {.topology = topology_,
-         .cache = cache,
-         .batch_lists = batch_lists_,
-         .reader = *reader_,
-         .tally = tally_,
-         .lists = lists_,
-         .stop = std::move(stop)},
-        {.fanouts = std::move(fanouts), .data_seed = 11});
+    return NewSampler(
+        cache,
+        NeighborSamplerOptions{.fanouts = std::move(fanouts), .data_seed = 11},
+        std::move(stop));
+  }
+
+  std::unique_ptr<NeighborSampler> NewSampler(const NeighborCache& cache,
+                                              NeighborSamplerOptions options,
+                                              std::stop_token stop = {}) {
+    return NewStoredNeighborSampler({.topology = topology_,
+                                     .cache = cache,
+                                     .batch_lists = batch_lists_,
+                                     .reader = *reader_,
+                                     .tally = tally_,
+                                     .lists = lists_,
+                                     .stop = std::move(stop)},
+                                    std::move(options));
   }
 
   const io::ReadTally& tally() const { return tally_; }
@@ -163,17 +171,49 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{{4, -1}, 0, true}, Case{{100, 2}, 30000, false},
                       Case{{0}, 0, false}, Case{{}, 0, false}));
 
+TEST(StoredLayersTest, DrawsTheLayersOfTheTopologyInMemory) {
+  const Graph graph = RandomGraph(1500);
+  const NeighborSamplerOptions options = {
+      .fanouts = {-1, -1}, .data_seed = 11, .layer_nodes = {40, 60}};
+  for (const uint64_t cache_bytes : {0, 30000}) {
+    Disk disk(graph, false);
+    const NeighborCache cache = disk.BuildCache(cache_bytes);
+    const auto stored = disk.NewSampler(cache, options);
+    const auto addressable = NewNeighborSampler(graph.topology(), options);
+    for (uint64_t batch = 0; batch < 4; ++batch) {
+      const auto seeds = EveryFifth(300 * static_cast<int64_t>(batch + 1));
+      const auto sampled = stored->Sample({.batch = batch}, seeds);
+      ASSERT_TRUE(sampled.ok()) << sampled.status();
+      ExpectEqual(*addressable->Sample({.batch = batch}, seeds), *sampled);
+      const int64_t num_seeds = std::ssize(seeds);
+      EXPECT_EQ(sampled->blocks[0].num_destinations,
+                sampled->blocks[1].num_sources);
+      EXPECT_LE(sampled->blocks[1].num_sources, num_seeds + 40);
+      EXPECT_GT(sampled->blocks[1].num_sources, num_seeds);
+      EXPECT_EQ(std::ssize(sampled->input_nodes),
+                sampled->blocks[0].num_sources);
+      EXPECT_EQ(sampled->in_degrees.size(), sampled->input_nodes.size());
+    }
+  }
+}
+
 TEST(StoredSamplerReadsTest, NothingThatIsCached) {
   const Graph graph = RandomGraph(1500);
   Disk disk(graph, false);
   const NeighborCache all = disk.BuildCache(1 << 20);
-  ASSERT_TRUE(disk.NewSampler(all, {10, 5})->Sample({}, EveryFifth(900)).ok());
+  ASSERT_TRUE(disk.NewSampler(all, std::vector<int32_t>{10, 5})
+                  ->Sample({}, EveryFifth(900))
+                  .ok());
   EXPECT_EQ(disk.tally().requests, 0);
   const NeighborCache some = disk.BuildCache(30000);
   const NeighborCache none;
-  ASSERT_TRUE(disk.NewSampler(some, {10, 5})->Sample({}, EveryFifth(900)).ok());
+  ASSERT_TRUE(disk.NewSampler(some, std::vector<int32_t>{10, 5})
+                  ->Sample({}, EveryFifth(900))
+                  .ok());
   const int64_t with_some = disk.tally().rows;
-  ASSERT_TRUE(disk.NewSampler(none, {10, 5})->Sample({}, EveryFifth(900)).ok());
+  ASSERT_TRUE(disk.NewSampler(none, std::vector<int32_t>{10, 5})
+                  ->Sample({}, EveryFifth(900))
+                  .ok());
   EXPECT_GT(with_some, 0);
   EXPECT_GT(disk.tally().rows - with_some, with_some);
 }
@@ -215,7 +255,9 @@ TEST(StoredSamplerReadsTest, ListsAreCountedWhereTheyAreFoundFirst) {
   const NeighborCache one = disk.BuildCache(5 * 8 + 4);
   disk.batch_lists() = {std::make_shared<EveryThirdList>(graph, 0, false),
                         std::make_shared<EveryThirdList>(graph, 1, false)};
-  ASSERT_TRUE(disk.NewSampler(one, {1})->Sample({}, {0, 1, 2, 3, 4}).ok());
+  ASSERT_TRUE(disk.NewSampler(one, std::vector<int32_t>{1})
+                  ->Sample({}, {0, 1, 2, 3, 4})
+                  .ok());
   EXPECT_EQ(disk.lists().cached, 1) << "node 0, which the batch holds, too";
   EXPECT_EQ(disk.lists().held, 2) << "nodes 1 and 3";
   EXPECT_EQ(disk.lists().stored, 1) << "node 2; node 4 has no neighbors";
@@ -227,7 +269,8 @@ TEST(StoredSamplerReadsTest, ADrawOfAHubReadsItsPagesAlone) {
   graph.AddRow({});
   Disk disk(graph, false);
   const NeighborCache none;
-  ASSERT_TRUE(disk.NewSampler(none, {3})->Sample({}, {0}).ok());
+  ASSERT_TRUE(
+      disk.NewSampler(none, std::vector<int32_t>{3})->Sample({}, {0}).ok());
   EXPECT_EQ(disk.tally().rows, 3);
   EXPECT_LT(disk.tally().bytes_read, 100'000);
 }
@@ -239,8 +282,9 @@ TEST(StoredSamplerErrorsTest, ANeighborThatIsNoNodeIsDamage) {
     graph.AddRow({});
     Disk disk(graph, false);
     const NeighborCache none;
-    const absl::Status status =
-        disk.NewSampler(none, {-1})->Sample({}, {0}).status();
+    const absl::Status status = disk.NewSampler(none, std::vector<int32_t>{-1})
+                                    ->Sample({}, {0})
+                                    .status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_NE(status.message().find("byte 68"), absl::string_view::npos)
         << status;
@@ -252,7 +296,8 @@ TEST(StoredSamplerErrorsTest, AStopEndsTheBatch) {
   Disk disk(graph, false);
   const NeighborCache none;
   std::stop_source stop;
-  const auto sampler = disk.NewSampler(none, {5}, stop.get_token());
+  const auto sampler =
+      disk.NewSampler(none, std::vector<int32_t>{5}, stop.get_token());
   EXPECT_TRUE(sampler->Sample({}, EveryFifth(100)).ok());
   stop.request_stop();
   EXPECT_TRUE(absl::IsCancelled(sampler->Sample({}, EveryFifth(100)).status()));

@@ -8,11 +8,15 @@
 namespace hearth::strategy {
 namespace {
 
-std::vector<int64_t> AddMargin(const std::vector<int64_t>& largest,
-                               const std::vector<int64_t>& bound) {
+int64_t AddMargin(int64_t largest, int64_t bound) {
+  return std::min(bound, largest + largest / 8);
+}
+
+std::vector<int64_t> AddMargins(const std::vector<int64_t>& largest,
+                                const std::vector<int64_t>& bound) {
   std::vector<int64_t> numbers(largest.size());
   for (size_t i = 0; i < numbers.size(); ++i) {
-    numbers[i] = std::min(bound[i], largest[i] + largest[i] / 8);
+    numbers[i] = AddMargin(largest[i], bound[i]);
   }
   return numbers;
 }
@@ -20,8 +24,9 @@ std::vector<int64_t> AddMargin(const std::vector<int64_t>& largest,
 }  // namespace
 
 sample::BatchShape BatchBound::WithMargin() const {
-  return {.nodes = AddMargin(largest.nodes, bound.nodes),
-          .edges = AddMargin(largest.edges, bound.edges)};
+  return {.nodes = AddMargins(largest.nodes, bound.nodes),
+          .edges = AddMargins(largest.edges, bound.edges),
+          .listed_edges = AddMargin(largest.listed_edges, bound.listed_edges)};
 }
 
 }  // namespace hearth::strategy

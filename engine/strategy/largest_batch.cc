@@ -21,9 +21,9 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
       NumBatches(num_seeds, pass.batch_size) * pass.shards;
   const int64_t measured = std::min(num_shards, run.most_batches);
   BatchBound result;
-  result.bound = sample::ShapeBound(
-      pass.sampler.fanouts, MostSeeds(pass, num_seeds),
-      source.topology.view().num_nodes(), source.topology.view().num_edges());
+  result.bound = sample::ShapeBound(pass.sampler, MostSeeds(pass, num_seeds),
+                                    source.topology.view().num_nodes(),
+                                    source.topology.view().num_edges());
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
       run.clock);
@@ -42,6 +42,13 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
         return absl::OkStatus();
       },
       std::move(stop)));
+  // Layers that kept all their neighbors were listed, too.
+  if (!pass.sampler.layer_nodes.empty() && !result.largest.edges.empty()) {
+    result.largest.listed_edges =
+        std::max(result.largest.listed_edges,
+                 *std::max_element(result.largest.edges.begin(),
+                                   result.largest.edges.end()));
+  }
   return result;
 }
 

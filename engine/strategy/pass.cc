@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace hearth::strategy {
 
@@ -15,6 +16,14 @@ absl::Status PipelineOptions::Validate() const {
     }
   }
   return absl::OkStatus();
+}
+
+std::pair<std::string, std::string> DescribeSampler(
+    const sample::NeighborSamplerOptions& sampler) {
+  if (!sampler.layer_nodes.empty()) {
+    return {"nodes per layer", absl::StrJoin(sampler.layer_nodes, ",")};
+  }
+  return {"fan-outs", absl::StrJoin(sampler.fanouts, ",")};
 }
 
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {

@@ -2,6 +2,8 @@
 #define HEARTH_ENGINE_STRATEGY_PASS_H_
 
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "engine/sample/history.h"
@@ -45,6 +47,11 @@ struct Pass {
   /// order (StrategyKind::takes_history).
   const sample::HistoryPolicy* history = nullptr;
 };
+
+/// The sampler as a plan's property: "fan-outs" or "nodes per layer", and
+/// which.
+std::pair<std::string, std::string> DescribeSampler(
+    const sample::NeighborSamplerOptions& sampler);
 
 /// Number of batches in a pass over `num_seeds` seeds, skipped ones included.
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size);

@@ -95,6 +95,16 @@ struct ValidateSchedule {
 
 }  // namespace
 
+absl::string_view Name(const ModelOptions& options) {
+  return std::visit([](const auto& model) { return model.kName; }, options);
+}
+
+bool TakesEdgeWeights(const ModelOptions& options) {
+  return std::holds_alternative<SageOptions>(options) ||
+         std::holds_alternative<GcnOptions>(options) ||
+         std::holds_alternative<NoModelOptions>(options);
+}
+
 int64_t HiddenWidth(const ModelOptions& options) {
   return std::visit(
       [](const auto& model) -> int64_t {

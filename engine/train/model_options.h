@@ -62,6 +62,13 @@ struct NoModelOptions {
 using ModelOptions = std::variant<SageOptions, GcnOptions, GatOptions,
                                   Gatv2Options, GinOptions, NoModelOptions>;
 
+/// The model's name: its kName.
+absl::string_view Name(const ModelOptions& options);
+
+/// Whether the model weighs messages by the weights of edges, where a sampler
+/// gives some: sage, gcn and none.
+bool TakesEdgeWeights(const ModelOptions& options);
+
 /// Width of the hidden layers; 0 without a model.
 int64_t HiddenWidth(const ModelOptions& options);
 

@@ -28,6 +28,7 @@ std::string Fingerprint(const train::BatchView& batch) {
   for (const sample::Block& block : batch.sample.blocks) {
     Append(digest, block.indptr.data(), block.indptr.size());
     Append(digest, block.indices.data(), block.indices.size());
+    Append(digest, block.weights.data(), block.weights.size());
   }
   if (batch.sample.top.has_value()) {
     const sample::TopLayer& top = *batch.sample.top;

@@ -183,6 +183,33 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
   }
 }
 
+TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryDrawnByLayers) {
+  const auto deliver = [](const ConformanceCase& parameters) {
+    std::vector<Pass> passes = {MakePass(0), MakePass(1)};
+    for (Pass& pass : passes) {
+      pass.sampler.fanouts = {-1, -1};
+      // Few of many neighbors first, then all there are.
+      pass.sampler.layer_nodes = {20, 100000};
+      pass = hearth::testing::Measured(*planted, pass);
+    }
+    const auto strategy = *NewStrategy(parameters.strategy, parameters.pipeline,
+                                       *planted, Resources());
+    const absl::Status status =
+        strategy->Prepare(passes, {}, std::stop_token()).status();
+    EXPECT_TRUE(status.ok()) << status;
+    std::vector<std::string> fingerprints;
+    for (const Pass& pass : passes) {
+      for (std::string& print : Fingerprints(*strategy, pass)) {
+        fingerprints.push_back(std::move(print));
+      }
+    }
+    return fingerprints;
+  };
+  const auto expected = deliver({MemoryOptions{}, {}});
+  EXPECT_EQ(expected.size(), 16u);
+  EXPECT_EQ(deliver(GetParam()), expected);
+}
+
 TEST_P(StrategyConformanceTest, DeliversLabelsOfEveryKind) {
   for (const auto kind :
        {store::LabelKind::kMultiLabel, store::LabelKind::kTargets}) {

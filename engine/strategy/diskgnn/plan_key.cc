@@ -31,6 +31,10 @@ std::string DigestOfPass(const Pass& pass,
   Add(hash, pass.shards);
   Add(hash, pass.sampler.fanouts.size());
   for (const int32_t fanout : pass.sampler.fanouts) Add(hash, fanout);
+  // Plans of node-wise samples keep the keys that they had.
+  for (const int32_t nodes : pass.sampler.layer_nodes) {
+    Add(hash, "layer", nodes);
+  }
   Add(hash, seeds.size());
   hash.Update({reinterpret_cast<const std::byte*>(seeds.data()),
                seeds.size() * sizeof(store::NodeId)});

@@ -332,7 +332,7 @@ plan::PlanProperties Preparation::Describe(const PackedLayout& layout) const {
   if (!passes_.empty()) {
     const Pass& pass = passes_.front();
     properties.insert(properties.begin() + 1,
-                      {{"fan-outs", absl::StrJoin(pass.sampler.fanouts, ",")},
+                      {DescribeSampler(pass.sampler),
                        {"batch size", absl::StrCat(pass.batch_size)},
                        {"data seed", absl::StrCat(pass.sampler.data_seed)}});
   }

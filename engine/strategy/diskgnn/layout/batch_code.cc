@@ -1,5 +1,6 @@
 #include "engine/strategy/diskgnn/layout/batch_code.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -11,7 +12,8 @@
 #include "engine/strategy/diskgnn/layout/byte_packing.h"
 
 // Header; the input nodes; their in-degrees; for each block a BlockHeader, the
-// number of edges of each destination, and the positions of their sources.
+// number of edges of each destination, and the positions of their sources; in
+// version 2 the number of their weights, and these.
 
 namespace hearth::strategy {
 namespace {
@@ -23,6 +25,7 @@ using store::NodeId;
 
 // The last character is the version.
 constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '1'};
+constexpr char kMagicWithWeights[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '2'};
 
 struct Header {
   char magic[8];
@@ -44,6 +47,9 @@ struct Header {
 
   uint64_t nodes_end() const {
     return sizeof(Header) + static_cast<uint64_t>(num_nodes) * node_bytes;
+  }
+  bool HasMagic(const char (&name)[8]) const {
+    return std::memcmp(magic, name, sizeof(magic)) == 0;
   }
 };
 static_assert(std::is_trivially_copyable_v<Header>);
@@ -81,7 +87,8 @@ uint16_t NodeWidth(const MiniBatch& batch) {
       PackedWidthOf(absl::MakeConstSpan(batch.input_nodes)));
 }
 
-void AppendBlock(const Block& block, std::vector<std::byte>& bytes) {
+void AppendBlock(const Block& block, bool has_weights,
+                 std::vector<std::byte>& bytes) {
   const std::vector<int64_t> counts = EdgeCounts(block);
   BlockHeader header = {};
   header.num_sources = block.num_sources;
@@ -99,6 +106,19 @@ void AppendBlock(const Block& block, std::vector<std::byte>& bytes) {
             at);
   Pack(absl::MakeConstSpan(block.indices),
        static_cast<int>(header.position_bytes), at);
+  if (!has_weights) return;
+  const uint64_t num_weights = block.weights.size();
+  const auto* counted = reinterpret_cast<const std::byte*>(&num_weights);
+  const auto* weights =
+      reinterpret_cast<const std::byte*>(block.weights.data());
+  bytes.insert(bytes.end(), counted, counted + sizeof(num_weights));
+  bytes.insert(bytes.end(), weights, weights + num_weights * sizeof(float));
+}
+
+// Whether the edges of some blocks have weights.
+bool HasWeights(const MiniBatch& batch) {
+  return std::any_of(batch.blocks.begin(), batch.blocks.end(),
+                     [](const Block& block) { return !block.weights.empty(); });
 }
 
 absl::Status Damaged(uint64_t offset, absl::string_view problem) {
@@ -111,7 +131,7 @@ absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
   Header header;
   if (bytes.size() < sizeof(header)) return Damaged(0, "is cut off");
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0 ||
+  if (!(header.HasMagic(kMagic) || header.HasMagic(kMagicWithWeights)) ||
       header.header_crc != HeaderCrc(header)) {
     return Damaged(0, "is damaged (header)");
   }
@@ -138,7 +158,8 @@ absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
 }
 
 /// Takes a block from the beginning of `bytes`. False if it is not there.
-bool TakeBlock(absl::Span<const std::byte>& bytes, Block& block) {
+bool TakeBlock(bool has_weights, absl::Span<const std::byte>& bytes,
+               Block& block) {
   BlockHeader header;
   if (bytes.size() < sizeof(header)) return false;
   std::memcpy(&header, bytes.data(), sizeof(header));
@@ -159,6 +180,17 @@ bool TakeBlock(absl::Span<const std::byte>& bytes, Block& block) {
   Unpack(at, static_cast<int>(header.position_bytes),
          absl::MakeSpan(block.indices));
   bytes.remove_prefix(header.body_bytes());
+  if (has_weights) {
+    uint64_t num_weights = 0;
+    if (bytes.size() < sizeof(num_weights)) return false;
+    std::memcpy(&num_weights, bytes.data(), sizeof(num_weights));
+    bytes.remove_prefix(sizeof(num_weights));
+    if (num_weights > bytes.size() / sizeof(float)) return false;
+    block.weights.resize(num_weights);
+    std::memcpy(block.weights.data(), bytes.data(),
+                num_weights * sizeof(float));
+    bytes.remove_prefix(num_weights * sizeof(float));
+  }
   return block.indptr.back() == header.num_edges;
 }
 
@@ -166,7 +198,8 @@ bool TakeBlock(absl::Span<const std::byte>& bytes, Block& block) {
 
 std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
   Header header = {};
-  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  std::memcpy(header.magic, HasWeights(batch) ? kMagicWithWeights : kMagic,
+              sizeof(header.magic));
   header.epoch_key = batch.key.epoch_key;
   header.batch = batch.key.batch;
   header.num_seeds = batch.num_seeds;
@@ -180,7 +213,10 @@ std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
   std::byte* at = Pack(absl::MakeConstSpan(batch.input_nodes),
                        header.node_bytes, bytes.data() + sizeof(header));
   Pack(absl::MakeConstSpan(batch.in_degrees), header.degree_bytes, at);
-  for (const Block& block : batch.blocks) AppendBlock(block, bytes);
+  const bool has_weights = header.HasMagic(kMagicWithWeights);
+  for (const Block& block : batch.blocks) {
+    AppendBlock(block, has_weights, bytes);
+  }
   header.total_bytes = bytes.size();
   const absl::Span<const std::byte> all = bytes;
   header.nodes_crc =
@@ -217,7 +253,10 @@ absl::StatusOr<MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
     bytes.remove_prefix(degrees_bytes);
     batch.blocks.resize(header.num_blocks);
   }
-  for (Block& block : batch.blocks) whole = whole && TakeBlock(bytes, block);
+  const bool has_weights = header.HasMagic(kMagicWithWeights);
+  for (Block& block : batch.blocks) {
+    whole = whole && TakeBlock(has_weights, bytes, block);
+  }
   if (!whole || !bytes.empty()) {
     return Damaged(header.nodes_end(), "is damaged (degrees and blocks)");
   }
