@@ -59,22 +59,6 @@ absl::Status Choose(const OptionTable& table, const OptionValues& values,
   return absl::OkStatus();
 }
 
-// Takes back choices that have no flag of their own and none of whose options
-// is given.
-void LeaveToDaemon(const OptionTable& table, Message& spec) {
-  for (const Choice& choice : table.choices()) {
-    if (!choice.description.flag().empty()) continue;
-    Message& parent = options::Make(choice.path, spec);
-    const auto& reflection = *parent.GetReflection();
-    const FieldDescriptor* chosen =
-        reflection.GetOneofFieldDescriptor(parent, choice.oneof);
-    if (chosen != nullptr &&
-        reflection.GetMessage(parent, chosen).ByteSizeLong() == 0) {
-      reflection.ClearOneof(&parent, choice.oneof);
-    }
-  }
-}
-
 // Sets all fields of a common flag but those that have values of their own.
 absl::Status SetAll(const Flag& flag, const OptionValues& values,
                     Message& spec) {
@@ -176,7 +160,6 @@ absl::Status SetOptions(const OptionTable& table,
                                ? SetAll(flag, values, spec)
                                : SetField(flag, value->second, chosen, spec));
   }
-  LeaveToDaemon(table, spec);
   return absl::OkStatus();
 }
 

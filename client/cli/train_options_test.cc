@@ -174,7 +174,7 @@ TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
 TEST(TrainJobFromOptions, LeavesDefaultsToTheDaemon) {
   const v1::TrainJobSpec spec = SpecOf({});
   EXPECT_TRUE(spec.data().has_memory());
-  EXPECT_FALSE(spec.data().has_neighbor());
+  EXPECT_TRUE(spec.data().neighbor().fanouts().empty());
   EXPECT_EQ(spec.data().epochs(), 0);
   EXPECT_EQ(spec.trains(0).sage().hidden(), 0);
   EXPECT_EQ(spec.trains(0).adam().learning_rate(), 0);

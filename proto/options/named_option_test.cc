@@ -20,6 +20,7 @@ const OptionTable& Table() {
 v1::TrainJobSpec Base() {
   v1::TrainJobSpec spec;
   spec.mutable_data()->mutable_memory();
+  spec.mutable_data()->mutable_neighbor();
   v1::TrainSpec& train = *spec.add_trains();
   train.mutable_sage()->set_hidden(64);
   train.mutable_adam()->set_learning_rate(0.5);

@@ -90,16 +90,23 @@ class SpecChecker {
     CheckPath("export.destination", spec.destination(), violations_);
   }
 
-  // A sampler that is not named is the default one; one that is says how.
-  void CheckFanouts(const std::string& path, const v1::DataSpec& data) {
-    if (data.has_neighbor() && data.neighbor().fanouts().empty()) {
-      violations_.Add(path + ".neighbor.fanouts",
-                      "must have an entry for each layer of the model");
+  // What a layer's nodes are depends on all seeds of a batch together.
+  void CheckLadies(const std::string& path, const v1::DataSpec& data) {
+    if (data.has_on()) {
+      violations_.Add(path + ".history",
+                      "must be off: sampler ladies samples no layer before "
+                      "others are decided about");
+    }
+    if (data.trainers() > 1) {
+      violations_.Add(
+          path + ".trainers",
+          absl::StrCat("must be 1: sampler ladies draws for a batch as a "
+                       "whole, not for shards of it, not ",
+                       data.trainers()));
     }
   }
 
   void CheckPrepare(v1::PrepareSpec& spec) {
-    CheckFanouts("prepare.data", spec.data());
     FillAndCheckOptions("prepare", spec, violations_);
     CheckData("prepare.data", *spec.mutable_data());
     if (spec.partition_only() && !spec.data().has_partition()) {
@@ -114,7 +121,6 @@ class SpecChecker {
   }
 
   void CheckTrainJob(const std::string& path, v1::TrainJobSpec& spec) {
-    CheckFanouts(path + ".data", spec.data());
     const bool threads_chosen =
         spec.trains_size() > 0 && spec.trains(0).train_threads() > 0;
     FillAndCheckOptions(path, spec, violations_);
@@ -127,6 +133,14 @@ class SpecChecker {
     } else {
       CheckTrain(path + ".trains[0]", spec.data().epochs(), threads_chosen,
                  *spec.mutable_trains(0));
+      if (const train::ModelOptions model = ToModelOptions(spec.trains(0));
+          spec.data().has_ladies() && !train::TakesEdgeWeights(model)) {
+        violations_.Add(
+            path + ".trains[0].model",
+            absl::StrCat("must be sage or gcn with sampler ladies, whose edges "
+                         "have weights, not ",
+                         train::Name(model)));
+      }
       if (spec.trains(0).has_none() && spec.data().on().compare_epochs() > 0) {
         violations_.Add(path + ".data.on.compare_epochs",
                         "must be 0 for model none, which is not validated");
@@ -168,7 +182,11 @@ class SpecChecker {
                       absl::StrCat("must be 1 with Bloom filters, not ",
                                    data.partition().rounds()));
     }
-    if (data.has_on()) CheckHistory(path, data);
+    if (data.has_ladies()) {
+      CheckLadies(path, data);
+    } else if (data.has_on()) {
+      CheckHistory(path, data);
+    }
     if (data.budgets().gpu_cache_bytes() > 0 && !limits_.has_gpu) {
       violations_.Add(path + ".budgets.gpu_cache_bytes",
                       "must be 0: this daemon uses no GPU");
@@ -280,6 +298,11 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
   options.dataset_path = dataset_path;
   options.fanouts.assign(data.neighbor().fanouts().begin(),
                          data.neighbor().fanouts().end());
+  if (data.has_ladies()) {
+    options.layer_nodes.assign(data.ladies().layer_nodes().begin(),
+                               data.ladies().layer_nodes().end());
+    options.fanouts.assign(options.layer_nodes.size(), -1);
+  }
   options.batch_size = data.batch_size();
   // Specs that were stored before there was this field have none.
   options.trainers = std::max<int64_t>(data.trainers(), 1);

@@ -194,6 +194,18 @@ INSTANTIATE_TEST_SUITE_P(
         BadSpec{"NegativeFanout",
                 Train("neighbor { fanouts: [ 5, -2 ] }", "sage {}"),
                 "train.data.neighbor.fanouts[1]"},
+        BadSpec{"ZeroLayerNodes",
+                Train("ladies { layer_nodes: [ 5, 0 ] }", "sage {}"),
+                "train.data.ladies.layer_nodes[1]"},
+        BadSpec{"LadiesWithAHistory",
+                Train("ladies { layer_nodes: [ 5, 5 ] } on {}", "sage {}"),
+                "train.data.history"},
+        BadSpec{"LadiesForShards",
+                Train("ladies { layer_nodes: 5 } trainers: 2", "sage {}"),
+                "train.data.trainers"},
+        BadSpec{"LadiesForAttention",
+                Train("ladies { layer_nodes: 5 }", "gat {}"),
+                "train.trains[0].model"},
         BadSpec{"HugeFanout", Train("neighbor { fanouts: 1048577 }", "sage {}"),
                 "train.data.neighbor.fanouts[0]"},
         BadSpec{"SageHidden", Train("", "sage { hidden: 65537 }"),
@@ -278,6 +290,31 @@ TEST(SpecMappingTest, StrategiesHaveDefaults) {
   EXPECT_EQ(spec.data().diskgnn().prepare_memory_bytes(), uint64_t{1} << 30);
   EXPECT_FALSE(spec.data().diskgnn().has_disk_cache_bytes());
   EXPECT_EQ(spec.pipeline().extractors(), 1u);
+}
+
+TEST(SpecMappingTest, SamplersHaveDefaults) {
+  EXPECT_THAT(Fill(Train("neighbor {}", "sage {}"))
+                  .train()
+                  .data()
+                  .neighbor()
+                  .fanouts(),
+              ElementsAre(10, 10, 10));
+  EXPECT_THAT(Fill(Train("ladies {}", "sage {}"))
+                  .train()
+                  .data()
+                  .ladies()
+                  .layer_nodes(),
+              ElementsAre(512, 512, 512));
+}
+
+TEST(SpecMappingTest, LayersAreDrawnFromAllNeighbors) {
+  const v1::TrainJobSpec spec =
+      Fill(Train("ladies { layer_nodes: [ 7, 9 ] }", "gcn {}"))
+          .train();
+  EXPECT_FALSE(spec.data().has_neighbor());
+  const job::DataOptions data = ToTrainJobOptions(spec, "/d", "/j").data;
+  EXPECT_THAT(data.layer_nodes, ElementsAre(7, 9));
+  EXPECT_THAT(data.fanouts, ElementsAre(-1, -1));
 }
 
 TEST(SpecMappingTest, NoCacheIsABudgetToo) {

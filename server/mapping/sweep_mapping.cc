@@ -360,10 +360,6 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
       }
     }
   }
-  // A sampler that is named must have fan-outs.
-  if (train.data().neighbor().fanouts().empty()) {
-    train.mutable_data()->clear_neighbor();
-  }
   v1::TrainSpec& model = *train.mutable_trains(0);
   model.set_model_seed(model.model_seed() + static_cast<uint64_t>(replica));
   // Trials of a sweep share their passes, those that begin later, too.

@@ -168,19 +168,12 @@ def _set_all(table: OptionTable, texts: Mapping[str, str], spec: Message) -> Non
         assert named is not None
         if named.choice is None:
             _set_first(named, text, chosen, spec, but=set(texts))
-    # A choice without a name of its own, and of which nothing is given, is the daemon's.
-    for choice in table.choices:
-        parent = find(choice.path, spec)
-        name_chosen = parent.WhichOneof(choice.oneof.name) if parent is not None else None
-        if (parent is not None and name_chosen is not None and not choice.description.flag
-                and getattr(parent, name_chosen).ByteSize() == 0):
-            parent.ClearField(name_chosen)
 
 
 def _choose(table: OptionTable, texts: Mapping[str, str], spec: Message) -> None:
     for choice in table.choices:
         name = choice.description.flag
-        text = texts.get(name) if name else None
+        text = texts.get(name)
         alternative = text if text is not None else default_of(choice.description,
                                                                table.chosen_in(spec))
         if alternative not in choice.names:
