@@ -12,10 +12,14 @@ import pytest
 
 _ROOT = Path(__file__).parents[2]
 _WORDNET = Path("/usr/share/wordnet")
-# The results of tests/accuracy/pyg_reference.py, seed by seed.
+# The results of tests/accuracy/pyg_reference.py, seed by seed; of "ladies", those of
+# ladies_reference.py.
 _REFERENCE = json.loads((_ROOT / "tests/accuracy/wordnet_reference.json").read_text())
-_TRAIN = ("train", "--dataset", "wordnet", "--fanouts", "10,10,10", "--hidden", "256",
-          "--batch-size", "1024", "--epochs", "5", "--lr", "0.003", "--dropout", "0.2")
+_TRAIN = ("train", "--dataset", "wordnet", "--hidden", "256", "--batch-size", "1024", "--epochs", "5",
+          "--lr", "0.003", "--dropout", "0.2")
+_FANOUTS = ("--fanouts", "10,10,10")
+_LADIES = ("--sampler", "ladies", "--layer-nodes", "512,512,512")
+_SEEDS = ("1", "2", "3")
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +34,9 @@ def wordnet(daemon, tmp_path_factory):
     return daemon
 
 
-def train(daemon, model, seed) -> float:
+def train(daemon, sampler, model, seed) -> float:
     """The test accuracy of a job that takes minutes."""
-    command = daemon.command(*_TRAIN, "--model", model, "--seed", seed, "--output", "json")
+    command = daemon.command(*_TRAIN, *sampler, "--model", model, "--seed", seed, "--output", "json")
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=True)
     return json.loads(done.stdout)["report"]["test_metric"]
 
@@ -40,12 +44,18 @@ def train(daemon, model, seed) -> float:
 @pytest.mark.full("accuracy")
 @pytest.mark.parametrize("model", ["sage", "gcn", "gat", "gatv2", "gin"])
 def test_accuracy_reaches_pyg(wordnet, model, capsys):
-    accuracies = []
-    for seed in ("1", "2", "3"):
-        accuracies.append(train(wordnet, model, seed))
+    accuracies = [train(wordnet, _FANOUTS, model, seed) for seed in _SEEDS]
     reference = [run["test_accuracy"] for run in _REFERENCE[model]]
     mean = sum(accuracies) / len(accuracies)
     with capsys.disabled():
         print(f"\n{model}: {[round(a, 4) for a in accuracies]}, mean {mean:.4f}; "
               f"PyG: mean {sum(reference) / len(reference):.4f}")
     assert mean > sum(reference) / len(reference) - 0.01
+
+
+@pytest.mark.full("accuracy")
+def test_layer_wise_sampling_reaches_its_reference(wordnet, tell):
+    accuracies = [train(wordnet, _LADIES, "sage", seed) for seed in _SEEDS]
+    reference = [run["test_accuracy"] for run in _REFERENCE["ladies"]]
+    tell(f"{[round(a, 4) for a in accuracies]}; in numpy {[round(a, 4) for a in reference]}")
+    assert abs(sum(accuracies) - sum(reference)) / len(reference) < 0.01
