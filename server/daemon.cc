@@ -180,6 +180,10 @@ class DaemonImpl final : public Daemon {
         job::ConvoyOptions{
             .max_members = config_.convoy_members,
             .processors = static_cast<int>(std::thread::hardware_concurrency()),
+            .may_leave =
+                [this](const std::string& job) {
+                  return scheduler_->GivePlace(job);
+                },
             .report = [this](absl::Span<job::JobEpoch> e) { Report(e); }},
         registry_.get());
     runner_ =

@@ -17,6 +17,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "engine/base/catch_exceptions.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
@@ -41,7 +42,38 @@ int64_t NextEpoch(const TrainJobOptions& options, const Member& member) {
   return options.data.EpochOfBatches(member.epoch());
 }
 
+// A member that takes longer than so many times the median is slow.
+constexpr double kSlow = 2;
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
 }  // namespace
+
+std::optional<size_t> FindLaggard(absl::Span<const MemberSeconds> members,
+                                  double pass_seconds) {
+  if (members.size() < 2) return std::nullopt;
+  const auto slowest =
+      std::max_element(members.begin(), members.end(),
+                       [](const MemberSeconds& a, const MemberSeconds& b) {
+                         return a.busy < b.busy;
+                       });
+  std::vector<double> others;
+  for (auto it = members.begin(); it != members.end(); ++it) {
+    if (it != slowest) others.push_back(it->busy);
+  }
+  const double waiting =
+      slowest->waited_for * static_cast<double>(others.size());
+  if (slowest->busy <= kSlow * Median(std::move(others)) ||
+      waiting <= pass_seconds) {
+    return std::nullopt;
+  }
+  return slowest - members.begin();
+}
 
 ConvoyMetrics::ConvoyMetrics(metrics::Registry& registry)
     : bytes_shared(registry.NewCounter(
@@ -85,14 +117,18 @@ class Convoy::Everyone final : public Observer {
 
  private:
   void ForEach(absl::FunctionRef<void(Observer&)> tell) {
-    convoy_.DropWaiting();
     Seats seats;
     {
       absl::MutexLock lock(&convoy_.mutex_);
       seats = convoy_.Unfinished();
+      for (Seat* seat : seats) seat->is_told = true;
     }
-    // Only the driver ends rides: they stay.
     for (const Seat* seat : seats) tell(seat->ride.observer);
+    absl::MutexLock lock(&convoy_.mutex_);
+    for (Seat* seat : seats) {
+      seat->is_told = false;
+      seat->wake.Signal();
+    }
   }
 
   Convoy& convoy_;
@@ -151,7 +187,7 @@ Convoy::Seats Convoy::Unfinished() const {
   return seats;
 }
 
-absl::StatusOr<TrainReport> Convoy::Take(const Ride& ride) {
+RideEnd Convoy::Take(const Ride& ride) {
   Seat* seat = nullptr;
   {
     absl::MutexLock lock(&mutex_);
@@ -167,19 +203,24 @@ absl::StatusOr<TrainReport> Convoy::Take(const Ride& ride) {
     WakeAll();
   }
   if (metrics_ != nullptr) metrics_->AddMembers(1);
-  absl::StatusOr<TrainReport> result;
+  RideEnd end;
   {
     const std::stop_callback on_stop(ride.stop, [this] { OnStop(); });
     absl::MutexLock lock(&mutex_);
     Work(*seat);
-    result = *std::move(seat->result);
+    end.result = *std::move(seat->result);
+  }
+  if (seat->goes_alone) {
+    end.alone = seat->options;
+    end.first_batch_seconds = seat->rider->first_batch_seconds;
+    end.company = seat->rider->company;
   }
   if (metrics_ != nullptr) metrics_->AddMembers(-1);
   // The model goes on the thread that has used it.
   seat->member.reset();
   absl::MutexLock lock(&mutex_);
   seats_.remove_if([&](const auto& one) { return one.get() == seat; });
-  return result;
+  return end;
 }
 
 // Makes the calls of a seat until it has its result, and others go on or the
@@ -189,32 +230,41 @@ void Convoy::Work(Seat& seat) {
     if (seat.call != nullptr) {
       const std::function<absl::Status()>& call = *seat.call;
       mutex_.Unlock();
+      const double began = environment_->clock.SteadySeconds();
       const absl::Status status = CatchExceptions(call);
       const double now = environment_->clock.SteadySeconds();
       mutex_.Lock();
       seat.status = status;
       seat.done_seconds = now;
+      seat.epoch_seconds.busy += now - began;
       seat.call = nullptr;
       driver_.Signal();
       continue;
     }
-    if (seat.result.has_value() && (over_ || NumPlaces() > 0)) return;
+    if (seat.result.has_value() && !seat.is_told &&
+        (over_ || NumPlaces() > 0)) {
+      return;
+    }
     seat.wake.Wait(&mutex_);
   }
 }
 
-// All of them are to stop: what reads for them is, at once.
+// One that has not come on board goes at once. When all are to stop, what reads
+// for them is, too.
 void Convoy::OnStop() {
   std::stop_source stop;
   {
     absl::MutexLock lock(&mutex_);
     const Seats seats = Unfinished();
-    if (seats.empty() ||
-        !std::all_of(seats.begin(), seats.end(), [](const Seat* seat) {
-          return seat->ride.stop.stop_requested();
-        })) {
-      return;
+    bool all = !seats.empty();
+    for (Seat* seat : seats) {
+      if (!seat->ride.stop.stop_requested()) {
+        all = false;
+      } else if (!seat->on_board) {
+        SetResult(*seat, absl::CancelledError("stopped"));
+      }
     }
+    if (!all) return;
     stopping_ = true;
     stop = stop_;
     driver_.Signal();
@@ -242,15 +292,11 @@ void Convoy::Drive() {
     if (status.ok()) continue;
     // What befell the data is the result of all that were there, but that those
     // who were not asked to stop try again.
-    Seats seats;
-    {
-      absl::MutexLock lock(&mutex_);
-      seats = Unfinished();
-    }
-    for (Seat* seat : seats) {
+    absl::MutexLock lock(&mutex_);
+    for (Seat* seat : Unfinished()) {
       if (!absl::IsCancelled(status) || seat->on_board ||
           seat->ride.stop.stop_requested()) {
-        Finish(*seat, status);
+        SetResult(*seat, status);
       }
     }
   }
@@ -258,15 +304,16 @@ void Convoy::Drive() {
 
 // From opening the data to returning the strategy.
 absl::Status Convoy::RunData() {
-  Seat* first = nullptr;
+  TrainJobOptions options;
   std::stop_token stop;
   {
     absl::MutexLock lock(&mutex_);
-    first = Unfinished().front();
+    const Seats seats = Unfinished();
+    if (seats.empty()) return absl::OkStatus();
+    // It may leave before it comes on board.
+    options = seats.front()->options;
     stop = stop_.get_token();
   }
-  // The first one may leave before it comes on board.
-  const TrainJobOptions options = first->options;
   const DataOptions common = CommonData(options.data);
   const strategy::PipelineOptions pipeline = options.pipeline;
   num_epochs_ = common.distinct_epochs;
@@ -334,12 +381,16 @@ std::vector<Rider*> Convoy::Board(std::optional<int64_t> next_epoch) {
         continue;
       }
     }
-    seat->rider.emplace(Rider{.options = seat->options,
-                              .observer = seat->ride.observer,
-                              .metrics = seat->ride.metrics,
-                              .member = *seat->member,
-                              .stop = seat->ride.stop,
-                              .begin_seconds = seat->ride.begin_seconds});
+    seat->rider.emplace(
+        Rider{.options = seat->options,
+              .observer = seat->ride.observer,
+              .metrics = seat->ride.metrics,
+              .member = *seat->member,
+              .stop = seat->ride.stop,
+              .begin_seconds = seat->ride.begin_seconds,
+              .is_running = seat->ride.is_running,
+              .first_batch_seconds = seat->ride.first_batch_seconds,
+              .company = seat->ride.company});
     riders.push_back(&*seat->rider);
     if (!next_epoch.has_value()) {
       next_epoch = NextEpoch(seat->options, *seat->member);
@@ -419,7 +470,6 @@ absl::Status Convoy::Join(Seat& seat, int64_t epoch) {
 std::vector<absl::Status> Convoy::ForAll(
     absl::Span<Rider* const> riders,
     absl::FunctionRef<absl::Status(Rider&)> call) {
-  DropWaiting();
   Seats seats;
   for (const Rider* rider : riders) seats.push_back(&SeatOf(*rider));
   return CallAll(seats, [&](Seat& seat) { return call(*seat.rider); });
@@ -447,7 +497,20 @@ std::vector<absl::Status> Convoy::CallAll(
     driver_.Wait(&mutex_);
   }
   double last = 0;
-  for (const Seat* seat : seats) last = std::max(last, seat->done_seconds);
+  double before_last = 0;
+  Seat* slowest = nullptr;
+  for (Seat* seat : seats) {
+    if (slowest != nullptr && seat->done_seconds < last) {
+      before_last = std::max(before_last, seat->done_seconds);
+      continue;
+    }
+    before_last = last;
+    last = seat->done_seconds;
+    slowest = seat;
+  }
+  if (seats.size() > 1) {
+    slowest->epoch_seconds.waited_for += last - before_last;
+  }
   for (const Seat* seat : seats) {
     results.push_back(seat->status);
     if (metrics_ != nullptr) {
@@ -477,6 +540,37 @@ void Convoy::Report(absl::Span<EndedEpoch> epochs) {
   }
 }
 
+// Those that were in the epoch have done something in it.
+Rider* Convoy::PickLaggard(double pass_seconds) {
+  Seats seats;
+  std::vector<MemberSeconds> members;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (Seat* seat : Unfinished()) {
+      const MemberSeconds seconds = std::exchange(seat->epoch_seconds, {});
+      if (!seat->rider.has_value() || seconds.busy == 0) continue;
+      seats.push_back(seat);
+      members.push_back(seconds);
+    }
+  }
+  const std::optional<size_t> found = FindLaggard(members, pass_seconds);
+  if (!found.has_value() || options_.may_leave == nullptr) return nullptr;
+  Seat& laggard = *seats[*found];
+  if (!options_.may_leave(laggard.options.name)) return nullptr;
+  laggard.goes_alone = true;
+  static_cast<void>(CallAll({&laggard}, [&](Seat& seat) {
+    seat.ride.observer.OnLog(
+        Severity::kInfo,
+        absl::StrFormat("goes on by itself: %d jobs of equal data waited %.3g "
+                        "s for it in the last epoch, and a pass of its own "
+                        "takes %.3g s",
+                        members.size() - 1, members[*found].waited_for,
+                        pass_seconds));
+    return absl::OkStatus();
+  }));
+  return &*laggard.rider;
+}
+
 void Convoy::OnShared(int64_t bytes) {
   if (metrics_ != nullptr) {
     metrics_->bytes_shared->Add(static_cast<double>(bytes));
@@ -487,22 +581,12 @@ void Convoy::Leave(Rider& rider, absl::StatusOr<TrainReport> result) {
   Finish(SeatOf(rider), std::move(result));
 }
 
-// Those that were asked to stop before they came on board.
-void Convoy::DropWaiting() {
-  Seats seats;
-  {
-    absl::MutexLock lock(&mutex_);
-    for (Seat* seat : Unfinished()) {
-      if (!seat->on_board && seat->ride.stop.stop_requested()) {
-        seats.push_back(seat);
-      }
-    }
-  }
-  for (Seat* seat : seats) Finish(*seat, absl::CancelledError("stopped"));
-}
-
 void Convoy::Finish(Seat& seat, absl::StatusOr<TrainReport> result) {
   absl::MutexLock lock(&mutex_);
+  SetResult(seat, std::move(result));
+}
+
+void Convoy::SetResult(Seat& seat, absl::StatusOr<TrainReport> result) {
   seat.result = std::move(result);
   has_free_place_ = true;
   WakeAll();

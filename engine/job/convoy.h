@@ -65,6 +65,9 @@ struct ConvoyOptions {
   int processors = 1;
   /// How long one waits for jobs that are known to come.
   absl::Duration gather = absl::Seconds(2);
+  /// Whether a job may go on by itself now, on a place of its own, which it
+  /// then has; null = none may.
+  std::function<bool(const std::string& job)> may_leave = nullptr;
   /// Passes on the reports of epochs that ended together, before any of the
   /// jobs goes on; null = Observer::OnEpoch of each.
   std::function<void(absl::Span<JobEpoch>)> report = nullptr;
@@ -90,7 +93,34 @@ struct Ride {
   MemorySampler& memory;
   std::stop_token stop;
   double begin_seconds = 0;
+  /// What an earlier ride brings along: see Rider.
+  bool is_running = false;
+  std::optional<double> first_batch_seconds = {};
+  Company company = {};
 };
+
+/// The end of a ride.
+struct RideEnd {
+  absl::StatusOr<TrainReport> result;
+  /// Instead of the result: the job goes on by itself, from its checkpoint,
+  /// with these options and what it brings along.
+  std::optional<TrainJobOptions> alone = {};
+  std::optional<double> first_batch_seconds = {};
+  Company company = {};
+};
+
+/// What a member took in an epoch.
+struct MemberSeconds {
+  double busy = 0;
+  /// While all others waited for it alone.
+  double waited_for = 0;
+};
+
+/// The member that all would do better without: its work takes more than twice
+/// the median of the others', and they waited for it, together, longer than
+/// another pass over the data takes. Absent: there is none.
+std::optional<size_t> FindLaggard(absl::Span<const MemberSeconds> members,
+                                  double pass_seconds);
 
 /// Jobs that share their passes over the data: one thread drives a TrainRun,
 /// each job's member works on the thread that called Take. It ends when nobody
@@ -119,9 +149,8 @@ class Convoy final : private RunHost {
   void Forget(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Takes an expected job along, from its checkpoint or its start to its end,
-  /// as RunTrainJob.
-  absl::StatusOr<TrainReport> Take(const Ride& ride)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// as RunTrainJob, or until it goes on by itself.
+  RideEnd Take(const Ride& ride) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Whether it takes nobody along any more.
   bool IsOver() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -137,11 +166,16 @@ class Convoy final : private RunHost {
     TrainJobOptions options;
     std::unique_ptr<Member> member;
     std::optional<Rider> rider;
+    // Whether it leaves to go on by itself.
+    bool goes_alone = false;
     // The rest is guarded by mutex_.
     bool on_board = false;
     const std::function<absl::Status()>* call = nullptr;
+    // Whether the driver tells its observer something.
+    bool is_told = false;
     absl::Status status;
     double done_seconds = 0;
+    MemberSeconds epoch_seconds;
     std::optional<absl::StatusOr<TrainReport>> result;
     absl::CondVar wake;
   };
@@ -156,7 +190,6 @@ class Convoy final : private RunHost {
       const Seats& seats, absl::FunctionRef<absl::Status(Seat&)> call);
   absl::Status MakeMember(Seat& seat);
   absl::Status Join(Seat& seat, int64_t epoch);
-  void DropWaiting();
   void Finish(Seat& seat, absl::StatusOr<TrainReport> result);
   Seat& SeatOf(const Rider& rider);
   Seats Unfinished() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -167,11 +200,14 @@ class Convoy final : private RunHost {
       absl::FunctionRef<absl::Status(Rider&)> call) override;
   int max_steps() const override { return max_steps_; }
   void Report(absl::Span<EndedEpoch> epochs) override;
+  Rider* PickLaggard(double pass_seconds) override;
   void OnShared(int64_t bytes) override;
   void Leave(Rider& rider, absl::StatusOr<TrainReport> result) override;
 
   // On any thread.
   void OnStop();
+  void SetResult(Seat& seat, absl::StatusOr<TrainReport> result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work(Seat& seat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   size_t NumPlaces() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

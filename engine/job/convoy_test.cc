@@ -18,8 +18,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
@@ -39,16 +41,19 @@
 namespace hearth::job {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 // Learns at a pace of its own, that its seed decides; fails at a batch if its
-// seed is kFailing, and takes more memory than there is if that is kLarge.
+// seed is kFailing, takes more memory than there is if that is kLarge, and much
+// longer than the others if it is kSlow.
 class PacedStep final : public LinearStep {
  public:
   static constexpr uint64_t kFailing = 1000;
   static constexpr uint64_t kLarge = 1002;
+  static constexpr uint64_t kSlow = 1003;
 
   PacedStep(const train::ModelShape& shape, uint64_t seed)
       : LinearStep(shape), seed_(seed) {}
@@ -59,6 +64,7 @@ class PacedStep final : public LinearStep {
     if (seed_ == kFailing && position.epoch == 1 && position.batch == 3) {
       return absl::InternalError("out of luck");
     }
+    if (seed_ == kSlow) absl::SleepFor(absl::Milliseconds(50));
     for (uint64_t i = 0; i < seed_ % 3; ++i) {
       HEARTH_RETURN_IF_ERROR(LinearStep::Train(shards, position).status());
     }
@@ -398,15 +404,17 @@ TEST_F(ConvoyTest, AJobThatHasEndedDoesNotWaitForOneThatComesThen) {
   absl::Notification a_has_ended;
   b->observer.act_at = 1;
   b->observer.act = [&] { a_has_ended.WaitForNotification(); };
+  absl::Notification b_comes;
   std::jthread second;
   memory_->SetOnRelease([&] {
     if (second.joinable() || a->observer.epochs.size() < 4) return;
     convoys_->Expect(BoardingOf(*b));
     second = std::jthread([&] { RunOne(*b); });
+    b_comes.Notify();
   });
   RunTogether({a.get()});
   a_has_ended.Notify();
-  ASSERT_TRUE(second.joinable());
+  b_comes.WaitForNotification();
   second.join();
   memory_->SetOnRelease(nullptr);
   EXPECT_TRUE(a->report.ok()) << a->report.status();
@@ -462,6 +470,75 @@ TEST_F(ConvoyTest, NoMoreThanTheMostMembersShareAPass) {
     EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
     EXPECT_THAT(job->report->company.jobs, SizeIs(1));
   }
+}
+
+TEST(FindLaggardTest, IsSlowAndKeepsTheOthersWaitingForLongerThanAPassTakes) {
+  // Twice the median of the others is not slow yet.
+  EXPECT_EQ(FindLaggard({{1, 0}, {2, 9}, {1, 0}}, 1), std::nullopt);
+  EXPECT_EQ(FindLaggard({{1, 0}, {2.1, 9}, {1, 0}}, 1), 1);
+  // Two others waited 4 s each.
+  EXPECT_EQ(FindLaggard({{1, 0}, {1, 0}, {5, 4}}, 8), std::nullopt);
+  EXPECT_EQ(FindLaggard({{1, 0}, {1, 0}, {5, 4}}, 7.9), 2);
+  // The median of an even number of others lies between the middle two.
+  EXPECT_EQ(FindLaggard({{1, 0}, {3, 0}, {4, 9}}, 1), std::nullopt);
+  EXPECT_EQ(FindLaggard({{1, 0}, {3, 0}, {4.1, 9}}, 1), 2);
+  EXPECT_EQ(FindLaggard({{5, 4}}, 0), std::nullopt);
+  EXPECT_EQ(FindLaggard({}, 0), std::nullopt);
+}
+
+TEST_F(ConvoyTest, ASlowMemberGoesOnByItselfWhereThereIsAPlace) {
+  for (const bool may_leave : {true, false}) {
+    SCOPED_TRACE(may_leave);
+    std::vector<std::string> asked;
+    UseConvoys({.processors = 4, .may_leave = [&](const std::string& job) {
+                  asked.push_back(job);
+                  return may_leave && absl::StartsWith(job, "slow");
+                }});
+    const std::string suffix = may_leave ? "-leaves" : "-stays";
+    std::vector<std::unique_ptr<Job>> jobs;
+    for (uint64_t i = 0; i < 3; ++i) {
+      jobs.push_back(NewJob(absl::StrCat(i, suffix), i));
+    }
+    const auto slow = NewJob("slow" + suffix, PacedStep::kSlow);
+    slow->options.join = true;
+    std::vector<Job*> all = Pointers(jobs);
+    all.push_back(slow.get());
+    RunTogether(all);
+    for (const Job* job : all) {
+      SCOPED_TRACE(job->options.name);
+      ASSERT_TRUE(job->report.ok()) << job->report.status();
+      EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
+      EXPECT_EQ(job->observer.running, 1);
+      EXPECT_EQ(job->observer.training_batches, 24);
+      EXPECT_THAT(job->report->company.jobs, SizeIs(3));
+    }
+    EXPECT_THAT(asked, Contains(slow->options.name));
+    EXPECT_EQ(memory_->reserved_bytes(), 0u);
+  }
+}
+
+// It is cancelled while another one's data are prepared.
+TEST_F(ConvoyTest, OneThatWaitsToComeOnBoardGoesAtOnce) {
+  const auto a = NewJob("a", 0);
+  const auto b = NewJob("b", 1);
+  absl::Notification b_has_gone;
+  std::jthread second;
+  a->observer.act_at = 2;
+  a->observer.act = [&] {
+    convoys_->Expect(BoardingOf(*b));
+    second = std::jthread([&] {
+      RunOne(*b);
+      b_has_gone.Notify();
+    });
+    b->stop.request_stop();
+    // The pass of the first job stands still meanwhile.
+    b_has_gone.WaitForNotification();
+  };
+  RunTogether({a.get()});
+  second.join();
+  EXPECT_TRUE(absl::IsCancelled(b->report.status())) << b->report.status();
+  ASSERT_TRUE(a->report.ok()) << a->report.status();
+  EXPECT_EQ(a->report->loss_digest, DigestAlone(*a));
 }
 
 TEST_F(ConvoyTest, EpochsThatEndTogetherAreReportedTogether) {

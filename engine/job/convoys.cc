@@ -77,7 +77,27 @@ absl::StatusOr<TrainReport> Convoys::Take(const Ride& ride) {
     Expect({.job = job, .convoy = ride.options.convoy, .epoch = {}});
     return Take(ride);
   }
-  return convoy->Take(ride);
+  RideEnd end = convoy->Take(ride);
+  if (!end.alone.has_value() || ride.stop.stop_requested()) {
+    return std::move(end.result);
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    convoy = std::make_shared<Convoy>(options_, /*name=*/"", metrics_.get());
+    of_jobs_[job] = convoy;
+  }
+  return convoy
+      ->Take({.environment = ride.environment,
+              .options = *end.alone,
+              .observer = ride.observer,
+              .metrics = ride.metrics,
+              .memory = ride.memory,
+              .stop = ride.stop,
+              .begin_seconds = ride.begin_seconds,
+              .is_running = true,
+              .first_batch_seconds = end.first_batch_seconds,
+              .company = std::move(end.company)})
+      .result;
 }
 
 }  // namespace hearth::job

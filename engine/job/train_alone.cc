@@ -39,6 +39,8 @@ class OneRider final : public RunHost {
     }
   }
 
+  Rider* PickLaggard(double /*pass_seconds*/) override { return nullptr; }
+
   void OnShared(int64_t /*bytes*/) override {}
 
   void Leave(Rider& /*rider*/, absl::StatusOr<TrainReport> result) override {

@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/base/status_macros.h"
+#include "engine/pipeline/pipeline.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/history.h"
 #include "engine/store/manifest.h"
@@ -35,6 +36,16 @@ int64_t EpochOf(const Rider& rider) {
 bool IsDone(const Rider& rider) {
   return rider.member.Done() || (rider.until_epoch.has_value() &&
                                  rider.member.epoch() >= *rider.until_epoch);
+}
+
+// What a pass takes if nobody trains on its batches: its slowest stage.
+double SecondsOfData(const strategy::PassReport& pass) {
+  double seconds = 0;
+  for (const pipeline::StageStats& stage : pass.stages) {
+    seconds =
+        std::max(seconds, stage.busy_seconds / std::max(1, stage.threads));
+  }
+  return seconds;
 }
 
 }  // namespace
@@ -151,7 +162,18 @@ absl::Status TrainRun::EndEpochs() {
   PickEpoch();
   Report();
   HEARTH_RETURN_IF_ERROR(DropStopped());
-  return Test();
+  HEARTH_RETURN_IF_ERROR(Test());
+  LeaveBehind();
+  return absl::OkStatus();
+}
+
+// Its checkpoint is that of the epoch's end.
+void TrainRun::LeaveBehind() {
+  const std::optional<double> seconds = std::exchange(pass_seconds_, {});
+  if (!seconds.has_value()) return;
+  if (Rider* laggard = parts_.host.PickLaggard(*seconds)) {
+    Leave(*laggard, absl::CancelledError("goes on by itself"));
+  }
 }
 
 void TrainRun::Report() {
@@ -288,6 +310,7 @@ absl::Status TrainRun::Train(int64_t epoch) {
       },
       part);
   is_training_ = false;
+  pass_seconds_ = SecondsOfData(part);
   ForAll(in_pass_, [&](Rider& rider) {
     rider.member.EndTraining(part);
     return absl::OkStatus();

@@ -82,6 +82,10 @@ class RunHost {
   /// any of them goes on.
   virtual void Report(absl::Span<EndedEpoch> epochs) = 0;
 
+  /// Riders have ended an epoch, and another pass over its data takes
+  /// `pass_seconds`. The one that is to go on by itself; null = none.
+  virtual Rider* PickLaggard(double pass_seconds) = 0;
+
   /// A pass that several riders shared saved them so many bytes of reading.
   virtual void OnShared(int64_t bytes) = 0;
 
@@ -127,6 +131,7 @@ class TrainRun {
   absl::Status EndEpochs();
   void Report();
   absl::Status Test();
+  void LeaveBehind();
   TrainReport Complete(const Rider& rider, TrainReport report) const;
   absl::Status RunEpoch(int64_t epoch);
   absl::Status Train(int64_t epoch);
@@ -151,6 +156,8 @@ class TrainRun {
   Riders in_pass_;
   // Whether that pass is one of training.
   bool is_training_ = false;
+  // What the data of the epoch that has just ended take alone.
+  std::optional<double> pass_seconds_;
 };
 
 /// The one of `epochs` to go on with, of jobs that have each come to one of

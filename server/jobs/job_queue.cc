@@ -10,6 +10,9 @@
 namespace hearth::server {
 namespace {
 
+// Behind all jobs.
+constexpr std::pair<int, int64_t> kLast = {std::numeric_limits<int>::max(), 0};
+
 // Verification and the export of a model hold no more than a few blocks.
 bool TakesMemory(const v1::JobSpec& spec) {
   return !spec.has_verify() && !spec.has_export_();
@@ -112,12 +115,13 @@ JobQueue::Key JobQueue::HoldBehind() const {
       return key;
     }
   }
-  return {std::numeric_limits<int>::max(), 0};
+  return kLast;
 }
 
 JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
                                                const Key& hold,
-                                               HasPlace has_place) {
+                                               HasPlace has_place,
+                                               Key& place_hold) {
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     QueuedJob& job = it->second;
     if (!MayBeTried(job, now)) {
@@ -127,19 +131,28 @@ JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
       continue;
     }
     const bool held = job.takes_memory && hold < it->first;
-    if (job.lane == lane && !held && has_place(job)) return it;
+    if (job.lane != lane || held) continue;
+    if (has_place(job)) return it;
+    if (job.overtaken >= kMostOvertaking) {
+      place_hold = it->first;
+      break;
+    }
   }
   return waiting_.end();
 }
 
 JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold,
-                                           HasPlace has_place) {
+                                           HasPlace has_place,
+                                           Key& place_hold) {
   Jobs& jobs = NewOf(lane);
   for (auto it = jobs.begin(); it != jobs.end(); ++it) {
     const QueuedJob& job = it->second;
     if (hold < it->first && job.takes_memory) continue;
     if (has_place(job)) return it;
-    if (job.overtaken >= kMostOvertaking) break;
+    if (job.overtaken >= kMostOvertaking) {
+      place_hold = std::min(place_hold, it->first);
+      break;
+    }
   }
   return jobs.end();
 }
@@ -148,14 +161,16 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
                                         HasPlace has_place) {
   const Key hold = HoldBehind();
   Jobs* from = &waiting_;
-  auto found = FindWaiting(lane, now, hold, has_place);
-  const auto found_new = FindNew(lane, hold, has_place);
+  // One that lacks only a place, and has been overtaken too often.
+  Key place_hold = kLast;
+  auto found = FindWaiting(lane, now, hold, has_place, place_hold);
+  const auto found_new = FindNew(lane, hold, has_place, place_hold);
   if (found_new != NewOf(lane).end() &&
       (found == waiting_.end() || found_new->first < found->first)) {
     from = &NewOf(lane);
     found = found_new;
   }
-  if (found == from->end()) return std::nullopt;
+  if (found == from->end() || place_hold < found->first) return std::nullopt;
   QueuedJob job = std::move(found->second);
   from->erase(found);
   keys_.erase(job.id);
@@ -163,10 +178,13 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
        it != NewOf(lane).end() && it->first < KeyOf(job); ++it) {
     ++it->second.overtaken;
   }
-  if (!job.takes_memory) return job;
   for (auto& [key, waiting] : waiting_) {
     if (!(key < KeyOf(job))) break;
-    if (waiting.cause == WaitCause::kMemory) ++waiting.overtaken;
+    const bool is_overtaken =
+        waiting.cause == WaitCause::kMemory
+            ? job.takes_memory
+            : waiting.lane == lane && MayBeTried(waiting, now);
+    if (is_overtaken) ++waiting.overtaken;
   }
   return job;
 }

@@ -66,8 +66,8 @@ struct QueuedJob {
   double waits_since = 0;
   int tries = 0;
   double retry_at = 0;
-  /// Jobs behind it that took memory while it waited for memory, or shared the
-  /// passes of a running one while it waited for a place.
+  /// Jobs behind it that took memory while it waited for memory, or that
+  /// shared the passes of a running one while it lacked only a place.
   int overtaken = 0;
 
   /// The entry of a job that the store has, not tried yet.
@@ -143,8 +143,9 @@ class JobQueue {
   bool MayBeTried(const QueuedJob& job, double now) const;
   Key HoldBehind() const;
   Jobs::iterator FindWaiting(Lane lane, double now, const Key& hold,
-                             HasPlace has_place);
-  Jobs::iterator FindNew(Lane lane, const Key& hold, HasPlace has_place);
+                             HasPlace has_place, Key& place_hold);
+  Jobs::iterator FindNew(Lane lane, const Key& hold, HasPlace has_place,
+                         Key& place_hold);
 
   const WaitOptions options_;
   const std::function<job::MemoryRoom(uint64_t)> room_;

@@ -98,6 +98,29 @@ TEST_F(JobQueueTest, ButNotForEver) {
   EXPECT_EQ(Take(), 1);
 }
 
+// It waits for a disk first, and is overtaken by all meanwhile.
+TEST_F(JobQueueTest, NorAfterAWait) {
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kDisk);
+  only_ = "c";
+  int64_t number = 2;
+  for (; number < 40; ++number) {
+    Add(number, 0, Lane::kTraining, true, "c");
+    ASSERT_EQ(Take(), number);
+  }
+  now_ += 100;
+  for (; number < 40 + JobQueue::kMostOvertaking; ++number) {
+    Add(number, 0, Lane::kTraining, true, "c");
+    ASSERT_EQ(Take(), number);
+  }
+  Add(number, 0, Lane::kTraining, true, "c");
+  EXPECT_EQ(Take(), 0);
+  only_.reset();
+  EXPECT_EQ(Take(), 1);
+  EXPECT_EQ(Take(), number);
+}
+
 TEST_F(JobQueueTest, PriorityThenNumber) {
   for (const int64_t number : {3, 1, 2}) Add(number);
   Add(4, 7);

@@ -317,6 +317,15 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
   changed_.SignalAll();
 }
 
+bool Scheduler::GivePlace(const std::string& id) {
+  absl::MutexLock lock(&mutex_);
+  if (stopping_ || !HasFreePlace()) return false;
+  Run& run = running_.at(id);
+  run.place = &run;
+  run.convoy.clear();
+  return true;
+}
+
 void Scheduler::Work(Lane lane, size_t worker) {
   while (std::optional<QueuedJob> job = TakeNext(lane, worker)) {
     const absl::Status lack = RunJob(*job);
@@ -446,6 +455,10 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
     // Where it goes on, its checkpoint knows.
     job.boarding.join = false;
     job.boarding.epoch.reset();
+  }
+  {
+    absl::MutexLock lock(&mutex_);
+    job.boarding.convoy = running_[job.id].convoy;
   }
   update = Conclude(job, status, report);
   if (update.state == v1::FAILED || update.state == v1::WAITING) {

@@ -163,6 +163,10 @@ class Scheduler {
   /// that is to stop is asked to.
   void Report(absl::Span<EpochOfJob> jobs) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Gives a running job that shares its place with others one of its own, if
+  /// one is free. It shares with none from then on.
+  bool GivePlace(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Starts no more jobs, asks the running ones to stop at a checkpoint, and
   /// waits until they are QUEUED again (or CANCELLED, where that was asked
   /// for). DEADLINE_EXCEEDED naming those that have not stopped in time. May be

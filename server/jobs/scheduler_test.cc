@@ -537,6 +537,25 @@ TEST_F(SchedulerTest, JobsWithEqualDataTakeOnePlace) {
   EXPECT_THAT(runner_.started(), ElementsAre(first, second, third, other));
 }
 
+TEST_F(SchedulerTest, AMemberMayGetAPlaceOfItsOwnIfOneIsFree) {
+  convoys_ = std::make_unique<job::Convoys>(
+      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  Start(2);
+  const std::string stays = Submit(ModelSpec("a"));
+  const std::string leaves = Submit(ModelSpec("a"));
+  AwaitState(stays, v1::RUNNING);
+  AwaitState(leaves, v1::RUNNING);
+  EXPECT_TRUE(scheduler_->GivePlace(leaves));
+  EXPECT_FALSE(scheduler_->GivePlace(stays)) << "both places are taken";
+  const std::string other = Submit(ModelSpec("b"));
+  runner_.Succeed(leaves);
+  AwaitState(other, v1::RUNNING);
+  EXPECT_EQ(StateOf(stays), v1::RUNNING);
+  runner_.Succeed(stays);
+  runner_.Succeed(other);
+  AwaitState(other, v1::SUCCEEDED);
+}
+
 // Says of each epoch what the test wants, and hears ends.
 class FakeObserver final : public TrialObserver {
  public:
