@@ -83,8 +83,10 @@ absl::StatusOr<int> TakeLock(const std::string& directory) {
 absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   const std::string path = io::JoinPath(directory, DataDir::kFormatName);
   const absl::StatusOr<std::string> text = io::ReadWholeFile(files, path, 64);
-  // A disk that loses what it has synced leaves an empty file.
-  if (absl::IsNotFound(text.status()) || (text.ok() && text->empty())) {
+  // A disk that loses what it has synced leaves an empty file, or zeros.
+  const bool is_lost =
+      text.ok() && text->find_first_not_of('\0') == std::string::npos;
+  if (absl::IsNotFound(text.status()) || is_lost) {
     return io::WriteFileAtomically(files, path,
                                    absl::StrCat(DataDir::kFormatVersion, "\n"));
   }

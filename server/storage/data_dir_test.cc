@@ -129,10 +129,13 @@ TEST_F(DataDirTest, ANewerFormatIsRefusedBeforeAnyChange) {
   EXPECT_TRUE(Exists("datasets/half.tmp/features.npy"));
 }
 
-TEST_F(DataDirTest, AnEmptyFormatVersionIsWrittenAnew) {
-  Write("format_version", "");
-  ASSERT_TRUE(Open().ok());
-  EXPECT_EQ(Read("format_version"), "1\n");
+TEST_F(DataDirTest, ALostFormatVersionIsWrittenAnew) {
+  for (const size_t zeros : {0, 2}) {
+    Write("format_version", std::string(zeros, '\0'));
+    const auto data_dir = Open();
+    ASSERT_TRUE(data_dir.ok()) << data_dir.status();
+    EXPECT_EQ(Read("format_version"), "1\n");
+  }
 }
 
 TEST_F(DataDirTest, ADamagedFormatIsRefused) {
