@@ -20,6 +20,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   imports    kill -9 at any moment of imports
   sizes      4 GiB of features, 500 million edges; needs 40 GiB of disk
   accuracy   every model on WordNet against PyG, three seeds each
+  search     ASHA over learning rates on WordNet, beside a full grid
   history    partition order and histories against exact training, 5 or 20 seeds
   fuzz       each fuzzer for two minutes
   damage     2,400 flipped bits in datasets, by strategy
