@@ -16,6 +16,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/memory_device.h"
 #include "engine/io/read_queues.h"
+#include "engine/io/row_stream.h"
 #include "engine/io/scratch_directory.h"
 #include "engine/io/test_bytes.h"
 #include "gtest/gtest.h"
@@ -114,7 +115,7 @@ TEST_P(RowReaderTest, DeliversEveryRowOfAnySizeFromAnyOffset) {
 
 TEST_P(RowReaderTest, WorksAtEveryDepthAndWithTheLeastStaging) {
   const RowLayout layout = Fill(128, 1000);
-  const uint64_t least = RowReader::MinStagingBytes(*device_, layout);
+  const uint64_t least = RowStream::MinStagingBytes(*device_, layout);
   RandomStream random(2, RandomPurpose::kGenerator);
   for (const size_t depth : {1, 2, 33, 128}) {
     const ReadQueues::Handle queue = *queues_->Take(depth);

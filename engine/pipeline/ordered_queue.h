@@ -67,12 +67,13 @@ class OrderedQueue {
   Numbered Pop() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     while (!CanPop()) changed_.Wait(&mutex_);
-    if (closed_ || next_ == num_items_) return {};
-    Numbered taken{next_, std::move(slots_[next_ % Capacity()])};
-    ++next_;
-    --size_;
-    changed_.SignalAll();
-    return taken;
+    return TakeNext();
+  }
+
+  /// The same if the next item is there; null otherwise.
+  Numbered TryPop() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return CanPop() ? TakeNext() : Numbered();
   }
 
   /// Wakes all who wait and refuses further items; those inside are destroyed
@@ -97,6 +98,16 @@ class OrderedQueue {
   bool CanPop() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return closed_ || next_ == num_items_ ||
            slots_[next_ % Capacity()] != nullptr;
+  }
+
+  // REQUIRES: CanPop().
+  Numbered TakeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (closed_ || next_ == num_items_) return {};
+    Numbered taken{next_, std::move(slots_[next_ % Capacity()])};
+    ++next_;
+    --size_;
+    changed_.SignalAll();
+    return taken;
   }
 
   const int64_t num_items_;

@@ -1,5 +1,6 @@
 #include "engine/pipeline/pipeline.h"
 
+#include <deque>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,6 +24,8 @@
 //     until the queue has a place for that number. The number that the other
 //     side waits for always has one (see OrderedQueue), so some thread can
 //     always go on.
+//     A stage with a loop of its own takes and pushes through its ports, in
+//     order, and may hold several items in between.
 //  4. The end needs no message: a thread ends when the next number is beyond
 //     the last.
 //  5. The first error, of a stage or the sink, or a requested stop, is recorded
@@ -113,6 +116,12 @@ class ThreadedPipeline final : public Pipeline {
     std::vector<std::thread> threads;
     try {
       for (size_t i = 0; i < queues.size(); ++i) {
+        if (stages_[i].loop != nullptr) {
+          threads.emplace_back([this, i, in = queues[i - 1], out = queues[i]] {
+            RunLoop(i, *in, *out);
+          });
+          continue;
+        }
         const TakeItem take =
             i == 0 ? TakeItem([this, source] { return MakeNext(source); })
                    : TakeItem([in = queues[i - 1]] { return in->Pop(); });
@@ -151,6 +160,55 @@ class ThreadedPipeline final : public Pipeline {
       if (!Push(out, std::move(taken))) break;
     }
     meter.Switch(thread, Activity::kAbsent);
+  }
+
+  // The ports of a stage's loop.
+  class Ports final : public StagePorts {
+   public:
+    Ports(const ThreadedPipeline& pipeline, StageMeter& meter, Queue& in,
+          Queue& out)
+        : pipeline_(pipeline), meter_(meter), in_(in), out_(out) {}
+
+    std::unique_ptr<Item> Take() override {
+      meter_.Switch(0, Activity::kStarved);
+      return Hold(in_.Pop());
+    }
+
+    std::unique_ptr<Item> TryTake() override { return Hold(in_.TryPop()); }
+
+    bool Put(std::unique_ptr<Item> item) override {
+      meter_.CountItem();
+      meter_.Switch(0, Activity::kBlocked);
+      const int64_t number = held_.front();
+      held_.pop_front();
+      const bool put = pipeline_.Push(out_, {number, std::move(item)});
+      meter_.Switch(0, Activity::kBusy);
+      return put;
+    }
+
+   private:
+    std::unique_ptr<Item> Hold(Queue::Numbered taken) {
+      meter_.Switch(0, Activity::kBusy);
+      if (taken.item != nullptr) held_.push_back(taken.number);
+      return std::move(taken.item);
+    }
+
+    const ThreadedPipeline& pipeline_;
+    StageMeter& meter_;
+    Queue& in_;
+    Queue& out_;
+    // The numbers of the items that were taken and not put.
+    std::deque<int64_t> held_;
+  };
+
+  void RunLoop(size_t stage, Queue& in, Queue& out) {
+    StageMeter& meter = *meters_[stage];
+    meter.Switch(0, Activity::kBusy);
+    Ports ports(*this, meter, in, out);
+    absl::Status status =
+        CatchExceptions([&] { return stages_[stage].loop(ports); });
+    if (!status.ok()) Stop(std::move(status));
+    meter.Switch(0, Activity::kAbsent);
   }
 
   // The same for the sink.

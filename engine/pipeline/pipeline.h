@@ -20,6 +20,23 @@ class Item {
   virtual ~Item() = default;
 };
 
+/// The two ends of a stage that holds several items at a time. For its thread.
+class StagePorts {
+ public:
+  virtual ~StagePorts() = default;
+
+  /// The next item in order, once it is there; null behind the last one, and
+  /// when the run ends early.
+  virtual std::unique_ptr<Item> Take() = 0;
+
+  /// The next item if it is there; null otherwise.
+  virtual std::unique_ptr<Item> TryTake() = 0;
+
+  /// Hands an item on, once there is a place. False, destroying the item, when
+  /// the run ends early. REQUIRES: it is the oldest of those taken.
+  virtual bool Put(std::unique_ptr<Item> item) = 0;
+};
+
 /// One stage: `work` is applied to every item.
 struct Stage {
   std::string name;
@@ -29,7 +46,11 @@ struct Stage {
   /// Items that may wait in the queue after this stage.
   int queue_capacity = 2;
   /// Called from the stage's threads, for different items at the same time.
-  std::function<absl::Status(int thread, Item& item)> work;
+  std::function<absl::Status(int thread, Item& item)> work = nullptr;
+  /// In place of `work`, for a stage that holds items back to work on several
+  /// at a time: takes all items, hands each on, in order, and returns. REQUIRES
+  /// a width of 1, and not to be the first stage.
+  std::function<absl::Status(StagePorts& ports)> loop = nullptr;
   /// Called once, from any thread, when an error or a stop ends the run early:
   /// makes work that waits for something outside of the pipeline, or for what
   /// other items hold, return soon. May be absent.

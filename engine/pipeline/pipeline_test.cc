@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <numeric>
 #include <stop_token>
 #include <string>
@@ -42,6 +43,9 @@ struct Scenario {
   int width = 1;
   int queue_capacity = 1;
   int64_t num_items = 20;
+  // The stages but the first hold back so many items each; -1: they have no
+  // loops.
+  int held = -1;
   // Called by every stage, and by the sink as stage `num_stages`.
   std::function<absl::Status(int stage, int64_t number)> fault =
       [](int, int64_t) { return absl::OkStatus(); };
@@ -53,7 +57,34 @@ struct Outcome {
   std::vector<StageStats> stats;
 };
 
+absl::Status HoldBack(const Scenario& scenario, int stage, StagePorts& ports) {
+  std::deque<std::unique_ptr<Item>> held;
+  bool ended = false;
+  while (true) {
+    while (!ended && held.size() <= static_cast<size_t>(scenario.held)) {
+      std::unique_ptr<Item> item = ports.TryTake();
+      if (item == nullptr) item = ports.Take();
+      ended = item == nullptr;
+      if (!ended) held.push_back(std::move(item));
+    }
+    if (held.empty()) return absl::OkStatus();
+    auto& traced = static_cast<TracedItem&>(*held.front());
+    traced.stages.push_back(stage);
+    const absl::Status status = scenario.fault(stage, traced.number);
+    if (!status.ok()) return status;
+    if (!ports.Put(std::move(held.front()))) return absl::OkStatus();
+    held.pop_front();
+  }
+}
+
 Stage MakeStage(const Scenario& scenario, int stage) {
+  if (scenario.held >= 0 && stage > 0) {
+    return {.name = absl::StrCat("stage", stage),
+            .queue_capacity = scenario.queue_capacity,
+            .loop = [&scenario, stage](StagePorts& ports) {
+              return HoldBack(scenario, stage, ports);
+            }};
+  }
   return {.name = absl::StrCat("stage", stage),
           .width = scenario.width,
           .queue_capacity = scenario.queue_capacity,
@@ -97,13 +128,14 @@ Outcome RunScenario(const Scenario& scenario, std::stop_token stop = {}) {
   return outcome;
 }
 
-// (width, queue capacity)
+// (width, queue capacity, items held back)
 class PipelineShapeTest
-    : public ::testing::TestWithParam<std::tuple<int, int>> {
+    : public ::testing::TestWithParam<std::tuple<int, int, int>> {
  protected:
   static Scenario Shape() {
     Scenario scenario;
-    std::tie(scenario.width, scenario.queue_capacity) = GetParam();
+    std::tie(scenario.width, scenario.queue_capacity, scenario.held) =
+        GetParam();
     return scenario;
   }
 };
@@ -170,7 +202,8 @@ TEST_P(PipelineShapeTest, AStopAnywhereCancels) {
 }
 
 TEST_P(PipelineShapeTest, NoMoreItemsAreAliveThanThreadsAndQueuesHold) {
-  const auto [width, capacity] = GetParam();
+  const auto [width, capacity, held] = GetParam();
+  if (held >= 0) return;  // Its stages work one by one.
   std::atomic<int> alive = 0;
   std::atomic<int> most = 0;
   const auto note = [&](int, Item&) {
@@ -197,11 +230,21 @@ TEST_P(PipelineShapeTest, NoMoreItemsAreAliveThanThreadsAndQueuesHold) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, PipelineShapeTest,
                          ::testing::Combine(::testing::Values(1, 2, 3, 5, 8),
-                                            ::testing::Values(1, 2, 3, 4)),
+                                            ::testing::Values(1, 2, 3, 4),
+                                            ::testing::Values(-1)),
                          [](const auto& info) {
                            return absl::StrCat("width", std::get<0>(info.param),
                                                "_capacity",
                                                std::get<1>(info.param));
+                         });
+INSTANTIATE_TEST_SUITE_P(Loops, PipelineShapeTest,
+                         ::testing::Combine(::testing::Values(1),
+                                            ::testing::Values(1, 3),
+                                            ::testing::Values(0, 1, 3, 100)),
+                         [](const auto& info) {
+                           return absl::StrCat("capacity",
+                                               std::get<1>(info.param), "_held",
+                                               std::get<2>(info.param));
                          });
 
 // An item that waits for a later one would lock a pipeline by number.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/io/row_stream.h"
 
 namespace hearth::strategy {
 
@@ -20,7 +21,7 @@ absl::StatusOr<std::unique_ptr<Extractor>> Extractor::Create(
   options.check = check;
   options.staging_bytes = std::max(
       options.staging_bytes,
-      io::RowReader::MinStagingBytes(*features.device, features.layout));
+      io::RowStream::MinStagingBytes(*features.device, features.layout));
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<io::RowReader> reader,
       io::RowReader::Create(*features.device, features.layout, *queue,

@@ -14,6 +14,7 @@
 #include "engine/io/coalesce.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
+#include "engine/io/row_stream.h"
 
 namespace hearth::strategy {
 
@@ -39,7 +40,7 @@ class QueuedReader {
     HEARTH_ASSIGN_OR_RETURN(reader.queue_,
                             queues.Take(static_cast<size_t>(depth)));
     const uint64_t one =
-        std::max(kReadBytes, io::RowReader::MinStagingBytes(device, layout));
+        std::max(kReadBytes, io::RowStream::MinStagingBytes(device, layout));
     HEARTH_ASSIGN_OR_RETURN(
         reader.reader_,
         io::RowReader::Create(
