@@ -128,8 +128,8 @@ class QueuedRowStream final : public RowStream {
   // In their order; those before `next_list_` have been started whole.
   std::deque<std::unique_ptr<List>> lists_;
   size_t next_list_ = 0;
-  // Lists taken off, whose memory the next ones use.
-  std::vector<std::unique_ptr<List>> spare_;
+  // A list taken off, whose memory the next one uses.
+  std::unique_ptr<List> spare_;
   int64_t outstanding_ = 0;
   std::vector<ReadRequest> requests_;
   std::vector<ReadResult> results_;
@@ -138,11 +138,8 @@ class QueuedRowStream final : public RowStream {
 
 absl::Status QueuedRowStream::Add(absl::Span<const int64_t> rows,
                                   Arrived arrived, ReadTally& tally) {
-  std::unique_ptr<List> list = std::make_unique<List>();
-  if (!spare_.empty()) {
-    list = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  std::unique_ptr<List> list = std::move(spare_);
+  if (list == nullptr) list = std::make_unique<List>();
   const absl::Status status =
       Coalesce(rows, layout_, device_.alignment(), cost_, list->plan);
   if (!status.ok()) {
@@ -168,7 +165,8 @@ bool QueuedRowStream::TakeOff() {
 
 void QueuedRowStream::Recycle(std::unique_ptr<List> list) {
   list->arrived = nullptr;
-  spare_.push_back(std::move(list));
+  // Of lists that come one by one; otherwise all would grow to the largest.
+  if (lists_.size() <= 1) spare_ = std::move(list);
 }
 
 absl::Status QueuedRowStream::Advance() {

@@ -49,6 +49,12 @@ class OrderedQueue {
     return true;
   }
 
+  /// Whether there is a place for item `number`, or the queue is closed.
+  bool HasPlaceFor(int64_t number) const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return closed_ || number < next_ + Capacity();
+  }
+
   /// Blocks until there is a place, then gives the item the next number: items
   /// leave in the order in which they come. False as above. REQUIRES: all items
   /// are pushed this way; item not null.

@@ -1,5 +1,6 @@
 #include "engine/pipeline/pipeline.h"
 
+#include <cassert>
 #include <deque>
 #include <system_error>
 #include <thread>
@@ -50,7 +51,10 @@ class ThreadedPipeline final : public Pipeline {
   ThreadedPipeline(std::vector<Stage> stages, std::string sink_name,
                    const Clock& clock, Order order)
       : order_(order), stages_(std::move(stages)) {
-    stages_.push_back({.name = std::move(sink_name), .work = nullptr});
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      assert(stages_[i].loop == nullptr || (i > 0 && stages_[i].width == 1));
+    }
+    stages_.push_back({.name = std::move(sink_name)});
     for (const Stage& stage : stages_) {
       meters_.push_back(std::make_unique<StageMeter>(stage.width, clock));
     }
@@ -117,9 +121,9 @@ class ThreadedPipeline final : public Pipeline {
     try {
       for (size_t i = 0; i < queues.size(); ++i) {
         if (stages_[i].loop != nullptr) {
-          threads.emplace_back([this, i, in = queues[i - 1], out = queues[i]] {
-            RunLoop(i, *in, *out);
-          });
+          threads.emplace_back(
+              [this, i, num_items = source.num_items, in = queues[i - 1],
+               out = queues[i]] { RunLoop(i, num_items, *in, *out); });
           continue;
         }
         const TakeItem take =
@@ -176,7 +180,12 @@ class ThreadedPipeline final : public Pipeline {
 
     std::unique_ptr<Item> TryTake() override { return Hold(in_.TryPop()); }
 
+    // Items reach it in their order, which are its first ones where they go on
+    // as they are done, too.
+    bool CanPut() const override { return out_.HasPlaceFor(num_put_); }
+
     bool Put(std::unique_ptr<Item> item) override {
+      ++num_put_;
       meter_.CountItem();
       meter_.Switch(0, Activity::kBlocked);
       const int64_t number = held_.front();
@@ -185,6 +194,8 @@ class ThreadedPipeline final : public Pipeline {
       meter_.Switch(0, Activity::kBusy);
       return put;
     }
+
+    int64_t num_put() const { return num_put_; }
 
    private:
     std::unique_ptr<Item> Hold(Queue::Numbered taken) {
@@ -199,14 +210,21 @@ class ThreadedPipeline final : public Pipeline {
     Queue& out_;
     // The numbers of the items that were taken and not put.
     std::deque<int64_t> held_;
+    int64_t num_put_ = 0;
   };
 
-  void RunLoop(size_t stage, Queue& in, Queue& out) {
+  void RunLoop(size_t stage, int64_t num_items, Queue& in, Queue& out)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     StageMeter& meter = *meters_[stage];
     meter.Switch(0, Activity::kBusy);
     Ports ports(*this, meter, in, out);
     absl::Status status =
         CatchExceptions([&] { return stages_[stage].loop(ports); });
+    if (status.ok() && ports.num_put() < num_items) {
+      // Nothing, if the run has ended early.
+      status = absl::InternalError(absl::StrCat("stage ", stages_[stage].name,
+                                                " has kept items for itself"));
+    }
     if (!status.ok()) Stop(std::move(status));
     meter.Switch(0, Activity::kAbsent);
   }

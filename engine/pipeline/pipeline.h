@@ -32,6 +32,9 @@ class StagePorts {
   /// The next item if it is there; null otherwise.
   virtual std::unique_ptr<Item> TryTake() = 0;
 
+  /// Whether Put would not wait.
+  virtual bool CanPut() const = 0;
+
   /// Hands an item on, once there is a place. False, destroying the item, when
   /// the run ends early. REQUIRES: it is the oldest of those taken.
   virtual bool Put(std::unique_ptr<Item> item) = 0;
@@ -48,8 +51,9 @@ struct Stage {
   /// Called from the stage's threads, for different items at the same time.
   std::function<absl::Status(int thread, Item& item)> work = nullptr;
   /// In place of `work`, for a stage that holds items back to work on several
-  /// at a time: takes all items, hands each on, in order, and returns. REQUIRES
-  /// a width of 1, and not to be the first stage.
+  /// at a time: takes all items, hands each on, in order, and returns; to
+  /// return OK before is INTERNAL. REQUIRES a width of 1, and not to be the
+  /// first stage.
   std::function<absl::Status(StagePorts& ports)> loop = nullptr;
   /// Called once, from any thread, when an error or a stop ends the run early:
   /// makes work that waits for something outside of the pipeline, or for what

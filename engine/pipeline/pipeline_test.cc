@@ -288,6 +288,62 @@ TEST(PipelineTest, AsDoneASlowItemHoldsUpNoOther) {
   EXPECT_EQ(alive, 0);
 }
 
+TEST(PipelineTest, ALoopThatKeepsItemsIsAnError) {
+  std::atomic<int> alive = 0;
+  const auto pipeline = NewPipeline(
+      {{.name = "stage", .work = [](int, Item&) { return absl::OkStatus(); }},
+       {.name = "greedy",
+        .loop =
+            [](StagePorts& ports) {
+              ports.Put(ports.Take());
+              return absl::OkStatus();
+            }}},
+      "sink", Clock::Real());
+  const absl::Status status = pipeline->Run(
+      5,
+      [&](int64_t number) {
+        return std::make_unique<TracedItem>(number, alive);
+      },
+      [](std::unique_ptr<Item>) { return absl::OkStatus(); }, {});
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
+  EXPECT_NE(status.message().find("greedy"), status.message().npos);
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(PipelineTest, ALoopKnowsWhetherThereIsAPlace) {
+  std::atomic<int> alive = 0;
+  std::vector<bool> had_place;
+  absl::Notification full;
+  const auto pipeline = NewPipeline(
+      {{.name = "stage", .work = [](int, Item&) { return absl::OkStatus(); }},
+       {.name = "loop",
+        .queue_capacity = 2,
+        .loop =
+            [&](StagePorts& ports) {
+              while (std::unique_ptr<Item> item = ports.Take()) {
+                had_place.push_back(ports.CanPut());
+                if (!had_place.back() && !full.HasBeenNotified()) full.Notify();
+                if (!ports.Put(std::move(item))) break;
+              }
+              return absl::OkStatus();
+            }}},
+      "sink", Clock::Real());
+  const absl::Status status = pipeline->Run(
+      6,
+      [&](int64_t number) {
+        return std::make_unique<TracedItem>(number, alive);
+      },
+      [&](std::unique_ptr<Item>) {
+        // The first item is here: the next two find places.
+        full.WaitForNotification();
+        return absl::OkStatus();
+      },
+      {});
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_TRUE(had_place[0]);
+  EXPECT_TRUE(had_place[1]);
+}
+
 TEST(PipelineTest, TheSinkKeepsWhatItTook) {
   for (const bool fails : {false, true}) {
     std::atomic<int> alive = 0;
