@@ -27,6 +27,7 @@ enum class RandomPurpose : uint32_t {
   kGenerator = 5,
   kReordering = 6,
   kPartitionOrder = 7,
+  kEviction = 8,
   kLayerSampling = 9,
 };
 

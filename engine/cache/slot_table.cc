@@ -1,23 +1,11 @@
 #include "engine/cache/slot_table.h"
 
-#include <algorithm>
-#include <bit>
 #include <cassert>
 #include <utility>
 
 namespace hearth::cache {
-namespace {
 
-uint64_t NumBuckets(int64_t num_slots) {
-  return std::bit_ceil(std::max<uint64_t>(2 * num_slots, 2));
-}
-
-}  // namespace
-
-SlotTable::SlotTable(int64_t num_slots)
-    : slots_(num_slots),
-      buckets_(NumBuckets(num_slots), -1),
-      shift_(64 - std::countr_zero(buckets_.size())) {
+SlotTable::SlotTable(int64_t num_slots) : slots_(num_slots), index_(num_slots) {
   assert(0 <= num_slots && num_slots <= kMaxSlots);
   for (int64_t slot = 0; slot < num_slots; ++slot) {
     PushBack(static_cast<int32_t>(slot));
@@ -26,7 +14,7 @@ SlotTable::SlotTable(int64_t num_slots)
 
 SlotTable::Claimed SlotTable::Claim(store::NodeId node) {
   assert(node >= 0);
-  if (const int32_t found = buckets_[Locate(node)]; found >= 0) {
+  if (const int32_t found = index_.Find(node, NodeOf()); found >= 0) {
     Slot& slot = slots_[found];
     if (slot.refs++ == 0) Unlink(found);
     return {slot.state == State::kValid ? Outcome::kValid : Outcome::kLoading,
@@ -36,8 +24,8 @@ SlotTable::Claimed SlotTable::Claim(store::NodeId node) {
   if (taken < 0) return {Outcome::kNoSlot, -1};
   Unlink(taken);
   Slot& slot = slots_[taken];
-  if (slot.node != kNoNode) Forget(slot.node);
-  buckets_[Locate(node)] = taken;
+  if (slot.node != kNoNode) index_.Remove(slot.node, NodeOf());
+  index_.Add(node, taken, NodeOf());
   slot.node = node;
   slot.refs = 1;
   slot.state = State::kLoading;
@@ -53,7 +41,7 @@ bool SlotTable::Publish(int64_t slot) {
 bool SlotTable::Fail(int64_t slot, absl::Status error) {
   Slot& failed = slots_[slot];
   assert(failed.state == State::kLoading);
-  Forget(failed.node);
+  index_.Remove(failed.node, NodeOf());
   failed.node = kNoNode;
   failed.state = State::kFailed;
   errors_[slot] = std::move(error);
@@ -86,12 +74,10 @@ const absl::Status& SlotTable::error(int64_t slot) const {
   return errors_.at(slot);
 }
 
-void SlotTable::Prefetch(store::NodeId node) const {
-  __builtin_prefetch(&buckets_[Home(node)]);
-}
+void SlotTable::Prefetch(store::NodeId node) const { index_.Prefetch(node); }
 
 int64_t SlotTable::Find(store::NodeId node) const {
-  return buckets_[Locate(node)];
+  return index_.Find(node, NodeOf());
 }
 
 std::vector<int64_t> SlotTable::StandbySlots() const {
@@ -103,7 +89,7 @@ std::vector<int64_t> SlotTable::StandbySlots() const {
 }
 
 uint64_t SlotTable::MemoryBytes(int64_t num_slots) {
-  return num_slots * sizeof(Slot) + NumBuckets(num_slots) * sizeof(int32_t);
+  return num_slots * sizeof(Slot) + NodeIndex::MemoryBytes(num_slots);
 }
 
 void SlotTable::PushFront(int32_t slot) {
@@ -127,35 +113,6 @@ void SlotTable::Unlink(int32_t slot) {
   (gone.previous < 0 ? first_standby_ : slots_[gone.previous].next) = gone.next;
   (gone.next < 0 ? last_standby_ : slots_[gone.next].previous) = gone.previous;
   --num_standby_;
-}
-
-size_t SlotTable::Home(store::NodeId node) const {
-  // Multiplicative hashing: the golden ratio spreads runs of ids evenly.
-  return (static_cast<uint64_t>(node) * 0x9E3779B97F4A7C15) >> shift_;
-}
-
-size_t SlotTable::Locate(store::NodeId node) const {
-  size_t at = Home(node);
-  while (buckets_[at] >= 0 && slots_[buckets_[at]].node != node) {
-    at = (at + 1) & (buckets_.size() - 1);
-  }
-  return at;
-}
-
-// Moves what follows the gap back where a search would not find it any more
-// (Knuth, The Art of Computer Programming 3, section 6.4, algorithm R).
-void SlotTable::Forget(store::NodeId node) {
-  const size_t mask = buckets_.size() - 1;
-  size_t gap = Locate(node);
-  assert(buckets_[gap] >= 0);
-  for (size_t at = (gap + 1) & mask; buckets_[at] >= 0; at = (at + 1) & mask) {
-    const size_t home = Home(slots_[buckets_[at]].node);
-    // Whether the gap lies on the way from its home to where it is.
-    if (((at - home) & mask) < ((at - gap) & mask)) continue;
-    buckets_[gap] = buckets_[at];
-    gap = at;
-  }
-  buckets_[gap] = -1;
 }
 
 }  // namespace hearth::cache

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "engine/cache/node_index.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {
@@ -115,19 +116,17 @@ class SlotTable {
   void PushBack(int32_t slot);
   void Unlink(int32_t slot);
 
-  // The mapping table: open addressing with linear probing.
-  size_t Home(store::NodeId node) const;
-  // The bucket of `node`, or the empty one where it belongs.
-  size_t Locate(store::NodeId node) const;
-  void Forget(store::NodeId node);
+  // Tells the node of a slot that holds or loads one.
+  auto NodeOf() const {
+    return [this](int32_t slot) { return slots_[slot].node; };
+  }
 
   std::vector<Slot> slots_;
   int32_t first_standby_ = -1;
   int32_t last_standby_ = -1;
   int64_t num_standby_ = 0;
-  // Slot numbers, -1 where empty; a power of two, at most half full.
-  std::vector<int32_t> buckets_;
-  int shift_;
+  // The mapping table.
+  NodeIndex index_;
   // Errors of kFailed slots, by row.
   absl::flat_hash_map<int64_t, absl::Status> errors_;
 };

@@ -1,0 +1,110 @@
+#ifndef HEARTH_ENGINE_CACHE_WINDOW_CACHE_H_
+#define HEARTH_ENGINE_CACHE_WINDOW_CACHE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/base/random.h"
+#include "engine/cache/node_index.h"
+#include "engine/store/topology.h"
+
+namespace hearth::cache {
+
+/// A table of the rows in the lines of a cache, and of how often the batches of
+/// a window need each: what decides which rows GIDS keeps (section 3.4). A row
+/// that a batch of the window needs stays; of the others any one, drawn at
+/// random, makes room. Knows no bytes.
+///
+/// A node's entry (`uses` counts the batches that need it and are in the
+/// window):
+///
+///   absent        Enter                       -> uses 1, without a line
+///   uses > 0      Enter                       -> uses + 1
+///                 Locate, without a line      -> has the first of: a line
+///                 never
+///                                                used, that of a random safe
+///                                                entry (which goes), none
+///                 Leave                       -> uses - 1; at 0, with a line:
+///                                                safe to evict, without:
+///                                                absent
+///   safe          Enter                       -> uses 1: not safe any more
+///
+/// The same calls with the same random numbers give the same lines. Single-
+/// owner.
+class WindowCache {
+ public:
+  static constexpr int32_t kNoLine = -1;
+
+  /// The number of a node's entry, from Enter to Leave.
+  using Entry = int32_t;
+
+  /// All lines are free. REQUIRES: 0 <= num_lines <= INT32_MAX.
+  explicit WindowCache(int64_t num_lines);
+  WindowCache(const WindowCache&) = delete;
+  WindowCache& operator=(const WindowCache&) = delete;
+
+  /// A batch that needs `nodes`, which are distinct, enters the window.
+  /// Replaces `entries` by theirs.
+  void Enter(absl::Span<const store::NodeId> nodes,
+             std::vector<Entry>& entries);
+
+  struct Place {
+    /// kNoLine: all lines hold rows that the window needs.
+    int32_t line = kNoLine;
+    /// Whether the row is in the line; otherwise it belongs there from now on.
+    bool is_hit = false;
+  };
+
+  /// The line for the row of an entry.
+  Place Locate(Entry entry, RandomStream& random);
+
+  /// The batch of these entries leaves the window.
+  void Leave(absl::Span<const Entry> entries);
+
+  /// Forgets all rows and batches: all lines are free.
+  void Clear();
+
+  int64_t num_lines() const { return num_lines_; }
+  /// Lines with rows.
+  int64_t num_used() const { return num_used_; }
+  /// Lines with rows that no batch of the window needs.
+  int64_t num_safe() const { return static_cast<int64_t>(safe_.size()); }
+
+  /// Bytes for so many lines and nodes of batches in the window.
+  static uint64_t MemoryBytes(int64_t num_lines, int64_t window_nodes);
+
+ private:
+  struct Record {
+    store::NodeId node = 0;
+    uint32_t uses = 0;
+    int32_t line = kNoLine;
+    // Index in safe_, while it is safe.
+    int32_t safe_index = 0;
+  };
+
+  // Tells the node of an entry.
+  auto NodeOf() const {
+    return [this](Entry entry) {
+      return records_[static_cast<size_t>(entry)].node;
+    };
+  }
+
+  Entry FindOrAdd(store::NodeId node);
+  void Remove(Entry entry);
+  void AddSafe(Entry entry);
+  void RemoveSafe(Entry entry);
+
+  const int64_t num_lines_;
+  // Those before are in use.
+  int64_t num_used_ = 0;
+  std::vector<Record> records_;
+  // Entries of no node.
+  std::vector<Entry> free_;
+  NodeIndex index_;
+  std::vector<Entry> safe_;
+};
+
+}  // namespace hearth::cache
+
+#endif  // HEARTH_ENGINE_CACHE_WINDOW_CACHE_H_
