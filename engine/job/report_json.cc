@@ -40,6 +40,29 @@ train::Metric MetricFromJson(const json& value) {
   return train::Metric::kAccuracy;
 }
 
+json ToJson(const std::optional<strategy::ReadOverlap>& overlap) {
+  if (!overlap.has_value()) return nullptr;
+  return {{"storage_path", overlap->storage_path},
+          {"target_reads", overlap->target_reads},
+          {"depth", overlap->depth},
+          {"batches", overlap->batches},
+          {"merged", overlap->merged},
+          {"held_by_merge_max", overlap->held_by_merge_max},
+          {"held_by_staging", overlap->held_by_staging},
+          {"bypassed", overlap->bypassed}};
+}
+
+strategy::ReadOverlap OverlapFromJson(const json& value) {
+  return {.storage_path = value.at("storage_path").get<std::string>(),
+          .target_reads = value.at("target_reads").get<int64_t>(),
+          .depth = value.at("depth").get<int64_t>(),
+          .batches = value.at("batches").get<int64_t>(),
+          .merged = value.at("merged").get<int64_t>(),
+          .held_by_merge_max = value.at("held_by_merge_max").get<int64_t>(),
+          .held_by_staging = value.at("held_by_staging").get<int64_t>(),
+          .bypassed = value.at("bypassed").get<int64_t>()};
+}
+
 }  // namespace
 
 json ToJson(const strategy::PassReport& pass) {
@@ -72,6 +95,7 @@ json ToJson(const strategy::PassReport& pass) {
           {"hits", std::move(hits)},
           {"list_hits", std::move(list_hits)},
           {"lists_read", ToJson(pass.lists_read)},
+          {"overlap", ToJson(pass.overlap)},
           {"phases", std::move(phases)},
           {"stages", std::move(stages)}};
 }
@@ -102,6 +126,9 @@ strategy::PassReport PassFromJson(const json& value) {
                                 .lists = level.at("lists").get<int64_t>()});
     }
     pass.lists_read = OptionalFromJson<int64_t>(value.at("lists_read"));
+  }
+  if (value.contains("overlap") && !value.at("overlap").is_null()) {
+    pass.overlap = OverlapFromJson(value.at("overlap"));
   }
   for (const json& phase : value.at("phases")) {
     pass.phases.push_back({.name = phase.at("name").get<std::string>(),

@@ -10,6 +10,7 @@
 #include "engine/strategy/addressable/addressable.h"
 #include "engine/strategy/diskgnn/diskgnn.h"
 #include "engine/strategy/diskgnn/forecast/forecast.h"
+#include "engine/strategy/gids/gids.h"
 #include "engine/strategy/ginex/ginex.h"
 #include "engine/strategy/gnndrive/gnndrive.h"
 #include "engine/strategy/outre/outre.h"
@@ -91,6 +92,16 @@ constexpr std::tuple kEntries{
                         .describe_resident_lists = DescribeOutreLists,
                         .find_resident_lists = FindOutreLists,
                         .shared_cache_bytes = &OutreOptions::cpu_cache_bytes},
+    Entry<GidsOptions>{.kind = {.name = "gids",
+                                .prepares = true,
+                                .makes_plans = true,
+                                .needs_measured_batches = true,
+                                .reads_single_rows = true,
+                                .takes_history = true},
+                       .make = NewGidsStrategy,
+                       .estimate_memory = EstimateGidsMemory,
+                       .forecast = ForecastGids,
+                       .estimate_forecast_memory = EstimateGidsForecastMemory},
 };
 
 // Each alternative has one entry, in the same order.

@@ -14,6 +14,7 @@
 #include "engine/strategy/addressable/options.h"
 #include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/forecast.h"
+#include "engine/strategy/gids/options.h"
 #include "engine/strategy/ginex/options.h"
 #include "engine/strategy/gnndrive/options.h"
 #include "engine/strategy/memory_estimate.h"
@@ -30,7 +31,7 @@ namespace hearth::strategy {
 /// One alternative per strategy, in the order of hearth.v1.DataSpec.strategy.
 using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
-                 DiskgnnOptions, OutreOptions>;
+                 DiskgnnOptions, OutreOptions, GidsOptions>;
 
 /// The facts about a strategy that hold whatever its options.
 struct StrategyKind {

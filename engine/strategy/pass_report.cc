@@ -41,6 +41,13 @@ void Accumulate(const PassReport& part, PassReport& whole) {
        ++i) {
     whole.list_hits[i].lists += part.list_hits[i].lists;
   }
+  if (part.overlap.has_value() && whole.overlap.has_value()) {
+    whole.overlap->batches += part.overlap->batches;
+    whole.overlap->merged += part.overlap->merged;
+    whole.overlap->held_by_merge_max += part.overlap->held_by_merge_max;
+    whole.overlap->held_by_staging += part.overlap->held_by_staging;
+    whole.overlap->bypassed += part.overlap->bypassed;
+  }
   for (size_t i = 0; i < whole.phases.size() && i < part.phases.size(); ++i) {
     whole.phases[i].seconds += part.phases[i].seconds;
   }

@@ -24,6 +24,26 @@ struct ListHits {
   int64_t lists = 0;
 };
 
+/// How the reads of several batches overlapped (GIDS, section 3.2).
+struct ReadOverlap {
+  /// How rows are read: "io_uring, host-initiated".
+  std::string storage_path = {};
+  /// Reads that were to be under way at any time, and that the queue holds.
+  int64_t target_reads = 0;
+  int64_t depth = 0;
+  /// Batches that were read; shards count as batches.
+  int64_t batches = 0;
+  /// Batches being read as each joined them, itself included, added up.
+  int64_t merged = 0;
+  /// Batches that joined later than `target_reads` asks for, since as many as
+  /// are allowed were being read, or their rows had no room.
+  int64_t held_by_merge_max = 0;
+  int64_t held_by_staging = 0;
+  /// Rows that were read and not kept, since all lines of the window cache held
+  /// rows for later batches.
+  int64_t bypassed = 0;
+};
+
 /// Wall time of one of a strategy's own phases.
 struct PhaseSeconds {
   std::string name;
@@ -58,6 +78,8 @@ struct PassReport {
   /// where neighbors are not read like that.
   std::vector<ListHits> list_hits;
   std::optional<int64_t> lists_read;
+  /// Absent where each batch is read for itself.
+  std::optional<ReadOverlap> overlap;
   /// In a fixed order; they may overlap.
   std::vector<PhaseSeconds> phases;
   std::vector<pipeline::StageStats> stages;

@@ -1,0 +1,53 @@
+#include "gtest/gtest.h"
+#include "tests/conformance/conformance_case.h"
+#include "tests/conformance/shard_conformance.h"
+#include "tests/conformance/strategy_conformance.h"
+
+namespace hearth::strategy {
+namespace {
+
+// Rows everywhere, and rows that go past the window cache.
+constexpr uint64_t kFewRows = 40 * 64;
+GidsOptions Small() {
+  return {.cpu_cache_bytes = kFewRows,
+          .window_cache_bytes = kFewRows,
+          .window = 3,
+          .merge_max = 4,
+          .io_depth = 2};
+}
+// The BaM baseline: one batch at a time, rows evicted at random.
+GidsOptions Bam() {
+  return {.cpu_cache_bytes = 0,
+          .window_cache_bytes = kFewRows,
+          .window = 0,
+          .merge_max = 1,
+          .io_depth = 1};
+}
+GidsOptions NoCaches() {
+  return {.cpu_cache_bytes = 0,
+          .window_cache_bytes = 0,
+          .staging_bytes = 1,
+          .io_depth = 64};
+}
+GidsOptions ByFrequency() {
+  return {.cpu_cache_bytes = kFewRows,
+          .hot = HotNodes::kFrequency,
+          .window = 1000,
+          .io_depth = 16};
+}
+INSTANTIATE_TEST_SUITE_P(
+    Gids, StrategyConformanceTest,
+    ::testing::Values(ConformanceCase{GidsOptions{}, {4, 1}},
+                      ConformanceCase{Small(), {4, 1}},
+                      ConformanceCase{Bam(), {1, 1}},
+                      ConformanceCase{NoCaches(), {2, 1}},
+                      ConformanceCase{ByFrequency(), {3, 1}}),
+    ConformanceCaseName);
+
+INSTANTIATE_TEST_SUITE_P(Gids, ShardConformanceTest,
+                         ::testing::Values(ConformanceCase{NoCaches(), {4, 1}},
+                                           ConformanceCase{Small(), {2, 1}}),
+                         ConformanceCaseName);
+
+}  // namespace
+}  // namespace hearth::strategy

@@ -1,0 +1,255 @@
+#include "engine/strategy/gids/gids.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/types/span.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+#include "engine/cache/slot_arena.h"
+#include "engine/cache/window_cache.h"
+#include "engine/io/read_probe.h"
+#include "engine/plan/plan_store.h"
+#include "engine/store/labels.h"
+#include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/gids/constant_buffer.h"
+#include "engine/strategy/gids/gids_pass.h"
+#include "engine/strategy/gids/hot_nodes.h"
+#include "engine/strategy/gids/sizes.h"
+#include "engine/strategy/sample_stage.h"
+
+namespace hearth::strategy {
+namespace {
+
+// The window cache: its table, and the rows in its lines.
+struct Window {
+  Window(int64_t num_lines, cache::SlotArena arena)
+      : table(num_lines), lines(std::move(arena)) {}
+
+  cache::WindowCache table;
+  cache::SlotArena lines;
+};
+
+class GidsStrategy final : public Strategy {
+ public:
+  GidsStrategy(const GidsOptions& options, const PipelineOptions& pipeline,
+               const store::Dataset& dataset,
+               const StrategyResources& resources)
+      : options_(options),
+        pipeline_(pipeline),
+        dataset_(dataset),
+        resources_(resources) {
+    if (resources_.plans != nullptr) return;
+    own_plans_.emplace(
+        resources_.files, resources_.clock,
+        plan::PlanStore::Options{.folder = resources_.scratch_folder});
+  }
+
+  absl::Status Open() {
+    HEARTH_ASSIGN_OR_RETURN(labels_, dataset_.LoadLabels());
+    HEARTH_ASSIGN_OR_RETURN(
+        topology_, dataset_.LoadTopology(
+                       {store::Residency::kMemory, store::Residency::kMapped},
+                       resources_.stop));
+    HEARTH_ASSIGN_OR_RETURN(features_, dataset_.OpenFeatures({}));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<PreparationReport> Prepare(absl::Span<const Pass> passes,
+                                            const PreparationListener& listener,
+                                            std::stop_token stop) override {
+    if (passes.empty()) return PreparationReport();
+    inputs_.Clear();
+    HEARTH_RETURN_IF_ERROR(MeasureDisk(listener, stop));
+    const std::string key = HotNodesKey(options_, passes.front());
+    // What a file holds may have changed.
+    if (buffered_for_ == key && options_.hot != HotNodes::kFile) {
+      PreparationReport report = buffer_report_;
+      report.reused = true;
+      return report;
+    }
+    buffered_for_.clear();
+    buffer_ = ConstantBuffer();
+    HEARTH_ASSIGN_OR_RETURN(
+        HotNodesChoice choice,
+        ChooseHotNodes(
+            {.dataset = dataset_,
+             .labels = labels_,
+             .files = resources_.files,
+             .clock = resources_.clock,
+             .plans = own_plans_.has_value() ? *own_plans_ : *resources_.plans,
+             .samplers = pipeline_.samplers,
+             .listener = listener,
+             .stop = stop},
+            options_, BufferedRows(options_, features_.layout),
+            passes.front()));
+    HEARTH_RETURN_IF_ERROR(Fill(choice, listener, stop));
+    buffer_report_ = choice.report;
+    buffered_for_ = key;
+    return choice.report;
+  }
+
+  absl::Status Run(const Pass& pass, const Consumer& consumer,
+                   std::stop_token stop, PassReport& report) override {
+    report = {};
+    if (!disk_.has_value() || buffered_for_.empty()) {
+      return absl::FailedPreconditionError(
+          "strategy gids was not prepared for its passes");
+    }
+    if (pass.batches.bound.nodes.empty()) {
+      return absl::FailedPreconditionError(
+          "strategy gids: the batches of the pass were not measured");
+    }
+    HEARTH_RETURN_IF_ERROR(ResizeWindow(pass));
+    GidsPass run({.source = {*topology_, labels_},
+                  .features = features_,
+                  .row_check = resources_.row_check.get(),
+                  .read_queues = resources_.read_queues,
+                  .clock = resources_.clock,
+                  .buffer = buffer_,
+                  .window = window_->table,
+                  .lines = window_->lines,
+                  .inputs = inputs_,
+                  .limits = Limits(pass),
+                  .window_batches = options_.window,
+                  .samplers = pipeline_.samplers},
+                 pass, report);
+    const absl::Status status = run.Run(consumer, std::move(stop));
+    // Its batches may be in the window, and rows that did not arrive in lines.
+    if (!status.ok()) window_->table.Clear();
+    return status;
+  }
+
+  void Rest() override { inputs_.Clear(); }
+
+ private:
+  // The peak of the disk and the depth that reaches it, or what the depth that
+  // is asked for gives, once.
+  absl::Status MeasureDisk(const PreparationListener& listener,
+                           const std::stop_token& stop) {
+    if (disk_.has_value()) return absl::OkStatus();
+    HEARTH_ASSIGN_OR_RETURN(
+        disk_, io::ProbeReads(*features_.device, resources_.read_queues,
+                              resources_.clock, features_.layout.row_bytes,
+                              static_cast<size_t>(options_.io_depth), stop));
+    if (listener.log) {
+      listener.log(absl::StrFormat(
+          "disk: %.0f reads/s at depth %d, first after %.0f us, last after "
+          "%.0f us: %d reads are to overlap",
+          disk_->peak_reads_per_second, disk_->depth,
+          1e6 * disk_->first_seconds, 1e6 * disk_->last_seconds,
+          TargetReads()));
+    }
+    return absl::OkStatus();
+  }
+
+  // Reads the rows of the constant buffer.
+  absl::Status Fill(HotNodesChoice& choice, const PreparationListener& listener,
+                    const std::stop_token& stop) {
+    const double start = resources_.clock.SteadySeconds();
+    io::ReadTally tally;
+    HEARTH_ASSIGN_OR_RETURN(
+        buffer_, ConstantBuffer::Load(features_, resources_.row_check.get(),
+                                      choice.nodes, resources_.read_queues,
+                                      resources_.clock, stop, tally));
+    const double seconds = resources_.clock.SteadySeconds() - start;
+    if (listener.log) {
+      listener.log(absl::StrFormat(
+          "constant buffer: %d rows by %s, read in %.2f s (%s)",
+          choice.nodes.size(), Name(options_.hot), seconds,
+          FormatByteSize(static_cast<uint64_t>(tally.bytes_read))));
+    }
+    choice.report.phases.push_back({"fill_buffer", seconds});
+    choice.report.seconds += seconds;
+    return absl::OkStatus();
+  }
+
+  int64_t TargetReads() const {
+    return std::max(io::OverlappingReads(*disk_),
+                    static_cast<int64_t>(disk_->depth));
+  }
+
+  MergeLimits Limits(const Pass& pass) const {
+    return {.target_reads = TargetReads(),
+            .depth = static_cast<int>(disk_->depth),
+            .merge_max = options_.merge_max * pass.shards,
+            .staging_bytes =
+                StagingBytes(options_, features_.layout, pass.batches)};
+  }
+
+  // The cache stays, with its rows, from pass to pass, unless a pass with
+  // larger batches wants more lines.
+  absl::Status ResizeWindow(const Pass& pass) {
+    const int64_t lines =
+        WindowLines(options_, features_.layout, pass.batches, pass.shards);
+    if (window_.has_value() && window_->table.num_lines() >= lines) {
+      return absl::OkStatus();
+    }
+    window_.reset();  // Both at once would exceed the budget.
+    HEARTH_ASSIGN_OR_RETURN(
+        cache::SlotArena arena,
+        cache::SlotArena::Make(lines, features_.layout.row_bytes));
+    window_.emplace(lines, std::move(arena));
+    return absl::OkStatus();
+  }
+
+  const GidsOptions options_;
+  const PipelineOptions pipeline_;
+  const store::Dataset& dataset_;
+  const StrategyResources resources_;
+  // The plans of this strategy alone, where the daemon has no store.
+  std::optional<plan::PlanStore> own_plans_;
+  store::Labels labels_;
+  std::unique_ptr<store::LoadedTopology> topology_;
+  store::StoredFeatures features_;
+  std::optional<io::ReadProfile> disk_;
+  // The rows of the constant buffer, what they were chosen for, and how.
+  ConstantBuffer buffer_;
+  std::string buffered_for_;
+  PreparationReport buffer_report_;
+  std::optional<Window> window_;
+  BufferPool inputs_;
+};
+
+absl::Status Validate(const GidsOptions& options) {
+  const auto most = static_cast<int>(io::kMaxReadDepth);
+  if (options.io_depth < 0 || options.io_depth > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gids: io_depth must be within 0 .. ", most, ", is ",
+                     options.io_depth));
+  }
+  if (options.window < 0 || options.merge_max < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("gids: window must be at least 0 and merge_max at least "
+                     "1, are ",
+                     options.window, " and ", options.merge_max));
+  }
+  if ((options.hot == HotNodes::kFile) != !options.hot_file.empty()) {
+    return absl::InvalidArgumentError(
+        "gids: hot_file goes with hot nodes of a file, and they with it");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Strategy>> NewGidsStrategy(
+    const GidsOptions& options, const PipelineOptions& pipeline,
+    const store::Dataset& dataset, const StrategyResources& resources) {
+  HEARTH_RETURN_IF_ERROR(pipeline.Validate());
+  HEARTH_RETURN_IF_ERROR(Validate(options));
+  auto strategy =
+      std::make_unique<GidsStrategy>(options, pipeline, dataset, resources);
+  HEARTH_RETURN_IF_ERROR(strategy->Open());
+  return strategy;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,304 @@
+#include "engine/strategy/gids/gids_pass.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "engine/cache/aligned_buffer.h"
+#include "engine/cache/assemble.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/strategy/batch_delivery.h"
+#include "engine/strategy/sampled_batch.h"
+
+// The stages of a pass:
+//
+//  sample    Several threads.
+//  locate    One thread, in order. A batch that comes enters the window; once
+//            as many as the window has are behind it, its rows are located, and
+//            it leaves the window. At the end of the pass the window shrinks.
+//  read      One thread, in order: the accumulator (section 3.2). Batches join
+//            those that are being read while fewer reads are under way than the
+//            disk wants; the oldest goes on when its own rows are there.
+//  assemble  One thread, in order: widens the rows from the constant buffer,
+//            the lines of the window cache and the memory that was read into;
+//            puts rows that the cache keeps into their lines.
+//  train     The caller's thread.
+//
+// So the window cache's table is that of the batches ahead while its lines are
+// those of the batch that is assembled; rows are taken from a line, and put
+// into it, in the order of the batches.
+
+namespace hearth::strategy {
+
+/// A batch, where its rows are, and those that were read.
+class GidsBatch final : public SampledBatch {
+ public:
+  using SampledBatch::SampledBatch;
+
+  LocatedRows rows;
+  // The missing rows, as stored, in their order.
+  cache::AlignedBuffer missing;
+  uint64_t staged_bytes = 0;
+  io::ReadTally tally;
+  // Batches being read when it joined them, itself included, and whether a
+  // limit has kept it from joining earlier.
+  int64_t merged = 0;
+  bool held_by_merge_max = false;
+  bool held_by_staging = false;
+};
+
+namespace {
+
+constexpr uint64_t kReadBytes = 16 << 10;
+
+using Batches = std::deque<std::unique_ptr<GidsBatch>>;
+
+std::unique_ptr<GidsBatch> ToBatch(std::unique_ptr<pipeline::Item> item) {
+  return std::unique_ptr<GidsBatch>(static_cast<GidsBatch*>(item.release()));
+}
+
+uint64_t StagedBytesOf(const GidsBatch& batch, int64_t row_bytes) {
+  return StagedBytes(batch.num_rows(), std::ssize(batch.rows.missing),
+                     row_bytes) +
+         sample::ShapeOf(batch.sample()).MemoryBytes();
+}
+
+}  // namespace
+
+RandomStream EvictionStream(const Pass& pass, int64_t number) {
+  return RandomStream(pass.sampler.data_seed, RandomPurpose::kEviction,
+                      pass.epoch_key, static_cast<uint64_t>(number));
+}
+
+uint64_t StagedBytes(int64_t num_rows, int64_t num_missing, int64_t row_bytes) {
+  return static_cast<uint64_t>(num_rows) * LocatedRows::kBytesPerRow +
+         static_cast<uint64_t>(num_missing) *
+             (static_cast<uint64_t>(row_bytes) + io::kPlanBytesPerRow);
+}
+
+uint64_t InFlightBytes(int depth, int64_t row_bytes) {
+  return static_cast<uint64_t>(depth) *
+         std::max(kReadBytes, static_cast<uint64_t>(row_bytes) + (8 << 10));
+}
+
+GidsPass::GidsPass(const GidsContext& context, const Pass& pass,
+                   PassReport& report)
+    : context_(context),
+      pass_(pass),
+      report_(report),
+      seeds_(pass.order->Epoch(pass.epoch_key)),
+      locator_(context.buffer.nodes(), context.window) {
+  report_ = {};
+  report_.bytes_read = 0;
+  report_.read_ops = 0;
+  report_.io_wait_seconds = 0;
+  report_.rows_read = 0;
+  report_.hits = {{.level = "constant_buffer"}, {.level = "window_cache"}};
+  report_.overlap =
+      ReadOverlap{.storage_path = absl::StrCat(context.read_queues.kind(),
+                                               ", host-initiated"),
+                  .target_reads = context.limits.target_reads,
+                  .depth = context.limits.depth};
+}
+
+absl::Status GidsPass::Run(const Strategy::Consumer& consumer,
+                           std::stop_token stop) {
+  std::vector<pipeline::Stage> stages = SampleStages(
+      pass_, seeds_, context_.source,
+      {.threads = context_.samplers, .queue_capacity = kSampledWaiting});
+  stages.push_back(LocateStage());
+  stages.push_back(ReadStage());
+  stages.push_back(AssembleStage());
+  const std::unique_ptr<pipeline::Pipeline> pipeline =
+      pipeline::NewPipeline(std::move(stages), "train", context_.clock);
+  const Delivery delivery = {
+      .clock = context_.clock,
+      .range = ShardsOf(pass_, static_cast<int64_t>(seeds_.size())),
+      .shards = pass_.shards,
+      .row_bytes = context_.features.layout.row_bytes,
+      .make =
+          [](int64_t number) { return std::make_unique<GidsBatch>(number); },
+      .count =
+          [this](const SampledBatch& batch, PassReport& /*report*/) {
+            Count(static_cast<const GidsBatch&>(batch));
+          }};
+  return Deliver(*pipeline, delivery, consumer, std::move(stop), report_);
+}
+
+void GidsPass::Count(const GidsBatch& batch) {
+  report_.hits[0].rows += std::ssize(batch.rows.buffer_slots);
+  report_.hits[1].rows += std::ssize(batch.rows.lines);
+  *report_.rows_read += batch.tally.rows;
+  *report_.bytes_read += batch.tally.bytes_read;
+  *report_.read_ops += batch.tally.requests;
+  *report_.io_wait_seconds += batch.tally.wait_seconds;
+  ReadOverlap& overlap = *report_.overlap;
+  ++overlap.batches;
+  overlap.merged += batch.merged;
+  overlap.held_by_merge_max += batch.held_by_merge_max ? 1 : 0;
+  overlap.held_by_staging += batch.held_by_staging ? 1 : 0;
+  overlap.bypassed += batch.rows.bypassed();
+}
+
+pipeline::Stage GidsPass::LocateStage() {
+  return {
+      .name = "locate",
+      .queue_capacity = QueueCapacity(pass_, kWaiting),
+      .loop = [this](pipeline::StagePorts& ports) { return LocateAll(ports); }};
+}
+
+pipeline::Stage GidsPass::ReadStage() {
+  return {
+      .name = "read",
+      .queue_capacity = QueueCapacity(pass_, kWaiting),
+      .loop = [this](pipeline::StagePorts& ports) { return ReadAll(ports); },
+      .interrupt = [this] { abandon_.request_stop(); }};
+}
+
+pipeline::Stage GidsPass::AssembleStage() {
+  return {.name = "assemble",
+          .queue_capacity = QueueCapacity(pass_, kWaiting),
+          .work = [this](int /*thread*/, pipeline::Item& item) {
+            return Assemble(static_cast<GidsBatch&>(item));
+          }};
+}
+
+absl::Status GidsPass::LocateAll(pipeline::StagePorts& ports) {
+  const auto ahead =
+      static_cast<size_t>(context_.window_batches * pass_.shards);
+  Batches window;
+  while (true) {
+    std::unique_ptr<GidsBatch> entering = ToBatch(ports.Take());
+    const bool ended = entering == nullptr;
+    if (!ended) {
+      locator_.Enter(entering->sample().input_nodes, entering->rows);
+      window.push_back(std::move(entering));
+    }
+    while (!window.empty() && (ended || window.size() > ahead)) {
+      GidsBatch& batch = *window.front();
+      locator_.Locate(batch.sample().input_nodes,
+                      EvictionStream(pass_, batch.number()), batch.rows);
+      if (!ports.Put(std::move(window.front()))) return absl::OkStatus();
+      window.pop_front();
+    }
+    if (ended) return absl::OkStatus();
+  }
+}
+
+absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
+  const store::StoredFeatures& features = context_.features;
+  HEARTH_ASSIGN_OR_RETURN(
+      const io::ReadQueues::Handle queue,
+      context_.read_queues.Take(static_cast<size_t>(context_.limits.depth)));
+  // Batches that are being read, and the next one, which has no room yet.
+  Batches reading;
+  std::unique_ptr<GidsBatch> next;
+  const uint64_t one = std::max(
+      kReadBytes,
+      io::RowStream::MinStagingBytes(*features.device, features.layout));
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::unique_ptr<io::RowStream> stream,
+      io::RowStream::Create(
+          *features.device, features.layout, *queue,
+          {.staging_bytes = one * static_cast<uint64_t>(context_.limits.depth),
+           .clock = &context_.clock,
+           .check = context_.row_check}));
+  // The oldest of them, whose rows are there.
+  size_t num_done = 0;
+  const auto put_oldest = [&] {
+    std::unique_ptr<GidsBatch> oldest = std::move(reading.front());
+    reading.pop_front();
+    --num_done;
+    return ports.Put(std::move(oldest));
+  };
+  while (true) {
+    while (stream->TakeOff()) ++num_done;
+    while (num_done > 0 && ports.CanPut()) {
+      if (!put_oldest()) return absl::OkStatus();
+    }
+    // Batches join as long as the disk wants more reads.
+    bool ended = false;
+    while (stream->num_lists() == 0 ||
+           stream->outstanding() < context_.limits.target_reads) {
+      if (next == nullptr) {
+        // Waits where nothing else is to be done.
+        next = ToBatch(reading.empty() ? ports.Take() : ports.TryTake());
+        if (next == nullptr) {
+          ended = reading.empty();
+          break;
+        }
+        next->staged_bytes = StagedBytesOf(*next, features.layout.row_bytes);
+      }
+      if (static_cast<int64_t>(stream->num_lists()) >=
+          context_.limits.merge_max) {
+        next->held_by_merge_max = true;
+        break;
+      }
+      if (!reading.empty() &&
+          staged_bytes_ + next->staged_bytes > context_.limits.staging_bytes) {
+        next->held_by_staging = true;
+        break;
+      }
+      reading.push_back(std::move(next));
+      HEARTH_RETURN_IF_ERROR(Admit(*reading.back(), *stream));
+      reading.back()->merged = static_cast<int64_t>(stream->num_lists());
+    }
+    if (ended) return absl::OkStatus();
+    if (abandon_.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(features.device->path(), ": reading was stopped"));
+    }
+    if (stream->outstanding() > 0) {
+      HEARTH_RETURN_IF_ERROR(stream->Advance());
+    } else if (num_done > 0) {
+      if (!put_oldest()) return absl::OkStatus();
+    }
+  }
+}
+
+absl::Status GidsPass::Admit(GidsBatch& batch, io::RowStream& stream) {
+  const size_t row_bytes = context_.features.layout.row_bytes;
+  staged_bytes_ += batch.staged_bytes;
+  HEARTH_RETURN_IF_ERROR(
+      batch.missing.Resize(batch.rows.missing.size() * row_bytes));
+  return stream.Add(
+      batch.rows.missing,
+      [to = batch.missing.data(), row_bytes](size_t position,
+                                             const std::byte* row) {
+        std::memcpy(to + position * row_bytes, row, row_bytes);
+      },
+      batch.tally);
+}
+
+absl::Status GidsPass::Assemble(GidsBatch& batch) {
+  const store::StoredFeatures& features = context_.features;
+  const auto row_bytes = static_cast<size_t>(features.layout.row_bytes);
+  const auto rows_at = [&](const std::byte* data) {
+    return cache::StoredRows{
+        .data = data, .dtype = features.dtype, .dim = features.dim};
+  };
+  HEARTH_ASSIGN_OR_RETURN(float* const inputs,
+                          batch.TakeInputs(features.dim, context_.inputs));
+  const LocatedRows& rows = batch.rows;
+  const std::byte* missing = batch.missing.data();
+  cache::ScatterRows(rows_at(context_.buffer.rows()), rows.buffer_slots,
+                     rows.buffer_positions, inputs);
+  // Before any of its own rows take a line.
+  cache::ScatterRows(rows_at(context_.lines.rows()), rows.lines,
+                     rows.line_positions, inputs);
+  cache::ScatterRows(rows_at(missing), rows.missing_positions, inputs);
+  for (size_t i = 0; i < rows.entering.size(); ++i) {
+    std::memcpy(context_.lines.row(rows.entering_lines[i]),
+                missing + static_cast<size_t>(rows.entering[i]) * row_bytes,
+                row_bytes);
+  }
+  batch.missing = {};
+  staged_bytes_ -= batch.staged_bytes;
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::strategy

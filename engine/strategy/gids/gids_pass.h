@@ -1,0 +1,109 @@
+#ifndef HEARTH_ENGINE_STRATEGY_GIDS_GIDS_PASS_H_
+#define HEARTH_ENGINE_STRATEGY_GIDS_GIDS_PASS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/base/random.h"
+#include "engine/cache/slot_arena.h"
+#include "engine/io/read_queues.h"
+#include "engine/io/row_stream.h"
+#include "engine/pipeline/pipeline.h"
+#include "engine/store/dataset.h"
+#include "engine/store/topology.h"
+#include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/gids/constant_buffer.h"
+#include "engine/strategy/gids/locator.h"
+#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/strategy.h"
+
+namespace hearth::strategy {
+
+class GidsBatch;
+
+/// The limits within which batches are read together.
+struct MergeLimits {
+  /// Reads that are to be under way.
+  int64_t target_reads = 1;
+  /// Reads in flight.
+  int depth = 1;
+  int64_t merge_max = 1;
+  uint64_t staging_bytes = 0;
+};
+
+/// Everything that a pass works with; it outlives the pass.
+struct GidsContext {
+  SampleSource source;
+  const store::StoredFeatures& features;
+  /// Null: rows are not checked.
+  const io::RowCheck* row_check = nullptr;
+  io::ReadQueues& read_queues;
+  const Clock& clock;
+  const ConstantBuffer& buffer;
+  /// The window cache's table, and its lines. Without rows if the pass before
+  /// failed.
+  cache::WindowCache& window;
+  cache::SlotArena& lines;
+  /// Input rows.
+  BufferPool& inputs;
+  MergeLimits limits;
+  /// Batches behind the one that is located.
+  int64_t window_batches = 0;
+  int samplers = 1;
+};
+
+/// The numbers by which batch `number` draws the rows that make room.
+RandomStream EvictionStream(const Pass& pass, int64_t number);
+
+/// Bytes of the staging memory that a batch counts with, beside its sample:
+/// where its rows are, its missing rows, and the plan of their reads.
+uint64_t StagedBytes(int64_t num_rows, int64_t num_missing, int64_t row_bytes);
+
+/// Memory of the reads in flight, with rows of so many bytes on a disk whose
+/// reads are aligned to 4 KiB or less.
+uint64_t InFlightBytes(int depth, int64_t row_bytes);
+
+/// One pass of GIDS. Used once, by one thread.
+class GidsPass {
+ public:
+  /// Batches that may wait for the stage behind, where they are large.
+  static constexpr int kWaiting = 1;
+  /// Sampled batches that may wait for the window.
+  static constexpr int kSampledWaiting = 2;
+
+  /// `report` is kept as Strategy::Run has it.
+  GidsPass(const GidsContext& context, const Pass& pass, PassReport& report);
+  GidsPass(const GidsPass&) = delete;
+  GidsPass& operator=(const GidsPass&) = delete;
+
+  absl::Status Run(const Strategy::Consumer& consumer, std::stop_token stop);
+
+ private:
+  pipeline::Stage LocateStage();
+  pipeline::Stage ReadStage();
+  pipeline::Stage AssembleStage();
+  absl::Status LocateAll(pipeline::StagePorts& ports);
+  absl::Status ReadAll(pipeline::StagePorts& ports);
+  absl::Status Admit(GidsBatch& batch, io::RowStream& stream);
+  absl::Status Assemble(GidsBatch& batch);
+  void Count(const GidsBatch& batch);
+
+  const GidsContext context_;
+  const Pass& pass_;
+  PassReport& report_;
+  const std::vector<store::NodeId> seeds_;
+  Locator locator_;
+  std::stop_source abandon_;
+  // Of the batches that were admitted and not assembled.
+  std::atomic<uint64_t> staged_bytes_ = 0;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_GIDS_GIDS_PASS_H_

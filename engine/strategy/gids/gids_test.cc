@@ -1,0 +1,429 @@
+// GIDS beyond the suite that all strategies share: what its parts save, that
+// nothing of it depends on how wide or fast anything is, the scores that jobs
+// share, and reads that fail or meet a stop.
+
+#include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/plan/plan_store.h"
+#include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/hooked_dataset.h"
+#include "tests/conformance/measured_pass.h"
+#include "tests/conformance/stopping_clock.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+using hearth::testing::Measured;
+using ::testing::HasSubstr;
+
+// 700 bytes: across sectors, so that batches take several reads.
+constexpr int64_t kRowBytes = 175 * 4;
+constexpr int64_t kNodes = 600;
+
+class GidsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const auto path = hearth::testing::ImportPlantedGraph(
+        {.num_nodes = kNodes, .feature_dim = kRowBytes / 4},
+        ::testing::TempDir() + "gids");
+    ASSERT_TRUE(path.ok()) << path.status();
+    dataset_ = store::Dataset::Open(io::FileSystem::Posix(), *path)->release();
+    const store::Split split = *dataset_->LoadSplit();
+    train_ = sample::NewShuffledOrder(split.train, 3).release();
+    valid_ = sample::NewSequentialOrder(split.valid).release();
+  }
+
+  GidsTest()
+      : queues_(*io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads})),
+        hooked_(*dataset_),
+        folder_(absl::StrCat(
+            ::testing::TempDir(), "plans_",
+            ::testing::UnitTest::GetInstance()->current_test_info()->name())),
+        plans_(io::FileSystem::Posix(), Clock::Real(), {.folder = folder_}) {}
+
+  absl::StatusOr<std::unique_ptr<Strategy>> New(
+      const GidsOptions& options, const PipelineOptions& pipeline = {}) {
+    return NewStrategy(options, pipeline, hooked_,
+                       {.read_queues = *queues_,
+                        .clock = clock_,
+                        .scratch_folder = ::testing::TempDir(),
+                        .plans = &plans_});
+  }
+
+  std::unique_ptr<Strategy> Make(const GidsOptions& options,
+                                 const PipelineOptions& pipeline = {}) {
+    auto strategy = New(options, pipeline);
+    EXPECT_TRUE(strategy.ok()) << strategy.status();
+    const absl::Status status = Prepare(**strategy).status();
+    EXPECT_TRUE(status.ok()) << status;
+    return *std::move(strategy);
+  }
+
+  absl::StatusOr<PreparationReport> Prepare(Strategy& strategy) {
+    PreparationListener listener;
+    listener.log = [this](const std::string& text) { logged_.push_back(text); };
+    return strategy.Prepare(
+        {Measured(*dataset_, MakePass(0)), Measured(*dataset_, MakePass(1))},
+        listener, {});
+  }
+
+  static Pass MakePass(uint64_t epoch_key,
+                       const sample::SeedOrder* order = train_) {
+    return {.order = order,
+            .sampler = {.fanouts = {4, 2}, .data_seed = 3},
+            .batch_size = 30,
+            .epoch_key = epoch_key};
+  }
+
+  struct Outcome {
+    absl::Status status;
+    std::vector<std::string> batches;
+    PassReport report;
+
+    int64_t buffered() const { return report.hits[0].rows; }
+    int64_t cached() const { return report.hits[1].rows; }
+    int64_t read() const { return *report.rows_read; }
+  };
+
+  static Outcome Run(Strategy& strategy, const Pass& pass,
+                     std::stop_token stop = {}) {
+    Outcome outcome;
+    outcome.status = strategy.Run(
+        Measured(*dataset_, pass),
+        [&](absl::Span<const train::BatchView> shards) {
+          outcome.batches.push_back(
+              hearth::testing::Fingerprint(shards.front()));
+          return absl::OkStatus();
+        },
+        std::move(stop), outcome.report);
+    if (outcome.status.ok() && !outcome.report.hits.empty()) {
+      int64_t hits = 0;
+      for (const LevelHits& level : outcome.report.hits) hits += level.rows;
+      EXPECT_EQ(hits + outcome.report.rows_read.value_or(0),
+                outcome.report.rows_needed);
+    }
+    return outcome;
+  }
+
+  static std::vector<std::string> Expected(const Pass& pass) {
+    static io::ReadQueues& queues = *io::ReadQueues::Create()->release();
+    auto memory = NewStrategy(MemoryOptions{}, {}, *dataset_,
+                              {.read_queues = queues,
+                               .clock = Clock::Real(),
+                               .scratch_folder = ::testing::TempDir()});
+    return Run(**memory, pass).batches;
+  }
+
+  // A cache without anything else.
+  static GidsOptions CacheOf(int64_t rows, int64_t window) {
+    return {.cpu_cache_bytes = 0,
+            .window_cache_bytes = static_cast<uint64_t>(rows * kRowBytes),
+            .window = window,
+            .io_depth = 8};
+  }
+
+  // A file of node ids, as numpy writes it.
+  std::string HotFile(const std::vector<int64_t>& nodes) {
+    const std::string path = folder_ + "_hot.npy";
+    std::string header =
+        absl::StrCat("{'descr': '<i8', 'fortran_order': False, 'shape': (",
+                     nodes.size(), ",), }");
+    header.resize(117, ' ');
+    header += '\n';
+    std::ofstream file(path, std::ios::binary);
+    file << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << header;
+    file.write(reinterpret_cast<const char*>(nodes.data()),
+               static_cast<std::streamsize>(nodes.size() * sizeof(int64_t)));
+    return path;
+  }
+
+  static store::Dataset* dataset_;
+  static sample::SeedOrder* train_;
+  static sample::SeedOrder* valid_;
+  const std::unique_ptr<io::ReadQueues> queues_;
+  hearth::testing::HookedDataset hooked_;
+  hearth::testing::StoppingClock clock_;
+  const std::string folder_;
+  plan::PlanStore plans_;
+  std::vector<std::string> logged_;
+};
+
+store::Dataset* GidsTest::dataset_ = nullptr;
+sample::SeedOrder* GidsTest::train_ = nullptr;
+sample::SeedOrder* GidsTest::valid_ = nullptr;
+
+// ---- Its parts
+
+TEST_F(GidsTest, HitsAndReadsDependOnNoWidth) {
+  const GidsOptions options = {
+      .cpu_cache_bytes = 60 * kRowBytes,
+      .window_cache_bytes = 100 * kRowBytes,
+  };
+  const Outcome narrow = Run(*Make(options), MakePass(0));
+  ASSERT_TRUE(narrow.status.ok()) << narrow.status;
+  EXPECT_GT(narrow.buffered(), 0);
+  EXPECT_GT(narrow.cached(), 0);
+  for (const auto& [merge_max, staging, depth] : {std::tuple{1, uint64_t{0}, 1},
+                                                  {2, uint64_t{1}, 3},
+                                                  {32, uint64_t{1} << 30, 64},
+                                                  {5, uint64_t{100000}, 2}}) {
+    GidsOptions other = options;
+    other.merge_max = merge_max;
+    other.staging_bytes = staging;
+    other.io_depth = depth;
+    const Outcome wide =
+        Run(*Make(other, {.samplers = 4, .extractors = 3}), MakePass(0));
+    ASSERT_TRUE(wide.status.ok()) << wide.status;
+    EXPECT_EQ(wide.batches, narrow.batches);
+    EXPECT_EQ(wide.buffered(), narrow.buffered());
+    EXPECT_EQ(wide.cached(), narrow.cached());
+    EXPECT_EQ(wide.read(), narrow.read());
+    EXPECT_EQ(wide.report.overlap->bypassed, narrow.report.overlap->bypassed);
+  }
+}
+
+TEST_F(GidsTest, TheWindowKeepsWhatRandomEvictionLoses) {
+  const auto hits = [&](int64_t window) {
+    return Run(*Make(CacheOf(120, window)), MakePass(0)).cached();
+  };
+  EXPECT_GT(hits(2), hits(0));
+}
+
+TEST_F(GidsTest, AWindowOfAllBatchesKeepsEveryRowThatComesAgain) {
+  const Outcome outcome = Run(*Make(CacheOf(kNodes, 1000)), MakePass(0));
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_LE(outcome.read(), kNodes);
+  EXPECT_EQ(outcome.report.overlap->bypassed, 0);
+}
+
+TEST_F(GidsTest, RowsStayFromPassToPass) {
+  const auto strategy = Make(CacheOf(kNodes, 8));
+  EXPECT_GT(Run(*strategy, MakePass(0)).read(), 0);
+  const Outcome again = Run(*strategy, MakePass(0));
+  EXPECT_EQ(again.read(), 0);
+  EXPECT_EQ(*again.report.bytes_read, 0);
+  EXPECT_EQ(again.batches, Expected(MakePass(0)));
+  const Outcome valid = Run(*strategy, MakePass(7, valid_));
+  EXPECT_EQ(valid.batches, Expected(MakePass(7, valid_)));
+}
+
+TEST_F(GidsTest, LargerBatchesOfALaterPassMakeTheCacheGrow) {
+  const auto strategy = Make({});
+  EXPECT_TRUE(Run(*strategy, MakePass(0)).status.ok());
+  Pass larger = MakePass(0);
+  larger.batch_size = 200;
+  const Outcome outcome = Run(*strategy, larger);
+  EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_EQ(outcome.batches, Expected(larger));
+}
+
+TEST_F(GidsTest, BatchesAreReadTogetherWithinTheLimits) {
+  const GidsOptions one = {
+      .cpu_cache_bytes = 0, .window_cache_bytes = 0, .merge_max = 1};
+  const Outcome alone = Run(*Make(one), MakePass(0));
+  EXPECT_EQ(alone.report.overlap->merged, alone.report.batches);
+  const GidsOptions tight = {
+      .cpu_cache_bytes = 0, .window_cache_bytes = 0, .staging_bytes = 1};
+  const Outcome tightly = Run(*Make(tight), MakePass(0));
+  EXPECT_EQ(tightly.report.overlap->merged, tightly.report.batches);
+}
+
+// The first read hangs until a later batch is being read, too.
+TEST_F(GidsTest, ABatchJoinsThoseThatAreBeingRead) {
+  const auto strategy = Make({.cpu_cache_bytes = 0,
+                              .window_cache_bytes = 0,
+                              .window = 0,
+                              .io_depth = 4096});
+  std::atomic<bool> released = false;
+  hooked_.SetHook([&](int64_t attempt) {
+    // Reads of a batch come in one run: more than one batch has are more than
+    // one batch.
+    if (attempt == 200) released = true;
+    while (attempt == 0 && !released) absl::SleepFor(absl::Milliseconds(1));
+    return 0;
+  });
+  const Outcome outcome = Run(*strategy, MakePass(0));
+  hooked_.SetHook(nullptr);
+  ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+  EXPECT_GT(outcome.report.overlap->merged, outcome.report.batches);
+  EXPECT_EQ(outcome.batches, Expected(MakePass(0)));
+}
+
+// ---- The constant buffer
+
+TEST_F(GidsTest, EveryWayToChooseHotNodesDeliversTheSame) {
+  const std::vector<std::string> expected = Expected(MakePass(0));
+  std::map<HotNodes, int64_t> buffered;
+  for (const HotNodes hot :
+       {HotNodes::kReversePageRank, HotNodes::kOutDegree, HotNodes::kFrequency,
+        HotNodes::kRandom, HotNodes::kFile}) {
+    GidsOptions options = {.cpu_cache_bytes = 100 * kRowBytes, .hot = hot};
+    if (hot == HotNodes::kFile) {
+      options.hot_file = HotFile({5, 4, 5, 3, 599});
+    }
+    const Outcome outcome = Run(*Make(options), MakePass(0));
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status;
+    EXPECT_EQ(outcome.batches, expected);
+    EXPECT_GT(outcome.buffered(), 0);
+    buffered[hot] = outcome.buffered();
+  }
+  EXPECT_GT(buffered[HotNodes::kReversePageRank], buffered[HotNodes::kRandom]);
+  EXPECT_GE(buffered[HotNodes::kFrequency],
+            buffered[HotNodes::kReversePageRank])
+      << "the epoch that was counted";
+}
+
+TEST_F(GidsTest, ABufferOfAllRowsReadsNothing) {
+  const Outcome outcome =
+      Run(*Make({.cpu_cache_bytes = uint64_t{1} << 30}), MakePass(0));
+  EXPECT_EQ(outcome.read(), 0);
+  EXPECT_EQ(outcome.buffered(), outcome.report.rows_needed);
+  EXPECT_TRUE(plans_.List()->empty()) << "nothing had to be ranked";
+}
+
+TEST_F(GidsTest, ScoresAreSharedByJobsOfTheSameTrainingNodes) {
+  const GidsOptions options = {.cpu_cache_bytes = 100 * kRowBytes};
+  auto first = *New(options);
+  const PreparationReport made = *Prepare(*first);
+  EXPECT_FALSE(made.reused);
+  EXPECT_THAT(made.plan, HasSubstr("gids-"));
+  // Another size of the buffer ranks nothing anew.
+  auto second = *New({.cpu_cache_bytes = 50 * kRowBytes});
+  const PreparationReport found = *Prepare(*second);
+  EXPECT_TRUE(found.reused);
+  EXPECT_EQ(found.plan, made.plan);
+  // Nor does the same strategy.
+  EXPECT_TRUE(Prepare(*first)->reused);
+  EXPECT_EQ(Run(*second, MakePass(1)).batches, Expected(MakePass(1)));
+  EXPECT_EQ(plans_.List()->size(), 1u);
+  auto counted =
+      *New({.cpu_cache_bytes = 100 * kRowBytes, .hot = HotNodes::kFrequency});
+  EXPECT_FALSE(Prepare(*counted)->reused);
+  EXPECT_EQ(plans_.List()->size(), 2u);
+}
+
+TEST_F(GidsTest, DamagedScoresAreMadeAnew) {
+  const GidsOptions options = {.cpu_cache_bytes = 100 * kRowBytes};
+  const std::string plan = Prepare(**New(options))->plan;
+  std::ofstream(io::JoinPath(io::JoinPath(folder_, plan), "scores")) << "?";
+  const auto again = Prepare(**New(options));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->reused);
+  EXPECT_THAT(logged_, ::testing::Contains(HasSubstr("is made anew")));
+  EXPECT_TRUE(Prepare(**New(options))->reused);
+}
+
+TEST_F(GidsTest, HotFilesThatAreNoListsOfNodesAreRefused) {
+  const auto prepared = [&](const std::string& path) {
+    return Prepare(**New({.cpu_cache_bytes = 100 * kRowBytes,
+                          .hot = HotNodes::kFile,
+                          .hot_file = path}))
+        .status();
+  };
+  EXPECT_TRUE(absl::IsNotFound(prepared("/nowhere.npy")));
+  const absl::Status out_of_range = prepared(HotFile({1, 2, kNodes}));
+  EXPECT_TRUE(absl::IsInvalidArgument(out_of_range)) << out_of_range;
+  EXPECT_THAT(std::string(out_of_range.message()),
+              HasSubstr("element 2 at byte 144 is 600"));
+  EXPECT_TRUE(absl::IsInvalidArgument(prepared(HotFile({-1}))));
+}
+
+// ---- Refusals, errors and stops
+
+TEST_F(GidsTest, APassThatWasNotPreparedOrMeasuredIsRefused) {
+  const auto unprepared = *New({});
+  EXPECT_TRUE(absl::IsFailedPrecondition(Run(*unprepared, MakePass(0)).status));
+  PassReport report;
+  const absl::Status status = Make({})->Run(
+      MakePass(0),
+      [](absl::Span<const train::BatchView>) { return absl::OkStatus(); }, {},
+      report);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+}
+
+TEST_F(GidsTest, OptionsOutOfRangeAreRefused) {
+  for (const GidsOptions& options :
+       {GidsOptions{.window = -1}, GidsOptions{.merge_max = 0},
+        GidsOptions{.io_depth = -1}, GidsOptions{.io_depth = 1 << 20},
+        GidsOptions{.hot = HotNodes::kFile}, GidsOptions{.hot_file = "/f"}}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(New(options).status()));
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(New({}, {.samplers = 0}).status()));
+}
+
+TEST_F(GidsTest, AnyReadThatFailsEndsThePassAndTheNextIsWhole) {
+  const auto strategy = Make(CacheOf(100, 4), {.samplers = 2});
+  const std::vector<std::string> expected = Expected(MakePass(0));
+  for (const int64_t bad : {0, 1, 7, 40, 150}) {
+    SCOPED_TRACE(bad);
+    // For good: a read is tried again.
+    hooked_.SetHook(
+        [bad](int64_t attempt) { return attempt >= bad ? -EIO : 0; });
+    const Outcome failed = Run(*strategy, MakePass(0));
+    EXPECT_TRUE(absl::IsUnavailable(failed.status)) << failed.status;
+    hooked_.SetHook(nullptr);
+    const Outcome next = Run(*strategy, MakePass(0));
+    ASSERT_TRUE(next.status.ok()) << next.status;
+    EXPECT_EQ(next.batches, expected);
+  }
+}
+
+TEST_F(GidsTest, AStopAtAnyTimeCancelsAndTheNextPassIsWhole) {
+  const auto strategy = Make(CacheOf(100, 4), {.samplers = 2});
+  const std::vector<std::string> expected = Expected(MakePass(0));
+  for (int64_t look = 0; look < 400; look += 23) {
+    std::stop_source stop;
+    clock_.StopAt(look, stop);
+    const Outcome stopped = Run(*strategy, MakePass(0), stop.get_token());
+    EXPECT_TRUE(stopped.status.ok() || absl::IsCancelled(stopped.status))
+        << stopped.status;
+    if (look % 3 != 0) continue;
+    const Outcome next = Run(*strategy, MakePass(0));
+    ASSERT_TRUE(next.status.ok()) << next.status;
+    EXPECT_EQ(next.batches, expected);
+  }
+}
+
+TEST_F(GidsTest, PreparingCanFailAndBeStopped) {
+  auto strategy = *New({.cpu_cache_bytes = 100 * kRowBytes});
+  hooked_.SetHook([](int64_t /*attempt*/) { return -EIO; });
+  EXPECT_TRUE(absl::IsUnavailable(Prepare(*strategy).status()));
+  hooked_.SetHook(nullptr);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(
+      strategy
+          ->Prepare({Measured(*dataset_, MakePass(0))}, {}, stop.get_token())
+          .status()));
+  ASSERT_TRUE(Prepare(*strategy).ok());
+  EXPECT_EQ(Run(*strategy, MakePass(0)).batches, Expected(MakePass(0)));
+}
+
+}  // namespace
+}  // namespace hearth::strategy

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cstdint>
+
+#include "engine/cache/window_cache.h"
+#include "engine/io/coalesce.h"
+#include "engine/io/read_probe.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/strategy/gids/constant_buffer.h"
+#include "engine/strategy/gids/gids.h"
+#include "engine/strategy/gids/gids_pass.h"
+#include "engine/strategy/gids/hot_nodes.h"
+#include "engine/strategy/gids/locator.h"
+#include "engine/strategy/gids/sizes.h"
+#include "engine/strategy/machine_probe.h"
+
+namespace hearth::strategy {
+namespace {
+
+io::RowLayout LayoutOf(const MemoryBasis& basis) {
+  return {.first_offset = 0,
+          .row_bytes = static_cast<uint32_t>(basis.row_bytes()),
+          .num_rows = basis.nodes().num_nodes};
+}
+
+// Shards of batches from the one that enters the window to the one that is
+// located.
+int64_t InWindow(const GidsOptions& options, const MemoryBasis& basis) {
+  return std::min(options.window, basis.num_batches) * basis.shards + 1;
+}
+
+// Memory of choosing hot nodes while a strategy keeps what it has; batches are
+// sampled only to count how often they need which.
+uint64_t ChoosingBytes(const GidsOptions& options, const MemoryBasis& basis,
+                       const MemoryEstimate& running) {
+  uint64_t bytes = RankingBytes(basis.nodes().num_nodes) +
+                   basis.edges().indptr.file_size_bytes;
+  for (const MemoryShare& share : running.shares) {
+    const bool sampling = share.owner == "samplers" || share.owner == "batches";
+    if (share.kept || (sampling && options.hot == HotNodes::kFrequency)) {
+      bytes += share.bytes;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
+                                                  const MemoryBasis& basis) {
+  const io::RowLayout layout = LayoutOf(basis);
+  const auto row_bytes = static_cast<int64_t>(layout.row_bytes);
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  const int64_t rows = largest.num_inputs();
+  const int64_t lines =
+      WindowLines(options, layout, basis.batches, basis.shards);
+  const int64_t in_window = InWindow(options, basis);
+  const int64_t window_rows = std::min(layout.num_rows, in_window * rows);
+  const int depth = options.io_depth > 0
+                        ? options.io_depth
+                        : static_cast<int>(io::kMostProbedDepth);
+  MemoryEstimate estimate;
+  estimate.Add("topology", basis.edges().indptr.file_size_bytes,
+               /*kept=*/true);
+  estimate.Add(
+      "cache",
+      ConstantBuffer::MemoryBytes(BufferedRows(options, layout), row_bytes,
+                                  layout.num_rows) +
+          static_cast<uint64_t>(lines) * static_cast<uint64_t>(row_bytes),
+      /*kept=*/true);
+  estimate.Add("window", cache::WindowCache::MemoryBytes(lines, window_rows),
+               /*kept=*/true);
+  // Batches that are read together, or one alone beside those that wait to be
+  // assembled; a buffer may be an eighth larger than its rows.
+  const auto alone =
+      static_cast<uint64_t>(GidsPass::kWaiting * basis.shards + 2);
+  const uint64_t staging =
+      std::max(StagingBytes(options, layout, basis.batches),
+               alone * LargestStagedBytes(layout, basis.batches));
+  estimate.Add("staging", staging + staging / 8);
+  estimate.Add("reads", InFlightBytes(depth, row_bytes));
+  // The inputs of one that is assembled, of those that wait, and of those that
+  // are with the trainer.
+  const auto assembled =
+      1 + (GidsPass::kWaiting + 1) * static_cast<int>(basis.shards);
+  const int waiting = (GidsPass::kSampledWaiting + 2 * GidsPass::kWaiting) *
+                      static_cast<int>(basis.shards);
+  const int sampled = basis.pipeline.samplers + waiting +
+                      static_cast<int>(in_window) + assembled + 1;
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = sampled,
+              .assembled = assembled},
+             estimate);
+  // Where rows are, of batches that are not in the staging memory.
+  estimate.Add("pins",
+               static_cast<uint64_t>((in_window + waiting + assembled) * rows) *
+                   LocatedRows::kBytesPerRow);
+  const uint64_t choosing = ChoosingBytes(options, basis, estimate);
+  const uint64_t running = estimate.TotalBytes();
+  estimate.Add("ranking", choosing > running ? choosing - running : 0);
+  return estimate;
+}
+
+MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
+                                          const MemoryBasis& basis) {
+  const io::RowLayout layout = LayoutOf(basis);
+  const int64_t rows = basis.batches.WithMargin().num_inputs();
+  const int64_t in_window = InWindow(options, basis);
+  MemoryEstimate estimate;
+  estimate.Add("measuring", kProbeBytes);
+  estimate.Add("ranking", RankingBytes(layout.num_rows));
+  estimate.Add("window",
+               cache::WindowCache::MemoryBytes(
+                   WindowLines(options, layout, basis.batches, basis.shards),
+                   std::min(layout.num_rows, in_window * rows)) +
+                   cache::RowSet::MemoryBytes(layout.num_rows));
+  estimate.Add("pins", static_cast<uint64_t>(in_window * rows) *
+                           (LocatedRows::kBytesPerRow + sizeof(int64_t)));
+  estimate.Add("reads", static_cast<uint64_t>(rows) * io::kPlanBytesPerRow);
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = basis.pipeline.samplers + 3 * basis.shards,
+              .assembled = 0},
+             estimate);
+  return estimate;
+}
+
+}  // namespace hearth::strategy

@@ -1,0 +1,69 @@
+#ifndef HEARTH_ENGINE_STRATEGY_GIDS_OPTIONS_H_
+#define HEARTH_ENGINE_STRATEGY_GIDS_OPTIONS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace hearth::strategy {
+
+/// How the rows of the constant buffer are chosen (GIDS, section 3.3).
+enum class HotNodes {
+  /// By weighted reverse PageRank from the training nodes.
+  kReversePageRank,
+  /// By the number of nodes that have them as neighbors.
+  kOutDegree,
+  /// By the batches of the first training epoch that need them.
+  kFrequency,
+  kRandom,
+  /// As a file lists them.
+  kFile,
+};
+
+/// "reverse-pagerank", "out-degree", "frequency", "random" or "file".
+constexpr absl::string_view Name(HotNodes hot) {
+  switch (hot) {
+    case HotNodes::kReversePageRank:
+      return "reverse-pagerank";
+    case HotNodes::kOutDegree:
+      return "out-degree";
+    case HotNodes::kFrequency:
+      return "frequency";
+    case HotNodes::kRandom:
+      return "random";
+    case HotNodes::kFile:
+      return "file";
+  }
+  return "";
+}
+
+/// GIDS (Park et al., 2024): reads of several batches overlap, hot rows are in
+/// memory for good, and a cache looks ahead.
+struct GidsOptions {
+  /// Rows of the constant buffer; absent: a tenth of the features.
+  std::optional<uint64_t> cpu_cache_bytes = std::nullopt;
+  HotNodes hot = HotNodes::kReversePageRank;
+  /// Of kFile: nodes in an .npy file, the hottest first.
+  std::string hot_file = {};
+  /// Lines of the window cache; absent: the rows of four of the largest
+  /// batches.
+  std::optional<uint64_t> window_cache_bytes = std::nullopt;
+  /// Batches behind the one being located whose rows stay (section 3.4).
+  int64_t window = 8;
+  /// Batches whose rows are read at a time, at most (section 3.2).
+  int64_t merge_max = 32;
+  /// Memory of those; 0 = twice what the largest batch needs, or kLeastStaging.
+  uint64_t staging_bytes = 0;
+  /// Reads in flight; 0 = as many as a measurement finds best.
+  int io_depth = 0;
+
+  static constexpr uint64_t kLeastStaging = uint64_t{64} << 20;
+
+  bool operator==(const GidsOptions&) const = default;
+};
+
+}  // namespace hearth::strategy
+
+#endif  // HEARTH_ENGINE_STRATEGY_GIDS_OPTIONS_H_

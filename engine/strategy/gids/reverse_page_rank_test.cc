@@ -1,0 +1,108 @@
+#include "engine/strategy/gids/reverse_page_rank.h"
+
+#include <numeric>
+#include <stop_token>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/store/dataset.h"
+#include "engine/store/topology.h"
+#include "gtest/gtest.h"
+
+namespace hearth::strategy {
+namespace {
+
+class ListedTopology final : public store::LoadedTopology {
+ public:
+  // in_neighbors[v] are those of node v.
+  explicit ListedTopology(
+      const std::vector<std::vector<int32_t>>& in_neighbors) {
+    indptr_.push_back(0);
+    for (const auto& list : in_neighbors) {
+      indices_.insert(indices_.end(), list.begin(), list.end());
+      indptr_.push_back(static_cast<int64_t>(indices_.size()));
+    }
+    view_ = {.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)};
+  }
+
+  const store::Topology& view() const override { return view_; }
+  absl::Status status() const override { return error; }
+
+  absl::Status error;
+
+ private:
+  std::vector<int64_t> indptr_;
+  std::vector<int32_t> indices_;
+  store::Topology view_;
+};
+
+std::vector<double> Rank(const ListedTopology& topology,
+                         const std::vector<store::NodeId>& training,
+                         const ReversePageRankOptions& options = {}) {
+  const auto scores = ReversePageRank(topology, training, options, {});
+  EXPECT_TRUE(scores.ok()) << scores.status();
+  return *scores;
+}
+
+// Leaves 1, 2 and 3 have the hub 0 as their only in-neighbor: sampling goes
+// from them to it, never back.
+TEST(ReversePageRankTest, FlowsFromNodesToTheirInNeighbors) {
+  const ListedTopology star({{}, {0}, {0}, {0}});
+  const std::vector<double> scores = Rank(star, {1, 2});
+  EXPECT_DOUBLE_EQ(scores[1], 0.15 / 2);
+  EXPECT_DOUBLE_EQ(scores[2], 0.15 / 2);
+  EXPECT_DOUBLE_EQ(scores[3], 0) << "no training node, and nobody's neighbor";
+  EXPECT_DOUBLE_EQ(scores[0], 0.85 * 0.15);
+  // From the hub there is no way on.
+  const std::vector<double> from_hub = Rank(star, {0});
+  EXPECT_DOUBLE_EQ(from_hub[0], 0.15);
+  EXPECT_DOUBLE_EQ(from_hub[1], 0);
+}
+
+// The definition, on a matrix.
+TEST(ReversePageRankTest, IsTheSumOfItsDefinition) {
+  const std::vector<std::vector<int32_t>> lists = {
+      {1, 2, 2}, {0}, {3, 4}, {}, {4, 0, 1}};
+  const std::vector<store::NodeId> training = {0, 4};
+  for (const int iterations : {0, 1, 7}) {
+    std::vector<double> expected = {0.5, 0, 0, 0, 0.5};
+    const std::vector<double> start = expected;
+    for (int i = 0; i < iterations; ++i) {
+      std::vector<double> next(5);
+      for (size_t u = 0; u < 5; ++u) {
+        next[u] = (1 - 0.6) * start[u];
+        for (size_t v = 0; v < 5; ++v) {
+          for (const int32_t neighbor : lists[v]) {
+            if (static_cast<size_t>(neighbor) != u) continue;
+            next[u] += 0.6 * expected[v] / static_cast<double>(lists[v].size());
+          }
+        }
+      }
+      expected = next;
+    }
+    const std::vector<double> scores =
+        Rank(ListedTopology(lists), training,
+             {.damping = 0.6, .iterations = iterations});
+    for (size_t u = 0; u < 5; ++u) EXPECT_NEAR(scores[u], expected[u], 1e-12);
+  }
+}
+
+TEST(ReversePageRankTest, WithoutDeadEndsScoresAddUpToOne) {
+  const ListedTopology ring({{1}, {2}, {3}, {0}});
+  const std::vector<double> scores = Rank(ring, {0, 1});
+  EXPECT_NEAR(std::accumulate(scores.begin(), scores.end(), 0.0), 1, 1e-12);
+  EXPECT_EQ(Rank(ring, {}), std::vector<double>(4));
+}
+
+TEST(ReversePageRankTest, TellsStopsAndPagesThatCannotBeRead) {
+  ListedTopology ring({{1}, {0}});
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(
+      ReversePageRank(ring, {}, {}, stop.get_token()).status()));
+  ring.error = absl::DataLossError("page");
+  EXPECT_TRUE(absl::IsDataLoss(ReversePageRank(ring, {}, {}, {}).status()));
+}
+
+}  // namespace
+}  // namespace hearth::strategy
