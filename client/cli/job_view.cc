@@ -151,6 +151,36 @@ void PrintPeakMemory(const Report& report, std::ostream& out) {
       << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")\n";
 }
 
+// "  constant_buffer: 84.2% of the rows", where a strategy has several levels,
+// and how it read the others.
+void PrintLevels(const v1::EpochReport& epoch, std::ostream& out) {
+  if (epoch.rows_needed() == 0) return;
+  const auto share = [&](uint64_t rows) {
+    return absl::StrCat(Decimal(100 * static_cast<double>(rows) /
+                                    static_cast<double>(epoch.rows_needed()),
+                                1),
+                        "% of the rows");
+  };
+  if (epoch.hits_size() > 1) {
+    for (const v1::LevelHits& level : epoch.hits()) {
+      out << "  " << EscapeControl(level.level()) << ": " << share(level.rows())
+          << "\n";
+    }
+    out << "  read: " << share(epoch.rows_read()) << "\n";
+  }
+  if (!epoch.has_overlap()) return;
+  const v1::ReadOverlap& overlap = epoch.overlap();
+  out << "  batches read at a time: " << Decimal(overlap.mean_merged(), 1)
+      << ", for " << FormatCount(overlap.target_reads())
+      << " reads to overlap, by " << EscapeControl(overlap.storage_path())
+      << "\n";
+  if (overlap.held_by_merge_max() + overlap.held_by_staging() > 0) {
+    out << "  batches that came late: "
+        << FormatCount(overlap.held_by_merge_max()) << " for --merge-max, "
+        << FormatCount(overlap.held_by_staging()) << " for --staging\n";
+  }
+}
+
 void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   if (report.epochs_size() > 0) {
     PrintEpochs(report, out);
@@ -164,6 +194,7 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
       out << "  " << EscapeControl(phase.name()) << ": "
           << Decimal(phase.seconds(), 1) << " s\n";
     }
+    PrintLevels(last, out);
     out << "\n";
   }
   if (report.has_partition()) PrintPreparation(report.partition(), out);

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <sstream>
 #include <string>
+#include <utility>
 
 namespace hearth::cli {
 namespace {
@@ -89,6 +91,38 @@ TEST(PrintOutcome, ShowsWhatAHistoryCosts) {
   EXPECT_THAT(text, HasSubstr("\nwith and without the history\n"));
   EXPECT_THAT(text, ContainsRegex("1 +0.553 +0.557 +2.1235 +2.1250 +1,234,567 "
                                   "+2,345,678 +1.5 +2.5\n"));
+}
+
+TEST(PrintOutcome, ShowsWhereRowsWereFoundAndHowOthersWereRead) {
+  v1::Job job = TrainedJob();
+  EXPECT_THAT(Outcome(job), Not(HasSubstr("of the rows")))
+      << "the table says it of a single level";
+  v1::EpochReport& epoch =
+      *job.mutable_report()->mutable_train()->mutable_epochs(0);
+  epoch.set_rows_needed(1000);
+  epoch.clear_hits();
+  for (const auto& [level, rows] :
+       {std::pair{"constant_buffer", 842}, {"window_cache", 37}}) {
+    v1::LevelHits& hits = *epoch.add_hits();
+    hits.set_level(level);
+    hits.set_rows(static_cast<uint64_t>(rows));
+  }
+  epoch.set_rows_read(121);
+  v1::ReadOverlap& overlap = *epoch.mutable_overlap();
+  overlap.set_storage_path("io_uring, host-initiated");
+  overlap.set_target_reads(3243);
+  overlap.set_mean_merged(2.96);
+  EXPECT_THAT(
+      Outcome(job),
+      HasSubstr("  constant_buffer: 84.2% of the rows\n"
+                "  window_cache: 3.7% of the rows\n"
+                "  read: 12.1% of the rows\n"
+                "  batches read at a time: 3.0, for 3,243 reads to overlap, "
+                "by io_uring, host-initiated\n"));
+  EXPECT_THAT(Outcome(job), Not(HasSubstr("came late")));
+  overlap.set_held_by_staging(4);
+  EXPECT_THAT(Outcome(job), HasSubstr("  batches that came late: 0 for "
+                                      "--merge-max, 4 for --staging\n"));
 }
 
 TEST(PrintOutcome, NamesTheMetric) {

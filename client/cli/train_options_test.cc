@@ -164,7 +164,7 @@ TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"superbatch", "4"}}),
               HasSubstr("ginex and outre"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"cpu-cache", "much"}}),
-              HasSubstr("is not a size"));
+              HasSubstr("is not auto or a size"));
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"reorder", "yes"}}),
               HasSubstr("false, true"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"superbatch", "0"}}),
@@ -253,7 +253,7 @@ TEST(TrainJobFromOptions, DatasetIsRequired) {
 TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
   EXPECT_EQ(ErrorOf({{"strategy", "ram"}}),
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
-            "ginex, diskgnn, outre");
+            "ginex, diskgnn, outre, gids");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
             "--model: \"mlp\" is not one of sage, gcn, gat, gatv2, gin, none");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),

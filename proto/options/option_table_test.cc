@@ -182,7 +182,7 @@ TEST(OptionTable, AlternativesAreTold) {
   const OptionTable& table = TrainTable();
   EXPECT_EQ(
       AppliesTo(OptionAt(table, "data.budgets.cpu_cache_bytes").alternatives),
-      "applies to strategies gnndrive, ginex, diskgnn and outre");
+      "applies to strategies gnndrive, ginex, diskgnn, outre and gids");
   EXPECT_EQ(AppliesTo(OptionAt(table, "trains[0].gat.heads").alternatives),
             "applies to model gat only");
 }
@@ -192,8 +192,9 @@ TEST(OptionTable, ChoicesComeBeforeTheirOptions) {
   ASSERT_EQ(table.choices().size(), 7);
   const Choice& strategy = table.choices()[1];
   EXPECT_EQ(strategy.FieldPath(), "data.strategy");
-  EXPECT_THAT(strategy.Names(), ElementsAre("memory", "mmap", "gnndrive",
-                                            "ginex", "diskgnn", "outre"));
+  EXPECT_THAT(strategy.Names(),
+              ElementsAre("memory", "mmap", "gnndrive", "ginex", "diskgnn",
+                          "outre", "gids"));
   EXPECT_EQ(ToString(table.options()[strategy.position].path),
             "data.mmap.read_ahead");
 }

@@ -19,6 +19,21 @@ v1::StageReport ToProto(const pipeline::StageStats& stage) {
   return proto;
 }
 
+v1::ReadOverlap ToProto(const strategy::ReadOverlap& overlap) {
+  v1::ReadOverlap proto;
+  proto.set_storage_path(overlap.storage_path);
+  proto.set_target_reads(static_cast<uint64_t>(overlap.target_reads));
+  proto.set_depth(static_cast<uint64_t>(overlap.depth));
+  if (overlap.batches > 0) {
+    proto.set_mean_merged(static_cast<double>(overlap.merged) /
+                          static_cast<double>(overlap.batches));
+  }
+  proto.set_held_by_merge_max(static_cast<uint64_t>(overlap.held_by_merge_max));
+  proto.set_held_by_staging(static_cast<uint64_t>(overlap.held_by_staging));
+  proto.set_bypassed_rows(static_cast<uint64_t>(overlap.bypassed));
+  return proto;
+}
+
 template <typename Message>
 void AddPhases(const std::vector<strategy::PhaseSeconds>& phases,
                Message& message) {
@@ -82,6 +97,9 @@ void SetPass(const strategy::PassReport& pass, Message& message) {
   }
   if (pass.lists_read.has_value()) {
     message.set_lists_read(static_cast<uint64_t>(*pass.lists_read));
+  }
+  if (pass.overlap.has_value()) {
+    *message.mutable_overlap() = ToProto(*pass.overlap);
   }
   AddPhases(pass.phases, message);
   for (const pipeline::StageStats& stage : pass.stages) {

@@ -115,8 +115,8 @@ class SpecChecker {
     }
     if (!spec.data().has_partition() && !MakesPlans(spec.data())) {
       violations_.Add("prepare.data.strategy",
-                      "must be diskgnn: without a partition order, the others "
-                      "have nothing to prepare");
+                      "must be diskgnn or gids: without a partition order, the "
+                      "others have nothing to prepare");
     }
   }
 
@@ -176,6 +176,13 @@ class SpecChecker {
     if (data.ginex().neighbor_rank_cross() && !data.has_partition()) {
       violations_.Add(path + ".ginex.neighbor_rank_cross",
                       "must be ratio unless order is partition");
+    }
+    if (data.has_gids() && !IsHotNodes(data.gids().hot())) {
+      violations_.Add(path + ".gids.hot",
+                      absl::StrCat("must be reverse-pagerank, out-degree, "
+                                   "frequency, random or an absolute path, "
+                                   "not \"",
+                                   data.gids().hot(), "\""));
     }
     if (data.partition().bloom() && data.partition().rounds() > 1) {
       violations_.Add(path + ".partition.rounds",
@@ -333,7 +340,8 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
 
 strategy::PipelineOptions ToPipelineOptions(const v1::PipelineSpec& pipeline) {
   return {.samplers = static_cast<int>(pipeline.samplers()),
-          .extractors = static_cast<int>(pipeline.extractors())};
+          // Those of strategies without are not set.
+          .extractors = std::max(1, static_cast<int>(pipeline.extractors()))};
 }
 
 }  // namespace

@@ -292,25 +292,31 @@ TEST(SpecMappingTest, StrategiesHaveDefaults) {
   EXPECT_EQ(spec.pipeline().extractors(), 1u);
 }
 
+TEST(SpecMappingTest, TheBudgetsOfGidsFollowTheData) {
+  const v1::TrainJobSpec spec = Fill(WithStrategy("gids {}")).train();
+  EXPECT_FALSE(spec.data().budgets().has_cpu_cache_bytes());
+  EXPECT_EQ(spec.data().gids().hot(), "reverse-pagerank");
+  EXPECT_EQ(spec.data().gids().window(), 8u);
+  EXPECT_EQ(spec.data().gids().merge_max(), 32u);
+  EXPECT_EQ(spec.pipeline().io_depth(), 0u);
+  EXPECT_EQ(
+      Fill(WithStrategy("gids { window: 0 }")).train().data().gids().window(),
+      0u);
+  EXPECT_GE(ToTrainJobOptions(spec, "/d", "/j").pipeline.extractors, 1);
+}
+
 TEST(SpecMappingTest, SamplersHaveDefaults) {
-  EXPECT_THAT(Fill(Train("neighbor {}", "sage {}"))
-                  .train()
-                  .data()
-                  .neighbor()
-                  .fanouts(),
-              ElementsAre(10, 10, 10));
-  EXPECT_THAT(Fill(Train("ladies {}", "sage {}"))
-                  .train()
-                  .data()
-                  .ladies()
-                  .layer_nodes(),
-              ElementsAre(512, 512, 512));
+  EXPECT_THAT(
+      Fill(Train("neighbor {}", "sage {}")).train().data().neighbor().fanouts(),
+      ElementsAre(10, 10, 10));
+  EXPECT_THAT(
+      Fill(Train("ladies {}", "sage {}")).train().data().ladies().layer_nodes(),
+      ElementsAre(512, 512, 512));
 }
 
 TEST(SpecMappingTest, LayersAreDrawnFromAllNeighbors) {
   const v1::TrainJobSpec spec =
-      Fill(Train("ladies { layer_nodes: [ 7, 9 ] }", "gcn {}"))
-          .train();
+      Fill(Train("ladies { layer_nodes: [ 7, 9 ] }", "gcn {}")).train();
   EXPECT_FALSE(spec.data().has_neighbor());
   const job::DataOptions data = ToTrainJobOptions(spec, "/d", "/j").data;
   EXPECT_THAT(data.layer_nodes, ElementsAre(7, 9));
@@ -341,10 +347,16 @@ TEST(SpecMappingTest, OptionsThatDoNotApplyAreRefused) {
   for (const auto& [data, complaint] :
        {std::pair{"memory {} budgets { cpu_cache_bytes: 1 }",
                   "train.data.budgets.cpu_cache_bytes: must be absent: it "
-                  "applies to strategies gnndrive, ginex, diskgnn and outre"},
+                  "applies to strategies gnndrive, ginex, diskgnn, outre "
+                  "and gids"},
         {"ginex {} budgets { staging_bytes: 1 }",
          "train.data.budgets.staging_bytes: must be absent: it applies to "
-         "strategy gnndrive only"},
+         "strategies gnndrive and gids"},
+        {"gids {} } pipeline { extractors: 2",
+         "train.pipeline.extractors: must be absent"},
+        {"gids { hot: 'cold' }",
+         "train.data.gids.hot: must be reverse-pagerank, "},
+        {"gids { window: 4097 }", "train.data.gids.window: must be at most"},
         {"mmap {} budgets { gpu_cache_bytes: 1 }",
          "train.data.budgets.gpu_cache_bytes: must be absent"}}) {
     EXPECT_THAT(Complaint(WithStrategy(data)), HasSubstr(complaint));
@@ -383,7 +395,7 @@ TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
 TEST(SpecMappingTest, AStrategyMustBeChosen) {
   EXPECT_THAT(Complaint(WithStrategy("budgets { cpu_cache_bytes: 1 }")),
               "train.data.strategy: must be one of memory, mmap, gnndrive, "
-              "ginex, diskgnn, outre");
+              "ginex, diskgnn, outre, gids");
 }
 
 // The engine cannot do with more.

@@ -1,7 +1,17 @@
 #include "server/mapping/strategy_mapping.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/match.h"
+
 namespace hearth::server {
 namespace {
+
+constexpr strategy::HotNodes kNamedHotNodes[] = {
+    strategy::HotNodes::kReversePageRank, strategy::HotNodes::kOutDegree,
+    strategy::HotNodes::kFrequency, strategy::HotNodes::kRandom};
 
 strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
                                           int io_depth) {
@@ -19,7 +29,43 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
   return options;
 }
 
+// "reverse-pagerank" and so on, or a file.
+void SetHotNodes(const std::string& hot, strategy::GidsOptions& options) {
+  for (const strategy::HotNodes named : kNamedHotNodes) {
+    if (hot == strategy::Name(named)) {
+      options.hot = named;
+      return;
+    }
+  }
+  options.hot = strategy::HotNodes::kFile;
+  options.hot_file = hot;
+}
+
+strategy::GidsOptions ToGidsOptions(const v1::DataSpec& data, int io_depth) {
+  strategy::GidsOptions options;
+  if (data.budgets().has_cpu_cache_bytes()) {
+    options.cpu_cache_bytes = data.budgets().cpu_cache_bytes();
+  }
+  SetHotNodes(data.gids().hot(), options);
+  if (data.gids().has_window_cache_bytes()) {
+    options.window_cache_bytes = data.gids().window_cache_bytes();
+  }
+  options.window = data.gids().window();
+  options.merge_max = data.gids().merge_max();
+  options.staging_bytes = data.budgets().staging_bytes();
+  options.io_depth = io_depth;
+  return options;
+}
+
 }  // namespace
+
+bool IsHotNodes(absl::string_view hot) {
+  return absl::StartsWith(hot, "/") ||
+         std::any_of(std::begin(kNamedHotNodes), std::end(kNamedHotNodes),
+                     [&](strategy::HotNodes named) {
+                       return hot == strategy::Name(named);
+                     });
+}
 
 bool MakesPlans(const v1::DataSpec& data) {
   return strategy::KindOf(ToStrategyOptions(data, {})).makes_plans;
@@ -57,6 +103,8 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .neighbor_cache_bytes = data.outre().neighbor_cache_bytes(),
           .superbatch = data.outre().superbatch(),
           .io_depth = io_depth};
+    case v1::DataSpec::kGids:
+      return ToGidsOptions(data, io_depth);
     case v1::DataSpec::kMemory:
     case v1::DataSpec::STRATEGY_NOT_SET:
       break;

@@ -47,6 +47,39 @@ TEST(ToStrategyOptionsTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(cross.neighbor_rank, strategy::NeighborRank::kCross);
 }
 
+TEST(ToStrategyOptionsTest, EveryOptionOfGidsReachesTheEngine) {
+  v1::PipelineSpec pipeline;
+  pipeline.set_io_depth(32);
+  const auto gids = std::get<strategy::GidsOptions>(ToStrategyOptions(
+      Parse("gids { hot: 'out-degree' window_cache_bytes: 3 window: 0 "
+            "merge_max: 5 } budgets { cpu_cache_bytes: 0 staging_bytes: 2 }"),
+      pipeline));
+  EXPECT_EQ(gids, (strategy::GidsOptions{.cpu_cache_bytes = 0,
+                                         .hot = strategy::HotNodes::kOutDegree,
+                                         .window_cache_bytes = 3,
+                                         .window = 0,
+                                         .merge_max = 5,
+                                         .staging_bytes = 2,
+                                         .io_depth = 32}));
+  const auto automatic = std::get<strategy::GidsOptions>(
+      ToStrategyOptions(Parse("gids { hot: '/data/hot.npy' }"), {}));
+  EXPECT_FALSE(automatic.cpu_cache_bytes.has_value());
+  EXPECT_FALSE(automatic.window_cache_bytes.has_value());
+  EXPECT_EQ(automatic.io_depth, 0);
+  EXPECT_EQ(automatic.hot, strategy::HotNodes::kFile);
+  EXPECT_EQ(automatic.hot_file, "/data/hot.npy");
+}
+
+TEST(IsHotNodesTest, TakesNamesAndAbsolutePaths) {
+  for (const char* hot : {"reverse-pagerank", "out-degree", "frequency",
+                          "random", "/data/hot.npy"}) {
+    EXPECT_TRUE(IsHotNodes(hot)) << hot;
+  }
+  for (const char* hot : {"", "file", "hot.npy", "pagerank"}) {
+    EXPECT_FALSE(IsHotNodes(hot)) << hot;
+  }
+}
+
 TEST(ToStrategyOptionsTest, EveryOptionOfOutreReachesTheEngine) {
   v1::PipelineSpec pipeline;
   pipeline.set_io_depth(32);

@@ -68,7 +68,6 @@ std::vector<BadRequest> BadRequests() {
       {import + "non_finite: 17 } }", "import.non_finite: is 17"},
       {import + "memory_limit_bytes: 1 } }", "import.memory_limit_bytes"},
       {import + "igb { num_classes: 20 } } }", "import.igb.num_classes"},
-      {Train("DATA", "neighbor {}"), "train.data.neighbor.fanouts: must have"},
       {Train("DATA", "neighbor { fanouts: 0 }"), "fanouts[0]"},
       {Train("DATA", "neighbor { fanouts: -2 }"), "fanouts[0]"},
       {Train("DATA", "distinct_epochs: 4294967295"), "distinct_epochs"},
@@ -84,7 +83,8 @@ std::vector<BadRequest> BadRequests() {
        grpc::StatusCode::UNIMPLEMENTED},
       {"spec { train { data { dataset: 'graph' memory {} } } }",
        "train.trains"},
-      {"spec { prepare { data { dataset: 'graph' neighbor {} diskgnn {} } } }",
+      {"spec { prepare { data { dataset: 'graph' neighbor { fanouts: 0 } "
+       "diskgnn {} } } }",
        "prepare.data.neighbor.fanouts"},
       {"spec { prepare { data { dataset: 'graph' memory {} } } }",
        "prepare.data.strategy"},
