@@ -44,6 +44,9 @@ class DaemonFaultTest : public DaemonTest {
       data.mutable_ginex()->set_superbatch(3);
     } else if (strategy == "diskgnn") {
       data.mutable_diskgnn();
+    } else if (strategy == "gids") {
+      data.mutable_gids();
+      spec.mutable_train()->mutable_pipeline()->set_io_depth(4);
     } else {
       data.clear_budgets();
     }
@@ -228,14 +231,14 @@ class DaemonFaultTest : public DaemonTest {
 };
 
 TEST_F(DaemonFaultTest, ReadsThatFailOnce) {
-  for (const char* strategy : {"gnndrive", "ginex"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "gids"}) {
     SCOPED_TRACE(strategy);
     RunWithFailingReads(strategy, {});
   }
 }
 
 TEST_F(DaemonFaultTest, ReadsThatFailForGood) {
-  for (const char* strategy : {"gnndrive", "ginex"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "gids"}) {
     SCOPED_TRACE(strategy);
     EXPECT_GE(RunWithFailingReads(strategy, {.for_good = true}), 8);
   }
@@ -251,12 +254,14 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
       {"memory", {}},
       {"gnndrive", {}},
       {"ginex", {"edge.indices.npy"}},
-      {"diskgnn", {}}};
+      {"diskgnn", {}},
+      {"gids", {}}};
   const std::map<std::string, std::set<std::string>> own_files = {
       {"memory", {"edge.indices.npy"}},
       {"gnndrive", {}},
       {"ginex", {"edge.indices.npy", "neighbor_cache", "plan.0", "sample.0"}},
-      {"diskgnn", {"cpu_cache", "index", "packs", "samples"}}};
+      {"diskgnn", {"cpu_cache", "index", "packs", "samples"}},
+      {"gids", {}}};
   for (const auto& [strategy, expected] : unverified) {
     SCOPED_TRACE(strategy);
     v1::JobSpec spec = Spec(strategy);
@@ -283,9 +288,9 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
 }
 
 // A job writes checkpoints and its model; ginex its runtime files, diskgnn its
-// plan.
+// plan, gids its scores.
 TEST_F(DaemonFaultTest, WritesThatFail) {
-  for (const char* strategy : {"gnndrive", "ginex", "diskgnn"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "gids"}) {
     SCOPED_TRACE(strategy);
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);
@@ -331,7 +336,7 @@ TEST_F(DaemonFaultTest, ImportsWhoseWritesFail) {
 // The space of a deleted job lets another one go on.
 TEST_F(DaemonFaultTest, ADiskThatFillsUp) {
   config_.first_wait_pause = absl::Hours(1);
-  for (const char* strategy : {"gnndrive", "ginex", "diskgnn"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "gids"}) {
     SCOPED_TRACE(strategy);
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);

@@ -12,15 +12,22 @@ class Strategy:
     name: str
     strategy: str  # of --strategy
     options: tuple[tuple[str, str], ...] = ()  # in place of those of all jobs
-    cached: bool = False  # takes --cpu-cache
+    # Options that share the memory for rows, and their shares.
+    budgets: tuple[tuple[str, float], ...] = ()
+    unknown: frozenset[str] = frozenset()  # options of all jobs that it does not take
     limited: bool = True  # runs under the memory limit
     ordered: bool = True  # trains batches in the order that the seed gives
 
+    @property
+    def cached(self) -> bool:
+        return bool(self.budgets)
+
     def arguments(self, job: Mapping[str, str], cache_bytes: int) -> list[str]:
         """Of `hearth train`, with what all jobs are given."""
-        merged = {**job, "--strategy": self.strategy, **dict(self.options)}
-        if self.cached:
-            merged["--cpu-cache"] = str(cache_bytes)
+        taken = {name: value for name, value in job.items() if name not in self.unknown}
+        merged = {**taken, "--strategy": self.strategy, **dict(self.options)}
+        for option, share in self.budgets:
+            merged[option] = str(int(share * cache_bytes))
         return [word for option in merged.items() for word in option]
 
 
@@ -30,6 +37,8 @@ GINEX = "ginex"
 _ADVICE = "--mmap-advice"
 _EIGHT = (("--samplers", "8"), ("--extractors", "8"))
 _TWO = (("--samplers", "2"), ("--extractors", "2"))
+_CACHE = (("--cpu-cache", 1.0),)
+_NO_EXTRACTORS = frozenset({"--extractors"})
 
 ALL = (
     Strategy(MEMORY, "memory", limited=False),
@@ -39,14 +48,19 @@ ALL = (
     # A thread that faults waits: more of them keep more reads in flight.
     Strategy("mmap-wide", "mmap", _EIGHT),
     Strategy("mmap-normal-wide", "mmap", (*_EIGHT, (_ADVICE, "normal"))),
-    Strategy("gnndrive", "gnndrive", cached=True),
+    Strategy("gnndrive", "gnndrive", budgets=_CACHE),
     # One extractor plans and claims while the other one's reads are in flight.
-    Strategy("gnndrive-wide", "gnndrive", _TWO, cached=True),
-    Strategy("gnndrive-reorder", "gnndrive", (("--reorder", "true"),), cached=True, ordered=False),
-    Strategy(GINEX, "ginex", cached=True),
-    Strategy("ginex-wide", "ginex", _TWO, cached=True),
+    Strategy("gnndrive-wide", "gnndrive", _TWO, budgets=_CACHE),
+    Strategy("gnndrive-reorder", "gnndrive", (("--reorder", "true"),), budgets=_CACHE, ordered=False),
+    Strategy(GINEX, "ginex", budgets=_CACHE),
+    Strategy("ginex-wide", "ginex", _TWO, budgets=_CACHE),
+    Strategy("gids", "gids", budgets=(("--cpu-cache", 0.8), ("--window-cache", 0.2)),
+             unknown=_NO_EXTRACTORS),
+    # Without its three parts, and all memory for its cache: the paper's BaM baseline.
+    Strategy("gids-bam", "gids", (("--merge-max", "1"), ("--window", "0"), ("--cpu-cache", "0")),
+             budgets=(("--window-cache", 1.0),), unknown=_NO_EXTRACTORS),
     # Its preparation is not a part of its epochs.
-    Strategy("diskgnn", "diskgnn", cached=True),
+    Strategy("diskgnn", "diskgnn", budgets=_CACHE),
 )
 
 

@@ -69,6 +69,9 @@ def test_only_strategies_with_a_cache_get_a_budget():
     assert by_name["mmap"] == ["--strategy", "mmap"]
     assert by_name["gnndrive-reorder"] == ["--strategy", "gnndrive", "--reorder", "true",
                                            "--cpu-cache", "4096"]
+    gids = next(each for each in ALL if each.name == "gids")
+    assert gids.arguments({"--extractors": "1", "--epochs": "2"}, 4096) == [
+        "--epochs", "2", "--strategy", "gids", "--cpu-cache", "3276", "--window-cache", "819"]
     wide = next(each for each in ALL if each.name == "mmap-wide")
     assert wide.arguments({"--extractors": "1", "--epochs": "2"}, 4096) == [
         "--extractors", "8", "--epochs", "2", "--strategy", "mmap", "--samplers", "8"]

@@ -111,6 +111,8 @@ def all_stages(daemon: Daemon, graph_folder: Path, other_folder: Path,
         training("--strategy", "gnndrive", "--cpu-cache", "64KiB"),
         Stage("export", (Work(("export", model, "--to", str(exports / "model")), exported),)),
         training(*DISKGNN, "--checkpoint-every", "7"),
+        training("--strategy", "gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB",
+                 "--checkpoint-every", "7"),
         Stage("delete", (Work(("dataset", "delete", "other"), None),), before=(other,)),
         training("--strategy", "mmap", "--samplers", "2"),
         Stage("short jobs", (

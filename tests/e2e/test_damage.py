@@ -20,6 +20,7 @@ STRATEGIES = {
     "ginex": ("--strategy", "ginex", "--cpu-cache", "64KiB", "--superbatch", "10"),
     "diskgnn": ("--strategy", "diskgnn", "--cpu-cache", "64KiB"),
     "outre": ("--strategy", "outre", *PARTITION, "--cpu-cache", "64KiB"),
+    "gids": ("--strategy", "gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
 }
 FLIPS = 12
 # Canonical codes.

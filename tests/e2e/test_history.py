@@ -49,7 +49,8 @@ def test_widths_and_caches_change_nothing(daemon, trainers, order):
         ["report"]["loss_digest"]
         for strategy in (("mmap",), ("mmap", "--samplers", "3", "--extractors", "2"),
                          ("gnndrive", "--cpu-cache", "16KiB"),
-                         ("gnndrive", "--cpu-cache", "1MiB", "--samplers", "2"))}
+                         ("gnndrive", "--cpu-cache", "1MiB", "--samplers", "2"),
+                         ("gids", "--cpu-cache", "16KiB", "--window-cache", "16KiB"))}
     assert len(digests) == 1
 
 

@@ -42,6 +42,19 @@ def test_no_strategy_takes_more_than_it_reserved(strained, strategy, share):
     assert budget - 512 < shares["cache"] <= budget
 
 
+@pytest.mark.parametrize("share", [0.05, 0.25])
+@pytest.mark.parametrize("options", [(), ("--merge-max", "32", "--staging", "16MiB"),
+                                     ("--window", "64", "--hot", "frequency")],
+                         ids=lambda options: "-".join(options).replace("--", "") or "defaults")
+def test_gids_takes_no_more_than_it_reserved(strained, share, options):
+    budget = int(share * FEATURE_BYTES)
+    shares = check_bound(strained.json(*TRAIN, "--model", "none", "--strategy", "gids",
+                                       "--cpu-cache", str(budget), "--window-cache", str(budget),
+                                       *options)["report"])
+    assert 2 * (budget - 512) < shares["cache"] <= 2 * budget
+    assert shares["window"] > 0 and shares["staging"] > 0
+
+
 def test_memory_takes_the_whole_dataset(strained):
     shares = check_bound(strained.json(*TRAIN, "--model", "none",
                                        "--strategy", "memory")["report"])
@@ -51,7 +64,7 @@ def test_memory_takes_the_whole_dataset(strained):
 def test_a_second_job_starts_warm(start_daemon, graph_folder):
     daemon = start_daemon()
     daemon.import_graph("planted", graph_folder)
-    for strategy in ("memory", "mmap", "gnndrive", "ginex"):
+    for strategy in ("memory", "mmap", "gnndrive", "ginex", "gids"):
         first = daemon.json(*QUICK, "--strategy", strategy)["report"]
         assert not first["warm_start"]
         second = daemon.json(*QUICK, "--strategy", strategy, "--lr", "0.02")["report"]

@@ -37,6 +37,7 @@ def expected(daemon):
     ("diskgnn", "--cpu-cache", "16KiB"), ("outre", "--cpu-cache", "16KiB"),
     ("outre", "--cpu-cache", "64KiB", "--neighbor-cache", "1MiB", "--superbatch", "7"),
     ("outre", "--cpu-cache", "1MiB", "--samplers", "3", "--extractors", "2"),
+    ("gids", "--cpu-cache", "16KiB", "--window-cache", "16KiB"),
 ], ids=lambda strategy: "-".join(strategy).replace("--", ""))
 def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
     report = daemon.json(*QUICK, *PARTITION, "--strategy", *strategy)["report"]

@@ -35,6 +35,7 @@ def test_losses_are_those_of_one_trainer(daemon, model, trainers):
     ("mmap", "--samplers", "3", "--extractors", "2"),
     ("gnndrive", "--samplers", "3", "--extractors", "3", "--cpu-cache", "64KiB"),
     ("ginex", "--superbatch", "7", "--samplers", "2", "--cpu-cache", "64KiB"),
+    ("gids", "--samplers", "2", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
 ], ids=lambda strategy: strategy[0])
 def test_the_same_number_repeats_in_every_strategy(daemon, strategy):
     digests = {daemon.json(*QUICK, "--trainers", "2", "--train-threads", threads,
@@ -44,7 +45,7 @@ def test_the_same_number_repeats_in_every_strategy(daemon, strategy):
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("strategy", ["memory", "gnndrive", "ginex"])
+@pytest.mark.parametrize("strategy", ["memory", "gnndrive", "ginex", "gids"])
 def test_memory_stays_within_what_was_reserved(daemon, strategy):
     report = daemon.json(*QUICK, "--trainers", "3", "--hidden", "128", "--strategy",
                          strategy)["report"]
