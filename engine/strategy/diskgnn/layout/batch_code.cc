@@ -187,8 +187,9 @@ bool TakeBlock(bool has_weights, absl::Span<const std::byte>& bytes,
     bytes.remove_prefix(sizeof(num_weights));
     if (num_weights > bytes.size() / sizeof(float)) return false;
     block.weights.resize(num_weights);
-    std::memcpy(block.weights.data(), bytes.data(),
-                num_weights * sizeof(float));
+    // There may be none.
+    std::copy_n(bytes.data(), num_weights * sizeof(float),
+                reinterpret_cast<std::byte*>(block.weights.data()));
     bytes.remove_prefix(num_weights * sizeof(float));
   }
   return block.indptr.back() == header.num_edges;
