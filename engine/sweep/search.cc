@@ -93,8 +93,10 @@ void Search::CheckBoundary(int64_t number) {
 
 void Search::MoveTo(int64_t number, TrialState state) {
   Trial& trial = At(number);
-  running_ -= trial.state == TrialState::kRunning ? 1 : 0;
-  running_ += state == TrialState::kRunning ? 1 : 0;
+  const int change = (state == TrialState::kRunning ? 1 : 0) -
+                     (trial.state == TrialState::kRunning ? 1 : 0);
+  running_ += change;
+  running_on_[DataOf(number)] += change;
   ended_ += sweep::HasEnded(state) ? 1 : 0;
   trial.state = state;
   touched_.insert(number);
@@ -181,9 +183,29 @@ void Search::FillRoom() {
   while (!paused_ && running_ < options_.parallel) {
     std::deque<int64_t>& next = promoted_.empty() ? pending_ : promoted_;
     if (next.empty()) return;
-    MoveTo(next.front(), TrialState::kRunning);
-    next.pop_front();
+    const auto chosen = NextOf(next);
+    last_data_ = DataOf(*chosen);
+    MoveTo(*chosen, TrialState::kRunning);
+    next.erase(chosen);
   }
+}
+
+std::deque<int64_t>::iterator Search::NextOf(std::deque<int64_t>& ready) const {
+  if (options_.data.empty()) return ready.begin();
+  auto of_last = ready.end();
+  for (auto it = ready.begin(); it != ready.end(); ++it) {
+    const int64_t data = DataOf(*it);
+    if (data == kNoData) continue;
+    const auto running = running_on_.find(data);
+    if (running != running_on_.end() && running->second > 0) return it;
+    if (of_last == ready.end() && data == last_data_) of_last = it;
+  }
+  return of_last == ready.end() ? ready.begin() : of_last;
+}
+
+int64_t Search::DataOf(int64_t number) const {
+  const auto index = static_cast<size_t>(number);
+  return index < options_.data.size() ? options_.data[index] : kNoData;
 }
 
 Action Search::WantedOf(const Trial& trial, const Replica& replica) const {

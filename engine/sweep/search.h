@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -25,6 +26,12 @@ struct SearchOptions {
   /// Epochs of a trial, at most.
   int64_t epochs = 1;
   Stopping stopping = RunAll{};
+  /// [trials] the data that each of them trains on, numbered; empty: all train
+  /// on the same. Of the trials that could begin, or go on, those come first
+  /// whose data another one trains on, then those of the data that was begun
+  /// last: so that plans, caches and passes are used again. Trials that are
+  /// added have none.
+  std::vector<int64_t> data = {};
   /// The search goes on without trials, waiting for more, until it is stopped.
   bool is_open = false;
 };
@@ -151,6 +158,9 @@ class Search {
   std::vector<int64_t> Ranking() const;
 
  private:
+  // Of trials that were added.
+  static constexpr int64_t kNoData = -1;
+
   struct Replica {
     int64_t epochs = 0;
     // The best score that is finite, and the sum of all.
@@ -187,6 +197,9 @@ class Search {
   void ApplyVerdicts();
   // Begins trials, and lets those go on that may, while there is room.
   void FillRoom();
+  // The one of `ready` that comes next.
+  std::deque<int64_t>::iterator NextOf(std::deque<int64_t>& ready) const;
+  int64_t DataOf(int64_t number) const;
   // The decisions that follow from what has changed since the last ones.
   Decisions Settle();
   Action WantedOf(const Trial& trial, const Replica& replica) const;
@@ -198,6 +211,9 @@ class Search {
   bool paused_ = false;
   int64_t running_ = 0;
   int64_t ended_ = 0;
+  // Trials that train on each data, and the data that was begun last.
+  std::map<int64_t, int64_t> running_on_;
+  int64_t last_data_ = kNoData;
   std::deque<int64_t> pending_;
   // Trials that may go on when there is room.
   std::deque<int64_t> promoted_;

@@ -197,6 +197,40 @@ TEST(RunAllTest, TrainsEachTrialToItsEndWithinTheRoom) {
   }
 }
 
+// Data 0 1 2 0 1 2 ..., as a grid gives them.
+TEST(DataTest, TrialsOfEqualDataBeginOneAfterTheOther) {
+  Search search({.trials = 9,
+                 .parallel = 2,
+                 .epochs = 1,
+                 .data = {0, 1, 2, 0, 1, 2, 0, 1, 2}});
+  std::vector<int64_t> begun;
+  const auto note = [&](const Decisions& decisions) {
+    for (const Decision& decision : decisions) {
+      if (decision.action == Action::kStart) begun.push_back(decision.trial);
+    }
+  };
+  note(search.Begin());
+  EXPECT_THAT(begun, ElementsAre(0, 3));
+  for (size_t i = 0; i < 9; ++i) {
+    const int64_t trial = begun[i];
+    note(RecordOne(search, {.trial = trial, .epoch = 1, .score = 1}));
+    note(search.End(trial, 0, Outcome::kSucceeded, ""));
+  }
+  EXPECT_THAT(begun, ElementsAre(0, 3, 6, 1, 4, 7, 2, 5, 8));
+}
+
+TEST(DataTest, TrialsThatAreAddedComeInTheirTurn) {
+  Search search({.trials = 4, .epochs = 1, .data = {0, 1, 0, 1}});
+  std::vector<int64_t> begun = {search.Begin().front().trial};
+  EXPECT_THAT(search.AddTrial(), IsEmpty());
+  while (begun.size() < 5) {
+    const Decisions next = search.End(begun.back(), 0, Outcome::kSucceeded, "");
+    ASSERT_EQ(next.size(), 1u);
+    begun.push_back(next.front().trial);
+  }
+  EXPECT_THAT(begun, ElementsAre(0, 2, 1, 3, 4));
+}
+
 TEST(AshaTest, KeepsTheBestOfAllThatComeTogether) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     constexpr int64_t kTrials = 27;

@@ -1,8 +1,11 @@
 #include "server/mapping/sweep_mapping.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,6 +55,19 @@ sweep::Domain ToDomain(const v1::SweepParameter& parameter) {
   }
   return sweep::Choice{
       {parameter.choice().values().begin(), parameter.choice().values().end()}};
+}
+
+// Whether a parameter decides about batches, or how they are delivered.
+bool IsAboutData(const std::string& name) {
+  const NamedOption named = options::FindNamed(TrainTable(), name);
+  const auto is_about_data = [](const options::Path& path) {
+    return !path.empty() && (path.front()->name() == "data" ||
+                             path.front()->name() == "pipeline");
+  };
+  if (named.choice != nullptr) return is_about_data(named.choice->path);
+  return std::any_of(
+      named.options.begin(), named.options.end(),
+      [&](const Option* option) { return is_about_data(option->path); });
 }
 
 sweep::Space ToSpace(const v1::SweepSpec& spec) {
@@ -213,6 +229,7 @@ class SweepChecker {
     const v1::TrainJobSpec train = spec_.train();
     FillAndCheckOptions("", spec_, violations_);
     *spec_.mutable_train() = train;
+    spec_.set_groups_data(true);
     if (spec_.space().empty() && !spec_.has_manual()) {
       violations_.Add("space", "must have a parameter");
     }
@@ -335,6 +352,27 @@ sweep::Point PointOf(const v1::SweepSpec& spec, int64_t trial) {
   const sweep::Space space = ToSpace(spec);
   return spec.has_grid() ? sweep::GridPoint(space, trial)
                          : sweep::DrawPoint(space, spec.sweep_seed(), trial);
+}
+
+std::vector<int64_t> DataOfTrials(const v1::SweepSpec& spec) {
+  std::set<std::string> about_data;
+  for (const v1::SweepParameter& parameter : spec.space()) {
+    if (IsAboutData(parameter.name())) about_data.insert(parameter.name());
+  }
+  if (!spec.groups_data() || about_data.empty()) return {};
+  std::vector<int64_t> data;
+  std::map<std::string, int64_t> numbers;
+  const int64_t trials = ToSearchOptions(spec).trials;
+  for (int64_t trial = 0; trial < trials; ++trial) {
+    std::string settings;
+    for (const sweep::Setting& setting : PointOf(spec, trial)) {
+      if (!about_data.contains(setting.name)) continue;
+      absl::StrAppend(&settings, setting.name, "=", setting.value, ";");
+    }
+    data.push_back(
+        numbers.try_emplace(settings, std::ssize(numbers)).first->second);
+  }
+  return data;
 }
 
 absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,

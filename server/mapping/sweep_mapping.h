@@ -28,6 +28,11 @@ absl::Status FillAndValidate(const SpecLimits& limits, v1::SweepSpec& spec);
 /// The search of a validated spec.
 sweep::SearchOptions ToSearchOptions(const v1::SweepSpec& spec);
 
+/// The data that each of the trials trains on which a validated spec begins
+/// with, numbered; empty where all train on the same, or the spec's trials
+/// begin by number.
+std::vector<int64_t> DataOfTrials(const v1::SweepSpec& spec);
+
 /// The point of trial `trial`, of those that a validated spec begins with.
 sweep::Point PointOf(const v1::SweepSpec& spec, int64_t trial);
 

@@ -152,6 +152,23 @@ TEST(ToSearchOptions, TakesTheAlgorithm) {
   EXPECT_TRUE(ToSearchOptions(spec).is_open);
 }
 
+TEST(DataOfTrials, NumbersWhatTrialsTrainOn) {
+  v1::SweepSpec spec =
+      Spec({Choices("lr", {"1", "2"}), Choices("batch-size", {"64", "128"})});
+  spec.mutable_grid();
+  EXPECT_TRUE(DataOfTrials(spec).empty()) << "that of an earlier daemon";
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  EXPECT_EQ(DataOfTrials(spec), (std::vector<int64_t>{0, 1, 0, 1}));
+  v1::SweepSpec same = Spec({Choices("lr", {"1", "2"})});
+  same.mutable_grid();
+  ASSERT_TRUE(FillAndValidate(kLimits, same).ok());
+  EXPECT_TRUE(DataOfTrials(same).empty());
+  v1::SweepSpec strategies = Spec({Choices("strategy", {"memory", "mmap"})});
+  strategies.mutable_grid();
+  ASSERT_TRUE(FillAndValidate(kLimits, strategies).ok());
+  EXPECT_EQ(DataOfTrials(strategies), (std::vector<int64_t>{0, 1}));
+}
+
 TEST(Scores, AreGreaterWhereResultsAreBetter) {
   v1::EpochResult result;
   result.set_loss(2);

@@ -17,6 +17,12 @@ constexpr int kEventsPerRead = 1000;
 constexpr char kStopped[] = "stopped by a request";
 constexpr char kSweepStopped[] = "the sweep was stopped";
 
+sweep::SearchOptions OptionsOf(const v1::SweepSpec& spec) {
+  sweep::SearchOptions options = ToSearchOptions(spec);
+  options.data = DataOfTrials(spec);
+  return options;
+}
+
 sweep::Outcome OutcomeOf(v1::JobState state) {
   switch (state) {
     case v1::SUCCEEDED:
@@ -50,7 +56,7 @@ void AddSettings(
 }  // namespace
 
 LiveSweep::LiveSweep(const v1::Sweep& summary)
-    : summary_(summary), search_(ToSearchOptions(summary.spec())) {}
+    : summary_(summary), search_(OptionsOf(summary.spec())) {}
 
 absl::StatusOr<std::unique_ptr<LiveSweep>> LiveSweep::Load(
     SweepStore& store, const std::string& id) {
