@@ -65,6 +65,7 @@ def test_what_is_not_given_is_the_daemons():
     spec = train_spec(BASE)
     expected = spec_pb2.TrainJobSpec()
     expected.data.dataset = "papers"
+    expected.data.neighbor.SetInParent()
     expected.data.memory.SetInParent()
     expected.data.shuffled.SetInParent()
     expected.data.off.SetInParent()
@@ -110,7 +111,7 @@ def test_a_limit_may_be_bytes_or_a_multiple():
     ({"dropout": 1}, "dropout", '"1" is not a number of at least 0 and below 1'),
     ({"fanouts": [5, 0]}, "fanouts", '"5,0" is not a list of up to 16 whole numbers'),
     ({"fanouts": [5] * 17}, "fanouts", "is not a list of up to 16"),
-    ({"strategy": "ginex", "cpu_cache": "lots"}, "cpu_cache", '"lots" is not a size'),
+    ({"strategy": "ginex", "cpu_cache": "lots"}, "cpu_cache", '"lots" is not auto or a size'),
     ({"model": "mlp"}, "model", '"mlp" is not one of sage, gcn, gat, gatv2, gin, none'),
     ({"heads": 2}, "heads", "applies with model gat or gatv2 only"),
     ({"gat.heads": 2, "model": "gcn"}, "gat.heads", "is of model gat, not gcn"),

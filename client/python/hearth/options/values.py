@@ -61,6 +61,11 @@ def set_from_text(option: Option, text: str, root: Message) -> bool:
                   else _parse_all(option, text))
     except ValueError:
         return False
+    if not values:
+        before = find(option.path[:-1], root)
+        if before is not None:
+            before.ClearField(option.field.name)
+        return True
     parent = make(option.path[:-1], root)
     parent.ClearField(option.field.name)
     if option.field.is_repeated:
