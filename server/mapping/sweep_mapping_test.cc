@@ -163,10 +163,10 @@ TEST(DataOfTrials, NumbersWhatTrialsTrainOn) {
   same.mutable_grid();
   ASSERT_TRUE(FillAndValidate(kLimits, same).ok());
   EXPECT_TRUE(DataOfTrials(same).empty());
-  v1::SweepSpec strategies = Spec({Choices("strategy", {"memory", "mmap"})});
-  strategies.mutable_grid();
-  ASSERT_TRUE(FillAndValidate(kLimits, strategies).ok());
-  EXPECT_EQ(DataOfTrials(strategies), (std::vector<int64_t>{0, 1}));
+  v1::SweepSpec fanouts = Spec({Choices("fanouts", {"5,5", "3,3"})});
+  fanouts.mutable_grid();
+  ASSERT_TRUE(FillAndValidate(kLimits, fanouts).ok());
+  EXPECT_EQ(DataOfTrials(fanouts), (std::vector<int64_t>{0, 1}));
 }
 
 TEST(Scores, AreGreaterWhereResultsAreBetter) {
