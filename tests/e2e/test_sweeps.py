@@ -95,6 +95,14 @@ def test_a_grid_trains_all_combinations_as_jobs_of_their_own(daemon, tmp_path):
     assert 'hearth_sweep_trials{state="succeeded"}' in daemon.metrics()
 
 
+def test_trials_of_equal_data_begin_one_after_the_other(daemon):
+    done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "dropout=0.1,0.2",
+                     "--space", "fanouts=5,5|3,3", "--epochs", "1", "--parallel", "1")
+    begun = sorted(done["trials"], key=lambda trial: int(trial["jobs"][0].split("-")[1]))
+    assert [parameters(trial)["fanouts"] for trial in begun] == ["5,5", "5,5", "3,3", "3,3"]
+    assert [trial["number"] for trial in begun] == [1, 3, 2, 4]
+
+
 def test_random_trials_do_not_depend_on_how_many_there_are(daemon):
     options = (*_SUBMIT, "--space", "lr=log:1e-4:1e-1", "--space", "dropout=uniform:0:0.5",
                "--epochs", "1", "--algorithm", "random", "--sweep-seed", "5")
