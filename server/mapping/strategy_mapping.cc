@@ -1,17 +1,9 @@
 #include "server/mapping/strategy_mapping.h"
 
-#include <algorithm>
-#include <iterator>
-#include <string>
-
 #include "absl/strings/match.h"
 
 namespace hearth::server {
 namespace {
-
-constexpr strategy::HotNodes kNamedHotNodes[] = {
-    strategy::HotNodes::kReversePageRank, strategy::HotNodes::kOutDegree,
-    strategy::HotNodes::kFrequency, strategy::HotNodes::kRandom};
 
 strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
                                           int io_depth) {
@@ -29,16 +21,14 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
   return options;
 }
 
-// "reverse-pagerank" and so on, or a file.
-void SetHotNodes(const std::string& hot, strategy::GidsOptions& options) {
-  for (const strategy::HotNodes named : kNamedHotNodes) {
-    if (hot == strategy::Name(named)) {
-      options.hot = named;
-      return;
-    }
+// The way to choose hot rows that has this name; otherwise kFile.
+strategy::HotNodes HotNodesOf(absl::string_view hot) {
+  for (const strategy::HotNodes named :
+       {strategy::HotNodes::kReversePageRank, strategy::HotNodes::kOutDegree,
+        strategy::HotNodes::kFrequency, strategy::HotNodes::kRandom}) {
+    if (hot == strategy::Name(named)) return named;
   }
-  options.hot = strategy::HotNodes::kFile;
-  options.hot_file = hot;
+  return strategy::HotNodes::kFile;
 }
 
 strategy::GidsOptions ToGidsOptions(const v1::DataSpec& data, int io_depth) {
@@ -46,7 +36,10 @@ strategy::GidsOptions ToGidsOptions(const v1::DataSpec& data, int io_depth) {
   if (data.budgets().has_cpu_cache_bytes()) {
     options.cpu_cache_bytes = data.budgets().cpu_cache_bytes();
   }
-  SetHotNodes(data.gids().hot(), options);
+  options.hot = HotNodesOf(data.gids().hot());
+  if (options.hot == strategy::HotNodes::kFile) {
+    options.hot_file = data.gids().hot();
+  }
   if (data.gids().has_window_cache_bytes()) {
     options.window_cache_bytes = data.gids().window_cache_bytes();
   }
@@ -61,10 +54,7 @@ strategy::GidsOptions ToGidsOptions(const v1::DataSpec& data, int io_depth) {
 
 bool IsHotNodes(absl::string_view hot) {
   return absl::StartsWith(hot, "/") ||
-         std::any_of(std::begin(kNamedHotNodes), std::end(kNamedHotNodes),
-                     [&](strategy::HotNodes named) {
-                       return hot == strategy::Name(named);
-                     });
+         HotNodesOf(hot) != strategy::HotNodes::kFile;
 }
 
 bool MakesPlans(const v1::DataSpec& data) {

@@ -57,12 +57,11 @@ sweep::Domain ToDomain(const v1::SweepParameter& parameter) {
       {parameter.choice().values().begin(), parameter.choice().values().end()}};
 }
 
-// Whether a parameter decides about batches, or how they are delivered.
+// Whether a parameter decides about batches.
 bool IsAboutData(const std::string& name) {
   const NamedOption named = options::FindNamed(TrainTable(), name);
   const auto is_about_data = [](const options::Path& path) {
-    return !path.empty() && (path.front()->name() == "data" ||
-                             path.front()->name() == "pipeline");
+    return !path.empty() && path.front()->name() == "data";
   };
   if (named.choice != nullptr) return is_about_data(named.choice->path);
   return std::any_of(

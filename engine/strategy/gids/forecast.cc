@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/string_view.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/cache/row_set.h"
@@ -17,6 +16,7 @@
 #include "engine/io/read_probe.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/strategy/epoch_seconds.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/gids/gids_pass.h"
 #include "engine/strategy/gids/hot_nodes.h"
@@ -93,19 +93,6 @@ class Foretelling {
   const io::ReadCost cost_;
   std::deque<Batch> window_;
   io::ReadPlan plan_;
-};
-
-// Seconds of an epoch of training, by what it waits for.
-struct EpochSeconds {
-  double read = 0;
-  double train = 0;
-  double compute = 0;
-
-  double all() const { return std::max({read, train, compute}); }
-  absl::string_view bound() const {
-    if (read >= train && read >= compute) return "the disk";
-    return train >= compute ? "the trainer" : "the processors";
-  }
 };
 
 }  // namespace
@@ -221,8 +208,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
       "The epoch is bound by %s: rows %.1f s, training %.1f s, processors "
       "%.1f s. %d reads are to overlap; a batch needs %d on the average.",
       seconds.bound(), seconds.read, seconds.train, seconds.compute,
-      std::max(io::OverlappingReads(disk), static_cast<int64_t>(disk.depth)),
-      batches == 0 ? 0 : foretelling.reads / batches));
+      TargetReads(disk), batches == 0 ? 0 : foretelling.reads / batches));
   return forecast;
 }
 

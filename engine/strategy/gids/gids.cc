@@ -146,7 +146,7 @@ class GidsStrategy final : public Strategy {
           "%.0f us: %d reads are to overlap",
           disk_->peak_reads_per_second, disk_->depth,
           1e6 * disk_->first_seconds, 1e6 * disk_->last_seconds,
-          TargetReads()));
+          TargetReads(*disk_)));
     }
     return absl::OkStatus();
   }
@@ -172,13 +172,8 @@ class GidsStrategy final : public Strategy {
     return absl::OkStatus();
   }
 
-  int64_t TargetReads() const {
-    return std::max(io::OverlappingReads(*disk_),
-                    static_cast<int64_t>(disk_->depth));
-  }
-
   MergeLimits Limits(const Pass& pass) const {
-    return {.target_reads = TargetReads(),
+    return {.target_reads = TargetReads(*disk_),
             .depth = static_cast<int>(disk_->depth),
             .merge_max = options_.merge_max * pass.shards,
             .staging_bytes =

@@ -36,6 +36,10 @@ int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
                          static_cast<uint64_t>(most)));
 }
 
+int64_t TargetReads(const io::ReadProfile& disk) {
+  return std::max(io::OverlappingReads(disk), static_cast<int64_t>(disk.depth));
+}
+
 uint64_t LargestStagedBytes(const io::RowLayout& layout,
                             const BatchBound& batches) {
   const sample::BatchShape largest = batches.WithMargin();

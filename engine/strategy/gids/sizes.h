@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "engine/io/coalesce.h"
+#include "engine/io/read_probe.h"
 #include "engine/strategy/batch_bound.h"
 #include "engine/strategy/gids/options.h"
 
@@ -18,6 +19,10 @@ int64_t BufferedRows(const GidsOptions& options, const io::RowLayout& layout);
 /// shards of a batch is.
 int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
                     const BatchBound& batches, int64_t shards);
+
+/// Reads that are to be under way: as many as have to overlap, and at least the
+/// depth.
+int64_t TargetReads(const io::ReadProfile& disk);
 
 /// Memory of the batches that are being read, or wait to be assembled, within
 /// which others join them.

@@ -15,6 +15,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/row_reader.h"
 #include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/epoch_seconds.h"
 #include "engine/strategy/machine_probe.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/pass_report.h"
@@ -28,20 +29,12 @@
 namespace hearth::strategy {
 namespace {
 
-// Seconds of an epoch of training, by what it waits for.
-struct EpochSeconds {
+// Seconds of an epoch of training.
+struct SuperbatchSeconds {
   // Sampling and planning ahead, and the changes between the two caches.
   double inspect = 0;
-  // Of the main loop, whose parts overlap.
-  double read = 0;
-  double train = 0;
-  double compute = 0;
-
-  double execute() const { return std::max({read, train, compute}); }
-  absl::string_view bound() const {
-    if (read >= train && read >= compute) return "the disk";
-    return train >= compute ? "the trainer" : "the processors";
-  }
+  // The main loop.
+  EpochSeconds execute;
 };
 
 double SecondsOf(const PassReport& report, absl::string_view phase) {
@@ -79,8 +72,9 @@ class SuperbatchForecaster {
     forecast.sampled_batches = static_cast<uint64_t>(report_.batches);
     forecast.total_batches =
         static_cast<uint64_t>(TotalBatches(request_.passes));
-    HEARTH_ASSIGN_OR_RETURN(const EpochSeconds seconds, TimeOf(step_seconds));
-    forecast.epoch_seconds = seconds.inspect + seconds.execute();
+    HEARTH_ASSIGN_OR_RETURN(const SuperbatchSeconds seconds,
+                            TimeOf(step_seconds));
+    forecast.epoch_seconds = seconds.inspect + seconds.execute.all();
     AddNotes(seconds, forecast);
     return forecast;
   }
@@ -120,7 +114,7 @@ class SuperbatchForecaster {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<EpochSeconds> TimeOf(double step_seconds) const {
+  absl::StatusOr<SuperbatchSeconds> TimeOf(double step_seconds) const {
     const ProbeContext probe = {.files = context_.files,
                                 .read_queues = context_.read_queues,
                                 .clock = context_.clock,
@@ -131,24 +125,26 @@ class SuperbatchForecaster {
     HEARTH_ASSIGN_OR_RETURN(const double bytes_per_second,
                             ProbeReading(probe, path, {}));
     const auto rows = static_cast<double>(report_.rows_needed);
-    EpochSeconds seconds;
+    SuperbatchSeconds seconds;
+    EpochSeconds& execute = seconds.execute;
     // The first epoch of a job makes the neighbor cache besides.
     seconds.inspect =
         SecondsOf(report_, "inspect") + SecondsOf(report_, "switch");
-    seconds.read =
+    execute.read =
         std::max(static_cast<double>(row_reads_.requests) / pages_per_second,
                  static_cast<double>(row_reads_.bytes_read) / bytes_per_second);
-    seconds.train = step_seconds * static_cast<double>(report_.batches);
+    execute.train = step_seconds * static_cast<double>(report_.batches);
     const auto processors =
         static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
-    seconds.compute =
-        (seconds.train * request_.train_threads +
+    execute.compute =
+        (execute.train * request_.train_threads +
          rows * ProbeRowCopy(context_.clock, data_.row_format())) /
         processors;
     return seconds;
   }
 
-  void AddNotes(const EpochSeconds& seconds, Forecast& forecast) const {
+  void AddNotes(const SuperbatchSeconds& seconds, Forecast& forecast) const {
+    const EpochSeconds& execute = seconds.execute;
     int64_t lists = report_.lists_read.value_or(0);
     for (const ListHits& hits : report_.list_hits) lists += hits.lists;
     forecast.notes.push_back(absl::StrFormat(
@@ -159,8 +155,8 @@ class SuperbatchForecaster {
     forecast.notes.push_back(absl::StrFormat(
         "Sampling and planning an epoch takes %.1f s, its execution %.1f s, "
         "bound by %s: rows %.1f s, training %.1f s.",
-        seconds.inspect, seconds.execute(), seconds.bound(), seconds.read,
-        seconds.train));
+        seconds.inspect, execute.all(), execute.bound(), execute.read,
+        execute.train));
   }
 
   SuperbatchRecipe recipe_;
