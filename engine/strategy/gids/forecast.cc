@@ -13,6 +13,7 @@
 #include "engine/cache/row_set.h"
 #include "engine/cache/window_cache.h"
 #include "engine/io/coalesce.h"
+#include "engine/io/queued_reader.h"
 #include "engine/io/read_probe.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/mini_batch.h"
@@ -40,10 +41,8 @@ class Foretelling {
         locator_(buffered, table_),
         ahead_(ahead),
         features_(features),
-        cost_({.max_request_bytes = std::max<uint64_t>(
-                   InFlightBytes(1, features.layout.row_bytes),
-                   io::LongestRowRead(features.layout,
-                                      features.device->alignment()))}) {}
+        cost_({.max_request_bytes = io::QueuedStream::LongestRead(
+                   *features.device, features.layout)}) {}
 
   absl::Status Add(const Pass& pass, int64_t number,
                    const sample::MiniBatch& batch) {

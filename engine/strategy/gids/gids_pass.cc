@@ -10,6 +10,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/cache/aligned_buffer.h"
 #include "engine/cache/assemble.h"
+#include "engine/io/queued_reader.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/sampled_batch.h"
@@ -53,8 +54,6 @@ class GidsBatch final : public SampledBatch {
 
 namespace {
 
-constexpr uint64_t kReadBytes = 16 << 10;
-
 using Batches = std::deque<std::unique_ptr<GidsBatch>>;
 
 std::unique_ptr<GidsBatch> ToBatch(std::unique_ptr<pipeline::Item> item) {
@@ -78,11 +77,6 @@ uint64_t StagedBytes(int64_t num_rows, int64_t num_missing, int64_t row_bytes) {
   return static_cast<uint64_t>(num_rows) * LocatedRows::kBytesPerRow +
          static_cast<uint64_t>(num_missing) *
              (static_cast<uint64_t>(row_bytes) + io::kPlanBytesPerRow);
-}
-
-uint64_t InFlightBytes(int depth, int64_t row_bytes) {
-  return static_cast<uint64_t>(depth) *
-         std::max(kReadBytes, static_cast<uint64_t>(row_bytes) + (8 << 10));
 }
 
 GidsPass::GidsPass(const GidsContext& context, const Pass& pass,
@@ -191,22 +185,16 @@ absl::Status GidsPass::LocateAll(pipeline::StagePorts& ports) {
 
 absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
   const store::StoredFeatures& features = context_.features;
-  HEARTH_ASSIGN_OR_RETURN(
-      const io::ReadQueues::Handle queue,
-      context_.read_queues.Take(static_cast<size_t>(context_.limits.depth)));
   // Batches that are being read, and the next one, which has no room yet.
   Batches reading;
   std::unique_ptr<GidsBatch> next;
-  const uint64_t one = std::max(
-      kReadBytes,
-      io::RowStream::MinStagingBytes(*features.device, features.layout));
+  // Goes before them.
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<io::RowStream> stream,
-      io::RowStream::Create(
-          *features.device, features.layout, *queue,
-          {.staging_bytes = one * static_cast<uint64_t>(context_.limits.depth),
-           .clock = &context_.clock,
-           .check = context_.row_check}));
+      io::QueuedStream queued,
+      io::QueuedStream::Open(context_.read_queues, context_.limits.depth,
+                             *features.device, features.layout, context_.clock,
+                             context_.row_check));
+  io::RowStream& stream = queued.reader();
   // The oldest of them, whose rows are there.
   size_t num_done = 0;
   const auto put_oldest = [&] {
@@ -216,14 +204,14 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
     return ports.Put(std::move(oldest));
   };
   while (true) {
-    while (stream->TakeOff()) ++num_done;
+    while (stream.TakeOff()) ++num_done;
     while (num_done > 0 && ports.CanPut()) {
       if (!put_oldest()) return absl::OkStatus();
     }
     // Batches join as long as the disk wants more reads.
     bool ended = false;
-    while (stream->num_lists() == 0 ||
-           stream->outstanding() < context_.limits.target_reads) {
+    while (stream.num_lists() == 0 ||
+           stream.outstanding() < context_.limits.target_reads) {
       if (next == nullptr) {
         // Waits where nothing else is to be done.
         next = ToBatch(reading.empty() ? ports.Take() : ports.TryTake());
@@ -233,7 +221,7 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
         }
         next->staged_bytes = StagedBytesOf(*next, features.layout.row_bytes);
       }
-      if (static_cast<int64_t>(stream->num_lists()) >=
+      if (static_cast<int64_t>(stream.num_lists()) >=
           context_.limits.merge_max) {
         next->held_by_merge_max = true;
         break;
@@ -244,16 +232,16 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
         break;
       }
       reading.push_back(std::move(next));
-      HEARTH_RETURN_IF_ERROR(Admit(*reading.back(), *stream));
-      reading.back()->merged = static_cast<int64_t>(stream->num_lists());
+      HEARTH_RETURN_IF_ERROR(Admit(*reading.back(), stream));
+      reading.back()->merged = static_cast<int64_t>(stream.num_lists());
     }
     if (ended) return absl::OkStatus();
     if (abandon_.stop_requested()) {
       return absl::CancelledError(
           absl::StrCat(features.device->path(), ": reading was stopped"));
     }
-    if (stream->outstanding() > 0) {
-      HEARTH_RETURN_IF_ERROR(stream->Advance());
+    if (stream.outstanding() > 0) {
+      HEARTH_RETURN_IF_ERROR(stream.Advance());
     } else if (num_done > 0) {
       if (!put_oldest()) return absl::OkStatus();
     }

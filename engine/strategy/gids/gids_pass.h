@@ -65,10 +65,6 @@ RandomStream EvictionStream(const Pass& pass, int64_t number);
 /// where its rows are, its missing rows, and the plan of their reads.
 uint64_t StagedBytes(int64_t num_rows, int64_t num_missing, int64_t row_bytes);
 
-/// Memory of the reads in flight, with rows of so many bytes on a disk whose
-/// reads are aligned to 4 KiB or less.
-uint64_t InFlightBytes(int depth, int64_t row_bytes);
-
 /// One pass of GIDS. Used once, by one thread.
 class GidsPass {
  public:

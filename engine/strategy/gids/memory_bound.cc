@@ -3,6 +3,7 @@
 
 #include "engine/cache/window_cache.h"
 #include "engine/io/coalesce.h"
+#include "engine/io/queued_reader.h"
 #include "engine/io/read_probe.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/gids/constant_buffer.h"
@@ -77,7 +78,8 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
       std::max(StagingBytes(options, layout, basis.batches),
                alone * LargestStagedBytes(layout, basis.batches));
   estimate.Add("staging", staging + staging / 8);
-  estimate.Add("reads", InFlightBytes(depth, row_bytes));
+  estimate.Add("reads",
+               io::QueuedStream::StagingBytes(depth, layout.row_bytes));
   // The inputs of one that is assembled, of those that wait, and of those that
   // are with the trainer.
   const auto assembled =

@@ -74,7 +74,7 @@ void CountBatch(const ExecutedBatch& batch, PassReport& report) {
 }  // namespace
 
 Executor::Executor(const ExecutorContext& context, const Superbatch& superbatch,
-                   cache::DirectCache rows, QueuedReader reader)
+                   cache::DirectCache rows, io::QueuedReader reader)
     : context_(context),
       superbatch_(superbatch),
       rows_(std::move(rows)),
@@ -89,11 +89,11 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       cache::DirectCache::Make(context.data.topology.num_nodes(),
                                context.capacity, context.data.row_format()));
   HEARTH_ASSIGN_OR_RETURN(
-      QueuedReader reader,
-      QueuedReader::Open(context.read_queues, context.io_depth,
-                         *context.data.features.device,
-                         context.data.features.layout, context.clock,
-                         context.data.row_check.get()));
+      io::QueuedReader reader,
+      io::QueuedReader::Open(context.read_queues, context.io_depth,
+                             *context.data.features.device,
+                             context.data.features.layout, context.clock,
+                             context.data.row_check.get()));
   std::unique_ptr<Executor> executor(
       new Executor(context, superbatch, std::move(rows), std::move(reader)));
   HEARTH_ASSIGN_OR_RETURN(

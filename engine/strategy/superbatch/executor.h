@@ -11,13 +11,13 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cache/direct_cache.h"
+#include "engine/io/queued_reader.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/superbatch/changeset_file.h"
-#include "engine/strategy/superbatch/queued_reader.h"
 #include "engine/strategy/superbatch/runtime_files.h"
 #include "engine/strategy/superbatch/superbatch_data.h"
 
@@ -82,7 +82,7 @@ class Executor {
 
  private:
   Executor(const ExecutorContext& context, const Superbatch& superbatch,
-           cache::DirectCache rows, QueuedReader reader);
+           cache::DirectCache rows, io::QueuedReader reader);
 
   absl::Status Fill(std::stop_token stop, PassReport& report);
   pipeline::Stage LoadStage();
@@ -99,7 +99,7 @@ class Executor {
   std::unique_ptr<ChangesetFileReader> plan_;
   // Its table belongs to the reading stage, its rows to the assembling one.
   cache::DirectCache rows_;
-  QueuedReader reader_;
+  io::QueuedReader reader_;
   std::stop_source abandon_;
   // By slot: whether the row was read to fill the cache and not needed yet.
   std::vector<bool> unused_;

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/io/queued_reader.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/sample_stage.h"
-#include "engine/strategy/superbatch/queued_reader.h"
 
 // The work beside the sampling runs in the sink, which is called on this thread
 // as soon as the first batch is sampled. The queue before it has room for the
@@ -41,10 +41,10 @@ class Inspector::Sampler {
       const InspectorContext& context, const sample::NeighborCache& neighbors,
       std::stop_token stop) {
     HEARTH_ASSIGN_OR_RETURN(
-        QueuedReader reader,
-        QueuedReader::Open(context.read_queues, context.io_depth,
-                           *context.data.stored.indices,
-                           context.data.stored.layout, context.clock));
+        io::QueuedReader reader,
+        io::QueuedReader::Open(context.read_queues, context.io_depth,
+                               *context.data.stored.indices,
+                               context.data.stored.layout, context.clock));
     std::unique_ptr<Sampler> made(new Sampler(std::move(reader)));
     made->sampler_ =
         sample::NewStoredNeighborSampler({.topology = context.data.topology,
@@ -71,9 +71,9 @@ class Inspector::Sampler {
   }
 
  private:
-  explicit Sampler(QueuedReader reader) : reader_(std::move(reader)) {}
+  explicit Sampler(io::QueuedReader reader) : reader_(std::move(reader)) {}
 
-  QueuedReader reader_;
+  io::QueuedReader reader_;
   sample::BatchLists batch_lists_;
   io::ReadTally tally_;
   sample::ListTally lists_;

@@ -6,11 +6,11 @@
 
 #include "engine/cache/direct_cache.h"
 #include "engine/io/coalesce.h"
+#include "engine/io/queued_reader.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/neighbor_cache.h"
 #include "engine/strategy/superbatch/changeset.h"
 #include "engine/strategy/superbatch/executor.h"
-#include "engine/strategy/superbatch/queued_reader.h"
 #include "engine/strategy/superbatch/superbatch_size.h"
 
 namespace hearth::strategy {
@@ -61,7 +61,7 @@ uint64_t SamplingReadBytes(const SuperbatchOptions& options,
   // With a history, a batch is sampled by two stages.
   return static_cast<uint64_t>(basis.pipeline.samplers) *
          (basis.has_history ? 2 : 1) *
-         (QueuedReader::StagingBytes(options.io_depth, sizeof(int64_t)) +
+         (io::QueuedReader::StagingBytes(options.io_depth, sizeof(int64_t)) +
           static_cast<uint64_t>(most) * kBytesPerEdge);
 }
 
@@ -74,8 +74,8 @@ uint64_t RowReadBytes(const SuperbatchOptions& options,
   const uint64_t initial =
       2 * sizeof(int64_t) * options.cpu_cache_bytes /
       static_cast<uint64_t>(std::max<int64_t>(basis.row_bytes(), 1));
-  return QueuedReader::StagingBytes(options.io_depth,
-                                    static_cast<uint64_t>(basis.row_bytes())) +
+  return io::QueuedReader::StagingBytes(
+             options.io_depth, static_cast<uint64_t>(basis.row_bytes())) +
          static_cast<uint64_t>(most) * kBytesPerRow + initial;
 }
 

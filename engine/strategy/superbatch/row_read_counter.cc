@@ -4,17 +4,18 @@
 #include <iterator>
 
 #include "engine/base/status_macros.h"
+#include "engine/io/queued_reader.h"
 #include "engine/strategy/superbatch/executor.h"
-#include "engine/strategy/superbatch/queued_reader.h"
 
 namespace hearth::strategy {
 
 absl::StatusOr<RowReadCounter> RowReadCounter::Make(
     io::ReadQueues& queues, const Clock& clock, int depth,
     const store::StoredFeatures& features) {
-  HEARTH_ASSIGN_OR_RETURN(QueuedReader reader,
-                          QueuedReader::Open(queues, depth, *features.device,
-                                             features.layout, clock));
+  HEARTH_ASSIGN_OR_RETURN(
+      io::QueuedReader reader,
+      io::QueuedReader::Open(queues, depth, *features.device, features.layout,
+                             clock));
   return RowReadCounter(features, reader.reader().cost());
 }
 

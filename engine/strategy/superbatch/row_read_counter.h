@@ -22,7 +22,7 @@ namespace hearth::strategy {
 class RowReadCounter {
  public:
   /// For readers with `depth` reads in flight. `features` outlives it. Errors
-  /// as QueuedReader::Open.
+  /// as io::QueuedReader::Open.
   static absl::StatusOr<RowReadCounter> Make(
       io::ReadQueues& queues, const Clock& clock, int depth,
       const store::StoredFeatures& features);
