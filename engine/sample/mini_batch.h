@@ -24,6 +24,9 @@ struct Block {
   /// [indices.size()] weights of the edges, those of each destination of sum 1;
   /// empty: they are equal.
   std::vector<float> weights = {};
+  /// [indices.size()] types of the edges, those of each destination ascending;
+  /// empty: all are of type 0.
+  std::vector<store::TypeId> edge_types = {};
 };
 
 /// The batch's identity: equal keys (and seeds) give equal batches.
@@ -42,6 +45,8 @@ struct TopLayer {
   std::vector<store::NodeId> nodes = {};
   /// In-degree of each in the whole graph, [nodes.size()].
   std::vector<int64_t> in_degrees = {};
+  /// Type of each, [nodes.size()]; empty: all are of type 0.
+  std::vector<store::TypeId> node_types = {};
   /// Positions in `nodes`, ascending, of those that the blocks below compute:
   /// they are the destinations of the last but one block.
   std::vector<int32_t> computed = {};
@@ -63,8 +68,11 @@ struct MiniBatch {
   /// Distinct nodes: seeds (or computed nodes of `top`), then the newly met
   /// neighbors hop by hop.
   std::vector<store::NodeId> input_nodes = {};
-  /// In-degree of each input node in the whole graph, [input_nodes.size()].
+  /// In-degree of each input node in the whole graph, over all edge types,
+  /// [input_nodes.size()].
   std::vector<int64_t> in_degrees = {};
+  /// Types of the input nodes, [input_nodes.size()]; empty: all are of type 0.
+  std::vector<store::TypeId> node_types = {};
   /// One per layer, in the order the model uses them: blocks[0] has all input
   /// nodes as sources; the last one has the seeds as destinations.
   std::vector<Block> blocks = {};

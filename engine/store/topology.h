@@ -8,8 +8,12 @@
 
 namespace hearth::store {
 
-/// A node's number, 0 .. N-1, within its type.
+/// A node's number, 0 .. N-1, within its type; or, where a graph has several
+/// types, among the nodes of all (NodeSpace).
 using NodeId = int64_t;
+
+/// The index of a node type, or of an edge type, among those of the manifest.
+using TypeId = uint16_t;
 
 /// The edges of one type in CSC: the in-neighbors of each destination node.
 /// A view: whoever gave it out owns the arrays. Thread-safe.

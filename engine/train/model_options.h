@@ -1,8 +1,11 @@
 #ifndef HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_
 #define HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -132,8 +135,24 @@ struct TrainOptions {
 /// As many as there may be on one machine's processors.
 inline constexpr int64_t kMaxTrainers = 16;
 
+/// A node type of a heterograph, as a model sees it.
+struct NodeTypeShape {
+  std::string name;
+  /// Columns of its rows: the first ones of ModelShape::feature_dim.
+  int64_t feature_dim = 0;
+};
+
+/// An edge type of a heterograph: messages go from nodes of type `source` to
+/// nodes of type `destination`, indices of ModelShape::node_types.
+struct EdgeTypeShape {
+  std::string name;
+  size_t source = 0;
+  size_t destination = 0;
+};
+
 /// The figures that the data imposes on a model.
 struct ModelShape {
+  /// Columns of the input matrix: those of the widest node type.
   int64_t feature_dim = 0;
   /// Decides the loss and the metric.
   store::LabelKind label_kind = store::LabelKind::kClasses;
@@ -145,6 +164,12 @@ struct ModelShape {
   /// Steps of an epoch, and epochs of the training: what schedules count by.
   int64_t epoch_steps = 1;
   int64_t epochs = 1;
+  /// The types of a heterograph, in the order of the manifest; both empty for
+  /// a graph of one node type and one edge type.
+  std::vector<NodeTypeShape> node_types = {};
+  std::vector<EdgeTypeShape> edge_types = {};
+  /// The node type whose labels are predicted.
+  size_t target_type = 0;
 
   /// INVALID_ARGUMENT naming the figure at fault.
   absl::Status Validate() const;

@@ -34,7 +34,8 @@ struct LayerRows {
 struct BatchView {
   const sample::MiniBatch& sample;
   /// [sample.input_nodes.size(), feature_dim] float32, row-major, 64-byte
-  /// aligned.
+  /// aligned. Rows of a node type with fewer columns than the widest begin at
+  /// column 0; what follows them is unspecified.
   const float* inputs = nullptr;
   int64_t feature_dim = 0;
   /// One row for each of sample.num_seeds seeds, all of them labeled.
