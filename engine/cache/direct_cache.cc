@@ -13,13 +13,14 @@ using store::NodeId;
 
 constexpr uint64_t kTableBytes = sizeof(int64_t);
 
-StoredRows RowsAt(const RowFormat& format, const std::byte* data) {
+StoredRows RowsAt(const store::RowFormat& format, const std::byte* data) {
   return {.data = data, .dtype = format.dtype, .dim = format.dim};
 }
 
 }  // namespace
 
-void WidenRow(const RowFormat& format, const std::byte* row, float* out) {
+void WidenRow(const store::RowFormat& format, const std::byte* row,
+              float* out) {
   AssembleRows(RowsAt(format, row), {0}, out);
 }
 
@@ -32,7 +33,7 @@ int64_t DirectCache::Capacity(uint64_t budget_bytes, int64_t num_nodes,
   return static_cast<int64_t>(std::min(rows, static_cast<uint64_t>(num_nodes)));
 }
 
-DirectCache::DirectCache(const RowFormat& format, SlotArena arena,
+DirectCache::DirectCache(const store::RowFormat& format, SlotArena arena,
                          io::AlignedMemory table_memory)
     : format_(format),
       arena_(std::move(arena)),
@@ -44,7 +45,7 @@ DirectCache::DirectCache(const RowFormat& format, SlotArena arena,
 
 absl::StatusOr<DirectCache> DirectCache::Make(int64_t num_nodes,
                                               int64_t capacity,
-                                              const RowFormat& format) {
+                                              const store::RowFormat& format) {
   HEARTH_ASSIGN_OR_RETURN(SlotArena arena,
                           SlotArena::Make(capacity, format.row_bytes()));
   HEARTH_ASSIGN_OR_RETURN(

@@ -9,21 +9,13 @@
 #include "absl/types/span.h"
 #include "engine/cache/slot_arena.h"
 #include "engine/io/aligned_memory.h"
-#include "engine/store/dtype.h"
+#include "engine/store/row_format.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {
 
-/// The format of a feature row.
-struct RowFormat {
-  int64_t dim = 0;
-  store::DType dtype = store::DType::kFloat32;
-
-  int64_t row_bytes() const { return dim * store::SizeOf(dtype); }
-};
-
 /// One row as it is stored, widened to float32. `out` is [dim].
-void WidenRow(const RowFormat& format, const std::byte* row, float* out);
+void WidenRow(const store::RowFormat& format, const std::byte* row, float* out);
 
 /// Rows in slots, and a table with the slot of every node (Ginex, section 3.3:
 /// address_table and cache array). Others decide which rows are inside; rows
@@ -43,9 +35,9 @@ class DirectCache {
   /// Empty. RESOURCE_EXHAUSTED if there is no memory. A cache without slots has
   /// no table either.
   static absl::StatusOr<DirectCache> Make(int64_t num_nodes, int64_t capacity,
-                                          const RowFormat& format);
+                                          const store::RowFormat& format);
 
-  const RowFormat& format() const { return format_; }
+  const store::RowFormat& format() const { return format_; }
   int64_t capacity() const { return arena_.num_slots(); }
 
   int64_t Find(store::NodeId node) const {
@@ -75,10 +67,10 @@ class DirectCache {
   void Gather(absl::Span<const int64_t> slots, float* out) const;
 
  private:
-  DirectCache(const RowFormat& format, SlotArena arena,
+  DirectCache(const store::RowFormat& format, SlotArena arena,
               io::AlignedMemory table_memory);
 
-  RowFormat format_;
+  store::RowFormat format_;
   SlotArena arena_;
   io::AlignedMemory table_memory_;
   // [num_nodes], or empty.

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "engine/store/dtype.h"
+#include "engine/store/row_format.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
@@ -15,7 +16,8 @@ namespace {
 
 using store::NodeId;
 
-constexpr RowFormat kFloats = {.dim = 3, .dtype = store::DType::kFloat32};
+constexpr store::RowFormat kFloats = {.dim = 3,
+                                      .dtype = store::DType::kFloat32};
 
 void Put(DirectCache& cache, int64_t slot, const std::vector<float>& row) {
   std::memcpy(cache.row(slot), row.data(), row.size() * sizeof(float));
@@ -70,7 +72,8 @@ TEST(DirectCacheTest, GathersInAnyOrder) {
 }
 
 TEST(DirectCacheTest, WidensWhatIsStored) {
-  constexpr RowFormat kHalves = {.dim = 2, .dtype = store::DType::kFloat16};
+  constexpr store::RowFormat kHalves = {.dim = 2,
+                                        .dtype = store::DType::kFloat16};
   auto cache = *DirectCache::Make(4, 1, kHalves);
   const std::vector<uint16_t> halves = {0x3C00, 0xC000};  // 1, -2.
   std::memcpy(cache.row(0), halves.data(), 4);

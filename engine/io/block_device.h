@@ -17,6 +17,14 @@ struct BlockDeviceOptions {
   bool buffered = false;
 };
 
+class BlockDevice;
+
+/// A place on a device.
+struct DevicePart {
+  BlockDevice* device = nullptr;
+  uint64_t offset = 0;
+};
+
 /// A regular file opened for random reads past the page cache; reads are made
 /// through a ReadQueue. Opened by FileSystem::OpenBlockDevice. Thread-safe.
 /// Closes when destroyed: after the last read of it is done.
@@ -33,6 +41,10 @@ class BlockDevice {
 
   /// Whether reads go past the page cache.
   virtual bool direct() const = 0;
+
+  /// The file, and the place in it, of what lies at `offset`: this one, except
+  /// where a device joins several (joined_device.h). Queues read from these.
+  virtual DevicePart PartAt(uint64_t offset) { return {this, offset}; }
 
   /// Its path, for messages.
   virtual const std::string& path() const = 0;

@@ -31,7 +31,7 @@ struct Pages {
     return layout.RowOffset(row) & ~(alignment - 1);
   }
   uint64_t End(int64_t row) const {
-    return (layout.RowOffset(row) + layout.row_bytes + alignment - 1) &
+    return (layout.RowOffset(row) + layout.StoredBytes(row) + alignment - 1) &
            ~(alignment - 1);
   }
 };
@@ -53,7 +53,7 @@ class Planner {
       if (i > 0 && rows[i].row == rows[i - 1].row) continue;
       if (i > 0 && Gap(rows[i - 1].row, rows[i].row) >= request_) PlanRun(i);
       firsts_.push_back(i);
-      plan_.payload_bytes += pages_.layout.row_bytes;
+      plan_.payload_bytes += pages_.layout.StoredBytes(rows[i].row);
     }
     if (!rows.empty()) PlanRun(rows.size());
   }
@@ -151,7 +151,23 @@ absl::Status TakeRows(absl::Span<const int64_t> rows, const RowLayout& layout,
   return absl::OkStatus();
 }
 
+// Bytes of the longest read of one row of a table.
+uint64_t LongestRead(uint64_t first_offset, uint32_t row_bytes,
+                     uint32_t alignment) {
+  // Rows begin at all multiples of the step within a page, up to a shift.
+  const uint64_t step = std::gcd(row_bytes, alignment);
+  const uint64_t latest = alignment - step + first_offset % step;
+  return (latest + row_bytes + alignment - 1) / alignment * alignment;
+}
+
 }  // namespace
+
+const RowTable& RowLayout::TableOf(int64_t row) const {
+  const auto after = std::upper_bound(
+      tables->begin() + 1, tables->end(), row,
+      [](int64_t row, const RowTable& table) { return row < table.first_row; });
+  return *(after - 1);
+}
 
 absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
                       uint32_t alignment, const ReadCost& cost,
@@ -172,11 +188,15 @@ absl::Status Coalesce(absl::Span<const int64_t> rows, const RowLayout& layout,
 }
 
 uint64_t LongestRowRead(const RowLayout& layout, uint32_t alignment) {
-  // Rows begin at all multiples of the step within a page, up to a shift.
-  const uint64_t step = std::gcd(layout.row_bytes, alignment);
-  const uint64_t latest = alignment - step + layout.first_offset % step;
-  const uint64_t end = latest + layout.row_bytes;
-  return (end + alignment - 1) / alignment * alignment;
+  if (layout.tables == nullptr) {
+    return LongestRead(layout.first_offset, layout.row_bytes, alignment);
+  }
+  uint64_t longest = 0;
+  for (const RowTable& table : *layout.tables) {
+    longest = std::max(
+        longest, LongestRead(table.first_offset, table.row_bytes, alignment));
+  }
+  return longest;
 }
 
 }  // namespace hearth::io

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,15 +13,50 @@
 
 namespace hearth::io {
 
-/// Rows of one size, one after the other in a file.
-struct RowLayout {
-  /// Where row 0 begins; any alignment.
-  uint64_t first_offset = 0;
-  uint32_t row_bytes = 0;
+/// Rows of one size, one after the other on a device: a part of a RowLayout.
+struct RowTable {
+  /// The number of its first row among those of all tables.
+  int64_t first_row = 0;
   int64_t num_rows = 0;
+  /// Where its first row begins; any alignment.
+  uint64_t first_offset = 0;
+  /// Bytes of a row as it is stored.
+  uint32_t row_bytes = 0;
+  /// Writes the row that readers hand out, RowLayout::row_bytes long, for a
+  /// stored one; null: they are the same.
+  std::function<void(const std::byte* stored, std::byte* row)> convert =
+      nullptr;
 
   uint64_t RowOffset(int64_t row) const {
+    return first_offset + static_cast<uint64_t>(row - first_row) * row_bytes;
+  }
+};
+
+/// Rows of one size, one after the other on a device; or those of several
+/// tables, which readers hand out as if they were of one size.
+struct RowLayout {
+  /// Where row 0 begins; any alignment. Of a single table.
+  uint64_t first_offset = 0;
+  /// Bytes of a row as readers hand it out.
+  uint32_t row_bytes = 0;
+  int64_t num_rows = 0;
+  /// The tables, where there are several, in the order of their rows and of
+  /// their offsets; null: all rows are stored as they are handed out, from
+  /// first_offset on. Two tables lie further apart than any request is long.
+  std::shared_ptr<const std::vector<RowTable>> tables = nullptr;
+
+  /// The table of a row. REQUIRES: there are tables, and the row is theirs.
+  const RowTable& TableOf(int64_t row) const;
+
+  /// Where a row begins.
+  uint64_t RowOffset(int64_t row) const {
+    if (tables != nullptr) return TableOf(row).RowOffset(row);
     return first_offset + static_cast<uint64_t>(row) * row_bytes;
+  }
+
+  /// Bytes of a row as it is stored.
+  uint32_t StoredBytes(int64_t row) const {
+    return tables != nullptr ? TableOf(row).row_bytes : row_bytes;
   }
 };
 
@@ -52,7 +89,8 @@ struct ReadPlan {
   /// which two neighboring rows share is read with both where one read of both
   /// would be longer than max_request_bytes.
   std::vector<PlannedRead> reads;
-  /// Bytes of the distinct rows; bytes read. The difference is waste.
+  /// Bytes of the distinct rows as they are stored; bytes read. The difference
+  /// is waste.
   uint64_t payload_bytes = 0;
   uint64_t read_bytes = 0;
 

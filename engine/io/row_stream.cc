@@ -54,8 +54,9 @@ class QueuedRowStream final : public RowStream {
         check_(options.check),
         memory_(std::move(memory)),
         staging_(staging),
+        in_form_(layout.tables == nullptr ? 0 : layout.row_bytes),
         slots_(slots.count),
-        registration_(queue.Register(device, staging)) {
+        registration_(Register()) {
     cost_.max_request_bytes = slots.bytes;
     for (size_t i = slots.count; i > 0; --i) free_.push_back(i - 1);
     requests_.reserve(slots.count);
@@ -65,7 +66,9 @@ class QueuedRowStream final : public RowStream {
   ~QueuedRowStream() override {
     // Registered memory goes after the last read into it.
     (void)Abandon();
-    queue_.Unregister(device_, staging_);
+    for (const Registered& known : Registerable()) {
+      queue_.Unregister(*known.device, known.memory);
+    }
   }
 
   absl::Status Add(absl::Span<const int64_t> rows, Arrived arrived,
@@ -111,7 +114,16 @@ class QueuedRowStream final : public RowStream {
   void AddRequest(size_t slot);
   absl::Status SubmitRequests();
   absl::StatusOr<bool> RepeatIfDamaged(size_t slot);
+  // A file to register with the queue, and the memory to register with it.
+  struct Registered {
+    BlockDevice* device = nullptr;
+    absl::Span<std::byte> memory;
+  };
+  std::vector<Registered> Registerable();
+  Registration Register();
+  int64_t RowInFile(int64_t row) const;
   void HandOut(size_t slot);
+  const std::byte* InForm(int64_t row, const std::byte* stored);
   void Recycle(std::unique_ptr<List> list);
 
   BlockDevice& device_;
@@ -123,6 +135,8 @@ class QueuedRowStream final : public RowStream {
   const RowCheck* const check_;
   AlignedMemory memory_;
   const absl::Span<std::byte> staging_;
+  // A row that was converted (RowTable::convert).
+  std::vector<std::byte> in_form_;
   std::vector<Slot> slots_;
   std::vector<size_t> free_;
   // In their order; those before `next_list_` have been started whole.
@@ -135,6 +149,27 @@ class QueuedRowStream final : public RowStream {
   std::vector<ReadResult> results_;
   const Registration registration_;
 };
+
+// Each file that is read; the staging memory goes with the first.
+std::vector<QueuedRowStream::Registered> QueuedRowStream::Registerable() {
+  if (layout_.tables == nullptr) return {{&device_, staging_}};
+  std::vector<Registered> all;
+  for (const RowTable& table : *layout_.tables) {
+    all.push_back({device_.PartAt(table.first_offset).device,
+                   all.empty() ? staging_ : absl::Span<std::byte>()});
+  }
+  return all;
+}
+
+Registration QueuedRowStream::Register() {
+  Registration all = {.file = true, .memory = false};
+  for (const Registered& known : Registerable()) {
+    const Registration one = queue_.Register(*known.device, known.memory);
+    all.file = all.file && one.file;
+    all.memory = all.memory || one.memory;
+  }
+  return all;
+}
 
 absl::Status QueuedRowStream::Add(absl::Span<const int64_t> rows,
                                   Arrived arrived, ReadTally& tally) {
@@ -221,8 +256,9 @@ absl::Status QueuedRowStream::SubmitMore() {
 
 void QueuedRowStream::AddRequest(size_t slot) {
   const PlannedRead& read = slots_[slot].planned();
-  requests_.push_back({.device = &device_,
-                       .offset = read.offset,
+  const DevicePart part = device_.PartAt(read.offset);
+  requests_.push_back({.device = part.device,
+                       .offset = part.offset,
                        .out = Memory(slot).first(read.length),
                        .tag = slot});
   ReadTally& tally = *slots_[slot].list->tally;
@@ -251,15 +287,21 @@ absl::StatusOr<bool> QueuedRowStream::RepeatIfDamaged(size_t slot) {
       continue;
     }
     if (slots_[slot].was_repeated) {
-      return absl::DataLossError(
-          absl::StrCat(device_.path(), ": row ", row, " at byte ", offset,
-                       " is damaged (its checksum does not match)"));
+      const DevicePart part = device_.PartAt(offset);
+      return absl::DataLossError(absl::StrCat(
+          part.device->path(), ": row ", RowInFile(row), " at byte ",
+          part.offset, " is damaged (its checksum does not match)"));
     }
     slots_[slot].was_repeated = true;
     AddRequest(slot);
     return true;
   }
   return false;
+}
+
+// The number of a row in its own file.
+int64_t QueuedRowStream::RowInFile(int64_t row) const {
+  return layout_.tables == nullptr ? row : row - layout_.TableOf(row).first_row;
 }
 
 absl::Status QueuedRowStream::WaitForSome() {
@@ -273,35 +315,59 @@ void QueuedRowStream::HandOut(size_t slot) {
   List& list = *slots_[slot].list;
   const PlannedRead& read = slots_[slot].planned();
   const std::byte* bytes = Memory(slot).data();
+  const std::byte* row = nullptr;
   int64_t last = -1;
-  int64_t distinct = 0;
+  int64_t payload_bytes = 0;
   for (size_t i = 0; i < read.num_rows; ++i) {
     const RowAt& at = list.plan.rows[read.first_row + i];
-    list.arrived(at.position,
-                 bytes + (layout_.RowOffset(at.row) - read.offset));
-    if (at.row != last) ++distinct;
+    if (at.row != last) {
+      row = InForm(at.row, bytes + (layout_.RowOffset(at.row) - read.offset));
+      payload_bytes += layout_.StoredBytes(at.row);
+    }
     last = at.row;
+    list.arrived(at.position, row);
   }
   list.tally->rows += static_cast<int64_t>(read.num_rows);
-  list.tally->payload_bytes += distinct * layout_.row_bytes;
+  list.tally->payload_bytes += payload_bytes;
   ++list.arrived_reads;
   --outstanding_;
 }
 
-absl::Status CheckLayout(const BlockDevice& device, const RowLayout& layout) {
-  if (layout.row_bytes == 0 || layout.num_rows < 0) {
+// The row as readers hand it out, for `stored`; valid until the next call.
+const std::byte* QueuedRowStream::InForm(int64_t row, const std::byte* stored) {
+  if (layout_.tables == nullptr) return stored;
+  const RowTable& table = layout_.TableOf(row);
+  if (!table.convert) return stored;
+  table.convert(stored, in_form_.data());
+  return in_form_.data();
+}
+
+absl::Status CheckTable(BlockDevice& device, const RowTable& table) {
+  if (table.row_bytes == 0 || table.num_rows < 0) {
     return absl::InvalidArgumentError(
-        absl::StrCat(device.path(), ": ", layout.num_rows, " rows of ",
-                     layout.row_bytes, " bytes make no sense"));
+        absl::StrCat(device.path(), ": ", table.num_rows, " rows of ",
+                     table.row_bytes, " bytes make no sense"));
   }
-  const uint64_t size = device.size_bytes();
-  const uint64_t rows = static_cast<uint64_t>(layout.num_rows);
-  if (rows > 0 && (layout.first_offset > size ||
-                   rows > (size - layout.first_offset) / layout.row_bytes)) {
-    return absl::DataLossError(
-        absl::StrCat(device.path(), ": ends at byte ", size, "; ", rows,
-                     " rows of ", layout.row_bytes, " bytes from byte ",
-                     layout.first_offset, " do not fit"));
+  const DevicePart part = device.PartAt(table.first_offset);
+  const uint64_t size = part.device->size_bytes();
+  const uint64_t rows = static_cast<uint64_t>(table.num_rows);
+  if (rows > 0 &&
+      (part.offset > size || rows > (size - part.offset) / table.row_bytes)) {
+    return absl::DataLossError(absl::StrCat(
+        part.device->path(), ": ends at byte ", size, "; ", rows, " rows of ",
+        table.row_bytes, " bytes from byte ", part.offset, " do not fit"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckLayout(BlockDevice& device, const RowLayout& layout) {
+  if (layout.tables == nullptr) {
+    return CheckTable(device, {.num_rows = layout.num_rows,
+                               .first_offset = layout.first_offset,
+                               .row_bytes = layout.row_bytes});
+  }
+  for (const RowTable& table : *layout.tables) {
+    HEARTH_RETURN_IF_ERROR(CheckTable(device, table));
   }
   return absl::OkStatus();
 }

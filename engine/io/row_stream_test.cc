@@ -15,7 +15,7 @@
 namespace hearth::io {
 namespace {
 
-constexpr RowLayout kLayout = {
+const RowLayout kLayout = {
     .first_offset = 128, .row_bytes = 300, .num_rows = 3000};
 
 // A list of rows, and which of them have arrived.

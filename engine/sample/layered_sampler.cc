@@ -17,21 +17,6 @@ using store::NodeId;
 // How far ahead of its use something is asked for.
 constexpr size_t kNodesAhead = 16;
 
-// A block for destinations of these in-degrees, with room for its edges.
-Block WithoutSources(int32_t fanout, const std::vector<int64_t>& in_degrees) {
-  Block block;
-  block.num_destinations = static_cast<int64_t>(in_degrees.size());
-  block.indptr.reserve(in_degrees.size() + 1);
-  block.indptr.push_back(0);
-  for (const int64_t degree : in_degrees) {
-    const int64_t kept =
-        fanout < 0 ? degree : std::min<int64_t>(degree, fanout);
-    block.indptr.push_back(block.indptr.back() + kept);
-  }
-  block.indices.resize(block.indptr.back());
-  return block;
-}
-
 }  // namespace
 
 LayeredSampler::LayeredSampler(absl::Span<const int64_t> indptr,
@@ -55,7 +40,8 @@ absl::StatusOr<MiniBatch> LayeredSampler::SampleTop(
   HEARTH_RETURN_IF_ERROR(Start(seeds, batch));
   HEARTH_RETURN_IF_ERROR(SampleLayer(0, batch));
   batch.top = {.nodes = std::exchange(batch.input_nodes, {}),
-               .in_degrees = std::exchange(batch.in_degrees, {})};
+               .in_degrees = std::exchange(batch.in_degrees, {}),
+               .node_types = std::exchange(batch.node_types, {})};
   return batch;
 }
 
@@ -77,7 +63,7 @@ absl::Status LayeredSampler::SampleRest(MiniBatch& batch) {
 absl::Status LayeredSampler::Start(absl::Span<const NodeId> nodes,
                                    MiniBatch& batch) {
   positions_.Clear();
-  row_starts_.clear();
+  ForgetNodes();
   for (const NodeId node : nodes) Number(node, batch.input_nodes);
   return LookUpNewNodes(batch);
 }
@@ -85,7 +71,7 @@ absl::Status LayeredSampler::Start(absl::Span<const NodeId> nodes,
 // Appends the block whose destinations are the input nodes so far, and its new
 // sources to these.
 absl::Status LayeredSampler::SampleLayer(size_t layer, MiniBatch& batch) {
-  Block block = WithoutSources(options_.fanouts[layer], batch.in_degrees);
+  Block block = NewBlock(layer, batch);
   HEARTH_RETURN_IF_ERROR(SampleSources(layer, batch, block));
   block.num_sources = std::ssize(batch.input_nodes);
   if (!options_.layer_nodes.empty()) ThinLayer(layer, batch, block);
@@ -103,18 +89,33 @@ void LayeredSampler::ThinLayer(size_t layer, MiniBatch& batch, Block& block) {
   for (const NodeId node : nodes) Number(node, batch.input_nodes);
 }
 
-absl::Span<const int64_t> LayeredSampler::DrawSubset(size_t layer,
-                                                     const MiniBatch& batch,
-                                                     int64_t row) {
-  // Node ids are below 2^48, so that layer and node share a coordinate.
+absl::Span<const int64_t> LayeredSampler::DrawSubset(const Draw& draw,
+                                                     const BatchKey& key) {
+  // Node ids are below 2^48 and batches below 2^40, so that layer and node, and
+  // edge type and batch, share a coordinate.
   RandomStream random(options_.data_seed, RandomPurpose::kNeighborSampling,
-                      batch.key.epoch_key, batch.key.batch,
-                      static_cast<uint64_t>(layer) << 48 |
-                          static_cast<uint64_t>(batch.input_nodes[row]));
-  return subset_.Draw(batch.in_degrees[row], options_.fanouts[layer], random);
+                      key.epoch_key,
+                      static_cast<uint64_t>(draw.edge_type) << 40 | key.batch,
+                      static_cast<uint64_t>(draw.layer) << 48 |
+                          static_cast<uint64_t>(draw.node));
+  return subset_.Draw(draw.degree, draw.fanout, random);
 }
 
-// Extends the in-degrees and row_starts_ to all input nodes.
+Block LayeredSampler::NewBlock(size_t layer, const MiniBatch& batch) const {
+  const int32_t fanout = options_.fanouts[layer];
+  Block block;
+  block.num_destinations = std::ssize(batch.in_degrees);
+  block.indptr.reserve(batch.in_degrees.size() + 1);
+  block.indptr.push_back(0);
+  for (const int64_t degree : batch.in_degrees) {
+    const int64_t kept =
+        fanout < 0 ? degree : std::min<int64_t>(degree, fanout);
+    block.indptr.push_back(block.indptr.back() + kept);
+  }
+  block.indices.resize(block.indptr.back());
+  return block;
+}
+
 absl::Status LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
   const std::vector<NodeId>& nodes = batch.input_nodes;
   const auto num_nodes = static_cast<uint64_t>(indptr_.size() - 1);

@@ -33,6 +33,17 @@ class LayeredSampler : public NeighborSampler {
   LayeredSampler(absl::Span<const int64_t> indptr,
                  NeighborSamplerOptions options);
 
+  /// A block whose destinations are the input nodes so far: its indptr is set,
+  /// and there is room for its indices.
+  virtual Block NewBlock(size_t layer, const MiniBatch& batch) const;
+
+  /// Extends the in-degrees, and what is known of them besides, to all input
+  /// nodes.
+  virtual absl::Status LookUpNewNodes(MiniBatch& batch);
+
+  /// Called before the input nodes are given anew.
+  virtual void ForgetNodes() { row_starts_.clear(); }
+
   /// Fills in the indices of `block`, whose destinations are the input nodes so
   /// far and whose indptr is set; numbers its sources in the order of its
   /// edges.
@@ -53,8 +64,28 @@ class LayeredSampler : public NeighborSampler {
       for (int64_t i = 0; i < degree; ++i) pick(i);
       return;
     }
-    for (const int64_t i : DrawSubset(layer, batch, row)) pick(i);
+    for (const int64_t i : DrawSubset({.layer = layer,
+                           .node = batch.input_nodes[row],
+                           .degree = degree,
+                           .fanout = fanout},
+                                      batch.key)) {
+      pick(i);
+    }
   }
+
+  /// A node some of whose neighbors of one edge type are drawn.
+  struct Draw {
+    size_t layer = 0;
+    store::NodeId node = 0;
+    size_t edge_type = 0;
+    int64_t degree = 0;
+    int32_t fanout = 0;
+  };
+
+  /// Which of its neighbors are drawn, ascending; valid until the next call.
+  absl::Span<const int64_t> DrawSubset(const Draw& draw, const BatchKey& key);
+
+  const NeighborSamplerOptions& options() const { return options_; }
 
   /// The position of `node` in `nodes`, to which it is added if new.
   int32_t Number(store::NodeId node, std::vector<store::NodeId>& nodes) {
@@ -68,12 +99,9 @@ class LayeredSampler : public NeighborSampler {
   void PrefetchNumber(store::NodeId node) const { positions_.Prefetch(node); }
 
  private:
-  absl::Span<const int64_t> DrawSubset(size_t layer, const MiniBatch& batch,
-                                       int64_t row);
   absl::Status Start(absl::Span<const store::NodeId> nodes, MiniBatch& batch);
   absl::Status SampleLayer(size_t layer, MiniBatch& batch);
   void ThinLayer(size_t layer, MiniBatch& batch, Block& block);
-  absl::Status LookUpNewNodes(MiniBatch& batch);
 
   const absl::Span<const int64_t> indptr_;
   const NeighborSamplerOptions options_;

@@ -21,13 +21,25 @@ struct NeighborSamplerOptions {
   /// (layer_draw.h), one per layer; each fan-out is -1 then. Empty: each node
   /// draws for itself.
   std::vector<int32_t> layer_nodes = {};
+  /// The same as `fanouts` for edge type t, where fanouts_of[t] is not empty.
+  /// Each other edge type has `fanouts`: neighbors are drawn for each edge type
+  /// of a node by itself.
+  std::vector<std::vector<int32_t>> fanouts_of = {};
+
+  /// Neighbors per node and edge of type `edge_type`, in layer `layer`, counted
+  /// from the seeds outward; -1 = all.
+  int32_t Fanout(size_t layer, size_t edge_type) const {
+    return edge_type < fanouts_of.size() && !fanouts_of[edge_type].empty()
+               ? fanouts_of[edge_type][layer]
+               : fanouts[layer];
+  }
 };
 
 /// Uniform neighbor sampling without replacement (GraphSAGE, section 3.1): a
 /// node with at most `fanout` in-neighbors keeps them all, otherwise a subset
-/// drawn uniformly; or layer-wise sampling. Draws are keyed by (data seed,
-/// epoch key, batch, layer, node), so a batch is the same whichever thread
-/// samples it.
+/// drawn uniformly, of each edge type by itself; or layer-wise sampling. Draws
+/// are keyed by (data seed, epoch key, batch, layer, node, edge type), so a
+/// batch is the same whichever thread samples it.
 ///
 /// Single-owner: it keeps scratch memory; make one per thread.
 class NeighborSampler {

@@ -1,14 +1,19 @@
 #include "engine/store/dataset.h"
 
+#include <algorithm>
+#include <cassert>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
+#include "engine/io/joined_device.h"
 #include "engine/store/array_loader.h"
 #include "engine/store/scan_array.h"
 #include "engine/store/verified_file.h"
@@ -38,10 +43,16 @@ class ArrayTopology final : public LoadedTopology {
     if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
       return DoesNotSpan(path, entry);
     }
+    topology->relation_ = {.topology = view, .num_sources = view.num_nodes()};
+    topology->nodes_ = NodeSpace({view.num_nodes()});
     return topology;
   }
 
   const Topology& view() const override { return view_; }
+  absl::Span<const Relation> relations() const override {
+    return {&relation_, 1};
+  }
+  const NodeSpace& nodes() const override { return nodes_; }
 
   absl::Status status() const override {
     absl::Status status = indptr_.status();
@@ -56,6 +67,49 @@ class ArrayTopology final : public LoadedTopology {
   const LoadedArray indptr_;
   const LoadedArray indices_;
   Topology view_;
+  Relation relation_;
+  NodeSpace nodes_;
+};
+
+// The edge types of a heterograph.
+class TypedTopology final : public LoadedTopology {
+ public:
+  explicit TypedTopology(const Manifest& manifest) : nodes_(manifest) {
+    for (size_t type = 0; type < manifest.node_types.size(); ++type) {
+      type_of_[manifest.node_types[type].name] = type;
+    }
+  }
+
+  void Add(const EdgeTypeEntry& entry,
+           std::unique_ptr<LoadedTopology> topology) {
+    const size_t source = type_of_[entry.source_type];
+    relations_.push_back(
+        {.topology = topology->view(),
+         .type = static_cast<TypeId>(relations_.size()),
+         .first_destination = nodes_.First(type_of_[entry.destination_type]),
+         .first_source = nodes_.First(source),
+         .num_sources = nodes_.First(source + 1) - nodes_.First(source)});
+    topologies_.push_back(std::move(topology));
+  }
+
+  const Topology& view() const override {
+    assert(topologies_.size() == 1);
+    return topologies_.front()->view();
+  }
+  absl::Span<const Relation> relations() const override { return relations_; }
+  const NodeSpace& nodes() const override { return nodes_; }
+
+  absl::Status status() const override {
+    absl::Status status;
+    for (const auto& topology : topologies_) status.Update(topology->status());
+    return status;
+  }
+
+ private:
+  const NodeSpace nodes_;
+  std::map<std::string, size_t> type_of_;
+  std::vector<std::unique_ptr<LoadedTopology>> topologies_;
+  std::vector<Relation> relations_;
 };
 
 class ArrayFeatures final : public LoadedFeatures {
@@ -86,6 +140,64 @@ class ArrayFeatures final : public LoadedFeatures {
   const int64_t num_rows_;
   const int64_t dim_;
   const DType dtype_;
+};
+
+// The features of all node types of a heterograph.
+class TypedFeatures final : public LoadedFeatures {
+ public:
+  explicit TypedFeatures(const Manifest& manifest)
+      : nodes_(manifest), format_(CommonFormat(manifest)) {}
+
+  // In the order of the types.
+  void Add(std::unique_ptr<LoadedFeatures> features) {
+    tables_.push_back(
+        {.first_node = nodes_.First(tables_.size()),
+         .num_rows = features->num_rows(),
+         .format = {.dim = features->dim(), .dtype = features->dtype()},
+         .rows = features->rows()});
+    features_.push_back(std::move(features));
+  }
+
+  const std::byte* rows() const override { return nullptr; }
+  int64_t num_rows() const override { return nodes_.num_nodes(); }
+  int64_t dim() const override { return format_.dim; }
+  DType dtype() const override { return format_.dtype; }
+  absl::Span<const FeatureTable> tables() const override { return tables_; }
+  absl::Status status() const override {
+    absl::Status status;
+    for (const auto& features : features_) status.Update(features->status());
+    return status;
+  }
+  std::string PlaceOf(int64_t row) const override {
+    const TypeId type = nodes_.TypeOf(row);
+    return features_[type]->PlaceOf(row - nodes_.First(type));
+  }
+
+ private:
+  const NodeSpace nodes_;
+  const RowFormat format_;
+  std::vector<std::unique_ptr<LoadedFeatures>> features_;
+  std::vector<FeatureTable> tables_;
+};
+
+// The checksums of the rows of all node types.
+class TypedRowCheck final : public io::RowCheck {
+ public:
+  explicit TypedRowCheck(const Manifest& manifest) : nodes_(manifest) {}
+
+  // In the order of the types.
+  void Add(std::unique_ptr<RowChecksums> checksums) {
+    checksums_.push_back(std::move(checksums));
+  }
+
+  bool Matches(int64_t row, const std::byte* bytes) const override {
+    const TypeId type = nodes_.TypeOf(row);
+    return checksums_[type]->Matches(row - nodes_.First(type), bytes);
+  }
+
+ private:
+  const NodeSpace nodes_;
+  std::vector<std::unique_ptr<RowChecksums>> checksums_;
 };
 
 class FolderDataset final : public Dataset {
@@ -303,11 +415,23 @@ class FolderDataset final : public Dataset {
   mutable std::set<const ArrayFile*> verified_ ABSL_GUARDED_BY(mutex_);
 };
 
+bool IsHomogeneous(const Manifest& manifest) {
+  return manifest.node_types.size() == 1 && manifest.edge_types.size() == 1;
+}
+
+const FeatureTable& TableOf(absl::Span<const FeatureTable> tables,
+                            NodeId node) {
+  const auto after =
+      std::upper_bound(tables.begin() + 1, tables.end(), node,
+                       [](NodeId node, const FeatureTable& table) {
+                         return node < table.first_node;
+                       });
+  return *(after - 1);
+}
+
 absl::Status CheckHomogeneous(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
-  if (manifest.node_types.size() == 1 && manifest.edge_types.size() == 1) {
-    return absl::OkStatus();
-  }
+  if (IsHomogeneous(manifest)) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(dataset.path(), ": has ", manifest.node_types.size(),
                    " node types and ", manifest.edge_types.size(),
@@ -316,10 +440,59 @@ absl::Status CheckHomogeneous(const Dataset& dataset) {
 
 }  // namespace
 
+const std::byte* LoadedFeatures::row(NodeId node) const {
+  const absl::Span<const FeatureTable> all = tables();
+  if (all.empty()) return rows() + node * row_bytes();
+  return TableOf(all, node).row(node);
+}
+
+io::BlockDevice& StoredFeatures::LargestFile() const {
+  if (layout.tables == nullptr) return *device;
+  io::BlockDevice* largest = nullptr;
+  for (const io::RowTable& table : *layout.tables) {
+    io::BlockDevice* const file = device->PartAt(table.first_offset).device;
+    if (largest == nullptr || file->size_bytes() > largest->size_bytes()) {
+      largest = file;
+    }
+  }
+  return *largest;
+}
+
+size_t Dataset::target_type() const {
+  if (target_.has_value()) return *target_;
+  const std::vector<NodeTypeEntry>& types = manifest().node_types;
+  for (size_t type = 0; type < types.size(); ++type) {
+    if (!types[type].labels.path.empty() && !types[type].train.path.empty()) {
+      return type;
+    }
+  }
+  return 0;
+}
+
+absl::Status Dataset::ChooseTarget(absl::string_view name) {
+  std::vector<absl::string_view> names;
+  for (const NodeTypeEntry& type : manifest().node_types) {
+    if (type.name == name) {
+      target_ = names.size();
+      return absl::OkStatus();
+    }
+    names.push_back(type.name);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("dataset ", manifest().name, " has no node type \"", name,
+                   "\", but ", absl::StrJoin(names, ", ")));
+}
+
 absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
     TopologyResidency residency, const std::stop_token& stop) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadTopology(residency, stop, 0);
+  if (IsHomogeneous(manifest())) return LoadTopology(residency, stop, 0);
+  auto topology = std::make_unique<TypedTopology>(manifest());
+  for (size_t type = 0; type < manifest().edge_types.size(); ++type) {
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LoadedTopology> one,
+                            LoadTopology(residency, stop, type));
+    topology->Add(manifest().edge_types[type], std::move(one));
+  }
+  return topology;
 }
 
 absl::StatusOr<StoredTopology> Dataset::OpenTopology(
@@ -330,14 +503,42 @@ absl::StatusOr<StoredTopology> Dataset::OpenTopology(
 
 absl::StatusOr<std::unique_ptr<LoadedFeatures>> Dataset::LoadFeatures(
     Residency residency, const std::stop_token& stop) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadFeatures(residency, stop, 0);
+  if (IsHomogeneous(manifest())) return LoadFeatures(residency, stop, 0);
+  auto features = std::make_unique<TypedFeatures>(manifest());
+  for (size_t type = 0; type < manifest().node_types.size(); ++type) {
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LoadedFeatures> one,
+                            LoadFeatures(residency, stop, type));
+    features->Add(std::move(one));
+  }
+  return features;
 }
 
 absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
     const io::BlockDeviceOptions& options) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return OpenFeatures(options, 0);
+  if (IsHomogeneous(manifest())) return OpenFeatures(options, 0);
+  const NodeSpace nodes(manifest());
+  const RowFormat format = CommonFormat(manifest());
+  std::vector<std::unique_ptr<io::BlockDevice>> files;
+  std::vector<io::RowTable> tables;
+  for (size_t type = 0; type < nodes.num_types(); ++type) {
+    HEARTH_ASSIGN_OR_RETURN(StoredFeatures one, OpenFeatures(options, type));
+    tables.push_back({.first_row = nodes.First(type),
+                      .num_rows = one.layout.num_rows,
+                      .first_offset = io::JoinedPartOffset(files.size()) +
+                                      one.layout.first_offset,
+                      .row_bytes = one.layout.row_bytes,
+                      .convert = RowConversion(
+                          {.dim = one.dim, .dtype = one.dtype}, format)});
+    files.push_back(std::move(one.device));
+  }
+  return StoredFeatures{
+      .device = io::NewJoinedDevice(std::move(files)),
+      .layout = {.row_bytes = static_cast<uint32_t>(format.row_bytes()),
+                 .num_rows = nodes.num_nodes(),
+                 .tables = std::make_shared<const std::vector<io::RowTable>>(
+                     std::move(tables))},
+      .dim = format.dim,
+      .dtype = format.dtype};
 }
 
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanFeatures(
@@ -346,25 +547,38 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanFeatures(
   return ScanFeatures(stop, 0);
 }
 
-absl::StatusOr<std::unique_ptr<RowChecksums>> Dataset::LoadRowChecksums(
+absl::StatusOr<std::unique_ptr<io::RowCheck>> Dataset::LoadRowChecksums(
     const std::stop_token& stop) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadRowChecksums(stop, 0);
+  if (IsHomogeneous(manifest())) return LoadRowChecksums(stop, 0);
+  auto check = std::make_unique<TypedRowCheck>(manifest());
+  for (size_t type = 0; type < manifest().node_types.size(); ++type) {
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<RowChecksums> one,
+                            LoadRowChecksums(stop, type));
+    check->Add(std::move(one));
+  }
+  return check;
 }
 
 absl::Status Dataset::VerifyFeatures(const std::stop_token& stop) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return VerifyFeatures(stop, 0);
+  for (size_t type = 0; type < manifest().node_types.size(); ++type) {
+    HEARTH_RETURN_IF_ERROR(VerifyFeatures(stop, type));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Labels> Dataset::LoadLabels() const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadLabels(0);
+  HEARTH_ASSIGN_OR_RETURN(Labels labels, LoadLabels(target_type()));
+  labels.set_first_node(NodeSpace(manifest()).First(target_type()));
+  return labels;
 }
 
 absl::StatusOr<Split> Dataset::LoadSplit() const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return LoadSplit(0);
+  HEARTH_ASSIGN_OR_RETURN(Split split, LoadSplit(target_type()));
+  const NodeId first = NodeSpace(manifest()).First(target_type());
+  for (std::vector<NodeId>* part : {&split.train, &split.valid, &split.test}) {
+    for (NodeId& node : *part) node += first;
+  }
+  return split;
 }
 
 absl::StatusOr<std::unique_ptr<Dataset>> Dataset::Open(

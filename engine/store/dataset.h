@@ -3,47 +3,91 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/io/block_device.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/file_system.h"
+#include "engine/io/row_stream.h"
 #include "engine/store/array_loader.h"
 #include "engine/store/dtype.h"
 #include "engine/store/labels.h"
 #include "engine/store/manifest.h"
+#include "engine/store/node_space.h"
 #include "engine/store/residency.h"
 #include "engine/store/row_checksums.h"
+#include "engine/store/row_format.h"
 #include "engine/store/topology.h"
 #include "engine/store/verification_record.h"
 
 namespace hearth::store {
 
-/// A topology and the memory or mapping behind it.
+/// The topology of one edge type, or of all, and the memory or mapping behind
+/// it.
 class LoadedTopology {
  public:
   virtual ~LoadedTopology() = default;
+
+  /// REQUIRES: there is one edge type.
   virtual const Topology& view() const = 0;
+
+  /// All edge types, in the order of the manifest, and the nodes that they are
+  /// among.
+  virtual absl::Span<const Relation> relations() const = 0;
+  virtual const NodeSpace& nodes() const = 0;
+
+  /// Whether nodes or edges are of several types.
+  bool is_typed() const {
+    return relations().size() > 1 || nodes().num_types() > 1;
+  }
 
   /// OK unless a mapped page could not be read: then as io::MappedFile::status.
   /// Ask after reading, before what was read is used.
   virtual absl::Status status() const = 0;
 };
 
-/// Rows of one feature matrix, reachable by pointer. Thread-safe.
+/// The rows of one node type among those of all.
+struct FeatureTable {
+  /// The number of its first node among those of all types.
+  NodeId first_node = 0;
+  int64_t num_rows = 0;
+  RowFormat format;
+  /// First byte of its first row; the next one starts format.row_bytes() later.
+  const std::byte* rows = nullptr;
+
+  const std::byte* row(NodeId node) const {
+    return rows + (node - first_node) * format.row_bytes();
+  }
+};
+
+/// The rows of one feature matrix, or those of all node types, reachable by
+/// pointer. Thread-safe.
 class LoadedFeatures {
  public:
   virtual ~LoadedFeatures() = default;
   /// First byte of row 0; row r starts r * row_bytes() later. Rows of a file
-  /// registered in place may be unaligned for their element type.
+  /// registered in place may be unaligned for their element type. REQUIRES:
+  /// there is one table.
   virtual const std::byte* rows() const = 0;
   virtual int64_t num_rows() const = 0;
+  /// Of the widest table.
   virtual int64_t dim() const = 0;
+  /// REQUIRES: there is one table.
   virtual DType dtype() const = 0;
+
+  /// The tables, one for each node type, where there are several (NodeSpace);
+  /// empty: all rows lie one after the other from rows() on.
+  virtual absl::Span<const FeatureTable> tables() const { return {}; }
+
+  /// First byte of the row of `node`.
+  const std::byte* row(NodeId node) const;
   /// As LoadedTopology::status.
   virtual absl::Status status() const = 0;
   /// "PATH: row 7 at byte 7680", for errors.
@@ -51,12 +95,17 @@ class LoadedFeatures {
   int64_t row_bytes() const { return dim() * SizeOf(dtype()); }
 };
 
-/// One feature matrix as it lies in its file, to be read row by row. Movable.
+/// One feature matrix as it lies in its file, or those of all node types, to be
+/// read row by row. Movable.
 struct StoredFeatures {
   std::unique_ptr<io::BlockDevice> device;
   io::RowLayout layout;
+  /// The format in which rows are handed out (CommonFormat).
   int64_t dim = 0;
   DType dtype = DType::kFloat32;
+
+  /// The largest of its files, where a probe finds the widest range to read.
+  io::BlockDevice& LargestFile() const;
 };
 
 /// A topology whose indptr is in memory, while its indices lie in their file,
@@ -145,24 +194,39 @@ class Dataset {
   /// Likewise, its split, empty where it has none. Checksums verified.
   virtual absl::StatusOr<Split> LoadSplit(size_t node_type) const = 0;
 
-  /// The same of a homogeneous graph, which has one node type and one edge
-  /// type; FAILED_PRECONDITION for others.
+  /// The same of the whole graph: nodes of all types are numbered as by
+  /// NodeSpace, and rows of all come in CommonFormat.
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, const std::stop_token& stop = {}) const;
-  absl::StatusOr<StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions& options,
-      const std::stop_token& stop = {}) const;
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency, const std::stop_token& stop = {}) const;
   absl::StatusOr<StoredFeatures> OpenFeatures(
       const io::BlockDeviceOptions& options) const;
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
-      const std::stop_token& stop = {}) const;
-  absl::StatusOr<std::unique_ptr<RowChecksums>> LoadRowChecksums(
+  absl::StatusOr<std::unique_ptr<io::RowCheck>> LoadRowChecksums(
       const std::stop_token& stop) const;
   absl::Status VerifyFeatures(const std::stop_token& stop) const;
+  /// Those of the target type's nodes.
   absl::StatusOr<Labels> LoadLabels() const;
   absl::StatusOr<Split> LoadSplit() const;
+
+  /// The same of a homogeneous graph, which has one node type and one edge
+  /// type; FAILED_PRECONDITION for others.
+  absl::StatusOr<StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions& options,
+      const std::stop_token& stop = {}) const;
+  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
+      const std::stop_token& stop = {}) const;
+
+  /// The node type whose labels are predicted: the one chosen, or else the
+  /// first with labels and training nodes, or else the first.
+  size_t target_type() const;
+
+  /// Chooses it by name. INVALID_ARGUMENT if there is no such type. Before
+  /// anything is loaded; not thread-safe.
+  absl::Status ChooseTarget(absl::string_view name);
+
+ private:
+  std::optional<size_t> target_;
 };
 
 }  // namespace hearth::store

@@ -288,14 +288,60 @@ TEST_F(TypedDatasetTest, ATypeWithoutFeaturesOrLabelsIsNamed) {
   }
 }
 
-TEST_F(TypedDatasetTest, OneTypeIsAskedForOfSeveral) {
+// The first type has features, labels and a split; the second has labels.
+TEST_F(TypedDatasetTest, LoadsTheGraphOfAllTypes) {
+  AddType<float>("measured", LabelKind::kTargets, 2, DType::kFloat32, {3, 2},
+                 {1, 2, NAN, NAN, 5, 6});
+  AddEdgesOfAllTypes();
+  const auto dataset = Open();
+  const int64_t first = manifest_.node_types[0].num_nodes;
+
+  const auto topology = *dataset->LoadTopology(Residency::kMapped);
+  EXPECT_TRUE(topology->is_typed());
+  EXPECT_EQ(topology->nodes().num_nodes(), first + 3);
+  ASSERT_EQ(topology->relations().size(), 2u);
+  for (size_t type = 0; type < 2; ++type) {
+    const Relation& relation = topology->relations()[type];
+    EXPECT_EQ(relation.type, type);
+    EXPECT_EQ(relation.num_sources, first);
+    EXPECT_EQ(relation.topology.num_edges(), manifest_.edge_types[0].num_edges);
+  }
+
+  EXPECT_EQ(dataset->target_type(), 0u);
+  const Split split = *dataset->LoadSplit();
+  EXPECT_EQ(dataset->LoadLabels()->num_nodes(), first);
+  ASSERT_TRUE(dataset->ChooseTarget("measured").ok());
+  EXPECT_EQ(dataset->target_type(), 1u);
+  const Labels labels = *dataset->LoadLabels();
+  EXPECT_TRUE(labels.IsLabeled(first));
+  EXPECT_FALSE(labels.IsLabeled(first + 1));
+  EXPECT_EQ(labels.Gather(std::vector<NodeId>{first + 2}).view().targets[1], 6);
+  EXPECT_TRUE(dataset->LoadSplit()->train.empty());
+  EXPECT_FALSE(split.train.empty());
+
+  const absl::Status unknown = dataset->ChooseTarget("other");
+  EXPECT_TRUE(absl::IsInvalidArgument(unknown));
+  EXPECT_THAT(std::string(unknown.message()), HasSubstr("node, measured"));
+}
+
+TEST_F(TypedDatasetTest, FeaturesOfAllTypesAreAskedForWhereOneHasNone) {
+  AddType<float>("measured", LabelKind::kTargets, 2, DType::kFloat32, {3, 2},
+                 {1, 2, NAN, NAN, 5, 6});
   AddEdgesOfAllTypes();
   const auto dataset = Open();
   for (const absl::Status& status :
-       {dataset->LoadTopology(Residency::kMapped).status(),
-        dataset->LoadFeatures(Residency::kMapped).status(),
-        dataset->OpenFeatures({}).status(), dataset->OpenTopology({}).status(),
-        dataset->LoadLabels().status(), dataset->LoadSplit().status()}) {
+       {dataset->LoadFeatures(Residency::kMapped).status(),
+        dataset->OpenFeatures({}).status(), dataset->VerifyFeatures({})}) {
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("\"measured\""));
+  }
+}
+
+TEST_F(TypedDatasetTest, WhatTakesOneTypeSaysSo) {
+  AddEdgesOfAllTypes();
+  const auto dataset = Open();
+  for (const absl::Status& status :
+       {dataset->OpenTopology({}).status(), dataset->ScanFeatures().status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("1 node types and 2 edge types"));

@@ -62,11 +62,11 @@ absl::Status ValidateTargets(const LabelsView& labels) {
 /// Appends `row_size` values for each of `nodes`.
 template <typename T>
 std::vector<T> GatherRows(const std::vector<T>& rows, int64_t row_size,
-                          absl::Span<const NodeId> nodes) {
+                          absl::Span<const NodeId> nodes, NodeId first_node) {
   std::vector<T> gathered;
   gathered.reserve(nodes.size() * static_cast<size_t>(row_size));
   for (const NodeId node : nodes) {
-    const auto begin = rows.begin() + node * row_size;
+    const auto begin = rows.begin() + (node - first_node) * row_size;
     gathered.insert(gathered.end(), begin, begin + row_size);
   }
   return gathered;
@@ -142,13 +142,14 @@ Labels Labels::Gather(absl::Span<const NodeId> nodes) const {
   gathered.width_ = width_;
   switch (kind_) {
     case LabelKind::kClasses:
-      gathered.classes_ = GatherRows(classes_, 1, nodes);
+      gathered.classes_ = GatherRows(classes_, 1, nodes, first_node_);
       break;
     case LabelKind::kMultiLabel:
-      gathered.bits_ = GatherRows(bits_, MultiLabelRowBytes(width_), nodes);
+      gathered.bits_ =
+          GatherRows(bits_, MultiLabelRowBytes(width_), nodes, first_node_);
       break;
     case LabelKind::kTargets:
-      gathered.targets_ = GatherRows(targets_, width_, nodes);
+      gathered.targets_ = GatherRows(targets_, width_, nodes, first_node_);
       break;
   }
   return gathered;

@@ -73,8 +73,13 @@ class Labels {
 
   LabelKind kind() const { return kind_; }
   int64_t num_nodes() const { return num_rows_; }
+
+  /// Numbers the nodes from `node` on, not from 0 (NodeSpace).
+  void set_first_node(NodeId node) { first_node_ = node; }
   int64_t width() const { return width_; }
-  bool IsLabeled(NodeId node) const { return view().IsLabeled(node); }
+  bool IsLabeled(NodeId node) const {
+    return view().IsLabeled(node - first_node_);
+  }
 
   /// Valid until this is changed or destroyed.
   LabelsView view() const;
@@ -86,6 +91,7 @@ class Labels {
   LabelKind kind_ = LabelKind::kClasses;
   int64_t num_rows_ = 0;
   int64_t width_ = 0;
+  NodeId first_node_ = 0;
   std::vector<int32_t> classes_;
   std::vector<uint8_t> bits_;
   std::vector<float> targets_;

@@ -52,7 +52,7 @@ class RowChecksumsTest : public ::testing::TestWithParam<bool> {
   }
 
   // All rows match, and none does with a bit flipped or at another place.
-  void ExpectRight(const RowChecksums& checksums) {
+  void ExpectRight(const io::RowCheck& checksums) {
     const auto row_bytes = static_cast<size_t>(rows_->row_bytes());
     for (int64_t row = 0; row < kRows; ++row) {
       const std::byte* at = rows_->rows() + row * rows_->row_bytes();

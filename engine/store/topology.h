@@ -31,6 +31,20 @@ struct Topology {
   }
 };
 
+/// The edges of one type among the nodes of all types (NodeSpace). A view.
+struct Relation {
+  /// Its destinations are numbered from 0 within their type, and so are the
+  /// sources.
+  Topology topology;
+  TypeId type = 0;
+  /// The numbers of the first destination and of the first source among all
+  /// nodes.
+  NodeId first_destination = 0;
+  NodeId first_source = 0;
+  /// Nodes of the source type.
+  int64_t num_sources = 0;
+};
+
 }  // namespace hearth::store
 
 #endif  // HEARTH_ENGINE_STORE_TOPOLOGY_H_

@@ -151,7 +151,7 @@ absl::StatusOr<double> ProbePages(const ProbeContext& context,
          Seconds(context.clock, start);
 }
 
-double ProbeRowCopy(const Clock& clock, const cache::RowFormat& format) {
+double ProbeRowCopy(const Clock& clock, const store::RowFormat& format) {
   const auto row_bytes = static_cast<uint64_t>(format.row_bytes());
   const uint64_t out_bytes = static_cast<uint64_t>(format.dim) * sizeof(float);
   // From every other row, to positions in no order: a stride that has no

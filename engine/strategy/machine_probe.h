@@ -10,6 +10,7 @@
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/store/row_format.h"
 
 /// Short measurements of what disk and processor do, instead of guesses. Each
 /// takes a fraction of a second on a disk of a GB/s, and looks at its stop
@@ -55,7 +56,7 @@ absl::StatusOr<double> ProbePages(const ProbeContext& context,
                                   const std::string& path, int depth);
 
 /// Seconds to bring a row of `format` from memory to its place in a batch.
-double ProbeRowCopy(const Clock& clock, const cache::RowFormat& format);
+double ProbeRowCopy(const Clock& clock, const store::RowFormat& format);
 
 /// Seconds to get a byte of memory that was not in use: on virtual machines
 /// that is more than to read one. RESOURCE_EXHAUSTED without memory.

@@ -12,7 +12,7 @@ namespace {
 
 class CpuRowAssembler final : public RowAssembler {
  public:
-  CpuRowAssembler(const cache::RowFormat& format, io::AlignedMemory gpu,
+  CpuRowAssembler(const store::RowFormat& format, io::AlignedMemory gpu,
                   io::AlignedMemory cpu)
       : format_(format), gpu_(std::move(gpu)), cpu_(std::move(cpu)) {}
 
@@ -35,7 +35,7 @@ class CpuRowAssembler final : public RowAssembler {
     return {.data = rows, .dtype = format_.dtype, .dim = format_.dim};
   }
 
-  const cache::RowFormat format_;
+  const store::RowFormat format_;
   const io::AlignedMemory gpu_;
   const io::AlignedMemory cpu_;
 };

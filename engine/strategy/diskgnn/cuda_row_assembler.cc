@@ -8,6 +8,7 @@
 #include "engine/cuda/memory.h"
 #include "engine/cuda/stream.h"
 #include "engine/store/dtype.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/diskgnn/packing/row_image.h"
 #include "kernels/cuda/hearth_cuda.h"
 
@@ -40,7 +41,7 @@ HearthCudaElement ElementOf(store::DType dtype) {
 
 class CudaRowAssembler final : public RowAssembler {
  public:
-  CudaRowAssembler(const cuda::Device& device, const cache::RowFormat& format,
+  CudaRowAssembler(const cuda::Device& device, const store::RowFormat& format,
                    std::unique_ptr<cuda::Stream> stream)
       : device_(device), format_(format), stream_(std::move(stream)) {}
 
@@ -95,7 +96,7 @@ class CudaRowAssembler final : public RowAssembler {
   }
 
   const cuda::Device device_;
-  const cache::RowFormat format_;
+  const store::RowFormat format_;
   Memory gpu_rows_;
   Memory cpu_rows_;
   // For one batch; room_bytes_ of it are taken.

@@ -18,6 +18,7 @@
 #include "engine/plan/plan_lease.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/labels.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
@@ -122,7 +123,7 @@ class DiskgnnStrategy final : public Strategy {
   }
 
  private:
-  cache::RowFormat format() const {
+  store::RowFormat format() const {
     return {.dim = features_.dim, .dtype = features_.dtype};
   }
 

@@ -16,6 +16,7 @@
 #include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/labels.h"
+#include "engine/store/row_format.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
@@ -46,7 +47,7 @@ class PackedBatch final : public SampledBatch {
 struct DiskgnnContext {
   const PreparedPlan& plan;
   const store::Labels& labels;
-  cache::RowFormat format;
+  store::RowFormat format;
   io::ReadQueues& read_queues;
   const Clock& clock;
   /// Input rows; and what is read from the plan.

@@ -34,6 +34,7 @@
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/diskgnn/diskgnn_pass.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
@@ -114,7 +115,7 @@ class Epoch {
  private:
   Epoch() = default;
 
-  cache::RowFormat format() const {
+  store::RowFormat format() const {
     return {.dim = features_->dim, .dtype = features_->dtype};
   }
 

@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/chunk_reader.h"
 #include "engine/strategy/diskgnn/packing/disk_cache_reader.h"
@@ -25,7 +26,7 @@ namespace hearth::strategy {
 
 /// The format of rows, and the GPU for those of the GPU cache.
 struct RowPlacement {
-  cache::RowFormat format;
+  store::RowFormat format;
   Gpu gpu;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/row_image.h"
@@ -45,7 +46,7 @@ struct LevelImages {
   /// The folder of the plan.
   std::string folder;
   const PackedLayout& layout;
-  cache::RowFormat format;
+  store::RowFormat format;
 
   RowImage gpu() const;
   RowImage cpu() const;

@@ -17,6 +17,7 @@
 #include "engine/io/read_probe.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/epoch_seconds.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/gids/gids_pass.h"
@@ -171,7 +172,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
   seconds.train = step_seconds * static_cast<double>(batches);
   const auto processors =
       static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
-  const cache::RowFormat format = {.dim = features.dim,
+  const store::RowFormat format = {.dim = features.dim,
                                    .dtype = features.dtype};
   seconds.compute = (seconds.train * request.train_threads + sample_seconds +
                      static_cast<double>(foretelling.rows_needed) *

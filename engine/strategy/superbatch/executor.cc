@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/sampled_batch.h"
@@ -233,7 +234,7 @@ void Executor::Locate(ExecutedBatch& batch) {
 
 absl::Status Executor::ReadMisses(ExecutedBatch& batch) {
   const Changeset& changeset = batch.changeset;
-  const cache::RowFormat& format = rows_.format();
+  const store::RowFormat& format = rows_.format();
   const auto row_bytes = static_cast<size_t>(format.row_bytes());
   batch.entering = context_.admitted.Take();
   cache::AlignedBuffer& entering = batch.entering.buffer();

@@ -10,6 +10,7 @@
 #include "engine/sample/neighbor_cache.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
+#include "engine/store/row_format.h"
 
 namespace hearth::strategy {
 
@@ -28,7 +29,7 @@ struct SuperbatchData {
       std::shared_ptr<const io::RowCheck> row_check = nullptr,
       const std::stop_token& stop = {});
 
-  cache::RowFormat row_format() const {
+  store::RowFormat row_format() const {
     return {.dim = features.dim, .dtype = features.dtype};
   }
 
