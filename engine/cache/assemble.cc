@@ -55,10 +55,22 @@ void AssembleRows(const store::LoadedFeatures& features,
   assert(std::all_of(nodes.begin(), nodes.end(), [&](store::NodeId node) {
     return 0 <= node && node < features.num_rows();
   }));
-  AssembleRows(StoredRows{.data = features.rows(),
-                          .dtype = features.dtype(),
-                          .dim = features.dim()},
-               nodes, out);
+  if (features.tables().empty()) {
+    AssembleRows(StoredRows{.data = features.rows(),
+                            .dtype = features.dtype(),
+                            .dim = features.dim()},
+                 nodes, out);
+    return;
+  }
+  for (const store::NodeId node : nodes) {
+    const store::FeatureTable& table = features.TableOf(node);
+    const int64_t dim = table.format.dim;
+    const StoredRows row = {
+        .data = table.row(node), .dtype = table.format.dtype, .dim = dim};
+    AssembleRows(row, absl::Span<const int64_t>({0}), out);
+    std::fill(out + dim, out + features.dim(), 0.0f);
+    out += features.dim();
+  }
 }
 
 }  // namespace hearth::cache

@@ -36,8 +36,9 @@ void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
                  float* out);
 
 /// Brings the feature rows of `nodes` together: out[i] = row nodes[i], widened
-/// to float32. `out` is [nodes.size(), features.dim()], row-major. The matrix
-/// must be of a floating-point type, as import makes sure. Thread-safe.
+/// to float32 and followed by zeros where it has fewer columns than others.
+/// `out` is [nodes.size(), features.dim()], row-major. The matrices must be of
+/// floating-point types, as import makes sure. Thread-safe.
 void AssembleRows(const store::LoadedFeatures& features,
                   absl::Span<const store::NodeId> nodes, float* out);
 

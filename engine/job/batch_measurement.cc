@@ -41,6 +41,9 @@ ordered_json KeyOf(const MeasuredPasses& of) {
   if (!any.sampler.layer_nodes.empty()) {
     key["layer_nodes"] = any.sampler.layer_nodes;
   }
+  if (!any.sampler.fanouts_of.empty()) {
+    key["fanouts_of"] = any.sampler.fanouts_of;
+  }
   for (const Pass& pass : of.passes) {
     ordered_json& entry = key["passes"].emplace_back(ordered_json(
         {{"epoch_key", pass.epoch_key}, {"seeds", pass.order->size()}}));
@@ -54,7 +57,8 @@ ordered_json KeyOf(const MeasuredPasses& of) {
 ordered_json ToJson(const BatchShape& shape) {
   return {{"nodes", shape.nodes},
           {"edges", shape.edges},
-          {"listed_edges", shape.listed_edges}};
+          {"listed_edges", shape.listed_edges},
+          {"types_per_node", shape.types_per_node}};
 }
 
 std::string Serialize(const ordered_json& key, const BatchShape& largest) {
@@ -80,12 +84,35 @@ BatchShape Parse(absl::string_view text, const ordered_json& key,
   BatchShape shape = {
       .nodes = largest.value("nodes", std::vector<int64_t>()),
       .edges = largest.value("edges", std::vector<int64_t>()),
-      .listed_edges = largest.value("listed_edges", int64_t{0})};
+      .listed_edges = largest.value("listed_edges", int64_t{0}),
+      .types_per_node = largest.value("types_per_node", int64_t{0})};
   if (shape.edges.size() != num_layers ||
       shape.nodes.size() != num_layers + 1) {
     return {};
   }
   return shape;
+}
+
+// As strategy::GraphSizeOf, without opening the topology.
+sample::GraphSize GraphSizeOf(const store::Manifest& manifest) {
+  sample::GraphSize size;
+  const bool typed =
+      manifest.node_types.size() > 1 || manifest.edge_types.size() > 1;
+  for (const store::NodeTypeEntry& nodes : manifest.node_types) {
+    size.num_nodes += nodes.num_nodes;
+    if (!typed) continue;
+    std::vector<size_t>& into = size.edge_types_into.emplace_back();
+    for (size_t type = 0; type < manifest.edge_types.size(); ++type) {
+      if (nodes.num_nodes > 0 &&
+          manifest.edge_types[type].destination_type == nodes.name) {
+        into.push_back(type);
+      }
+    }
+  }
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
+    size.num_edges += edges.num_edges;
+  }
+  return size;
 }
 
 }  // namespace
@@ -95,9 +122,9 @@ BatchBound BoundBatches(const MeasuredPasses& of) {
   const store::Manifest& manifest = of.dataset.manifest();
   for (const Pass& pass : of.passes) {
     sample::Enlarge(
-        sample::ShapeBound(
-            pass.sampler, strategy::MostSeeds(pass, pass.order->size()),
-            manifest.node_types[0].num_nodes, manifest.edge_types[0].num_edges),
+        sample::ShapeBound(pass.sampler,
+                           strategy::MostSeeds(pass, pass.order->size()),
+                           GraphSizeOf(manifest)),
         result.bound);
   }
   result.largest = result.bound;

@@ -57,9 +57,8 @@ class ExplainRun {
 
  private:
   uint64_t RowBytes() const {
-    const auto& features = dataset_->manifest().node_types[0].features;
-    return static_cast<uint64_t>(features.shape[1] *
-                                 store::SizeOf(features.dtype));
+    return static_cast<uint64_t>(
+        store::CommonFormat(dataset_->manifest()).row_bytes());
   }
 
   absl::Status Open() {

@@ -9,9 +9,9 @@
 #include "engine/job/train_job_options.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/store/dataset.h"
-#include "engine/store/dtype.h"
 #include "engine/store/labels.h"
-#include "engine/store/manifest.h"
+#include "engine/store/node_space.h"
+#include "engine/store/row_format.h"
 
 namespace hearth::job {
 
@@ -31,12 +31,12 @@ struct HistoryBasis {
   /// with; empty = it is not kept.
   std::string folder = {};
 
-  const store::NodeTypeEntry& nodes() const {
-    return dataset.manifest().node_types[0];
+  /// Of all types together.
+  int64_t num_nodes() const {
+    return store::NodeSpace(dataset.manifest()).num_nodes();
   }
-  int64_t num_nodes() const { return nodes().num_nodes; }
   int64_t row_bytes() const {
-    return nodes().features.shape[1] * store::SizeOf(nodes().features.dtype);
+    return store::CommonFormat(dataset.manifest()).row_bytes();
   }
 };
 

@@ -1,6 +1,8 @@
 #include "engine/job/job_data.h"
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "engine/sample/history.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/manifest.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/strategy.h"
 
 namespace hearth::job {
@@ -43,6 +46,23 @@ absl::Status AddHistory(const JobEnvironment& environment,
   return absl::OkStatus();
 }
 
+// Tells a model the types of a heterograph.
+void DescribeTypes(const store::Manifest& manifest, size_t target,
+                   train::ModelShape& shape) {
+  std::map<std::string, size_t> type_of;
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
+    type_of[type.name] = shape.node_types.size();
+    shape.node_types.push_back(
+        {.name = type.name, .feature_dim = type.features.shape[1]});
+  }
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
+    shape.edge_types.push_back({.name = type.name,
+                                .source = type_of[type.source_type],
+                                .destination = type_of[type.destination_type]});
+  }
+  shape.target_type = target;
+}
+
 }  // namespace
 
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
@@ -53,7 +73,10 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
       std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(environment.files, data.dataset_path,
                            environment.verified));
-  HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset));
+  if (!data.target.empty()) {
+    HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
+  }
+  HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
   if (options.training_only) {
@@ -84,8 +107,10 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
   } else {
     training = sample::NewShuffledOrder(std::move(nodes.train), data.data_seed);
   }
+  HEARTH_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> fanouts_of,
+                          FanoutsByType(dataset->manifest(), data));
   JobPasses passes(data, std::move(training), std::move(nodes.valid),
-                   std::move(nodes.test));
+                   std::move(nodes.test), std::move(fanouts_of));
   JobData opened = {.dataset = std::move(dataset),
                     .labels = std::move(labels),
                     .partition = std::move(partition),
@@ -102,17 +127,22 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
 absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
     const store::Dataset& dataset, const JobPasses& passes) {
-  const store::NodeTypeEntry& nodes = dataset.manifest().node_types[0];
-  return environment.new_train_step(
-      options.train,
-      {.feature_dim = nodes.features.shape[1],
-       .label_kind = nodes.label_kind,
-       .label_width = nodes.label_width,
-       .num_layers = static_cast<int64_t>(options.data.fanouts.size()),
-       .trainers = options.data.trainers,
-       .epoch_steps =
-           strategy::NumBatches(passes.num_train(), options.data.batch_size),
-       .epochs = options.data.epochs});
+  const store::Manifest& manifest = dataset.manifest();
+  const store::NodeTypeEntry& target =
+      manifest.node_types[dataset.target_type()];
+  train::ModelShape shape = {
+      .feature_dim = store::CommonFormat(manifest).dim,
+      .label_kind = target.label_kind,
+      .label_width = target.label_width,
+      .num_layers = static_cast<int64_t>(options.data.fanouts.size()),
+      .trainers = options.data.trainers,
+      .epoch_steps =
+          strategy::NumBatches(passes.num_train(), options.data.batch_size),
+      .epochs = options.data.epochs};
+  if (manifest.node_types.size() > 1 || manifest.edge_types.size() > 1) {
+    DescribeTypes(manifest, dataset.target_type(), shape);
+  }
+  return environment.new_train_step(options.train, shape);
 }
 
 }  // namespace hearth::job

@@ -15,8 +15,10 @@ constexpr uint64_t kTestKey = UINT64_MAX - 1;
 JobPasses::JobPasses(const DataOptions& data,
                      std::unique_ptr<sample::SeedOrder> training,
                      std::vector<store::NodeId> valid,
-                     std::vector<store::NodeId> test)
+                     std::vector<store::NodeId> test,
+                     std::vector<std::vector<int32_t>> fanouts_of)
     : data_(data),
+      fanouts_of_(std::move(fanouts_of)),
       train_order_(std::move(training)),
       valid_order_(sample::NewSequentialOrder(std::move(valid))),
       test_order_(sample::NewSequentialOrder(std::move(test))) {}
@@ -26,7 +28,8 @@ strategy::Pass JobPasses::Of(const sample::SeedOrder& order,
   return {.order = &order,
           .sampler = {.fanouts = data_.fanouts,
                       .data_seed = data_.data_seed,
-                      .layer_nodes = data_.layer_nodes},
+                      .layer_nodes = data_.layer_nodes,
+                      .fanouts_of = fanouts_of_},
           .batch_size = data_.batch_size,
           .shards = data_.trainers,
           .epoch_key = epoch_key,

@@ -20,10 +20,12 @@ namespace hearth::job {
 class JobPasses {
  public:
   /// `training` orders the training nodes; validation and test visit theirs in
-  /// the order of the split.
+  /// the order of the split. `fanouts_of` are those of the edge types
+  /// (FanoutsByType).
   JobPasses(const DataOptions& data,
             std::unique_ptr<sample::SeedOrder> training,
-            std::vector<store::NodeId> valid, std::vector<store::NodeId> test);
+            std::vector<store::NodeId> valid, std::vector<store::NodeId> test,
+            std::vector<std::vector<int32_t>> fanouts_of = {});
 
   /// Nodes of each split.
   int64_t num_train() const { return train_order_->size(); }
@@ -61,6 +63,7 @@ class JobPasses {
   strategy::Pass Of(const sample::SeedOrder& order, uint64_t epoch_key) const;
 
   DataOptions data_;
+  std::vector<std::vector<int32_t>> fanouts_of_;
   std::unique_ptr<sample::SeedOrder> train_order_;
   std::unique_ptr<sample::SeedOrder> valid_order_;
   std::unique_ptr<sample::SeedOrder> test_order_;

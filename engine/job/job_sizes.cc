@@ -54,8 +54,10 @@ void ChooseVerification(const JobEnvironment& environment,
                         const store::Dataset& dataset, const StrategyUse& use,
                         JobSizes& sizes) {
   if (!strategy::KindOf(use.data.strategy).reads_single_rows) return;
-  const uint64_t bytes =
-      store::RowChecksumBytes(dataset.manifest().node_types.front().num_nodes);
+  uint64_t bytes = 0;
+  for (const store::NodeTypeEntry& type : dataset.manifest().node_types) {
+    bytes += store::RowChecksumBytes(type.num_nodes);
+  }
   if (sizes.estimate.TotalBytes() + bytes > environment.memory.limit_bytes()) {
     sizes.rows = RowVerification::kOnce;
     return;

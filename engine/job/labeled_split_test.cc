@@ -77,14 +77,14 @@ store::Manifest Whole() {
 }
 
 void ExpectLacks(const store::Manifest& manifest, const std::string& what) {
-  const absl::Status status = CheckTrainable(ManifestOnly(manifest));
+  const absl::Status status = CheckTrainable(ManifestOnly(manifest), {});
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("dataset graph has no " + what));
 }
 
 TEST(CheckTrainableTest, ValidationAndTestMayBeMissing) {
-  EXPECT_TRUE(CheckTrainable(ManifestOnly(Whole())).ok());
+  EXPECT_TRUE(CheckTrainable(ManifestOnly(Whole()), {}).ok());
 }
 
 TEST(CheckTrainableTest, SaysWhatIsLacking) {
@@ -100,21 +100,65 @@ TEST(CheckTrainableTest, SaysWhatIsLacking) {
   ExpectLacks(manifest, "edges");
 }
 
-TEST(CheckTrainableTest, NamesTheTypesThereAreTooManyOf) {
+// Papers cite papers, and authors write them.
+store::Manifest Typed() {
   store::Manifest manifest = Whole();
-  manifest.node_types.resize(2);
+  manifest.edge_types[0].source_type = "paper";
+  manifest.edge_types[0].destination_type = "paper";
+  manifest.node_types.push_back(manifest.node_types[0]);
   manifest.node_types[1].name = "author";
-  absl::Status status = CheckTrainable(ManifestOnly(manifest));
-  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  EXPECT_THAT(std::string(status.message()),
-              HasSubstr("node types paper, author and edge types cites;"));
-  manifest = Whole();
-  manifest.edge_types.resize(2);
+  manifest.edge_types.push_back(manifest.edge_types[0]);
   manifest.edge_types[1].name = "writes";
-  status = CheckTrainable(ManifestOnly(manifest));
+  manifest.edge_types[1].source_type = "author";
+  return manifest;
+}
+
+TEST(CheckTrainableTest, StrategiesTakeSeveralTypesOrSayNo) {
+  const ManifestOnly dataset(Typed());
+  EXPECT_EQ(CheckTrainable(dataset, {}), absl::OkStatus());
+  absl::Status status =
+      CheckTrainable(dataset, {.strategy = strategy::GinexOptions()});
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr("edge types cites, writes;"));
+              HasSubstr("node types paper, author and edge types "
+                        "paper:cites:paper, author:writes:paper; strategy "
+                        "ginex takes one of each"));
+  status = CheckTrainable(dataset, {.partition_order = PartitionOrder()});
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  status = CheckTrainable(dataset, {.layer_nodes = {10}});
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+}
+
+TEST(CheckTrainableTest, EachTypeNeedsFeatures) {
+  store::Manifest manifest = Typed();
+  manifest.node_types[1].features.path.clear();
+  ExpectLacks(manifest, "features of nodes of type \"author\"");
+}
+
+TEST(CheckTrainableTest, TheTargetIsTheFirstTypeThatCanBe) {
+  store::Manifest manifest = Typed();
+  manifest.node_types[0].labels.path.clear();
+  EXPECT_EQ(CheckTrainable(ManifestOnly(manifest), {}), absl::OkStatus());
+  manifest.node_types[1].train.path.clear();
+  ExpectLacks(manifest, "labels");
+}
+
+TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
+  store::Manifest manifest = Typed();
+  manifest.edge_types.push_back(manifest.edge_types[1]);
+  manifest.edge_types[2].destination_type = "author";
+  const auto fanouts = FanoutsByType(
+      manifest, {.fanouts_of = {{"author:writes:author", {1, 2}},
+                                {"cites", {3, -1}}}});
+  ASSERT_TRUE(fanouts.ok()) << fanouts.status();
+  EXPECT_THAT(*fanouts, ElementsAre(ElementsAre(3, -1), IsEmpty(),
+                                    ElementsAre(1, 2)));
+  EXPECT_THAT(*FanoutsByType(manifest, {}), IsEmpty());
+  const absl::Status status =
+      FanoutsByType(manifest, {.fanouts_of = {{"reads", {1, 2}}}}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("no edge type \"reads\", but paper:cites:paper, "));
 }
 
 TEST(WithoutUnlabeledTest, LabeledNodesStayInTheirOrder) {

@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
       std::unique_ptr<train::TrainStep> step,
       NewModel(parts.environment, parts.options, dataset, passes));
   const train::Metric metric =
-      train::MetricFor(dataset.manifest().node_types[0].label_kind);
+      train::MetricFor(dataset.manifest().node_types[dataset.target_type()].label_kind);
   std::unique_ptr<Member> member(
       new Member(parts, metric, passes, std::move(step)));
   if (const sample::HistoryPolicy* history = passes.Training(0).history;

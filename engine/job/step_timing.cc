@@ -27,7 +27,7 @@ class Trainer {
       : training_(training),
         step_(step),
         feature_dim_(
-            training.dataset.manifest().node_types[0].features.shape[1]),
+            store::CommonFormat(training.dataset.manifest()).dim),
         seeds_(training.pass.order->Epoch(training.pass.epoch_key)) {}
 
   absl::Status Add(const strategy::ShardPick& pick,

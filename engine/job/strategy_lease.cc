@@ -52,7 +52,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                      .fingerprint = dataset->manifest().fingerprint,
                      .strategy = use.data.strategy,
                      .pipeline = use.pipeline,
-                     .batches = std::move(sizes.batches)};
+                     .batches = std::move(sizes.batches),
+                     .target_type = dataset->target_type()};
   if (use.partition != nullptr) key.partition = use.partition->lease.name();
   std::optional<WarmStrategy> kept = environment.warm_strategies.Take(key);
   const bool warm = kept.has_value();

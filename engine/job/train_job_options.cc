@@ -58,6 +58,24 @@ absl::Status CheckFirstEpochKey(const DataOptions& data) {
   return absl::OkStatus();
 }
 
+absl::Status CheckFanoutsOf(const DataOptions& data) {
+  for (const EdgeTypeFanouts& of_type : data.fanouts_of) {
+    if (of_type.fanouts.size() != data.fanouts.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts_of: ", of_type.edge_type, " has ", of_type.fanouts.size(),
+          " fan-outs, but there are ", data.fanouts.size(), " layers"));
+    }
+    for (const int32_t fanout : of_type.fanouts) {
+      if (fanout >= -1) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts_of: ", of_type.edge_type,
+          " must have fan-outs of at least 0, or -1 for all neighbors, not ",
+          fanout));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckLayerNodes(const DataOptions& data) {
   if (data.layer_nodes.empty()) return absl::OkStatus();
   for (const int32_t nodes : data.layer_nodes) {
@@ -101,6 +119,7 @@ absl::Status DataOptions::Validate() const {
           "fanouts must be positive, or -1 for all neighbors, not ", fanout));
     }
   }
+  HEARTH_RETURN_IF_ERROR(CheckFanoutsOf(*this));
   HEARTH_RETURN_IF_ERROR(CheckLayerNodes(*this));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("batch_size", batch_size, 1));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("trainers", trainers, 1));

@@ -39,12 +39,26 @@ struct HistoryOptions {
   int64_t compare_epochs = 0;
 };
 
+/// Fan-outs of one edge type. See hearth.v1.NeighborSampler.
+struct EdgeTypeFanouts {
+  /// "paper:cites:paper", or its relation alone: the first of that name.
+  std::string edge_type;
+  std::vector<int32_t> fanouts;
+
+  bool operator==(const EdgeTypeFanouts&) const = default;
+};
+
 /// The batches that a train job reads. See hearth.v1.DataSpec.
 struct DataOptions {
   /// The dataset's folder.
   std::string dataset_path;
   /// Neighbors per node and layer, from the seeds outward; -1 = all.
   std::vector<int32_t> fanouts = {10, 10, 10};
+  /// The same for edge types that differ.
+  std::vector<EdgeTypeFanouts> fanouts_of;
+  /// The node type whose labels are predicted; empty: the first that has labels
+  /// and training nodes.
+  std::string target;
   /// Nodes that are drawn for each layer as a whole; each fan-out is -1 then.
   /// Empty: nodes draw for themselves.
   std::vector<int32_t> layer_nodes;

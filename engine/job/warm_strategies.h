@@ -30,6 +30,8 @@ struct StrategyKey {
   strategy::BatchBound batches;
   /// The plan of the partition that orders seeds; empty if none does.
   std::string partition = {};
+  /// The node type whose labels it holds.
+  size_t target_type = 0;
 
   bool operator==(const StrategyKey&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <numeric>
 
 #include "engine/sample/node_table.h"
@@ -21,6 +22,28 @@ constexpr uint64_t kListedEdgeBytes =
     kGrowth * (sizeof(store::NodeId) + 2 * sizeof(double)) +
     2 * sizeof(double) + sizeof(int32_t);
 
+// Memory of the neighbors of one edge type that a node has: which edge type,
+// where they begin, how many there are.
+constexpr uint64_t kListBytes = sizeof(void*) + 2 * sizeof(int64_t);
+
+// The most neighbors of a node that are drawn in layer `hop`, over all edge
+// types; -1: all.
+int32_t MostDrawn(const NeighborSamplerOptions& sampler, size_t hop,
+                  const GraphSize& graph) {
+  if (graph.edge_types_into.empty()) return sampler.fanouts[hop];
+  int64_t most = 0;
+  for (const std::vector<size_t>& edge_types : graph.edge_types_into) {
+    int64_t drawn = 0;
+    for (const size_t type : edge_types) {
+      const int32_t fanout = sampler.Fanout(hop, type);
+      if (fanout < 0) return -1;
+      drawn += fanout;
+    }
+    most = std::max(most, drawn);
+  }
+  return static_cast<int32_t>(std::min<int64_t>(most, INT32_MAX));
+}
+
 void RaiseTo(const std::vector<int64_t>& other, std::vector<int64_t>& numbers) {
   numbers.resize(std::max(numbers.size(), other.size()));
   for (size_t i = 0; i < other.size(); ++i) {
@@ -35,13 +58,15 @@ int64_t BatchShape::num_edges() const {
 }
 
 uint64_t BatchShape::MemoryBytes() const {
-  // Ids and in-degrees of the input nodes.
+  const uint64_t type_bytes = types_per_node > 0 ? sizeof(store::TypeId) : 0;
+  // Ids, in-degrees and types of the input nodes.
   uint64_t bytes = static_cast<uint64_t>(num_inputs()) *
-                   (sizeof(store::NodeId) + sizeof(int64_t));
+                   (sizeof(store::NodeId) + sizeof(int64_t) + type_bytes);
   for (size_t layer = 0; layer < edges.size(); ++layer) {
     bytes += static_cast<uint64_t>(nodes[layer + 1] + 1) * sizeof(int64_t) +
              static_cast<uint64_t>(edges[layer]) *
-                 (sizeof(int32_t) + (listed_edges > 0 ? sizeof(float) : 0));
+                 (sizeof(int32_t) + type_bytes +
+                  (listed_edges > 0 ? sizeof(float) : 0));
   }
   return kGrowth * bytes;
 }
@@ -49,7 +74,9 @@ uint64_t BatchShape::MemoryBytes() const {
 uint64_t BatchShape::SamplerBytes() const {
   // The positions of nodes, and where the neighbors of each begin.
   return NodeTable::MemoryBytes(num_inputs() + listed_edges) +
-         kGrowth * static_cast<uint64_t>(num_inputs()) * sizeof(int64_t) +
+         kGrowth * static_cast<uint64_t>(num_inputs()) *
+             (sizeof(int64_t) +
+              static_cast<uint64_t>(types_per_node) * kListBytes) +
          static_cast<uint64_t>(listed_edges) * kListedEdgeBytes;
 }
 
@@ -69,17 +96,22 @@ BatchShape ShapeOf(const MiniBatch& batch) {
 }
 
 BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
-                      int64_t num_nodes, int64_t num_edges) {
-  const std::vector<int32_t>& fanouts = sampler.fanouts;
-  const size_t layers = fanouts.size();
+                      const GraphSize& graph) {
+  const int64_t num_nodes = graph.num_nodes;
+  const int64_t num_edges = graph.num_edges;
+  const size_t layers = sampler.fanouts.size();
   BatchShape shape;
+  for (const std::vector<size_t>& edge_types : graph.edge_types_into) {
+    shape.types_per_node =
+        std::max(shape.types_per_node, std::ssize(edge_types));
+  }
   shape.nodes.resize(layers + 1);
   shape.edges.resize(layers);
   shape.nodes[layers] = std::min(num_seeds, num_nodes);
   for (size_t hop = 0; hop < layers; ++hop) {
     const size_t layer = layers - 1 - hop;
     const int64_t destinations = shape.nodes[layer + 1];
-    const int64_t fanout = fanouts[hop];
+    const int64_t fanout = MostDrawn(sampler, hop, graph);
     // Divided, not multiplied, so that nothing can overflow.
     const bool all_edges =
         fanout < 0 || (fanout > 0 && destinations > num_edges / fanout);
@@ -98,6 +130,7 @@ void Enlarge(const BatchShape& other, BatchShape& shape) {
   RaiseTo(other.nodes, shape.nodes);
   RaiseTo(other.edges, shape.edges);
   shape.listed_edges = std::max(shape.listed_edges, other.listed_edges);
+  shape.types_per_node = std::max(shape.types_per_node, other.types_per_node);
 }
 
 }  // namespace hearth::sample

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_SAMPLE_BATCH_SHAPE_H_
 #define HEARTH_ENGINE_SAMPLE_BATCH_SHAPE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct BatchShape {
   /// layer's destinations, which the sampler lists first, of the layer that has
   /// most. 0: nodes draw for themselves, and edges have no weights.
   int64_t listed_edges = 0;
+  /// Edge types that lead to the node type that has most of them; 0: nodes and
+  /// edges are of one type.
+  int64_t types_per_node = 0;
 
   int64_t num_inputs() const { return nodes.empty() ? 0 : nodes.front(); }
   int64_t num_edges() const;
@@ -37,10 +41,18 @@ struct BatchShape {
 
 BatchShape ShapeOf(const MiniBatch& batch);
 
+/// The size of a graph, as far as that of its batches depends on it.
+struct GraphSize {
+  int64_t num_nodes = 0;
+  int64_t num_edges = 0;
+  /// By node type: the edge types that lead to it. Empty: there is one of each.
+  std::vector<std::vector<size_t>> edge_types_into = {};
+};
+
 /// No batch of so many seeds that is sampled like this is larger, in a graph of
 /// this size.
 BatchShape ShapeBound(const NeighborSamplerOptions& sampler, int64_t num_seeds,
-                      int64_t num_nodes, int64_t num_edges);
+                      const GraphSize& graph);
 
 /// Makes `shape` at least as large as `other` in every layer. An empty one is
 /// smaller than any other. REQUIRES: as many layers, or none.

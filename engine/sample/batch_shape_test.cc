@@ -57,13 +57,14 @@ TEST(BatchShapeTest, OfOneDrawnByLayersHasTheEdgesThatWereListed) {
 
 BatchShape Bound(std::vector<int32_t> fanouts, int64_t num_seeds,
                  int64_t num_nodes, int64_t num_edges) {
-  return ShapeBound({.fanouts = std::move(fanouts)}, num_seeds, num_nodes,
-                    num_edges);
+  return ShapeBound({.fanouts = std::move(fanouts)}, num_seeds,
+                    {.num_nodes = num_nodes, .num_edges = num_edges});
 }
 
 TEST(ShapeBoundTest, LayersAddSoManyNodes) {
   const BatchShape shape =
-      ShapeBound({.fanouts = {-1, -1}, .layer_nodes = {20, 30}}, 7, 1000, 900);
+      ShapeBound({.fanouts = {-1, -1}, .layer_nodes = {20, 30}}, 7,
+                 {.num_nodes = 1000, .num_edges = 900});
   EXPECT_EQ(shape.nodes, (Numbers{57, 27, 7}));
   EXPECT_EQ(shape.edges, (Numbers{900, 900}));
   EXPECT_EQ(shape.listed_edges, 900);
@@ -75,6 +76,27 @@ TEST(ShapeBoundTest, EachHopAddsTheNeighborsOfAllNodesSoFar) {
   EXPECT_EQ(shape.nodes, (Numbers{84, 21, 7}));
   EXPECT_EQ(shape.edges, (Numbers{63, 14}));
   EXPECT_EQ(Bound({0, 2}, 7, 100, 900).nodes, (Numbers{21, 7, 7}));
+}
+
+TEST(ShapeBoundTest, ANodeHasTheNeighborsOfAllItsEdgeTypes) {
+  const NeighborSamplerOptions sampler = {.fanouts = {3, 2},
+                                          .fanouts_of = {{}, {4, 1}, {9, -1}}};
+  const auto bound = [&](std::vector<std::vector<size_t>> edge_types_into) {
+    return ShapeBound(sampler, 10,
+                      {.num_nodes = 1000,
+                       .num_edges = 5000,
+                       .edge_types_into = std::move(edge_types_into)});
+  };
+  // Types 0 and 1 lead to one node type, 3 to another.
+  const BatchShape shape = bound({{0, 1}, {3}, {}});
+  EXPECT_EQ(shape.edges, (Numbers{80 * 3, 10 * 7}));
+  EXPECT_EQ(shape.nodes, (Numbers{80 + 240, 80, 10}));
+  EXPECT_EQ(shape.types_per_node, 2);
+  // Type 2 has all neighbors in the second layer.
+  EXPECT_EQ(bound({{0, 1}, {2}}).edges, (Numbers{5000, 90}));
+  EXPECT_GT(
+      shape.SamplerBytes(),
+      (BatchShape{.nodes = shape.nodes, .edges = shape.edges}).SamplerBytes());
 }
 
 TEST(ShapeBoundTest, IsNeverAboveTheGraph) {

@@ -419,16 +419,6 @@ bool IsHomogeneous(const Manifest& manifest) {
   return manifest.node_types.size() == 1 && manifest.edge_types.size() == 1;
 }
 
-const FeatureTable& TableOf(absl::Span<const FeatureTable> tables,
-                            NodeId node) {
-  const auto after =
-      std::upper_bound(tables.begin() + 1, tables.end(), node,
-                       [](NodeId node, const FeatureTable& table) {
-                         return node < table.first_node;
-                       });
-  return *(after - 1);
-}
-
 absl::Status CheckHomogeneous(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
   if (IsHomogeneous(manifest)) return absl::OkStatus();
@@ -440,10 +430,19 @@ absl::Status CheckHomogeneous(const Dataset& dataset) {
 
 }  // namespace
 
-const std::byte* LoadedFeatures::row(NodeId node) const {
+const FeatureTable& LoadedFeatures::TableOf(NodeId node) const {
   const absl::Span<const FeatureTable> all = tables();
-  if (all.empty()) return rows() + node * row_bytes();
-  return TableOf(all, node).row(node);
+  const auto after =
+      std::upper_bound(all.begin() + 1, all.end(), node,
+                       [](NodeId node, const FeatureTable& table) {
+                         return node < table.first_node;
+                       });
+  return *(after - 1);
+}
+
+const std::byte* LoadedFeatures::row(NodeId node) const {
+  if (tables().empty()) return rows() + node * row_bytes();
+  return TableOf(node).row(node);
 }
 
 io::BlockDevice& StoredFeatures::LargestFile() const {

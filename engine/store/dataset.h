@@ -86,6 +86,9 @@ class LoadedFeatures {
   /// empty: all rows lie one after the other from rows() on.
   virtual absl::Span<const FeatureTable> tables() const { return {}; }
 
+  /// The table of the row of `node`. REQUIRES: there are several.
+  const FeatureTable& TableOf(NodeId node) const;
+
   /// First byte of the row of `node`.
   const std::byte* row(NodeId node) const;
   /// As LoadedTopology::status.

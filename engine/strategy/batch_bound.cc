@@ -26,7 +26,8 @@ std::vector<int64_t> AddMargins(const std::vector<int64_t>& largest,
 sample::BatchShape BatchBound::WithMargin() const {
   return {.nodes = AddMargins(largest.nodes, bound.nodes),
           .edges = AddMargins(largest.edges, bound.edges),
-          .listed_edges = AddMargin(largest.listed_edges, bound.listed_edges)};
+          .listed_edges = AddMargin(largest.listed_edges, bound.listed_edges),
+          .types_per_node = bound.types_per_node};
 }
 
 }  // namespace hearth::strategy

@@ -11,6 +11,21 @@
 
 namespace hearth::strategy {
 
+sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology) {
+  sample::GraphSize size = {.num_nodes = topology.nodes().num_nodes()};
+  if (topology.is_typed()) {
+    size.edge_types_into.resize(topology.nodes().num_types());
+  }
+  for (const store::Relation& relation : topology.relations()) {
+    size.num_edges += relation.topology.num_edges();
+    // A type without nodes has no edges to sample.
+    if (!topology.is_typed() || relation.topology.num_nodes() == 0) continue;
+    size.edge_types_into[topology.nodes().TypeOf(relation.first_destination)]
+        .push_back(relation.type);
+  }
+  return size;
+}
+
 absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                           absl::Span<const store::NodeId> seeds,
                                           const SampleSource& source,
@@ -22,8 +37,7 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   const int64_t measured = std::min(num_shards, run.most_batches);
   BatchBound result;
   result.bound = sample::ShapeBound(pass.sampler, MostSeeds(pass, num_seeds),
-                                    source.topology.view().num_nodes(),
-                                    source.topology.view().num_edges());
+                                    GraphSizeOf(source.topology));
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
       {SampleStage(pass, seeds, source, {.threads = run.threads})}, "measure",
       run.clock);

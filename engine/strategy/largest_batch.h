@@ -21,6 +21,9 @@ struct DryRun {
   int64_t most_batches = 256;
 };
 
+/// The size of the whole graph.
+sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology);
+
 /// Samples batches of `pass`, whose seeds are `seeds`, to see how large they
 /// (or their shards) are. CANCELLED if `stop` is requested.
 absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
 #include "engine/sample/batch_shape.h"
-#include "engine/store/dtype.h"
+#include "engine/store/node_space.h"
 #include "engine/store/topology.h"
 
 namespace hearth::strategy {
@@ -30,7 +30,8 @@ uint64_t TopBytes(const sample::BatchShape& shape) {
   const size_t layers = shape.edges.size();
   if (layers < 2) return 0;
   return 2 * static_cast<uint64_t>(shape.nodes[layers - 1]) *
-         (sizeof(store::NodeId) + sizeof(int64_t) + 3 * sizeof(int32_t));
+         (sizeof(store::NodeId) + sizeof(int64_t) + 3 * sizeof(int32_t) +
+          (shape.types_per_node > 0 ? sizeof(store::TypeId) : 0));
 }
 
 }  // namespace
@@ -59,8 +60,40 @@ std::string FormatShares(const MemoryEstimate& estimate) {
   return text;
 }
 
-int64_t MemoryBasis::row_bytes() const {
-  return feature_dim() * store::SizeOf(nodes().features.dtype);
+int64_t MemoryBasis::num_nodes() const {
+  return store::NodeSpace(manifest).num_nodes();
+}
+
+uint64_t MemoryBasis::feature_bytes() const {
+  uint64_t bytes = 0;
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
+    bytes += type.features.file_size_bytes;
+  }
+  return bytes;
+}
+
+uint64_t MemoryBasis::indptr_bytes() const {
+  uint64_t bytes = 0;
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
+    bytes += type.indptr.file_size_bytes;
+  }
+  return bytes;
+}
+
+uint64_t MemoryBasis::indices_bytes() const {
+  uint64_t bytes = 0;
+  for (const store::EdgeTypeEntry& type : manifest.edge_types) {
+    bytes += type.indices.file_size_bytes;
+  }
+  return bytes;
+}
+
+uint64_t MemoryBasis::label_bytes() const {
+  uint64_t most = 0;
+  for (const store::NodeTypeEntry& type : manifest.node_types) {
+    most = std::max(most, type.labels.file_size_bytes);
+  }
+  return most;
 }
 
 void AddBatches(const MemoryBasis& basis, const BatchCounts& wanted,
@@ -73,8 +106,8 @@ void AddBatches(const MemoryBasis& basis, const BatchCounts& wanted,
   const auto rows = static_cast<uint64_t>(largest.num_inputs());
   // A buffer may be an eighth larger than its batch (cache::AlignedBuffer).
   const uint64_t inputs =
-      rows * static_cast<uint64_t>(basis.feature_dim()) * sizeof(float);
-  estimate.Add("labels", basis.nodes().labels.file_size_bytes, /*kept=*/true);
+      rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float);
+  estimate.Add("labels", basis.label_bytes(), /*kept=*/true);
   estimate.Add("samplers", Times(largest.SamplerBytes(), counts.samplers));
   estimate.Add("batches", Times(batch, counts.sampled) +
                               Times(inputs + inputs / 8, counts.assembled));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/store/manifest.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/batch_bound.h"
 #include "engine/strategy/pass.h"
 
@@ -43,8 +44,7 @@ struct MemoryEstimate {
 /// without bytes.
 std::string FormatShares(const MemoryEstimate& estimate);
 
-/// The facts that the estimate of a strategy follows from. REQUIRES: a dataset
-/// of one node type and one edge type.
+/// The facts that the estimate of a strategy follows from.
 struct MemoryBasis {
   const store::Manifest& manifest;
   PipelineOptions pipeline;
@@ -59,11 +59,16 @@ struct MemoryBasis {
   /// Whether training passes have a history (Pass::history).
   bool has_history = false;
 
-  const store::NodeTypeEntry& nodes() const { return manifest.node_types[0]; }
-  const store::EdgeTypeEntry& edges() const { return manifest.edge_types[0]; }
-  int64_t feature_dim() const { return nodes().features.shape[1]; }
-  /// Bytes of a stored row.
-  int64_t row_bytes() const;
+  /// Of all types together.
+  int64_t num_nodes() const;
+  uint64_t feature_bytes() const;
+  uint64_t indptr_bytes() const;
+  uint64_t indices_bytes() const;
+  /// Of the node type that has most.
+  uint64_t label_bytes() const;
+  /// The format in which rows are kept.
+  store::RowFormat row_format() const { return store::CommonFormat(manifest); }
+  int64_t row_bytes() const { return row_format().row_bytes(); }
 };
 
 /// Batches that may wait before, and behind, the stage that decides which of

@@ -23,7 +23,13 @@ std::pair<std::string, std::string> DescribeSampler(
   if (!sampler.layer_nodes.empty()) {
     return {"nodes per layer", absl::StrJoin(sampler.layer_nodes, ",")};
   }
-  return {"fan-outs", absl::StrJoin(sampler.fanouts, ",")};
+  std::string fanouts = absl::StrJoin(sampler.fanouts, ",");
+  for (size_t type = 0; type < sampler.fanouts_of.size(); ++type) {
+    if (sampler.fanouts_of[type].empty()) continue;
+    absl::StrAppend(&fanouts, "; of edge type ", type, ": ",
+                    absl::StrJoin(sampler.fanouts_of[type], ","));
+  }
+  return {"fan-outs", std::move(fanouts)};
 }
 
 int64_t NumBatches(int64_t num_seeds, int64_t batch_size) {

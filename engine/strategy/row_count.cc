@@ -54,7 +54,7 @@ absl::StatusOr<Forecast> CountRows(const ForecastContext& context,
 
 MemoryEstimate EstimateCountingMemory(const MemoryBasis& basis) {
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.edges().indptr.file_size_bytes);
+  estimate.Add("topology", basis.indptr_bytes());
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = basis.pipeline.samplers + 3 * basis.shards,

@@ -9,6 +9,7 @@
 #include "engine/sample/addressable_sampler.h"
 #include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/typed_sampler.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/sampled_batch.h"
 
@@ -56,12 +57,21 @@ namespace {
 using Samplers =
     std::shared_ptr<std::vector<std::unique_ptr<sample::NeighborSampler>>>;
 
+std::unique_ptr<sample::NeighborSampler> NewSampler(
+    const store::LoadedTopology& topology,
+    const sample::NeighborSamplerOptions& options) {
+  if (topology.is_typed()) {
+    return sample::NewTypedSampler(topology.relations(), topology.nodes(),
+                                   options);
+  }
+  return sample::NewNeighborSampler(topology.view(), options);
+}
+
 Samplers NewSamplers(const Pass& pass, const SampleSource& source,
                      int threads) {
   const auto samplers = std::make_shared<Samplers::element_type>();
   for (int i = 0; i < threads; ++i) {
-    samplers->push_back(
-        sample::NewNeighborSampler(source.topology.view(), pass.sampler));
+    samplers->push_back(NewSampler(source.topology, pass.sampler));
   }
   return samplers;
 }

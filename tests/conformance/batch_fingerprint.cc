@@ -25,10 +25,13 @@ std::string Fingerprint(const train::BatchView& batch) {
   Append(digest, nodes.data(), nodes.size());
   Append(digest, batch.sample.in_degrees.data(),
          batch.sample.in_degrees.size());
+  Append(digest, batch.sample.node_types.data(),
+         batch.sample.node_types.size());
   for (const sample::Block& block : batch.sample.blocks) {
     Append(digest, block.indptr.data(), block.indptr.size());
     Append(digest, block.indices.data(), block.indices.size());
     Append(digest, block.weights.data(), block.weights.size());
+    Append(digest, block.edge_types.data(), block.edge_types.size());
   }
   if (batch.sample.top.has_value()) {
     const sample::TopLayer& top = *batch.sample.top;

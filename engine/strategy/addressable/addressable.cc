@@ -97,10 +97,7 @@ class AddressableStrategy final : public Strategy {
   absl::Status CheckRows(absl::Span<const store::NodeId> nodes) const {
     if (row_check_ == nullptr) return absl::OkStatus();
     for (const store::NodeId node : nodes) {
-      if (row_check_->Matches(
-              node, features_->rows() + node * features_->row_bytes())) {
-        continue;
-      }
+      if (row_check_->Matches(node, features_->row(node))) continue;
       return absl::DataLossError(
           absl::StrCat(features_->PlaceOf(node),
                        " is damaged (its checksum does not match)"));
@@ -138,11 +135,11 @@ absl::StatusOr<std::unique_ptr<Strategy>> New(
 
 MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
   MemoryEstimate estimate;
-  uint64_t topology = basis.edges().indptr.file_size_bytes;
+  uint64_t topology = basis.indptr_bytes();
   if (residency == store::Residency::kMemory) {
-    estimate.Add("features", basis.nodes().features.file_size_bytes,
+    estimate.Add("features", basis.feature_bytes(),
                  /*kept=*/true);
-    topology += basis.edges().indices.file_size_bytes;
+    topology += basis.indices_bytes();
   }
   estimate.Add("topology", topology, /*kept=*/true);
   // One batch is with the trainer.

@@ -2,6 +2,7 @@
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/shard_conformance.h"
 #include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/typed_conformance.h"
 
 namespace hearth::strategy {
 namespace {
@@ -20,6 +21,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(ConformanceCase{MemoryOptions{}, {}},
                       ConformanceCase{MemoryOptions{}, {4, 3}},
                       ConformanceCase{MmapOptions{}, {2, 2}}),
+    ConformanceCaseName);
+
+INSTANTIATE_TEST_SUITE_P(
+    Addressable, TypedConformanceTest,
+    ::testing::Values(ConformanceCase{MemoryOptions{}, {4, 3}},
+                      ConformanceCase{MmapOptions{}, {4, 3}},
+                      ConformanceCase{MmapOptions{.read_ahead = true}, {}}),
     ConformanceCaseName);
 
 }  // namespace

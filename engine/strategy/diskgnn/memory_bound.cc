@@ -32,7 +32,7 @@ struct LevelBytes {
 };
 
 LevelBytes LevelsOf(const DiskgnnOptions& options, const MemoryBasis& basis) {
-  const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
+  const auto nodes = static_cast<uint64_t>(basis.num_nodes());
   const uint64_t row_bytes =
       std::max<uint64_t>(1, static_cast<uint64_t>(basis.row_bytes()));
   const uint64_t held =
@@ -45,20 +45,20 @@ LevelBytes LevelsOf(const DiskgnnOptions& options, const MemoryBasis& basis) {
 // indptr while batches are sampled; counts, and the most popular nodes in their
 // order; levels and a planner's tables.
 uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
-  const auto nodes = static_cast<uint64_t>(basis.nodes().num_nodes);
+  const auto nodes = static_cast<uint64_t>(basis.num_nodes());
   const auto [held, levels] = LevelsOf(options, basis);
   const uint64_t searching =
       4 * nodes +
       static_cast<uint64_t>(SegmentPlanner::kBytesPerRow) * (nodes - held);
-  return std::max({basis.edges().indptr.file_size_bytes,
-                   levels + 4 * nodes + 8 * held, levels + searching});
+  return std::max({basis.indptr_bytes(), levels + 4 * nodes + 8 * held,
+                   levels + searching});
 }
 
 // The same of all steps before training: levels beside the limit while it is
 // packed.
 uint64_t PlanningBytes(const DiskgnnOptions& options,
                        const MemoryBasis& basis) {
-  const uint64_t features = static_cast<uint64_t>(basis.nodes().num_nodes) *
+  const uint64_t features = static_cast<uint64_t>(basis.num_nodes()) *
                             static_cast<uint64_t>(basis.row_bytes());
   return std::max({SearchBytes(options, basis),
                    LevelsOf(options, basis).bytes +
@@ -114,7 +114,7 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   MemoryEstimate estimate;
   estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
   const DiskgnnOptions limited =
-      InBytes(options, basis.nodes().num_nodes, basis.row_bytes());
+      InBytes(options, basis.num_nodes(), basis.row_bytes());
   estimate.Add("checksums",
                DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
                /*kept=*/true);

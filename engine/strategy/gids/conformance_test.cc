@@ -2,6 +2,7 @@
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/shard_conformance.h"
 #include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/typed_conformance.h"
 
 namespace hearth::strategy {
 namespace {
@@ -48,6 +49,21 @@ INSTANTIATE_TEST_SUITE_P(Gids, ShardConformanceTest,
                          ::testing::Values(ConformanceCase{NoCaches(), {4, 1}},
                                            ConformanceCase{Small(), {2, 1}}),
                          ConformanceCaseName);
+
+GidsOptions ByOutDegree() {
+  return {.cpu_cache_bytes = kFewRows,
+          .hot = HotNodes::kOutDegree,
+          .window_cache_bytes = kFewRows};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Gids, TypedConformanceTest,
+    ::testing::Values(ConformanceCase{GidsOptions{}, {4, 1}},
+                      ConformanceCase{Small(), {4, 1}},
+                      ConformanceCase{Bam(), {1, 1}},
+                      ConformanceCase{ByFrequency(), {3, 1}},
+                      ConformanceCase{ByOutDegree(), {2, 1}}),
+    ConformanceCaseName);
 
 }  // namespace
 }  // namespace hearth::strategy

@@ -154,7 +154,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
 
   HEARTH_ASSIGN_OR_RETURN(
       const io::ReadProfile disk,
-      io::ProbeReads(*features.device, context.read_queues, context.clock,
+      io::ProbeReads(features.LargestFile(), context.read_queues, context.clock,
                      features.layout.row_bytes,
                      static_cast<size_t>(options.io_depth), context.stop));
   HEARTH_ASSIGN_OR_RETURN(const double bytes_per_second,
@@ -162,7 +162,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
                                         .read_queues = context.read_queues,
                                         .clock = context.clock,
                                         .stop = context.stop},
-                                       features.device->path(), {}));
+                                       features.LargestFile().path(), {}));
   const int64_t batches = shards.count / pass.shards;
   EpochSeconds seconds;
   seconds.read =

@@ -69,7 +69,8 @@ class GidsStrategy final : public Strategy {
     if (passes.empty()) return PreparationReport();
     inputs_.Clear();
     HEARTH_RETURN_IF_ERROR(MeasureDisk(listener, stop));
-    const std::string key = HotNodesKey(options_, passes.front());
+    const std::string key = 
+        HotNodesKey(options_, passes.front(), dataset_.manifest());
     // What a file holds may have changed.
     if (buffered_for_ == key && options_.hot != HotNodes::kFile) {
       PreparationReport report = buffer_report_;
@@ -137,7 +138,7 @@ class GidsStrategy final : public Strategy {
                            const std::stop_token& stop) {
     if (disk_.has_value()) return absl::OkStatus();
     HEARTH_ASSIGN_OR_RETURN(
-        disk_, io::ProbeReads(*features_.device, resources_.read_queues,
+        disk_, io::ProbeReads(features_.LargestFile(), resources_.read_queues,
                               resources_.clock, features_.layout.row_bytes,
                               static_cast<size_t>(options_.io_depth), stop));
     if (listener.log) {

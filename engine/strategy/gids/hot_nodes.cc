@@ -16,6 +16,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/plan/plan_lease.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/node_space.h"
 #include "engine/store/npy.h"
 #include "engine/store/residency.h"
 #include "engine/strategy/gids/node_scores.h"
@@ -55,7 +56,7 @@ class Ranking {
       : context_(context),
         options_(options),
         training_(training),
-        num_nodes_(context.dataset.manifest().node_types[0].num_nodes) {}
+        num_nodes_(store::NodeSpace(context.dataset.manifest()).num_nodes()) {}
 
   int64_t num_nodes() const { return num_nodes_; }
 
@@ -84,7 +85,9 @@ class Ranking {
  private:
   std::string PlanName() const {
     Sha256 hash;
-    hash.Update(absl::StrCat(kFormat, ";", HotNodesKey(options_, training_)));
+    hash.Update(absl::StrCat(
+        kFormat, ";",
+        HotNodesKey(options_, training_, context_.dataset.manifest())));
     return plan::PlanName("gids", context_.dataset.manifest().fingerprint,
                           hash.HexDigest().substr(0, 32));
   }
@@ -151,7 +154,8 @@ class Ranking {
         const std::vector<double> scores,
         ReversePageRank(
             *topology_, training_.order->Epoch(kRankedEpoch),
-            {.progress = [this](uint64_t done,
+            {.sampler = training_.sampler,
+             .progress = [this](uint64_t done,
                                 uint64_t total) { Progress(done, total); }},
             context_.stop));
     return NodeScores(scores.begin(), scores.end());
@@ -159,17 +163,20 @@ class Ranking {
 
   absl::StatusOr<NodeScores> CountOutNeighbors() const {
     NodeScores scores(static_cast<size_t>(num_nodes_));
-    HEARTH_RETURN_IF_ERROR(std::visit(
-        [&](const auto& indices) -> absl::Status {
-          for (size_t i = 0; i < indices.size(); ++i) {
-            if (i % (1 << 20) == 0) {
-              HEARTH_RETURN_IF_ERROR(Stopped(context_.stop));
+    for (const store::Relation& relation : topology_->relations()) {
+      float* const of_sources = scores.data() + relation.first_source;
+      HEARTH_RETURN_IF_ERROR(std::visit(
+          [&](const auto& indices) -> absl::Status {
+            for (size_t i = 0; i < indices.size(); ++i) {
+              if (i % (1 << 20) == 0) {
+                HEARTH_RETURN_IF_ERROR(Stopped(context_.stop));
+              }
+              of_sources[indices[i]] += 1;
             }
-            scores[static_cast<size_t>(indices[i])] += 1;
-          }
-          return absl::OkStatus();
-        },
-        topology_->view().indices));
+            return absl::OkStatus();
+          },
+          relation.topology.indices));
+    }
     HEARTH_RETURN_IF_ERROR(topology_->status());
     return scores;
   }
@@ -273,7 +280,8 @@ absl::StatusOr<std::vector<NodeId>> ReadHotFile(const RankingContext& context,
 
 }  // namespace
 
-std::string HotNodesKey(const GidsOptions& options, const Pass& training) {
+std::string HotNodesKey(const GidsOptions& options, const Pass& training,
+                        const store::Manifest& manifest) {
   std::string key(Name(options.hot));
   const auto add = [&](const auto&... values) {
     absl::StrAppend(&key, ";", values...);
@@ -289,6 +297,10 @@ std::string HotNodesKey(const GidsOptions& options, const Pass& training) {
     add(training.batch_size);
     add(training.shards);
   } else {
+    // Scores follow the fan-outs where nodes have neighbors of several types.
+    if (manifest.edge_types.size() > 1) {
+      add(DescribeSampler(training.sampler).second);
+    }
     std::sort(seeds.begin(), seeds.end());
   }
   Sha256 hash;

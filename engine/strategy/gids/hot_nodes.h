@@ -44,7 +44,8 @@ struct HotNodesChoice {
 /// Text that differs where other nodes would be chosen, but for what a hot_file
 /// holds: by the training nodes, or all that decides about the first training
 /// epoch's batches. `training` is any training pass.
-std::string HotNodesKey(const GidsOptions& options, const Pass& training);
+std::string HotNodesKey(const GidsOptions& options, const Pass& training,
+                        const store::Manifest& manifest);
 
 /// Chooses `count` of the nodes for a job that has the training pass
 /// `training`. All nodes, and none, need no ranking. A plan that cannot be used

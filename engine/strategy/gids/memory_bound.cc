@@ -20,7 +20,7 @@ namespace {
 io::RowLayout LayoutOf(const MemoryBasis& basis) {
   return {.first_offset = 0,
           .row_bytes = static_cast<uint32_t>(basis.row_bytes()),
-          .num_rows = basis.nodes().num_nodes};
+          .num_rows = basis.num_nodes()};
 }
 
 // Shards of batches from the one that enters the window to the one that is
@@ -33,8 +33,7 @@ int64_t InWindow(const GidsOptions& options, const MemoryBasis& basis) {
 // sampled only to count how often they need which.
 uint64_t ChoosingBytes(const GidsOptions& options, const MemoryBasis& basis,
                        const MemoryEstimate& running) {
-  uint64_t bytes = RankingBytes(basis.nodes().num_nodes) +
-                   basis.edges().indptr.file_size_bytes;
+  uint64_t bytes = RankingBytes(basis.num_nodes()) + basis.indptr_bytes();
   for (const MemoryShare& share : running.shares) {
     const bool sampling = share.owner == "samplers" || share.owner == "batches";
     if (share.kept || (sampling && options.hot == HotNodes::kFrequency)) {
@@ -60,7 +59,7 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                         ? options.io_depth
                         : static_cast<int>(io::kMostProbedDepth);
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.edges().indptr.file_size_bytes,
+  estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
   estimate.Add(
       "cache",

@@ -58,7 +58,7 @@ class Benchmark {
                             slow_.OpenFeatures({}, 0));
     HEARTH_ASSIGN_OR_RETURN(
         const io::ReadProfile disk,
-        io::ProbeReads(*features.device, *queues_, Clock::Real(),
+        io::ProbeReads(features.LargestFile(), *queues_, Clock::Real(),
                        features.layout.row_bytes, /*depth=*/0, {}));
     std::printf(
         "%.0f reads/s at depth %zu, first after %.2f ms, last after %.2f ms: "

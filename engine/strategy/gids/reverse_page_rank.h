@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/sample/neighbor_sampler.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 
@@ -17,6 +18,9 @@ namespace hearth::strategy {
 struct ReversePageRankOptions {
   double damping = 0.85;
   int iterations = 20;
+  /// How many neighbors of each edge type are drawn; of no account where one
+  /// edge type leads to a node type.
+  sample::NeighborSamplerOptions sampler = {};
   /// Hears of iterations done and in all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
 };
@@ -28,9 +32,12 @@ struct ReversePageRankOptions {
 ///   r_0 = t,  r_k+1(u) = (1 - d) t(u) + d sum over v of r_k(v) / deg_in(v),
 ///
 /// over all v that have u as an in-neighbor, with t(u) = 1 / |training| on
-/// training nodes and 0 elsewhere. Walks end at nodes without in-neighbors.
-/// [num_nodes]. Scans the topology `iterations` times, and takes 16 bytes a
-/// node. CANCELLED after a stop; the error of a page that cannot be read.
+/// training nodes and 0 elsewhere. Walks end at nodes without in-neighbors. In
+/// a heterograph v splits its score over the edge types that lead to it as a
+/// batch splits the neighbors that it draws of v: by min(fan-out, in-degree),
+/// over all layers. [num_nodes], of all types. Scans the topology `iterations`
+/// times, and takes 16 bytes a node. CANCELLED after a stop; the error of a
+/// page that cannot be read.
 absl::StatusOr<std::vector<double>> ReversePageRank(
     const store::LoadedTopology& topology,
     absl::Span<const store::NodeId> training,

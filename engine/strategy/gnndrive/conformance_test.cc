@@ -2,6 +2,7 @@
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/shard_conformance.h"
 #include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/typed_conformance.h"
 
 namespace hearth::strategy {
 namespace {
@@ -34,6 +35,19 @@ INSTANTIATE_TEST_SUITE_P(
     Gnndrive, ShardConformanceTest,
     ::testing::Values(ConformanceCase{GnndriveOptions{}, {4, 3}},
                       ConformanceCase{kSmallShards, {4, 3}}),
+    ConformanceCaseName);
+
+// Room for little more than one batch of papers, authors and venues.
+constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 900 * 20 * 4,
+                                         .sample_queue = 1,
+                                         .train_queue = 1,
+                                         .io_depth = 1};
+
+INSTANTIATE_TEST_SUITE_P(
+    Gnndrive, TypedConformanceTest,
+    ::testing::Values(ConformanceCase{GnndriveOptions{}, {4, 3}},
+                      ConformanceCase{kSmallTyped, {4, 3}},
+                      ConformanceCase{kLarge, {2, 4}}),
     ConformanceCaseName);
 
 }  // namespace

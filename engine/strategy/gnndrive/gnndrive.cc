@@ -283,7 +283,7 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
     const GnndriveOptions& options, const MemoryBasis& basis) {
   const io::RowLayout layout = {
       .row_bytes = static_cast<uint32_t>(basis.row_bytes()),
-      .num_rows = basis.nodes().num_nodes};
+      .num_rows = basis.num_nodes()};
   HEARTH_ASSIGN_OR_RETURN(
       const SlotPlan plan,
       PlanSlots(BudgetFor(options, basis.pipeline, layout), basis.batches));
@@ -291,7 +291,7 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
   const auto rows =
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.edges().indptr.file_size_bytes,
+  estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
   estimate.Add("staging",
                static_cast<uint64_t>(plan.reserved_slots) * row_bytes +

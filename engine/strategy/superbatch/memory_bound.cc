@@ -44,11 +44,11 @@ uint64_t PlanningBytes(const SuperbatchOptions& options,
                                        kPlanBytesPerRow) +
                       kProfiledBatches * shards * rows);
   }
-  return ChangesetMemoryBytes({.num_nodes = basis.nodes().num_nodes,
-                               .capacity = cache::DirectCache::Capacity(
-                                   options.cpu_cache_bytes,
-                                   basis.nodes().num_nodes, basis.row_bytes())},
-                              accesses, rows, batches);
+  return ChangesetMemoryBytes(
+      {.num_nodes = basis.num_nodes(),
+       .capacity = cache::DirectCache::Capacity(
+           options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes())},
+      accesses, rows, batches);
 }
 
 // Reading neighbors: the largest hop of a batch, drawn and read at once.
@@ -90,14 +90,14 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
       basis.pipeline.extractors + Executor::kLoadedWaiting * basis.shards;
   const int assembled = Executor::AssembledAtOnce(basis.shards);
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.edges().indptr.file_size_bytes,
+  estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
   // Where two things are never there at once, the larger one counts.
   estimate.Add("cache",
                std::max(options.cpu_cache_bytes, options.NeighborBytes()));
   estimate.Add("planning",
                std::max(sample::NeighborCache::kBuildBytesPerNode *
-                            static_cast<uint64_t>(basis.nodes().num_nodes),
+                            static_cast<uint64_t>(basis.num_nodes()),
                         PlanningBytes(options, basis)));
   estimate.Add("reads", std::max(SamplingReadBytes(options, basis),
                                  RowReadBytes(options, basis)));

@@ -1,0 +1,245 @@
+#include "tests/conformance/typed_conformance.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/cache/assemble.h"
+#include "engine/io/atomic_file.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/sample/history.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/store/node_space.h"
+#include "engine/store/residency.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/strategy.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/measured_pass.h"
+#include "tests/fixtures/hetero_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+using store::NodeId;
+using ::testing::HasSubstr;
+
+// A heterograph and the order of its training nodes.
+struct Typed {
+  std::unique_ptr<store::Dataset> dataset;
+  std::unique_ptr<sample::SeedOrder> order;
+};
+
+// Leaked: shared by all tests of the process. `alike` has rows of one width and
+// type, which need no conversion.
+const Typed* mixed = nullptr;
+const Typed* alike = nullptr;
+io::ReadQueues* queues = nullptr;
+
+const Typed* Import(const hearth::testing::HeteroGraph& graph,
+                    const std::string& name) {
+  const auto path = hearth::testing::ImportHeteroGraph(
+      graph, ::testing::TempDir() + "typed_" + name);
+  EXPECT_TRUE(path.ok()) << path.status();
+  auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
+  auto order = sample::NewShuffledOrder(dataset->LoadSplit()->train, 3);
+  return new Typed{std::move(dataset), std::move(order)};
+}
+
+Pass MakePass(const Typed& typed, uint64_t epoch_key, int64_t shards = 1) {
+  return hearth::testing::Measured(
+      *typed.dataset,
+      {.order = typed.order.get(),
+       .sampler = {.fanouts = {4, 3},
+                   .data_seed = 3,
+                   .fanouts_of = {{}, {-1, 2}, {}, {}}},
+       .batch_size = 50,
+       .shards = shards,
+       .epoch_key = epoch_key});
+}
+
+StrategyResources Resources(const std::string& name) {
+  std::string test =
+      ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  std::replace(test.begin(), test.end(), '/', '_');
+  return {.read_queues = *queues,
+          .clock = Clock::Real(),
+          .scratch_folder = absl::StrCat(::testing::TempDir(), "typed_scratch_",
+                                         test, "_", name)};
+}
+
+std::unique_ptr<Strategy> Make(const ConformanceCase& parameters,
+                               const Typed& typed,
+                               const StrategyResources& resources) {
+  auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
+                              *typed.dataset, resources);
+  EXPECT_TRUE(strategy.ok()) << strategy.status();
+  const std::vector<Pass> passes = {MakePass(typed, 0), MakePass(typed, 1)};
+  EXPECT_EQ((*strategy)->Prepare(passes, {}, {}).status(), absl::OkStatus());
+  return *std::move(strategy);
+}
+
+struct Delivered {
+  std::vector<std::string> fingerprints;
+  PassReport report;
+  absl::Status status;
+};
+
+Delivered RunPass(Strategy& strategy, const Pass& pass) {
+  Delivered delivered;
+  delivered.status = strategy.Run(
+      pass,
+      [&](absl::Span<const train::BatchView> shards) {
+        for (const train::BatchView& shard : shards) {
+          delivered.fingerprints.push_back(hearth::testing::Fingerprint(shard));
+        }
+        return absl::OkStatus();
+      },
+      std::stop_token(), delivered.report);
+  return delivered;
+}
+
+}  // namespace
+
+void TypedConformanceTest::SetUpTestSuite() {
+  mixed = Import({}, "mixed");
+  alike = Import({.paper_dim = 24, .author_dim = 48, .venue_dim = 24}, "alike");
+  queues = io::ReadQueues::Create()->release();
+}
+
+TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
+  for (const Typed* const typed : {mixed, alike}) {
+    const auto reference =
+        Make({MemoryOptions{}, {}}, *typed, Resources("memory"));
+    const auto strategy = Make(GetParam(), *typed,
+                               Resources(typed == mixed ? "mixed" : "alike"));
+    for (uint64_t key = 0; key < 2; ++key) {
+      for (const int64_t shards : {1, 2}) {
+        const Pass pass = MakePass(*typed, key, shards);
+        const Delivered expected = RunPass(*reference, pass);
+        EXPECT_EQ(expected.fingerprints.size(), 8u * shards);
+        const Delivered delivered = RunPass(*strategy, pass);
+        EXPECT_EQ(delivered.status, absl::OkStatus());
+        EXPECT_EQ(delivered.fingerprints, expected.fingerprints);
+        EXPECT_EQ(delivered.report.rows_needed, expected.report.rows_needed);
+      }
+    }
+  }
+}
+
+// Rows are those of the node's own type, then zeros; labels are those of the
+// seeds, which are papers.
+TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {
+  const auto strategy = Make(GetParam(), *mixed, Resources("rows"));
+  const store::Dataset& dataset = *mixed->dataset;
+  const store::NodeSpace nodes(dataset.manifest());
+  std::vector<std::unique_ptr<store::LoadedFeatures>> features;
+  for (size_t type = 0; type < nodes.num_types(); ++type) {
+    features.push_back(
+        *dataset.LoadFeatures(store::Residency::kMemory, {}, type));
+  }
+  const size_t target = dataset.target_type();
+  const store::Labels labels = *dataset.LoadLabels(target);
+  std::vector<int64_t> met(nodes.num_types());
+  PassReport report;
+  const absl::Status status = strategy->Run(
+      MakePass(*mixed, 0),
+      [&](absl::Span<const train::BatchView> shards) {
+        const train::BatchView& batch = shards.front();
+        EXPECT_EQ(batch.feature_dim, 20);
+        for (size_t i = 0; i < batch.sample.input_nodes.size(); ++i) {
+          const NodeId node = batch.sample.input_nodes[i];
+          const store::TypeId type = nodes.TypeOf(node);
+          EXPECT_EQ(batch.sample.node_types[i], type);
+          ++met[type];
+          std::vector<float> row(static_cast<size_t>(batch.feature_dim));
+          const NodeId within = node - nodes.First(type);
+          cache::AssembleRows(*features[type], {&within, 1}, row.data());
+          const float* const actual =
+              batch.inputs + static_cast<int64_t>(i) * batch.feature_dim;
+          EXPECT_TRUE(std::equal(row.begin(), row.end(), actual)) << node;
+        }
+        for (int64_t i = 0; i < batch.sample.num_seeds; ++i) {
+          const NodeId within =
+              batch.sample.input_nodes[i] - nodes.First(target);
+          EXPECT_EQ(batch.labels.classes[i],
+                    labels.view().classes[static_cast<size_t>(within)]);
+        }
+        return absl::OkStatus();
+      },
+      std::stop_token(), report);
+  EXPECT_EQ(status, absl::OkStatus());
+  EXPECT_THAT(met, ::testing::Each(::testing::Gt(100)));
+}
+
+TEST_P(TypedConformanceTest, HistoriesAreThoseOfMemory) {
+  if (!KindOf(GetParam().strategy).takes_history ||
+      !DeliversInOrder(GetParam().strategy)) {
+    GTEST_SKIP() << "takes no history";
+  }
+  std::vector<NodeId> kept;
+  const int64_t num_nodes =
+      store::NodeSpace(mixed->dataset->manifest()).num_nodes();
+  for (NodeId node = num_nodes - 1; node >= 0; node -= 2) kept.push_back(node);
+  const sample::HistoryPolicy policy = {
+      .candidates =
+          std::make_shared<sample::HistoryCandidates>(kept, num_nodes),
+      .staleness = 3};
+  Pass pass = MakePass(*mixed, 0);
+  pass.history = &policy;
+  const Delivered expected = RunPass(
+      *Make({MemoryOptions{}, {}}, *mixed, Resources("memory")), pass);
+  const Delivered delivered =
+      RunPass(*Make(GetParam(), *mixed, Resources("histories")), pass);
+  EXPECT_EQ(delivered.status, absl::OkStatus());
+  EXPECT_GT(delivered.report.pulled, 0);
+  EXPECT_EQ(delivered.fingerprints, expected.fingerprints);
+}
+
+// A flipped bit in a row of any type is found before the row is delivered.
+TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
+  const std::vector<store::NodeTypeEntry> types =
+      mixed->dataset->manifest().node_types;
+  for (size_t type = 0; type < types.size(); ++type) {
+    const Typed* const damaged = Import({}, absl::StrCat("damaged", type));
+    const std::string path = io::JoinPath(damaged->dataset->path(),
+                                          types[type].features.path);
+    StrategyResources resources = Resources(types[type].name);
+    if (KindOf(GetParam().strategy).reads_single_rows) {
+      resources.row_check = *damaged->dataset->LoadRowChecksums({});
+    }
+    {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      const uint64_t size = types[type].features.file_size_bytes;
+      // Some bytes of every row.
+      for (uint64_t at = types[type].features.data_offset; at < size; at += 8) {
+        file.seekp(static_cast<std::streamoff>(at));
+        file.put('!');
+      }
+    }
+    const auto strategy = NewStrategy(
+        GetParam().strategy, GetParam().pipeline, *damaged->dataset, resources);
+    absl::Status status = strategy.status();
+    const std::vector<Pass> passes = {MakePass(*damaged, 0)};
+    if (status.ok()) status = (*strategy)->Prepare(passes, {}, {}).status();
+    if (status.ok()) status = RunPass(**strategy, passes[0]).status;
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(types[type].features.path));
+  }
+}
+
+}  // namespace hearth::strategy
