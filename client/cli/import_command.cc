@@ -102,7 +102,8 @@ void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
 
 void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
   command.add_flag("--undirected", arguments.undirected,
-                   "Add the reverse of each edge");
+                   "Add the reverse of each edge; of edges between two types of "
+                   "nodes, as a type rev_NAME");
   command.add_flag("--dedup", arguments.dedup, "Keep one of equal edges");
   command
       .add_option("--self-loops", arguments.self_loops,

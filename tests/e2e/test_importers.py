@@ -134,6 +134,35 @@ def test_edge_list_with_any_ids(daemon, tmp_path):
     assert "features" in failed["error"]["message"]
 
 
+def test_undirected_heterograph_has_types_of_reverse_edges(daemon):
+    source = str(FIXTURES / "mag240m" / "mag240m_kddcup2021")
+    daemon.json("dataset", "import", "directed", "--source", source)
+    daemon.json("dataset", "import", "undirected", "--source", source, "--undirected")
+    directed = StoredDataset(daemon.data_dir, "directed")
+    undirected = StoredDataset(daemon.data_dir, "undirected")
+    assert set(undirected.edges) - set(directed.edges) == {
+        "institution:rev_affiliated_with:author", "paper:rev_writes:author"}
+    for name, edges in directed.edges.items():
+        forward = directed.edge_list(name)
+        source_type, relation, destination_type = name.split(":")
+        if source_type == destination_type:
+            both = np.concatenate([forward, forward[::-1]], axis=1)
+            order = np.lexsort((both[0], both[1]))
+            np.testing.assert_array_equal(undirected.edge_list(name), both[:, order])
+            continue
+        np.testing.assert_array_equal(undirected.edge_list(name), forward)
+        reverse_name = f"{destination_type}:rev_{relation}:{source_type}"
+        reverse = undirected.edges[reverse_name]
+        assert (reverse["source_type"], reverse["destination_type"]) == (
+            edges["destination_type"], edges["source_type"])
+        backward = undirected.edge_list(reverse_name)
+        order = np.lexsort((backward[1], backward[0]))
+        np.testing.assert_array_equal(backward[::-1, order], forward)
+        assert (f"{reverse_name}: added, the reverse of {name}"
+                in undirected.manifest["transforms"])
+    assert daemon.json("dataset", "verify", "undirected")["report"]["bytes"] > 0
+
+
 def test_training_on_several_node_types_says_which(daemon):
     daemon.json("dataset", "import", "mag", "--source", str(FIXTURES / "ogb_mag" / "ogbn_mag"))
     failed = daemon.json("train", "--dataset", "mag", "--strategy", "memory",
