@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/edge_import.h"
 #include "engine/ingest/import/feature_import.h"
@@ -25,7 +26,7 @@ std::string BaseName(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<store::Manifest> GraphWriter::Write(
-    SourceGraph graph, const std::vector<ReverseType>& reverse_types) {
+    SourceGraph graph, const GraphAdditions& additions) {
   manifest_.transforms = graph.transforms;
   for (SourceNodes& nodes : graph.nodes) {
     HEARTH_RETURN_IF_ERROR(WriteNodes(nodes));
@@ -33,7 +34,7 @@ absl::StatusOr<store::Manifest> GraphWriter::Write(
   for (SourceEdges& edges : graph.edges) {
     HEARTH_RETURN_IF_ERROR(WriteTopology(edges, graph.EndsOf(edges)));
   }
-  for (const ReverseType& type : reverse_types) {
+  for (const ReverseType& type : additions.reverse_types) {
     HEARTH_RETURN_IF_ERROR(
         WriteReverse(type, graph.EndsOf(graph.edges[type.edge_type])));
   }
@@ -41,6 +42,10 @@ absl::StatusOr<store::Manifest> GraphWriter::Write(
     place_ = places_[i];
     HEARTH_RETURN_IF_ERROR(
         WriteFeatures(graph.nodes[i], manifest_.node_types[i]));
+  }
+  for (const FeatureFill& fill : additions.fills) {
+    place_ = places_[fill.node_type];
+    HEARTH_RETURN_IF_ERROR(FillFeatures(fill));
   }
   return std::move(manifest_);
 }
@@ -197,6 +202,33 @@ absl::Status GraphWriter::WriteFeatures(SourceNodes& nodes,
   if (features.header().type.item_bytes > 4) {
     Record(absl::StrCat(name, ": float64 to float32"));
   }
+  return absl::OkStatus();
+}
+
+absl::Status GraphWriter::FillFeatures(const FeatureFill& fill) {
+  store::NodeTypeEntry& entry = manifest_.node_types[fill.node_type];
+  std::unique_ptr<LabeledFeatureScan>& scan = feature_scans_[fill.node_type];
+  HEARTH_ASSIGN_OR_RETURN(
+      scan, LabeledFeatureScan::Create(context_.files(), folder_, entry,
+                                       fill.dtype, fill.num_columns));
+  HEARTH_ASSIGN_OR_RETURN(
+      store::FinishedArray array,
+      WriteFill(
+          context_, manifest_, fill,
+          [&scan](const RowBlock& rows) { return scan->Add(rows); }, place_));
+  entry.features = Take(std::move(array));
+  const auto names = [this](const std::vector<size_t>& edge_types) {
+    return absl::StrJoin(edge_types, ", ", [this](std::string* out, size_t i) {
+      absl::StrAppend(out, manifest_.edge_types[i].name);
+    });
+  };
+  std::string told = absl::StrCat(entry.name, ": features are the means over ",
+                                  names(fill.edge_types));
+  if (!fill.left_out.empty()) {
+    absl::StrAppend(&told, "; other features lie at the ends of ",
+                    names(fill.left_out));
+  }
+  Record(std::move(told));
   return absl::OkStatus();
 }
 

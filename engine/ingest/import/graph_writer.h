@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/ingest/import/csc_arrays.h"
+#include "engine/ingest/import/feature_fill.h"
 #include "engine/ingest/import/file_prefixes.h"
 #include "engine/ingest/import/import_options.h"
 #include "engine/ingest/import/reverse_types.h"
@@ -21,6 +22,12 @@
 
 namespace hearth::ingest {
 
+/// What an import adds to a graph.
+struct GraphAdditions {
+  std::vector<ReverseType> reverse_types;
+  std::vector<FeatureFill> fills;
+};
+
 /// Writes the arrays of a graph and collects their entries: labels, split and
 /// ids, then topology, then features. Single-owner.
 class GraphWriter {
@@ -31,9 +38,9 @@ class GraphWriter {
       : context_(context), options_(options), folder_(std::move(folder)) {}
 
   /// The manifest's types and transforms. To be called once. REQUIRES:
-  /// CheckHeaders and PrepareEdges of the graph; `reverse_types` are of it.
-  absl::StatusOr<store::Manifest> Write(
-      SourceGraph graph, const std::vector<ReverseType>& reverse_types);
+  /// CheckHeaders and PrepareEdges of the graph; additions are of it.
+  absl::StatusOr<store::Manifest> Write(SourceGraph graph,
+                                        const GraphAdditions& additions);
 
   /// Digests of the checksum files, in the order of writing.
   const std::vector<std::string>& checksums() const { return checksums_; }
@@ -54,6 +61,7 @@ class GraphWriter {
   absl::Status WriteReverse(const ReverseType& type, const EdgeEnds& ends);
   void AddTopology(store::EdgeTypeEntry entry, CscArrays arrays);
   absl::Status WriteFeatures(SourceNodes& nodes, store::NodeTypeEntry& entry);
+  absl::Status FillFeatures(const FeatureFill& fill);
 
   /// The array's entry; its checksums go into the fingerprint.
   store::ArrayFile Take(store::FinishedArray array);

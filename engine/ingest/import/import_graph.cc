@@ -12,6 +12,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/edge_import.h"
+#include "engine/ingest/import/feature_fill.h"
 #include "engine/ingest/import/graph_writer.h"
 #include "engine/ingest/import/reverse_types.h"
 #include "engine/ingest/import/source_checks.h"
@@ -26,7 +27,8 @@
 //    the like is unpacked, to the scratch folder in `destination`.tmp.
 // 3. Check that memory limit and disk suffice for all of it.
 // 4. Write labels, split, topology, features there, each file synced. Small
-//    arrays first: their mistakes show before the long work.
+//    arrays first: their mistakes show before the long work. Features that are
+//    filled in come last, since they are made of others.
 // 5. Remove the scratch folder. Read labels and topology once more for the
 //    statistics; write and sync these, then the manifest; sync the folder.
 // 6. Rename the folder to `destination`; sync its parent.
@@ -129,17 +131,24 @@ class GraphImport {
     HEARTH_RETURN_IF_ERROR(
         PrepareEdges(graph, options_.edges, options_.source));
     HEARTH_RETURN_IF_ERROR(CheckMemory(graph));
-    std::vector<ReverseType> reverse_types;
-    if (options_.edges.add_reverse) reverse_types = ReverseTypesOf(graph);
+    GraphAdditions additions;
+    if (options_.edges.add_reverse) {
+      additions.reverse_types = ReverseTypesOf(graph);
+    }
+    if (options_.fill_features) {
+      HEARTH_ASSIGN_OR_RETURN(additions.fills,
+                              PlanFeatureFills(graph, options_.source));
+    }
     uint64_t bytes = BytesToImport(graph, options_.in_place);
-    bytes += BytesOfReverse(graph, reverse_types);
+    bytes += BytesOfReverse(graph, additions.reverse_types);
+    bytes += BytesToFill(graph, additions.fills);
     if (options_.edges.ChangesLists()) bytes += BytesOfTransforms(graph);
     HEARTH_RETURN_IF_ERROR(context_.CheckSpace(bytes, "the import"));
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
     GraphWriter writer(context_, options_, folder_);
     ImportResult result;
     HEARTH_ASSIGN_OR_RETURN(result.manifest,
-                            writer.Write(std::move(graph), reverse_types));
+                            writer.Write(std::move(graph), additions));
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(scratch_folder_));
     HEARTH_RETURN_IF_ERROR(WriteStatistics(writer, result));
     HEARTH_RETURN_IF_ERROR(WriteManifest(writer.checksums(), result));

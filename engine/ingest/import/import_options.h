@@ -26,6 +26,8 @@ struct ImportOptions {
   NonFinite non_finite = NonFinite::kRefuse;
   /// Takes uint16 features as bfloat16, for which numpy has no type.
   bool bfloat16_features = false;
+  /// Gives nodes of types without features the means of their neighbors'.
+  bool fill_features = false;
   /// The kind of the labels, where there are any; nullopt = as the format says,
   /// or told from their shape.
   std::optional<store::LabelKind> label_kind = std::nullopt;

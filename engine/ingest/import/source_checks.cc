@@ -53,12 +53,10 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
   uint64_t bytes = 0;
   if (nodes.features != nullptr) {
     const store::ArrayHeader& header = nodes.features->header();
-    const uint64_t feature_bytes =
-        static_cast<uint64_t>(header.NumElements()) *
-        static_cast<uint64_t>(store::SizeOf(StoredType(header)));
-    bytes += store::StoredBytes(feature_bytes, store::kRandomAccess);
-    bytes += store::RowChecksumBytes(header.shape[0]);
-    if (in_place) bytes -= feature_bytes;
+    const int64_t row_bytes =
+        header.shape[1] * store::SizeOf(StoredType(header));
+    bytes += FeatureBytes(header.shape[0], row_bytes);
+    if (in_place) bytes -= static_cast<uint64_t>(header.shape[0] * row_bytes);
   }
   if (nodes.labels != nullptr) {
     bytes += store::StoredBytes(
@@ -103,6 +101,12 @@ absl::Status CheckHeaders(const SourceGraph& graph, bool in_place) {
         CheckCscHeaders(*some.indptr, *some.indices, graph.EndsOf(some)));
   }
   return absl::OkStatus();
+}
+
+uint64_t FeatureBytes(int64_t num_rows, int64_t row_bytes) {
+  return store::StoredBytes(static_cast<uint64_t>(num_rows * row_bytes),
+                            store::kRandomAccess) +
+         store::RowChecksumBytes(num_rows);
 }
 
 uint64_t BytesToSort(int64_t num_edges, const EdgeEnds& ends) {

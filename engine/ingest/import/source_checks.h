@@ -14,6 +14,9 @@ namespace hearth::ingest {
 /// REQUIRES: SourceGraph::CheckTypes.
 absl::Status CheckHeaders(const SourceGraph& graph, bool in_place);
 
+/// The bytes that features take, checksums included.
+uint64_t FeatureBytes(int64_t num_rows, int64_t row_bytes);
+
 /// Upper bound for the bytes that a list of edges takes as a topology, and as
 /// scratch while it is sorted.
 uint64_t BytesToSort(int64_t num_edges, const EdgeEnds& ends);
