@@ -219,6 +219,8 @@ TEST_F(CliTest, ImportTakesEveryOption) {
                  "4GiB",
                  "--non-finite",
                  "zero",
+                 "--fill-features",
+                 "mean",
                  "--bfloat16",
                  "--undirected",
                  "--dedup",
@@ -236,6 +238,7 @@ TEST_F(CliTest, ImportTakesEveryOption) {
   EXPECT_EQ(import.format(), v1::IGB);
   EXPECT_EQ(import.memory_limit_bytes(), uint64_t{4} << 30);
   EXPECT_EQ(import.non_finite(), v1::ZERO_NON_FINITE);
+  EXPECT_EQ(import.fill_features(), v1::MEAN_OF_NEIGHBORS);
   EXPECT_TRUE(import.bfloat16_features());
   EXPECT_TRUE(import.edges().add_reverse());
   EXPECT_TRUE(import.edges().remove_duplicates());

@@ -22,6 +22,7 @@ struct ImportArguments {
   v1::LabelKind labels = v1::LABEL_KIND_UNSPECIFIED;
   v1::SelfLoops self_loops = v1::SELF_LOOPS_UNSPECIFIED;
   v1::NonFinite non_finite = v1::NON_FINITE_UNSPECIFIED;
+  v1::FeatureFill fill_features = v1::FEATURE_FILL_UNSPECIFIED;
   bool undirected = false;
   bool dedup = false;
   bool relabel = false;
@@ -39,6 +40,7 @@ absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
   wanted.set_format(arguments.format);
   wanted.set_labels(arguments.labels);
   wanted.set_non_finite(arguments.non_finite);
+  wanted.set_fill_features(arguments.fill_features);
   if (!arguments.memory_limit.empty()) {
     HEARTH_ASSIGN_OR_RETURN(const int64_t bytes,
                             ParseByteSize(arguments.memory_limit));
@@ -94,6 +96,14 @@ void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
           {"keep", v1::KEEP_NON_FINITE},
           {"zero", v1::ZERO_NON_FINITE}}))
       ->default_str("refuse");
+  command
+      .add_option("--fill-features", arguments.fill_features,
+                  "Features for types of nodes that have none; mean: of their "
+                  "neighbors' features")
+      ->transform(OneOf(std::map<std::string, v1::FeatureFill>{
+          {"none", v1::FEATURE_FILL_UNSPECIFIED},
+          {"mean", v1::MEAN_OF_NEIGHBORS}}))
+      ->default_str("none");
   command.add_flag_callback(
       "--bfloat16",
       [&arguments] { arguments.spec.set_bfloat16_features(true); },
@@ -101,8 +111,10 @@ void AddContentOptions(CLI::App& command, ImportArguments& arguments) {
 }
 
 void AddEdgeOptions(CLI::App& command, ImportArguments& arguments) {
-  command.add_flag("--undirected", arguments.undirected,
-                   "Add the reverse of each edge");
+  command.add_flag(
+      "--undirected", arguments.undirected,
+      "Add the reverse of each edge; of edges between two types of "
+      "nodes, as a type rev_NAME");
   command.add_flag("--dedup", arguments.dedup, "Keep one of equal edges");
   command
       .add_option("--self-loops", arguments.self_loops,

@@ -127,6 +127,8 @@ void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
             v1::SelfLoops_IsValid(spec.edges().self_loops()), violations);
   CheckEnum("import.non_finite", spec.non_finite(),
             v1::NonFinite_IsValid(spec.non_finite()), violations);
+  CheckEnum("import.fill_features", spec.fill_features(),
+            v1::FeatureFill_IsValid(spec.fill_features()), violations);
   if (spec.in_place() && spec.non_finite() == v1::ZERO_NON_FINITE) {
     violations.Add("import.non_finite",
                    "cannot be changed in features that are used in place");
@@ -218,6 +220,7 @@ ingest::ImportOptions ToImportOptions(const v1::ImportSpec& spec,
   options.edges.self_loops = ToSelfLoops(spec.edges().self_loops());
   options.non_finite = ToNonFinite(spec.non_finite());
   options.bfloat16_features = spec.bfloat16_features();
+  options.fill_features = spec.fill_features() == v1::MEAN_OF_NEIGHBORS;
   return options;
 }
 

@@ -43,6 +43,7 @@ TEST(DatasetSpecMappingTest, DefaultsOfAnImport) {
   EXPECT_FALSE(options.edges.add_reverse);
   EXPECT_EQ(options.edges.self_loops, ingest::SelfLoops::kKeep);
   EXPECT_EQ(options.non_finite, ingest::NonFinite::kRefuse);
+  EXPECT_FALSE(options.fill_features);
   EXPECT_EQ(options.label_kind, std::nullopt);
   EXPECT_EQ(ToFormat(spec.format()), "");
   EXPECT_FALSE(ToFormatOptions(spec).edge_list.relabel);
@@ -65,6 +66,7 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
                   }
                   non_finite : KEEP_NON_FINITE
                   bfloat16_features : true
+                  fill_features : MEAN_OF_NEIGHBORS
                   edge_list { relabel : true }
                   ogb { split : 'time' }
                   igb { num_classes : 2983 split_seed : 7 }
@@ -79,6 +81,7 @@ TEST(DatasetSpecMappingTest, EveryOptionOfAnImport) {
   EXPECT_EQ(options.edges.self_loops, ingest::SelfLoops::kAdd);
   EXPECT_EQ(options.non_finite, ingest::NonFinite::kKeep);
   EXPECT_TRUE(options.bfloat16_features);
+  EXPECT_TRUE(options.fill_features);
   const ingest::FormatOptions format = ToFormatOptions(spec);
   EXPECT_TRUE(format.edge_list.relabel);
   EXPECT_EQ(format.ogb.split, "time");

@@ -66,6 +66,7 @@ std::vector<BadRequest> BadRequests() {
       {import + "labels: 99 } }", "import.labels: is 99"},
       {import + "edges { self_loops: -1 } } }", "import.edges.self_loops: is"},
       {import + "non_finite: 17 } }", "import.non_finite: is 17"},
+      {import + "fill_features: 2 } }", "import.fill_features: is 2"},
       {import + "memory_limit_bytes: 1 } }", "import.memory_limit_bytes"},
       {import + "igb { num_classes: 20 } } }", "import.igb.num_classes"},
       {Train("DATA", "neighbor { fanouts: 0 }"), "fanouts[0]"},

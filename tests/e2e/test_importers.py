@@ -134,6 +134,60 @@ def test_edge_list_with_any_ids(daemon, tmp_path):
     assert "features" in failed["error"]["message"]
 
 
+def test_undirected_heterograph_has_types_of_reverse_edges(daemon):
+    source = str(FIXTURES / "mag240m" / "mag240m_kddcup2021")
+    daemon.json("dataset", "import", "directed", "--source", source)
+    daemon.json("dataset", "import", "undirected", "--source", source, "--undirected")
+    directed = StoredDataset(daemon.data_dir, "directed")
+    undirected = StoredDataset(daemon.data_dir, "undirected")
+    assert set(undirected.edges) - set(directed.edges) == {
+        "institution:rev_affiliated_with:author", "paper:rev_writes:author"}
+    for name, edges in directed.edges.items():
+        forward = directed.edge_list(name)
+        source_type, relation, destination_type = name.split(":")
+        if source_type == destination_type:
+            both = np.concatenate([forward, forward[::-1]], axis=1)
+            order = np.lexsort((both[0], both[1]))
+            np.testing.assert_array_equal(undirected.edge_list(name), both[:, order])
+            continue
+        np.testing.assert_array_equal(undirected.edge_list(name), forward)
+        reverse_name = f"{destination_type}:rev_{relation}:{source_type}"
+        reverse = undirected.edges[reverse_name]
+        assert (reverse["source_type"], reverse["destination_type"]) == (
+            edges["destination_type"], edges["source_type"])
+        backward = undirected.edge_list(reverse_name)
+        order = np.lexsort((backward[1], backward[0]))
+        np.testing.assert_array_equal(backward[::-1, order], forward)
+        assert (f"{reverse_name}: added, the reverse of {name}"
+                in undirected.manifest["transforms"])
+    assert daemon.json("dataset", "verify", "undirected")["report"]["bytes"] > 0
+
+
+def neighbor_means(edges, rows, num_nodes):
+    """Means of rows over (neighbors, nodes), as they are stored; 0 without neighbors."""
+    sums = np.zeros((num_nodes, rows.shape[1]))
+    np.add.at(sums, edges[1], rows[edges[0]].astype(np.float64))
+    counts = np.bincount(edges[1], minlength=num_nodes)
+    return (sums / np.maximum(counts, 1)[:, None]).astype(np.float32).astype(rows.dtype)
+
+
+def test_features_are_filled_type_after_type(daemon):
+    daemon.json("dataset", "import", "filled", "--fill-features", "mean", "--memory-limit", "1MiB",
+                "--source", str(FIXTURES / "mag240m" / "mag240m_kddcup2021"))
+    stored = StoredDataset(daemon.data_dir, "filled")
+    papers = stored.node_array("features", "paper")
+    assert papers.dtype == np.float16
+    authors = neighbor_means(stored.edge_list("author:writes:paper")[::-1], papers,
+                             stored.nodes["author"]["num_nodes"])
+    np.testing.assert_array_equal(stored.node_array("features", "author"), authors)
+    institutions = neighbor_means(stored.edge_list("author:affiliated_with:institution"), authors,
+                                  stored.nodes["institution"]["num_nodes"])
+    np.testing.assert_array_equal(stored.node_array("features", "institution"), institutions)
+    assert ("institution: features are the means over author:affiliated_with:institution"
+            in stored.manifest["transforms"])
+    assert daemon.json("dataset", "verify", "filled")["report"]["bytes"] > 0
+
+
 def test_training_on_several_node_types_says_which(daemon):
     daemon.json("dataset", "import", "mag", "--source", str(FIXTURES / "ogb_mag" / "ogbn_mag"))
     failed = daemon.json("train", "--dataset", "mag", "--strategy", "memory",

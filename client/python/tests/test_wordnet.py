@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from hearth.datasets import wordnet  # noqa: E402
+from hearth.datasets import gloss_features, wordnet, wordnet_heterograph  # noqa: E402
 from hearth.datasets.atomic_folder import atomic_folder  # noqa: E402
 
 PACKAGE_FOLDER = Path("/usr/share/wordnet")
@@ -53,12 +53,12 @@ def write_source(folder: Path, **changed: str) -> Path:
     return folder
 
 
-def expected_row(words: str) -> np.ndarray:
+def expected_row(words: str, width: int = wordnet.FEATURE_DIM) -> np.ndarray:
     """The feature row by the definition, one word at a time."""
-    row = np.zeros(wordnet.FEATURE_DIM)
+    row = np.zeros(width)
     for word in words.split():
         digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
-        column = (digest[0] | digest[1] << 8) & 0x3FF
+        column = (digest[0] | digest[1] << 8) & (width - 1)
         row[column] += -1 if digest[7] & 0x80 else 1
     return row / max(np.linalg.norm(row), 1.0)
 
@@ -112,9 +112,9 @@ class ArraysTest(ConverterTest):
     def test_features_do_not_depend_on_blocks(self):
         whole = self.convert()["node_feat"]
         path = self.root / "blocks.npy"
-        with mock.patch.object(wordnet, "_ROWS_PER_BLOCK", 4):
+        with mock.patch.object(gloss_features, "_ROWS_PER_BLOCK", 4):
             glosses = wordnet.read_graph(wordnet.data_files(self.root / "source")).glosses
-            wordnet.write_features(path, glosses)
+            wordnet.write_features(path, glosses, wordnet.FEATURE_DIM)
         self.assertEqual(np.load(path).tobytes(), whole.tobytes())
 
     def test_split_is_a_seeded_partition(self):
@@ -127,6 +127,92 @@ class ArraysTest(ConverterTest):
 
     def test_split_is_the_same_everywhere(self):
         self.assertEqual(wordnet.split_nodes(10, seed=0)["test"].tolist(), [0, 5])
+
+
+class HeterographTest(ConverterTest):
+    # Three more, so that there are some in each part of the split.
+    NOUNS = NOUNS + "".join(f"00000{i}00 28 n 01 tree 0 000 | in time  \n" for i in (3, 4, 5))
+
+    def convert(self, *flags, **changed):
+        """The arrays by their paths without suffix, such as "edges/noun.hypernym.noun"."""
+        source = write_source(self.root / "source", **{"noun": self.NOUNS, **changed})
+        with mock.patch.object(wordnet_heterograph, "MIN_POINTERS", 1):
+            status, text = self.run_main(source, "--heterogeneous", *flags)
+        self.assertEqual(status, 0, text)
+        self.yaml = (self.output / "metadata.yaml").read_text()
+        return {path.relative_to(self.output).with_suffix("").as_posix(): np.load(path)
+                for path in self.output.rglob("*.npy")}
+
+    def test_pointers_are_types_of_edges_and_the_reverse_of_those_that_have_none(self):
+        arrays = self.convert(adv=ADVERBS.replace("000 |", "001 \\ 00000300 a 0101 |"))
+        edges = {name: array.T.tolist() for name, array in arrays.items() if "edges/" in name}
+        # The verb's pointer to itself is left out; "&" leads both ways, "\\" does not.
+        self.assertEqual({name: pairs for name, pairs in edges.items() if "word" not in name}, {
+            "edges/noun.hyponym.noun": [[0, 1]],
+            "edges/noun.hypernym.noun": [[1, 0]],
+            "edges/noun.derivation.verb": [[0, 0]],
+            "edges/verb.derivation.noun": [[0, 0]],
+            "edges/adj.similar_to.adj": [[1, 0], [0, 1]],
+            "edges/adv.pertainym.adj": [[0, 1]],
+            "edges/adj.rev_pertainym.adv": [[1, 0]],
+        })
+        self.assertIn('type: "adj:rev_pertainym:adv", format: numpy, '
+                      'path: "edges/adj.rev_pertainym.adv.npy"', self.yaml)
+
+    def test_words_are_lemmas_in_lower_case_without_markers(self):
+        adjectives = ADJECTIVES.replace("01 tall", "02 Tall(p) 0 plant")
+        arrays = self.convert(adj=adjectives)
+        # tree, oak0 to oak9, plant, set, tall, lofty, tally
+        self.assertIn('{type: "word", num: 16}', self.yaml)
+        self.assertNotIn("features/word", self.yaml)
+        np.testing.assert_array_equal(arrays["edges/adj.named_by.word"],
+                                      [[0, 0, 1], [11, 13, 14]])
+        np.testing.assert_array_equal(arrays["edges/word.names.adj"], [[11, 13, 14], [0, 0, 1]])
+        np.testing.assert_array_equal(arrays["edges/verb.named_by.word"], [[0, 0], [11, 12]])
+
+    def test_without_words_every_type_has_features(self):
+        arrays = self.convert("--without-words")
+        self.assertNotIn("word", self.yaml)
+        self.assertEqual({name: array.shape for name, array in arrays.items()
+                          if "features/" in name},
+                         {"features/noun": (5, 1024), "features/verb": (1, 512),
+                          "features/adj": (2, 512), "features/adv": (1, 256)})
+        np.testing.assert_allclose(arrays["features/verb"][0], expected_row("put a plant", 512),
+                                   rtol=1e-6)
+        np.testing.assert_allclose(arrays["features/adv"][0], expected_row("in a tall way", 256),
+                                   rtol=1e-6)
+
+    def test_nouns_have_labels_and_the_split(self):
+        noun = "{:08d} {:02d} n 01 thing 0 000 | a thing  \n"
+        nouns = "".join(noun.format(100 + i, 3 + i % 26) for i in range(50))
+        arrays = self.convert(noun=nouns, verb="", adj="", adv="")
+        seeds = {part: arrays[f"sets/{part}_seeds.noun"] for part in ("train", "valid", "test")}
+        for part, ids in wordnet.split_nodes(50, seed=0).items():
+            np.testing.assert_array_equal(seeds[part], ids)
+            np.testing.assert_array_equal(arrays[f"sets/{part}_labels.noun"], ids % 26)
+        self.assertIn("num_classes: 26", self.yaml)
+
+    def test_rare_pointers_are_left_out(self):
+        with mock.patch.object(wordnet_heterograph, "MIN_POINTERS", 2):
+            status, text = self.run_main(
+                write_source(self.root / "source", noun=self.NOUNS), "--heterogeneous")
+        self.assertEqual(status, 0, text)
+        names = {path.stem for path in (self.output / "edges").iterdir()}
+        self.assertEqual({name for name in names if "word" not in name}, {"adj.similar_to.adj"})
+
+    def test_another_form_replaces_the_folder(self):
+        self.convert()
+        again = self.root / "source", "--heterogeneous"
+        self.assertIn("reused", self.run_main(*again)[1])
+        self.assertIn("replaced", self.run_main(*again, "--without-words")[1])
+        self.assertIn("replaced", self.run_main(self.root / "source")[1])
+        self.assertFalse((self.output / "metadata.yaml").exists())
+
+    def test_a_noun_of_another_lexicographer_file_is_refused(self):
+        source = write_source(self.root / "source", noun=NOUNS.replace(" 20 n", " 29 n"))
+        status, text = self.run_main(source, "--heterogeneous")
+        self.assertEqual(status, 1)
+        self.assertIn("3 to 28, not 29", text)
 
 
 class PublishingTest(ConverterTest):
@@ -245,6 +331,12 @@ class PackageTest(ConverterTest):
             "num_classes": len(np.unique(graph.labels)),
         }
         self.assertEqual(counts, wordnet.WORDNET_3_0)
+        heterograph = wordnet_heterograph.read_heterograph(
+            paths, wordnet_heterograph.MIN_POINTERS, with_words=True)
+        counts = wordnet_heterograph.counts_of(heterograph)
+        for name, count in wordnet_heterograph.WORDNET_3_0.items():
+            self.assertEqual(counts[name], count, name)
+        self.assertEqual(np.unique(heterograph.labels).tolist(), list(range(26)))
 
 
 if __name__ == "__main__":

@@ -60,6 +60,23 @@ class EdgesWithReverse final : public EdgeSource {
   int64_t last_index_ = -1;
 };
 
+class ReversedEdges final : public EdgeSource {
+ public:
+  explicit ReversedEdges(std::unique_ptr<EdgeSource> edges)
+      : edges_(std::move(edges)) {}
+
+  int64_t num_edges() const override { return edges_->num_edges(); }
+
+  absl::Status Read(int64_t first, int64_t count, EdgeBlock& block) override {
+    HEARTH_RETURN_IF_ERROR(edges_->Read(first, count, block));
+    std::swap(block.sources, block.destinations);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::unique_ptr<EdgeSource> edges_;
+};
+
 class CscEdges final : public EdgeSource {
  public:
   CscEdges(std::unique_ptr<ArrayReader> indptr,
@@ -186,6 +203,11 @@ absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
 std::unique_ptr<EdgeSource> NewEdgesWithReverse(
     std::unique_ptr<EdgeSource> edges) {
   return std::make_unique<EdgesWithReverse>(std::move(edges));
+}
+
+std::unique_ptr<EdgeSource> NewReversedEdges(
+    std::unique_ptr<EdgeSource> edges) {
+  return std::make_unique<ReversedEdges>(std::move(edges));
 }
 
 }  // namespace hearth::ingest

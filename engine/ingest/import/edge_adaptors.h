@@ -14,6 +14,9 @@ namespace hearth::ingest {
 std::unique_ptr<EdgeSource> NewEdgesWithReverse(
     std::unique_ptr<EdgeSource> edges);
 
+/// Each edge reversed.
+std::unique_ptr<EdgeSource> NewReversedEdges(std::unique_ptr<EdgeSource> edges);
+
 /// The edges of a topology in CSC, destination after destination, to be read
 /// from the first to the last, each time. INVALID_ARGUMENT, here or when they
 /// are read, if indptr does not begin with 0, descends, or does not end with

@@ -9,26 +9,16 @@
 #include "engine/ingest/import/csc_copy.h"
 #include "engine/ingest/import/csc_transform.h"
 #include "engine/ingest/import/edge_adaptors.h"
+#include "engine/ingest/import/written_array.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_writer.h"
-#include "engine/store/verified_file.h"
 
 namespace hearth::ingest {
 namespace {
 
 bool JoinsOneType(const SourceEdges& edges) {
   return edges.source_type == edges.destination_type;
-}
-
-/// An array that the import wrote to `folder`, checked as it is read: it is on
-/// its way into the dataset, whose checksums would make damage look right.
-absl::StatusOr<std::unique_ptr<ArrayReader>> OpenWritten(
-    io::FileSystem& files, const std::string& folder,
-    const store::FinishedArray& array) {
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          store::OpenVerifiedFile(files, folder, array.file));
-  return ArrayReader::ReadNpy(std::move(file));
 }
 
 /// Sorts the edges into a folder of their own first; then their lists change.
@@ -43,9 +33,9 @@ absl::StatusOr<TransformedCsc> BuildAndTransform(
       const CscArrays sorted,
       BuildCsc(context, edges, ends, {folder, place.dataset, place.prefix}));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indptr,
-                          OpenWritten(files, folder, sorted.indptr));
+                          OpenWritten(files, folder, sorted.indptr.file));
   HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<ArrayReader> indices,
-                          OpenWritten(files, folder, sorted.indices));
+                          OpenWritten(files, folder, sorted.indices.file));
   HEARTH_ASSIGN_OR_RETURN(
       TransformedCsc transformed,
       TransformCsc(context, *indptr, *indices, transforms, place));
@@ -89,11 +79,11 @@ absl::Status PrepareEdges(SourceGraph& graph, const EdgeTransforms& transforms,
       edges.edges = NewEdgesWithReverse(std::move(edges.edges));
     }
   }
-  if (found) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      source,
-      ": no edges join nodes of one type; reverse edges, duplicates and self "
-      "loops are for such edges"));
+  if (found || !transforms.ChangesLists()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(source,
+                   ": no edges join nodes of one type; duplicates are removed "
+                   "from such edges alone, and self loops are such edges"));
 }
 
 absl::StatusOr<ImportedEdges> ImportEdges(ImportContext& context,

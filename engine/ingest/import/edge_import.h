@@ -15,9 +15,10 @@
 namespace hearth::ingest {
 
 /// Makes edge lists of what `transforms` are to be applied to, reverse edges
-/// included: the edge types that join a node type with itself.
-/// INVALID_ARGUMENT, naming `source`, if transforms are asked for and there is
-/// no such edge type, or for an indptr that does not span the edges.
+/// included: the edge types that join a node type with itself. (The others get
+/// reverse_types.h.) INVALID_ARGUMENT, naming `source`, if duplicates or self
+/// loops are to change and there is no such edge type, or for an indptr that
+/// does not span the edges.
 /// REQUIRES: CheckHeaders.
 absl::Status PrepareEdges(SourceGraph& graph, const EdgeTransforms& transforms,
                           const std::string& source);

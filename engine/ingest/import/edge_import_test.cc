@@ -185,16 +185,17 @@ TEST_F(EdgeImportTest, CountsWhatItDid) {
   EXPECT_THAT(done_, Contains("edge: 6 reverse edges added"));
 }
 
-TEST_F(EdgeImportTest, EdgesBetweenTypesAreRefusedAlone) {
+TEST_F(EdgeImportTest, ListsOfEdgesBetweenTypesDoNotChange) {
   SourceGraph graph = Graph(3, {{0, 1}});
   SourceNodes& other = graph.nodes.emplace_back();
   other.type = "other";
   other.num_nodes = 3;
   graph.edges[0].destination_type = "other";
-  const absl::Status status =
-      PrepareEdges(graph, {.add_reverse = true}, "graph");
+  const absl::Status status = PrepareEdges(
+      graph, {.add_reverse = true, .remove_duplicates = true}, "graph");
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-  EXPECT_TRUE(PrepareEdges(graph, {}, "graph").ok());
+  EXPECT_TRUE(PrepareEdges(graph, {.add_reverse = true}, "graph").ok());
+  EXPECT_EQ(graph.edges[0].num_edges(), 1);
 }
 
 // ---- Sources in CSC

@@ -11,10 +11,11 @@ enum class SelfLoops {
   kAdd,
 };
 
-/// Changes of an import to the edges that join nodes of one type; edges between
-/// different types stay as they are.
+/// Changes of an import to the edges. Duplicates and self loops are those of
+/// edges that join nodes of one type; edges between two types keep theirs.
 struct EdgeTransforms {
-  /// Adds the reverse of each edge, right after it.
+  /// Adds the reverse of each edge: right after it, or as edges of another type
+  /// if it joins nodes of two types.
   bool add_reverse = false;
   /// Keeps one of equal edges; the neighbors of each node are then ascending.
   bool remove_duplicates = false;

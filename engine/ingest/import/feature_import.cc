@@ -11,15 +11,14 @@
 #include "absl/time/time.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
+#include "engine/ingest/import/feature_writer.h"
 #include "engine/ingest/import/row_blocks.h"
 #include "engine/store/block_checksums.h"
-#include "engine/store/row_checksums.h"
 #include "engine/store/shape.h"
 
 namespace hearth::ingest {
 namespace {
 
-constexpr char kFeatures[] = "features";
 constexpr store::ElementType kUint16{store::ElementType::Kind::kUint, 2};
 
 /// INVALID_ARGUMENT for the element at `index` of a row-major block.
@@ -104,14 +103,6 @@ class StoredRows {
   uint64_t num_zeroed_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<store::BlockChecksumWriter>> NewRowChecksums(
-    ImportContext& context, const store::ArrayPlace& place,
-    const store::ArrayFile& features) {
-  return store::NewRowChecksumWriter(
-      context.files(),
-      io::JoinPath(place.folder, store::RowChecksumPath(features)), features);
-}
-
 }  // namespace
 
 absl::Status CheckFeatureShape(const ArrayReader& features) {
@@ -168,13 +159,9 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
                                               const store::ArrayPlace& place) {
   const store::ArrayHeader& header = features.header();
   HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::ArrayWriter> writer,
-      store::ArrayWriter::Create(context.files(), place, kFeatures,
-                                 StoredType(header), header.shape,
-                                 store::kRandomAccess));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::unique_ptr<store::BlockChecksumWriter> rows,
-      NewRowChecksums(context, place, writer->entry()));
+      FeatureWriter writer,
+      FeatureWriter::Create(context.files(), place, StoredType(header),
+                            header.shape));
   BeginFeatures(context, features);
   StoredRows stored(features, choices);
   const RowConversion conversion{
@@ -182,14 +169,10 @@ absl::StatusOr<ImportedFeatures> CopyFeatures(ImportContext& context,
       [&stored](const RowBlock& rows, absl::Span<std::byte> to) {
         return stored.Make(rows, to);
       }};
-  HEARTH_RETURN_IF_ERROR(
-      ForEachConvertedBlock(context, features, conversion,
-                            [&](const RowBlock& block) -> absl::Status {
-                              HEARTH_RETURN_IF_ERROR(rows->Append(block.bytes));
-                              return writer->Append(block.bytes);
-                            }));
-  HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array, writer->Finish());
-  HEARTH_RETURN_IF_ERROR(rows->Finish(array.file.crc_file_crc32c).status());
+  HEARTH_RETURN_IF_ERROR(ForEachConvertedBlock(
+      context, features, conversion,
+      [&](const RowBlock& block) { return writer.Append(block.bytes); }));
+  HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array, writer.Finish());
   return ImportedFeatures{std::move(array), stored.num_zeroed()};
 }
 
@@ -221,7 +204,7 @@ absl::StatusOr<store::FinishedArray> RegisterFeatures(
           entry.file_id, entry.crc_block_bytes));
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::BlockChecksumWriter> rows,
-      NewRowChecksums(context, place, entry));
+      NewRowChecksums(context.files(), place, entry));
   BeginFeatures(context, features);
   HEARTH_RETURN_IF_ERROR(ForEachRowBlock(
       context, features, [&](const RowBlock& block) -> absl::Status {

@@ -53,12 +53,10 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
   uint64_t bytes = 0;
   if (nodes.features != nullptr) {
     const store::ArrayHeader& header = nodes.features->header();
-    const uint64_t feature_bytes =
-        static_cast<uint64_t>(header.NumElements()) *
-        static_cast<uint64_t>(store::SizeOf(StoredType(header)));
-    bytes += store::StoredBytes(feature_bytes, store::kRandomAccess);
-    bytes += store::RowChecksumBytes(header.shape[0]);
-    if (in_place) bytes -= feature_bytes;
+    const int64_t row_bytes =
+        header.shape[1] * store::SizeOf(StoredType(header));
+    bytes += FeatureBytes(header.shape[0], row_bytes);
+    if (in_place) bytes -= static_cast<uint64_t>(header.shape[0] * row_bytes);
   }
   if (nodes.labels != nullptr) {
     bytes += store::StoredBytes(
@@ -81,18 +79,14 @@ uint64_t BytesOfNodes(const SourceNodes& nodes, bool in_place) {
   return bytes;
 }
 
-uint64_t BytesOfEdges(const SourceEdges& edges, const EdgeEnds& ends) {
-  const auto num_edges = static_cast<uint64_t>(edges.num_edges());
-  uint64_t bytes = store::StoredBytes(
-      static_cast<uint64_t>(ends.num_destinations + 1) * sizeof(int64_t),
-      store::kStreamAccess);
-  bytes += store::StoredBytes(num_edges * static_cast<uint64_t>(store::SizeOf(
-                                              IndexType(ends.num_sources))),
-                              store::kStreamAccess);
-  if (edges.edges != nullptr) {
-    bytes += num_edges * static_cast<uint64_t>(ScratchEdgeBytes(ends));
-  }
-  return bytes;
+uint64_t BytesOfTopology(int64_t num_edges, const EdgeEnds& ends) {
+  return store::StoredBytes(
+             static_cast<uint64_t>(ends.num_destinations + 1) * sizeof(int64_t),
+             store::kStreamAccess) +
+         store::StoredBytes(static_cast<uint64_t>(num_edges) *
+                                static_cast<uint64_t>(
+                                    store::SizeOf(IndexType(ends.num_sources))),
+                            store::kStreamAccess);
 }
 
 }  // namespace
@@ -109,12 +103,26 @@ absl::Status CheckHeaders(const SourceGraph& graph, bool in_place) {
   return absl::OkStatus();
 }
 
+uint64_t FeatureBytes(int64_t num_rows, int64_t row_bytes) {
+  return store::StoredBytes(static_cast<uint64_t>(num_rows * row_bytes),
+                            store::kRandomAccess) +
+         store::RowChecksumBytes(num_rows);
+}
+
+uint64_t BytesToSort(int64_t num_edges, const EdgeEnds& ends) {
+  return BytesOfTopology(num_edges, ends) +
+         static_cast<uint64_t>(num_edges * ScratchEdgeBytes(ends));
+}
+
 uint64_t BytesToImport(const SourceGraph& graph, bool in_place) {
   uint64_t bytes = kOverheadBytes;
-  for (const SourceNodes& some : graph.nodes)
+  for (const SourceNodes& some : graph.nodes) {
     bytes += BytesOfNodes(some, in_place);
+  }
   for (const SourceEdges& some : graph.edges) {
-    bytes += BytesOfEdges(some, graph.EndsOf(some));
+    const EdgeEnds ends = graph.EndsOf(some);
+    bytes += some.edges != nullptr ? BytesToSort(some.num_edges(), ends)
+                                   : BytesOfTopology(some.num_edges(), ends);
   }
   return bytes;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/source_graph.h"
 
 namespace hearth::ingest {
@@ -12,6 +13,13 @@ namespace hearth::ingest {
 /// each other, or features that cannot be used `in_place` but shall be.
 /// REQUIRES: SourceGraph::CheckTypes.
 absl::Status CheckHeaders(const SourceGraph& graph, bool in_place);
+
+/// The bytes that features take, checksums included.
+uint64_t FeatureBytes(int64_t num_rows, int64_t row_bytes);
+
+/// Upper bound for the bytes that a list of edges takes as a topology, and as
+/// scratch while it is sorted.
+uint64_t BytesToSort(int64_t num_edges, const EdgeEnds& ends);
 
 /// Upper bound for the bytes that importing the graph writes, scratch included.
 /// REQUIRES: CheckHeaders.

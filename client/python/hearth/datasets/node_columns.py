@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hearth.datasets.manifest import ConversionError
+from hearth.datasets.table_layouts import PARTS
 from hearth.datasets.table_reader import Batch
 
 UNLABELED = -1
 NO_PART = -1
-PARTS = ("train", "valid", "test")
 # Values that Hearth takes for a mistake.
 MAX_CLASSES = 10_000_000
 

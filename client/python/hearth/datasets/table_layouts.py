@@ -1,7 +1,7 @@
-"""The folders that tables are converted to: a numpy folder, or GraphBolt's OnDiskDataset.
+"""The folders that converters make: a numpy folder, or GraphBolt's OnDiskDataset.
 
 Each layout says where features and edges are to be streamed, and writes the rest
-when all tables are read.
+when all of the source is read.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hearth.datasets.manifest import ConversionError
-from hearth.datasets.node_columns import PARTS
 
+PARTS = ("train", "valid", "test")
 
 Ids = npt.NDArray[np.int64]
 
