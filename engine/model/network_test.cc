@@ -172,7 +172,11 @@ struct ReferenceLayer {
   at::Tensor operator()(const train::GinOptions&) const {
     return GinLayer(p, x, block);
   }
-  at::Tensor operator()(const train::NoModelOptions&) const { return x; }
+  // Relational models have references of their own (relational_test.cc).
+  template <typename Other>
+  at::Tensor operator()(const Other&) const {
+    return x;
+  }
 
   const Parameters& p;
   const at::Tensor& x;
