@@ -1,6 +1,6 @@
 #include "engine/model/hetero_kind.h"
 
-#include "engine/model/relation_memory.h"
+#include <vector>
 
 namespace hearth::model {
 
@@ -22,8 +22,9 @@ LayerMemory HeteroKind::Memory(const LayerPlace& place,
     parameters.parameters += RelationParameterBytes(
         PlaceOf(schema_, schema_.relations[number], place));
   }
-  return parameters + RelationTensors(place, live.size(), block) +
-         MoreMemory(place, live.size(), block);
+  const RelationRowCounts rows = CountRows(schema_, live, block);
+  return parameters + RelationTensors(place, rows, block) +
+         MoreMemory(place, rows, block);
 }
 
 LayerMemory HeteroKind::EndsMemory(uint64_t /*num_inputs*/,

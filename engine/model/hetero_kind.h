@@ -6,6 +6,7 @@
 
 #include "engine/model/hetero_convolution.h"
 #include "engine/model/model_kind.h"
+#include "engine/model/relation_memory.h"
 #include "engine/model/relation_schema.h"
 #include "engine/train/model_options.h"
 
@@ -38,9 +39,9 @@ class HeteroKind : public ModelKind {
 
   virtual uint64_t RelationParameterBytes(const RelationPlace& place) const = 0;
 
-  /// What a layer takes beside RelationTensors, for so many relations.
+  /// What a layer takes beside RelationTensors.
   virtual LayerMemory MoreMemory(const LayerPlace& /*place*/,
-                                 uint64_t /*relations*/,
+                                 const RelationRowCounts& /*rows*/,
                                  const BlockSize& /*block*/) const {
     return {};
   }

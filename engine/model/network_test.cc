@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/model/pruned_batch.h"
 #include "engine/model/synthetic_batch.h"
 #include "gtest/gtest.h"
 
@@ -320,78 +321,11 @@ TEST(NetworkTest, DropoutChangesWithThePositionAlone) {
       at::equal(forward({1, 2}), network.Forward(batch.View(), std::nullopt)));
 }
 
-// A batch with a top layer: SmallBatch, of whose top nodes those at `pulled`
-// have the rows of `embeddings` and are not computed. Its arrays are its own.
-struct PrunedBatch {
-  PrunedBatch(const SyntheticBatch& whole, std::vector<int32_t> pulled,
-              const std::vector<float>& embeddings, int64_t width)
-      : batch(SmallBatch()), pushed(embeddings.size()) {
-    sample::MiniBatch& sample = batch.sample;
-    const sample::Block& below = whole.sample.blocks[0];
-    const int64_t num_top = below.num_destinations;
-    sample::TopLayer& top = sample.top.emplace();
-    top.nodes.assign(whole.sample.input_nodes.begin(),
-                     whole.sample.input_nodes.begin() + num_top);
-    top.in_degrees.assign(whole.sample.in_degrees.begin(),
-                          whole.sample.in_degrees.begin() + num_top);
-    top.pulled = std::move(pulled);
-    std::vector<int32_t> order;
-    for (int32_t node = 0; node < num_top; ++node) {
-      if (std::find(top.pulled.begin(), top.pulled.end(), node) !=
-          top.pulled.end()) {
-        rows.insert(rows.end(), embeddings.begin() + node * width,
-                    embeddings.begin() + (node + 1) * width);
-        continue;
-      }
-      top.computed.push_back(node);
-    }
-    top.pushed = top.computed;
-    // Computed nodes come first, then all others.
-    order = top.computed;
-    order.insert(order.end(), top.pulled.begin(), top.pulled.end());
-    for (auto node = static_cast<int32_t>(num_top); node < below.num_sources;
-         ++node) {
-      order.push_back(node);
-    }
-    std::vector<int32_t> position(order.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      position[order[i]] = static_cast<int32_t>(i);
-      sample.input_nodes[i] = whole.sample.input_nodes[order[i]];
-      sample.in_degrees[i] = whole.sample.in_degrees[order[i]];
-      std::copy_n(whole.inputs.get() + order[i] * kFeatureDim, kFeatureDim,
-                  batch.inputs.get() + i * kFeatureDim);
-    }
-    sample::Block& block = sample.blocks[0];
-    block = {.num_sources = below.num_sources,
-             .num_destinations = std::ssize(top.computed),
-             .indptr = {0},
-             .indices = {}};
-    for (const int32_t node : top.computed) {
-      for (int64_t e = below.indptr[node]; e < below.indptr[node + 1]; ++e) {
-        block.indices.push_back(position[below.indices[e]]);
-      }
-      block.indptr.push_back(std::ssize(block.indices));
-    }
-    view.emplace(batch.View());
-    view->top_rows = {
-        .width = width, .pulled = rows.data(), .pushed = pushed.data()};
-  }
-
-  SyntheticBatch batch;
-  std::vector<float> rows;
-  std::vector<float> pushed;
-  std::optional<train::BatchView> view;
-};
-
 // Embeddings of all top nodes of SmallBatch, as training pushes them.
 std::vector<float> AllEmbeddings(const Network& network) {
   const SyntheticBatch whole = SmallBatch();
-  const int64_t width = network.top_width();
-  PrunedBatch all(
-      whole, {},
-      std::vector<float>(whole.sample.blocks[0].num_destinations * width),
-      width);
-  network.Forward(*all.view, train::StepPosition{1, 2});
+  PrunedBatch all = WithTopLayer(whole, network.top_width());
+  network.Forward(all.View(), train::StepPosition{1, 2});
   return all.pushed;
 }
 
@@ -414,9 +348,9 @@ TEST(NetworkTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
     const at::Tensor expected = network.Forward(whole.View(), position);
     for (const auto& pulled :
          {std::vector<int32_t>(), EveryThirdTopNode(), AllTopNodes()}) {
-      const PrunedBatch pruned(whole, pulled, embeddings, 8);
-      ASSERT_EQ(pruned.view->Validate(SmallShape()), absl::OkStatus());
-      EXPECT_TRUE(at::allclose(network.Forward(*pruned.view, position),
+      PrunedBatch pruned = Prune(whole, pulled, embeddings, 8);
+      ASSERT_EQ(pruned.View().Validate(SmallShape()), absl::OkStatus());
+      EXPECT_TRUE(at::allclose(network.Forward(pruned.View(), position),
                                expected, 1e-5, 1e-6))
           << "model " << model.index() << ", " << pulled.size() << " pulled";
       // It pushes what it computes, as the whole batch does.
@@ -438,9 +372,10 @@ TEST(NetworkTest, PulledEmbeddingsAreConstants) {
   for (const auto& pulled : {EveryThirdTopNode(), AllTopNodes()}) {
     for (const train::ModelOptions& model : AllModels()) {
       const Network network(Options(model), SmallShape());
-      const PrunedBatch pruned(whole, pulled, AllEmbeddings(network), 8);
+      PrunedBatch pruned = Prune(whole, pulled, AllEmbeddings(network), 8);
+      const train::BatchView view = pruned.View();
       const auto forward = [&] {
-        return network.Forward(*pruned.view, train::StepPosition{1, 2});
+        return network.Forward(view, train::StepPosition{1, 2});
       };
       std::vector<at::Tensor> leaves;
       for (const auto& named : network.parameters()) {

@@ -5,15 +5,18 @@
 // The tensors of one layer, with S sources and D destinations, of which the
 // relations together have S' and D', I input columns and O output columns:
 //
-//   S x I    gradient of the layer's input (none for the first layer)
-//   S' x I   rows as they are gathered, and their gradient (none for the first
-//            layer, where rows are gathered all the same)
-//   S' x O   products of the sources, where they come before the sum, and their
-//            gradient
-//   D' x I   sums of the inputs, where they come first, and their gradient
-//   D' x O   rows of the relations' destinations, and their gradient
-//   D x O    output, before and after activation and dropout, their gradients,
-//            and rows of one type, whose sum is the gradient of a bias
+//   S' x I   rows as they are gathered, which stay where products come first
+//   D' x I   sums of the inputs, which stay where they come first
+//   S x O    products, or their gradient: of one relation at a time
+//   D x O    rows of one relation's destinations, or their gradient
+//   D x O    output, its gradient before and after the activation, and rows of
+//            one type, whose sum is the gradient of a bias
+//
+// and where the input needs a gradient, in all but the first layer
+//
+//   S' x I   gradients of what was gathered, all at once
+//   D' x I   gradient of the sums
+//   S x I    gradient of the input
 
 namespace hearth::model {
 namespace {
@@ -24,27 +27,36 @@ constexpr uint64_t kEdgeBytes = 48;
 // Positions and lists of edges.
 constexpr uint64_t kNodeBytes = 48;
 
-}  // namespace
-
-RelationRowCounts CountRows(const BlockSize& block, uint64_t relations) {
-  return {
-      .sources = std::min(block.edges, relations * block.sources),
-      .destinations = std::min(block.edges, relations * block.destinations)};
+uint64_t Most(const std::vector<uint64_t>& counts) {
+  return *std::max_element(counts.begin(), counts.end());
 }
 
-LayerMemory RelationTensors(const LayerPlace& place, uint64_t relations,
+}  // namespace
+
+RelationRowCounts CountRows(const RelationSchema& schema,
+                            const std::vector<size_t>& relations,
                             const BlockSize& block) {
-  const RelationRowCounts rows = CountRows(block, relations);
-  const uint64_t input_gradient =
-      place.first ? 0 : MatrixBytes(block.sources, place.in);
-  return {.tensors =
-              input_gradient + 2 * MatrixBytes(rows.sources, place.in) +
-              2 * MatrixBytes(rows.sources, place.out) +
-              2 * MatrixBytes(rows.destinations, place.in) +
-              2 * MatrixBytes(rows.destinations, place.out) +
-              5 * MatrixBytes(block.destinations, place.out) +
-              kEdgeBytes * block.edges +
-              kNodeBytes * (block.sources + rows.sources + rows.destinations)};
+  std::vector<uint64_t> as_source(schema.node_types.size());
+  std::vector<uint64_t> as_destination(schema.node_types.size());
+  for (const size_t number : relations) {
+    ++as_source[schema.relations[number].source];
+    ++as_destination[schema.relations[number].destination];
+  }
+  return {.sources = std::min(block.edges, block.sources * Most(as_source)),
+          .destinations =
+              std::min(block.edges, block.destinations * Most(as_destination))};
+}
+
+LayerMemory RelationTensors(const LayerPlace& place,
+                            const RelationRowCounts& rows,
+                            const BlockSize& block) {
+  const uint64_t gathered = rows.sources + rows.destinations;
+  uint64_t bytes =
+      MatrixBytes(gathered, place.in) + MatrixBytes(gathered, place.out) +
+      4 * MatrixBytes(block.destinations, place.out) +
+      kEdgeBytes * block.edges + kNodeBytes * (block.sources + gathered);
+  if (!place.first) bytes += MatrixBytes(gathered + block.sources, place.in);
+  return {.tensors = bytes};
 }
 
 LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows) {

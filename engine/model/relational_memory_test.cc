@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
@@ -118,7 +119,8 @@ TEST(RelationalMemoryTest, TheBoundHolds) {
             std::to_string(100 * peak / bound) + "%");
         // The bound has half as much again for buffers that wait for use.
         EXPECT_LT(peak, bound * 2 / 3 + parameters) << train::Name(model);
-        EXPECT_GT(peak, bound / 8) << train::Name(model);
+        // It knows no types, and takes all nodes for those of most relations.
+        EXPECT_GT(peak, bound / 15) << train::Name(model);
       }
     }
   }

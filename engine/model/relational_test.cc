@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "engine/model/network.h"
 #include "engine/model/new_train_step.h"
+#include "engine/model/pruned_batch.h"
 #include "engine/model/typed_graph.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -222,6 +223,27 @@ TEST(RelationalTest, UnspecifiedColumnsChangeNothing) {
       EXPECT_TRUE(std::isfinite(losses[i])) << train::Name(model);
       EXPECT_EQ(losses[i], losses[i + 3]) << train::Name(model);
     }
+  }
+}
+
+// Pulled nodes of all types, of which the last layer has to know the types.
+TEST(RelationalTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
+  const SyntheticBatch whole =
+      WholeNeighborhood(LargeGraph(), Seeds(LargeGraph(), 0, kSeeds));
+  const train::StepPosition position{1, 2};
+  for (const train::ModelOptions& model : Models()) {
+    const Network network(Options(model), Shape());
+    PrunedBatch all = WithTopLayer(whole, network.top_width());
+    network.Forward(all.View(), position);
+    std::vector<int32_t> pulled;
+    const int64_t num_top = whole.sample.blocks[1].num_sources;
+    for (int32_t node = 0; node < num_top; node += 3) pulled.push_back(node);
+    PrunedBatch pruned = Prune(whole, pulled, all.pushed, network.top_width());
+    ASSERT_EQ(pruned.View().Validate(Shape()), absl::OkStatus());
+    EXPECT_TRUE(at::allclose(network.Forward(pruned.View(), position),
+                             network.Forward(whole.View(), position), 1e-5,
+                             1e-6))
+        << train::Name(model);
   }
 }
 

@@ -92,14 +92,13 @@ class RgatKind final : public HeteroKind {
                        place.out);
   }
 
-  LayerMemory MoreMemory(const LayerPlace& place, uint64_t relations,
+  LayerMemory MoreMemory(const LayerPlace& place, const RelationRowCounts& rows,
                          const BlockSize& block) const override {
-    const RelationRowCounts rows = CountRows(block, relations);
-    // A second gradient of the products of sources, by their scores; scores of
-    // both ends with gradients.
+    // Products of all sources stay, and have gradients by their sums and by
+    // their scores; scores of both ends with gradients.
     return AttentionMemory(options_.heads, block) +
            LayerMemory{.tensors =
-                           MatrixBytes(rows.sources, place.out) +
+                           3 * MatrixBytes(rows.sources, place.out) +
                            4 * MatrixBytes(rows.sources + rows.destinations,
                                            options_.heads)};
   }

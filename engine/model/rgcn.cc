@@ -1,8 +1,8 @@
 #include "engine/model/rgcn.h"
 
 #include <ATen/ops/unbind.h>
-#include <ATen/ops/zeros.h>
 
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -112,7 +112,9 @@ class RgcnKind final : public ModelKind {
         .parameters = MatrixBytes(matrices * in + 1, place.out) +
                       MatrixBytes(relations, options_.bases),
         .tensors = 2 * MatrixBytes(block.destinations, place.in)};
-    return own + RelationTensors(place, relations, block);
+    std::vector<size_t> all(schema_.relations.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    return own + RelationTensors(place, CountRows(schema_, all, block), block);
   }
 
   LayerMemory EndsMemory(uint64_t num_inputs,

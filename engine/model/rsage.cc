@@ -2,8 +2,6 @@
 
 #include "engine/model/hetero_convolution.h"
 #include "engine/model/hetero_kind.h"
-#include "engine/model/relation_memory.h"
-#include "engine/model/relation_schema.h"
 
 namespace hearth::model {
 namespace {
