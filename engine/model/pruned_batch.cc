@@ -53,6 +53,32 @@ sample::Block EdgesTo(const sample::Block& block,
   return result;
 }
 
+// `whole` with its input nodes in another order; blocks stay as they are.
+SyntheticBatch Reordered(const SyntheticBatch& whole,
+                         const std::vector<int32_t>& order) {
+  const sample::MiniBatch& from = whole.sample;
+  SyntheticBatch result;
+  result.sample = from;
+  result.feature_dim = whole.feature_dim;
+  result.labels = whole.labels;
+  const size_t bytes =
+      order.size() * static_cast<size_t>(whole.feature_dim) * sizeof(float);
+  result.inputs.reset(
+      static_cast<float*>(aligned_alloc(64, (bytes / 64 + 1) * 64)));
+  float* row = result.inputs.get();
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int32_t node = order[i];
+    result.sample.input_nodes[i] = from.input_nodes[node];
+    result.sample.in_degrees[i] = from.in_degrees[node];
+    if (!from.node_types.empty()) {
+      result.sample.node_types[i] = from.node_types[node];
+    }
+    row = std::copy_n(whole.inputs.get() + node * whole.feature_dim,
+                      whole.feature_dim, row);
+  }
+  return result;
+}
+
 }  // namespace
 
 train::BatchView PrunedBatch::View() {
@@ -65,40 +91,21 @@ train::BatchView PrunedBatch::View() {
 PrunedBatch Prune(const SyntheticBatch& whole,
                   const std::vector<int32_t>& pulled,
                   const std::vector<float>& embeddings, int64_t width) {
-  const sample::MiniBatch& from = whole.sample;
-  sample::TopLayer top = TopOf(from, pulled);
+  sample::TopLayer top = TopOf(whole.sample, pulled);
   // Computed nodes come first, then all others.
   std::vector<int32_t> order = top.computed;
   order.insert(order.end(), pulled.begin(), pulled.end());
   for (auto node = static_cast<int32_t>(top.nodes.size());
-       node < std::ssize(from.input_nodes); ++node) {
+       node < std::ssize(whole.sample.input_nodes); ++node) {
     order.push_back(node);
   }
-  PrunedBatch result;
-  result.batch.sample = from;
-  result.batch.feature_dim = whole.feature_dim;
-  result.batch.labels = whole.labels;
-  const size_t bytes =
-      order.size() * static_cast<size_t>(whole.feature_dim) * sizeof(float);
-  result.batch.inputs.reset(
-      static_cast<float*>(aligned_alloc(64, (bytes / 64 + 1) * 64)));
   std::vector<int32_t> position(order.size());
   for (size_t i = 0; i < order.size(); ++i) {
-    const int32_t node = order[i];
-    position[node] = static_cast<int32_t>(i);
-    result.batch.sample.input_nodes[i] = from.input_nodes[node];
-    result.batch.sample.in_degrees[i] = from.in_degrees[node];
-    if (!from.node_types.empty()) {
-      result.batch.sample.node_types[i] = from.node_types[node];
-    }
-    std::copy_n(whole.inputs.get() + node * whole.feature_dim,
-                whole.feature_dim,
-                result.batch.inputs.get() +
-                    static_cast<int64_t>(i) * whole.feature_dim);
+    position[order[i]] = static_cast<int32_t>(i);
   }
+  PrunedBatch result = {.batch = Reordered(whole, order), .width = width};
   result.batch.sample.blocks[0] =
-      EdgesTo(from.blocks[0], top.computed, position);
-  result.width = width;
+      EdgesTo(whole.sample.blocks[0], top.computed, position);
   for (const int32_t node : pulled) {
     result.pulled.insert(result.pulled.end(), embeddings.begin() + node * width,
                          embeddings.begin() + (node + 1) * width);

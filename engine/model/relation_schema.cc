@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
@@ -11,16 +10,25 @@
 namespace hearth::model {
 namespace {
 
-// Without the names of the types that it joins.
-std::string RelationName(absl::string_view name, absl::string_view source,
-                         absl::string_view destination) {
-  absl::string_view rest = name;
-  if (absl::ConsumePrefix(&rest, absl::StrCat(source, "__")) &&
-      absl::ConsumeSuffix(&rest, absl::StrCat("__", destination)) &&
-      !rest.empty()) {
-    return std::string(rest);
+// The name of an edge type without those of the types that it joins, unless
+// another edge type between them has that name.
+std::string RelationName(const train::ModelShape& shape,
+                         const train::EdgeTypeShape& type) {
+  absl::string_view rest = type.name;
+  if (!absl::ConsumePrefix(
+          &rest, absl::StrCat(shape.node_types[type.source].name, "__")) ||
+      !absl::ConsumeSuffix(
+          &rest, absl::StrCat("__", shape.node_types[type.destination].name)) ||
+      rest.empty()) {
+    return type.name;
   }
-  return std::string(name);
+  const bool taken =
+      std::any_of(shape.edge_types.begin(), shape.edge_types.end(),
+                  [&](const train::EdgeTypeShape& other) {
+                    return other.name == rest && other.source == type.source &&
+                           other.destination == type.destination;
+                  });
+  return taken ? type.name : std::string(rest);
 }
 
 // Whether each node type has rows before layer number `layer`.
@@ -80,11 +88,9 @@ RelationSchema SchemaOf(const train::ModelShape& shape) {
   RelationSchema schema = {.node_types = shape.node_types,
                            .target_type = shape.target_type};
   for (const train::EdgeTypeShape& type : shape.edge_types) {
-    schema.relations.push_back(
-        {.name = RelationName(type.name, shape.node_types[type.source].name,
-                              shape.node_types[type.destination].name),
-         .source = type.source,
-         .destination = type.destination});
+    schema.relations.push_back({.name = RelationName(shape, type),
+                                .source = type.source,
+                                .destination = type.destination});
   }
   return schema;
 }

@@ -34,6 +34,14 @@ TEST(RelationSchemaTest, KeysAreThoseOfPyG) {
   EXPECT_EQ(schema.NodeKey(3), "d#d");
 }
 
+TEST(RelationSchemaTest, KeysDiffer) {
+  train::ModelShape shape = Chain(1);
+  shape.edge_types.push_back({.name = "leads", .source = 1, .destination = 2});
+  const RelationSchema schema = SchemaOf(shape);
+  EXPECT_EQ(schema.Key(1), "<b___b__leads__c___c>");
+  EXPECT_EQ(schema.Key(4), "<b___leads___c>");
+}
+
 TEST(RelationSchemaTest, AGraphWithoutTypesHasOneOfEach) {
   const RelationSchema schema =
       SchemaOf({.feature_dim = 7, .label_width = 2, .num_layers = 3});
