@@ -27,17 +27,20 @@ Adjacency MeanAdjacency(const sample::Block& block) {
   result.num_destinations = block.num_destinations;
   result.indptr = block.indptr;
   result.indices = block.indices;
-  result.weights.reserve(block.indices.size());
-  if (!block.weights.empty()) {
-    result.weights = block.weights;
-    return result;
-  }
-  for (int64_t row = 0; row < block.num_destinations; ++row) {
-    const int64_t count = block.indptr[row + 1] - block.indptr[row];
-    result.weights.insert(result.weights.end(), count,
-                          1.0f / static_cast<float>(count));
-  }
+  result.weights =
+      block.weights.empty() ? MeanWeights(block.indptr) : block.weights;
   return result;
+}
+
+std::vector<float> MeanWeights(absl::Span<const int64_t> indptr) {
+  std::vector<float> weights;
+  weights.reserve(static_cast<size_t>(indptr.back()));
+  for (size_t row = 0; row + 1 < indptr.size(); ++row) {
+    const int64_t count = indptr[row + 1] - indptr[row];
+    weights.insert(weights.end(), static_cast<size_t>(count),
+                   1.0f / static_cast<float>(count));
+  }
+  return weights;
 }
 
 Adjacency SymmetricAdjacency(const sample::Block& block,

@@ -29,6 +29,10 @@ struct Adjacency {
 /// without any neighbor): GraphSAGE.
 Adjacency MeanAdjacency(const sample::Block& block);
 
+/// The weights of edges in the lists that `indptr` bounds, as parts of a mean:
+/// one over the length of the list.
+std::vector<float> MeanWeights(absl::Span<const int64_t> indptr);
+
 /// Symmetric normalization with self loops over the whole graph (Kipf and
 /// Welling, 2017, equation 2): 1 / sqrt((d_u + 1) (d_v + 1)) with in-degrees
 /// d. Where k of D in-neighbors were sampled, their terms are scaled by D / k,

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_MODEL_ATTENTION_HEADS_H_
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/eye.h>
 
 #include <cstdint>
 
@@ -35,6 +36,14 @@ class AttentionHeads {
   int64_t channels_;
   bool averaged_;
 };
+
+/// [heads, heads * channels]: attention vectors, [1, heads, channels], in
+/// blocks, so that one product gives the scores of all heads.
+inline at::Tensor HeadBlocks(const at::Tensor& attention) {
+  const int64_t heads = attention.size(1);
+  return attention.mul(at::eye(heads, at::kFloat).unsqueeze(2))
+      .view({heads, heads * attention.size(2)});
+}
 
 }  // namespace hearth::model
 

@@ -6,8 +6,17 @@
 #include "absl/types/span.h"
 #include "engine/model/named_tensor.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/topology.h"
 
 namespace hearth::model {
+
+/// What the graph says of the nodes that a layer reads.
+struct LayerNodes {
+  /// In the whole graph, of the layer's sources at least.
+  absl::Span<const int64_t> in_degrees;
+  /// Likewise; empty: all are of type 0.
+  absl::Span<const store::TypeId> types;
+};
 
 /// One layer of message passing with its parameters, named as in PyTorch
 /// Geometric's state_dict ("lin_l.weight"). Single-owner. Throws what LibTorch
@@ -17,9 +26,8 @@ class Convolution {
   virtual ~Convolution() = default;
 
   /// Rows of the block's destinations, for `x`, those of its sources.
-  /// `in_degrees` in the whole graph, of the sources at least.
   virtual at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                             absl::Span<const int64_t> in_degrees) const = 0;
+                             const LayerNodes& nodes) const = 0;
 
   /// In the order in which they were drawn.
   virtual std::vector<NamedTensor> parameters() const = 0;

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <cmath>
@@ -94,13 +95,14 @@ void SoftmaxRowGradient(const Adjacency& adjacency, int64_t row, int64_t heads,
   }
 }
 
-// The scores of one row's edges: LeakyReLU(source + destination).
-void ScoreRow(const Adjacency& adjacency, int64_t row, const float* scores,
-              int64_t heads, float* edge_scores) {
-  const float* destination = scores + (2 * row + 1) * heads;
+// The scores of one row's edges: LeakyReLU(source + destination), for the
+// scores of all sources, those of a row `stride` apart, and of the destination.
+void ScoreRow(const Adjacency& adjacency, int64_t row, const float* sources,
+              int64_t stride, const float* destination, int64_t heads,
+              float* edge_scores) {
   for (int64_t edge = adjacency.indptr[row]; edge < adjacency.indptr[row + 1];
        ++edge) {
-    const float* source = scores + 2 * int64_t{adjacency.indices[edge]} * heads;
+    const float* source = sources + stride * adjacency.indices[edge];
     for (int64_t head = 0; head < heads; ++head) {
       const float sum = source[head] + destination[head];
       edge_scores[edge * heads + head] = sum > 0 ? sum : kNegativeSlope * sum;
@@ -112,12 +114,12 @@ void ScoreRow(const Adjacency& adjacency, int64_t row, const float* scores,
 // of source and destination, in place, and adds the latter up in `own`,
 // [heads].
 void ScoreRowGradient(const Adjacency& adjacency, int64_t row,
-                      const float* scores, int64_t heads, float* gradient,
+                      const float* sources, int64_t stride,
+                      const float* destination, int64_t heads, float* gradient,
                       float* own) {
-  const float* destination = scores + (2 * row + 1) * heads;
   for (int64_t edge = adjacency.indptr[row]; edge < adjacency.indptr[row + 1];
        ++edge) {
-    const float* source = scores + 2 * int64_t{adjacency.indices[edge]} * heads;
+    const float* source = sources + stride * adjacency.indices[edge];
     for (int64_t head = 0; head < heads; ++head) {
       float& value = gradient[edge * heads + head];
       if (source[head] + destination[head] <= 0) value *= kNegativeSlope;
@@ -163,38 +165,39 @@ at::Tensor Edges::SumTransposed(const at::Tensor& gradient,
                      gradient);
 }
 
-at::Tensor Edges::Attention(const at::Tensor& scores) const {
-  const int64_t heads = scores.size(1) / 2;
-  at::Tensor result = at::empty({num_edges(), heads}, scores.options());
-  const auto* given = scores.const_data_ptr<float>();
+at::Tensor Edges::AttentionOf(const ScoreRows<const float>& scores,
+                              int64_t heads) const {
+  at::Tensor result = at::empty({num_edges(), heads}, at::kFloat);
   auto* attention = result.mutable_data_ptr<float>();
   ForRows(adjacency_.indptr, [&](kernels::RowRange rows) {
     for (int64_t row = rows.begin; row < rows.end; ++row) {
-      ScoreRow(adjacency_, row, given, heads, attention);
+      ScoreRow(adjacency_, row, scores.sources, scores.stride,
+               scores.destinations + row * scores.stride, heads, attention);
       SoftmaxRow(adjacency_, row, heads, attention);
     }
   });
   return result;
 }
 
-at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
-                                    const at::Tensor& attention,
-                                    const at::Tensor& x,
-                                    const at::Tensor& gradient) {
+void Edges::AddAttentionGradient(const ScoreRows<const float>& scores,
+                                 const at::Tensor& attention,
+                                 const at::Tensor& x,
+                                 const at::Tensor& gradient,
+                                 const ScoreRows<float>& result) {
   const int64_t heads = attention.size(1);
   const kernels::HeadShape shape{heads, x.size(1) / heads};
   at::Tensor by_edge = at::empty_like(attention);
-  at::Tensor result = at::zeros(scores.sizes(), scores.options());
   auto* edge_gradient = by_edge.mutable_data_ptr<float>();
-  auto* out = result.mutable_data_ptr<float>();
   ForRows(adjacency_.indptr, [&](kernels::RowRange rows) {
     kernels::EdgeDots(Lists(adjacency_), rows, gradient.const_data_ptr<float>(),
                       x.const_data_ptr<float>(), shape, edge_gradient);
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       SoftmaxRowGradient(adjacency_, row, heads,
                          attention.const_data_ptr<float>(), edge_gradient);
-      ScoreRowGradient(adjacency_, row, scores.const_data_ptr<float>(), heads,
-                       edge_gradient, out + (2 * row + 1) * heads);
+      ScoreRowGradient(adjacency_, row, scores.sources, scores.stride,
+                       scores.destinations + row * scores.stride, heads,
+                       edge_gradient,
+                       result.destinations + row * result.stride);
     }
   });
   ForRows(transposed().indptr, [&](kernels::RowRange rows) {
@@ -203,11 +206,51 @@ at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
            i < transposed_->indptr[row + 1]; ++i) {
         const float* edge = edge_gradient + transposed_->edges[i] * heads;
         for (int64_t head = 0; head < heads; ++head) {
-          out[2 * row * heads + head] += edge[head];
+          result.sources[row * result.stride + head] += edge[head];
         }
       }
     }
   });
+}
+
+at::Tensor Edges::Attention(const at::Tensor& scores) const {
+  const int64_t heads = scores.size(1) / 2;
+  const auto* rows = scores.const_data_ptr<float>();
+  return AttentionOf({rows, rows + heads, 2 * heads}, heads);
+}
+
+at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
+                                    const at::Tensor& attention,
+                                    const at::Tensor& x,
+                                    const at::Tensor& gradient) {
+  const int64_t heads = attention.size(1);
+  at::Tensor result = at::zeros(scores.sizes(), scores.options());
+  const auto* rows = scores.const_data_ptr<float>();
+  auto* out = result.mutable_data_ptr<float>();
+  AddAttentionGradient({rows, rows + heads, 2 * heads}, attention, x, gradient,
+                       {out, out + heads, 2 * heads});
+  return result;
+}
+
+at::Tensor Edges::Attention(const ScorePair& scores) const {
+  const int64_t heads = scores.sources.size(1);
+  return AttentionOf({scores.sources.const_data_ptr<float>(),
+                      scores.destinations.const_data_ptr<float>(), heads},
+                     heads);
+}
+
+Edges::ScorePair Edges::AttentionGradient(const ScorePair& scores,
+                                          const at::Tensor& attention,
+                                          const at::Tensor& x,
+                                          const at::Tensor& gradient) {
+  const int64_t heads = attention.size(1);
+  ScorePair result = {at::zeros_like(scores.sources),
+                      at::zeros_like(scores.destinations)};
+  AddAttentionGradient({scores.sources.const_data_ptr<float>(),
+                        scores.destinations.const_data_ptr<float>(), heads},
+                       attention, x, gradient,
+                       {result.sources.mutable_data_ptr<float>(),
+                        result.destinations.mutable_data_ptr<float>(), heads});
   return result;
 }
 

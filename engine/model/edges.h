@@ -70,7 +70,35 @@ class Edges {
                                const at::Tensor& attention, const at::Tensor& x,
                                const at::Tensor& gradient);
 
+  /// Scores where destinations are no sources: those of sources, [num_sources,
+  /// heads], and of destinations, [num_destinations, heads].
+  struct ScorePair {
+    at::Tensor sources;
+    at::Tensor destinations;
+  };
+  /// The same for such scores; the gradient is of their shapes.
+  at::Tensor Attention(const ScorePair& scores) const;
+  ScorePair AttentionGradient(const ScorePair& scores,
+                              const at::Tensor& attention, const at::Tensor& x,
+                              const at::Tensor& gradient);
+
  private:
+  // Scores as they lie: those of row r from r * stride on.
+  template <typename T>
+  struct ScoreRows {
+    T* sources;
+    T* destinations;
+    int64_t stride;
+  };
+
+  at::Tensor AttentionOf(const ScoreRows<const float>& scores,
+                         int64_t heads) const;
+  // Adds to `result`.
+  void AddAttentionGradient(const ScoreRows<const float>& scores,
+                            const at::Tensor& attention, const at::Tensor& x,
+                            const at::Tensor& gradient,
+                            const ScoreRows<float>& result);
+
   const TransposedAdjacency& transposed();
 
   Adjacency adjacency_;

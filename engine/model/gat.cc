@@ -1,7 +1,6 @@
 #include "engine/model/gat.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/eye.h>
 
 #include "engine/model/attention_heads.h"
 #include "engine/model/graph_functions.h"
@@ -22,7 +21,7 @@ class GatConvolution final : public Convolution {
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     absl::Span<const int64_t> in_degrees) const override {
+                     const LayerNodes& nodes) const override {
     const at::Tensor transformed = Linear(x, weight_);
     const at::Tensor scores = Linear(transformed, ScoreWeight());
     const at::Tensor sums = SumByAttention(
@@ -38,16 +37,11 @@ class GatConvolution final : public Convolution {
   }
 
  private:
-  // [2 * heads, heads * channels]: the attention vectors in blocks, so that one
-  // product gives every row's scores as source and as destination.
+  // [2 * heads, heads * channels]: one product gives every row's scores as
+  // source and as destination.
   at::Tensor ScoreWeight() const {
-    const at::Tensor diagonal =
-        at::eye(heads_.heads(), at::kFloat).unsqueeze(2);
-    const auto in_blocks = [&](const at::Tensor& attention) {
-      return attention.mul(diagonal).view({heads_.heads(), heads_.width()});
-    };
-    const std::vector<at::Tensor> blocks = {in_blocks(source_attention_),
-                                            in_blocks(destination_attention_)};
+    const std::vector<at::Tensor> blocks = {HeadBlocks(source_attention_),
+                                            HeadBlocks(destination_attention_)};
     return at::cat(blocks, 0);
   }
 

@@ -19,7 +19,7 @@ class Gatv2Convolution final : public Convolution {
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     absl::Span<const int64_t> in_degrees) const override {
+                     const LayerNodes& nodes) const override {
     const at::Tensor own = x.narrow(0, 0, block.num_destinations);
     const at::Tensor sums = SumByDynamicAttention(
         AddBias(Linear(x, source_weight_), source_bias_),

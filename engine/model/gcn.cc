@@ -14,10 +14,10 @@ class GcnConvolution final : public Convolution {
         bias_(initializer.Zeros(place.out)) {}
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     absl::Span<const int64_t> in_degrees) const override {
+                     const LayerNodes& nodes) const override {
     return PropagateLinear(
         x, weight_, bias_, std::nullopt,
-        std::make_shared<Edges>(SymmetricAdjacency(block, in_degrees)));
+        std::make_shared<Edges>(SymmetricAdjacency(block, nodes.in_degrees)));
   }
 
   std::vector<NamedTensor> parameters() const override {

@@ -18,7 +18,7 @@ class GinConvolution final : public Convolution {
         outer_bias_(initializer.Linear({place.out}, place.out)) {}
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     absl::Span<const int64_t> in_degrees) const override {
+                     const LayerNodes& nodes) const override {
     const at::Tensor inner = PropagateLinear(
         x, inner_weight_, inner_bias_, /*root_weight=*/std::nullopt,
         std::make_shared<Edges>(SumAdjacency(block)));

@@ -2,11 +2,11 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
-#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 
 #include "engine/model/matrix_product.h"
+#include "engine/model/saved_value.h"
 
 namespace hearth::model {
 namespace {
@@ -14,22 +14,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::Function;
 using torch::autograd::variable_list;
-
-// Edges as autograd can keep them between forward and backward.
-struct SavedEdges final : torch::CustomClassHolder {
-  explicit SavedEdges(EdgesPtr edges) : edges(std::move(edges)) {}
-  EdgesPtr edges;
-};
-
-void Save(AutogradContext* context, const EdgesPtr& edges) {
-  context->saved_data["edges"] =
-      c10::IValue::make_capsule(c10::make_intrusive<SavedEdges>(edges));
-}
-
-EdgesPtr LoadEdges(AutogradContext* context) {
-  const auto capsule = context->saved_data["edges"].toCapsule();
-  return static_cast<SavedEdges*>(capsule.get())->edges;
-}
 
 at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
   return x.narrow(0, 0, edges->num_destinations());
@@ -72,7 +56,8 @@ class AddBiasFunction : public Function<AddBiasFunction> {
 class PropagateLinearFunction : public Function<PropagateLinearFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            const at::Tensor& weight, const at::Tensor& bias,
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias,
                             const std::optional<at::Tensor>& root_weight,
                             const EdgesPtr& edges) {
     const bool sums_first =
@@ -93,9 +78,10 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
       result = edges->Sum(Product(x, weight));
     }
     if (root_weight) result.add_(Product(FirstRows(x, edges), *root_weight));
-    result.add_(bias);
-    Save(context, edges);
+    if (bias) result.add_(*bias);
+    SaveValue(context, edges);
     context->saved_data["sums_first"] = sums_first;
+    context->saved_data["bias"] = bias.has_value();
     context->save_for_backward(
         {factor, weight, root_weight ? FirstRows(x, edges) : at::Tensor(),
          root_weight.value_or(at::Tensor())});
@@ -109,7 +95,7 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     const at::Tensor& weight = saved[1];
     const at::Tensor& first_rows = saved[2];
     const at::Tensor& root_weight = saved[3];
-    const EdgesPtr edges = LoadEdges(context);
+    const EdgesPtr edges = LoadValue<EdgesPtr>(context);
     const bool sums_first = context->saved_data["sums_first"].toBool();
     const at::Tensor gradient = gradients[0].contiguous();
 
@@ -117,7 +103,7 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
         sums_first ? gradient : edges->SumTransposed(gradient);
     variable_list result(5);
     result[1] = TransposedProduct(inner, factor);
-    result[2] = ColumnSums(gradient);
+    if (context->saved_data["bias"].toBool()) result[2] = ColumnSums(gradient);
     if (context->needs_input_grad(0)) {
       result[0] = Product(inner, weight.t());
       if (sums_first) result[0] = edges->SumTransposed(result[0]);
@@ -137,7 +123,7 @@ class SumByAttentionFunction : public Function<SumByAttentionFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& scores, const EdgesPtr& edges) {
     const at::Tensor attention = edges->Attention(scores);
-    Save(context, edges);
+    SaveValue(context, edges);
     context->save_for_backward({x, scores, attention});
     return edges->Sum(x, attention);
   }
@@ -148,11 +134,38 @@ class SumByAttentionFunction : public Function<SumByAttentionFunction> {
     const at::Tensor& x = saved[0];
     const at::Tensor& scores = saved[1];
     const at::Tensor& attention = saved[2];
-    const EdgesPtr edges = LoadEdges(context);
+    const EdgesPtr edges = LoadValue<EdgesPtr>(context);
     const at::Tensor gradient = gradients[0].contiguous();
     return {edges->SumTransposed(gradient, attention),
             edges->AttentionGradient(scores, attention, x, gradient),
             at::Tensor()};
+  }
+};
+
+class SumByScorePairFunction : public Function<SumByScorePairFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const at::Tensor& source_scores,
+                            const at::Tensor& destination_scores,
+                            const EdgesPtr& edges) {
+    const at::Tensor attention =
+        edges->Attention(Edges::ScorePair{source_scores, destination_scores});
+    SaveValue(context, edges);
+    context->save_for_backward(
+        {x, source_scores, destination_scores, attention});
+    return edges->Sum(x, attention);
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const auto saved = context->get_saved_variables();
+    const at::Tensor& attention = saved[3];
+    const EdgesPtr edges = LoadValue<EdgesPtr>(context);
+    const at::Tensor gradient = gradients[0].contiguous();
+    auto scores = edges->AttentionGradient(Edges::ScorePair{saved[1], saved[2]},
+                                           attention, saved[0], gradient);
+    return {edges->SumTransposed(gradient, attention), scores.sources,
+            scores.destinations, at::Tensor()};
   }
 };
 
@@ -164,7 +177,7 @@ class SumByDynamicAttentionFunction
                             const at::Tensor& vectors, const EdgesPtr& edges) {
     const at::Tensor attention =
         edges->DynamicAttention(sources, destinations, vectors);
-    Save(context, edges);
+    SaveValue(context, edges);
     context->save_for_backward({sources, destinations, vectors, attention});
     return edges->Sum(sources, attention);
   }
@@ -172,7 +185,7 @@ class SumByDynamicAttentionFunction
   static variable_list backward(AutogradContext* context,
                                 variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    auto result = LoadEdges(context)->DynamicAttentionGradient(
+    auto result = LoadValue<EdgesPtr>(context)->DynamicAttentionGradient(
         saved[0], saved[1], saved[2], saved[3], gradients[0].contiguous());
     return {result.sources, result.destinations, result.vectors, at::Tensor()};
   }
@@ -225,6 +238,44 @@ class ReluDropoutFunction : public Function<ReluDropoutFunction> {
   }
 };
 
+class LeakyReluDropoutFunction : public Function<LeakyReluDropoutFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
+                            const std::optional<DropoutPattern>& dropout) {
+    auto* data = x.mutable_data_ptr<float>();
+    ForElements(x, [&](int64_t begin, int64_t end) {
+      if (dropout) {
+        dropout->ApplyLeakyRelu(data, begin, end);
+      } else {
+        ApplyLeakyRelu(data, begin, end);
+      }
+    });
+    context->mark_dirty({x});
+    context->save_for_backward({x});
+    SaveValue(context, dropout);
+    return x;
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const at::Tensor output = context->get_saved_variables()[0];
+    const auto dropout = LoadValue<std::optional<DropoutPattern>>(context);
+    const at::Tensor gradient = gradients[0].contiguous();
+    at::Tensor result = at::empty_like(gradient);
+    const auto* outputs = output.const_data_ptr<float>();
+    const auto* given = gradient.const_data_ptr<float>();
+    auto* wanted = result.mutable_data_ptr<float>();
+    ForElements(result, [&](int64_t begin, int64_t end) {
+      if (dropout) {
+        dropout->LeakyReluGradient(outputs, given, wanted, begin, end);
+      } else {
+        LeakyReluGradient(outputs, given, wanted, begin, end);
+      }
+    });
+    return {result, at::Tensor()};
+  }
+};
+
 }  // namespace
 
 bool SumsFirst(const PropagateSizes& sizes) {
@@ -243,7 +294,7 @@ bool SumsFirst(const PropagateSizes& sizes) {
 }
 
 at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
-                           const at::Tensor& bias,
+                           const std::optional<at::Tensor>& bias,
                            const std::optional<at::Tensor>& root_weight,
                            const EdgesPtr& edges) {
   return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges);
@@ -262,6 +313,13 @@ at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
   return SumByAttentionFunction::apply(x, scores, edges);
 }
 
+at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& source_scores,
+                          const at::Tensor& destination_scores,
+                          const EdgesPtr& edges) {
+  return SumByScorePairFunction::apply(x, source_scores, destination_scores,
+                                       edges);
+}
+
 at::Tensor SumByDynamicAttention(const at::Tensor& sources,
                                  const at::Tensor& destinations,
                                  const at::Tensor& vectors,
@@ -273,6 +331,11 @@ at::Tensor SumByDynamicAttention(const at::Tensor& sources,
 at::Tensor ReluDropout(const at::Tensor& x,
                        const std::optional<DropoutPattern>& dropout) {
   return ReluDropoutFunction::apply(x, dropout);
+}
+
+at::Tensor LeakyReluDropout(const at::Tensor& x,
+                            const std::optional<DropoutPattern>& dropout) {
+  return LeakyReluDropoutFunction::apply(x, dropout);
 }
 
 }  // namespace hearth::model

@@ -20,11 +20,12 @@ at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
 /// x + bias in every row.
 at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias);
 
-/// A x Wᵀ + bias, and + x[:D] rootᵀ if there is a `root_weight`: [D, out] for
-/// `x` [S, in] and weights [out, in], where A are the weighted edges. Sums
-/// before or after the transformation, whichever is cheaper by SumsFirst.
+/// A x Wᵀ, + bias and + x[:D] rootᵀ if there is a `bias` and a `root_weight`:
+/// [D, out] for `x` [S, in] and weights [out, in], where A are the weighted
+/// edges. Sums before or after the transformation, whichever is cheaper by
+/// SumsFirst.
 at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
-                           const at::Tensor& bias,
+                           const std::optional<at::Tensor>& bias,
                            const std::optional<at::Tensor>& root_weight,
                            const EdgesPtr& edges);
 
@@ -48,6 +49,12 @@ bool SumsFirst(const PropagateSizes& sizes);
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
                           const EdgesPtr& edges);
 
+/// The same where destinations are no sources: scores are those of sources, [S,
+/// heads], and of destinations, [D, heads] (see Edges::ScorePair).
+at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& source_scores,
+                          const at::Tensor& destination_scores,
+                          const EdgesPtr& edges);
+
 /// The same with GATv2's attention of `destinations`, [D, heads * channels], to
 /// the rows of `sources`, [S, heads * channels], which are summed; `vectors`
 /// [1, heads, channels] (see Edges::DynamicAttention).
@@ -60,6 +67,10 @@ at::Tensor SumByDynamicAttention(const at::Tensor& sources,
 /// by anyone else.
 at::Tensor ReluDropout(const at::Tensor& x,
                        const std::optional<DropoutPattern>& dropout);
+
+/// The same with LeakyReLU of slope kLeakyReluSlope.
+at::Tensor LeakyReluDropout(const at::Tensor& x,
+                            const std::optional<DropoutPattern>& dropout);
 
 }  // namespace hearth::model
 

@@ -7,12 +7,14 @@ namespace hearth::model {
 
 /// Where a layer stands in its model.
 struct LayerPlace {
+  /// From 0, at the inputs.
+  int64_t layer = 0;
   /// Columns of its input and output.
   int64_t in = 0;
   int64_t out = 0;
   /// Its input is the batch's, which needs no gradient.
   bool first = false;
-  /// Its output is the model's.
+  /// No other convolution follows.
   bool last = false;
 };
 

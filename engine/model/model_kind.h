@@ -13,6 +13,13 @@
 
 namespace hearth::model {
 
+/// What stands between layers, before dropout.
+enum class Activation {
+  kRelu,
+  /// With torch's default slope.
+  kLeakyRelu,
+};
+
 /// A kind of model with its options: all that the rest of this area knows of
 /// it. Immutable; thread-safe. A new kind is a pair of files that implements
 /// this, and a line in model_kinds.cc.
@@ -29,6 +36,21 @@ class ModelKind {
   /// Attention heads; 0 for a kind without attention.
   virtual int64_t heads() const { return 0; }
 
+  /// Matrices that others are combinations of; 0 for a kind without.
+  virtual int64_t bases() const { return 0; }
+
+  virtual Activation activation() const { return Activation::kRelu; }
+
+  /// Whether inputs are brought to hidden() columns first, by a TypeProjection.
+  virtual bool projects_inputs() const { return false; }
+
+  /// Whether a linear layer makes the model's output: the last convolution
+  /// then has hidden() columns, and an activation, as the others have.
+  virtual bool has_output_layer() const { return false; }
+
+  /// Whether types to which no edges lead drop out of later layers.
+  virtual bool drops_types() const { return false; }
+
   /// The layer at `place`. Throws what LibTorch throws.
   virtual std::unique_ptr<Convolution> NewLayer(
       const LayerPlace& place, Initializer initializer) const = 0;
@@ -36,6 +58,13 @@ class ModelKind {
   /// An upper bound of what that layer takes for a block, forward and backward.
   virtual LayerMemory Memory(const LayerPlace& place,
                              const BlockSize& block) const = 0;
+
+  /// What the projection of inputs and the output layer take, where the model
+  /// has them.
+  virtual LayerMemory EndsMemory(uint64_t /*num_inputs*/,
+                                 uint64_t /*num_seeds*/) const {
+    return {};
+  }
 };
 
 /// The places of a model's layers, the one next to the inputs first.

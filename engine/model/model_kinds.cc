@@ -2,10 +2,15 @@
 
 #include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "engine/model/gat.h"
 #include "engine/model/gatv2.h"
 #include "engine/model/gcn.h"
 #include "engine/model/gin.h"
+#include "engine/model/relation_schema.h"
+#include "engine/model/rgat.h"
+#include "engine/model/rgcn.h"
+#include "engine/model/rsage.h"
 #include "engine/model/sage.h"
 
 namespace hearth::model {
@@ -20,13 +25,40 @@ struct NewKind {
   Result operator()(const train::GatOptions& gat) { return NewGat(gat); }
   Result operator()(const train::Gatv2Options& v2) { return NewGatv2(v2); }
   Result operator()(const train::GinOptions& gin) { return NewGin(gin); }
+  Result operator()(const train::RgcnOptions& rgcn) {
+    return NewRgcn(rgcn, shape);
+  }
+  Result operator()(const train::RsageOptions& rsage) {
+    return NewRsage(rsage, shape);
+  }
+  Result operator()(const train::RgatOptions& rgat) {
+    return NewRgat(rgat, shape);
+  }
   Result operator()(const train::NoModelOptions&) { return nullptr; }
+
+  const train::ModelShape& shape;
 };
 
 }  // namespace
 
-std::unique_ptr<ModelKind> NewModelKind(const train::ModelOptions& options) {
-  return std::visit(NewKind{}, options);
+std::unique_ptr<ModelKind> NewModelKind(const train::ModelOptions& options,
+                                        const train::ModelShape& shape) {
+  return std::visit(NewKind{shape}, options);
+}
+
+absl::Status CheckTypes(const train::ModelOptions& options,
+                        const train::ModelShape& shape) {
+  if (!train::TakesTypes(options) &&
+      (shape.num_node_types() > 1 || shape.num_edge_types() > 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        train::Name(options),
+        " trains on graphs of one node type and one edge type; ",
+        train::RgcnOptions::kName, ", ", train::RsageOptions::kName, " and ",
+        train::RgatOptions::kName, " take several"));
+  }
+  const auto kind = NewModelKind(options, shape);
+  if (kind == nullptr || !kind->drops_types()) return absl::OkStatus();
+  return CheckTargetIsLive(shape);
 }
 
 }  // namespace hearth::model

@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/model/graph_functions.h"
 #include "engine/model/initializer.h"
 #include "engine/model/model_kind.h"
 #include "engine/model/model_kinds.h"
+#include "engine/model/relation_schema.h"
 #include "engine/store/label_kind.h"
 
 namespace hearth::model {
@@ -30,6 +32,24 @@ const char* Task(store::LabelKind kind) {
   return "";
 }
 
+// The types of the graph: from them PyG's model can be built again.
+void AddTypes(const RelationSchema& schema, nlohmann::ordered_json& config) {
+  auto node_types = nlohmann::ordered_json::array();
+  for (const train::NodeTypeShape& type : schema.node_types) {
+    node_types.push_back(
+        {{"name", type.name}, {"in_channels", type.feature_dim}});
+  }
+  auto edge_types = nlohmann::ordered_json::array();
+  for (const Relation& relation : schema.relations) {
+    edge_types.push_back(nlohmann::ordered_json::array(
+        {schema.node_types[relation.source].name, relation.name,
+         schema.node_types[relation.destination].name}));
+  }
+  config["node_types"] = std::move(node_types);
+  config["edge_types"] = std::move(edge_types);
+  config["target"] = schema.node_types[schema.target_type].name;
+}
+
 // Appends the tensors of a layer, under their names in the model.
 void AddLayersTensors(size_t layer, const std::vector<NamedTensor>& tensors,
                       std::vector<NamedTensor>& all) {
@@ -46,10 +66,11 @@ at::Tensor PositionTensor(const std::vector<int32_t>& positions) {
   return tensor;
 }
 
-// Copies the rows of `x`, which has those of computed nodes, that are pushed:
-// after ReLU.
+// Copies the rows of `x`, which has those of computed nodes, that are pushed.
+// The activation comes once more when they are pulled: after ReLU that changes
+// nothing, but LeakyReLU must come once.
 void Push(const at::Tensor& x, const sample::TopLayer& top,
-          const train::LayerRows& rows) {
+          Activation activation, const train::LayerRows& rows) {
   const float* from = x.const_data_ptr<float>();
   float* to = rows.pushed;
   size_t row = 0;
@@ -58,7 +79,9 @@ void Push(const at::Tensor& x, const sample::TopLayer& top,
     to = std::copy_n(from + static_cast<int64_t>(row) * rows.width, rows.width,
                      to);
   }
-  ApplyRelu(rows.pushed, 0, to - rows.pushed);
+  if (activation == Activation::kRelu) {
+    ApplyRelu(rows.pushed, 0, to - rows.pushed);
+  }
 }
 
 // The rows of all top nodes: those of `x`, which are computed, and those
@@ -79,13 +102,29 @@ at::Tensor Join(const at::Tensor& x, const sample::TopLayer& top,
 Network::Network(const train::TrainOptions& options,
                  const train::ModelShape& shape)
     : dropout_(options.dropout), model_seed_(options.model_seed) {
-  const auto kind = NewModelKind(options.model);
+  const auto kind = NewModelKind(options.model, shape);
+  activation_ = kind->activation();
+  // Beside the convolutions, which are drawn as layers 0 to num_layers - 1.
+  const auto after = static_cast<uint64_t>(shape.num_layers);
+  if (kind->projects_inputs()) {
+    projection_.emplace(SchemaOf(shape), kind->hidden(),
+                        Initializer(model_seed_, after + 1));
+    parameters_ = projection_->parameters();
+  }
   for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
     const size_t layer = layers_.size();
     if (layer > 0) top_width_ = place.in;
     layers_.push_back(kind->NewLayer(place, Initializer(model_seed_, layer)));
     AddLayersTensors(layer, layers_.back()->parameters(), parameters_);
     AddLayersTensors(layer, layers_.back()->constants(), constants_);
+  }
+  if (kind->has_output_layer()) {
+    Initializer initializer(model_seed_, after);
+    output_weight_ =
+        initializer.Linear({shape.label_width, kind->hidden()}, kind->hidden());
+    output_bias_ = initializer.Linear({shape.label_width}, kind->hidden());
+    parameters_.push_back({"lin.weight", output_weight_});
+    parameters_.push_back({"lin.bias", output_bias_});
   }
 }
 
@@ -98,40 +137,57 @@ at::Tensor Network::Forward(
       const_cast<float*>(batch.inputs),
       {static_cast<int64_t>(sample.input_nodes.size()), batch.feature_dim},
       at::kFloat);
+  if (projection_) x = projection_->Forward(x, sample.node_types);
   const size_t last = layers_.size() - 1;
   for (size_t layer = 0; layer <= last; ++layer) {
     const bool of_top = layer == last && sample.top.has_value();
-    x = layers_[layer]->Forward(
-        x, sample.blocks[layer],
-        of_top ? sample.top->in_degrees : sample.in_degrees);
+    const LayerNodes nodes =
+        of_top ? LayerNodes{sample.top->in_degrees, sample.top->node_types}
+               : LayerNodes{sample.in_degrees, sample.node_types};
+    x = layers_[layer]->Forward(x, sample.blocks[layer], nodes);
     if (layer == last) break;
     if (layer + 1 == last && sample.top.has_value()) {
       const sample::TopLayer& top = *sample.top;
-      if (batch.top_rows.pushed != nullptr) Push(x, top, batch.top_rows);
+      if (batch.top_rows.pushed != nullptr) {
+        Push(x, top, activation_, batch.top_rows);
+      }
       if (!top.pulled.empty()) x = Join(x, top, batch.top_rows);
     }
-    std::optional<DropoutPattern> dropout;
-    if (position && dropout_ > 0) {
-      dropout.emplace(dropout_, model_seed_, *position, layer);
-    }
-    x = ReluDropout(x, dropout);
+    x = Activate(x, position, layer);
   }
-  return x;
+  if (!output_weight_.defined()) return x;
+  return AddBias(Linear(Activate(x, position, last), output_weight_),
+                 output_bias_);
+}
+
+at::Tensor Network::Activate(const at::Tensor& x,
+                             const std::optional<train::StepPosition>& position,
+                             size_t layer) const {
+  std::optional<DropoutPattern> dropout;
+  if (position && dropout_ > 0) {
+    dropout.emplace(dropout_, model_seed_, *position, layer);
+  }
+  return activation_ == Activation::kRelu ? ReluDropout(x, dropout)
+                                          : LeakyReluDropout(x, dropout);
 }
 
 std::string ModelConfig(const train::TrainOptions& options,
                         const train::ModelShape& shape) {
-  const auto kind = NewModelKind(options.model);
-  return nlohmann::ordered_json{{"format", "hearth-model-1"},
-                                {"task", Task(shape.label_kind)},
-                                {"model", kind->name()},
-                                {"in_channels", shape.feature_dim},
-                                {"hidden_channels", kind->hidden()},
-                                {"out_channels", shape.label_width},
-                                {"num_layers", shape.num_layers},
-                                {"heads", kind->heads()},
-                                {"dropout", options.dropout}}
-      .dump(2);
+  const auto kind = NewModelKind(options.model, shape);
+  nlohmann::ordered_json config = {{"format", "hearth-model-1"},
+                                   {"task", Task(shape.label_kind)},
+                                   {"model", kind->name()},
+                                   {"in_channels", shape.feature_dim},
+                                   {"hidden_channels", kind->hidden()},
+                                   {"out_channels", shape.label_width},
+                                   {"num_layers", shape.num_layers},
+                                   {"heads", kind->heads()},
+                                   {"dropout", options.dropout}};
+  if (train::TakesTypes(options.model)) {
+    config["num_bases"] = kind->bases();
+    AddTypes(SchemaOf(shape), config);
+  }
+  return config.dump(2);
 }
 
 }  // namespace hearth::model

@@ -7,14 +7,16 @@
 #include <vector>
 
 #include "engine/model/convolution.h"
+#include "engine/model/model_kind.h"
 #include "engine/model/named_tensor.h"
+#include "engine/model/type_projection.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::model {
 
-/// A model: convolutions with ReLU and dropout between them. Single-owner.
-/// Throws what LibTorch throws.
+/// A model: convolutions with an activation and dropout between them, and what
+/// its kind has before and after. Single-owner. Throws what LibTorch throws.
 class Network {
  public:
   /// Initial weights are a function of options.model_seed. REQUIRES: `options`
@@ -29,7 +31,8 @@ class Network {
   at::Tensor Forward(const train::BatchView& batch,
                      const std::optional<train::StepPosition>& position) const;
 
-  /// Width of the embeddings that the last layer takes; 0 if it is the first.
+  /// Width of the embeddings that the last convolution takes; 0 if it is the
+  /// first.
   int64_t top_width() const { return top_width_; }
 
   /// Under the names of PyTorch Geometric's state_dict ("convs.0.bias").
@@ -39,7 +42,19 @@ class Network {
   const std::vector<NamedTensor>& constants() const { return constants_; }
 
  private:
+  // What all models do after a convolution that is not the output.
+  at::Tensor Activate(const at::Tensor& x,
+                      const std::optional<train::StepPosition>& position,
+                      size_t layer) const;
+
+  // Absent in kinds that take inputs as they are.
+  std::optional<TypeProjection> projection_;
   std::vector<std::unique_ptr<Convolution>> layers_;
+  // [label_width, hidden] and [label_width]; undefined where the last
+  // convolution makes the output.
+  at::Tensor output_weight_;
+  at::Tensor output_bias_;
+  Activation activation_;
   std::vector<NamedTensor> parameters_;
   std::vector<NamedTensor> constants_;
   int64_t top_width_ = 0;

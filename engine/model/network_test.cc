@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/model/pruned_batch.h"
 #include "engine/model/synthetic_batch.h"
 #include "gtest/gtest.h"
 
@@ -47,11 +48,27 @@ train::TrainOptions Options(const train::ModelOptions& model) {
   return options;
 }
 
-std::vector<train::ModelOptions> AllModels() {
+// Those that take graphs of one type alone.
+std::vector<train::ModelOptions> ModelsOfOneType() {
   return {train::SageOptions{.hidden = 8}, train::GcnOptions{.hidden = 8},
           train::GatOptions{.hidden = 8, .heads = 2},
           train::Gatv2Options{.hidden = 8, .heads = 2},
           train::GinOptions{.hidden = 8}};
+}
+
+std::vector<train::ModelOptions> AllModels() {
+  std::vector<train::ModelOptions> models = ModelsOfOneType();
+  models.push_back(train::RgcnOptions{.hidden = 8});
+  models.push_back(train::RgcnOptions{.hidden = 8, .bases = 2});
+  models.push_back(train::RsageOptions{.hidden = 8});
+  models.push_back(train::RgatOptions{.hidden = 8, .heads = 2});
+  return models;
+}
+
+// Those with ReLU between layers.
+bool HasRelu(const train::ModelOptions& model) {
+  return !std::holds_alternative<train::RsageOptions>(model) &&
+         !std::holds_alternative<train::RgatOptions>(model);
 }
 
 // The definitions of the layers, in double precision with dense matrices.
@@ -172,7 +189,11 @@ struct ReferenceLayer {
   at::Tensor operator()(const train::GinOptions&) const {
     return GinLayer(p, x, block);
   }
-  at::Tensor operator()(const train::NoModelOptions&) const { return x; }
+  // Relational models have references of their own (relational_test.cc).
+  template <typename Other>
+  at::Tensor operator()(const Other&) const {
+    return x;
+  }
 
   const Parameters& p;
   const at::Tensor& x;
@@ -210,7 +231,7 @@ at::Tensor Reference(const train::ModelOptions& model, const Network& network,
 
 TEST(NetworkTest, ForwardFollowsTheDefinition) {
   const SyntheticBatch batch = SmallBatch();
-  for (const train::ModelOptions& model : AllModels()) {
+  for (const train::ModelOptions& model : ModelsOfOneType()) {
     const Network network(Options(model), SmallShape());
     const at::Tensor scores = network.Forward(batch.View(), std::nullopt);
     EXPECT_TRUE(at::allclose(scores.to(at::kDouble),
@@ -300,78 +321,11 @@ TEST(NetworkTest, DropoutChangesWithThePositionAlone) {
       at::equal(forward({1, 2}), network.Forward(batch.View(), std::nullopt)));
 }
 
-// A batch with a top layer: SmallBatch, of whose top nodes those at `pulled`
-// have the rows of `embeddings` and are not computed. Its arrays are its own.
-struct PrunedBatch {
-  PrunedBatch(const SyntheticBatch& whole, std::vector<int32_t> pulled,
-              const std::vector<float>& embeddings, int64_t width)
-      : batch(SmallBatch()), pushed(embeddings.size()) {
-    sample::MiniBatch& sample = batch.sample;
-    const sample::Block& below = whole.sample.blocks[0];
-    const int64_t num_top = below.num_destinations;
-    sample::TopLayer& top = sample.top.emplace();
-    top.nodes.assign(whole.sample.input_nodes.begin(),
-                     whole.sample.input_nodes.begin() + num_top);
-    top.in_degrees.assign(whole.sample.in_degrees.begin(),
-                          whole.sample.in_degrees.begin() + num_top);
-    top.pulled = std::move(pulled);
-    std::vector<int32_t> order;
-    for (int32_t node = 0; node < num_top; ++node) {
-      if (std::find(top.pulled.begin(), top.pulled.end(), node) !=
-          top.pulled.end()) {
-        rows.insert(rows.end(), embeddings.begin() + node * width,
-                    embeddings.begin() + (node + 1) * width);
-        continue;
-      }
-      top.computed.push_back(node);
-    }
-    top.pushed = top.computed;
-    // Computed nodes come first, then all others.
-    order = top.computed;
-    order.insert(order.end(), top.pulled.begin(), top.pulled.end());
-    for (auto node = static_cast<int32_t>(num_top); node < below.num_sources;
-         ++node) {
-      order.push_back(node);
-    }
-    std::vector<int32_t> position(order.size());
-    for (size_t i = 0; i < order.size(); ++i) {
-      position[order[i]] = static_cast<int32_t>(i);
-      sample.input_nodes[i] = whole.sample.input_nodes[order[i]];
-      sample.in_degrees[i] = whole.sample.in_degrees[order[i]];
-      std::copy_n(whole.inputs.get() + order[i] * kFeatureDim, kFeatureDim,
-                  batch.inputs.get() + i * kFeatureDim);
-    }
-    sample::Block& block = sample.blocks[0];
-    block = {.num_sources = below.num_sources,
-             .num_destinations = std::ssize(top.computed),
-             .indptr = {0},
-             .indices = {}};
-    for (const int32_t node : top.computed) {
-      for (int64_t e = below.indptr[node]; e < below.indptr[node + 1]; ++e) {
-        block.indices.push_back(position[below.indices[e]]);
-      }
-      block.indptr.push_back(std::ssize(block.indices));
-    }
-    view.emplace(batch.View());
-    view->top_rows = {
-        .width = width, .pulled = rows.data(), .pushed = pushed.data()};
-  }
-
-  SyntheticBatch batch;
-  std::vector<float> rows;
-  std::vector<float> pushed;
-  std::optional<train::BatchView> view;
-};
-
 // Embeddings of all top nodes of SmallBatch, as training pushes them.
 std::vector<float> AllEmbeddings(const Network& network) {
   const SyntheticBatch whole = SmallBatch();
-  const int64_t width = network.top_width();
-  PrunedBatch all(
-      whole, {},
-      std::vector<float>(whole.sample.blocks[0].num_destinations * width),
-      width);
-  network.Forward(*all.view, train::StepPosition{1, 2});
+  PrunedBatch all = WithTopLayer(whole, network.top_width());
+  network.Forward(all.View(), train::StepPosition{1, 2});
   return all.pushed;
 }
 
@@ -387,14 +341,16 @@ TEST(NetworkTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
     const Network network(Options(model), SmallShape());
     EXPECT_EQ(network.top_width(), 8);
     const std::vector<float> embeddings = AllEmbeddings(network);
-    EXPECT_GE(*std::min_element(embeddings.begin(), embeddings.end()), 0);
+    if (HasRelu(model)) {
+      EXPECT_GE(*std::min_element(embeddings.begin(), embeddings.end()), 0);
+    }
     EXPECT_GT(*std::max_element(embeddings.begin(), embeddings.end()), 0);
     const at::Tensor expected = network.Forward(whole.View(), position);
     for (const auto& pulled :
          {std::vector<int32_t>(), EveryThirdTopNode(), AllTopNodes()}) {
-      const PrunedBatch pruned(whole, pulled, embeddings, 8);
-      ASSERT_EQ(pruned.view->Validate(SmallShape()), absl::OkStatus());
-      EXPECT_TRUE(at::allclose(network.Forward(*pruned.view, position),
+      PrunedBatch pruned = Prune(whole, pulled, embeddings, 8);
+      ASSERT_EQ(pruned.View().Validate(SmallShape()), absl::OkStatus());
+      EXPECT_TRUE(at::allclose(network.Forward(pruned.View(), position),
                                expected, 1e-5, 1e-6))
           << "model " << model.index() << ", " << pulled.size() << " pulled";
       // It pushes what it computes, as the whole batch does.
@@ -416,9 +372,10 @@ TEST(NetworkTest, PulledEmbeddingsAreConstants) {
   for (const auto& pulled : {EveryThirdTopNode(), AllTopNodes()}) {
     for (const train::ModelOptions& model : AllModels()) {
       const Network network(Options(model), SmallShape());
-      const PrunedBatch pruned(whole, pulled, AllEmbeddings(network), 8);
+      PrunedBatch pruned = Prune(whole, pulled, AllEmbeddings(network), 8);
+      const train::BatchView view = pruned.View();
       const auto forward = [&] {
-        return network.Forward(*pruned.view, train::StepPosition{1, 2});
+        return network.Forward(view, train::StepPosition{1, 2});
       };
       std::vector<at::Tensor> leaves;
       for (const auto& named : network.parameters()) {
@@ -482,6 +439,27 @@ TEST(NetworkTest, InitialWeightsHaveTheDistributionsOfPyG) {
   EXPECT_NEAR(Bound(gin, "convs.0.nn.lins.1.weight"), 1 / std::sqrt(100.0),
               1e-4);
   EXPECT_NEAR(Bound(gin, "convs.0.nn.lins.1.bias"), 1 / std::sqrt(100.0), 4e-3);
+}
+
+TEST(NetworkTest, InitialWeightsOfRelationalModelsHaveTheDistributionsOfPyG) {
+  const train::ModelShape shape{
+      .feature_dim = 400, .label_width = 100, .num_layers = 1};
+  const Network rgcn(Options(train::RgcnOptions{.bases = 3}), shape);
+  EXPECT_NEAR(Bound(rgcn, "convs.0.weight"), std::sqrt(6 / 500.0), 1e-4);
+  EXPECT_NEAR(Bound(rgcn, "convs.0.root"), std::sqrt(6 / 500.0), 1e-4);
+  EXPECT_LE(Bound(rgcn, "convs.0.comp"), std::sqrt(6 / 4.0));
+  EXPECT_EQ(Bound(rgcn, "convs.0.bias"), 0);
+  const Network rsage(Options(train::RsageOptions{.hidden = 80}), shape);
+  const std::string edge = "convs.0.convs.<node___edge___node>.";
+  EXPECT_NEAR(Bound(rsage, edge + "lin_l.weight"), 1 / std::sqrt(400.0), 1e-4);
+  EXPECT_NEAR(Bound(rsage, edge + "lin_l.bias"), 1 / std::sqrt(400.0), 4e-3);
+  EXPECT_NEAR(Bound(rsage, "lin.weight"), 1 / std::sqrt(80.0), 1e-4);
+  EXPECT_NEAR(Bound(rsage, "lin.bias"), 1 / std::sqrt(80.0), 6e-3);
+  const Network rgat(Options(train::RgatOptions{.hidden = 200, .heads = 2}),
+                     shape);
+  EXPECT_NEAR(Bound(rgat, edge + "lin.weight"), std::sqrt(6 / 600.0), 1e-4);
+  EXPECT_NEAR(Bound(rgat, edge + "att_src"), std::sqrt(6 / 102.0), 1e-2);
+  EXPECT_EQ(Bound(rgat, edge + "bias"), 0);
 }
 
 TEST(NetworkTest, InitialWeightsComeFromTheSeed) {

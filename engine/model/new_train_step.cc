@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
+#include "engine/model/model_kinds.h"
 #include "engine/model/parallel_step.h"
 #include "engine/model/replica.h"
 #include "engine/model/step_memory.h"
@@ -109,6 +110,7 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
     return train::NewNullStep();
   }
   HEARTH_RETURN_IF_ERROR(shape.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckTypes(options.model, shape));
   if (shape.trainers > 1) return NewParallelStep(options, shape);
   std::unique_ptr<train::TrainStep> step;
   HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {

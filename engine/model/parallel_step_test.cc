@@ -180,10 +180,14 @@ void ExpectLossesOfOneTrainer(const train::TrainOptions& options,
 
 TEST(ParallelStepTest, LossesAreThoseOfOneTrainerWithTheWholeBatch) {
   const std::vector<train::ModelOptions> models = {
-      kSage, train::GcnOptions{.hidden = 16},
+      kSage,
+      train::GcnOptions{.hidden = 16},
       train::GatOptions{.hidden = 16, .heads = 2},
       train::Gatv2Options{.hidden = 16, .heads = 2},
-      train::GinOptions{.hidden = 16}};
+      train::GinOptions{.hidden = 16},
+      train::RgcnOptions{.hidden = 16, .bases = 2},
+      train::RsageOptions{.hidden = 16},
+      train::RgatOptions{.hidden = 16, .heads = 2}};
   for (size_t model = 0; model < models.size(); ++model) {
     for (const LabelKind kind : kKinds) {
       for (const int64_t trainers : {2, 3}) {

@@ -19,17 +19,24 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Tiles [begin, end), without SIMD.
-void ApplyTiles(float* data, int64_t begin, int64_t end, const uint32_t* key,
-                const uint32_t* nonce, uint32_t threshold, float scale) {
+// Calls `function(index, dropped)` for each vector of floats of tiles [begin,
+// end), without SIMD.
+template <class F>
+void ForTiles(int64_t begin, int64_t end, const uint32_t* key,
+              const uint32_t* nonce, uint32_t threshold, const F& function) {
+  const hn::ScalableTag<float> floats;
+  const hn::RebindToUnsigned<decltype(floats)> words;
   for (int64_t number = begin * 16; number < end * 16; ++number) {
-    const auto words =
+    const auto drawn =
         Philox({static_cast<uint32_t>(number),
                 static_cast<uint32_t>(number >> 32), nonce[0], nonce[1]},
                {key[0], key[1]});
     for (int j = 0; j < 4; ++j) {
-      float& x = data[number / 16 * 64 + j * 16 + number % 16];
-      x = x <= 0 || words[j] < threshold ? 0 : x * scale;
+      const auto below =
+          hn::Lt(hn::Set(words, drawn[j]), hn::Set(words, threshold));
+      function(
+          number / 16 * 64 + j * 16 + number % 16,
+          hn::MaskFromVec(hn::BitCast(floats, hn::VecFromMask(words, below))));
     }
   }
 }
@@ -79,14 +86,14 @@ HWY_INLINE void PhiloxLanes(Words words, Word (&counter)[4], uint32_t key0,
   }
 }
 
-// Tiles [begin, end): word j of block b decides element 16 j + b of a tile.
-void ApplyTiles(float* data, int64_t begin, int64_t end, const uint32_t* key,
-                const uint32_t* nonce, uint32_t threshold, float scale) {
+// Calls `function(index, dropped)` for each vector of floats of tiles [begin,
+// end): word j of block b decides element 16 j + b of a tile.
+template <class F>
+void ForTiles(int64_t begin, int64_t end, const uint32_t* key,
+              const uint32_t* nonce, uint32_t threshold, const F& function) {
   const Words words;
   const Floats floats;
   const auto lanes = static_cast<int64_t>(hn::Lanes(words));
-  const auto zero = hn::Zero(floats);
-  const auto factor = hn::Set(floats, scale);
   const Word limit = hn::Set(words, threshold);
   for (int64_t tile = begin; tile < end; ++tile) {
     for (int64_t block = 0; block < 16; block += lanes) {
@@ -97,19 +104,72 @@ void ApplyTiles(float* data, int64_t begin, int64_t end, const uint32_t* key,
                          hn::Set(words, nonce[0]), hn::Set(words, nonce[1])};
       PhiloxLanes(words, counter, key[0], key[1]);
       for (int j = 0; j < 4; ++j) {
-        float* at = data + tile * 64 + j * 16 + block;
-        const auto x = hn::LoadU(floats, at);
-        const auto drop = hn::Or(
+        function(
+            tile * 64 + j * 16 + block,
             hn::MaskFromVec(hn::BitCast(
-                floats, hn::VecFromMask(words, hn::Lt(counter[j], limit)))),
-            hn::Le(x, zero));
-        hn::StoreU(hn::IfThenZeroElse(drop, hn::Mul(x, factor)), floats, at);
+                floats, hn::VecFromMask(words, hn::Lt(counter[j], limit)))));
       }
     }
   }
 }
 
 #endif  // HWY_TARGET == HWY_SCALAR
+
+#if HWY_TARGET == HWY_SCALAR
+using TileFloats = hn::ScalableTag<float>;
+#else
+using TileFloats = Floats;
+#endif
+
+void ApplyTiles(float* data, int64_t begin, int64_t end, const uint32_t* key,
+                const uint32_t* nonce, uint32_t threshold, float scale) {
+  const TileFloats floats;
+  const auto zero = hn::Zero(floats);
+  const auto factor = hn::Set(floats, scale);
+  ForTiles(begin, end, key, nonce, threshold,
+           [&](int64_t index, const auto& dropped) HWY_ATTR {
+             const auto x = hn::LoadU(floats, data + index);
+             const auto drop = hn::Or(dropped, hn::Le(x, zero));
+             hn::StoreU(hn::IfThenZeroElse(drop, hn::Mul(x, factor)), floats,
+                        data + index);
+           });
+}
+
+void ApplyLeakyTiles(float* data, int64_t begin, int64_t end,
+                     const uint32_t* key, const uint32_t* nonce,
+                     uint32_t threshold, float scale) {
+  const TileFloats floats;
+  const auto zero = hn::Zero(floats);
+  const auto slope = hn::Set(floats, kLeakyReluSlope);
+  const auto factor = hn::Set(floats, scale);
+  ForTiles(begin, end, key, nonce, threshold,
+           [&](int64_t index, const auto& dropped) HWY_ATTR {
+             const auto x = hn::LoadU(floats, data + index);
+             const auto leaky =
+                 hn::IfThenElse(hn::Le(x, zero), hn::Mul(x, slope), x);
+             hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(leaky, factor)),
+                        floats, data + index);
+           });
+}
+
+void LeakyGradientTiles(const float* output, const float* gradient,
+                        float* result, int64_t begin, int64_t end,
+                        const uint32_t* key, const uint32_t* nonce,
+                        uint32_t threshold, float scale) {
+  const TileFloats floats;
+  const auto zero = hn::Zero(floats);
+  const auto slope = hn::Set(floats, kLeakyReluSlope);
+  const auto factor = hn::Set(floats, scale);
+  ForTiles(
+      begin, end, key, nonce, threshold,
+      [&](int64_t index, const auto& dropped) HWY_ATTR {
+        const auto y = hn::LoadU(floats, output + index);
+        const auto g = hn::Mul(hn::LoadU(floats, gradient + index), factor);
+        const auto leaky =
+            hn::IfThenElse(hn::Le(y, zero), hn::Mul(g, slope), g);
+        hn::StoreU(hn::IfThenZeroElse(dropped, leaky), floats, result + index);
+      });
+}
 
 void Relu(float* data, int64_t begin, int64_t end) {
   const hn::ScalableTag<float> floats;
@@ -144,8 +204,20 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace hearth::model {
+namespace {
+
+float Leaky(float x) { return x <= 0 ? x * kLeakyReluSlope : x; }
+
+// The gradient `g` through LeakyReLU, whose output is `y`.
+float LeakyGradient(float y, float g) {
+  return y <= 0 ? g * kLeakyReluSlope : g;
+}
+
+}  // namespace
 
 HWY_EXPORT(ApplyTiles);
+HWY_EXPORT(ApplyLeakyTiles);
+HWY_EXPORT(LeakyGradientTiles);
 HWY_EXPORT(Relu);
 HWY_EXPORT(Gradient);
 
@@ -176,6 +248,40 @@ void DropoutPattern::ApplyRelu(float* data, int64_t begin, int64_t end) const {
    threshold_, scale_);
   for (int64_t i = last_tile; i < end; ++i) {
     data[i] = data[i] <= 0 || !Keeps(i) ? 0 : data[i] * scale_;
+  }
+}
+
+void DropoutPattern::ApplyLeakyRelu(float* data, int64_t begin,
+                                    int64_t end) const {
+  const int64_t last_tile = std::max(begin, end / kTile * kTile);
+  HWY_DYNAMIC_DISPATCH(ApplyLeakyTiles)
+  (data, begin / kTile, last_tile / kTile, key_.data(), nonce_.data(),
+   threshold_, scale_);
+  for (int64_t i = last_tile; i < end; ++i) {
+    data[i] = Keeps(i) ? Leaky(data[i]) * scale_ : 0;
+  }
+}
+
+void DropoutPattern::LeakyReluGradient(const float* output,
+                                       const float* gradient, float* result,
+                                       int64_t begin, int64_t end) const {
+  const int64_t last_tile = std::max(begin, end / kTile * kTile);
+  HWY_DYNAMIC_DISPATCH(LeakyGradientTiles)
+  (output, gradient, result, begin / kTile, last_tile / kTile, key_.data(),
+   nonce_.data(), threshold_, scale_);
+  for (int64_t i = last_tile; i < end; ++i) {
+    result[i] = Keeps(i) ? LeakyGradient(output[i], gradient[i] * scale_) : 0;
+  }
+}
+
+void ApplyLeakyRelu(float* data, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) data[i] = Leaky(data[i]);
+}
+
+void LeakyReluGradient(const float* output, const float* gradient,
+                       float* result, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) {
+    result[i] = LeakyGradient(output[i], gradient[i]);
   }
 }
 

@@ -6,9 +6,13 @@
 
 #include "engine/train/train_step.h"
 
-/// The operation between two layers: ReLU, then dropout, in one pass.
+/// The operation between two layers: ReLU or LeakyReLU, then dropout, in one
+/// pass.
 
 namespace hearth::model {
+
+/// LeakyReLU between layers has torch's default slope for negative values.
+inline constexpr float kLeakyReluSlope = 0.01f;
 
 /// The choice of the elements of a matrix that are dropped: a pure function of
 /// a key and the element's place, so that no mask is stored and threads change
@@ -32,6 +36,15 @@ class DropoutPattern {
   /// NaN stays NaN where kept. REQUIRES: begin is a multiple of kTile.
   void ApplyRelu(float* data, int64_t begin, int64_t end) const;
 
+  /// The same with LeakyReLU.
+  void ApplyLeakyRelu(float* data, int64_t begin, int64_t end) const;
+
+  /// The gradient through both, if ApplyLeakyRelu gave `output`. A kept element
+  /// may be zero, and its gradient is not: the pattern says what was kept, the
+  /// output's sign the slope. REQUIRES: begin is a multiple of kTile.
+  void LeakyReluGradient(const float* output, const float* gradient,
+                         float* result, int64_t begin, int64_t end) const;
+
  private:
   uint32_t threshold_;
   float scale_;
@@ -42,10 +55,17 @@ class DropoutPattern {
 /// In place, for elements [begin, end) of `data`: ReLU. NaN stays NaN.
 void ApplyRelu(float* data, int64_t begin, int64_t end);
 
-/// The gradient through both: gradient * scale where `output`, which either
-/// function above gave, is not zero, else 0. A positive element that was kept
-/// is positive still, so the output says what was kept. For elements [begin,
-/// end).
+/// In place, for elements [begin, end) of `data`: LeakyReLU. NaN stays NaN.
+void ApplyLeakyRelu(float* data, int64_t begin, int64_t end);
+
+/// Its gradient, where `output` is what it gave.
+void LeakyReluGradient(const float* output, const float* gradient,
+                       float* result, int64_t begin, int64_t end);
+
+/// The gradient through ReLU and dropout: gradient * scale where `output`,
+/// which either ApplyRelu gave, is not zero, else 0. A positive element that
+/// was kept is positive still, so the output says what was kept. For elements
+/// [begin, end).
 void ReluDropoutGradient(const float* output, const float* gradient,
                          float scale, float* result, int64_t begin,
                          int64_t end);

@@ -133,5 +133,57 @@ TEST(ReluDropoutGradientTest, PassesWhereTheOutputIsPositive) {
   }
 }
 
+void ExpectLeakyDefinition(const DropoutPattern& pattern, int64_t count) {
+  std::vector<float> before = Values(count);
+  // Zero where kept has a gradient, and where dropped has none.
+  for (int64_t i = 0; i < count; i += 5) before[i] = 0;
+  std::vector<float> values = before;
+  pattern.ApplyLeakyRelu(values.data(), 0, count);
+  const std::vector<float> gradient = Values(count);
+  std::vector<float> result(count, kNan);
+  pattern.LeakyReluGradient(values.data(), gradient.data(), result.data(), 0,
+                            count);
+  for (int64_t i = 0; i < count; ++i) {
+    const float slope = before[i] > 0 ? 1 : kLeakyReluSlope;
+    const float scale = pattern.Keeps(i) ? pattern.scale() : 0;
+    ASSERT_FLOAT_EQ(values[i], before[i] * slope * scale) << i;
+    ASSERT_FLOAT_EQ(result[i], gradient[i] * slope * scale) << i;
+  }
+}
+
+TEST(LeakyReluDropoutTest, EveryInstructionSetFollowsTheDefinition) {
+  for (const int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    for (const int64_t count : {0, 1, 63, 64, 65, 1000}) {
+      ExpectLeakyDefinition(Pattern(0.3), count);
+    }
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+TEST(LeakyReluDropoutTest, PartsGiveTheWhole) {
+  std::vector<float> whole = Values(500);
+  Pattern(0.5).ApplyLeakyRelu(whole.data(), 0, 500);
+  std::vector<float> parts = Values(500);
+  Pattern(0.5).ApplyLeakyRelu(parts.data(), 192, 500);
+  Pattern(0.5).ApplyLeakyRelu(parts.data(), 0, 192);
+  EXPECT_EQ(parts, whole);
+}
+
+TEST(LeakyReluTest, FlattensWhatIsNotPositive) {
+  std::vector<float> values = {-100, 0, 2, kNan};
+  ApplyLeakyRelu(values.data(), 0, 4);
+  EXPECT_FLOAT_EQ(values[0], -1);
+  EXPECT_EQ(values[1], 0);
+  EXPECT_EQ(values[2], 2);
+  EXPECT_TRUE(std::isnan(values[3]));
+  const std::vector<float> gradient(4, 3);
+  std::vector<float> result(4, kNan);
+  LeakyReluGradient(values.data(), gradient.data(), result.data(), 0, 4);
+  EXPECT_FLOAT_EQ(result[0], 0.03f);
+  EXPECT_FLOAT_EQ(result[1], 0.03f);
+  EXPECT_EQ(result[2], 3);
+}
+
 }  // namespace
 }  // namespace hearth::model

@@ -45,9 +45,16 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
                                            float weight) const {
   const at::Tensor scores = network_.Forward(batch, position);
   const at::Tensor loss = Loss(scores, batch.labels);
-  return {.result = Result(batch, scores, loss),
-          .gradients = torch::autograd::grad(
-              {loss}, parameters_, {at::full({}, weight, at::kFloat)})};
+  Derivative derivative = {
+      .result = Result(batch, scores, loss),
+      .gradients = torch::autograd::grad({loss}, parameters_,
+                                         {at::full({}, weight, at::kFloat)})};
+  // The fused optimizers walk a gradient as its parameter lies in memory; that
+  // of a parameter which was used transposed may lie otherwise.
+  for (at::Tensor& gradient : derivative.gradients) {
+    gradient = gradient.contiguous();
+  }
+  return derivative;
 }
 
 void Replica::Step(const std::vector<at::Tensor>& gradients) {

@@ -13,7 +13,7 @@ class SageConvolution final : public Convolution {
         root_weight_(initializer.Linear({place.out, place.in}, place.in)) {}
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     absl::Span<const int64_t> in_degrees) const override {
+                     const LayerNodes& nodes) const override {
     return PropagateLinear(x, neighbor_weight_, bias_, root_weight_,
                            std::make_shared<Edges>(MeanAdjacency(block)));
   }

@@ -64,6 +64,15 @@ void TrainGatv2(benchmark::State& state) {
 void TrainGin(benchmark::State& state) {
   RunStep(state, train::GinOptions{}, /*train=*/true);
 }
+void TrainRgcn(benchmark::State& state) {
+  RunStep(state, train::RgcnOptions{}, /*train=*/true);
+}
+void TrainRsage(benchmark::State& state) {
+  RunStep(state, train::RsageOptions{}, /*train=*/true);
+}
+void TrainRgat(benchmark::State& state) {
+  RunStep(state, train::RgatOptions{}, /*train=*/true);
+}
 void EvaluateSage(benchmark::State& state) {
   RunStep(state, train::SageOptions{}, /*train=*/false);
 }
@@ -84,6 +93,15 @@ BENCHMARK(TrainGatv2)
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(TrainGin)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
+    benchmark::kMillisecond);
+BENCHMARK(TrainRgcn)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
+    benchmark::kMillisecond);
+BENCHMARK(TrainRsage)
+    ->Arg(2)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(TrainRgat)->Arg(2)->MeasureProcessCPUTime()->UseRealTime()->Unit(
     benchmark::kMillisecond);
 BENCHMARK(EvaluateSage)
     ->Arg(2)

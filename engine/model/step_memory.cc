@@ -21,9 +21,10 @@ constexpr uint64_t kParameterCopies = 16;
 uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch) {
-  const auto kind = NewModelKind(options.model);
+  const auto kind = NewModelKind(options.model, shape);
   const std::vector<LayerPlace> places = LayerPlaces(*kind, shape);
-  LayerMemory sum;
+  LayerMemory sum = kind->EndsMemory(static_cast<uint64_t>(batch.nodes.front()),
+                                     static_cast<uint64_t>(batch.nodes.back()));
   for (size_t i = 0; i < places.size(); ++i) {
     const BlockSize block = {
         .sources = static_cast<uint64_t>(batch.nodes[i]),
@@ -39,8 +40,8 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape) {
-  const auto kind = NewModelKind(options.model);
-  uint64_t parameters = 0;
+  const auto kind = NewModelKind(options.model, shape);
+  uint64_t parameters = kind->EndsMemory(0, 0).parameters;
   for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
     // Those do not depend on the batch.
     parameters += kind->Memory(place, BlockSize()).parameters;

@@ -35,13 +35,40 @@ TEST(StepMemoryTest, GrowsWithBatchAndModel) {
         train::ModelOptions{train::GcnOptions{.hidden = 64}},
         train::ModelOptions{train::GatOptions{.hidden = 64, .heads = 4}},
         train::ModelOptions{train::Gatv2Options{.hidden = 64, .heads = 4}},
-        train::ModelOptions{train::GinOptions{.hidden = 64}}}) {
+        train::ModelOptions{train::GinOptions{.hidden = 64}},
+        train::ModelOptions{train::RgcnOptions{.hidden = 64}},
+        train::ModelOptions{train::RsageOptions{.hidden = 64}},
+        train::ModelOptions{train::RgatOptions{.hidden = 64, .heads = 4}}}) {
     EXPECT_GT(Bytes(model, larger), Bytes(model, kBatch));
   }
   EXPECT_GT(Bytes(train::SageOptions{.hidden = 128}, kBatch),
             Bytes(train::SageOptions{.hidden = 64}, kBatch));
   EXPECT_GT(Bytes(train::GatOptions{.hidden = 64, .heads = 8}, kBatch),
             Bytes(train::GatOptions{.hidden = 64, .heads = 4}, kBatch));
+}
+
+train::ModelShape TwoTypes() {
+  train::ModelShape shape = kShape;
+  shape.node_types = {{.name = "a", .feature_dim = 100},
+                      {.name = "b", .feature_dim = 40}};
+  shape.edge_types = {{.name = "r", .source = 0, .destination = 0}};
+  return shape;
+}
+
+TEST(StepMemoryTest, GrowsWithRelations) {
+  const train::ModelShape one = TwoTypes();
+  train::ModelShape two = one;
+  two.edge_types.push_back({.name = "s", .source = 0, .destination = 0});
+  for (const train::ModelOptions& model :
+       {train::ModelOptions{train::RgcnOptions{.hidden = 64}},
+        train::ModelOptions{train::RsageOptions{.hidden = 64}},
+        train::ModelOptions{train::RgatOptions{.hidden = 64, .heads = 4}}}) {
+    train::TrainOptions options;
+    options.model = model;
+    EXPECT_GT(StepMemoryBytes(options, two, kBatch),
+              StepMemoryBytes(options, one, kBatch));
+    EXPECT_GT(KeptMemoryBytes(options, two), KeptMemoryBytes(options, one));
+  }
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 
@@ -5,6 +6,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/sample/history.h"
 #include "engine/store/label_kind.h"
+#include "engine/store/topology.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::train {
@@ -39,6 +41,38 @@ absl::Status ValidateBlocks(const sample::MiniBatch& batch) {
   return Expect("destinations of the last block", available, batch.num_seeds);
 }
 
+// Types of `count` nodes or edges, none given, or each below `num_types`.
+absl::Status ValidateTypes(absl::string_view what,
+                           absl::Span<const store::TypeId> types, int64_t count,
+                           size_t num_types) {
+  if (types.empty()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(Expect(absl::StrCat("types of ", what),
+                                static_cast<int64_t>(types.size()), count));
+  const store::TypeId highest = *std::max_element(types.begin(), types.end());
+  if (highest < num_types) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("one of the ", what, " is of type ", highest,
+                   ", but the model has ", num_types));
+}
+
+absl::Status ValidateAllTypes(const sample::MiniBatch& batch,
+                              const ModelShape& shape) {
+  absl::Status status =
+      ValidateTypes("input nodes", batch.node_types,
+                    std::ssize(batch.input_nodes), shape.num_node_types());
+  if (batch.top.has_value()) {
+    status.Update(ValidateTypes("top nodes", batch.top->node_types,
+                                std::ssize(batch.top->nodes),
+                                shape.num_node_types()));
+  }
+  for (const sample::Block& block : batch.blocks) {
+    status.Update(ValidateTypes("edges", block.edge_types,
+                                std::ssize(block.indices),
+                                shape.num_edge_types()));
+  }
+  return status;
+}
+
 absl::Status ValidateTop(const sample::TopLayer& top, const LayerRows& rows) {
   HEARTH_RETURN_IF_ERROR(sample::CheckTopLayer(top));
   if (top.pulled.empty() || rows.pulled != nullptr) return absl::OkStatus();
@@ -68,6 +102,7 @@ absl::Status BatchView::Validate(const ModelShape& shape) const {
   }
   status.Update(labels.ValidateLabeled());
   status.Update(ValidateBlocks(sample));
+  status.Update(ValidateAllTypes(sample, shape));
   if (sample.top.has_value()) status.Update(ValidateTop(*sample.top, top_rows));
   return status;
 }

@@ -110,6 +110,32 @@ TEST_F(BatchViewTest, LastBlockEndsInTheSeeds) {
   ExpectRefused("destinations of the last block: 2");
 }
 
+TEST_F(BatchViewTest, TypesFitTheModelAndTheBatch) {
+  shape_.node_types = {{.name = "a", .feature_dim = 2},
+                       {.name = "b", .feature_dim = 1}};
+  shape_.edge_types = {{.name = "r"}, {.name = "s"}, {.name = "t"}};
+  EXPECT_EQ(Validate(), absl::OkStatus());
+  batch_.node_types = {0, 0, 1, 1};
+  batch_.blocks[0].edge_types = {0, 2, 2};
+  EXPECT_EQ(Validate(), absl::OkStatus());
+  batch_.blocks[0].edge_types = {0, 3, 2};
+  ExpectRefused("one of the edges is of type 3, but the model has 3");
+  batch_.blocks[0].edge_types = {0, 2};
+  ExpectRefused("types of edges: 2, but the model expects 3");
+  batch_.blocks[0].edge_types.clear();
+  batch_.node_types = {0, 0, 1, 2};
+  ExpectRefused("one of the input nodes is of type 2, but the model has 2");
+  batch_.node_types = {0};
+  ExpectRefused("types of input nodes: 1");
+}
+
+TEST_F(BatchViewTest, AModelWithoutTypesKnowsTypeZeroAlone) {
+  batch_.node_types = {0, 0, 0, 0};
+  EXPECT_EQ(Validate(), absl::OkStatus());
+  batch_.node_types = {0, 1, 0, 0};
+  ExpectRefused("one of the input nodes is of type 1, but the model has 1");
+}
+
 // A batch of shards, some of them empty.
 class ShardsTest : public BatchViewTest {
  protected:

@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kMaxWidth = 1 << 20;
 constexpr int64_t kMaxLayers = 64;
 constexpr int64_t kMaxThreads = 1024;
+// Batches number types by 16 bits.
+constexpr int64_t kMaxTypes = 1 << 16;
 
 absl::Status InRange(absl::string_view option, int64_t value, int64_t low,
                      int64_t high) {
@@ -40,6 +42,9 @@ struct ValidateModel {
     absl::Status status;
     if constexpr (requires { model.hidden; }) {
       status.Update(InRange("hidden", model.hidden, 1, kMaxWidth));
+    }
+    if constexpr (requires { model.bases; }) {
+      status.Update(InRange("bases", model.bases, 0, kMaxWidth));
     }
     if constexpr (requires { model.heads; }) {
       status.Update(InRange("heads", model.heads, 1, kMaxWidth));
@@ -93,6 +98,33 @@ struct ValidateSchedule {
   }
 };
 
+absl::Status ValidateTypes(const ModelShape& shape) {
+  const auto types = static_cast<int64_t>(shape.node_types.size());
+  if (shape.node_types.empty() != shape.edge_types.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("node_types has ", types, " types, but edge_types has ",
+                     shape.edge_types.size(), "; both must be given or none"));
+  }
+  absl::Status status = InRange("node_types", types, 0, kMaxTypes);
+  status.Update(InRange("edge_types",
+                        static_cast<int64_t>(shape.edge_types.size()), 0,
+                        kMaxTypes));
+  for (const NodeTypeShape& type : shape.node_types) {
+    status.Update(InRange(absl::StrCat("feature_dim of ", type.name),
+                          type.feature_dim, 1, shape.feature_dim));
+  }
+  const auto last = static_cast<int64_t>(shape.num_node_types()) - 1;
+  for (const EdgeTypeShape& type : shape.edge_types) {
+    status.Update(InRange(absl::StrCat("source of ", type.name),
+                          static_cast<int64_t>(type.source), 0, last));
+    status.Update(InRange(absl::StrCat("destination of ", type.name),
+                          static_cast<int64_t>(type.destination), 0, last));
+  }
+  status.Update(
+      InRange("target_type", static_cast<int64_t>(shape.target_type), 0, last));
+  return status;
+}
+
 }  // namespace
 
 absl::string_view Name(const ModelOptions& options) {
@@ -102,6 +134,13 @@ absl::string_view Name(const ModelOptions& options) {
 bool TakesEdgeWeights(const ModelOptions& options) {
   return std::holds_alternative<SageOptions>(options) ||
          std::holds_alternative<GcnOptions>(options) ||
+         std::holds_alternative<NoModelOptions>(options);
+}
+
+bool TakesTypes(const ModelOptions& options) {
+  return std::holds_alternative<RgcnOptions>(options) ||
+         std::holds_alternative<RsageOptions>(options) ||
+         std::holds_alternative<RgatOptions>(options) ||
          std::holds_alternative<NoModelOptions>(options);
 }
 
@@ -135,6 +174,7 @@ absl::Status ModelShape::Validate() const {
   status.Update(InRange("trainers", trainers, 1, kMaxTrainers));
   status.Update(InRange("epoch_steps", epoch_steps, 1, INT64_MAX));
   status.Update(InRange("epochs", epochs, 1, INT32_MAX));
+  status.Update(ValidateTypes(*this));
   return status;
 }
 

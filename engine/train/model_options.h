@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_
 #define HEARTH_ENGINE_TRAIN_MODEL_OPTIONS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -54,6 +55,34 @@ struct GinOptions {
   int64_t hidden = 256;
 };
 
+/// Relational graph convolutional network (Schlichtkrull et al., 2018; PyG's
+/// RGCNConv, mean aggregator): a weight matrix for each edge type. Where node
+/// types differ in width, each is first brought to `hidden` columns.
+struct RgcnOptions {
+  static constexpr absl::string_view kName = "rgcn";
+  int64_t hidden = 256;
+  /// Matrices that those of all edge types are linear combinations of; 0 = each
+  /// edge type has one of its own.
+  int64_t bases = 0;
+};
+
+/// GraphSAGE for each edge type (PyG's HeteroConv of SAGEConv without root
+/// weights), summed over the edge types that lead to a node; then a linear
+/// layer. The model of MLPerf's and IGBH's RGNN.
+struct RsageOptions {
+  static constexpr absl::string_view kName = "rsage";
+  int64_t hidden = 256;
+};
+
+/// The same with graph attention (PyG's GATConv without self loops): the
+/// softmax is over the edges of one type that lead to a node.
+struct RgatOptions {
+  static constexpr absl::string_view kName = "rgat";
+  /// Over all heads: a multiple of `heads`.
+  int64_t hidden = 256;
+  int64_t heads = 4;
+};
+
 /// Consumes batches without training.
 struct NoModelOptions {
   static constexpr absl::string_view kName = "none";
@@ -62,8 +91,9 @@ struct NoModelOptions {
 /// Each has kName, its name for users and in the contract (TrainSpec.model).
 /// `hidden` and `heads` are checked and filled in by these names, where a model
 /// has them.
-using ModelOptions = std::variant<SageOptions, GcnOptions, GatOptions,
-                                  Gatv2Options, GinOptions, NoModelOptions>;
+using ModelOptions =
+    std::variant<SageOptions, GcnOptions, GatOptions, Gatv2Options, GinOptions,
+                 RgcnOptions, RsageOptions, RgatOptions, NoModelOptions>;
 
 /// The model's name: its kName.
 absl::string_view Name(const ModelOptions& options);
@@ -71,6 +101,10 @@ absl::string_view Name(const ModelOptions& options);
 /// Whether the model weighs messages by the weights of edges, where a sampler
 /// gives some: sage, gcn and none.
 bool TakesEdgeWeights(const ModelOptions& options);
+
+/// Whether the model takes graphs of several node types and edge types: rgcn,
+/// rsage, rgat and none. They take other graphs, too.
+bool TakesTypes(const ModelOptions& options);
 
 /// Width of the hidden layers; 0 without a model.
 int64_t HiddenWidth(const ModelOptions& options);
@@ -170,6 +204,14 @@ struct ModelShape {
   std::vector<EdgeTypeShape> edge_types = {};
   /// The node type whose labels are predicted.
   size_t target_type = 0;
+
+  /// At least 1.
+  size_t num_node_types() const {
+    return std::max<size_t>(1, node_types.size());
+  }
+  size_t num_edge_types() const {
+    return std::max<size_t>(1, edge_types.size());
+  }
 
   /// INVALID_ARGUMENT naming the figure at fault.
   absl::Status Validate() const;

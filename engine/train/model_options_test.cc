@@ -35,6 +35,9 @@ TEST(TrainOptionsTest, DefaultsAreValid) {
   EXPECT_TRUE(TrainOptions().Validate().ok());
   EXPECT_TRUE(WithModel(GcnOptions()).Validate().ok());
   EXPECT_TRUE(WithModel(GatOptions()).Validate().ok());
+  EXPECT_TRUE(WithModel(RgcnOptions()).Validate().ok());
+  EXPECT_TRUE(WithModel(RsageOptions()).Validate().ok());
+  EXPECT_TRUE(WithModel(RgatOptions()).Validate().ok());
   EXPECT_TRUE(WithModel(NoModelOptions()).Validate().ok());
   EXPECT_TRUE(WithOptimizer(AdamWOptions()).Validate().ok());
   EXPECT_TRUE(WithOptimizer(SgdOptions()).Validate().ok());
@@ -51,6 +54,27 @@ TEST(TrainOptionsTest, HeadsMustDivideHidden) {
   EXPECT_TRUE(WithModel(GatOptions{.hidden = 6, .heads = 3}).Validate().ok());
   ExpectRefused(WithModel(GatOptions{.hidden = 8, .heads = 3}),
                 "hidden is 8; it must be a multiple of heads, 3");
+  ExpectRefused(WithModel(RgatOptions{.hidden = 8, .heads = 3}),
+                "hidden is 8; it must be a multiple of heads, 3");
+}
+
+TEST(TrainOptionsTest, BasesMayBeNone) {
+  EXPECT_TRUE(WithModel(RgcnOptions{.bases = 2}).Validate().ok());
+  ExpectRefused(WithModel(RgcnOptions{.bases = -1}), "bases is -1");
+}
+
+TEST(TrainOptionsTest, RelationalModelsTakeTypes) {
+  for (const ModelOptions& model :
+       {ModelOptions(RgcnOptions()), ModelOptions(RsageOptions()),
+        ModelOptions(RgatOptions()), ModelOptions(NoModelOptions())}) {
+    EXPECT_TRUE(TakesTypes(model)) << Name(model);
+  }
+  for (const ModelOptions& model :
+       {ModelOptions(SageOptions()), ModelOptions(GcnOptions()),
+        ModelOptions(GatOptions()), ModelOptions(Gatv2Options()),
+        ModelOptions(GinOptions())}) {
+    EXPECT_FALSE(TakesTypes(model)) << Name(model);
+  }
 }
 
 TEST(TrainOptionsTest, OptimizersNeedFiniteNumbers) {
@@ -89,6 +113,54 @@ TEST(ModelShapeTest, FiguresMustBePositive) {
   EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "label_width is 0"));
   shape.feature_dim = 0;
   EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), "feature_dim is 0"));
+}
+
+// Two node types and the edges between them.
+ModelShape TypedShape() {
+  return {.feature_dim = 8,
+          .label_width = 2,
+          .num_layers = 1,
+          .node_types = {{.name = "paper", .feature_dim = 8},
+                         {.name = "author", .feature_dim = 3}},
+          .edge_types = {{.name = "writes", .source = 1, .destination = 0}},
+          .target_type = 0};
+}
+
+void ExpectRefused(const ModelShape& shape, const std::string& text) {
+  EXPECT_EQ(shape.Validate().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StartsWith(shape.Validate().message(), text))
+      << shape.Validate();
+}
+
+TEST(ModelShapeTest, TypesAreInRange) {
+  EXPECT_EQ(TypedShape().Validate(), absl::OkStatus());
+  ModelShape shape = TypedShape();
+  shape.edge_types[0].source = 2;
+  ExpectRefused(shape, "source of writes is 2; it must be from 0 to 1");
+  shape = TypedShape();
+  shape.edge_types[0].destination = 2;
+  ExpectRefused(shape, "destination of writes is 2");
+  shape = TypedShape();
+  shape.target_type = 2;
+  ExpectRefused(shape, "target_type is 2");
+  shape.node_types.clear();
+  shape.edge_types.clear();
+  shape.target_type = 1;
+  ExpectRefused(shape, "target_type is 1");
+}
+
+TEST(ModelShapeTest, NoTypeIsWiderThanTheInputs) {
+  ModelShape shape = TypedShape();
+  shape.node_types[1].feature_dim = 9;
+  ExpectRefused(shape, "feature_dim of author is 9; it must be from 1 to 8");
+  shape.node_types[1].feature_dim = 0;
+  ExpectRefused(shape, "feature_dim of author is 0");
+}
+
+TEST(ModelShapeTest, NodesAndEdgesHaveTypesOrNeitherHas) {
+  ModelShape shape = TypedShape();
+  shape.edge_types.clear();
+  ExpectRefused(shape, "node_types has 2 types, but edge_types has 0");
 }
 
 }  // namespace

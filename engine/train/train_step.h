@@ -19,7 +19,7 @@ namespace hearth::train {
 
 /// The embeddings of a batch's top nodes (sample::TopLayer) that come from
 /// earlier batches, and that go to later ones: those of the last but one layer,
-/// after ReLU and before dropout.
+/// before dropout; after ReLU, but before LeakyReLU, in models that have it.
 struct LayerRows {
   /// Columns of both: TrainStep::TopWidth.
   int64_t width = 0;

@@ -23,6 +23,7 @@ import torch
 
 from numpy_folder import read_numpy_folder
 from pyg_models import Model, ModelConfig
+from pyg_relational_models import RelationalConfig, new_model
 
 FORMAT = "hearth-model-1"
 
@@ -56,20 +57,22 @@ def read_safetensors(path: Path) -> dict[str, np.ndarray]:
     return tensors
 
 
-def read_config(path: Path) -> ModelConfig:
+def read_config(path: Path) -> ModelConfig | RelationalConfig:
     """Reads `config.json`; a missing or unknown field is an error."""
     fields = json.loads(path.read_text(encoding="utf-8"))
     if fields.pop("format", None) != FORMAT:
         raise ValueError(f"{path}: the format is not {FORMAT}")
-    wanted = {field.name for field in dataclasses.fields(ModelConfig)}
+    kind = RelationalConfig if "node_types" in fields else ModelConfig
+    wanted = {field.name for field in dataclasses.fields(kind)}
     if set(fields) != wanted:
         raise ValueError(f"{path}: missing or unknown fields: {sorted(wanted ^ set(fields))}")
-    return ModelConfig(**fields)
+    return kind(**fields)
 
 
-def load_model(model_dir: Path) -> Model:
+def load_model(model_dir: Path) -> torch.nn.Module:
     """The exported model, in eval mode; raises unless names and shapes all match."""
-    model = Model(read_config(model_dir / "config.json"))
+    config = read_config(model_dir / "config.json")
+    model = Model(config) if isinstance(config, ModelConfig) else new_model(config)
     tensors = read_safetensors(model_dir / "model.safetensors")
     state = {name: torch.from_numpy(np.array(values)) for name, values in tensors.items()}
     model.load_state_dict(state, strict=True)

@@ -1,0 +1,113 @@
+#include "engine/model/relation_schema.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace hearth::model {
+namespace {
+
+// The name of an edge type without those of the types that it joins, unless
+// another edge type between them has that name.
+std::string RelationName(const train::ModelShape& shape,
+                         const train::EdgeTypeShape& type) {
+  absl::string_view rest = type.name;
+  if (!absl::ConsumePrefix(
+          &rest, absl::StrCat(shape.node_types[type.source].name, "__")) ||
+      !absl::ConsumeSuffix(
+          &rest, absl::StrCat("__", shape.node_types[type.destination].name)) ||
+      rest.empty()) {
+    return type.name;
+  }
+  const bool taken =
+      std::any_of(shape.edge_types.begin(), shape.edge_types.end(),
+                  [&](const train::EdgeTypeShape& other) {
+                    return other.name == rest && other.source == type.source &&
+                           other.destination == type.destination;
+                  });
+  return taken ? type.name : std::string(rest);
+}
+
+// Whether each node type has rows before layer number `layer`.
+std::vector<bool> LiveTypes(const RelationSchema& schema, int64_t layer) {
+  std::vector<bool> live(schema.node_types.size(), true);
+  for (int64_t i = 0; i < layer; ++i) {
+    std::vector<bool> next(live.size());
+    for (const Relation& relation : schema.relations) {
+      if (live[relation.source] && live[relation.destination]) {
+        next[relation.destination] = true;
+      }
+    }
+    // Types only drop out.
+    if (next == live) break;
+    live = next;
+  }
+  return live;
+}
+
+}  // namespace
+
+std::string RelationSchema::Key(size_t relation) const {
+  const Relation& names = relations[relation];
+  return absl::StrReplaceAll(
+      absl::StrCat("<", node_types[names.source].name, "___", names.name, "___",
+                   node_types[names.destination].name, ">"),
+      {{".", "#"}});
+}
+
+std::string RelationSchema::NodeKey(size_t type) const {
+  return absl::StrReplaceAll(node_types[type].name, {{".", "#"}});
+}
+
+bool RelationSchema::HasEqualWidths(int64_t feature_dim) const {
+  return std::all_of(node_types.begin(), node_types.end(),
+                     [&](const train::NodeTypeShape& type) {
+                       return type.feature_dim == feature_dim;
+                     });
+}
+
+std::vector<size_t> RelationSchema::LiveRelations(int64_t layer) const {
+  const std::vector<bool> live = LiveTypes(*this, layer);
+  std::vector<size_t> result;
+  for (size_t i = 0; i < relations.size(); ++i) {
+    if (live[relations[i].source] && live[relations[i].destination]) {
+      result.push_back(i);
+    }
+  }
+  return result;
+}
+
+RelationSchema SchemaOf(const train::ModelShape& shape) {
+  if (shape.node_types.empty()) {
+    return {.node_types = {{.name = "node", .feature_dim = shape.feature_dim}},
+            .relations = {{.name = "edge"}}};
+  }
+  RelationSchema schema = {.node_types = shape.node_types,
+                           .target_type = shape.target_type};
+  for (const train::EdgeTypeShape& type : shape.edge_types) {
+    schema.relations.push_back({.name = RelationName(shape, type),
+                                .source = type.source,
+                                .destination = type.destination});
+  }
+  return schema;
+}
+
+absl::Status CheckTargetIsLive(const train::ModelShape& shape) {
+  const RelationSchema schema = SchemaOf(shape);
+  for (int64_t layer = 1; layer <= shape.num_layers; ++layer) {
+    if (LiveTypes(schema, layer)[schema.target_type]) continue;
+    const std::string& target = schema.node_types[schema.target_type].name;
+    return absl::InvalidArgumentError(
+        layer == 1
+            ? absl::StrCat("no edge type leads to ", target)
+            : absl::StrCat("no edge type leads to ", target,
+                           " from nodes that have edges themselves, as layer ",
+                           layer, " of ", shape.num_layers, " needs"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace hearth::model

@@ -1,0 +1,130 @@
+#include <ATen/ATen.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/model/network.h"
+#include "engine/model/step_memory.h"
+#include "engine/model/typed_graph.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
+#include "gtest/gtest.h"
+
+// Compares the bound on a step's memory with what the tensors of relational
+// models take.
+
+namespace hearth::model {
+namespace {
+
+std::atomic<int64_t> live_bytes = 0;
+std::atomic<int64_t> peak_bytes = 0;
+
+constexpr size_t kHeader = 64;
+
+void Delete(void* buffer) {
+  if (buffer == nullptr) return;
+  char* const block = static_cast<char*>(buffer) - kHeader;
+  live_bytes -= *reinterpret_cast<int64_t*>(block);
+  std::free(block);
+}
+
+// Counts what LibTorch allocates.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    const size_t size = (bytes + kHeader - 1) / kHeader * kHeader + kHeader;
+    char* const block = static_cast<char*>(std::aligned_alloc(kHeader, size));
+    *reinterpret_cast<int64_t*>(block) = static_cast<int64_t>(bytes);
+    live_bytes += static_cast<int64_t>(bytes);
+    peak_bytes = std::max(peak_bytes.load(), live_bytes.load());
+    void* const buffer = block + kHeader;
+    return {buffer, buffer, &Delete, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &Delete; }
+
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+};
+
+train::ModelShape Shape(int64_t author_columns) {
+  return {.feature_dim = 48,
+          .label_width = 4,
+          .num_layers = 2,
+          .node_types = {{.name = "author", .feature_dim = author_columns},
+                         {.name = "paper", .feature_dim = 48}},
+          .edge_types = {{.name = "cites", .source = 1, .destination = 1},
+                         {.name = "writes", .source = 0, .destination = 1},
+                         {.name = "written", .source = 1, .destination = 0},
+                         {.name = "reviews", .source = 0, .destination = 1},
+                         {.name = "knows", .source = 0, .destination = 0}},
+          .target_type = 1};
+}
+
+// The most that tensors take in a step.
+int64_t PeakBytes(const train::TrainOptions& options,
+                  const train::ModelShape& shape,
+                  const train::BatchView& batch) {
+  const Network network(options, shape);
+  std::vector<at::Tensor> leaves;
+  for (const auto& named : network.parameters()) {
+    leaves.push_back(named.tensor);
+  }
+  const int64_t before = live_bytes;
+  peak_bytes = before;
+  const auto gradients = torch::autograd::grad(
+      {network.Forward(batch, train::StepPosition{}).sum()}, leaves);
+  return peak_bytes - before;
+}
+
+TEST(RelationalMemoryTest, TheBoundHolds) {
+  static CountingAllocator allocator;
+  c10::SetCPUAllocator(&allocator, /*priority=*/255);
+  for (const int64_t author_columns : {48, 20}) {
+    for (const int64_t num_edges : {2000, 12000}) {
+      const TypedGraph graph =
+          MakeTypedGraph(Shape(author_columns), 8000, num_edges, 1);
+      std::vector<int32_t> seeds = TargetNodes(graph);
+      seeds.resize(1500);
+      const SyntheticBatch batch = WholeNeighborhood(graph, seeds);
+      const sample::BatchShape size = sample::ShapeOf(batch.sample);
+      const sample::BatchShape none = {.nodes = {0, 0, 0}, .edges = {0, 0}};
+      for (const train::ModelOptions& model :
+           {train::ModelOptions(train::RgcnOptions{.hidden = 32}),
+            train::ModelOptions(train::RgcnOptions{.hidden = 32, .bases = 2}),
+            train::ModelOptions(train::RsageOptions{.hidden = 32}),
+            train::ModelOptions(train::RsageOptions{.hidden = 128}),
+            train::ModelOptions(
+                train::RgatOptions{.hidden = 32, .heads = 4})}) {
+        train::TrainOptions options;
+        options.model = model;
+        options.dropout = 0.1;
+        const auto bound =
+            static_cast<int64_t>(StepMemoryBytes(options, graph.shape, size) -
+                                 StepMemoryBytes(options, graph.shape, none));
+        const auto parameters =
+            static_cast<int64_t>(KeptMemoryBytes(options, graph.shape));
+        const int64_t peak = PeakBytes(options, graph.shape, batch.View());
+        RecordProperty(
+            std::string(train::Name(model)) + std::to_string(num_edges),
+            std::to_string(100 * peak / bound) + "%");
+        // The bound has half as much again for buffers that wait for use.
+        EXPECT_LT(peak, bound * 2 / 3 + parameters) << train::Name(model);
+        // It knows no types, and takes all nodes for those of most relations.
+        EXPECT_GT(peak, bound / 15) << train::Name(model);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hearth::model

@@ -1,0 +1,158 @@
+#include "engine/model/row_functions.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+
+#include "engine/model/matrix_product.h"
+#include "engine/model/saved_value.h"
+
+namespace hearth::model {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::Function;
+using torch::autograd::variable_list;
+
+// Elements for which a thread is worth while.
+constexpr int64_t kElementsPerThread = 1 << 15;
+
+// Calls `function(i)` for each of `count` rows of `columns` columns.
+template <typename F>
+void ForEachRow(int64_t count, int64_t columns, const F& function) {
+  const int64_t grain =
+      std::max<int64_t>(1, kElementsPerThread / std::max<int64_t>(1, columns));
+  at::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) function(i);
+  });
+}
+
+at::Tensor Gather(const at::Tensor& x, const RowSet& set) {
+  const auto count = static_cast<int64_t>(set.rows->size());
+  const int64_t stride = x.size(1);
+  at::Tensor result = at::empty({count, set.columns}, at::kFloat);
+  const auto* from = x.const_data_ptr<float>();
+  auto* to = result.mutable_data_ptr<float>();
+  ForEachRow(count, set.columns, [&](int64_t i) {
+    std::copy_n(from + (*set.rows)[i] * stride, set.columns,
+                to + i * set.columns);
+  });
+  return result;
+}
+
+// Adds `source(i)`, [columns], to the row of `sum` that (*rows)[i] names.
+template <typename F>
+void ScatterAdd(const at::Tensor& sum, const std::vector<int32_t>& rows,
+                int64_t columns, const F& source) {
+  const int64_t stride = sum.size(1);
+  auto* out = sum.mutable_data_ptr<float>();
+  ForEachRow(static_cast<int64_t>(rows.size()), columns, [&](int64_t i) {
+    const float* from = source(i);
+    float* to = out + rows[i] * stride;
+    for (int64_t column = 0; column < columns; ++column) {
+      to[column] += from[column];
+    }
+  });
+}
+
+class GatherRowsFunction : public Function<GatherRowsFunction> {
+ public:
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const std::vector<RowSet>& sets) {
+    SaveValue(context, sets);
+    context->saved_data["rows"] = x.size(0);
+    context->saved_data["columns"] = x.size(1);
+    variable_list result;
+    result.reserve(sets.size());
+    for (const RowSet& set : sets) result.push_back(Gather(x, set));
+    return result;
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const auto sets = LoadValue<std::vector<RowSet>>(context);
+    const at::Tensor result =
+        at::zeros({context->saved_data["rows"].toInt(),
+                   context->saved_data["columns"].toInt()},
+                  at::kFloat);
+    for (size_t i = 0; i < sets.size(); ++i) {
+      if (!gradients[i].defined()) continue;
+      const at::Tensor gradient = gradients[i].contiguous();
+      const auto* from = gradient.const_data_ptr<float>();
+      ScatterAdd(result, *sets[i].rows, sets[i].columns,
+                 [&](int64_t row) { return from + row * sets[i].columns; });
+      // As many may be held as there are sets.
+      gradients[i] = at::Tensor();
+    }
+    return {result, at::Tensor()};
+  }
+};
+
+class AddRowsFunction : public Function<AddRowsFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& sum,
+                            const at::Tensor& rows, const RowsPtr& positions) {
+    SaveValue(context, positions);
+    const int64_t columns = sum.size(1);
+    const auto* from = rows.const_data_ptr<float>();
+    ScatterAdd(sum, *positions, columns,
+               [&](int64_t row) { return from + row * columns; });
+    context->mark_dirty({sum});
+    return sum;
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const at::Tensor gradient = gradients[0].contiguous();
+    return {gradient,
+            Gather(gradient, {.rows = LoadValue<RowsPtr>(context),
+                              .columns = gradient.size(1)}),
+            at::Tensor()};
+  }
+};
+
+class AddBiasToRowsFunction : public Function<AddBiasToRowsFunction> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& sum,
+                            const at::Tensor& bias, const RowsPtr& positions) {
+    SaveValue(context, positions);
+    const auto* from = bias.const_data_ptr<float>();
+    ScatterAdd(sum, *positions, sum.size(1), [&](int64_t) { return from; });
+    context->mark_dirty({sum});
+    return sum;
+  }
+
+  static variable_list backward(AutogradContext* context,
+                                variable_list gradients) {
+    const at::Tensor gradient = gradients[0].contiguous();
+    const auto rows = LoadValue<RowsPtr>(context);
+    const bool all = static_cast<int64_t>(rows->size()) == gradient.size(0);
+    return {gradient,
+            ColumnSums(all ? gradient
+                           : Gather(gradient, {.rows = rows,
+                                               .columns = gradient.size(1)})),
+            at::Tensor()};
+  }
+};
+
+}  // namespace
+
+std::vector<at::Tensor> GatherRows(const at::Tensor& x,
+                                   const std::vector<RowSet>& sets) {
+  return GatherRowsFunction::apply(x, sets);
+}
+
+at::Tensor AddRows(const at::Tensor& sum, const at::Tensor& rows,
+                   const RowsPtr& positions) {
+  return AddRowsFunction::apply(sum, rows, positions);
+}
+
+at::Tensor AddBiasToRows(const at::Tensor& sum, const at::Tensor& bias,
+                         const RowsPtr& positions) {
+  return AddBiasToRowsFunction::apply(sum, bias, positions);
+}
+
+}  // namespace hearth::model
