@@ -1,6 +1,5 @@
 #include "client/cli/sweep_options.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -63,12 +62,17 @@ const std::vector<Flag>& SweepFlags() {
 }
 
 std::vector<Flag> SearchFlags() {
-  const std::vector<std::string> train = TrainOptionNames();
+  const google::protobuf::FieldDescriptor* train =
+      v1::SweepSpec::descriptor()->FindFieldByName("train");
   std::vector<Flag> flags;
-  for (const Flag& flag : SweepFlags()) {
-    if (std::find(train.begin(), train.end(), flag.name) == train.end()) {
-      flags.push_back(flag);
-    }
+  for (Flag flag : SweepFlags()) {
+    std::erase_if(flag.options, [train](const options::Option* option) {
+      return option->path.front() == train;
+    });
+    const bool is_choice =
+        flag.choice != nullptr &&
+        flag.choice->oneof->containing_type() == v1::SweepSpec::descriptor();
+    if (is_choice || !flag.options.empty()) flags.push_back(std::move(flag));
   }
   return flags;
 }

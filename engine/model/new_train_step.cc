@@ -109,6 +109,8 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
     return train::NewNullStep();
   }
   HEARTH_RETURN_IF_ERROR(shape.Validate());
+  HEARTH_RETURN_IF_ERROR(
+      options.ValidateForLabels(shape.label_kind, shape.label_width));
   if (shape.trainers > 1) return NewParallelStep(options, shape);
   std::unique_ptr<train::TrainStep> step;
   HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {

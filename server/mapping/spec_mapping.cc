@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/sha256.h"
+#include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/field_violations.h"
@@ -372,6 +373,11 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.train.dropout = train.dropout();
   options.train.model_seed = train.model_seed();
   options.train.train_threads = static_cast<int>(train.train_threads());
+  options.train.class_weights = {
+      .balanced = train.balanced_classes(),
+      .values = {train.class_weights().values().begin(),
+                 train.class_weights().values().end()}};
+  options.train.metric = train::MetricNamed(train.metric());
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
