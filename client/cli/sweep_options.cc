@@ -1,5 +1,6 @@
 #include "client/cli/sweep_options.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -62,18 +63,21 @@ const std::vector<Flag>& SweepFlags() {
 }
 
 std::vector<Flag> SearchFlags() {
-  const google::protobuf::FieldDescriptor* train =
-      v1::SweepSpec::descriptor()->FindFieldByName("train");
+  const std::vector<std::string> train = TrainOptionNames();
+  const auto* jobs = v1::SweepSpec::descriptor()->FindFieldByName("train");
   std::vector<Flag> flags;
+  std::vector<Flag> shared;
   for (Flag flag : SweepFlags()) {
-    std::erase_if(flag.options, [train](const options::Option* option) {
-      return option->path.front() == train;
+    if (std::find(train.begin(), train.end(), flag.name) == train.end()) {
+      flags.push_back(std::move(flag));
+      continue;
+    }
+    std::erase_if(flag.options, [jobs](const options::Option* option) {
+      return option->path.front() == jobs;
     });
-    const bool is_choice =
-        flag.choice != nullptr &&
-        flag.choice->oneof->containing_type() == v1::SweepSpec::descriptor();
-    if (is_choice || !flag.options.empty()) flags.push_back(std::move(flag));
+    if (!flag.options.empty()) shared.push_back(std::move(flag));
   }
+  flags.insert(flags.end(), shared.begin(), shared.end());
   return flags;
 }
 

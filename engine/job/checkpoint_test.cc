@@ -197,6 +197,20 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
   EXPECT_EQ(back.resumes, 1u);
 }
 
+TEST_F(CheckpointTest, AMetricThatIsNotDefinedStaysSo) {
+  Checkpoint written = MakeCheckpoint();
+  written.last_epoch->metric = train::Metric::kRocAuc;
+  written.last_epoch->valid_metric = std::nan("");
+  Write(written);
+  const auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_TRUE(read->checkpoint.has_value());
+  const EpochReport& back = *read->checkpoint->last_epoch;
+  EXPECT_EQ(back.metric, train::Metric::kRocAuc);
+  ASSERT_TRUE(back.valid_metric.has_value());
+  EXPECT_TRUE(std::isnan(*back.valid_metric));
+}
+
 TEST_F(CheckpointTest, NoneIsNoError) {
   const auto read = Read();
   ASSERT_TRUE(read.ok()) << read.status();
