@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -201,7 +202,7 @@ TEST_F(CheckpointTest, AMetricThatIsNotDefinedStaysSo) {
   Checkpoint written = MakeCheckpoint();
   written.last_epoch->metric = train::Metric::kRocAuc;
   written.last_epoch->valid_metric = std::nan("");
-  Write(written);
+  Write(std::move(written));
   const auto read = Read();
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_TRUE(read->checkpoint.has_value());
