@@ -12,10 +12,12 @@ namespace hearth::cli {
 std::string LabelWords(v1::LabelKind kind, uint64_t width);
 
 /// The name of a report's metric for users: "accuracy", "micro-F1", "mean
-/// squared error"; escaped if it is none that this client knows.
+/// squared error", "ROC-AUC", "average precision"; escaped if it is none that
+/// this client knows.
 std::string MetricWords(const std::string& metric);
 
-/// A metric's value: three decimals for shares, six digits otherwise.
+/// A metric's value: three decimals for shares, six digits otherwise; "not
+/// defined" for NaN.
 std::string FormatMetric(const std::string& metric, double value);
 
 }  // namespace hearth::cli

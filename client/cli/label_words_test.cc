@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace hearth::cli {
 namespace {
 
@@ -18,6 +20,8 @@ TEST(MetricWords, AreThoseOfTheField) {
   EXPECT_EQ(MetricWords("accuracy"), "accuracy");
   EXPECT_EQ(MetricWords("micro_f1"), "micro-F1");
   EXPECT_EQ(MetricWords("mse"), "mean squared error");
+  EXPECT_EQ(MetricWords("roc_auc"), "ROC-AUC");
+  EXPECT_EQ(MetricWords("average_precision"), "average precision");
   EXPECT_EQ(MetricWords("new\x1b"), "new\\x1b");
 }
 
@@ -26,6 +30,9 @@ TEST(FormatMetric, ErrorsMayBeSmallOrLarge) {
   EXPECT_EQ(FormatMetric("micro_f1", 1), "1.000");
   EXPECT_EQ(FormatMetric("mse", 0.0000123456789), "1.23457e-05");
   EXPECT_EQ(FormatMetric("mse", 4521.25), "4521.25");
+  EXPECT_EQ(FormatMetric("roc_auc", 0.9876543), "0.988");
+  EXPECT_EQ(FormatMetric("average_precision", 1), "1.000");
+  EXPECT_EQ(FormatMetric("roc_auc", std::nan("")), "not defined");
 }
 
 }  // namespace

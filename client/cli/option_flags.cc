@@ -76,7 +76,9 @@ std::string ValueNameOf(const Option& option) {
   const v1::Option& description = option.description;
   switch (option.field().cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
-      return "NAME";
+      return description.words().empty()
+                 ? "NAME"
+                 : absl::StrJoin(description.words(), "|");
     case FieldDescriptor::CPPTYPE_BOOL:
       return description.words().empty()
                  ? "false|true"
@@ -130,10 +132,16 @@ std::string Flag::Help() const {
                                  out->append(option->description.flag());
                                }));
   }
-  const v1::Option& description = options.front()->description;
-  if (description.special_value().empty()) return description.help();
-  return absl::StrCat(description.help(), "; ", description.special_value(),
-                      " = ", description.special_help());
+  std::vector<const Option*> explained;
+  for (const Option* option : options) {
+    if (!option->description.help().empty()) explained.push_back(option);
+  }
+  return Distinct(explained, "; ", [](const Option& option) {
+    const v1::Option& description = option.description;
+    if (description.special_value().empty()) return description.help();
+    return absl::StrCat(description.help(), "; ", description.special_value(),
+                        " = ", description.special_help());
+  });
 }
 
 std::string Flag::Default() const {

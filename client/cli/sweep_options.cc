@@ -64,12 +64,20 @@ const std::vector<Flag>& SweepFlags() {
 
 std::vector<Flag> SearchFlags() {
   const std::vector<std::string> train = TrainOptionNames();
+  const auto* jobs = v1::SweepSpec::descriptor()->FindFieldByName("train");
   std::vector<Flag> flags;
-  for (const Flag& flag : SweepFlags()) {
+  std::vector<Flag> shared;
+  for (Flag flag : SweepFlags()) {
     if (std::find(train.begin(), train.end(), flag.name) == train.end()) {
-      flags.push_back(flag);
+      flags.push_back(std::move(flag));
+      continue;
     }
+    std::erase_if(flag.options, [jobs](const options::Option* option) {
+      return option->path.front() == jobs;
+    });
+    if (!flag.options.empty()) shared.push_back(std::move(flag));
   }
+  flags.insert(flags.end(), shared.begin(), shared.end());
   return flags;
 }
 

@@ -20,7 +20,7 @@ namespace hearth::cli {
 inline constexpr char kSpacePrefix[] = "space.";
 
 /// All but those of the space, in the order of the proto; and those of the
-/// search alone.
+/// search alone: flags that jobs have, too, come last, without their fields.
 const std::vector<Flag>& SweepFlags();
 std::vector<Flag> SearchFlags();
 

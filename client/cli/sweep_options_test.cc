@@ -94,7 +94,25 @@ TEST(SweepFromOptions, RefusesOptionsOfOtherAlgorithms) {
               HasSubstr("applies to algorithms asha and halving"));
 }
 
-TEST(SearchFlags, AreThoseThatTrainHasNot) {
+// Jobs and sweeps have an option of this name.
+TEST(SweepFromOptions, TheMetricIsThatOfTheJobsOrTheLoss) {
+  const auto with = [](const char* metric) {
+    const auto spec = SweepFromOptions(
+        {{"dataset", {"cora", "--dataset"}}, {"metric", {metric, "--metric"}}});
+    EXPECT_TRUE(spec.ok()) << spec.status();
+    return *spec;
+  };
+  EXPECT_EQ(with("roc_auc").train().trains(0).metric(), "roc_auc");
+  EXPECT_FALSE(with("roc_auc").by_loss());
+  EXPECT_EQ(with("valid").train().trains(0).metric(), "");
+  EXPECT_TRUE(with("loss").by_loss());
+  const auto spec = SweepFromOptions(
+      {{"dataset", {"cora", "--dataset"}}, {"metric", {"auc", "--metric"}}});
+  EXPECT_THAT(std::string(spec.status().message()),
+              HasSubstr("average_precision or one of valid, loss"));
+}
+
+TEST(SearchFlags, AreThoseOfTheSearch) {
   std::string names;
   for (const Flag& flag : SearchFlags()) names += flag.name + " ";
   EXPECT_EQ(names,

@@ -117,6 +117,23 @@ TEST(TrainJobFromOptions, OutreGoesWithAPartitionUnlessTold) {
   EXPECT_TRUE(SpecOf({{"strategy", "ginex"}}).data().has_shuffled());
 }
 
+TEST(TrainJobFromOptions, ClassWeightsAreAListOrBalanced) {
+  EXPECT_TRUE(
+      SpecOf({{"class-weights", "balanced"}}).trains(0).balanced_classes());
+  EXPECT_THAT(
+      SpecOf({{"class-weights", "0.5,20"}}).trains(0).class_weights().values(),
+      ElementsAre(0.5, 20));
+  const v1::TrainSpec none = SpecOf({{"class-weights", "none"}}).trains(0);
+  EXPECT_FALSE(none.has_balanced_classes() || none.has_class_weights());
+  EXPECT_THAT(ErrorOf({{"class-weights", "1,-1"}}),
+              HasSubstr("is not one of none, balanced or a list of up to 65536 "
+                        "numbers above 0"));
+  EXPECT_EQ(NameFlags("class_weights.values: must have; trains[0].metric: no; "
+                      "balanced_classes: must",
+                      {}),
+            "--class-weights: must have; --metric: no; --class-weights: must");
+}
+
 TEST(TrainJobFromOptions, MapsTheOptionsOfDiskgnn) {
   v1::DataSpec data = SpecOf({{"strategy", "diskgnn"},
                               {"cpu-cache", "64MiB"},

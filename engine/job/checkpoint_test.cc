@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -195,6 +196,20 @@ TEST_F(CheckpointTest, ReadsWhatWasWritten) {
             written.best_state.at("model.w").data);
   EXPECT_EQ(back.peak_memory_bytes, 12345u);
   EXPECT_EQ(back.resumes, 1u);
+}
+
+TEST_F(CheckpointTest, AMetricThatIsNotDefinedStaysSo) {
+  Checkpoint written = MakeCheckpoint();
+  written.last_epoch->metric = train::Metric::kRocAuc;
+  written.last_epoch->valid_metric = std::nan("");
+  Write(std::move(written));
+  const auto read = Read();
+  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_TRUE(read->checkpoint.has_value());
+  const EpochReport& back = *read->checkpoint->last_epoch;
+  EXPECT_EQ(back.metric, train::Metric::kRocAuc);
+  ASSERT_TRUE(back.valid_metric.has_value());
+  EXPECT_TRUE(std::isnan(*back.valid_metric));
 }
 
 TEST_F(CheckpointTest, NoneIsNoError) {

@@ -85,8 +85,9 @@ class ExplainRun {
   // The memory that the job would hold, and that of this one.
   absl::Status ReserveMemory() {
     const std::vector<strategy::Pass> kinds = passes_->Kinds();
-    const auto model_bytes = [this](const sample::BatchShape& shape) {
-      return step_->MemoryBytes(shape);
+    const uint64_t ranking = RankingBytes(options_, *dataset_, *passes_);
+    const auto model_bytes = [&](const sample::BatchShape& shape) {
+      return step_->MemoryBytes(shape) + ranking;
     };
     const StrategyUse use = {
         .data = data_,

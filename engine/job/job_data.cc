@@ -1,5 +1,6 @@
 #include "engine/job/job_data.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -9,14 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/job_history.h"
 #include "engine/job/labeled_split.h"
 #include "engine/sample/history.h"
 #include "engine/sample/seed_order.h"
+#include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 #include "engine/store/row_format.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/metric.h"
+#include "engine/train/ranking.h"
 
 namespace hearth::job {
 
@@ -63,6 +68,19 @@ void DescribeTypes(const store::Manifest& manifest, size_t target,
   shape.target_type = target;
 }
 
+// Nodes of each class among `nodes`, all of them labeled; none for labels of
+// other kinds.
+std::vector<int64_t> CountClasses(const store::Labels& labels,
+                                  const std::vector<store::NodeId>& nodes) {
+  if (labels.kind() != store::LabelKind::kClasses) return {};
+  std::vector<int64_t> counts(static_cast<size_t>(labels.width()));
+  const store::Labels gathered = labels.Gather(nodes);
+  for (const int32_t label : gathered.view().classes) {
+    ++counts[static_cast<size_t>(label)];
+  }
+  return counts;
+}
+
 }  // namespace
 
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
@@ -89,6 +107,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
     observer.OnLog(Severity::kWarning, warning);
   }
   store::Split& nodes = labeled.nodes;
+  std::vector<int64_t> class_counts = CountClasses(labels, nodes.train);
   std::optional<JobPartition> partition;
   std::unique_ptr<sample::SeedOrder> training;
   if (data.partition_order.has_value()) {
@@ -111,6 +130,7 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                           FanoutsByType(dataset->manifest(), data));
   JobPasses passes(data, std::move(training), std::move(nodes.valid),
                    std::move(nodes.test), std::move(fanouts_of));
+  passes.SetClassCounts(std::move(class_counts));
   JobData opened = {.dataset = std::move(dataset),
                     .labels = std::move(labels),
                     .partition = std::move(partition),
@@ -138,11 +158,22 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
       .trainers = options.data.trainers,
       .epoch_steps =
           strategy::NumBatches(passes.num_train(), options.data.batch_size),
-      .epochs = options.data.epochs};
+      .epochs = options.data.epochs,
+      .class_counts = passes.class_counts()};
   if (manifest.node_types.size() > 1 || manifest.edge_types.size() > 1) {
     DescribeTypes(manifest, dataset.target_type(), shape);
   }
   return environment.new_train_step(options.train, shape);
+}
+
+uint64_t RankingBytes(const TrainJobOptions& options,
+                      const store::Dataset& dataset, const JobPasses& passes) {
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  if (!train::IsRanking(options.train.MetricFor(nodes.label_kind))) return 0;
+  return train::Ranking::MemoryBytes(
+      std::max(passes.num_valid(), passes.num_test()),
+      train::RankedColumns(nodes.label_kind, nodes.label_width));
 }
 
 }  // namespace hearth::job

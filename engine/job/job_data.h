@@ -65,6 +65,11 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
     const JobEnvironment& environment, const TrainJobOptions& options,
     const store::Dataset& dataset, const JobPasses& passes);
 
+/// The bytes of the scores that the job's metric ranks at a time: those of the
+/// validation nodes or of the test nodes. 0 for metrics that rank nothing.
+uint64_t RankingBytes(const TrainJobOptions& options,
+                      const store::Dataset& dataset, const JobPasses& passes);
+
 }  // namespace hearth::job
 
 #endif  // HEARTH_ENGINE_JOB_JOB_DATA_H_

@@ -56,6 +56,12 @@ class JobPasses {
     history_ = std::move(history);
   }
 
+  /// Labeled training nodes of each class; empty for other labels.
+  const std::vector<int64_t>& class_counts() const { return class_counts_; }
+  void SetClassCounts(std::vector<int64_t> counts) {
+    class_counts_ = std::move(counts);
+  }
+
   /// Sets the bound of the batches of all passes, for passes made from now on.
   void SetBatches(const strategy::BatchBound& batches) { batches_ = batches; }
 
@@ -68,6 +74,7 @@ class JobPasses {
   std::unique_ptr<sample::SeedOrder> valid_order_;
   std::unique_ptr<sample::SeedOrder> test_order_;
   std::shared_ptr<const sample::HistoryPolicy> history_;
+  std::vector<int64_t> class_counts_;
   strategy::BatchBound batches_;
 };
 

@@ -100,6 +100,14 @@ TEST(CheckTrainableTest, SaysWhatIsLacking) {
   ExpectLacks(manifest, "edges");
 }
 
+// The default options, but for what `change` does.
+template <typename Change>
+DataOptions Asking(Change change) {
+  DataOptions data;
+  change(data);
+  return data;
+}
+
 // Papers cite papers, and authors write them.
 store::Manifest Typed() {
   store::Manifest manifest = Whole();
@@ -117,15 +125,18 @@ TEST(CheckTrainableTest, StrategiesTakeSeveralTypesOrSayNo) {
   const ManifestOnly dataset(Typed());
   EXPECT_EQ(CheckTrainable(dataset, {}), absl::OkStatus());
   absl::Status status =
-      CheckTrainable(dataset, {.strategy = strategy::GinexOptions()});
+      CheckTrainable(dataset, Asking([](DataOptions& data) { data.strategy = strategy::GinexOptions(); }));
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("node types paper, author and edge types "
                         "paper:cites:paper, author:writes:paper; strategy "
                         "ginex takes one of each"));
-  status = CheckTrainable(dataset, {.partition_order = PartitionOrder()});
+  status = CheckTrainable(dataset, Asking([](DataOptions& data) {
+                            data.partition_order = PartitionOrder();
+                          }));
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
-  status = CheckTrainable(dataset, {.layer_nodes = {10}});
+  status = CheckTrainable(
+      dataset, Asking([](DataOptions& data) { data.layer_nodes = {10}; }));
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 
@@ -148,14 +159,19 @@ TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
   manifest.edge_types.push_back(manifest.edge_types[1]);
   manifest.edge_types[2].destination_type = "author";
   const auto fanouts = FanoutsByType(
-      manifest, {.fanouts_of = {{"author:writes:author", {1, 2}},
-                                {"cites", {3, -1}}}});
+      manifest, Asking([](DataOptions& data) {
+        data.fanouts_of = {{"author:writes:author", {1, 2}},
+                           {"cites", {3, -1}}};
+      }));
   ASSERT_TRUE(fanouts.ok()) << fanouts.status();
   EXPECT_THAT(*fanouts, ElementsAre(ElementsAre(3, -1), IsEmpty(),
                                     ElementsAre(1, 2)));
   EXPECT_THAT(*FanoutsByType(manifest, {}), IsEmpty());
   const absl::Status status =
-      FanoutsByType(manifest, {.fanouts_of = {{"reads", {1, 2}}}}).status();
+      FanoutsByType(manifest, Asking([](DataOptions& data) {
+                      data.fanouts_of = {{"reads", {1, 2}}};
+                    }))
+          .status();
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("no edge type \"reads\", but paper:cites:paper, "));

@@ -22,6 +22,7 @@
 #include "engine/base/status_macros.h"
 #include "engine/job/export_model.h"
 #include "engine/job/job_data.h"
+#include "engine/store/manifest.h"
 
 namespace hearth::job {
 namespace {
@@ -40,10 +41,18 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<train::TrainStep> step,
       NewModel(parts.environment, parts.options, dataset, passes));
-  const train::Metric metric =
-      train::MetricFor(dataset.manifest().node_types[dataset.target_type()].label_kind);
+  const store::NodeTypeEntry& nodes =
+      dataset.manifest().node_types[dataset.target_type()];
+  const train::Metric metric = parts.options.train.MetricFor(nodes.label_kind);
+  const Judgement judgement = {
+      .metric = metric,
+      .ranked_columns =
+          train::IsRanking(metric)
+              ? train::RankedColumns(nodes.label_kind, nodes.label_width)
+              : 0,
+      .ranking_bytes = RankingBytes(parts.options, dataset, passes)};
   std::unique_ptr<Member> member(
-      new Member(parts, metric, passes, std::move(step)));
+      new Member(parts, judgement, passes, std::move(step)));
   if (const sample::HistoryPolicy* history = passes.Training(0).history;
       history != nullptr) {
     HEARTH_ASSIGN_OR_RETURN(member->histories_, train::HistoryCache::Make(
@@ -55,10 +64,10 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
   return member;
 }
 
-Member::Member(const Parts& parts, train::Metric metric,
+Member::Member(const Parts& parts, const Judgement& judgement,
                const JobPasses& passes, std::unique_ptr<train::TrainStep> step)
     : parts_(parts),
-      metric_(metric),
+      judgement_(judgement),
       passes_(passes),
       num_batches_(strategy::NumBatches(passes.num_train(),
                                         parts.options.data.batch_size)),
@@ -194,17 +203,17 @@ void Member::EndTraining(const strategy::PassReport& pass) {
 }
 
 void Member::StartValidation() {
-  evaluation_ =
-      Evaluation{.phase = "validating",
-                 .num_batches = strategy::NumBatches(
-                     passes_.num_valid(), parts_.options.data.batch_size)};
+  StartEvaluation("validating", passes_.num_valid());
 }
 
-void Member::StartTest() {
-  evaluation_ =
-      Evaluation{.phase = "testing",
-                 .num_batches = strategy::NumBatches(
-                     passes_.num_test(), parts_.options.data.batch_size)};
+void Member::StartTest() { StartEvaluation("testing", passes_.num_test()); }
+
+void Member::StartEvaluation(const std::string& phase, int64_t nodes) {
+  evaluation_ = Evaluation{.phase = phase,
+                           .num_batches = strategy::NumBatches(
+                               nodes, parts_.options.data.batch_size)};
+  evaluation_->tally.ranking.scores.reserve(
+      static_cast<size_t>(nodes * judgement_.ranked_columns));
 }
 
 absl::Status Member::EvaluateBatch(absl::Span<const train::BatchView> shards) {
@@ -221,7 +230,16 @@ std::optional<double> Member::TakeMetric() {
   const std::optional<Evaluation> evaluation =
       std::exchange(evaluation_, std::nullopt);
   if (!evaluation.has_value()) return std::nullopt;
-  return evaluation->tally.Value(metric_);
+  const double value = evaluation->tally.Value(judgement_.metric);
+  if (std::isnan(value) && train::IsRanking(judgement_.metric) &&
+      undefined_.insert(evaluation->phase).second) {
+    parts_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat(evaluation->phase, ": ", train::Name(judgement_.metric),
+                     " is not defined: no class or label has nodes with and "
+                     "without it, or a score is NaN"));
+  }
+  return value;
 }
 
 absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
@@ -230,7 +248,7 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
   report.loss = state_.epoch_loss_sum /
                 static_cast<double>(std::max<int64_t>(state_.epoch_seeds, 1));
   report.training = state_.epoch_training;
-  report.metric = metric_;
+  report.metric = judgement_.metric;
   report.valid_metric = TakeMetric();
   report.validation = validation;
   if (static_cast<size_t>(state_.epoch) < parts_.exact.size()) {
@@ -244,7 +262,7 @@ absl::Status Member::EndEpoch(const strategy::PassReport& validation) {
         Severity::kInfo,
         absl::StrFormat("no better %s of validation for %d epochs: "
                         "keeping epoch %d",
-                        train::Name(metric_), parts_.options.patience,
+                        train::Name(judgement_.metric), parts_.options.patience,
                         state_.best_epoch));
   }
   return absl::OkStatus();
@@ -255,7 +273,7 @@ void Member::LogComparison(const EpochReport& report) {
       Severity::kInfo,
       absl::StrFormat("epoch %d: %s of validation %.4f with a history, %.4f "
                       "without; loss %.4f, %.4f",
-                      report.epoch, train::Name(metric_),
+                      report.epoch, train::Name(judgement_.metric),
                       report.valid_metric.value_or(0),
                       report.exact->valid_metric.value_or(0), report.loss,
                       report.exact->loss));
@@ -281,7 +299,7 @@ absl::Status Member::CloseEpoch(const EpochReport& report) {
 bool Member::IsBest(std::optional<double> value) const {
   if (!value.has_value() || std::isnan(*value)) return false;
   return !state_.best_metric.has_value() ||
-         train::IsBetter(metric_, *value, *state_.best_metric);
+         train::IsBetter(judgement_.metric, *value, *state_.best_metric);
 }
 
 absl::Status Member::WriteState() {
@@ -312,7 +330,7 @@ absl::Status Member::KeepBest() {
 
 absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
   TrainReport report;
-  report.metric = metric_;
+  report.metric = judgement_.metric;
   report.kept_epoch = state_.best_state.empty()
                           ? static_cast<uint32_t>(state_.epoch)
                           : state_.best_epoch;

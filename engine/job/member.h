@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -66,12 +67,14 @@ class Member {
   Member& operator=(const Member&) = delete;
 
   /// Memory that the model takes for batches of `shape`
-  /// (TrainStep::MemoryBytes).
+  /// (TrainStep::MemoryBytes), and the scores that its metric ranks.
   uint64_t ModelBytes(const sample::BatchShape& shape) const {
-    return step_->MemoryBytes(shape);
+    return step_->MemoryBytes(shape) + judgement_.ranking_bytes;
   }
   /// The part of it that stays between two batches (TrainStep::KeptBytes).
-  uint64_t KeptBytes() const { return step_->KeptBytes(); }
+  uint64_t KeptBytes() const {
+    return step_->KeptBytes() + judgement_.ranking_bytes;
+  }
 
   /// The epoch it is in, from 0, and the batch of it to be trained next.
   int64_t epoch() const { return state_.epoch; }
@@ -134,6 +137,14 @@ class Member {
   absl::StatusOr<TrainReport> Finish(const strategy::PassReport& test);
 
  private:
+  // How predictions are judged.
+  struct Judgement {
+    train::Metric metric = train::Metric::kAccuracy;
+    // Scores of a node that the metric ranks.
+    int64_t ranked_columns = 0;
+    uint64_t ranking_bytes = 0;
+  };
+
   // Predictions being judged.
   struct Evaluation {
     std::string phase;
@@ -142,8 +153,8 @@ class Member {
     train::Tally tally = {};
   };
 
-  Member(const Parts& parts, train::Metric metric, const JobPasses& passes,
-         std::unique_ptr<train::TrainStep> step);
+  Member(const Parts& parts, const Judgement& judgement,
+         const JobPasses& passes, std::unique_ptr<train::TrainStep> step);
 
   absl::Status Resume(const std::string& fingerprint);
   absl::StatusOr<std::vector<train::BatchView>> WithHistories(
@@ -155,13 +166,14 @@ class Member {
   absl::Status CloseEpoch(const EpochReport& report);
   bool IsBest(std::optional<double> value) const;
   absl::Status WriteState();
+  void StartEvaluation(const std::string& phase, int64_t nodes);
   std::optional<double> TakeMetric();
   void ReportProgress(const std::string& phase, int64_t done, int64_t total,
                       std::optional<double> loss);
   uint64_t PeakMemory();
 
   const Parts parts_;
-  const train::Metric metric_;
+  const Judgement judgement_;
   const JobPasses& passes_;
   const int64_t num_batches_;
   const std::unique_ptr<train::TrainStep> step_;
@@ -169,6 +181,8 @@ class Member {
   // All that must survive a kill.
   Checkpoint state_;
   std::optional<Evaluation> evaluation_;
+  // The phases of which the log says that their metric is not defined.
+  std::set<std::string> undefined_;
   // Null without a history.
   std::unique_ptr<train::HistoryCache> histories_;
   int64_t staleness_ = 0;

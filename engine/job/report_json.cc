@@ -32,14 +32,6 @@ pipeline::StageStats StageFromJson(const json& value) {
   return stage;
 }
 
-train::Metric MetricFromJson(const json& value) {
-  for (const train::Metric metric :
-       {train::Metric::kMicroF1, train::Metric::kMeanSquaredError}) {
-    if (value == train::Name(metric)) return metric;
-  }
-  return train::Metric::kAccuracy;
-}
-
 json ToJson(const std::optional<strategy::ReadOverlap>& overlap) {
   if (!overlap.has_value()) return nullptr;
   return {{"storage_path", overlap->storage_path},
@@ -171,7 +163,8 @@ EpochReport EpochFromJson(const json& value) {
   EpochReport epoch;
   value.at("epoch").get_to(epoch.epoch);
   value.at("loss").get_to(epoch.loss);
-  epoch.metric = MetricFromJson(value.at("metric"));
+  epoch.metric = train::MetricNamed(value.at("metric").get<std::string>())
+                     .value_or(train::Metric::kAccuracy);
   epoch.valid_metric = OptionalFromJson<double>(value.at("valid_metric"));
   epoch.training = PassFromJson(value.at("training"));
   epoch.validation = PassFromJson(value.at("validation"));

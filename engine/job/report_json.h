@@ -1,8 +1,11 @@
 #ifndef HEARTH_ENGINE_JOB_REPORT_JSON_H_
 #define HEARTH_ENGINE_JOB_REPORT_JSON_H_
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <type_traits>
 
 #include "engine/job/report.h"
 #include "engine/strategy/strategy.h"
@@ -12,15 +15,22 @@
 
 namespace hearth::job {
 
-/// null for nothing.
+/// null for nothing; "NaN", for which JSON has no number.
 template <typename T>
 nlohmann::json ToJson(const std::optional<T>& value) {
-  return value.has_value() ? nlohmann::json(*value) : nlohmann::json(nullptr);
+  if (!value.has_value()) return nullptr;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (std::isnan(*value)) return "NaN";
+  }
+  return *value;
 }
 
 template <typename T>
 std::optional<T> OptionalFromJson(const nlohmann::json& value) {
   if (value.is_null()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (value == "NaN") return std::numeric_limits<T>::quiet_NaN();
+  }
   return value.get<T>();
 }
 

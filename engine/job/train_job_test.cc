@@ -1,6 +1,8 @@
 #include "engine/job/train_job.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -425,6 +427,88 @@ TEST_F(TrainJobTest, EachKindOfLabelsHasItsMetric) {
     EXPECT_EQ(shape_.label_kind, kind);
     EXPECT_EQ(shape_.label_width, 4);
   }
+}
+
+// Ranks all nodes right in the second epoch; others are of one class alone.
+class Ranking final : public LinearStep {
+ public:
+  using LinearStep::LinearStep;
+
+  absl::StatusOr<train::BatchResult> Train(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    epoch_ = position.epoch;
+    return LinearStep::Train(shards, position);
+  }
+  absl::StatusOr<train::BatchResult> Evaluate(
+      absl::Span<const train::BatchView> shards) override {
+    train::BatchResult result = {.num_seeds = train::NumSeeds(shards)};
+    result.tally.ranking.columns = 4;
+    for (int64_t i = 0; i < result.num_seeds * 4; ++i) {
+      const bool is_positive = epoch_ != 1 || i % 3 == 0;
+      result.tally.ranking.scores.push_back(
+          {is_positive ? 1.f : 0.f, is_positive});
+    }
+    return result;
+  }
+
+ private:
+  uint64_t epoch_ = 0;
+};
+
+TEST_F(TrainJobTest, AMetricThatIsNotDefinedIsNeverTheBest) {
+  new_train_step_ = [](const train::TrainOptions&,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<Ranking>(shape);
+  };
+  TrainJobOptions options = Options("a");
+  options.train.metric = train::Metric::kAveragePrecision;
+  options.patience = 3;
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->metric, train::Metric::kAveragePrecision);
+  ASSERT_EQ(report->epochs.size(), 4);
+  EXPECT_EQ(report->epochs[1].valid_metric, 1);
+  for (const size_t epoch : {0, 2, 3}) {
+    ASSERT_TRUE(report->epochs[epoch].valid_metric.has_value());
+    EXPECT_TRUE(std::isnan(*report->epochs[epoch].valid_metric));
+  }
+  EXPECT_EQ(report->kept_epoch, 2u);
+  EXPECT_TRUE(std::isnan(*report->test_metric));
+  // Each phase is told once.
+  ASSERT_EQ(observer_.warnings.size(), 2);
+  EXPECT_THAT(observer_.warnings[0],
+              HasSubstr("validating: average_precision is not defined"));
+  EXPECT_THAT(observer_.warnings[1], HasSubstr("testing: "));
+}
+
+TEST_F(TrainJobTest, ReservesTheScoresThatAreRanked) {
+  TrainJobOptions options = Options("a");
+  const auto counted = Run(options);
+  options = Options("b");
+  options.train.metric = train::Metric::kRocAuc;
+  const auto ranked = Run(options);
+  ASSERT_TRUE(counted.ok() && ranked.ok());
+  // 120 nodes of 4 classes, and one class in order.
+  EXPECT_EQ(ranked->memory.TotalBytes(),
+            counted->memory.TotalBytes() + 120 * (4 + 1) * 8);
+  EXPECT_EQ(ranked->loss_digest, counted->loss_digest);
+}
+
+TEST_F(TrainJobTest, ModelsLearnHowManyNodesEachClassHas) {
+  Import({.unlabeled = 100});
+  ASSERT_TRUE(Run(Options("a")).ok());
+  ASSERT_EQ(shape_.class_counts.size(), 4);
+  int64_t nodes = 0;
+  for (const int64_t count : shape_.class_counts) {
+    EXPECT_GT(count, 0);
+    nodes += count;
+  }
+  EXPECT_EQ(nodes, 300);
+  Import({.label_kind = store::LabelKind::kMultiLabel});
+  ASSERT_TRUE(Run(Options("b")).ok());
+  EXPECT_TRUE(shape_.class_counts.empty());
 }
 
 TEST_F(TrainJobTest, BytesReadAreKnownOnlyAlone) {

@@ -111,6 +111,8 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
   }
   HEARTH_RETURN_IF_ERROR(shape.Validate());
   HEARTH_RETURN_IF_ERROR(CheckTypes(options.model, shape));
+  HEARTH_RETURN_IF_ERROR(
+      options.ValidateForLabels(shape.label_kind, shape.label_width));
   if (shape.trainers > 1) return NewParallelStep(options, shape);
   std::unique_ptr<train::TrainStep> step;
   HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
 #include <vector>
 
@@ -25,21 +26,32 @@ struct Term {
   float slope;
 };
 
+// Labels, and a factor for each that a row has; empty = all are 1.
+struct WeightedLabels {
+  store::LabelsView labels;
+  absl::Span<const float> weights;
+};
+
 // log(1 + exp(x)) - x y, in a form that overflows for no x.
 struct LogisticLoss {
-  static Term Of(float score, const store::LabelsView& labels, int64_t row,
+  static Term Of(float score, const WeightedLabels& of, int64_t row,
                  int64_t column) {
-    const float label = store::HasBit(labels.BitRow(row), column) ? 1 : 0;
+    const float label = store::HasBit(of.labels.BitRow(row), column) ? 1 : 0;
     const float decay = std::exp(-std::abs(score));
     const float logistic = (score >= 0 ? 1 : decay) / (1 + decay);
-    return {std::max(score, 0.0f) - score * label + std::log1p(decay),
-            logistic - label};
+    const Term term = {
+        std::max(score, 0.0f) - score * label + std::log1p(decay),
+        logistic - label};
+    if (of.weights.empty() || label == 0) return term;
+    const float weight = of.weights[static_cast<size_t>(column)];
+    return {term.loss * double{weight}, term.slope * weight};
   }
 };
 
 struct SquaredError {
-  static Term Of(float score, const store::LabelsView& labels, int64_t row,
+  static Term Of(float score, const WeightedLabels& of, int64_t row,
                  int64_t column) {
+    const store::LabelsView& labels = of.labels;
     const float error = score - labels.TargetRow(row)[column];
     return {double{error} * error, 2 * error};
   }
@@ -52,7 +64,7 @@ template <typename Terms>
 class MeanLossFunction : public Function<MeanLossFunction<Terms>> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& scores,
-                            const store::LabelsView& labels) {
+                            const WeightedLabels& labels) {
     const int64_t rows = scores.size(0);
     const int64_t width = scores.size(1);
     const auto count = static_cast<double>(scores.numel());
@@ -87,6 +99,15 @@ at::Tensor Classes(absl::Span<const int32_t> labels) {
       at::empty({static_cast<int64_t>(labels.size())}, at::kLong);
   std::copy(labels.begin(), labels.end(), classes.mutable_data_ptr<int64_t>());
   return classes;
+}
+
+// The tensor that LibTorch takes; undefined where all classes are alike.
+at::Tensor Weights(absl::Span<const float> weights) {
+  if (weights.empty()) return {};
+  at::Tensor tensor =
+      at::empty({static_cast<int64_t>(weights.size())}, at::kFloat);
+  std::copy(weights.begin(), weights.end(), tensor.mutable_data_ptr<float>());
+  return tensor;
 }
 
 // Calls `judge(score, row, column)` for each score, row by row.
@@ -135,18 +156,58 @@ train::Tally JudgeTargets(const at::Tensor& scores,
   return tally;
 }
 
+train::Ranking RankClasses(const at::Tensor& scores,
+                           const store::LabelsView& labels) {
+  const int64_t classes = scores.size(1);
+  train::Ranking ranking{
+      .columns = train::RankedColumns(store::LabelKind::kClasses, classes)};
+  ranking.scores.reserve(static_cast<size_t>(scores.size(0) * ranking.columns));
+  const auto* row = scores.const_data_ptr<float>();
+  for (const int32_t label : labels.classes) {
+    if (classes == 2) {
+      ranking.scores.push_back({row[1] - row[0], label == 1});
+    } else {
+      const double highest = *std::max_element(row, row + classes);
+      double sum = 0;
+      for (int64_t c = 0; c < classes; ++c) sum += std::exp(row[c] - highest);
+      const double log_sum = highest + std::log(sum);
+      for (int64_t c = 0; c < classes; ++c) {
+        ranking.scores.push_back(
+            {static_cast<float>(row[c] - log_sum), label == c});
+      }
+    }
+    row += classes;
+  }
+  return ranking;
+}
+
 }  // namespace
 
-at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels) {
+at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
+                absl::Span<const float> weights) {
+  const WeightedLabels weighted = {labels, weights};
   switch (labels.kind) {
     case store::LabelKind::kClasses:
       break;
     case store::LabelKind::kMultiLabel:
-      return MeanLossFunction<LogisticLoss>::apply(scores, labels);
+      return MeanLossFunction<LogisticLoss>::apply(scores, weighted);
     case store::LabelKind::kTargets:
-      return MeanLossFunction<SquaredError>::apply(scores, labels);
+      return MeanLossFunction<SquaredError>::apply(scores, weighted);
   }
-  return at::cross_entropy_loss(scores, Classes(labels.classes));
+  return at::cross_entropy_loss(scores, Classes(labels.classes),
+                                Weights(weights));
+}
+
+double LossWeight(const store::LabelsView& labels,
+                  absl::Span<const float> weights) {
+  if (weights.empty() || labels.kind != store::LabelKind::kClasses) {
+    return static_cast<double>(labels.num_rows);
+  }
+  double sum = 0;
+  for (const int32_t label : labels.classes) {
+    sum += weights[static_cast<size_t>(label)];
+  }
+  return sum;
 }
 
 train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels) {
@@ -159,6 +220,19 @@ train::Tally Judge(const at::Tensor& scores, const store::LabelsView& labels) {
       return JudgeTargets(scores, labels);
   }
   return {};
+}
+
+train::Ranking Rank(const at::Tensor& scores, const store::LabelsView& labels) {
+  if (labels.kind == store::LabelKind::kClasses) {
+    return RankClasses(scores, labels);
+  }
+  train::Ranking ranking{.columns = scores.size(1)};
+  ranking.scores.reserve(static_cast<size_t>(scores.numel()));
+  ForScores(scores, [&](float score, int64_t row, int64_t column) {
+    ranking.scores.push_back(
+        {score, store::HasBit(labels.BitRow(row), column)});
+  });
+  return ranking;
 }
 
 }  // namespace hearth::model

@@ -7,6 +7,10 @@
 
 #include "engine/base/random.h"
 #include "engine/model/thread_count.h"
+#include "engine/store/label_kind.h"
+#include "engine/store/labels.h"
+#include "engine/train/metric.h"
+#include "engine/train/ranking.h"
 #include "gtest/gtest.h"
 
 namespace hearth::model {
@@ -136,6 +140,126 @@ TEST(LossTest, ClassesAreTorchsOwn) {
   EXPECT_TRUE(at::equal(
       Loss(scores, labels.view()),
       at::cross_entropy_loss(scores, at::tensor({0, 1, 2, 1, 0}, at::kLong))));
+}
+
+TEST(LossTest, WeightsOfClassesAreTorchsOwn) {
+  const at::Tensor scores = MakeExample(LabelKind::kTargets, 5, 3).scores;
+  const Labels labels = Labels::Classes({0, 1, 2, 1, 0}, 3);
+  const std::vector<float> weights = {0.5, 2, 7};
+  const at::Tensor ours = scores.clone().requires_grad_();
+  const at::Tensor theirs = scores.to(at::kDouble).requires_grad_();
+  const at::Tensor loss = Loss(ours, labels.view(), weights);
+  // The weighted mean, written out.
+  const at::Tensor each = -at::log_softmax(theirs, 1);
+  const at::Tensor expected = (0.5 * (each[0][0] + each[4][0]) +
+                               2 * (each[1][1] + each[3][1]) + 7 * each[2][2]) /
+                              12;
+  loss.backward();
+  expected.backward();
+  EXPECT_TRUE(at::allclose(loss.to(at::kDouble), expected, 1e-5, 1e-7));
+  EXPECT_TRUE(
+      at::allclose(ours.grad().to(at::kDouble), theirs.grad(), 1e-4, 1e-7));
+  EXPECT_EQ(LossWeight(labels.view(), weights), 12);
+  EXPECT_EQ(LossWeight(labels.view(), {}), 5);
+}
+
+TEST(LossTest, WeightsOfLabelsAreTorchsOwn) {
+  const Example example = MakeExample(LabelKind::kMultiLabel, 31, 9);
+  std::vector<float> weights;
+  for (int i = 0; i < 9; ++i) weights.push_back(0.25f * (1 + i));
+  const at::Tensor ours = example.scores.clone().requires_grad_();
+  const at::Tensor theirs = example.scores.to(at::kDouble).requires_grad_();
+  const at::Tensor loss = Loss(ours, example.labels.view(), weights);
+  const at::Tensor expected = at::binary_cross_entropy_with_logits(
+      theirs, example.expected.to(at::kDouble), {},
+      at::tensor(weights).to(at::kDouble));
+  loss.backward();
+  expected.backward();
+  EXPECT_TRUE(at::allclose(loss.to(at::kDouble), expected, 1e-5, 1e-7));
+  EXPECT_TRUE(
+      at::allclose(ours.grad().to(at::kDouble), theirs.grad(), 1e-4, 1e-8));
+  // The mean stays one over rows.
+  EXPECT_EQ(LossWeight(example.labels.view(), weights), 31);
+}
+
+// Differences of the loss itself, which is computed in single precision.
+TEST(LossTest, GradientsOfWeightedLossesAreItsDifferences) {
+  for (const LabelKind kind : {LabelKind::kClasses, LabelKind::kMultiLabel}) {
+    const Example example = MakeExample(LabelKind::kMultiLabel, 4, 3);
+    const Labels labels = kind == LabelKind::kClasses
+                              ? Labels::Classes({2, 0, 1, 1}, 3)
+                              : example.labels;
+    const std::vector<float> weights = {0.5, 3, 1.5};
+    const at::Tensor scores = (example.scores / 5).requires_grad_();
+    Loss(scores, labels.view(), weights).backward();
+    constexpr float kStep = 0.03;
+    for (int64_t i = 0; i < scores.numel(); ++i) {
+      const auto moved = [&](float step) {
+        at::Tensor other = scores.detach().clone();
+        other.view(-1)[i] += step;
+        return Loss(other, labels.view(), weights).item<double>();
+      };
+      EXPECT_NEAR(scores.grad().view(-1)[i].item<double>(),
+                  (moved(kStep) - moved(-kStep)) / (2 * kStep), 1e-4)
+          << store::Name(kind) << " " << i;
+    }
+  }
+}
+
+TEST(LossTest, WeightsOfOneChangeNothing) {
+  const std::vector<float> ones(9, 1);
+  const Example labels = MakeExample(LabelKind::kMultiLabel, 31, 9);
+  EXPECT_TRUE(at::equal(Loss(labels.scores, labels.labels.view(), ones),
+                        Loss(labels.scores, labels.labels.view())));
+}
+
+TEST(RankTest, TwoClassesAreRankedByTheirDifference) {
+  const at::Tensor scores =
+      at::tensor({1.0f, 3.0f, 50.0f, 20.0f, 0.0f, 0.0f}).view({3, 2});
+  const train::Ranking ranking =
+      Rank(scores, Labels::Classes({1, 0, 1}, 2).view());
+  EXPECT_EQ(ranking.columns, 1);
+  ASSERT_EQ(ranking.scores.size(), 3);
+  EXPECT_EQ(ranking.scores[0].score, 2);
+  EXPECT_EQ(ranking.scores[1].score, -30);
+  EXPECT_EQ(ranking.scores[2].score, 0);
+  EXPECT_TRUE(ranking.scores[0].is_positive);
+  EXPECT_FALSE(ranking.scores[1].is_positive);
+}
+
+TEST(RankTest, SeveralClassesAreRankedByTheirProbabilities) {
+  const at::Tensor scores = MakeExample(LabelKind::kTargets, 4, 3).scores;
+  const train::Ranking ranking =
+      Rank(scores, Labels::Classes({0, 1, 2, 2}, 3).view());
+  const at::Tensor expected = at::log_softmax(scores.to(at::kDouble), 1);
+  EXPECT_EQ(ranking.columns, 3);
+  ASSERT_EQ(ranking.scores.size(), 12);
+  for (int64_t i = 0; i < 12; ++i) {
+    const train::RankedScore& ranked = ranking.scores[static_cast<size_t>(i)];
+    EXPECT_NEAR(ranked.score, expected.view(-1)[i].item<double>(), 1e-5);
+    EXPECT_EQ(ranked.is_positive, i == 0 || i == 4 || i == 8 || i == 11);
+  }
+}
+
+TEST(RankTest, LabelsAreRankedByTheirScores) {
+  const at::Tensor scores =
+      at::tensor({1.0f, -1.0f, 0.0f, 2.0f, 5.0f, -3.0f}).view({2, 3});
+  const train::Ranking ranking =
+      Rank(scores, Labels::MultiLabel({0b1101, 0b1001}, 2, 3).view());
+  EXPECT_EQ(ranking.columns, 3);
+  ASSERT_EQ(ranking.scores.size(), 6);
+  EXPECT_EQ(ranking.scores[4].score, 5);
+  EXPECT_TRUE(ranking.scores[2].is_positive);
+  EXPECT_FALSE(ranking.scores[4].is_positive);
+}
+
+TEST(RankTest, NaNComesThrough) {
+  for (const int64_t classes : {2, 3}) {
+    at::Tensor scores = at::zeros({2, classes});
+    scores[1][classes - 1] = std::nan("");
+    EXPECT_TRUE(std::isnan(
+        train::RocAuc(Rank(scores, Labels::Classes({0, 1}, classes).view()))));
+  }
 }
 
 TEST(JudgeTest, CountsClassesByTheirFirstHighestScore) {

@@ -19,9 +19,9 @@
 // A step, in three rounds of the team:
 //
 //  1. Each trainer computes the gradients of its shard, weighted by the shard's
-//     part in the batch's seeds, into a flat array of its own; those of an
-//     empty shard are zero. If one fails, the step ends here, and nothing has
-//     changed.
+//     part in the weight of the batch's seeds, into a flat array of its own;
+//     those of an empty shard are zero. If one fails, the step ends here, and
+//     nothing has changed.
 //  2. Each trainer adds up one part of the flat arrays of all trainers, in the
 //     order of their ranks, and writes the sum into all of them.
 //  3. Each trainer's optimizer takes the step. All began equal, all take the
@@ -104,13 +104,14 @@ class ParallelStep final : public train::TrainStep {
       const train::StepPosition& position) override {
     HEARTH_RETURN_IF_ERROR(update_);
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
-    const auto seeds = static_cast<double>(train::NumSeeds(shards));
+    double total = 0;
+    for (const train::BatchView& shard : shards) total += WeightOf(shard);
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
       train::StepPosition place = position;
       place.shard = static_cast<uint64_t>(rank);
-      const auto part = static_cast<double>(shards[rank].sample.num_seeds);
-      trainers_[rank]->Differentiate(shards[rank], place,
-                                     static_cast<float>(part / seeds));
+      trainers_[rank]->Differentiate(
+          shards[rank], place,
+          static_cast<float>(WeightOf(shards[rank]) / total));
     }));
     HEARTH_RETURN_IF_ERROR(SumGradients());
     update_ = OnTeam([&](int rank) { trainers_[rank]->Step(); });
@@ -181,6 +182,11 @@ class ParallelStep final : public train::TrainStep {
     });
   }
 
+  // All replicas have the same weights of classes.
+  double WeightOf(const train::BatchView& shard) const {
+    return trainers_.front()->replica.LossWeight(shard);
+  }
+
   absl::Status SumGradients() {
     return team_->Run([&](int rank) {
       SumPart(flats_, rank, static_cast<int>(flats_.size()));
@@ -194,11 +200,12 @@ class ParallelStep final : public train::TrainStep {
     double sum = 0;
     for (const auto& trainer : trainers_) {
       const train::BatchResult& part = trainer->result;
-      sum += double{part.loss} * static_cast<double>(part.num_seeds);
+      sum += double{part.loss} * part.weight;
       whole.num_seeds += part.num_seeds;
+      whole.weight += part.weight;
       whole.tally.Add(part.tally);
     }
-    whole.loss = static_cast<float>(sum / static_cast<double>(whole.num_seeds));
+    whole.loss = static_cast<float>(sum / whole.weight);
     return whole;
   }
 

@@ -12,11 +12,11 @@ namespace hearth::model {
 /// A model in shape.trainers replicas, data parallel (Li et al., "PyTorch
 /// Distributed", VLDB 2020; GNNDrive, section 4.3): each takes its shard of a
 /// batch on a thread of its own, with options.train_threads threads inside its
-/// operations; the gradients are added up over the replicas, weighted by the
-/// shards' seeds, in the order of the shards, and all take the same step. What
-/// it computes is what one trainer computes from the whole batch, up to the
-/// order of additions; with dropout, each shard has its own pattern. Repeats
-/// are bit-identical for the same number of trainers.
+/// operations; the gradients are added up over the replicas, weighted by what
+/// the shards' seeds weigh in the loss, in the order of the shards, and all
+/// take the same step. What it computes is what one trainer computes from the
+/// whole batch, up to the order of additions; with dropout, each shard has its
+/// own pattern. Repeats are bit-identical for the same number of trainers.
 ///
 /// An error in any shard comes before anything has changed. If an optimizer
 /// itself fails, replicas may differ: the step then gives that error ever

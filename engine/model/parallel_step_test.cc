@@ -26,6 +26,7 @@
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
 #include "engine/store/topology.h"
+#include "engine/train/class_weights.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
@@ -200,6 +201,17 @@ TEST(ParallelStepTest, LossesAreThoseOfOneTrainerWithTheWholeBatch) {
   }
 }
 
+// Shards count by the weights of their classes, not by their seeds.
+TEST(ParallelStepTest, ClassWeightsAreThoseOfTheWholeBatch) {
+  train::TrainOptions options = Options(kSage);
+  options.optimizer = train::SgdOptions{.learning_rate = 0.1};
+  options.class_weights = train::ClassWeights{.values = {0.1, 20, 1, 1, 5}};
+  for (const int64_t trainers : {2, 3}) {
+    ExpectLossesOfOneTrainer(options, LabelKind::kClasses, trainers);
+    ExpectLossesOfOneTrainer(options, LabelKind::kMultiLabel, trainers);
+  }
+}
+
 TEST(ParallelStepTest, EveryOptimizerTakesTheStepsOfOneTrainer) {
   for (const train::OptimizerOptions& optimizer :
        {train::OptimizerOptions(train::AdamWOptions{}),
@@ -239,6 +251,29 @@ TEST(ParallelStepTest, EvaluationAddsUpOverTheShards) {
       EXPECT_NEAR(result->tally.Value(metric), expected->tally.Value(metric),
                   1e-5);
     }
+  }
+}
+
+TEST(ParallelStepTest, RankingsAreOfAllShardsInOrder) {
+  for (const LabelKind kind : {LabelKind::kClasses, LabelKind::kMultiLabel}) {
+    const Graph graph(kind);
+    train::TrainOptions options = Options(kSage);
+    options.metric = train::Metric::kRocAuc;
+    const auto one = NewStep(options, kind, 1);
+    const auto three = NewStep(options, kind, 3);
+    const auto expected = one->Evaluate(Views(graph.Shards(9, 100, 1)));
+    const auto result = three->Evaluate(Views(graph.Shards(9, 100, 3)));
+    ASSERT_TRUE(expected.ok() && result.ok());
+    const auto& scores = result->tally.ranking.scores;
+    ASSERT_EQ(scores.size(), 100 * kWidth);
+    for (size_t i = 0; i < scores.size(); ++i) {
+      EXPECT_NEAR(scores[i].score, expected->tally.ranking.scores[i].score,
+                  1e-5);
+      EXPECT_EQ(scores[i].is_positive,
+                expected->tally.ranking.scores[i].is_positive);
+    }
+    // Training ranks nothing.
+    EXPECT_TRUE(TrainBatch(*three, graph, 0, 3).tally.ranking.scores.empty());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "engine/model/gradient_norm.h"
 #include "engine/model/objective.h"
 #include "engine/train/learning_rate.h"
+#include "engine/train/metric.h"
 
 namespace hearth::model {
 namespace {
@@ -18,19 +19,13 @@ namespace {
 constexpr char kModelPrefix[] = "model.";
 constexpr char kOptimizerPrefix[] = "optimizer.";
 
-train::BatchResult Result(const train::BatchView& batch,
-                          const at::Tensor& scores, const at::Tensor& loss) {
-  return {.loss = loss.item<float>(),
-          .num_seeds = batch.sample.num_seeds,
-          .tally = Judge(scores, batch.labels)};
-}
-
 }  // namespace
 
 Replica::Replica(const train::TrainOptions& options,
                  const train::ModelShape& shape)
     : options_(options),
       shape_(shape),
+      weights_(options.class_weights.Resolve(shape.class_counts)),
       network_(options, shape),
       optimizer_(NewOptimizer(options.optimizer,
                               train::LearningRate(options, shape),
@@ -44,7 +39,7 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
                                            const train::StepPosition& position,
                                            float weight) const {
   const at::Tensor scores = network_.Forward(batch, position);
-  const at::Tensor loss = Loss(scores, batch.labels);
+  const at::Tensor loss = Loss(scores, batch.labels, weights_);
   Derivative derivative = {
       .result = Result(batch, scores, loss),
       .gradients = torch::autograd::grad({loss}, parameters_,
@@ -68,7 +63,25 @@ void Replica::Step(const std::vector<at::Tensor>& gradients) {
 train::BatchResult Replica::Evaluate(const train::BatchView& batch) const {
   const at::NoGradGuard no_gradients;
   const at::Tensor scores = network_.Forward(batch, std::nullopt);
-  return Result(batch, scores, Loss(scores, batch.labels));
+  train::BatchResult result =
+      Result(batch, scores, Loss(scores, batch.labels, weights_));
+  if (train::IsRanking(options_.MetricFor(shape_.label_kind))) {
+    result.tally.ranking = Rank(scores, batch.labels);
+  }
+  return result;
+}
+
+double Replica::LossWeight(const train::BatchView& batch) const {
+  return model::LossWeight(batch.labels, weights_);
+}
+
+train::BatchResult Replica::Result(const train::BatchView& batch,
+                                   const at::Tensor& scores,
+                                   const at::Tensor& loss) const {
+  return {.loss = loss.item<float>(),
+          .num_seeds = batch.sample.num_seeds,
+          .weight = LossWeight(batch),
+          .tally = Judge(scores, batch.labels)};
 }
 
 store::TensorMap Replica::Save() const {

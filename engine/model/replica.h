@@ -40,6 +40,9 @@ class Replica {
   /// Without dropout. REQUIRES: as Differentiate.
   train::BatchResult Evaluate(const train::BatchView& batch) const;
 
+  /// BatchResult::weight of a batch, before it is computed.
+  double LossWeight(const train::BatchView& batch) const;
+
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
 
   int64_t top_width() const { return network_.top_width(); }
@@ -51,9 +54,14 @@ class Replica {
 
  private:
   absl::Status CheckNothingElse(const store::TensorMap& state) const;
+  train::BatchResult Result(const train::BatchView& batch,
+                            const at::Tensor& scores,
+                            const at::Tensor& loss) const;
 
   const train::TrainOptions options_;
   const train::ModelShape shape_;
+  // Of classes or labels, in the loss.
+  const std::vector<float> weights_;
   const Network network_;
   const std::unique_ptr<Optimizer> optimizer_;
   std::vector<at::Tensor> parameters_;

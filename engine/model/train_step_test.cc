@@ -1,17 +1,20 @@
 #include "engine/train/train_step.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "engine/model/new_train_step.h"
 #include "engine/model/synthetic_batch.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
+#include "engine/train/class_weights.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "gmock/gmock.h"
@@ -269,6 +272,55 @@ TEST(TrainStepTest, ThreadsChangeNoBitWithAnyKindOfLabels) {
     EXPECT_EQ(losses[1], losses[0]);
     EXPECT_EQ(losses[2], losses[0]);
   }
+}
+
+train::BatchResult FirstStep(const train::TrainOptions& options,
+                             const std::vector<int64_t>& class_counts) {
+  auto step = NewTrainStep(options, {.feature_dim = kFeatureDim,
+                                     .label_width = kClasses,
+                                     .num_layers = kLayers,
+                                     .class_counts = class_counts});
+  EXPECT_TRUE(step.ok()) << step.status();
+  const auto result = (*step)->Train({Batch(1).View()}, {});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return *result;
+}
+
+TEST(TrainStepTest, BalancedWeightsAreThoseOfTheTrainingNodes) {
+  train::TrainOptions options = Options(train::SageOptions{.hidden = 16});
+  const std::vector<int64_t> counts = {100, 200, 300, 400, 500, 0};
+  const train::BatchResult plain = FirstStep(options, counts);
+  EXPECT_EQ(plain.weight, 100);
+  options.class_weights.balanced = true;
+  const train::BatchResult balanced = FirstStep(options, counts);
+  options.class_weights = train::ClassWeights{
+      .values = {3, 1.5, 1, 0.75, static_cast<double>(0.6f), 1}};
+  const train::BatchResult listed = FirstStep(options, {});
+  EXPECT_EQ(balanced.loss, listed.loss);
+  EXPECT_EQ(balanced.weight, listed.weight);
+  EXPECT_NE(balanced.loss, plain.loss);
+  // Metrics know no weights.
+  EXPECT_EQ(balanced.tally.num_correct, plain.tally.num_correct);
+}
+
+TEST(TrainStepTest, RefusesWhatDoesNotFitTheLabels) {
+  const auto error_of = [](const train::TrainOptions& options,
+                           store::LabelKind kind) {
+    const auto step = NewTrainStep(options, {.feature_dim = kFeatureDim,
+                                             .label_kind = kind,
+                                             .label_width = kClasses,
+                                             .num_layers = kLayers});
+    EXPECT_EQ(step.status().code(), absl::StatusCode::kInvalidArgument);
+    return std::string(step.status().message());
+  };
+  train::TrainOptions options = Options(train::SageOptions{.hidden = 16});
+  options.metric = train::Metric::kRocAuc;
+  EXPECT_THAT(error_of(options, store::LabelKind::kTargets),
+              ::testing::HasSubstr("metric: must be mse"));
+  options.metric = std::nullopt;
+  options.class_weights.values = {1, 2};
+  EXPECT_THAT(error_of(options, store::LabelKind::kClasses),
+              ::testing::HasSubstr("class_weights.values: must have"));
 }
 
 TEST(TrainStepTest, ConfigTellsTheTask) {

@@ -1,7 +1,15 @@
 #include "engine/train/metric.h"
 
+#include <array>
+
+#include "absl/strings/str_cat.h"
+
 namespace hearth::train {
 namespace {
+
+constexpr std::array kMetrics = {Metric::kAccuracy, Metric::kMicroF1,
+                                 Metric::kMeanSquaredError, Metric::kRocAuc,
+                                 Metric::kAveragePrecision};
 
 double Ratio(double numerator, int64_t denominator) {
   return denominator == 0 ? 0 : numerator / static_cast<double>(denominator);
@@ -17,8 +25,19 @@ std::string Name(Metric metric) {
       return "micro_f1";
     case Metric::kMeanSquaredError:
       return "mse";
+    case Metric::kRocAuc:
+      return "roc_auc";
+    case Metric::kAveragePrecision:
+      return "average_precision";
   }
   return "";
+}
+
+std::optional<Metric> MetricNamed(absl::string_view name) {
+  for (const Metric metric : kMetrics) {
+    if (name == Name(metric)) return metric;
+  }
+  return std::nullopt;
 }
 
 Metric MetricFor(store::LabelKind kind) {
@@ -33,6 +52,26 @@ Metric MetricFor(store::LabelKind kind) {
   return Metric::kAccuracy;
 }
 
+absl::Status CheckMetric(Metric metric, store::LabelKind kind, int64_t width) {
+  if (metric == MetricFor(kind)) return absl::OkStatus();
+  // All nodes would be positives of a single class.
+  const bool can_rank = kind == store::LabelKind::kMultiLabel ||
+                        (kind == store::LabelKind::kClasses && width > 1);
+  if (can_rank && IsRanking(metric)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "trains[0].metric: must be ", Name(MetricFor(kind)),
+      can_rank ? ", roc_auc or average_precision" : "", " for labels of kind ",
+      store::Name(kind), ", not ", Name(metric)));
+}
+
+bool IsRanking(Metric metric) {
+  return metric == Metric::kRocAuc || metric == Metric::kAveragePrecision;
+}
+
+int64_t RankedColumns(store::LabelKind kind, int64_t width) {
+  return kind == store::LabelKind::kClasses && width == 2 ? 1 : width;
+}
+
 bool IsBetter(Metric metric, double value, double other) {
   return metric == Metric::kMeanSquaredError ? value < other : value > other;
 }
@@ -44,6 +83,7 @@ void Tally::Add(const Tally& other) {
   false_positives += other.false_positives;
   false_negatives += other.false_negatives;
   squared_error += other.squared_error;
+  ranking.Add(other.ranking);
 }
 
 double Tally::Value(Metric metric) const {
@@ -57,6 +97,10 @@ double Tally::Value(Metric metric) const {
     }
     case Metric::kMeanSquaredError:
       return Ratio(squared_error, num_predictions);
+    case Metric::kRocAuc:
+      return RocAuc(ranking);
+    case Metric::kAveragePrecision:
+      return AveragePrecision(ranking);
   }
   return 0;
 }

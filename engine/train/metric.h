@@ -2,14 +2,18 @@
 #define HEARTH_ENGINE_TRAIN_METRIC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "engine/store/label_kind.h"
+#include "engine/train/ranking.h"
 
 namespace hearth::train {
 
 /// How the predictions for a set of nodes are judged; the kind of their labels
-/// decides which.
+/// decides which can be.
 enum class Metric {
   /// Share of nodes whose class has the highest score. Of classes.
   kAccuracy,
@@ -18,19 +22,36 @@ enum class Metric {
   kMicroF1,
   /// Mean over nodes and targets of the squared difference. Of targets.
   kMeanSquaredError,
+  /// RocAuc, AveragePrecision: of two classes, for class 1 by its probability;
+  /// of more, for each class against the others; of multi-label, for each label
+  /// by its score.
+  kRocAuc,
+  kAveragePrecision,
 };
 
-/// "accuracy", "micro_f1", "mse".
+/// "accuracy", "micro_f1", "mse", "roc_auc", "average_precision".
 std::string Name(Metric metric);
 
-/// The metric for labels of `kind`.
+/// The metric of this name; none if there is none.
+std::optional<Metric> MetricNamed(absl::string_view name);
+
+/// The metric for labels of `kind` where none is asked for.
 Metric MetricFor(store::LabelKind kind);
+
+/// INVALID_ARGUMENT, naming the option, unless `metric` can judge labels of
+/// this kind and width.
+absl::Status CheckMetric(Metric metric, store::LabelKind kind, int64_t width);
+
+/// Whether `metric` ranks nodes, and so needs all scores at once.
+bool IsRanking(Metric metric);
+
+/// Columns of the ranking of labels of this kind and width.
+int64_t RankedColumns(store::LabelKind kind, int64_t width);
 
 /// Whether `value` is better than `other`; NaN never is.
 bool IsBetter(Metric metric, double value, double other);
 
-/// The counts that a metric is computed from; adds up over batches, integers
-/// exactly.
+/// What a metric is computed from; adds up over batches, integers exactly.
 struct Tally {
   /// Predictions judged: nodes, or for kMeanSquaredError nodes times targets.
   int64_t num_predictions = 0;
@@ -43,10 +64,12 @@ struct Tally {
   int64_t false_negatives = 0;
   /// kMeanSquaredError: the sum, in the order of nodes and targets.
   double squared_error = 0;
+  /// kRocAuc, kAveragePrecision: the nodes' scores. No others fill it.
+  Ranking ranking = {};
 
   void Add(const Tally& other);
 
-  /// 0 for an empty tally.
+  /// 0 for an empty tally; NaN for an empty ranking.
   double Value(Metric metric) const;
 };
 

@@ -167,6 +167,13 @@ absl::Status TrainOptions::Validate() const {
   return status;
 }
 
+absl::Status TrainOptions::ValidateForLabels(store::LabelKind kind,
+                                             int64_t width) const {
+  absl::Status status = CheckMetric(MetricFor(kind), kind, width);
+  status.Update(class_weights.Validate(kind, width));
+  return status;
+}
+
 absl::Status ModelShape::Validate() const {
   absl::Status status = InRange("feature_dim", feature_dim, 1, kMaxWidth);
   status.Update(InRange("label_width", label_width, 1, INT32_MAX));

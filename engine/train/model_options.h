@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/store/label_kind.h"
+#include "engine/train/class_weights.h"
+#include "engine/train/metric.h"
 
 /// The model to train, and how: plain options, so that jobs and servers can
 /// speak of models without torch.
@@ -161,9 +164,22 @@ struct TrainOptions {
   uint64_t model_seed = 0;
   /// Threads inside one operation; changes no result.
   int train_threads = 2;
+  ClassWeights class_weights = {};
+  /// What evaluations judge by; absent: MetricFor the labels.
+  std::optional<Metric> metric = {};
 
-  /// INVALID_ARGUMENT naming the option at fault.
+  /// INVALID_ARGUMENT naming the option at fault. Those that depend on labels
+  /// are for ValidateForLabels.
   absl::Status Validate() const;
+
+  /// INVALID_ARGUMENT naming the option that does not fit labels of this kind
+  /// and width.
+  absl::Status ValidateForLabels(store::LabelKind kind, int64_t width) const;
+
+  /// The metric for labels of `kind`.
+  Metric MetricFor(store::LabelKind kind) const {
+    return metric.value_or(train::MetricFor(kind));
+  }
 };
 
 /// As many as there may be on one machine's processors.
@@ -204,6 +220,8 @@ struct ModelShape {
   std::vector<EdgeTypeShape> edge_types = {};
   /// The node type whose labels are predicted.
   size_t target_type = 0;
+  /// Labeled training nodes of each class; empty for other labels.
+  std::vector<int64_t> class_counts = {};
 
   /// At least 1.
   size_t num_node_types() const {

@@ -5,6 +5,9 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "engine/store/label_kind.h"
+#include "engine/train/class_weights.h"
+#include "engine/train/metric.h"
 #include "gtest/gtest.h"
 
 namespace hearth::train {
@@ -41,6 +44,20 @@ TEST(TrainOptionsTest, DefaultsAreValid) {
   EXPECT_TRUE(WithModel(NoModelOptions()).Validate().ok());
   EXPECT_TRUE(WithOptimizer(AdamWOptions()).Validate().ok());
   EXPECT_TRUE(WithOptimizer(SgdOptions()).Validate().ok());
+}
+
+TEST(TrainOptionsTest, MetricAndWeightsAreForSomeLabels) {
+  using store::LabelKind;
+  TrainOptions options;
+  EXPECT_TRUE(options.ValidateForLabels(LabelKind::kTargets, 1).ok());
+  EXPECT_EQ(options.MetricFor(LabelKind::kTargets), Metric::kMeanSquaredError);
+  options.metric = Metric::kRocAuc;
+  EXPECT_EQ(options.MetricFor(LabelKind::kClasses), Metric::kRocAuc);
+  EXPECT_TRUE(options.ValidateForLabels(LabelKind::kClasses, 2).ok());
+  EXPECT_FALSE(options.ValidateForLabels(LabelKind::kTargets, 2).ok());
+  options.class_weights = ClassWeights{.values = {1, 2}};
+  EXPECT_TRUE(options.ValidateForLabels(LabelKind::kClasses, 2).ok());
+  EXPECT_FALSE(options.ValidateForLabels(LabelKind::kClasses, 3).ok());
 }
 
 TEST(TrainOptionsTest, WidthsMustBePositive) {

@@ -14,7 +14,9 @@ class NullStep final : public TrainStep {
 
   absl::StatusOr<BatchResult> Evaluate(
       absl::Span<const BatchView> shards) override {
-    return BatchResult{.num_seeds = NumSeeds(shards)};
+    const int64_t seeds = NumSeeds(shards);
+    return BatchResult{.num_seeds = seeds,
+                       .weight = static_cast<double>(seeds)};
   }
 
   absl::StatusOr<store::TensorMap> Save() override {

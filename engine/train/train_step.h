@@ -71,16 +71,22 @@ struct StepPosition {
 struct BatchResult {
   /// Mean loss over the seeds, and over their labels or targets: cross-entropy
   /// of the softmax, or of the logistic function for each label, or squared
-  /// error.
+  /// error. By TrainOptions::class_weights, in an evaluation, too.
   float loss = 0;
   int64_t num_seeds = 0;
-  /// The counts that the metric for the labels' kind is computed from.
+  /// The seeds' weights in the mean, added up: num_seeds, but where classes
+  /// have weights.
+  double weight = 0;
+  /// What metrics are computed from: the counts that are for the labels' kind,
+  /// and, of an evaluation whose metric ranks nodes, their scores. No class has
+  /// a weight here.
   Tally tally = {};
 };
 
 /// One model being trained. A batch comes as its shards, one for each trainer
 /// (ModelShape::trainers), of which some may be empty; what a step computes,
-/// and its result, are those of the whole batch: a mean over all of its seeds.
+/// and its result, are those of the whole batch: a (weighted) mean over all of
+/// its seeds.
 /// Single-owner: used by one thread at a time, always the same between Load and
 /// the last call.
 class TrainStep {

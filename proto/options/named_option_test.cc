@@ -69,6 +69,19 @@ TEST(NamedOption, AnotherAlternativeKeepsWhatBothHave) {
   EXPECT_EQ(spec.trains(0).sgd().learning_rate(), 0.5);
 }
 
+TEST(NamedOption, FieldsOfOneNameTakeOverFromEachOther) {
+  v1::TrainJobSpec spec = Base();
+  ASSERT_TRUE(Set("class-weights", "1,9", spec).ok());
+  EXPECT_EQ(spec.trains(0).class_weights().values_size(), 2);
+  ASSERT_TRUE(Set("class-weights", "balanced", spec).ok());
+  EXPECT_TRUE(spec.trains(0).balanced_classes());
+  EXPECT_FALSE(spec.trains(0).has_class_weights());
+  ASSERT_TRUE(Set("class-weights", "1,9", spec).ok());
+  ASSERT_TRUE(Set("class-weights", "none", spec).ok());
+  EXPECT_FALSE(spec.trains(0).has_balanced_classes());
+  EXPECT_FALSE(spec.trains(0).has_class_weights());
+}
+
 TEST(NamedOption, RefusesWhatItCannotBe) {
   v1::TrainJobSpec spec = Base();
   EXPECT_THAT(std::string(Set("hidden", "0", spec).message()),

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
 #include <string>
 #include <vector>
@@ -80,17 +82,25 @@ TEST(OptionTable, EveryOptionSaysWhatItIs) {
   }
 }
 
+// Whether the two are in, or below, different fields of one oneof.
+bool ExcludeEachOther(const Option& one, const Option& other) {
+  for (size_t i = 0; i < std::min(one.path.size(), other.path.size()); ++i) {
+    if (one.path[i] == other.path[i]) continue;
+    const auto* oneof = one.path[i]->real_containing_oneof();
+    return oneof != nullptr && oneof == other.path[i]->real_containing_oneof();
+  }
+  return false;
+}
+
 // Options with one flag must not both apply: their alternatives differ, or they
-// are in one oneof.
+// exclude each other.
 TEST(OptionTable, AFlagSetsOneFieldOfAJob) {
   const OptionTable& table = TrainTable();
   for (const Option& one : table.options()) {
     for (const Option& other : table.options()) {
       if (&one == &other ||
           one.description.flag() != other.description.flag() ||
-          (one.field().real_containing_oneof() != nullptr &&
-           one.field().real_containing_oneof() ==
-               other.field().real_containing_oneof())) {
+          ExcludeEachOther(one, other)) {
         continue;
       }
       ASSERT_FALSE(one.alternatives.empty()) << ToString(one.path);

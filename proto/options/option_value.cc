@@ -126,7 +126,14 @@ std::vector<Number> NumbersOf(const Option& option, const Message& parent) {
     case FieldDescriptor::CPPTYPE_UINT64:
       return {Whole(description, reflection.GetUInt64(parent, field))};
     case FieldDescriptor::CPPTYPE_DOUBLE:
-      return {Real(description, reflection.GetDouble(parent, field))};
+      if (!field->is_repeated()) {
+        return {Real(description, reflection.GetDouble(parent, field))};
+      }
+      for (int i = 0; i < reflection.FieldSize(parent, field); ++i) {
+        numbers.push_back(
+            Real(description, reflection.GetRepeatedDouble(parent, field, i)));
+      }
+      return numbers;
     default:
       return {};
   }
@@ -135,6 +142,13 @@ std::vector<Number> NumbersOf(const Option& option, const Message& parent) {
 std::vector<std::string> WordsOf(const v1::Option& description) {
   if (description.words().empty()) return {"false", "true"};
   return {description.words().begin(), description.words().end()};
+}
+
+// Whether a text may be `text`; where no words are described, any may.
+bool IsOneOfWords(const v1::Option& description, absl::string_view text) {
+  return description.words().empty() ||
+         std::find(description.words().begin(), description.words().end(),
+                   text) != description.words().end();
 }
 
 template <typename Value>
@@ -168,6 +182,7 @@ bool Assign(const Option& option, absl::string_view text, Message& parent) {
   };
   switch (field->cpp_type()) {
     case FieldDescriptor::CPPTYPE_STRING:
+      if (!IsOneOfWords(description, text)) return false;
       reflection.SetString(&parent, field, std::string(text));
       return true;
     case FieldDescriptor::CPPTYPE_BOOL: {
@@ -189,7 +204,11 @@ bool Assign(const Option& option, absl::string_view text, Message& parent) {
           !allowed(value)) {
         return false;
       }
-      reflection.SetDouble(&parent, field, value);
+      if (field->is_repeated()) {
+        reflection.AddDouble(&parent, field, value);
+      } else {
+        reflection.SetDouble(&parent, field, value);
+      }
       return true;
     }
     default:
@@ -239,8 +258,11 @@ std::string RangeWords(const Option& option) {
 std::string FormWords(const Option& option) {
   const v1::Option& description = option.description;
   const FieldDescriptor& field = option.field();
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) return "a text";
-  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+      description.words().empty()) {
+    return "a text";
+  }
+  if (!IsNumber(field)) {
     return absl::StrCat("one of ", absl::StrJoin(WordsOf(description), ", "));
   }
   std::string form = IsReal(field) ? "number" : "whole number";
@@ -285,7 +307,12 @@ bool IsSet(const Option& option, const Message& root) {
 absl::Status SetFromText(const Option& option, absl::string_view text,
                          Message& root) {
   Message& parent = Make(ParentOf(option.path), root);
-  parent.GetReflection()->ClearField(&parent, &option.field());
+  if (const auto* oneof = option.field().real_containing_oneof()) {
+    // What another field of the same flag says goes, too.
+    parent.GetReflection()->ClearOneof(&parent, oneof);
+  } else {
+    parent.GetReflection()->ClearField(&parent, &option.field());
+  }
   const std::string& unset = option.description.unset_word();
   if ((!unset.empty() && text == unset) || AssignAll(option, text, parent)) {
     return absl::OkStatus();
@@ -334,8 +361,18 @@ std::string DefaultOf(const Choice& choice, const Chosen& chosen) {
 
 std::vector<Violation> CheckBounds(const Option& option, const Message& root) {
   std::vector<Violation> violations;
-  if (!IsNumber(option.field()) || !IsSet(option, root)) return violations;
+  if (!IsSet(option, root)) return violations;
   const v1::Option& description = option.description;
+  if (option.field().cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    const Message& parent = *Find(ParentOf(option.path), root);
+    const std::string text =
+        parent.GetReflection()->GetString(parent, &option.field());
+    if (IsOneOfWords(description, text)) return violations;
+    return {{.index = std::nullopt,
+             .text = absl::StrCat("must be ", ValueWords(option), ", not \"",
+                                  text, "\"")}};
+  }
+  if (!IsNumber(option.field())) return violations;
   const std::vector<Number> numbers =
       NumbersOf(option, *Find(ParentOf(option.path), root));
   if (option.field().is_repeated() &&
@@ -358,7 +395,11 @@ std::vector<Violation> CheckBounds(const Option& option, const Message& root) {
 
 std::string ValueWords(const Option& option) {
   const std::string& unset = option.description.unset_word();
-  return absl::StrCat(unset, unset.empty() ? "" : " or ", FormWords(option));
+  const bool is_told =
+      unset.empty() || (!option.description.words().empty() &&
+                        IsOneOfWords(option.description, unset));
+  return absl::StrCat(is_told ? "" : unset, is_told ? "" : " or ",
+                      FormWords(option));
 }
 
 }  // namespace hearth::options

@@ -166,6 +166,43 @@ TEST(CheckBounds, SaysWhichBound) {
             "must be at least 16MiB, not 4KiB");
 }
 
+TEST(SetFromText, TakesListsOfNumbersAndWords) {
+  EXPECT_THAT(Set("trains[0].class_weights.values", "1,2.5")
+                  .trains(0)
+                  .class_weights()
+                  .values(),
+              testing::ElementsAre(1, 2.5));
+  EXPECT_EQ(ErrorOf("trains[0].class_weights.values", "1,0"),
+            "is not a list of up to 65536 numbers above 0");
+  EXPECT_EQ(Set("trains[0].metric", "roc_auc").trains(0).metric(), "roc_auc");
+  EXPECT_EQ(Set("trains[0].metric", "auto").trains(0).metric(), "");
+  EXPECT_EQ(ErrorOf("trains[0].metric", "auc"),
+            "is not auto or one of accuracy, micro_f1, mse, roc_auc, "
+            "average_precision");
+  EXPECT_EQ(ErrorOf("trains[0].balanced_classes", "true"),
+            "is not one of none, balanced");
+}
+
+// Fields of one flag that are alternatives are unset together.
+TEST(SetFromText, UnsetsTheOtherFieldsOfAOneof) {
+  v1::TrainJobSpec spec = Set("trains[0].class_weights.values", "1,2.5");
+  EXPECT_EQ(ToText(OptionAt("trains[0].class_weights.values"), spec), "1,2.5");
+  ASSERT_TRUE(
+      SetFromText(OptionAt("trains[0].balanced_classes"), "none", spec).ok());
+  EXPECT_FALSE(spec.trains(0).has_class_weights());
+  EXPECT_EQ(ToText(OptionAt("trains[0].balanced_classes"), spec), "none");
+}
+
+TEST(CheckBounds, NamesWordsThatATextMayBe) {
+  v1::TrainJobSpec spec;
+  spec.add_trains()->set_metric("auc");
+  EXPECT_EQ(BoundsOf("trains[0].metric", spec),
+            "must be auto or one of accuracy, micro_f1, mse, roc_auc, "
+            "average_precision, not \"auc\"");
+  spec.mutable_trains(0)->set_metric("mse");
+  EXPECT_EQ(BoundsOf("trains[0].metric", spec), "");
+}
+
 TEST(CheckBounds, NamesElementsOfLists) {
   v1::TrainJobSpec spec;
   v1::NeighborSampler& sampler = *spec.mutable_data()->mutable_neighbor();

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/sha256.h"
+#include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/field_violations.h"
@@ -310,6 +311,8 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
                                data.ladies().layer_nodes().end());
     options.fanouts.assign(options.layer_nodes.size(), -1);
   }
+  options.fanouts_of = *ParseFanoutsOf(data.neighbor().fanouts_of());
+  options.target = data.target();
   options.batch_size = data.batch_size();
   // Specs that were stored before there was this field have none.
   options.trainers = std::max<int64_t>(data.trainers(), 1);
@@ -372,6 +375,11 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.train.dropout = train.dropout();
   options.train.model_seed = train.model_seed();
   options.train.train_threads = static_cast<int>(train.train_threads());
+  options.train.class_weights = {
+      .balanced = train.balanced_classes(),
+      .values = {train.class_weights().values().begin(),
+                 train.class_weights().values().end()}};
+  options.train.metric = train::MetricNamed(train.metric());
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();

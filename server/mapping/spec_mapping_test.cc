@@ -7,10 +7,12 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/field_violations.h"
 
@@ -133,6 +135,14 @@ std::string Fanouts(int count) {
 INSTANTIATE_TEST_SUITE_P(
     AllBounds, BadSpecTest,
     testing::Values(
+        BadSpec{"UnknownMetric", Train("", "sage {} metric: 'auc'"),
+                "train.trains[0].metric"},
+        BadSpec{"WeightOfZero",
+                Train("", "sage {} class_weights { values: [ 1, 0 ] }"),
+                "train.trains[0].class_weights.values[1]"},
+        BadSpec{"WeightOfNaN",
+                Train("", "sage {} class_weights { values: [ nan ] }"),
+                "train.trains[0].class_weights.values[0]"},
         BadSpec{"NoName", "import { path: '/a' }", "import.name"},
         BadSpec{"PathTrick", "import { name: '../x' path: '/a' }",
                 "import.name"},
@@ -464,6 +474,8 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
         model_seed: 15
         patience: 4
         train_threads: 6
+        class_weights { values: [ 1, 5.5 ] }
+        metric: 'roc_auc'
       }
       pipeline { samplers: 2 extractors: 3 }
       checkpoint_every: 9
@@ -483,6 +495,9 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(options.train.dropout, 0.5);
   EXPECT_EQ(options.train.model_seed, 15u);
   EXPECT_EQ(options.train.train_threads, 6);
+  EXPECT_THAT(options.train.class_weights.values, ElementsAre(1, 5.5));
+  EXPECT_FALSE(options.train.class_weights.balanced);
+  EXPECT_EQ(options.train.metric, train::Metric::kRocAuc);
   EXPECT_EQ(options.patience, 4);
   EXPECT_EQ(options.pipeline.samplers, 2);
   EXPECT_EQ(options.pipeline.extractors, 3);
@@ -495,6 +510,17 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
   EXPECT_EQ(sgd.learning_rate, 0.5);
   EXPECT_EQ(sgd.momentum, 0.25);
   EXPECT_EQ(sgd.weight_decay, 0.125);
+}
+
+TEST(SpecMappingTest, WeightsAndMetricMayBeLeftToTheData) {
+  v1::JobSpec spec = Fill(Train("", "sage {} balanced_classes: true"));
+  train::TrainOptions options = ToTrainJobOptions(spec.train(), "", "").train;
+  EXPECT_TRUE(options.class_weights.balanced);
+  EXPECT_TRUE(options.class_weights.values.empty());
+  EXPECT_EQ(options.metric, std::nullopt);
+  spec = Fill(Train("", "sage {}"));
+  options = ToTrainJobOptions(spec.train(), "", "").train;
+  EXPECT_TRUE(options.class_weights.empty());
 }
 
 TEST(SpecMappingTest, EveryModelOptimizerAndStrategyHasItsOptions) {

@@ -123,6 +123,7 @@ std::string WhyNotSwept(absl::string_view name, const NamedOption& named) {
   if (name == "dataset" || name == "strategy") {
     return "cannot be searched: trials read the same data in the same way";
   }
+  if (name == "metric") return "cannot be searched: it compares the trials";
   if (named.choice == nullptr &&
       std::all_of(named.options.begin(), named.options.end(),
                   [](const Option* option) {

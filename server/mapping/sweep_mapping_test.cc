@@ -72,6 +72,12 @@ TEST(FillAndValidateSweep, NamesTheFieldAtFault) {
               HasSubstr("space[0].name: \"width\" is not an option"));
   EXPECT_THAT(ErrorOf(Spec({Choices("io-depth", {"1"})})),
               HasSubstr("changes no result"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("metric", {"roc_auc"})})),
+              HasSubstr("it compares the trials"));
+  EXPECT_THAT(ErrorOf(Spec({LogRange("class-weights", 1, 8)})),
+              HasSubstr("space[0]: class-weights takes"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("class-weights", {"1,0"})})),
+              HasSubstr("class-weights: \"1,0\" is not"));
   EXPECT_THAT(ErrorOf(Spec({Choices("lr", {"1"}), Choices("lr", {"2"})})),
               HasSubstr("space[1].name: lr is there twice"));
   EXPECT_THAT(ErrorOf(Spec({Choices("lr", {})})), HasSubstr("space[0]"));
@@ -122,6 +128,27 @@ TEST(TrialJobSpec, SetsChoicesFirstAndSeedsByReplica) {
   const auto sage = TrialJobSpec(kLimits, spec, PointOf(spec, 1), 0);
   ASSERT_TRUE(sage.ok()) << sage.status();
   EXPECT_TRUE(sage->train().trains(0).has_sage());
+}
+
+TEST(TrialJobSpec, FieldsOfOneNameTakeOverFromEachOther) {
+  v1::SweepSpec spec =
+      Spec({Choices("class-weights", {"none", "balanced", "1,9"})});
+  spec.mutable_grid();
+  spec.mutable_train()
+      ->mutable_trains(0)
+      ->mutable_class_weights()
+      ->mutable_values()
+      ->Add(5);
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  const auto weighting = [&](int64_t trial) {
+    const auto job = TrialJobSpec(kLimits, spec, PointOf(spec, trial), 0);
+    EXPECT_TRUE(job.ok()) << job.status();
+    return job->train().trains(0);
+  };
+  EXPECT_FALSE(weighting(0).has_class_weights());
+  EXPECT_FALSE(weighting(0).balanced_classes());
+  EXPECT_TRUE(weighting(1).balanced_classes());
+  EXPECT_EQ(weighting(2).class_weights().values_size(), 2);
 }
 
 TEST(TrialJobSpec, DefaultsAreThoseOfWhatIsChosen) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Mapping, Optional, Union
@@ -78,8 +79,10 @@ class TrainReport:
 
     @property
     def best_epoch(self) -> Optional[Epoch]:
-        """The first one with the best metric of validation; None without any."""
-        judged = [epoch for epoch in self.epochs if epoch.valid_metric is not None]
+        """The first one with the best metric of validation; None without any. NaN, of a metric
+        that is not defined, is never the best."""
+        judged = [epoch for epoch in self.epochs
+                  if epoch.valid_metric is not None and not math.isnan(epoch.valid_metric)]
         least_is_best = self.metric == "mse"
         return min(judged, default=None, key=lambda epoch: (
             (epoch.valid_metric or 0.0) if least_is_best else -(epoch.valid_metric or 0.0)))

@@ -60,8 +60,10 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
         with Client(patience=120.0) as own:
             return optimize(study, template, space, parallel, n_trials=n_trials, seeds=seeds,
                             metric=metric, priority=priority, client=own)
-    sweep = client.sweep({**template, "algorithm": "manual", "parallel": parallel,
-                          "seeds": seeds, "metric": metric}, priority=priority)
+    # The template may name the metric of validation.
+    judged_by = {} if metric == "valid" else {"metric": metric}
+    sweep = client.sweep({**template, **judged_by, "algorithm": "manual", "parallel": parallel,
+                          "seeds": seeds}, priority=priority)
     search = _Search(study, distributions, suggest, client, sweep.id, seeds)
     try:
         search.run(parallel, n_trials)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,16 @@ def rows_of_page():
 def test_the_table_is_that_of_the_command_line():
     rows = list(rows_of_page())
     assert {name for name, _, _ in rows} == set(SWEEP.names)
+    seen = set()
     for name, values, fields in rows:
-        table = TRAIN if TRAIN.named(name) is not None else SWEEP
-        named = table.named(name)
+        named = SWEEP.named(name)
+        if TRAIN.named(name) is not None and name not in seen:
+            named = TRAIN.named(name)
+        elif TRAIN.named(name) is not None:
+            # The page tells of the jobs' own apart.
+            named = replace(named, options=tuple(
+                option for option in named.options if option.path[0].name != "train"))
+        seen.add(name)
         paths = [path_text(option.path) for option in named.options]
         if named.choice is not None:
             paths.append(".".join(filter(None, [path_text(named.choice.path),
@@ -99,7 +107,27 @@ def test_a_limit_may_be_bytes_or_a_multiple():
     assert train_spec({**disk, "disk_limit": 4096}).data.diskgnn.disk_limit_bytes == 4096
 
 
+def test_class_weights_are_a_list_or_balanced():
+    assert train_spec({**BASE, "class_weights": "balanced"}).trains[0].balanced_classes
+    listed = train_spec({**BASE, "class_weights": [1, 5.5]})
+    assert list(listed.trains[0].class_weights.values) == [1, 5.5]
+    job = spec_pb2.JobSpec(train=listed)
+    assert job_options(job)["class_weights"] == "1,5.5"
+    unset = train_spec({**BASE, "class_weights": "none", "metric": "auto"})
+    assert unset == train_spec(BASE)
+    assert train_spec({**BASE, "metric": "roc_auc"}).trains[0].metric == "roc_auc"
+
+
+def test_the_metric_of_a_sweep_is_that_of_its_jobs_or_the_loss():
+    spec = sweep_spec({**BASE, "metric": "average_precision"}, {"lr": "0.1"})
+    assert (spec.train.trains[0].metric, spec.by_loss) == ("average_precision", False)
+    spec = sweep_spec({**BASE, "metric": "valid"}, {"lr": "0.1"})
+    assert (spec.train.trains[0].metric, spec.by_loss) == ("", False)
+
+
 @pytest.mark.parametrize("options, field, words", [
+    ({"metric": "auc"}, "metric", '"auc" is not auto or one of accuracy, micro_f1, mse'),
+    ({"class_weights": [1, 0]}, "class_weights", "is not one of none, balanced or a list of"),
     ({"epoch": 3}, "epoch", "is not an option; did you mean epochs?"),
     ({"x.y": 3}, "x.y", "is not an option"),
     ({"epochs": 0}, "epochs", '"0" is not a whole number from 1 to 100000'),

@@ -64,7 +64,11 @@ def set_from_text(option: Option, text: str, root: Message) -> bool:
     if not values:
         before = find(option.path[:-1], root)
         if before is not None:
-            before.ClearField(option.field.name)
+            # What another field of the same name says goes, too.
+            oneof = option.field.containing_oneof
+            named = before.WhichOneof(oneof.name) if oneof is not None else option.field.name
+            if named is not None:
+                before.ClearField(named)
         return True
     parent = make(option.path[:-1], root)
     parent.ClearField(option.field.name)
@@ -88,7 +92,7 @@ def to_text(option: Option, root: Message) -> Optional[str]:
     if isinstance(value, (str, bool)):
         return value if isinstance(value, str) else _words(option.description)[value]
     if option.field.is_repeated:
-        return ",".join(str(one) for one in value)
+        return ",".join(repr(one).removesuffix(".0") for one in value)
     if option.description.unit == options_pb2.Option.BYTES:
         return _bytes_text(value)
     text = repr(value).removesuffix(".0")
@@ -142,6 +146,8 @@ def _parse(option: Option, text: str) -> Any:
     """One value, or one element. Raises ValueError."""
     description, kind = option.description, option.field.cpp_type
     if kind == FieldDescriptor.CPPTYPE_STRING:
+        if description.words and text not in description.words:
+            raise ValueError(text)
         return text
     if kind == FieldDescriptor.CPPTYPE_BOOL:
         return bool(_words(description).index(text))
@@ -202,9 +208,9 @@ def _bytes_text(count: int) -> str:
 
 def _words_of(option: Option) -> str:
     description, kind = option.description, option.field.cpp_type
-    if kind == FieldDescriptor.CPPTYPE_STRING:
+    if kind == FieldDescriptor.CPPTYPE_STRING and not description.words:
         words = "a text"
-    elif kind == FieldDescriptor.CPPTYPE_BOOL:
+    elif kind in (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_BOOL):
         words = "one of " + ", ".join(_words(description))
     else:
         form = {options_pb2.Option.BYTES: "size such as 512MiB or 4GB",
@@ -215,7 +221,9 @@ def _words_of(option: Option) -> str:
                  else f"a {form}") + _range_words(option)
         if description.special_value:
             words += f", or {description.special_value} ({description.special_help})"
-    return f"{description.unset_word} or {words}" if description.unset_word else words
+    if not description.unset_word or description.unset_word in description.words:
+        return words
+    return f"{description.unset_word} or {words}"
 
 
 def _range_words(option: Option) -> str:
