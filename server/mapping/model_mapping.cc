@@ -55,6 +55,9 @@ ModelOptions ToModelOptions(const v1::TrainSpec& train) {
         if constexpr (requires { model.heads; }) {
           model.heads = Number(message, "heads");
         }
+        if constexpr (requires { model.bases; }) {
+          model.bases = Number(message, "bases");
+        }
       },
       options);
   return options;

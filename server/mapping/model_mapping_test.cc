@@ -21,8 +21,13 @@ TEST(ModelMappingTest, EveryModelOfTheContractHasOptionsOfItsName) {
     if (hidden != nullptr) {
       message->GetReflection()->SetUInt32(message, hidden, 24);
     }
-    if (heads != nullptr)
+    const auto* bases = message->GetDescriptor()->FindFieldByName("bases");
+    if (heads != nullptr) {
       message->GetReflection()->SetUInt32(message, heads, 3);
+    }
+    if (bases != nullptr) {
+      message->GetReflection()->SetUInt32(message, bases, 5);
+    }
 
     std::visit(
         [&](const auto& model) {
@@ -33,6 +38,11 @@ TEST(ModelMappingTest, EveryModelOfTheContractHasOptionsOfItsName) {
           if constexpr (requires { model.heads; }) {
             EXPECT_EQ(model.heads, 3);
           }
+          if constexpr (requires { model.bases; }) {
+            EXPECT_EQ(model.bases, 5);
+          }
+          EXPECT_EQ(
+              requires { model.bases; }, bases != nullptr);
           EXPECT_EQ(
               requires { model.hidden; }, hidden != nullptr);
           EXPECT_EQ(

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -12,6 +14,7 @@
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 #include "server/mapping/dataset_spec_mapping.h"
+#include "server/mapping/fanouts_of.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/model_mapping.h"
 #include "server/mapping/names.h"
@@ -171,6 +174,7 @@ class SpecChecker {
                                    data.distinct_epochs()));
     }
     CheckFirstEpochKey(path, data);
+    CheckFanoutsOf(path, data.neighbor());
     if (data.has_outre() && !data.has_partition()) {
       violations_.Add(path + ".order", "must be partition for strategy outre");
     }
@@ -216,6 +220,24 @@ class SpecChecker {
           field, absl::StrCat("must be 0 where distinct_epochs (",
                               data.distinct_epochs(),
                               ") are more than epochs (", data.epochs(), ")"));
+    }
+  }
+
+  void CheckFanoutsOf(const std::string& path,
+                      const v1::NeighborSampler& neighbor) {
+    const auto parsed = ParseFanoutsOf(neighbor.fanouts_of());
+    if (!parsed.ok()) {
+      violations_.Add(path + ".neighbor.fanouts_of",
+                      std::string(parsed.status().message()));
+      return;
+    }
+    for (const job::EdgeTypeFanouts& of_type : *parsed) {
+      if (std::ssize(of_type.fanouts) == neighbor.fanouts_size()) continue;
+      violations_.Add(
+          path + ".neighbor.fanouts_of",
+          absl::StrCat(of_type.edge_type, " must have ",
+                       neighbor.fanouts_size(), " numbers, as fanouts, not ",
+                       of_type.fanouts.size()));
     }
   }
 
@@ -311,7 +333,9 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
                                data.ladies().layer_nodes().end());
     options.fanouts.assign(options.layer_nodes.size(), -1);
   }
-  options.fanouts_of = *ParseFanoutsOf(data.neighbor().fanouts_of());
+  // Checked when the job was submitted.
+  options.fanouts_of = ParseFanoutsOf(data.neighbor().fanouts_of())
+                           .value_or(std::vector<job::EdgeTypeFanouts>());
   options.target = data.target();
   options.batch_size = data.batch_size();
   // Specs that were stored before there was this field have none.
