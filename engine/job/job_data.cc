@@ -61,7 +61,7 @@ void DescribeTypes(const store::Manifest& manifest, size_t target,
         {.name = type.name, .feature_dim = type.features.shape[1]});
   }
   for (const store::EdgeTypeEntry& type : manifest.edge_types) {
-    shape.edge_types.push_back({.name = type.name,
+    shape.edge_types.push_back({.name = store::RelationOf(type),
                                 .source = type_of[type.source_type],
                                 .destination = type_of[type.destination_type]});
   }

@@ -13,35 +13,23 @@
 namespace hearth::job {
 namespace {
 
-// "paper:cites:paper".
-std::string TripleOf(const store::EdgeTypeEntry& type) {
-  return absl::StrCat(type.source_type, ":", type.name, ":",
-                      type.destination_type);
-}
-
-std::string TriplesOf(const store::Manifest& manifest) {
-  return absl::StrJoin(manifest.edge_types, ", ",
-                       [](std::string* out, const store::EdgeTypeEntry& type) {
-                         absl::StrAppend(out, TripleOf(type));
-                       });
-}
-
-std::string NodeTypesOf(const store::Manifest& manifest) {
-  return absl::StrJoin(manifest.node_types, ", ",
-                       [](std::string* out, const store::NodeTypeEntry& type) {
-                         absl::StrAppend(out, type.name);
-                       });
+template <typename Entry>
+std::string TypeNames(const std::vector<Entry>& types) {
+  return absl::StrJoin(types, ", ", [](std::string* out, const Entry& type) {
+    absl::StrAppend(out, type.name);
+  });
 }
 
 // Refuses what takes graphs of one node type and one edge type alone.
 absl::Status CheckTakesTypes(const store::Manifest& manifest,
                              const DataOptions& data) {
-  const std::string types = absl::StrCat(
-      "dataset ", manifest.name, " has node types ", NodeTypesOf(manifest),
-      " and edge types ", TriplesOf(manifest));
+  const std::string types =
+      absl::StrCat("dataset ", manifest.name, " has node types ",
+                   TypeNames(manifest.node_types), " and edge types ",
+                   TypeNames(manifest.edge_types));
   if (!data.layer_nodes.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        types, "; layer_nodes: layers are drawn of one of each"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(types, "; layer_nodes: layers are drawn of one of each"));
   }
   const strategy::StrategyKind& kind = strategy::KindOf(data.strategy);
   if (!kind.takes_types) {
@@ -99,16 +87,16 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> FanoutsByType(
   std::vector<std::vector<int32_t>> fanouts;
   for (const EdgeTypeFanouts& of_type : data.fanouts_of) {
     fanouts.resize(manifest.edge_types.size());
-    const auto found = std::find_if(
-        manifest.edge_types.begin(), manifest.edge_types.end(),
-        [&](const store::EdgeTypeEntry& type) {
-          return of_type.edge_type == TripleOf(type) ||
-                 of_type.edge_type == type.name;
-        });
+    const auto found =
+        std::find_if(manifest.edge_types.begin(), manifest.edge_types.end(),
+                     [&](const store::EdgeTypeEntry& type) {
+                       return of_type.edge_type == type.name ||
+                              of_type.edge_type == store::RelationOf(type);
+                     });
     if (found == manifest.edge_types.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "fanouts_of: dataset ", manifest.name, " has no edge type \"",
-          of_type.edge_type, "\", but ", TriplesOf(manifest)));
+          of_type.edge_type, "\", but ", TypeNames(manifest.edge_types)));
     }
     fanouts[static_cast<size_t>(found - manifest.edge_types.begin())] =
         of_type.fanouts;

@@ -111,12 +111,13 @@ DataOptions Asking(Change change) {
 // Papers cite papers, and authors write them.
 store::Manifest Typed() {
   store::Manifest manifest = Whole();
+  manifest.edge_types[0].name = "paper:cites:paper";
   manifest.edge_types[0].source_type = "paper";
   manifest.edge_types[0].destination_type = "paper";
   manifest.node_types.push_back(manifest.node_types[0]);
   manifest.node_types[1].name = "author";
   manifest.edge_types.push_back(manifest.edge_types[0]);
-  manifest.edge_types[1].name = "writes";
+  manifest.edge_types[1].name = "author:writes:paper";
   manifest.edge_types[1].source_type = "author";
   return manifest;
 }
@@ -124,8 +125,10 @@ store::Manifest Typed() {
 TEST(CheckTrainableTest, StrategiesTakeSeveralTypesOrSayNo) {
   const ManifestOnly dataset(Typed());
   EXPECT_EQ(CheckTrainable(dataset, {}), absl::OkStatus());
-  absl::Status status =
-      CheckTrainable(dataset, Asking([](DataOptions& data) { data.strategy = strategy::GinexOptions(); }));
+  absl::Status status = CheckTrainable(dataset, Asking([](DataOptions& data) {
+                                         data.strategy =
+                                             strategy::GinexOptions();
+                                       }));
   EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("node types paper, author and edge types "
@@ -157,15 +160,16 @@ TEST(CheckTrainableTest, TheTargetIsTheFirstTypeThatCanBe) {
 TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
   store::Manifest manifest = Typed();
   manifest.edge_types.push_back(manifest.edge_types[1]);
+  manifest.edge_types[2].name = "author:writes:author";
   manifest.edge_types[2].destination_type = "author";
-  const auto fanouts = FanoutsByType(
-      manifest, Asking([](DataOptions& data) {
-        data.fanouts_of = {{"author:writes:author", {1, 2}},
-                           {"cites", {3, -1}}};
-      }));
+  const auto fanouts =
+      FanoutsByType(manifest, Asking([](DataOptions& data) {
+                      data.fanouts_of = {{"author:writes:author", {1, 2}},
+                                         {"cites", {3, -1}}};
+                    }));
   ASSERT_TRUE(fanouts.ok()) << fanouts.status();
-  EXPECT_THAT(*fanouts, ElementsAre(ElementsAre(3, -1), IsEmpty(),
-                                    ElementsAre(1, 2)));
+  EXPECT_THAT(*fanouts,
+              ElementsAre(ElementsAre(3, -1), IsEmpty(), ElementsAre(1, 2)));
   EXPECT_THAT(*FanoutsByType(manifest, {}), IsEmpty());
   const absl::Status status =
       FanoutsByType(manifest, Asking([](DataOptions& data) {

@@ -26,8 +26,7 @@ class Trainer {
   Trainer(const TimedTraining& training, train::TrainStep& step)
       : training_(training),
         step_(step),
-        feature_dim_(
-            store::CommonFormat(training.dataset.manifest()).dim),
+        feature_dim_(store::CommonFormat(training.dataset.manifest()).dim),
         seeds_(training.pass.order->Epoch(training.pass.epoch_key)) {}
 
   absl::Status Add(const strategy::ShardPick& pick,

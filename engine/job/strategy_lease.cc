@@ -24,7 +24,7 @@ absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
   if (sizes.rows == RowVerification::kNone) return nullptr;
   std::string reason = "their checksums do not fit into the memory limit";
   if (sizes.rows == RowVerification::kEachRow) {
-    absl::StatusOr<std::unique_ptr<store::RowChecksums>> checksums =
+    absl::StatusOr<std::unique_ptr<io::RowCheck>> checksums =
         dataset.LoadRowChecksums(stop);
     if (checksums.ok()) return *std::move(checksums);
     if (absl::IsDataLoss(checksums.status()) ||

@@ -26,14 +26,14 @@ absl::Status DoesNotSpan(const std::string& path, const EdgeTypeEntry& entry) {
                                           entry.num_edges, " edges"));
 }
 
-class ArrayTopology final : public LoadedTopology {
+class ArrayTopology final : public SingleTopology {
  public:
   static absl::StatusOr<std::unique_ptr<LoadedTopology>> Make(
       LoadedArray indptr, LoadedArray indices, const EdgeTypeEntry& entry,
       const std::string& path) {
     auto topology = std::unique_ptr<ArrayTopology>(
         new ArrayTopology(std::move(indptr), std::move(indices)));
-    Topology& view = topology->view_;
+    Topology view;
     view.indptr = topology->indptr_.As<int64_t>();
     if (entry.indices.dtype == DType::kInt32) {
       view.indices = topology->indices_.As<int32_t>();
@@ -43,16 +43,9 @@ class ArrayTopology final : public LoadedTopology {
     if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
       return DoesNotSpan(path, entry);
     }
-    topology->relation_ = {.topology = view, .num_sources = view.num_nodes()};
-    topology->nodes_ = NodeSpace({view.num_nodes()});
+    topology->SetView(view);
     return topology;
   }
-
-  const Topology& view() const override { return view_; }
-  absl::Span<const Relation> relations() const override {
-    return {&relation_, 1};
-  }
-  const NodeSpace& nodes() const override { return nodes_; }
 
   absl::Status status() const override {
     absl::Status status = indptr_.status();
@@ -66,9 +59,6 @@ class ArrayTopology final : public LoadedTopology {
 
   const LoadedArray indptr_;
   const LoadedArray indices_;
-  Topology view_;
-  Relation relation_;
-  NodeSpace nodes_;
 };
 
 // The edge types of a heterograph.

@@ -53,6 +53,25 @@ class LoadedTopology {
   virtual absl::Status status() const = 0;
 };
 
+/// That of one edge type, among nodes of one type, whose arrays a derived class
+/// holds.
+class SingleTopology : public LoadedTopology {
+ public:
+  const Topology& view() const final { return relation_.topology; }
+  absl::Span<const Relation> relations() const final { return {&relation_, 1}; }
+  const NodeSpace& nodes() const final { return nodes_; }
+
+ protected:
+  void SetView(const Topology& view) {
+    relation_ = {.topology = view, .num_sources = view.num_nodes()};
+    nodes_ = NodeSpace({view.num_nodes()});
+  }
+
+ private:
+  Relation relation_;
+  NodeSpace nodes_;
+};
+
 /// The rows of one node type among those of all.
 struct FeatureTable {
   /// The number of its first node among those of all types.

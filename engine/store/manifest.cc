@@ -1,5 +1,8 @@
 #include "engine/store/manifest.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "engine/base/sha256.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/manifest_text.h"
@@ -112,6 +115,16 @@ void ForEachArray(AnyManifest& manifest, Visit visit) {
 }
 
 }  // namespace
+
+std::string RelationOf(const EdgeTypeEntry& type) {
+  absl::string_view relation = type.name;
+  if (absl::ConsumePrefix(&relation, absl::StrCat(type.source_type, ":")) &&
+      absl::ConsumeSuffix(&relation,
+                          absl::StrCat(":", type.destination_type))) {
+    return std::string(relation);
+  }
+  return type.name;
+}
 
 std::vector<const ArrayFile*> Manifest::Arrays() const {
   std::vector<const ArrayFile*> arrays;

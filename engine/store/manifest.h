@@ -60,6 +60,7 @@ struct NodeTypeEntry {
 
 /// Edges of one type, in CSC.
 struct EdgeTypeEntry {
+  /// "SOURCE:RELATION:DESTINATION", or any other that no other type has.
   std::string name;
   std::string source_type;
   std::string destination_type;
@@ -67,6 +68,9 @@ struct EdgeTypeEntry {
   ArrayFile indptr;
   ArrayFile indices;
 };
+
+/// "cites" of an edge type "paper:cites:paper"; the name of any other.
+std::string RelationOf(const EdgeTypeEntry& type);
 
 /// The contents of a dataset's folder. Serialized as JSON with its own CRC32C.
 struct Manifest {

@@ -15,12 +15,10 @@ namespace hearth::strategy {
 namespace {
 
 // Node v has in-neighbors 0 .. v - 1.
-class TestTopology final : public store::LoadedTopology {
+class TestTopology final : public store::SingleTopology {
  public:
-  const store::Topology& view() const override { return topology; }
+  using SingleTopology::SetView;
   absl::Status status() const override { return absl::OkStatus(); }
-
-  store::Topology topology;
 };
 
 class MeasureBatchesTest : public ::testing::Test {
@@ -33,8 +31,8 @@ class MeasureBatchesTest : public ::testing::Test {
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
     }
-    topology_.topology = {.indptr = indptr_,
-                          .indices = absl::MakeConstSpan(indices_)};
+    topology_.SetView({.indptr = indptr_,
+                       .indices = absl::MakeConstSpan(indices_)});
     std::iota(seeds_.begin(), seeds_.end(), 0);
     labels_ = store::Labels::Classes(std::vector<int32_t>(kNodes), 2);
   }

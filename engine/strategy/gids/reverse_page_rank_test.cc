@@ -6,13 +6,14 @@
 
 #include "absl/status/status.h"
 #include "engine/store/dataset.h"
+#include "engine/store/node_space.h"
 #include "engine/store/topology.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
 namespace {
 
-class ListedTopology final : public store::LoadedTopology {
+class ListedTopology final : public store::SingleTopology {
  public:
   // in_neighbors[v] are those of node v.
   explicit ListedTopology(
@@ -22,10 +23,9 @@ class ListedTopology final : public store::LoadedTopology {
       indices_.insert(indices_.end(), list.begin(), list.end());
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
     }
-    view_ = {.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)};
+    SetView({.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)});
   }
 
-  const store::Topology& view() const override { return view_; }
   absl::Status status() const override { return error; }
 
   absl::Status error;
@@ -33,7 +33,35 @@ class ListedTopology final : public store::LoadedTopology {
  private:
   std::vector<int64_t> indptr_;
   std::vector<int32_t> indices_;
-  store::Topology view_;
+};
+
+// Edge types between two papers, 0 and 1, and three authors, 2 .. 4: authors
+// write papers, and papers cite papers.
+class TwoEdgeTypes final : public store::LoadedTopology {
+ public:
+  TwoEdgeTypes()
+      : writes_({{0, 1, 2}, {}}),
+        cites_({{1}, {0}}),
+        relations_(
+            {store::Relation{.topology = writes_.view(),
+                             .type = 0,
+                             .first_source = 2,
+                             .num_sources = 3},
+             store::Relation{
+                 .topology = cites_.view(), .type = 1, .num_sources = 2}}) {}
+
+  const store::Topology& view() const override { return writes_.view(); }
+  absl::Span<const store::Relation> relations() const override {
+    return relations_;
+  }
+  const store::NodeSpace& nodes() const override { return nodes_; }
+  absl::Status status() const override { return absl::OkStatus(); }
+
+ private:
+  const ListedTopology writes_;
+  const ListedTopology cites_;
+  const std::vector<store::Relation> relations_;
+  const store::NodeSpace nodes_{std::vector<int64_t>{2, 3}};
 };
 
 std::vector<double> Rank(const ListedTopology& topology,
@@ -102,6 +130,22 @@ TEST(ReversePageRankTest, TellsStopsAndPagesThatCannotBeRead) {
       ReversePageRank(ring, {}, {}, stop.get_token()).status()));
   ring.error = absl::DataLossError("page");
   EXPECT_TRUE(absl::IsDataLoss(ReversePageRank(ring, {}, {}, {}).status()));
+}
+
+// Paper 0 draws two of its three authors and its one citation, so that two
+// thirds of its score go to authors; paper 1 has its citation alone.
+TEST(ReversePageRankTest, ScoresAreSplitAsNeighborsAreDrawn) {
+  const TwoEdgeTypes topology;
+  const std::vector<store::NodeId> training = {0};
+  const auto scores = ReversePageRank(
+      topology, training,
+      {.damping = 0.9, .iterations = 1, .sampler = {.fanouts = {2}}}, {});
+  ASSERT_TRUE(scores.ok()) << scores.status();
+  EXPECT_NEAR((*scores)[0], 0.1, 1e-12);
+  EXPECT_NEAR((*scores)[1], 0.9 / 3, 1e-12);
+  for (size_t author = 2; author < 5; ++author) {
+    EXPECT_NEAR((*scores)[author], 0.9 * 2 / 3 / 3, 1e-12);
+  }
 }
 
 }  // namespace
