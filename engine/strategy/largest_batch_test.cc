@@ -74,8 +74,8 @@ TEST_F(MeasureBatchesTest, SpreadsFewSamplesOverThePass) {
 }
 
 TEST_F(MeasureBatchesTest, ShardsAreMeasuredOneByOne) {
-  topology_.topology = {.indptr = no_edges_,
-                        .indices = absl::Span<const int32_t>()};
+  topology_.SetView(
+      {.indptr = no_edges_, .indices = absl::Span<const int32_t>()});
   const auto bound = Measure(20, {.clock = Clock::Real()}, {}, /*shards=*/3);
   ASSERT_TRUE(bound.ok());
   EXPECT_EQ(bound->largest.num_inputs(), 7)

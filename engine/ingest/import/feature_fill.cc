@@ -46,29 +46,49 @@ size_t IndexOf(const SourceGraph& graph, const std::string& type) {
   return static_cast<size_t>(graph.FindNodes(type) - graph.nodes.data());
 }
 
+/// The kind of rows that most edges lead to or come from, of edge types and the
+/// kinds at their other ends; the first of equals.
+FeatureKind MostEdges(
+    const SourceGraph& graph,
+    const std::vector<std::pair<size_t, FeatureKind>>& others) {
+  FeatureKind most = others.front().second;
+  int64_t most_edges = -1;
+  for (const auto& [unused, kind] : others) {
+    int64_t edges = 0;
+    for (const auto& [edge_type, other] : others) {
+      if (other == kind) edges += graph.edges[edge_type].num_edges();
+    }
+    if (edges > most_edges) most = kind;
+    most_edges = std::max(most_edges, edges);
+  }
+  return most;
+}
+
 /// The fill of a type, by those that have features; nothing if no edges join it
 /// with one of them.
 std::optional<FeatureFill> PlanFill(
     const SourceGraph& graph, size_t node_type,
     const std::vector<std::optional<FeatureKind>>& kinds) {
   const std::string& name = graph.nodes[node_type].type;
-  FeatureFill fill;
-  fill.node_type = node_type;
+  // The kind of rows at the other end of each edge type that has some.
+  std::vector<std::pair<size_t, FeatureKind>> others;
   for (size_t i = 0; i < graph.edges.size(); ++i) {
     const SourceEdges& edges = graph.edges[i];
     if (edges.source_type != name && edges.destination_type != name) continue;
     const auto& kind =
         kinds[IndexOf(graph, edges.source_type == name ? edges.destination_type
                                                        : edges.source_type)];
-    if (!kind.has_value()) continue;
-    if (fill.edge_types.empty()) {
-      fill.dtype = kind->dtype;
-      fill.num_columns = kind->num_columns;
-    }
-    const bool is_alike = kind == FeatureKind{fill.dtype, fill.num_columns};
-    (is_alike ? fill.edge_types : fill.left_out).push_back(i);
+    if (kind.has_value()) others.emplace_back(i, *kind);
   }
-  if (fill.edge_types.empty()) return std::nullopt;
+  if (others.empty()) return std::nullopt;
+  const FeatureKind chosen = MostEdges(graph, others);
+  FeatureFill fill;
+  fill.node_type = node_type;
+  fill.dtype = chosen.dtype;
+  fill.num_columns = chosen.num_columns;
+  for (const auto& [edge_type, kind] : others) {
+    (kind == chosen ? fill.edge_types : fill.left_out).push_back(edge_type);
+  }
   return fill;
 }
 

@@ -36,8 +36,9 @@ struct FeatureFill {
 
 /// The fills, in order: types that edges join with a type that has features,
 /// then those that edges join with types filled before, and so on. Where the
-/// types that a type is joined with have different features, those like the
-/// first edge type's are averaged. Types that nothing reaches are not filled.
+/// types that a type is joined with have features of different types or widths,
+/// those that most edges lead to are averaged. Types that nothing reaches are
+/// not filled.
 /// INVALID_ARGUMENT naming `source` if no type has features. REQUIRES:
 /// CheckHeaders.
 absl::StatusOr<std::vector<FeatureFill>> PlanFeatureFills(
