@@ -387,7 +387,8 @@ TEST_F(TrainJobTest, DatasetsThatCannotBeTrainedOnSayWhy) {
     manifest.node_types[1].name = "author";
     manifest.node_types[1].num_nodes = 1;
   });
-  expect_refused(absl::StatusCode::kUnimplemented, "node, author");
+  expect_refused(absl::StatusCode::kFailedPrecondition,
+                 "features of nodes of type \"author\"");
   EditManifest([](store::Manifest& manifest) {
     manifest.node_types.pop_back();
     manifest.node_types[0].labels = {};

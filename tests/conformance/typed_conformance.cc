@@ -43,16 +43,17 @@ struct Typed {
   std::unique_ptr<sample::SeedOrder> order;
 };
 
-// Leaked: shared by all tests of the process. `alike` has rows of one width and
-// type, which need no conversion.
+// Leaked: shared by all tests of the process. In `wide` the rows of authors, of
+// half precision, are the widest.
 const Typed* mixed = nullptr;
-const Typed* alike = nullptr;
+const Typed* wide = nullptr;
 io::ReadQueues* queues = nullptr;
 
 const Typed* Import(const hearth::testing::HeteroGraph& graph,
                     const std::string& name) {
+  static int number = 0;
   const auto path = hearth::testing::ImportHeteroGraph(
-      graph, ::testing::TempDir() + "typed_" + name);
+      graph, absl::StrCat(::testing::TempDir(), "typed_", name, ++number));
   EXPECT_TRUE(path.ok()) << path.status();
   auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
   auto order = sample::NewShuffledOrder(dataset->LoadSplit()->train, 3);
@@ -61,14 +62,13 @@ const Typed* Import(const hearth::testing::HeteroGraph& graph,
 
 Pass MakePass(const Typed& typed, uint64_t epoch_key, int64_t shards = 1) {
   return hearth::testing::Measured(
-      *typed.dataset,
-      {.order = typed.order.get(),
-       .sampler = {.fanouts = {4, 3},
-                   .data_seed = 3,
-                   .fanouts_of = {{}, {-1, 2}, {}, {}}},
-       .batch_size = 50,
-       .shards = shards,
-       .epoch_key = epoch_key});
+      *typed.dataset, {.order = typed.order.get(),
+                       .sampler = {.fanouts = {4, 3},
+                                   .data_seed = 3,
+                                   .fanouts_of = {{}, {-1, 2}, {}, {}}},
+                       .batch_size = 50,
+                       .shards = shards,
+                       .epoch_key = epoch_key});
 }
 
 StrategyResources Resources(const std::string& name) {
@@ -116,16 +116,16 @@ Delivered RunPass(Strategy& strategy, const Pass& pass) {
 
 void TypedConformanceTest::SetUpTestSuite() {
   mixed = Import({}, "mixed");
-  alike = Import({.paper_dim = 24, .author_dim = 48, .venue_dim = 24}, "alike");
+  wide = Import({.paper_dim = 24, .author_dim = 48, .venue_dim = 24}, "wide");
   queues = io::ReadQueues::Create()->release();
 }
 
 TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
-  for (const Typed* const typed : {mixed, alike}) {
+  for (const Typed* const typed : {mixed, wide}) {
     const auto reference =
         Make({MemoryOptions{}, {}}, *typed, Resources("memory"));
-    const auto strategy = Make(GetParam(), *typed,
-                               Resources(typed == mixed ? "mixed" : "alike"));
+    const auto strategy =
+        Make(GetParam(), *typed, Resources(typed == mixed ? "mixed" : "wide"));
     for (uint64_t key = 0; key < 2; ++key) {
       for (const int64_t shards : {1, 2}) {
         const Pass pass = MakePass(*typed, key, shards);
@@ -200,8 +200,8 @@ TEST_P(TypedConformanceTest, HistoriesAreThoseOfMemory) {
       .staleness = 3};
   Pass pass = MakePass(*mixed, 0);
   pass.history = &policy;
-  const Delivered expected = RunPass(
-      *Make({MemoryOptions{}, {}}, *mixed, Resources("memory")), pass);
+  const Delivered expected =
+      RunPass(*Make({MemoryOptions{}, {}}, *mixed, Resources("memory")), pass);
   const Delivered delivered =
       RunPass(*Make(GetParam(), *mixed, Resources("histories")), pass);
   EXPECT_EQ(delivered.status, absl::OkStatus());
@@ -215,8 +215,8 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
       mixed->dataset->manifest().node_types;
   for (size_t type = 0; type < types.size(); ++type) {
     const Typed* const damaged = Import({}, absl::StrCat("damaged", type));
-    const std::string path = io::JoinPath(damaged->dataset->path(),
-                                          types[type].features.path);
+    const std::string path =
+        io::JoinPath(damaged->dataset->path(), types[type].features.path);
     StrategyResources resources = Resources(types[type].name);
     if (KindOf(GetParam().strategy).reads_single_rows) {
       resources.row_check = *damaged->dataset->LoadRowChecksums({});
@@ -230,8 +230,8 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
         file.put('!');
       }
     }
-    const auto strategy = NewStrategy(
-        GetParam().strategy, GetParam().pipeline, *damaged->dataset, resources);
+    const auto strategy = NewStrategy(GetParam().strategy, GetParam().pipeline,
+                                      *damaged->dataset, resources);
     absl::Status status = strategy.status();
     const std::vector<Pass> passes = {MakePass(*damaged, 0)};
     if (status.ok()) status = (*strategy)->Prepare(passes, {}, {}).status();

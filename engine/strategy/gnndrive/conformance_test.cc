@@ -38,17 +38,17 @@ INSTANTIATE_TEST_SUITE_P(
     ConformanceCaseName);
 
 // Room for little more than one batch of papers, authors and venues.
-constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 900 * 20 * 4,
+constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 700 * 48 * 4,
                                          .sample_queue = 1,
                                          .train_queue = 1,
                                          .io_depth = 1};
 
-INSTANTIATE_TEST_SUITE_P(
-    Gnndrive, TypedConformanceTest,
-    ::testing::Values(ConformanceCase{GnndriveOptions{}, {4, 3}},
-                      ConformanceCase{kSmallTyped, {4, 3}},
-                      ConformanceCase{kLarge, {2, 4}}),
-    ConformanceCaseName);
+INSTANTIATE_TEST_SUITE_P(Gnndrive, TypedConformanceTest,
+                         ::testing::Values(ConformanceCase{GnndriveOptions{},
+                                                           {4, 3}},
+                                           ConformanceCase{kSmallTyped, {4, 3}},
+                                           ConformanceCase{kLarge, {2, 4}}),
+                         ConformanceCaseName);
 
 }  // namespace
 }  // namespace hearth::strategy
