@@ -15,28 +15,43 @@ _WORDNET = Path("/usr/share/wordnet")
 # The results of tests/accuracy/pyg_reference.py, seed by seed; of "ladies", those of
 # ladies_reference.py.
 _REFERENCE = json.loads((_ROOT / "tests/accuracy/wordnet_reference.json").read_text())
-_TRAIN = ("train", "--dataset", "wordnet", "--hidden", "256", "--batch-size", "1024", "--epochs", "5",
-          "--lr", "0.003", "--dropout", "0.2")
-_FANOUTS = ("--fanouts", "10,10,10")
-_LADIES = ("--sampler", "ladies", "--layer-nodes", "512,512,512")
+_TRAIN = ("train", "--batch-size", "1024", "--epochs", "5", "--lr", "0.003", "--dropout", "0.2")
+_FANOUTS = ("--dataset", "wordnet", "--hidden", "256", "--fanouts", "10,10,10")
+_LADIES = ("--dataset", "wordnet", "--hidden", "256", "--sampler", "ladies",
+           "--layer-nodes", "512,512,512")
 _SEEDS = ("1", "2", "3")
+# Those of pyg_relational_reference.py, with its settings.
+_RELATIONAL = json.loads((_ROOT / "tests/accuracy/wordnet_relational_reference.json").read_text())
+_TYPED = ("--dataset", "wordnet-types", "--fanouts", "5,5", "--hidden", "64")
+
+
+def convert(folder: Path, *flags: str) -> Path:
+    if not (_WORDNET / "data.noun").exists():
+        pytest.skip("WordNet is absent: install Debian's package wordnet-base")
+    subprocess.run([sys.executable, "-m", "hearth.datasets.wordnet", "--source", str(_WORDNET),
+                    "--output", str(folder), *flags], check=True,
+                   env={**os.environ, "PYTHONPATH": str(_ROOT / "client/python")})
+    return folder
 
 
 @pytest.fixture(scope="module")
 def wordnet(daemon, tmp_path_factory):
-    if not (_WORDNET / "data.noun").exists():
-        pytest.skip("WordNet is absent: install Debian's package wordnet-base")
-    folder = tmp_path_factory.mktemp("source") / "wordnet"
-    subprocess.run([sys.executable, "-m", "hearth.datasets.wordnet", "--source", str(_WORDNET),
-                    "--output", str(folder)], check=True,
-                   env={**os.environ, "PYTHONPATH": str(_ROOT / "client/python")})
+    folder = convert(tmp_path_factory.mktemp("source") / "wordnet")
     daemon.import_graph("wordnet", folder, "--in-place")
     return daemon
 
 
-def train(daemon, sampler, model, seed) -> float:
+@pytest.fixture(scope="module")
+def wordnet_types(daemon, tmp_path_factory):
+    folder = convert(tmp_path_factory.mktemp("source") / "types", "--heterogeneous",
+                     "--without-words")
+    daemon.json("dataset", "import", "wordnet-types", "--source", str(folder))
+    return daemon
+
+
+def train(daemon, options, model, seed) -> float:
     """The test accuracy of a job that takes minutes."""
-    command = daemon.command(*_TRAIN, *sampler, "--model", model, "--seed", seed, "--output", "json")
+    command = daemon.command(*_TRAIN, *options, "--model", model, "--seed", seed, "--output", "json")
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=True)
     return json.loads(done.stdout)["report"]["test_metric"]
 
@@ -59,3 +74,14 @@ def test_layer_wise_sampling_reaches_its_reference(wordnet, tell):
     reference = [run["test_accuracy"] for run in _REFERENCE["ladies"]]
     tell(f"{[round(a, 4) for a in accuracies]}; in numpy {[round(a, 4) for a in reference]}")
     assert abs(sum(accuracies) - sum(reference)) / len(reference) < 0.01
+
+
+@pytest.mark.full("accuracy")
+@pytest.mark.parametrize(("model", "options"),
+                         [("rsage", ()), ("rgcn", ()), ("rgat", ("--heads", "2"))],
+                         ids=["rsage", "rgcn", "rgat"])
+def test_relational_models_reach_pyg(wordnet_types, model, options, tell):
+    accuracies = [train(wordnet_types, (*_TYPED, *options), model, seed) for seed in _SEEDS]
+    reference = [run["test_accuracy"] for run in _RELATIONAL[model]]
+    tell(f"{[round(a, 4) for a in accuracies]}; PyG {[round(a, 4) for a in reference]}")
+    assert abs(sum(accuracies) - sum(reference)) / len(reference) < 0.005
