@@ -49,15 +49,16 @@ const Typed* mixed = nullptr;
 const Typed* wide = nullptr;
 io::ReadQueues* queues = nullptr;
 
-const Typed* Import(const hearth::testing::HeteroGraph& graph,
-                    const std::string& name) {
+std::unique_ptr<const Typed> Import(const hearth::testing::HeteroGraph& graph,
+                                    const std::string& name) {
   static int number = 0;
   const auto path = hearth::testing::ImportHeteroGraph(
       graph, absl::StrCat(::testing::TempDir(), "typed_", name, ++number));
   EXPECT_TRUE(path.ok()) << path.status();
   auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
   auto order = sample::NewShuffledOrder(dataset->LoadSplit()->train, 3);
-  return new Typed{std::move(dataset), std::move(order)};
+  return std::make_unique<const Typed>(
+      Typed{std::move(dataset), std::move(order)});
 }
 
 Pass MakePass(const Typed& typed, uint64_t epoch_key, int64_t shards = 1) {
@@ -115,8 +116,9 @@ Delivered RunPass(Strategy& strategy, const Pass& pass) {
 }  // namespace
 
 void TypedConformanceTest::SetUpTestSuite() {
-  mixed = Import({}, "mixed");
-  wide = Import({.paper_dim = 24, .author_dim = 48, .venue_dim = 24}, "wide");
+  mixed = Import({}, "mixed").release();
+  wide = Import({.paper_dim = 24, .author_dim = 48, .venue_dim = 24}, "wide")
+             .release();
   queues = io::ReadQueues::Create()->release();
 }
 
@@ -214,7 +216,8 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
   const std::vector<store::NodeTypeEntry> types =
       mixed->dataset->manifest().node_types;
   for (size_t type = 0; type < types.size(); ++type) {
-    const Typed* const damaged = Import({}, absl::StrCat("damaged", type));
+    const std::unique_ptr<const Typed> damaged =
+        Import({}, absl::StrCat("damaged", type));
     const std::string path =
         io::JoinPath(damaged->dataset->path(), types[type].features.path);
     StrategyResources resources = Resources(types[type].name);

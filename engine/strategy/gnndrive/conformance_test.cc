@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(
     ConformanceCaseName);
 
 // Room for little more than one batch of papers, authors and venues.
-constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 700 * 48 * 4,
+constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 900 * 48 * 4,
                                          .sample_queue = 1,
                                          .train_queue = 1,
                                          .io_depth = 1};
