@@ -37,7 +37,7 @@ TEST(FlagsOf, NamesEachOnce) {
 }
 
 TEST(FlagsOf, JoinsTheFieldsOfAFlag) {
-  EXPECT_EQ(Named("hidden").options.size(), 5);
+  EXPECT_EQ(Named("hidden").options.size(), 8);
   EXPECT_EQ(Named("disk-limit").options.size(), 2);
   EXPECT_TRUE(Named("seed").common);
   EXPECT_EQ(Named("seed").options.size(), 2);
@@ -63,7 +63,7 @@ TEST(Flag, TellsWhatItBelongsTo) {
             "strategies gnndrive, ginex, diskgnn, outre and gids");
   EXPECT_EQ(Named("neighbor-rank").Group(), "strategy ginex");
   EXPECT_EQ(Named("hidden").Group(), "model");
-  EXPECT_EQ(Named("heads").Group(), "models gat and gatv2");
+  EXPECT_EQ(Named("heads").Group(), "models gat, gatv2 and rgat");
   EXPECT_EQ(Named("lr").Group(), "optimizer");
   EXPECT_EQ(Named("momentum").Group(), "optimizer sgd");
   EXPECT_EQ(Named("samplers").Group(), "pipeline");

@@ -272,7 +272,8 @@ TEST(TrainJobFromOptions, ListsWhatAChoiceMayBe) {
             "--strategy: \"ram\" is not one of memory, mmap, gnndrive, "
             "ginex, diskgnn, outre, gids");
   EXPECT_EQ(ErrorOf({{"model", "mlp"}}),
-            "--model: \"mlp\" is not one of sage, gcn, gat, gatv2, gin, none");
+            "--model: \"mlp\" is not one of sage, gcn, gat, gatv2, gin, none, "
+            "rgcn, rsage, rgat");
   EXPECT_EQ(ErrorOf({{"optimizer", "lion"}}),
             "--optimizer: \"lion\" is not one of adam, adamw, sgd");
 }
@@ -299,7 +300,7 @@ TEST(TrainJobFromOptions, NamesFanoutsThatAreNone) {
 
 TEST(TrainJobFromOptions, RefusesOptionsThatWouldChangeNothing) {
   EXPECT_EQ(ErrorOf({{"heads", "4"}}),
-            "--heads: \"4\" applies to models gat and gatv2");
+            "--heads: \"4\" applies to models gat, gatv2 and rgat");
   EXPECT_THAT(ErrorOf({{"momentum", "0.9"}}), HasSubstr("sgd only"));
 }
 

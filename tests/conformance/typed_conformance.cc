@@ -84,11 +84,13 @@ StrategyResources Resources(const std::string& name) {
 
 std::unique_ptr<Strategy> Make(const ConformanceCase& parameters,
                                const Typed& typed,
-                               const StrategyResources& resources) {
+                               const StrategyResources& resources,
+                               int64_t shards = 1) {
   auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
                               *typed.dataset, resources);
   EXPECT_TRUE(strategy.ok()) << strategy.status();
-  const std::vector<Pass> passes = {MakePass(typed, 0), MakePass(typed, 1)};
+  const std::vector<Pass> passes = {MakePass(typed, 0, shards),
+                                    MakePass(typed, 1, shards)};
   EXPECT_EQ((*strategy)->Prepare(passes, {}, {}).status(), absl::OkStatus());
   return *std::move(strategy);
 }
@@ -124,12 +126,14 @@ void TypedConformanceTest::SetUpTestSuite() {
 
 TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
   for (const Typed* const typed : {mixed, wide}) {
-    const auto reference =
-        Make({MemoryOptions{}, {}}, *typed, Resources("memory"));
-    const auto strategy =
-        Make(GetParam(), *typed, Resources(typed == mixed ? "mixed" : "wide"));
-    for (uint64_t key = 0; key < 2; ++key) {
-      for (const int64_t shards : {1, 2}) {
+    for (const int64_t shards : {1, 2}) {
+      const auto reference =
+          Make({MemoryOptions{}, {}}, *typed, Resources("memory"), shards);
+      const auto strategy = Make(
+          GetParam(), *typed,
+          Resources(absl::StrCat(typed == mixed ? "mixed" : "wide", shards)),
+          shards);
+      for (uint64_t key = 0; key < 2; ++key) {
         const Pass pass = MakePass(*typed, key, shards);
         const Delivered expected = RunPass(*reference, pass);
         EXPECT_EQ(expected.fingerprints.size(), 8u * shards);
