@@ -42,7 +42,7 @@ class ArrayTopology final : public SingleTopology {
       view.indices = topology->indices_.As<int64_t>();
     }
     if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
-      return DoesNotSpan(path, entry);
+      return DoesNotSpan(ArrayPath(path, entry.indptr), entry);
     }
     topology->SetView(view);
     return topology;
@@ -240,7 +240,7 @@ class FolderDataset final : public Dataset {
         LoadArray(files_, path_, entry.indptr, Residency::kMemory, stop));
     const absl::Span<const int64_t> rows = indptr.As<int64_t>();
     if (rows.front() != 0 || rows.back() != entry.num_edges) {
-      return DoesNotSpan(path_, entry);
+      return DoesNotSpan(ArrayPath(path_, entry.indptr), entry);
     }
     HEARTH_RETURN_IF_ERROR(VerifyOnce(entry.indices, stop));
     const std::string path = ArrayPath(path_, entry.indices);
