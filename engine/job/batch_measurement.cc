@@ -44,6 +44,10 @@ ordered_json KeyOf(const MeasuredPasses& of) {
   if (!any.sampler.fanouts_of.empty()) {
     key["fanouts_of"] = any.sampler.fanouts_of;
   }
+  // Else there is one split, and seeds follow from the dataset.
+  if (of.dataset.manifest().is_typed()) {
+    key["target"] = of.dataset.target_type();
+  }
   for (const Pass& pass : of.passes) {
     ordered_json& entry = key["passes"].emplace_back(ordered_json(
         {{"epoch_key", pass.epoch_key}, {"seeds", pass.order->size()}}));
@@ -96,11 +100,9 @@ BatchShape Parse(absl::string_view text, const ordered_json& key,
 // As strategy::GraphSizeOf, without opening the topology.
 sample::GraphSize GraphSizeOf(const store::Manifest& manifest) {
   sample::GraphSize size;
-  const bool typed =
-      manifest.node_types.size() > 1 || manifest.edge_types.size() > 1;
   for (const store::NodeTypeEntry& nodes : manifest.node_types) {
     size.num_nodes += nodes.num_nodes;
-    if (!typed) continue;
+    if (!manifest.is_typed()) continue;
     std::vector<size_t>& into = size.edge_types_into.emplace_back();
     for (size_t type = 0; type < manifest.edge_types.size(); ++type) {
       if (nodes.num_nodes > 0 &&

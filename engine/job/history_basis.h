@@ -31,6 +31,8 @@ struct HistoryBasis {
   /// with; empty = it is not kept.
   std::string folder = {};
 
+  /// Whether nodes or edges are of several types.
+  bool is_typed() const { return dataset.manifest().is_typed(); }
   /// Of all types together.
   int64_t num_nodes() const {
     return store::NodeSpace(dataset.manifest()).num_nodes();

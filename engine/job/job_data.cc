@@ -160,7 +160,7 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewModel(
           strategy::NumBatches(passes.num_train(), options.data.batch_size),
       .epochs = options.data.epochs,
       .class_counts = passes.class_counts()};
-  if (manifest.node_types.size() > 1 || manifest.edge_types.size() > 1) {
+  if (manifest.is_typed()) {
     DescribeTypes(manifest, dataset.target_type(), shape);
   }
   return environment.new_train_step(options.train, shape);

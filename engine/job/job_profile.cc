@@ -67,6 +67,12 @@ class Profiling {
         basis_.data.data_seed, ";", pass_.epoch_key, ";", pass_.batch_size, ";",
         pass_.shards, ";", absl::StrJoin(basis_.data.fanouts, ","), ";",
         strategy::DescribeResidentLists(basis_.data.strategy)));
+    // Profiles of other graphs keep the names that they had.
+    if (basis_.is_typed()) {
+      hash.Update(absl::StrCat(";",
+                               strategy::DescribeSampler(pass_.sampler).second,
+                               ";target ", basis_.dataset.target_type()));
+    }
     return plan::PlanName(plan::kProfilePlans, fingerprint,
                           hash.HexDigest().substr(0, 32));
   }
@@ -89,7 +95,7 @@ class Profiling {
         {{"dataset", basis_.dataset.manifest().name},
          {"strategy", strategy::Name(basis_.data.strategy)},
          {"batch size", absl::StrCat(pass_.batch_size)},
-         {"fan-outs", absl::StrJoin(basis_.data.fanouts, ",")},
+         strategy::DescribeSampler(pass_.sampler),
          {"rows for each seed",
           absl::StrFormat("%.1f, in shuffled order %.1f", profile.redundancy(),
                           profile.shuffled_redundancy)}});

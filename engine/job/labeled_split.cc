@@ -1,7 +1,8 @@
 #include "engine/job/labeled_split.h"
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,19 @@ std::string TypeNames(const std::vector<Entry>& types) {
   return absl::StrJoin(types, ", ", [](std::string* out, const Entry& type) {
     absl::StrAppend(out, type.name);
   });
+}
+
+// The edge type of that name, or else the first of that relation.
+std::optional<size_t> FindEdgeType(const store::Manifest& manifest,
+                                   absl::string_view name) {
+  std::optional<size_t> by_relation;
+  for (size_t i = 0; i < manifest.edge_types.size(); ++i) {
+    if (manifest.edge_types[i].name == name) return i;
+    if (!by_relation && store::RelationOf(manifest.edge_types[i]) == name) {
+      by_relation = i;
+    }
+  }
+  return by_relation;
 }
 
 // Refuses what takes graphs of one node type and one edge type alone.
@@ -60,16 +74,24 @@ void Prune(absl::string_view part, const store::Labels& labels,
 absl::Status CheckTrainable(const store::Dataset& dataset,
                             const DataOptions& data) {
   const store::Manifest& manifest = dataset.manifest();
-  if (manifest.node_types.size() != 1 || manifest.edge_types.size() > 1) {
+  if (manifest.is_typed()) {
     HEARTH_RETURN_IF_ERROR(CheckTakesTypes(manifest, data));
+  } else if (!data.fanouts_of.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("fanouts_of: must be empty for dataset ", manifest.name,
+                     ", whose edges are of one type; fanouts are its own"));
   }
   HEARTH_RETURN_IF_ERROR(FanoutsByType(manifest, data).status());
   const store::NodeTypeEntry& target =
       manifest.node_types[dataset.target_type()];
   std::string lacking;
   if (manifest.edge_types.empty()) lacking = "edges";
-  if (target.train.path.empty()) lacking = "training nodes";
-  if (target.labels.path.empty()) lacking = "labels";
+  const std::string of_target =
+      manifest.node_types.size() == 1
+          ? ""
+          : absl::StrCat(" of nodes of type \"", target.name, "\"");
+  if (target.train.path.empty()) lacking = "training nodes" + of_target;
+  if (target.labels.path.empty()) lacking = "labels" + of_target;
   for (const store::NodeTypeEntry& type : manifest.node_types) {
     if (!type.features.path.empty()) continue;
     lacking = manifest.node_types.size() == 1
@@ -87,19 +109,19 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> FanoutsByType(
   std::vector<std::vector<int32_t>> fanouts;
   for (const EdgeTypeFanouts& of_type : data.fanouts_of) {
     fanouts.resize(manifest.edge_types.size());
-    const auto found =
-        std::find_if(manifest.edge_types.begin(), manifest.edge_types.end(),
-                     [&](const store::EdgeTypeEntry& type) {
-                       return of_type.edge_type == type.name ||
-                              of_type.edge_type == store::RelationOf(type);
-                     });
-    if (found == manifest.edge_types.end()) {
+    const std::optional<size_t> found =
+        FindEdgeType(manifest, of_type.edge_type);
+    if (!found.has_value()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "fanouts_of: dataset ", manifest.name, " has no edge type \"",
           of_type.edge_type, "\", but ", TypeNames(manifest.edge_types)));
     }
-    fanouts[static_cast<size_t>(found - manifest.edge_types.begin())] =
-        of_type.fanouts;
+    if (!fanouts[*found].empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "fanouts_of: ", manifest.edge_types[*found].name,
+          " has fan-outs already; ", of_type.edge_type, " names it again"));
+    }
+    fanouts[*found] = of_type.fanouts;
   }
   return fanouts;
 }

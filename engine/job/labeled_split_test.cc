@@ -143,6 +143,15 @@ TEST(CheckTrainableTest, StrategiesTakeSeveralTypesOrSayNo) {
   EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
 }
 
+TEST(CheckTrainableTest, FanoutsOfEdgeTypesNeedSeveral) {
+  const absl::Status status =
+      CheckTrainable(ManifestOnly(Whole()), Asking([](DataOptions& data) {
+                       data.fanouts_of = {{"cites", {1, 2, 3}}};
+                     }));
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("fanouts_of: "));
+}
+
 TEST(CheckTrainableTest, EachTypeNeedsFeatures) {
   store::Manifest manifest = Typed();
   manifest.node_types[1].features.path.clear();
@@ -154,7 +163,7 @@ TEST(CheckTrainableTest, TheTargetIsTheFirstTypeThatCanBe) {
   manifest.node_types[0].labels.path.clear();
   EXPECT_EQ(CheckTrainable(ManifestOnly(manifest), {}), absl::OkStatus());
   manifest.node_types[1].train.path.clear();
-  ExpectLacks(manifest, "labels");
+  ExpectLacks(manifest, "labels of nodes of type \"paper\"");
 }
 
 TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
@@ -171,6 +180,14 @@ TEST(FanoutsByTypeTest, NamesAnEdgeTypeByItsTripleOrRelation) {
   EXPECT_THAT(*fanouts,
               ElementsAre(ElementsAre(3, -1), IsEmpty(), ElementsAre(1, 2)));
   EXPECT_THAT(*FanoutsByType(manifest, {}), IsEmpty());
+  const absl::Status twice =
+      FanoutsByType(
+          manifest, Asking([](DataOptions& data) {
+            data.fanouts_of = {{"cites", {1}}, {"paper:cites:paper", {2}}};
+          }))
+          .status();
+  EXPECT_TRUE(absl::IsInvalidArgument(twice)) << twice;
+  EXPECT_THAT(std::string(twice.message()), HasSubstr("names it again"));
   const absl::Status status =
       FanoutsByType(manifest, Asking([](DataOptions& data) {
                       data.fanouts_of = {{"reads", {1, 2}}};

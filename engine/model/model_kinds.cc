@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
 #include "engine/model/gat.h"
 #include "engine/model/gatv2.h"
 #include "engine/model/gcn.h"
@@ -57,7 +58,9 @@ absl::Status CheckTypes(const train::ModelOptions& options,
         train::RgatOptions::kName, " take several"));
   }
   const auto kind = NewModelKind(options, shape);
-  if (kind == nullptr || !kind->drops_types()) return absl::OkStatus();
+  if (kind == nullptr) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(CheckKeysDiffer(shape));
+  if (!kind->drops_types()) return absl::OkStatus();
   return CheckTargetIsLive(shape);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/model/relation_schema.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -93,6 +94,23 @@ RelationSchema SchemaOf(const train::ModelShape& shape) {
                                 .destination = type.destination});
   }
   return schema;
+}
+
+absl::Status CheckKeysDiffer(const train::ModelShape& shape) {
+  const RelationSchema schema = SchemaOf(shape);
+  std::set<std::string> keys;
+  for (size_t i = 0; i < schema.node_types.size(); ++i) {
+    if (keys.insert(schema.NodeKey(i)).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "two node types would be named ", schema.NodeKey(i), " in the model"));
+  }
+  keys.clear();
+  for (size_t i = 0; i < schema.relations.size(); ++i) {
+    if (keys.insert(schema.Key(i)).second) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "two edge types would be named ", schema.Key(i), " in the model"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckTargetIsLive(const train::ModelShape& shape) {

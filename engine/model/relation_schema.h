@@ -48,6 +48,10 @@ struct RelationSchema {
 /// The schema of a graph of this shape. REQUIRES: it is valid.
 RelationSchema SchemaOf(const train::ModelShape& shape);
 
+/// INVALID_ARGUMENT naming two node types, or two relations, that would have
+/// one key, so that one's parameters would be the other's in a state_dict.
+absl::Status CheckKeysDiffer(const train::ModelShape& shape);
+
 /// INVALID_ARGUMENT naming the target type if some layer gives no rows to it.
 absl::Status CheckTargetIsLive(const train::ModelShape& shape);
 

@@ -42,6 +42,20 @@ TEST(RelationSchemaTest, KeysDiffer) {
   EXPECT_EQ(schema.Key(4), "<b___leads___c>");
 }
 
+TEST(RelationSchemaTest, KeysThatDoNotDifferAreRefused) {
+  train::ModelShape shape = Chain(1);
+  EXPECT_EQ(CheckKeysDiffer(shape), absl::OkStatus());
+  shape.edge_types.push_back({.name = "to", .source = 0, .destination = 1});
+  absl::Status status = CheckKeysDiffer(shape);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_NE(status.message().find("<a___to___b>"), std::string::npos) << status;
+  shape = Chain(1);
+  shape.node_types[0].name = "d#d";
+  status = CheckKeysDiffer(shape);
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_NE(status.message().find("d#d"), std::string::npos) << status;
+}
+
 TEST(RelationSchemaTest, AGraphWithoutTypesHasOneOfEach) {
   const RelationSchema schema =
       SchemaOf({.feature_dim = 7, .label_width = 2, .num_layers = 3});

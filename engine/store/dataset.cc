@@ -15,6 +15,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/io/joined_device.h"
 #include "engine/store/array_loader.h"
+#include "engine/store/joined_rows.h"
 #include "engine/store/scan_array.h"
 #include "engine/store/verified_file.h"
 
@@ -41,7 +42,7 @@ class ArrayTopology final : public SingleTopology {
       view.indices = topology->indices_.As<int64_t>();
     }
     if (view.indptr.front() != 0 || view.num_edges() != entry.num_edges) {
-      return DoesNotSpan(path, entry);
+      return DoesNotSpan(ArrayPath(path, entry.indptr), entry);
     }
     topology->SetView(view);
     return topology;
@@ -239,7 +240,7 @@ class FolderDataset final : public Dataset {
         LoadArray(files_, path_, entry.indptr, Residency::kMemory, stop));
     const absl::Span<const int64_t> rows = indptr.As<int64_t>();
     if (rows.front() != 0 || rows.back() != entry.num_edges) {
-      return DoesNotSpan(path_, entry);
+      return DoesNotSpan(ArrayPath(path_, entry.indptr), entry);
     }
     HEARTH_RETURN_IF_ERROR(VerifyOnce(entry.indices, stop));
     const std::string path = ArrayPath(path_, entry.indices);
@@ -530,10 +531,34 @@ absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
       .dtype = format.dtype};
 }
 
-absl::StatusOr<std::unique_ptr<io::ReadableFile>> Dataset::ScanFeatures(
+absl::StatusOr<ScannedFeatures> Dataset::ScanFeatures(
     const std::stop_token& stop) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return ScanFeatures(stop, 0);
+  const RowFormat format = CommonFormat(manifest());
+  const NodeSpace nodes(manifest());
+  std::vector<RowsOfFile> parts;
+  for (size_t type = 0; type < nodes.num_types(); ++type) {
+    const NodeTypeEntry& entry = manifest().node_types[type];
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
+                            ScanFeatures(stop, type));
+    const RowFormat stored = StoredFormat(entry);
+    parts.push_back(
+        {.file = std::move(file),
+         .table = {.first_row = nodes.First(type),
+                   .num_rows = entry.num_nodes,
+                   .first_offset = entry.features.data_offset,
+                   .row_bytes = static_cast<uint32_t>(stored.row_bytes()),
+                   .convert = RowConversion(stored, format)}});
+  }
+  const auto row_bytes = static_cast<uint32_t>(format.row_bytes());
+  if (parts.size() == 1) {
+    return ScannedFeatures{.file = std::move(parts[0].file),
+                           .rows = {.first_offset = parts[0].table.first_offset,
+                                    .row_bytes = row_bytes,
+                                    .num_rows = nodes.num_nodes()}};
+  }
+  return ScannedFeatures{
+      .file = NewJoinedRows(std::move(parts), row_bytes),
+      .rows = {.row_bytes = row_bytes, .num_rows = nodes.num_nodes()}};
 }
 
 absl::StatusOr<std::unique_ptr<io::RowCheck>> Dataset::LoadRowChecksums(

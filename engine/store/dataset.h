@@ -130,6 +130,13 @@ struct StoredFeatures {
   io::BlockDevice& LargestFile() const;
 };
 
+/// The rows of all node types as one file, to be read from one end to the
+/// other, and where they lie in it. Movable.
+struct ScannedFeatures {
+  std::unique_ptr<io::ReadableFile> file;
+  io::RowLayout rows;
+};
+
 /// A topology whose indptr is in memory, while its indices lie in their file,
 /// to be read as rows of one index each. Movable.
 struct StoredTopology {
@@ -231,12 +238,13 @@ class Dataset {
   absl::StatusOr<Labels> LoadLabels() const;
   absl::StatusOr<Split> LoadSplit() const;
 
+  absl::StatusOr<ScannedFeatures> ScanFeatures(
+      const std::stop_token& stop = {}) const;
+
   /// The same of a homogeneous graph, which has one node type and one edge
   /// type; FAILED_PRECONDITION for others.
   absl::StatusOr<StoredTopology> OpenTopology(
       const io::BlockDeviceOptions& options,
-      const std::stop_token& stop = {}) const;
-  absl::StatusOr<std::unique_ptr<io::ReadableFile>> ScanFeatures(
       const std::stop_token& stop = {}) const;
 
   /// The node type whose labels are predicted: the one chosen, or else the

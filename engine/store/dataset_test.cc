@@ -340,8 +340,7 @@ TEST_F(TypedDatasetTest, FeaturesOfAllTypesAreAskedForWhereOneHasNone) {
 TEST_F(TypedDatasetTest, WhatTakesOneTypeSaysSo) {
   AddEdgesOfAllTypes();
   const auto dataset = Open();
-  for (const absl::Status& status :
-       {dataset->OpenTopology({}).status(), dataset->ScanFeatures().status()}) {
+  for (const absl::Status& status : {dataset->OpenTopology({}).status()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr("1 node types and 2 edge types"));
@@ -664,13 +663,15 @@ TEST_F(DatasetTest, AStopEndsTheLoadingOfAFileInTheMiddle) {
 
 TEST_F(DatasetTest, ScannedFeaturesAreVerified) {
   Import();
-  const auto features = *Open()->ScanFeatures();
+  const ScannedFeatures features = *Open()->ScanFeatures();
+  EXPECT_EQ(features.rows.first_offset, 4096u);
+  EXPECT_EQ(features.rows.num_rows, kRows);
   std::vector<std::byte> bytes(kRows * kDim * 4);
-  ASSERT_TRUE(features->Read(4096, absl::MakeSpan(bytes)).ok());
+  ASSERT_TRUE(features.file->Read(4096, absl::MakeSpan(bytes)).ok());
   EXPECT_EQ(std::memcmp(bytes.data(), Values().data(), bytes.size()), 0);
   Damage(File("node.features.npy"), 4096 + 7);
   EXPECT_TRUE(absl::IsDataLoss(
-      (*Open()->ScanFeatures())->Read(4096, absl::MakeSpan(bytes))));
+      Open()->ScanFeatures()->file->Read(4096, absl::MakeSpan(bytes))));
 }
 
 TEST_F(DatasetTest, FaultsWhileLoadingAreReported) {

@@ -93,6 +93,11 @@ struct Manifest {
   /// Changes that the importer made to the source, in order, in words.
   std::vector<std::string> transforms;
 
+  /// Whether nodes or edges are of several types.
+  bool is_typed() const {
+    return node_types.size() > 1 || edge_types.size() > 1;
+  }
+
   /// All arrays there are, in the order of the types.
   std::vector<const ArrayFile*> Arrays() const;
 

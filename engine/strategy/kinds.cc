@@ -79,7 +79,10 @@ constexpr std::tuple kEntries{
                         .find_resident_lists = FindGinexLists,
                         .shared_cache_bytes = &GinexOptions::cpu_cache_bytes},
     Entry<DiskgnnOptions>{
-        .kind = {.name = "diskgnn", .prepares = true, .makes_plans = true},
+        .kind = {.name = "diskgnn",
+                 .prepares = true,
+                 .makes_plans = true,
+                 .takes_types = true},
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
         .forecast = ForecastDiskgnn,

@@ -46,6 +46,8 @@ def expected(daemon):
     ("gids",), ("gids", *SOME, "--window-cache", "16KiB"),
     ("gids", *SOME, "--hot", "out-degree", "--samplers", "3"),
     ("gids", "--merge-max", "1", "--cpu-cache", "0", "--window", "0"),
+    ("diskgnn",), ("diskgnn", *SOME, "--disk-limit", "3x", "--samplers", "3"),
+    ("diskgnn", "--cpu-cache", "0", "--disk-cache", "0"),
 ], ids=lambda strategy: "-".join(strategy).replace("--", ""))
 def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
     report = daemon.json(*RSAGE, "--strategy", *strategy)["report"]
@@ -63,8 +65,11 @@ def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
 def test_options_of_a_job_mean_the_same_everywhere(daemon, model, options):
     job = (*TRAIN, "--model", model)
     plain = daemon.json(*job, "--strategy", "mmap")["report"]["loss_digest"]
+    strategies = [("mmap",), ("gnndrive", *SOME), ("gids", *SOME)]
+    if "--history" not in options:
+        strategies.append(("diskgnn", *SOME))
     digests = {daemon.json(*job, *options, "--strategy", *strategy)["report"]["loss_digest"]
-               for strategy in (("mmap",), ("gnndrive", *SOME), ("gids", *SOME))}
+               for strategy in strategies}
     assert len(digests) == 1 and plain not in digests
 
 
@@ -105,8 +110,17 @@ def test_pyg_predicts_the_same_with_an_exported_model(daemon, heterograph, model
     assert accuracy > 0.8
 
 
-@pytest.mark.parametrize("strategy", [("gnndrive", *SOME), ("gids", *SOME)],
-                         ids=["gnndrive", "gids"])
+def test_a_plan_is_made_once_and_found_again(daemon, expected):
+    options = ("--strategy", "diskgnn", "--cpu-cache", "8KiB")
+    prepared = daemon.json("prepare", *RSAGE[1:], *options)["report"]
+    report = daemon.json(*RSAGE, *options)["report"]
+    assert report["loss_digest"] == expected
+    assert report["preparation"]["plan"] == prepared["preparation"]["plan"]
+    assert report["preparation"]["reused"]
+
+
+@pytest.mark.parametrize("strategy", [("gnndrive", *SOME), ("gids", *SOME), ("diskgnn", *SOME)],
+                         ids=["gnndrive", "gids", "diskgnn"])
 def test_a_forecast_counts_the_rows_of_the_epochs(daemon, strategy):
     forecast = daemon.json("explain", *RSAGE[1:], "--strategy", *strategy)["report"]
     epochs = daemon.json(*RSAGE, "--strategy", *strategy)["report"]["epochs"]
@@ -116,7 +130,6 @@ def test_a_forecast_counts_the_rows_of_the_epochs(daemon, strategy):
 
 @pytest.mark.parametrize(("options", "said"), [
     (("--strategy", "ginex"), "strategy ginex takes one of each"),
-    (("--strategy", "diskgnn"), "strategy diskgnn takes one of each"),
     (("--strategy", "outre"), "strategy outre takes one of each"),
     (("--strategy", "memory", "--order", "partition"), "takes one of each"),
     (("--strategy", "memory", "--model", "sage"), "rgcn, rsage and rgat"),
@@ -156,5 +169,5 @@ def test_formats_with_several_types_train(daemon, fixture, source, flags, model)
            "--heads" if model == "rgat" else "--lr", "2" if model == "rgat" else "0.01",
            "--batch-size", "8", "--epochs", "2")
     digests = {daemon.json(*job, "--strategy", strategy)["report"]["loss_digest"]
-               for strategy in ("memory", "mmap", "gnndrive", "gids")}
+               for strategy in ("memory", "mmap", "gnndrive", "gids", "diskgnn")}
     assert len(digests) == 1

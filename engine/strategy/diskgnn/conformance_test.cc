@@ -2,6 +2,7 @@
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/shard_conformance.h"
 #include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/typed_conformance.h"
 
 namespace hearth::strategy {
 namespace {
@@ -31,6 +32,17 @@ INSTANTIATE_TEST_SUITE_P(Diskgnn, ShardConformanceTest,
                          ::testing::Values(ConformanceCase{kSmallShards,
                                                            {4, 3}},
                                            ConformanceCase{kPacked, {1, 1}}),
+                         ConformanceCaseName);
+
+constexpr DiskgnnOptions kSmallTyped = {
+    .cpu_cache_bytes = 4000, .disk_limit_bytes = 2'000'000, .io_depth = 2};
+
+INSTANTIATE_TEST_SUITE_P(Diskgnn, TypedConformanceTest,
+                         ::testing::Values(ConformanceCase{DiskgnnOptions{},
+                                                           {2, 1}},
+                                           ConformanceCase{kPacked, {4, 3}},
+                                           ConformanceCase{kSmallTyped, {4, 3}},
+                                           ConformanceCase{kLarge, {1, 2}}),
                          ConformanceCaseName);
 
 }  // namespace

@@ -35,6 +35,11 @@ std::string DigestOfPass(const Pass& pass,
   for (const int32_t nodes : pass.sampler.layer_nodes) {
     Add(hash, "layer", nodes);
   }
+  for (size_t type = 0; type < pass.sampler.fanouts_of.size(); ++type) {
+    for (const int32_t fanout : pass.sampler.fanouts_of[type]) {
+      Add(hash, "of", type, fanout);
+    }
+  }
   Add(hash, seeds.size());
   hash.Update({reinterpret_cast<const std::byte*>(seeds.data()),
                seeds.size() * sizeof(store::NodeId)});

@@ -279,13 +279,13 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
                    choice.reason));
   WarnOfSize(choice.layout);
   HEARTH_RETURN_IF_ERROR(lease.MakeRoom(DiskBytes(choice.layout)));
-  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::ReadableFile> features,
+  HEARTH_ASSIGN_OR_RETURN(const store::ScannedFeatures features,
                           context_.dataset.ScanFeatures(context_.stop));
   const PackInput input = {.trace = &spool,
                            .levels = &*levels,
                            .samples = &spool,
-                           .features = features.get(),
-                           .rows = context_.features.layout};
+                           .features = features.file.get(),
+                           .rows = features.rows};
   const PackOptions options = {
       .folder = identity_.folder,
       .plan_id = identity_.id,

@@ -108,6 +108,7 @@ MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
   const int64_t rows = basis.batches.WithMargin().num_inputs();
   const int64_t in_window = InWindow(options, basis);
   MemoryEstimate estimate;
+  estimate.Add("topology", basis.indptr_bytes());
   estimate.Add("measuring", kProbeBytes);
   estimate.Add("ranking", RankingBytes(layout.num_rows));
   estimate.Add("window",

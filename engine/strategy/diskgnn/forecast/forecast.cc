@@ -240,7 +240,7 @@ class DiskgnnForecaster {
                                 .read_queues = context_.read_queues,
                                 .clock = context_.clock,
                                 .stop = context_.stop};
-    const std::string& path = features_.device->path();
+    const std::string& path = features_.LargestFile().path();
     // First: what others leave is no longer new.
     HEARTH_ASSIGN_OR_RETURN(rates_.memory_seconds_per_byte,
                             ProbeMemory(context_.clock));

@@ -13,7 +13,9 @@
 
 // Header; the input nodes; their in-degrees; for each block a BlockHeader, the
 // number of edges of each destination, and the positions of their sources; in
-// version 2 the number of their weights, and these.
+// version 2 the number of their weights, and these; in version 3 the types of
+// the edges. Version 3 has the types of the input nodes behind their
+// in-degrees.
 
 namespace hearth::strategy {
 namespace {
@@ -26,6 +28,7 @@ using store::NodeId;
 // The last character is the version.
 constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '1'};
 constexpr char kMagicWithWeights[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '2'};
+constexpr char kMagicWithTypes[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '3'};
 
 struct Header {
   char magic[8];
@@ -51,6 +54,8 @@ struct Header {
   bool HasMagic(const char (&name)[8]) const {
     return std::memcmp(magic, name, sizeof(magic)) == 0;
   }
+  bool has_weights() const { return HasMagic(kMagicWithWeights); }
+  bool has_types() const { return HasMagic(kMagicWithTypes); }
 };
 static_assert(std::is_trivially_copyable_v<Header>);
 
@@ -87,7 +92,33 @@ uint16_t NodeWidth(const MiniBatch& batch) {
       PackedWidthOf(absl::MakeConstSpan(batch.input_nodes)));
 }
 
-void AppendBlock(const Block& block, bool has_weights,
+// Types of nodes or edges, behind the bytes that each of them takes.
+void AppendTypes(const std::vector<store::TypeId>& types,
+                 std::vector<std::byte>& bytes) {
+  const int width = PackedWidthOf(absl::MakeConstSpan(types));
+  const size_t begin = bytes.size();
+  bytes.resize(begin + 1 + types.size() * static_cast<size_t>(width));
+  bytes[begin] = static_cast<std::byte>(width);
+  Pack(absl::MakeConstSpan(types), width, bytes.data() + begin + 1);
+}
+
+// Takes `count` of them from the beginning of `bytes`. False if they are not
+// there.
+bool TakeTypes(size_t count, absl::Span<const std::byte>& bytes,
+               std::vector<store::TypeId>& types) {
+  if (bytes.empty()) return false;
+  const auto width = static_cast<size_t>(bytes[0]);
+  bytes.remove_prefix(1);
+  if (width > sizeof(store::TypeId) || count * width > bytes.size()) {
+    return false;
+  }
+  types.resize(count);
+  Unpack(bytes.data(), static_cast<int>(width), absl::MakeSpan(types));
+  bytes.remove_prefix(count * width);
+  return true;
+}
+
+void AppendBlock(const Block& block, const Header& of,
                  std::vector<std::byte>& bytes) {
   const std::vector<int64_t> counts = EdgeCounts(block);
   BlockHeader header = {};
@@ -106,7 +137,8 @@ void AppendBlock(const Block& block, bool has_weights,
             at);
   Pack(absl::MakeConstSpan(block.indices),
        static_cast<int>(header.position_bytes), at);
-  if (!has_weights) return;
+  if (of.has_types()) AppendTypes(block.edge_types, bytes);
+  if (!of.has_weights()) return;
   const uint64_t num_weights = block.weights.size();
   const auto* counted = reinterpret_cast<const std::byte*>(&num_weights);
   const auto* weights =
@@ -131,7 +163,8 @@ absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
   Header header;
   if (bytes.size() < sizeof(header)) return Damaged(0, "is cut off");
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (!(header.HasMagic(kMagic) || header.HasMagic(kMagicWithWeights)) ||
+  if (!(header.HasMagic(kMagic) || header.has_weights() ||
+        header.has_types()) ||
       header.header_crc != HeaderCrc(header)) {
     return Damaged(0, "is damaged (header)");
   }
@@ -158,7 +191,7 @@ absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
 }
 
 /// Takes a block from the beginning of `bytes`. False if it is not there.
-bool TakeBlock(bool has_weights, absl::Span<const std::byte>& bytes,
+bool TakeBlock(const Header& of, absl::Span<const std::byte>& bytes,
                Block& block) {
   BlockHeader header;
   if (bytes.size() < sizeof(header)) return false;
@@ -180,7 +213,11 @@ bool TakeBlock(bool has_weights, absl::Span<const std::byte>& bytes,
   Unpack(at, static_cast<int>(header.position_bytes),
          absl::MakeSpan(block.indices));
   bytes.remove_prefix(header.body_bytes());
-  if (has_weights) {
+  if (of.has_types() &&
+      !TakeTypes(block.indices.size(), bytes, block.edge_types)) {
+    return false;
+  }
+  if (of.has_weights()) {
     uint64_t num_weights = 0;
     if (bytes.size() < sizeof(num_weights)) return false;
     std::memcpy(&num_weights, bytes.data(), sizeof(num_weights));
@@ -199,8 +236,10 @@ bool TakeBlock(bool has_weights, absl::Span<const std::byte>& bytes,
 
 std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
   Header header = {};
-  std::memcpy(header.magic, HasWeights(batch) ? kMagicWithWeights : kMagic,
-              sizeof(header.magic));
+  const auto& magic = !batch.node_types.empty() ? kMagicWithTypes
+                      : HasWeights(batch)       ? kMagicWithWeights
+                                                : kMagic;
+  std::memcpy(header.magic, magic, sizeof(header.magic));
   header.epoch_key = batch.key.epoch_key;
   header.batch = batch.key.batch;
   header.num_seeds = batch.num_seeds;
@@ -214,10 +253,8 @@ std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
   std::byte* at = Pack(absl::MakeConstSpan(batch.input_nodes),
                        header.node_bytes, bytes.data() + sizeof(header));
   Pack(absl::MakeConstSpan(batch.in_degrees), header.degree_bytes, at);
-  const bool has_weights = header.HasMagic(kMagicWithWeights);
-  for (const Block& block : batch.blocks) {
-    AppendBlock(block, has_weights, bytes);
-  }
+  if (header.has_types()) AppendTypes(batch.node_types, bytes);
+  for (const Block& block : batch.blocks) AppendBlock(block, header, bytes);
   header.total_bytes = bytes.size();
   const absl::Span<const std::byte> all = bytes;
   header.nodes_crc =
@@ -254,9 +291,11 @@ absl::StatusOr<MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
     bytes.remove_prefix(degrees_bytes);
     batch.blocks.resize(header.num_blocks);
   }
-  const bool has_weights = header.HasMagic(kMagicWithWeights);
+  if (whole && header.has_types()) {
+    whole = TakeTypes(batch.input_nodes.size(), bytes, batch.node_types);
+  }
   for (Block& block : batch.blocks) {
-    whole = whole && TakeBlock(has_weights, bytes, block);
+    whole = whole && TakeBlock(header, bytes, block);
   }
   if (!whole || !bytes.empty()) {
     return Damaged(header.nodes_end(), "is damaged (degrees and blocks)");

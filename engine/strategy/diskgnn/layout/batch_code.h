@@ -18,6 +18,7 @@
 
 namespace hearth::strategy {
 
+/// REQUIRES: edges have no weights where nodes have types.
 std::vector<std::byte> EncodeBatch(const sample::MiniBatch& batch);
 
 /// Bytes at the beginning of an encoded batch that hold its input nodes: all

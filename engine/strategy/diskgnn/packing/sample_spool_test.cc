@@ -50,14 +50,26 @@ void ExpectSame(const MiniBatch& a, const MiniBatch& b) {
     EXPECT_EQ(a.blocks[i].num_destinations, b.blocks[i].num_destinations);
     EXPECT_EQ(a.blocks[i].indptr, b.blocks[i].indptr);
     EXPECT_EQ(a.blocks[i].indices, b.blocks[i].indices);
+    EXPECT_EQ(a.blocks[i].edge_types, b.blocks[i].edge_types);
   }
+  EXPECT_EQ(a.node_types, b.node_types);
+}
+
+// The same of a heterograph, with types up to `highest`.
+MiniBatch MakeTypedBatch(uint64_t number, store::TypeId highest) {
+  MiniBatch batch = MakeBatch(number, 1000);
+  batch.node_types = {0, highest, 1};
+  batch.blocks[0].edge_types = {0, 2, highest};
+  batch.blocks[1].edge_types = {0};
+  return batch;
 }
 
 TEST(BatchCodeTest, ComesBackWhateverTheWidths) {
   MiniBatch empty;
   empty.key = {.epoch_key = 0, .batch = 9};
-  for (const MiniBatch& batch : {MakeBatch(0, 0), MakeBatch(1, 70'000),
-                                 MakeBatch(2, int64_t{1} << 40), empty}) {
+  for (const MiniBatch& batch :
+       {MakeBatch(0, 0), MakeBatch(1, 70'000), MakeBatch(2, int64_t{1} << 40),
+        empty, MakeTypedBatch(3, 3), MakeTypedBatch(4, 40'000)}) {
     const std::vector<std::byte> bytes = EncodeBatch(batch);
     const auto decoded = DecodeBatch(bytes, batch.key);
     ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -74,8 +86,7 @@ TEST(BatchCodeTest, ComesBackWhateverTheWidths) {
             EncodeBatch(MakeBatch(0, int64_t{1} << 40)).size());
 }
 
-TEST(BatchCodeTest, EveryBitIsCovered) {
-  const MiniBatch batch = MakeBatch(4, 1000);
+void ExpectEveryBitIsCovered(const MiniBatch& batch) {
   const std::vector<std::byte> good = EncodeBatch(batch);
   for (size_t at = 0; at < good.size(); ++at) {
     // The last 4 bytes of the header are unused.
@@ -91,6 +102,11 @@ TEST(BatchCodeTest, EveryBitIsCovered) {
   }
   EXPECT_TRUE(absl::IsDataLoss(
       DecodeBatch(good, {.epoch_key = 3, .batch = 5}).status()));
+}
+
+TEST(BatchCodeTest, EveryBitIsCovered) {
+  ExpectEveryBitIsCovered(MakeBatch(4, 1000));
+  ExpectEveryBitIsCovered(MakeTypedBatch(4, 7));
 }
 
 class SampleSpoolTest : public ::testing::Test {
