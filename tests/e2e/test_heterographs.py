@@ -46,7 +46,7 @@ def expected(daemon):
     ("gids",), ("gids", *SOME, "--window-cache", "16KiB"),
     ("gids", *SOME, "--hot", "out-degree", "--samplers", "3"),
     ("gids", "--merge-max", "1", "--cpu-cache", "0", "--window", "0"),
-    ("diskgnn",), ("diskgnn", *SOME, "--disk-limit", "3x", "--samplers", "3"),
+    ("diskgnn",), ("diskgnn", *SOME, "--disk-limit", "10x", "--samplers", "3"),
     ("diskgnn", "--cpu-cache", "0", "--disk-cache", "0"),
 ], ids=lambda strategy: "-".join(strategy).replace("--", ""))
 def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):

@@ -162,7 +162,7 @@ def test_other_algorithms_stop_some(daemon, algorithm):
     (("--space", "hidden=uniform:8:16"), "takes whole numbers"),
     (("--space", "hidden=int:16:8"), "from low to high"),
     (("--space", "hidden="), "--space hidden"),
-    (("--space", "heads=1,2"), "applies to models gat and gatv2"),
+    (("--space", "heads=1,2"), "applies to models gat, gatv2 and rgat"),
     (("--space", "model=sage,mlp"), '"mlp" is not one of'),
     (("--space", "lr=log:1e-3:1e-1", "--algorithm", "grid"), "how many values"),
     (("--space", "hidden=int:1:101", "--space", "batch-size=int:1:100", "--algorithm", "grid"),
