@@ -13,12 +13,12 @@
 
 namespace hearth::job {
 
-/// Refuses a dataset on which no model can be trained: FAILED_PRECONDITION if it
-/// lacks edges, features of any node type, or labels or training nodes of the
-/// target type. UNIMPLEMENTED, naming the types, if it has several and `data`
-/// asks for a strategy or an order that takes one; INVALID_ARGUMENT if it asks
-/// for layer-wise sampling then, or has fan-outs of edge types that are not
-/// there.
+/// Refuses a dataset on which no model can be trained: FAILED_PRECONDITION if
+/// it lacks edges, features of any node type, or labels or training nodes of
+/// the target type. UNIMPLEMENTED, naming the types, if it has several and
+/// `data` asks for a strategy or an order that takes one; INVALID_ARGUMENT if
+/// it asks for layer-wise sampling then, or has fan-outs of edge types that are
+/// not there.
 absl::Status CheckTrainable(const store::Dataset& dataset,
                             const DataOptions& data);
 

@@ -31,8 +31,8 @@ class MeasureBatchesTest : public ::testing::Test {
       }
       indptr_.push_back(static_cast<int64_t>(indices_.size()));
     }
-    topology_.SetView({.indptr = indptr_,
-                       .indices = absl::MakeConstSpan(indices_)});
+    topology_.SetView(
+        {.indptr = indptr_, .indices = absl::MakeConstSpan(indices_)});
     std::iota(seeds_.begin(), seeds_.end(), 0);
     labels_ = store::Labels::Classes(std::vector<int32_t>(kNodes), 2);
   }

@@ -69,7 +69,7 @@ class GidsStrategy final : public Strategy {
     if (passes.empty()) return PreparationReport();
     inputs_.Clear();
     HEARTH_RETURN_IF_ERROR(MeasureDisk(listener, stop));
-    const std::string key = 
+    const std::string key =
         HotNodesKey(options_, passes.front(), dataset_.manifest());
     // What a file holds may have changed.
     if (buffered_for_ == key && options_.hot != HotNodes::kFile) {
