@@ -141,7 +141,7 @@ def test_the_metric_of_a_sweep_is_that_of_its_jobs_or_the_loss():
     ({"fanouts": [5] * 17}, "fanouts", "is not a list of up to 16"),
     ({"strategy": "ginex", "cpu_cache": "lots"}, "cpu_cache", '"lots" is not auto or a size'),
     ({"model": "mlp"}, "model", '"mlp" is not one of sage, gcn, gat, gatv2, gin, none'),
-    ({"heads": 2}, "heads", "applies with model gat, gatv2 or rgat only"),
+    ({"heads": 2}, "heads", "applies with model gat or gatv2 or rgat only"),
     ({"gat.heads": 2, "model": "gcn"}, "gat.heads", "is of model gat, not gcn"),
     ({"batch_size": 2, "data.batch_size": 3}, "data.batch_size", "is given twice"),
     ({"batch_size": 2, "batch-size": 3}, "batch-size", "is given twice"),
