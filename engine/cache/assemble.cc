@@ -35,6 +35,13 @@ void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
                       static_cast<int64_t>(indices.size()), out);
 }
 
+void WidenRow(const store::RowFormat& format, const std::byte* row,
+              float* out) {
+  AssembleRows(
+      StoredRows{.data = row, .dtype = format.dtype, .dim = format.dim}, {0},
+      out);
+}
+
 void ScatterRows(const StoredRows& rows, absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions, float* out) {
   assert(slots.size() == positions.size());
@@ -64,11 +71,8 @@ void AssembleRows(const store::LoadedFeatures& features,
   }
   for (const store::NodeId node : nodes) {
     const store::FeatureTable& table = features.TableOf(node);
-    const int64_t dim = table.format.dim;
-    const StoredRows row = {
-        .data = table.row(node), .dtype = table.format.dtype, .dim = dim};
-    AssembleRows(row, absl::Span<const int64_t>({0}), out);
-    std::fill(out + dim, out + features.dim(), 0.0f);
+    WidenRow(table.format, table.row(node), out);
+    std::fill(out + table.format.dim, out + features.dim(), 0.0f);
     out += features.dim();
   }
 }

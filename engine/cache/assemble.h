@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "engine/store/dataset.h"
 #include "engine/store/dtype.h"
+#include "engine/store/row_format.h"
 #include "engine/store/topology.h"
 
 namespace hearth::cache {
@@ -23,6 +24,9 @@ struct StoredRows {
 /// must be a floating-point one. Thread-safe.
 void AssembleRows(const StoredRows& rows, absl::Span<const int64_t> indices,
                   float* out);
+
+/// One row as it is stored, widened to float32. `out` is [format.dim].
+void WidenRow(const store::RowFormat& format, const std::byte* row, float* out);
 
 /// Puts rows to where a batch has them: row positions[i] of `out` = row
 /// slots[i], widened to float32; the other rows of `out`, which is [..,

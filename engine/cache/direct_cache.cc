@@ -13,16 +13,7 @@ using store::NodeId;
 
 constexpr uint64_t kTableBytes = sizeof(int64_t);
 
-StoredRows RowsAt(const store::RowFormat& format, const std::byte* data) {
-  return {.data = data, .dtype = format.dtype, .dim = format.dim};
-}
-
 }  // namespace
-
-void WidenRow(const store::RowFormat& format, const std::byte* row,
-              float* out) {
-  AssembleRows(RowsAt(format, row), {0}, out);
-}
 
 int64_t DirectCache::Capacity(uint64_t budget_bytes, int64_t num_nodes,
                               int64_t row_bytes) {
@@ -72,7 +63,10 @@ void DirectCache::Replace(absl::Span<const NodeId> in,
 }
 
 void DirectCache::Gather(absl::Span<const int64_t> slots, float* out) const {
-  AssembleRows(RowsAt(format_, arena_.rows()), slots, out);
+  AssembleRows(
+      StoredRows{
+          .data = arena_.rows(), .dtype = format_.dtype, .dim = format_.dim},
+      slots, out);
 }
 
 }  // namespace hearth::cache

@@ -14,9 +14,6 @@
 
 namespace hearth::cache {
 
-/// One row as it is stored, widened to float32. `out` is [dim].
-void WidenRow(const store::RowFormat& format, const std::byte* row, float* out);
-
 /// Rows in slots, and a table with the slot of every node (Ginex, section 3.3:
 /// address_table and cache array). Others decide which rows are inside; rows
 /// and table change apart, so that one thread may be ahead with the table of

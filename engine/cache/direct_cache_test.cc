@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/cache/assemble.h"
 #include "engine/store/dtype.h"
 #include "engine/store/row_format.h"
 #include "engine/store/topology.h"

@@ -35,7 +35,7 @@ struct RowTable {
 /// Rows of one size, one after the other on a device; or those of several
 /// tables, which readers hand out as if they were of one size.
 struct RowLayout {
-  /// Where row 0 begins; any alignment. Of a single table.
+  /// Where row 0 begins, if there is a single table; any alignment.
   uint64_t first_offset = 0;
   /// Bytes of a row as readers hand it out.
   uint32_t row_bytes = 0;

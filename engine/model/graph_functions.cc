@@ -203,18 +203,26 @@ void ForElements(const at::Tensor& matrix, const F& function) {
                    });
 }
 
+// Applies an activation to `x`, in place: `plain`, or `dropped` of the dropout
+// if there is one.
+void Activate(const at::Tensor& x, const std::optional<DropoutPattern>& dropout,
+              void (*plain)(float*, int64_t, int64_t),
+              void (DropoutPattern::*dropped)(float*, int64_t, int64_t) const) {
+  auto* data = x.mutable_data_ptr<float>();
+  ForElements(x, [&](int64_t begin, int64_t end) {
+    if (dropout) {
+      ((*dropout).*dropped)(data, begin, end);
+    } else {
+      plain(data, begin, end);
+    }
+  });
+}
+
 class ReluDropoutFunction : public Function<ReluDropoutFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::optional<DropoutPattern>& dropout) {
-    auto* data = x.mutable_data_ptr<float>();
-    ForElements(x, [&](int64_t begin, int64_t end) {
-      if (dropout) {
-        dropout->ApplyRelu(data, begin, end);
-      } else {
-        ApplyRelu(data, begin, end);
-      }
-    });
+    Activate(x, dropout, ApplyRelu, &DropoutPattern::ApplyRelu);
     context->mark_dirty({x});
     context->save_for_backward({x});
     context->saved_data["scale"] = dropout ? double{dropout->scale()} : 1.0;
@@ -242,14 +250,7 @@ class LeakyReluDropoutFunction : public Function<LeakyReluDropoutFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::optional<DropoutPattern>& dropout) {
-    auto* data = x.mutable_data_ptr<float>();
-    ForElements(x, [&](int64_t begin, int64_t end) {
-      if (dropout) {
-        dropout->ApplyLeakyRelu(data, begin, end);
-      } else {
-        ApplyLeakyRelu(data, begin, end);
-      }
-    });
+    Activate(x, dropout, ApplyLeakyRelu, &DropoutPattern::ApplyLeakyRelu);
     context->mark_dirty({x});
     context->save_for_backward({x});
     SaveValue(context, dropout);

@@ -410,6 +410,19 @@ bool IsHomogeneous(const Manifest& manifest) {
   return manifest.node_types.size() == 1 && manifest.edge_types.size() == 1;
 }
 
+// The rows of the node type at `type`: where they lie in its file, and among
+// those of all types, which are handed out in `format`. REQUIRES: it has some.
+io::RowTable RowsOf(const Manifest& manifest, const NodeSpace& nodes,
+                    size_t type, const RowFormat& format) {
+  const NodeTypeEntry& entry = manifest.node_types[type];
+  const RowFormat stored = StoredFormat(entry);
+  return {.first_row = nodes.First(type),
+          .num_rows = entry.num_nodes,
+          .first_offset = entry.features.data_offset,
+          .row_bytes = static_cast<uint32_t>(stored.row_bytes()),
+          .convert = RowConversion(stored, format)};
+}
+
 absl::Status CheckHomogeneous(const Dataset& dataset) {
   const Manifest& manifest = dataset.manifest();
   if (IsHomogeneous(manifest)) return absl::OkStatus();
@@ -512,13 +525,8 @@ absl::StatusOr<StoredFeatures> Dataset::OpenFeatures(
   std::vector<io::RowTable> tables;
   for (size_t type = 0; type < nodes.num_types(); ++type) {
     HEARTH_ASSIGN_OR_RETURN(StoredFeatures one, OpenFeatures(options, type));
-    tables.push_back({.first_row = nodes.First(type),
-                      .num_rows = one.layout.num_rows,
-                      .first_offset = io::JoinedPartOffset(files.size()) +
-                                      one.layout.first_offset,
-                      .row_bytes = one.layout.row_bytes,
-                      .convert = RowConversion(
-                          {.dim = one.dim, .dtype = one.dtype}, format)});
+    tables.push_back(RowsOf(manifest(), nodes, type, format));
+    tables.back().first_offset += io::JoinedPartOffset(files.size());
     files.push_back(std::move(one.device));
   }
   return StoredFeatures{
@@ -537,17 +545,10 @@ absl::StatusOr<ScannedFeatures> Dataset::ScanFeatures(
   const NodeSpace nodes(manifest());
   std::vector<RowsOfFile> parts;
   for (size_t type = 0; type < nodes.num_types(); ++type) {
-    const NodeTypeEntry& entry = manifest().node_types[type];
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
                             ScanFeatures(stop, type));
-    const RowFormat stored = StoredFormat(entry);
-    parts.push_back(
-        {.file = std::move(file),
-         .table = {.first_row = nodes.First(type),
-                   .num_rows = entry.num_nodes,
-                   .first_offset = entry.features.data_offset,
-                   .row_bytes = static_cast<uint32_t>(stored.row_bytes()),
-                   .convert = RowConversion(stored, format)}});
+    parts.push_back({.file = std::move(file),
+                     .table = RowsOf(manifest(), nodes, type, format)});
   }
   const auto row_bytes = static_cast<uint32_t>(format.row_bytes());
   if (parts.size() == 1) {

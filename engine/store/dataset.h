@@ -53,8 +53,8 @@ class LoadedTopology {
   virtual absl::Status status() const = 0;
 };
 
-/// That of one edge type, among nodes of one type, whose arrays a derived class
-/// holds.
+/// The topology of one edge type among nodes of one type. A derived class holds
+/// the arrays.
 class SingleTopology : public LoadedTopology {
  public:
   const Topology& view() const final { return relation_.topology; }
@@ -96,9 +96,8 @@ class LoadedFeatures {
   /// there is one table.
   virtual const std::byte* rows() const = 0;
   virtual int64_t num_rows() const = 0;
-  /// Of the widest table.
+  /// Those of the one format of all tables (CommonFormat).
   virtual int64_t dim() const = 0;
-  /// REQUIRES: there is one table.
   virtual DType dtype() const = 0;
 
   /// The tables, one for each node type, where there are several (NodeSpace);
@@ -234,7 +233,7 @@ class Dataset {
   absl::StatusOr<std::unique_ptr<io::RowCheck>> LoadRowChecksums(
       const std::stop_token& stop) const;
   absl::Status VerifyFeatures(const std::stop_token& stop) const;
-  /// Those of the target type's nodes.
+  /// The labels and the split of the target type's nodes.
   absl::StatusOr<Labels> LoadLabels() const;
   absl::StatusOr<Split> LoadSplit() const;
 

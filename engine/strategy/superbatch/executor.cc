@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/cache/assemble.h"
 #include "engine/store/row_format.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/sample_stage.h"
