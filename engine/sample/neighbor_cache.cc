@@ -10,6 +10,7 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 #include "engine/sample/indices_scan.h"
+#include "engine/store/node_space.h"
 
 // The file: a header of one page; the table and the lists as they are in
 // memory; the CRC32C of each block of these; the CRC32C of those. Numbers are
@@ -19,6 +20,7 @@ namespace hearth::sample {
 namespace {
 
 using store::NodeId;
+using store::StoredTopology;
 
 constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kBlockBytes = 1 << 20;
@@ -64,41 +66,80 @@ absl::Status Damaged(const std::string& path, uint64_t offset,
                                           "match)"));
 }
 
-IndicesArray IndicesOf(const StoredTopology& topology) {
-  return {.path = topology.indices_path,
-          .offset = topology.indices_offset,
-          .count = topology.indptr.back(),
-          .index_bytes = topology.index_bytes};
+IndicesArray IndicesOf(const StoredTopology& topology, size_t relation) {
+  const store::IndicesFile& file = topology.files[relation];
+  return {.path = file.path,
+          .offset = file.offset,
+          .count = topology.relations[relation].topology.num_edges(),
+          .index_bytes = file.index_bytes};
 }
 
-int64_t InDegree(const StoredTopology& topology, NodeId node) {
-  return topology.indptr[node + 1] - topology.indptr[node];
-}
+/// The in-neighbors of each node as one list: those of all relations that lead
+/// to it, one after the other.
+class JoinedLists {
+ public:
+  explicit JoinedLists(const StoredTopology& topology)
+      : topology_(topology),
+        into_(store::RelationsInto(topology.relations, topology.nodes)) {
+    wide_ = topology.num_nodes() > INT32_MAX;
+    for (const store::IndicesFile& file : topology.files) {
+      wide_ = wide_ || file.index_bytes == sizeof(int64_t);
+    }
+  }
+
+  int64_t num_nodes() const { return topology_.num_nodes(); }
+
+  /// Whether a neighbor takes 8 bytes, not 4.
+  bool wide() const { return wide_; }
+  uint64_t index_bytes() const {
+    return wide_ ? sizeof(int64_t) : sizeof(int32_t);
+  }
+
+  int64_t InDegree(NodeId node) const {
+    return NeighborsBefore(node, topology_.relations.size());
+  }
+
+  /// Those of `node` by relations before `relation`.
+  int64_t NeighborsBefore(NodeId node, size_t relation) const {
+    int64_t neighbors = 0;
+    for (const size_t one : into_[topology_.nodes.TypeOf(node)]) {
+      if (one >= relation) break;
+      neighbors += topology_.relations[one].InDegree(node);
+    }
+    return neighbors;
+  }
+
+ private:
+  const StoredTopology& topology_;
+  const std::vector<std::vector<size_t>> into_;
+  bool wide_ = false;
+};
 
 /// Calls `visit` with each source of the chunk.
 template <typename Index, typename Visit>
-absl::Status VisitSources(const StoredTopology& topology,
+absl::Status VisitSources(const StoredTopology& topology, size_t relation,
                           const IndicesChunk& chunk, Visit visit) {
+  const store::Relation& edges = topology.relations[relation];
   const auto* indices = reinterpret_cast<const Index*>(chunk.bytes.data());
   for (int64_t i = 0; i < chunk.count; ++i) {
-    if (indices[i] < 0 || indices[i] >= topology.num_nodes()) {
+    if (indices[i] < 0 || indices[i] >= edges.num_sources) {
+      const store::IndicesFile& file = topology.files[relation];
       return absl::DataLossError(absl::StrCat(
-          topology.indices_path, ": neighbor ", indices[i], " at byte ",
-          topology.indices_offset +
-              static_cast<uint64_t>(chunk.first + i) * sizeof(Index),
-          " is not one of ", topology.num_nodes(), " nodes"));
+          file.path, ": neighbor ", indices[i], " at byte ",
+          file.offset + static_cast<uint64_t>(chunk.first + i) * sizeof(Index),
+          " is not one of ", edges.num_sources, " nodes"));
     }
-    visit(indices[i]);
+    visit(edges.first_source + indices[i]);
   }
   return absl::OkStatus();
 }
 
 template <typename Visit>
-absl::Status VisitSourcesOf(const StoredTopology& topology,
+absl::Status VisitSourcesOf(const StoredTopology& topology, size_t relation,
                             const IndicesChunk& chunk, Visit visit) {
-  return topology.index_bytes == 4
-             ? VisitSources<int32_t>(topology, chunk, visit)
-             : VisitSources<int64_t>(topology, chunk, visit);
+  return topology.files[relation].index_bytes == 4
+             ? VisitSources<int32_t>(topology, relation, chunk, visit)
+             : VisitSources<int64_t>(topology, relation, chunk, visit);
 }
 
 /// Bytes of the table that finds lists.
@@ -114,12 +155,13 @@ struct Ranked {
 
 /// The nodes with in-neighbors, each with what `worth` tells of it.
 template <typename Worth>
-std::vector<Ranked> WithWorth(const StoredTopology& topology, Worth worth) {
+std::vector<Ranked> WithWorth(const JoinedLists& lists, Worth worth) {
   std::vector<Ranked> nodes;
-  nodes.reserve(static_cast<size_t>(topology.num_nodes()));
-  for (NodeId node = 0; node < topology.num_nodes(); ++node) {
-    if (InDegree(topology, node) == 0) continue;
-    nodes.push_back({.worth = worth(node), .node = node});
+  nodes.reserve(static_cast<size_t>(lists.num_nodes()));
+  for (NodeId node = 0; node < lists.num_nodes(); ++node) {
+    const int64_t in_degree = lists.InDegree(node);
+    if (in_degree == 0) continue;
+    nodes.push_back({.worth = worth(node, in_degree), .node = node});
   }
   return nodes;
 }
@@ -127,39 +169,42 @@ std::vector<Ranked> WithWorth(const StoredTopology& topology, Worth worth) {
 /// The same with the ratio of out-degree to in-degree.
 absl::StatusOr<std::vector<Ranked>> WeighByRatio(io::FileSystem& files,
                                                  const StoredTopology& topology,
-                                                 std::stop_token stop) {
+                                                 const JoinedLists& lists,
+                                                 const std::stop_token& stop) {
   const auto num_nodes = static_cast<size_t>(topology.num_nodes());
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory memory,
       io::AlignedMemory::Allocate(num_nodes * sizeof(int64_t)));
   const absl::Span<int64_t> out_degrees(
       reinterpret_cast<int64_t*>(memory.bytes().data()), num_nodes);
-  HEARTH_RETURN_IF_ERROR(ScanIndices(
-      files, IndicesOf(topology), std::move(stop),
-      [&](const IndicesChunk& chunk) {
-        return VisitSourcesOf(topology, chunk,
-                              [&](NodeId source) { ++out_degrees[source]; });
-      }));
-  return WithWorth(topology, [&](NodeId node) {
+  for (size_t i = 0; i < topology.relations.size(); ++i) {
+    HEARTH_RETURN_IF_ERROR(ScanIndices(
+        files, IndicesOf(topology, i), stop, [&](const IndicesChunk& chunk) {
+          return VisitSourcesOf(topology, i, chunk,
+                                [&](NodeId source) { ++out_degrees[source]; });
+        }));
+  }
+  return WithWorth(lists, [&](NodeId node, int64_t in_degree) {
     return static_cast<double>(out_degrees[node]) /
-           static_cast<double>(InDegree(topology, node));
+           static_cast<double>(in_degree);
   });
 }
 
 absl::StatusOr<std::vector<Ranked>> Weigh(io::FileSystem& files,
                                           const StoredTopology& topology,
+                                          const JoinedLists& lists,
                                           const NeighborCacheOptions& options,
-                                          std::stop_token stop) {
+                                          const std::stop_token& stop) {
   if (options.cross_counts.empty()) {
-    return WeighByRatio(files, topology, std::move(stop));
+    return WeighByRatio(files, topology, lists, stop);
   }
-  return WithWorth(topology, [&](NodeId node) {
+  return WithWorth(lists, [&](NodeId node, int64_t /*in_degree*/) {
     return static_cast<double>(options.cross_counts[node]);
   });
 }
 
 /// The most worthwhile of `ranked` whose lists fit into `bytes`, ascending.
-std::vector<NodeId> ChooseWithin(uint64_t bytes, const StoredTopology& topology,
+std::vector<NodeId> ChooseWithin(uint64_t bytes, const JoinedLists& lists,
                                  std::vector<Ranked> ranked) {
   std::sort(ranked.begin(), ranked.end(), [](const Ranked& a, const Ranked& b) {
     return a.worth != b.worth ? a.worth > b.worth : a.node < b.node;
@@ -167,8 +212,8 @@ std::vector<NodeId> ChooseWithin(uint64_t bytes, const StoredTopology& topology,
   std::vector<NodeId> chosen;
   for (const Ranked& candidate : ranked) {
     const uint64_t list =
-        static_cast<uint64_t>(InDegree(topology, candidate.node)) *
-        static_cast<uint64_t>(topology.index_bytes);
+        static_cast<uint64_t>(lists.InDegree(candidate.node)) *
+        lists.index_bytes();
     if (list > bytes) continue;
     bytes -= list;
     chosen.push_back(candidate.node);
@@ -177,40 +222,87 @@ std::vector<NodeId> ChooseWithin(uint64_t bytes, const StoredTopology& topology,
   return chosen;
 }
 
-/// Copies the lists of ascending nodes one behind the other, from a scan of all
-/// lists. A list may reach over several chunks.
+/// Writes `count` indices of a relation as numbers among the nodes of all
+/// types.
+template <typename From, typename To>
+void ConvertIndices(const std::byte* from, int64_t count, NodeId first_source,
+                    std::byte* to) {
+  const auto* indices = reinterpret_cast<const From*>(from);
+  auto* nodes = reinterpret_cast<To*>(to);
+  for (int64_t i = 0; i < count; ++i) {
+    nodes[i] = static_cast<To>(first_source + indices[i]);
+  }
+}
+
+/// Copies the lists of ascending nodes to their places, from scans of all
+/// relations. A list may reach over several chunks.
 class ListCopier {
  public:
-  ListCopier(const StoredTopology& topology, const std::vector<NodeId>& nodes,
+  /// `table` has the place of each node's list in `out`.
+  ListCopier(const StoredTopology& topology, const JoinedLists& lists,
+             const std::vector<NodeId>& nodes, absl::Span<const int64_t> table,
              std::byte* out)
       : topology_(topology),
-        next_(nodes.begin()),
-        end_(nodes.end()),
+        lists_(lists),
+        nodes_(nodes),
+        table_(table),
         out_(out) {}
 
+  /// The next chunks are those of this relation, from the first one on.
+  void Begin(size_t relation) {
+    const store::Relation& edges = topology_.relations[relation];
+    relation_ = relation;
+    next_ =
+        std::lower_bound(nodes_.begin(), nodes_.end(), edges.first_destination);
+    end_ =
+        std::lower_bound(next_, nodes_.end(),
+                         edges.first_destination + edges.topology.num_nodes());
+  }
+
   void Copy(const IndicesChunk& chunk) {
-    const auto index_bytes = static_cast<size_t>(topology_.index_bytes);
+    const store::Relation& edges = topology_.relations[relation_];
+    const auto index_bytes =
+        static_cast<size_t>(topology_.files[relation_].index_bytes);
     const int64_t chunk_end = chunk.first + chunk.count;
-    while (next_ != end_ && topology_.indptr[*next_] < chunk_end) {
-      const int64_t list_end = topology_.indptr[*next_ + 1];
-      const int64_t from = std::max(topology_.indptr[*next_], chunk.first);
+    for (; next_ != end_; ++next_) {
+      const NodeId local = *next_ - edges.first_destination;
+      const int64_t list_begin = edges.topology.indptr[local];
+      const int64_t list_end = edges.topology.indptr[local + 1];
+      if (list_begin >= chunk_end) return;
+      const int64_t from = std::max(list_begin, chunk.first);
       const int64_t to = std::min(list_end, chunk_end);
-      const size_t bytes = static_cast<size_t>(to - from) * index_bytes;
-      std::memcpy(out_,
-                  chunk.bytes.data() +
+      const int64_t place = table_[*next_] +
+                            lists_.NeighborsBefore(*next_, relation_) +
+                            (from - list_begin);
+      CopyIndices(chunk.bytes.data() +
                       static_cast<size_t>(from - chunk.first) * index_bytes,
-                  bytes);
-      out_ += bytes;
-      if (list_end > chunk_end) break;
-      ++next_;
+                  to - from, place);
+      if (list_end > chunk_end) return;
     }
   }
 
  private:
+  void CopyIndices(const std::byte* from, int64_t count, int64_t place) {
+    const NodeId first = topology_.relations[relation_].first_source;
+    std::byte* const to =
+        out_ + static_cast<uint64_t>(place) * lists_.index_bytes();
+    if (!lists_.wide()) {
+      ConvertIndices<int32_t, int32_t>(from, count, first, to);
+    } else if (topology_.files[relation_].index_bytes == 4) {
+      ConvertIndices<int32_t, int64_t>(from, count, first, to);
+    } else {
+      ConvertIndices<int64_t, int64_t>(from, count, first, to);
+    }
+  }
+
   const StoredTopology& topology_;
+  const JoinedLists& lists_;
+  const std::vector<NodeId>& nodes_;
+  const absl::Span<const int64_t> table_;
+  std::byte* const out_;
+  size_t relation_ = 0;
   std::vector<NodeId>::const_iterator next_;
-  const std::vector<NodeId>::const_iterator end_;
-  std::byte* out_;
+  std::vector<NodeId>::const_iterator end_;
 };
 
 }  // namespace
@@ -245,9 +337,10 @@ absl::StatusOr<std::vector<NodeId>> NeighborCache::Choose(
     const NeighborCacheOptions& options, std::stop_token stop) {
   const uint64_t table_bytes = TableBytes(topology);
   if (options.budget_bytes < table_bytes) return std::vector<NodeId>();
+  const JoinedLists lists(topology);
   HEARTH_ASSIGN_OR_RETURN(std::vector<Ranked> ranked,
-                          Weigh(files, topology, options, std::move(stop)));
-  return ChooseWithin(options.budget_bytes - table_bytes, topology,
+                          Weigh(files, topology, lists, options, stop));
+  return ChooseWithin(options.budget_bytes - table_bytes, lists,
                       std::move(ranked));
 }
 
@@ -257,33 +350,35 @@ absl::StatusOr<NeighborCache> NeighborCache::Build(
   if (options.budget_bytes < TableBytes(topology)) return NeighborCache();
   HEARTH_ASSIGN_OR_RETURN(const std::vector<NodeId> chosen,
                           Choose(files, topology, options, stop));
+  const JoinedLists lists(topology);
   Shape shape = {.num_nodes = topology.num_nodes(),
                  .num_lists = static_cast<int64_t>(chosen.size()),
-                 .wide = topology.index_bytes == 8};
-  for (const NodeId node : chosen) {
-    shape.num_neighbors += InDegree(topology, node);
-  }
+                 .wide = lists.wide()};
+  for (const NodeId node : chosen) shape.num_neighbors += lists.InDegree(node);
   HEARTH_ASSIGN_OR_RETURN(NeighborCache cache, Allocate(shape));
   const absl::Span<int64_t> table = cache.mutable_table();
   std::fill(table.begin(), table.end(), kAbsent);
   int64_t place = 0;
   for (const NodeId node : chosen) {
     table[node] = place;
-    place += InDegree(topology, node);
+    place += lists.InDegree(node);
   }
   if (chosen.empty()) return cache;
-  ListCopier copier(topology, chosen, cache.mutable_lists());
-  HEARTH_RETURN_IF_ERROR(
-      ScanIndices(files, IndicesOf(topology), std::move(stop),
-                  [&](const IndicesChunk& chunk) -> absl::Status {
-                    // Counting out-degrees has checked them already.
-                    if (!options.cross_counts.empty()) {
-                      HEARTH_RETURN_IF_ERROR(VisitSourcesOf(
-                          topology, chunk, [](NodeId /*source*/) {}));
-                    }
-                    copier.Copy(chunk);
-                    return absl::OkStatus();
-                  }));
+  ListCopier copier(topology, lists, chosen, table, cache.mutable_lists());
+  for (size_t i = 0; i < topology.relations.size(); ++i) {
+    copier.Begin(i);
+    HEARTH_RETURN_IF_ERROR(
+        ScanIndices(files, IndicesOf(topology, i), stop,
+                    [&](const IndicesChunk& chunk) -> absl::Status {
+                      // Counting out-degrees has checked them already.
+                      if (!options.cross_counts.empty()) {
+                        HEARTH_RETURN_IF_ERROR(VisitSourcesOf(
+                            topology, i, chunk, [](NodeId /*source*/) {}));
+                      }
+                      copier.Copy(chunk);
+                      return absl::OkStatus();
+                    }));
+  }
   return cache;
 }
 

@@ -12,22 +12,10 @@
 #include "absl/types/span.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/file_system.h"
+#include "engine/store/stored_topology.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
-
-/// A topology whose indptr is in memory and whose indices are in a file.
-struct StoredTopology {
-  /// As in store::Topology.
-  absl::Span<const int64_t> indptr;
-  /// The file of the indices, and where in it the first one begins.
-  std::string indices_path;
-  uint64_t indices_offset = 0;
-  /// Bytes of an index: 4 or 8.
-  int index_bytes = 4;
-
-  int64_t num_nodes() const { return static_cast<int64_t>(indptr.size()) - 1; }
-};
 
 /// The choice of the lists of a neighbor cache.
 struct NeighborCacheOptions {
@@ -42,8 +30,10 @@ struct NeighborCacheOptions {
 /// The in-neighbors of the nodes that are worth it: those that are met often,
 /// as they have many out-neighbors, for the room that their in-neighbors take
 /// (Ginex, section 3.2); or those whose neighbors are in many parts of a
-/// partition (OUTRE, section 4.2). Directly addressed, by a table with an entry
-/// a node. Immutable; thread-safe.
+/// partition (OUTRE, section 4.2). A node's list has its in-neighbors of all
+/// edge types, those of one type after those of another, by their numbers among
+/// the nodes of all types. Directly addressed, by a table with an entry a node.
+/// Immutable; thread-safe.
 class NeighborCache {
  public:
   static constexpr uint64_t kBuildBytesPerNode = 24;
@@ -60,13 +50,13 @@ class NeighborCache {
   /// counts included. DATA_LOSS, naming file and offset, for a neighbor that is
   /// no node; CANCELLED on a stop.
   static absl::StatusOr<NeighborCache> Build(
-      io::FileSystem& files, const StoredTopology& topology,
+      io::FileSystem& files, const store::StoredTopology& topology,
       const NeighborCacheOptions& options, std::stop_token stop);
 
   /// The nodes whose lists Build takes, ascending, by the same scan to rank
   /// them; errors as Build's.
   static absl::StatusOr<std::vector<store::NodeId>> Choose(
-      io::FileSystem& files, const StoredTopology& topology,
+      io::FileSystem& files, const store::StoredTopology& topology,
       const NeighborCacheOptions& options, std::stop_token stop);
 
   /// Reads what Dump wrote, one scan of the file. DATA_LOSS naming file and

@@ -18,6 +18,7 @@ namespace hearth::sample {
 namespace {
 
 using store::NodeId;
+using store::StoredTopology;
 
 constexpr uint64_t kOffset = 128;
 
@@ -36,10 +37,10 @@ class NeighborCacheTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(
         io::WriteFileAtomically(posix_, scratch_.Path("indices"), contents)
             .ok());
-    return {.indptr = graph.indptr,
-            .indices_path = scratch_.Path("indices"),
-            .indices_offset = kOffset,
-            .index_bytes = index_bytes()};
+    return StoredTopology::Single(graph.indptr,
+                                  {.path = scratch_.Path("indices"),
+                                   .offset = kOffset,
+                                   .index_bytes = index_bytes()});
   }
 
   int index_bytes() const { return GetParam() ? 8 : 4; }

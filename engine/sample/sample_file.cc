@@ -13,17 +13,17 @@
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
 
-// The file: Header; the input nodes; their in-degrees; for each block a
-// BlockHeader, the number of edges of each destination, the indices and, if
-// edges have them, weights; and if there is a top layer, a TopHeader, its
-// nodes, in-degrees and positions.
+// The file: Header; the input nodes; their in-degrees and, if they have them,
+// types; for each block a BlockHeader, the number of edges of each destination,
+// the indices and, if edges have them, weights and types; and if there is a top
+// layer, a TopHeader, its nodes, in-degrees, types and positions.
 
 namespace hearth::sample {
 namespace {
 
 using store::NodeId;
 
-constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'S', '3'};
+constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'S', '4'};
 
 struct Header {
   char magic[8];
@@ -32,8 +32,9 @@ struct Header {
   int64_t num_seeds;
   int64_t num_nodes;
   uint64_t file_bytes;
-  // 1 if there is a top layer.
-  uint64_t has_top;
+  // 1 if there is a top layer; 1 if nodes have types.
+  uint32_t has_top;
+  uint32_t has_types;
   uint32_t num_blocks;
   // Bytes of an input node, and of an in-degree or a number of edges.
   uint16_t node_bytes;
@@ -55,8 +56,9 @@ struct BlockHeader {
   int64_t num_sources;
   int64_t num_destinations;
   int64_t num_edges;
-  // num_edges, or 0.
+  // Each num_edges, or 0.
   int64_t num_weights;
+  int64_t num_edge_types;
 };
 
 struct TopHeader {
@@ -75,6 +77,7 @@ uint32_t HeaderCrc(const Header& header) {
 uint64_t TopBytes(const TopLayer& top, const Header& header) {
   return sizeof(TopHeader) +
          top.nodes.size() * (header.node_bytes + header.count_bytes) +
+         top.node_types.size() * sizeof(store::TypeId) +
          (top.computed.size() + top.pulled.size() + top.pushed.size()) *
              sizeof(int32_t);
 }
@@ -167,6 +170,7 @@ void EncodeTop(const TopLayer& top, const Header& header, Encoder& encoder) {
   encoder.Raw(&top_header, 1);
   encoder.Integers(top.nodes, header.node_bytes);
   encoder.Integers(top.in_degrees, header.count_bytes);
+  encoder.Raw(top.node_types.data(), top.node_types.size());
   for (const auto* positions : {&top.computed, &top.pulled, &top.pushed}) {
     encoder.Raw(positions->data(), positions->size());
   }
@@ -182,8 +186,10 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
   header.num_blocks = static_cast<uint32_t>(batch.blocks.size());
   header.node_bytes = WidthOf(batch.input_nodes);
   header.count_bytes = WidthOf(batch.in_degrees);
+  header.has_types = batch.node_types.empty() ? 0 : 1;
   if (batch.top.has_value()) {
     header.has_top = 1;
+    header.has_types |= batch.top->node_types.empty() ? 0 : 1;
     header.node_bytes = WidthOf(batch.top->nodes, header.node_bytes);
     header.count_bytes = WidthOf(batch.top->in_degrees, header.count_bytes);
   }
@@ -192,31 +198,36 @@ std::vector<std::byte> Encode(const MiniBatch& batch) {
     counts.push_back(EdgeCounts(block));
     header.count_bytes = WidthOf(counts.back(), header.count_bytes);
   }
-  header.file_bytes =
-      header.nodes_end() + batch.in_degrees.size() * header.count_bytes;
+  header.file_bytes = header.nodes_end() +
+                      batch.in_degrees.size() * header.count_bytes +
+                      batch.node_types.size() * sizeof(store::TypeId);
   for (const Block& block : batch.blocks) {
     header.file_bytes +=
         sizeof(BlockHeader) +
         static_cast<uint64_t>(block.num_destinations) * header.count_bytes +
         block.indices.size() * sizeof(int32_t) +
-        block.weights.size() * sizeof(float);
+        block.weights.size() * sizeof(float) +
+        block.edge_types.size() * sizeof(store::TypeId);
   }
   if (batch.top.has_value()) header.file_bytes += TopBytes(*batch.top, header);
   std::vector<std::byte> file(header.file_bytes);
   Encoder encoder(file.data() + sizeof(Header));
   encoder.Integers(batch.input_nodes, header.node_bytes);
   encoder.Integers(batch.in_degrees, header.count_bytes);
+  encoder.Raw(batch.node_types.data(), batch.node_types.size());
   for (size_t i = 0; i < counts.size(); ++i) {
     const Block& block = batch.blocks[i];
     const BlockHeader block_header = {
         .num_sources = block.num_sources,
         .num_destinations = block.num_destinations,
         .num_edges = static_cast<int64_t>(block.indices.size()),
-        .num_weights = static_cast<int64_t>(block.weights.size())};
+        .num_weights = static_cast<int64_t>(block.weights.size()),
+        .num_edge_types = static_cast<int64_t>(block.edge_types.size())};
     encoder.Raw(&block_header, 1);
     encoder.Integers(counts[i], header.count_bytes);
     encoder.Raw(block.indices.data(), block.indices.size());
     encoder.Raw(block.weights.data(), block.weights.size());
+    encoder.Raw(block.edge_types.data(), block.edge_types.size());
   }
   if (batch.top.has_value()) EncodeTop(*batch.top, header, encoder);
   const absl::Span<const std::byte> bytes = file;
@@ -287,7 +298,8 @@ bool DecodeBlock(Decoder& decoder, uint16_t count_bytes, Block& block) {
   }
   if (block.indptr.back() != header.num_edges) return false;
   return decoder.Vector(header.num_edges, block.indices) &&
-         decoder.Vector(header.num_weights, block.weights);
+         decoder.Vector(header.num_weights, block.weights) &&
+         decoder.Vector(header.num_edge_types, block.edge_types);
 }
 
 bool DecodeTop(Decoder& decoder, const Header& header, TopLayer& top) {
@@ -297,6 +309,8 @@ bool DecodeTop(Decoder& decoder, const Header& header, TopLayer& top) {
   const auto num_nodes = static_cast<uint64_t>(counts.num_nodes);
   return decoder.Integers(num_nodes, header.node_bytes, top.nodes) &&
          decoder.Integers(num_nodes, header.count_bytes, top.in_degrees) &&
+         decoder.Vector(header.has_types == 1 ? counts.num_nodes : 0,
+                        top.node_types) &&
          decoder.Vector(counts.num_computed, top.computed) &&
          decoder.Vector(counts.num_pulled, top.pulled) &&
          decoder.Vector(counts.num_pushed, top.pushed);
@@ -318,7 +332,9 @@ absl::StatusOr<MiniBatch> Decode(absl::Span<const std::byte> bytes,
   Decoder decoder(bytes);
   bool whole = Crc32c(bytes) == header.rest_crc &&
                decoder.Integers(batch.input_nodes.size(), header.count_bytes,
-                                batch.in_degrees);
+                                batch.in_degrees) &&
+               decoder.Vector(header.has_types == 1 ? header.num_nodes : 0,
+                              batch.node_types);
   batch.blocks.resize(whole ? header.num_blocks : 0);
   for (Block& block : batch.blocks) {
     whole = whole && DecodeBlock(decoder, header.count_bytes, block);

@@ -39,6 +39,7 @@ void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
   EXPECT_EQ(expected.num_seeds, actual.num_seeds);
   EXPECT_EQ(expected.input_nodes, actual.input_nodes);
   EXPECT_EQ(expected.in_degrees, actual.in_degrees);
+  EXPECT_EQ(expected.node_types, actual.node_types);
   ASSERT_EQ(expected.blocks.size(), actual.blocks.size());
   for (size_t i = 0; i < expected.blocks.size(); ++i) {
     EXPECT_EQ(expected.blocks[i].num_sources, actual.blocks[i].num_sources);
@@ -47,6 +48,7 @@ void ExpectEqual(const MiniBatch& expected, const MiniBatch& actual) {
     EXPECT_EQ(expected.blocks[i].indptr, actual.blocks[i].indptr);
     EXPECT_EQ(expected.blocks[i].indices, actual.blocks[i].indices);
     EXPECT_EQ(expected.blocks[i].weights, actual.blocks[i].weights);
+    EXPECT_EQ(expected.blocks[i].edge_types, actual.blocks[i].edge_types);
   }
 }
 
@@ -75,6 +77,14 @@ TEST_F(SampleFileTest, ComesBackAsItWas) { ExpectComesBack(Example()); }
 TEST_F(SampleFileTest, WithWeightsOfEdges) {
   MiniBatch batch = Example();
   batch.blocks[0].weights = {0.25, 0.75, 1};
+  ExpectComesBack(batch);
+}
+
+TEST_F(SampleFileTest, WithTypesOfNodesAndEdges) {
+  MiniBatch batch = Example();
+  batch.node_types = {1, 1, 0, 7};
+  batch.blocks[0].edge_types = {0, 3, 1};
+  batch.blocks[1].edge_types = {300};
   ExpectComesBack(batch);
 }
 
@@ -107,6 +117,8 @@ TEST_F(SampleFileTest, ATopLayerComesBack) {
   top.pulled = {1};
   top.pushed = {2};
   top.total_age = 5;
+  batch.node_types = {2, 0, 0, 1};
+  top.node_types = {0, 1, 2};
   ASSERT_TRUE(WriteSample(posix_, path_, batch).ok());
   const auto read = ReadSample(posix_, path_, batch.key);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -117,6 +129,8 @@ TEST_F(SampleFileTest, ATopLayerComesBack) {
   EXPECT_EQ(read->top->pulled, top.pulled);
   EXPECT_EQ(read->top->pushed, top.pushed);
   EXPECT_EQ(read->top->total_age, 5);
+  EXPECT_EQ(read->node_types, batch.node_types);
+  EXPECT_EQ(read->top->node_types, top.node_types);
   ExpectComesBack(batch);
   // A cut anywhere shows.
   const std::string whole = *io::ReadWholeFile(posix_, path_, 1 << 20);

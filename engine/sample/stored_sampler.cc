@@ -1,5 +1,7 @@
 #include "engine/sample/stored_sampler.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -8,6 +10,10 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/sample/layered_sampler.h"
+#include "engine/sample/mini_batch.h"
+#include "engine/sample/typed_layered_sampler.h"
+#include "engine/store/stored_topology.h"
+#include "engine/store/topology.h"
 
 // The choice of a node's neighbors depends on its degree alone, so a layer
 // is sampled in three steps:
@@ -25,96 +31,111 @@ using store::NodeId;
 // How far ahead of its use a node, or an edge's source, is asked for.
 constexpr int64_t kAhead = 16;
 
-class StoredNeighborSampler final : public LayeredSampler {
- public:
-  StoredNeighborSampler(const StoredNeighbors& neighbors,
-                        NeighborSamplerOptions options)
-      : LayeredSampler(neighbors.topology.indptr, std::move(options)),
-        neighbors_(neighbors) {}
+/// The neighbors that were drawn from one list.
+struct DrawnList {
+  NodeId node = 0;
+  /// The number of its first neighbor among all that the node has.
+  int64_t first_neighbor = 0;
+  /// The number of its first edge among those of all types.
+  int64_t first_edge = 0;
+};
 
- private:
-  absl::Status SampleSources(size_t layer, MiniBatch& batch,
-                             Block& block) override {
-    sources_.resize(block.indices.size());
+/// Finds the sources of a layer's edges, wherever they are: steps 1 and 2.
+class SourceFinder {
+ public:
+  explicit SourceFinder(const StoredNeighbors& neighbors)
+      : neighbors_(neighbors) {}
+
+  /// Begins a layer of `num_edges`.
+  void Begin(size_t num_edges) {
+    sources_.clear();
+    sources_.reserve(num_edges);
     wanted_.clear();
     wanted_edges_.clear();
-    for (int64_t row = 0; row < block.num_destinations; ++row) {
-      if (row + kAhead < block.num_destinations) {
-        Prefetch(batch.input_nodes[row + kAhead]);
-      }
-      // Nothing is asked for a node without neighbors.
-      if (block.indptr[row] == block.indptr[row + 1]) continue;
-      DrawSources(layer, batch, row, block.indptr[row]);
-    }
-    HEARTH_RETURN_IF_ERROR(ReadWanted());
-    for (size_t edge = 0; edge < sources_.size(); ++edge) {
-      if (edge + kAhead < sources_.size()) {
-        PrefetchNumber(sources_[edge + kAhead]);
-      }
-      block.indices[edge] = Number(sources_[edge], batch.input_nodes);
-    }
-    return absl::OkStatus();
   }
 
+  /// Asks for what Add will touch first.
   void Prefetch(NodeId node) const {
     neighbors_.cache.Prefetch(node);
     for (const auto& lists : neighbors_.batch_lists) lists->Prefetch(node);
   }
 
-  // Step 1 for the edges of `row`, from `edge` on.
-  void DrawSources(size_t layer, const MiniBatch& batch, int64_t row,
-                   int64_t edge) {
-    const NodeId node = batch.input_nodes[row];
-    const int64_t place = neighbors_.cache.Find(node);
+  /// Adds an edge for each neighbor i of the list for which `draw` calls
+  /// `pick(i)`.
+  template <typename Draw>
+  void Add(const DrawnList& list, Draw draw) {
+    const int64_t place = neighbors_.cache.Find(list.node);
     if (place != NeighborCache::kAbsent) {
       ++neighbors_.lists.cached;
-      DrawNeighbors(layer, batch, row, [&](int64_t i) {
-        sources_[edge++] = neighbors_.cache.At(place + i);
+      draw([&](int64_t i) {
+        sources_.push_back(
+            neighbors_.cache.At(place + list.first_neighbor + i));
       });
       return;
     }
     for (const auto& lists : neighbors_.batch_lists) {
-      const std::optional<NeighborList> list = lists->Find(node);
-      if (!list.has_value()) continue;
+      const std::optional<NeighborList> held = lists->Find(list.node);
+      if (!held.has_value()) continue;
       ++neighbors_.lists.held;
-      DrawNeighbors(layer, batch, row,
-                    [&](int64_t i) { sources_[edge++] = (*list)[i]; });
+      draw([&](int64_t i) {
+        sources_.push_back((*held)[list.first_neighbor + i]);
+      });
       return;
     }
     ++neighbors_.lists.stored;
-    const int64_t start = RowStart(row);
-    DrawNeighbors(layer, batch, row, [&](int64_t i) {
-      wanted_.push_back(start + i);
-      wanted_edges_.push_back(edge++);
+    draw([&](int64_t i) {
+      wanted_.push_back(list.first_edge + i);
+      wanted_edges_.push_back(sources_.size());
+      sources_.push_back(0);
     });
   }
 
-  absl::Status ReadWanted() {
+  /// Reads the sources that were not in memory.
+  absl::Status Read() {
     // The position of one that is no node.
-    int64_t bad = -1;
+    std::optional<size_t> bad;
     const auto arrived = [&](size_t position, const std::byte* index) {
-      const NodeId source = Decode(index);
-      if (source < 0 || source >= neighbors_.topology.num_nodes()) {
-        bad = static_cast<int64_t>(position);
+      const store::Relation& relation =
+          neighbors_.topology.relations[RelationOf(wanted_[position])];
+      const int64_t source = Decode(index);
+      if (source < 0 || source >= relation.num_sources) {
+        bad = position;
         return;
       }
-      sources_[wanted_edges_[position]] = source;
+      sources_[wanted_edges_[position]] = relation.first_source + source;
     };
     if (wanted_.empty()) return absl::OkStatus();
     HEARTH_RETURN_IF_ERROR(neighbors_.reader.Read(
         wanted_, arrived, neighbors_.stop, neighbors_.tally));
-    if (bad < 0) return absl::OkStatus();
-    const StoredTopology& topology = neighbors_.topology;
-    return absl::DataLossError(
-        absl::StrCat(topology.indices_path, ": the neighbor at byte ",
-                     topology.indices_offset +
-                         static_cast<uint64_t>(wanted_[bad]) *
-                             static_cast<uint64_t>(topology.index_bytes),
-                     " is not one of ", topology.num_nodes(), " nodes"));
+    if (!bad.has_value()) return absl::OkStatus();
+    const size_t relation = RelationOf(wanted_[*bad]);
+    const store::IndicesFile& file = neighbors_.topology.files[relation];
+    return absl::DataLossError(absl::StrCat(
+        file.path, ": the neighbor at byte ",
+        file.offset + static_cast<uint64_t>(wanted_[*bad] - file.first_edge) *
+                          static_cast<uint64_t>(file.index_bytes),
+        " is not one of ", neighbors_.topology.relations[relation].num_sources,
+        " nodes"));
   }
 
-  NodeId Decode(const std::byte* index) const {
-    if (neighbors_.topology.index_bytes == 4) {
+  /// The source of each edge.
+  absl::Span<const NodeId> sources() const { return sources_; }
+
+ private:
+  // The relation of an edge.
+  size_t RelationOf(int64_t edge) const {
+    const std::vector<store::IndicesFile>& files = neighbors_.topology.files;
+    // One without edges begins where the next one does.
+    const auto after =
+        std::upper_bound(files.begin() + 1, files.end(), edge,
+                         [](int64_t edge, const store::IndicesFile& file) {
+                           return edge < file.first_edge;
+                         });
+    return static_cast<size_t>(after - files.begin()) - 1;
+  }
+
+  int64_t Decode(const std::byte* index) const {
+    if (neighbors_.topology.layout.row_bytes == sizeof(int32_t)) {
       int32_t narrow;
       std::memcpy(&narrow, index, sizeof(narrow));
       return narrow;
@@ -125,17 +146,95 @@ class StoredNeighborSampler final : public LayeredSampler {
   }
 
   const StoredNeighbors neighbors_;
-  // The source of each edge of the layer.
   std::vector<NodeId> sources_;
-  // Indices to be read, and the edges whose sources they are.
+  // Edges whose sources are to be read, and their numbers in the layer.
   std::vector<int64_t> wanted_;
-  std::vector<int64_t> wanted_edges_;
+  std::vector<size_t> wanted_edges_;
+};
+
+class StoredNeighborSampler final : public LayeredSampler {
+ public:
+  StoredNeighborSampler(const StoredNeighbors& neighbors,
+                        NeighborSamplerOptions options)
+      : LayeredSampler(neighbors.topology.relations.front().topology.indptr,
+                       std::move(options)),
+        finder_(neighbors) {}
+
+ private:
+  absl::Status SampleSources(size_t layer, MiniBatch& batch,
+                             Block& block) override {
+    finder_.Begin(block.indices.size());
+    for (int64_t row = 0; row < block.num_destinations; ++row) {
+      if (row + kAhead < block.num_destinations) {
+        finder_.Prefetch(batch.input_nodes[row + kAhead]);
+      }
+      // Nothing is asked for a node without neighbors.
+      if (block.indptr[row] == block.indptr[row + 1]) continue;
+      finder_.Add({.node = batch.input_nodes[row], .first_edge = RowStart(row)},
+                  [&](auto pick) { DrawNeighbors(layer, batch, row, pick); });
+    }
+    HEARTH_RETURN_IF_ERROR(finder_.Read());
+    const absl::Span<const NodeId> sources = finder_.sources();
+    for (size_t edge = 0; edge < sources.size(); ++edge) {
+      if (edge + kAhead < sources.size()) {
+        PrefetchNumber(sources[edge + kAhead]);
+      }
+      block.indices[edge] = Number(sources[edge], batch.input_nodes);
+    }
+    return absl::OkStatus();
+  }
+
+  SourceFinder finder_;
+};
+
+// The same of a heterograph.
+class TypedStoredSampler final : public TypedLayeredSampler {
+ public:
+  TypedStoredSampler(const StoredNeighbors& neighbors,
+                     NeighborSamplerOptions options)
+      : TypedLayeredSampler(neighbors.topology.relations,
+                            neighbors.topology.nodes, std::move(options)),
+        files_(neighbors.topology.files),
+        finder_(neighbors) {}
+
+ private:
+  absl::Status SampleSources(size_t layer, MiniBatch& batch,
+                             Block& block) override {
+    finder_.Begin(static_cast<size_t>(block.indptr.back()));
+    for (int64_t row = 0; row < block.num_destinations; ++row) {
+      if (row + kAhead < block.num_destinations) {
+        finder_.Prefetch(batch.input_nodes[row + kAhead]);
+      }
+      const NodeId node = batch.input_nodes[row];
+      for (const List& list : ListsOf(static_cast<size_t>(row))) {
+        if (Fanout(layer, list) == 0) continue;
+        const store::TypeId type = list.relation->type;
+        finder_.Add(
+            {.node = node,
+             .first_neighbor = list.before,
+             .first_edge = files_[type].first_edge + list.start},
+            [&](auto pick) { DrawFrom(list, layer, node, batch.key, pick); });
+        block.edge_types.resize(finder_.sources().size(), type);
+      }
+    }
+    HEARTH_RETURN_IF_ERROR(finder_.Read());
+    for (const NodeId source : finder_.sources()) {
+      block.indices.push_back(Number(source, batch.input_nodes));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<store::IndicesFile>& files_;
+  SourceFinder finder_;
 };
 
 }  // namespace
 
 std::unique_ptr<NeighborSampler> NewStoredNeighborSampler(
     const StoredNeighbors& neighbors, NeighborSamplerOptions options) {
+  if (neighbors.topology.is_typed()) {
+    return std::make_unique<TypedStoredSampler>(neighbors, std::move(options));
+  }
   return std::make_unique<StoredNeighborSampler>(neighbors, std::move(options));
 }
 

@@ -10,6 +10,7 @@
 #include "engine/sample/neighbor_cache.h"
 #include "engine/sample/neighbor_lists.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/store/stored_topology.h"
 
 namespace hearth::sample {
 
@@ -30,13 +31,13 @@ using BatchLists = std::vector<std::shared_ptr<const NeighborLists>>;
 /// Everything that a sampler of a topology on disk reads with. All of it
 /// outlives the sampler; reader and tallies are its own.
 struct StoredNeighbors {
-  const StoredTopology& topology;
+  const store::StoredTopology& topology;
   /// Lists that need not be read.
   const NeighborCache& cache;
   /// Others, asked after the cache, in this order. They may be exchanged
   /// between two batches.
   const BatchLists& batch_lists;
-  /// Reads the indices: rows of one index each.
+  /// Reads `topology.indices`: rows of one index each.
   io::RowReader& reader;
   /// The tallies to which reads and lists are added.
   io::ReadTally& tally;
@@ -45,10 +46,10 @@ struct StoredNeighbors {
   std::stop_token stop;
 };
 
-/// Samples the same batches as NewNeighborSampler from a topology of which only
-/// indptr and some lists are in memory. Of a layer's other nodes the
-/// drawn neighbors, and no more than the pages they lie on, are read together:
-/// as many reads are in flight as the reader's queue is deep.
+/// Samples the same batches as NewNeighborSampler, or NewTypedSampler, from a
+/// topology of which only indptr and some lists are in memory. Of a layer's
+/// other nodes the drawn neighbors, and no more than the pages they lie on, are
+/// read together: as many reads are in flight as the reader's queue is deep.
 ///
 /// A batch fails as the reader does; DATA_LOSS, naming the file and offset, for
 /// a neighbor that is no node.

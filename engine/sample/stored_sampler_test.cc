@@ -45,21 +45,21 @@ class Disk {
       contents.append(reinterpret_cast<const char*>(graph.indices.data()),
                       graph.indices.size() * 4);
     }
-    topology_ = {.indptr = graph.indptr,
-                 .indices_path = scratch_.Path("indices"),
-                 .indices_offset = kOffset,
-                 .index_bytes = wide ? 8 : 4};
+    topology_ = store::StoredTopology::Single(graph.indptr,
+                                              {.path = scratch_.Path("indices"),
+                                               .offset = kOffset,
+                                               .index_bytes = wide ? 8 : 4});
     // For building caches.
     EXPECT_TRUE(io::WriteFileAtomically(io::FileSystem::Posix(),
-                                        topology_.indices_path, contents)
+                                        topology_.files[0].path, contents)
                     .ok());
-    device_ = io::NewMemoryDevice(std::move(contents), 512);
-    reader_ = *io::RowReader::Create(
-        *device_,
-        {.first_offset = kOffset,
-         .row_bytes = static_cast<uint32_t>(topology_.index_bytes),
-         .num_rows = graph.indptr.back()},
-        *queue_, {.staging_bytes = 64 << 10, .cost = {}});
+    topology_.indices = io::NewMemoryDevice(std::move(contents), 512);
+    topology_.layout = {.first_offset = kOffset,
+                        .row_bytes = wide ? 8u : 4u,
+                        .num_rows = graph.indptr.back()};
+    reader_ =
+        *io::RowReader::Create(*topology_.indices, topology_.layout, *queue_,
+                               {.staging_bytes = 64 << 10, .cost = {}});
   }
 
   NeighborCache BuildCache(uint64_t bytes) const {
@@ -99,8 +99,7 @@ class Disk {
   const io::ScratchDirectory scratch_;
   const std::unique_ptr<io::ReadQueues> queues_;
   const io::ReadQueues::Handle queue_;
-  StoredTopology topology_;
-  std::unique_ptr<io::BlockDevice> device_;
+  store::StoredTopology topology_;
   std::unique_ptr<io::RowReader> reader_;
   BatchLists batch_lists_;
   io::ReadTally tally_;

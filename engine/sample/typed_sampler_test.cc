@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/base/random.h"
 #include "engine/sample/addressable_sampler.h"
 #include "engine/sample/example_graph.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/typed_example.h"
 #include "gtest/gtest.h"
 
 namespace hearth::sample {
@@ -27,63 +27,18 @@ std::vector<NodeId> Seeds(NodeId first, int64_t count) {
   return seeds;
 }
 
-// Rows of random neighbors among `num_sources`, some empty, some long.
-Graph RandomRelation(int64_t num_destinations, int64_t num_sources,
-                     uint64_t seed) {
-  Graph graph;
-  RandomStream random(seed, RandomPurpose::kGenerator);
-  for (int64_t node = 0; node < num_destinations; ++node) {
-    std::vector<int32_t> sources(node % 11 == 0 ? 60 : random.Below(9));
-    for (int32_t& source : sources) {
-      source = static_cast<int32_t>(random.Below(num_sources));
-    }
-    graph.AddRow(sources);
-  }
-  return graph;
-}
-
-// Papers 0 .. 299, authors 300 .. 499, a type without nodes, venues 500 .. 519.
 class TypedSamplerTest : public testing::Test {
  protected:
-  // In the order of the edge types: where they come from and lead to.
-  struct Edges {
-    Graph graph;
-    size_t source = 0;
-    size_t destination = 0;
-  };
-
-  TypedSamplerTest()
-      : edges_({Edges{RandomRelation(300, 300, 1), 0, 0},
-                Edges{RandomRelation(300, 200, 2), 1, 0},
-                Edges{RandomRelation(200, 300, 3), 0, 1},
-                Edges{RandomRelation(300, 20, 4), 3, 0},
-                Edges{Graph(), 0, 2}}) {}
-
-  std::vector<Relation> Relations() const {
-    std::vector<Relation> relations;
-    for (const Edges& edges : edges_) {
-      const auto type = static_cast<store::TypeId>(relations.size());
-      relations.push_back({.topology = type % 2 == 0
-                                           ? edges.graph.topology()
-                                           : edges.graph.wide_topology(),
-                           .type = type,
-                           .first_destination = nodes_.First(edges.destination),
-                           .first_source = nodes_.First(edges.source),
-                           .num_sources = nodes_.First(edges.source + 1) -
-                                          nodes_.First(edges.source)});
-    }
-    return relations;
-  }
-
   MiniBatch Sample(const NeighborSamplerOptions& options,
                    const std::vector<NodeId>& seeds) {
-    relations_ = Relations();
+    relations_ = example_.Relations();
     return *NewTypedSampler(relations_, nodes_, options)
                 ->Sample({.epoch_key = 2, .batch = 7}, seeds);
   }
 
-  const store::NodeSpace nodes_{std::vector<int64_t>{300, 200, 0, 20}};
-  std::array<Edges, 5> edges_;
+  TypedExample example_;
+  const store::NodeSpace& nodes_ = example_.nodes;
+  std::array<TypedExample::Edges, 5>& edges_ = example_.edges;
   std::vector<Relation> relations_;
 };
 
@@ -133,7 +88,7 @@ TEST_F(TypedSamplerTest, SamplesEachEdgeTypeByItsFanout) {
         }
         EXPECT_LE(block.indices[at], met);
         met = std::max(met, block.indices[at] + 1);
-        const Edges& edges = edges_[type];
+        const TypedExample::Edges& edges = edges_[type];
         const NodeId node =
             batch.input_nodes[row] - nodes_.First(edges.destination);
         const NodeId neighbor =
@@ -145,7 +100,7 @@ TEST_F(TypedSamplerTest, SamplesEachEdgeTypeByItsFanout) {
       }
       int64_t in_degree = 0;
       for (size_t type = 0; type < edges_.size(); ++type) {
-        const Edges& edges = edges_[type];
+        const TypedExample::Edges& edges = edges_[type];
         if (batch.node_types[row] != edges.destination) {
           EXPECT_EQ(drawn[type], 0);
           continue;
@@ -198,7 +153,7 @@ TEST_F(TypedSamplerTest, TwoStepsGiveTheSameBatch) {
 
 TEST_F(TypedSamplerTest, DamagedArraysAreDataLoss) {
   const auto sample = [&] {
-    relations_ = Relations();
+    relations_ = example_.Relations();
     return NewTypedSampler(relations_, nodes_, {.fanouts = {-1, -1}})
         ->Sample({}, Seeds(0, 300))
         .status();

@@ -22,8 +22,8 @@ uint64_t PageOf(uint64_t place) { return place - place % kPageBytes; }
 
 absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
     io::FileSystem& files, const std::string& folder, const ArrayFile& array,
-    const std::stop_token& stop) {
-  if (array.crc_block_bytes > kBufferBytes / 8) {
+    const std::stop_token& stop, uint64_t buffer_bytes) {
+  if (array.crc_block_bytes > buffer_bytes / 8) {
     return absl::FailedPreconditionError(
         absl::StrCat(array.path, ": has blocks of ", array.crc_block_bytes,
                      " bytes, too large to be read as a stream"));
@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<ArrayStream>> ArrayStream::Open(
       WithChecksums(files, folder, array, std::move(file), stop));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
                           io::AlignedMemory::Allocate(
-                              std::min(kBufferBytes, array.file_size_bytes)));
+                              std::min(buffer_bytes, array.file_size_bytes)));
   auto stream = std::unique_ptr<ArrayStream>(
       new ArrayStream(std::move(from), array, std::move(memory)));
   stream->base_ = stream->read_ = PageOf(array.data_offset);
@@ -58,7 +58,7 @@ absl::Status ArrayStream::Refill() {
   std::byte* const memory = memory_.bytes().data();
   std::memmove(memory, memory + (base - base_), read_ - base);
   base_ = base;
-  const uint64_t last = std::min(end, base_ + kBufferBytes);
+  const uint64_t last = std::min(end, base_ + memory_.bytes().size());
   HEARTH_RETURN_IF_ERROR(from_.file->Read(
       read_, memory_.bytes().subspan(read_ - base_, last - read_)));
   read_ = last;

@@ -23,14 +23,15 @@ namespace hearth::store {
 /// once more, and is then DATA_LOSS naming file and block. Single-owner.
 class ArrayStream {
  public:
-  /// Memory that a stream holds, beside 4 bytes a block.
+  /// Memory that a stream holds, unless told, beside 4 bytes a block.
   static constexpr uint64_t kBufferBytes = (8 << 20) + (256 << 10);
 
-  /// The array of the dataset in `folder`. `files` outlives the stream.
-  /// CANCELLED after a stop.
+  /// The array of the dataset in `folder`, read into a buffer of
+  /// `buffer_bytes`. `files` outlives the stream. FAILED_PRECONDITION for
+  /// blocks of more than an eighth of the buffer; CANCELLED after a stop.
   static absl::StatusOr<std::unique_ptr<ArrayStream>> Open(
       io::FileSystem& files, const std::string& folder, const ArrayFile& array,
-      const std::stop_token& stop = {});
+      const std::stop_token& stop = {}, uint64_t buffer_bytes = kBufferBytes);
 
   /// The next bytes of the data: `most`, or as many as there are at hand; none
   /// at the end. They stay until the next call. If `most` is a multiple of an

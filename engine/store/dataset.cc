@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -65,21 +64,13 @@ class ArrayTopology final : public SingleTopology {
 // The edge types of a heterograph.
 class TypedTopology final : public LoadedTopology {
  public:
-  explicit TypedTopology(const Manifest& manifest) : nodes_(manifest) {
-    for (size_t type = 0; type < manifest.node_types.size(); ++type) {
-      type_of_[manifest.node_types[type].name] = type;
-    }
-  }
+  explicit TypedTopology(const Manifest& manifest)
+      : manifest_(manifest), nodes_(manifest) {}
 
-  void Add(const EdgeTypeEntry& entry,
-           std::unique_ptr<LoadedTopology> topology) {
-    const size_t source = type_of_[entry.source_type];
-    relations_.push_back(
-        {.topology = topology->view(),
-         .type = static_cast<TypeId>(relations_.size()),
-         .first_destination = nodes_.First(type_of_[entry.destination_type]),
-         .first_source = nodes_.First(source),
-         .num_sources = nodes_.First(source + 1) - nodes_.First(source)});
+  // Those of the manifest, one after the other.
+  void Add(std::unique_ptr<LoadedTopology> topology) {
+    relations_.push_back(RelationAt(manifest_, nodes_, relations_.size()));
+    relations_.back().topology = topology->view();
     topologies_.push_back(std::move(topology));
   }
 
@@ -97,8 +88,8 @@ class TypedTopology final : public LoadedTopology {
   }
 
  private:
+  const Manifest& manifest_;
   const NodeSpace nodes_;
-  std::map<std::string, size_t> type_of_;
   std::vector<std::unique_ptr<LoadedTopology>> topologies_;
   std::vector<Relation> relations_;
 };
@@ -248,12 +239,17 @@ class FolderDataset final : public Dataset {
                             files_.OpenBlockDevice(path, options));
     HEARTH_RETURN_IF_ERROR(CheckArraySize(path, indices->size_bytes(),
                                           entry.indices.file_size_bytes));
-    return StoredTopology{.indptr = std::move(indptr),
-                          .indices = std::move(indices),
-                          .layout = {.first_offset = entry.indices.data_offset,
-                                     .row_bytes = static_cast<uint32_t>(
-                                         SizeOf(entry.indices.dtype)),
-                                     .num_rows = entry.num_edges}};
+    const auto index_bytes = static_cast<int>(SizeOf(entry.indices.dtype));
+    StoredTopology topology =
+        StoredTopology::Single(rows, {.path = path,
+                                      .offset = entry.indices.data_offset,
+                                      .index_bytes = index_bytes});
+    topology.indices = std::move(indices);
+    topology.layout = {.first_offset = entry.indices.data_offset,
+                       .row_bytes = static_cast<uint32_t>(index_bytes),
+                       .num_rows = entry.num_edges};
+    topology.indptrs.push_back(std::move(indptr));
+    return topology;
   }
 
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
@@ -423,15 +419,6 @@ io::RowTable RowsOf(const Manifest& manifest, const NodeSpace& nodes,
           .convert = RowConversion(stored, format)};
 }
 
-absl::Status CheckHomogeneous(const Dataset& dataset) {
-  const Manifest& manifest = dataset.manifest();
-  if (IsHomogeneous(manifest)) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(dataset.path(), ": has ", manifest.node_types.size(),
-                   " node types and ", manifest.edge_types.size(),
-                   " edge types; a graph with one of each is needed"));
-}
-
 }  // namespace
 
 const FeatureTable& LoadedFeatures::TableOf(NodeId node) const {
@@ -493,15 +480,32 @@ absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
   for (size_t type = 0; type < manifest().edge_types.size(); ++type) {
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LoadedTopology> one,
                             LoadTopology(residency, stop, type));
-    topology->Add(manifest().edge_types[type], std::move(one));
+    topology->Add(std::move(one));
   }
   return topology;
 }
 
 absl::StatusOr<StoredTopology> Dataset::OpenTopology(
     const io::BlockDeviceOptions& options, const std::stop_token& stop) const {
-  HEARTH_RETURN_IF_ERROR(CheckHomogeneous(*this));
-  return OpenTopology(options, stop, 0);
+  if (IsHomogeneous(manifest())) return OpenTopology(options, stop, 0);
+  if (manifest().edge_types.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path(), ": has no edges"));
+  }
+  StoredTopology topology;
+  topology.nodes = NodeSpace(manifest());
+  std::vector<std::unique_ptr<io::BlockDevice>> files;
+  for (size_t type = 0; type < manifest().edge_types.size(); ++type) {
+    HEARTH_ASSIGN_OR_RETURN(StoredTopology one,
+                            OpenTopology(options, stop, type));
+    topology.relations.push_back(RelationAt(manifest(), topology.nodes, type));
+    topology.relations.back().topology = one.relations.front().topology;
+    topology.files.push_back(std::move(one.files.front()));
+    topology.indptrs.push_back(std::move(one.indptrs.front()));
+    files.push_back(std::move(one.indices));
+  }
+  JoinIndices(std::move(files), topology);
+  return topology;
 }
 
 absl::StatusOr<std::unique_ptr<LoadedFeatures>> Dataset::LoadFeatures(

@@ -24,6 +24,7 @@
 #include "engine/store/residency.h"
 #include "engine/store/row_checksums.h"
 #include "engine/store/row_format.h"
+#include "engine/store/stored_topology.h"
 #include "engine/store/topology.h"
 #include "engine/store/verification_record.h"
 
@@ -136,14 +137,6 @@ struct ScannedFeatures {
   io::RowLayout rows;
 };
 
-/// A topology whose indptr is in memory, while its indices lie in their file,
-/// to be read as rows of one index each. Movable.
-struct StoredTopology {
-  LoadedArray indptr;
-  std::unique_ptr<io::BlockDevice> indices;
-  io::RowLayout layout;
-};
-
 /// The nodes of each part of a split, ascending (the import sorts them).
 struct Split {
   std::vector<NodeId> train;
@@ -183,8 +176,9 @@ class Dataset {
       TopologyResidency residency, const std::stop_token& stop,
       size_t edge_type) const = 0;
 
-  /// Likewise, with the indices opened for reading. FAILED_PRECONDITION if a
-  /// file has another size than at import.
+  /// Likewise, with the indices opened for reading, among nodes of its own
+  /// source and destination type. FAILED_PRECONDITION if a file has another
+  /// size than at import.
   virtual absl::StatusOr<StoredTopology> OpenTopology(
       const io::BlockDeviceOptions& options, const std::stop_token& stop,
       size_t edge_type) const = 0;
@@ -226,6 +220,9 @@ class Dataset {
   /// NodeSpace, and rows of all come in CommonFormat.
   absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, const std::stop_token& stop = {}) const;
+  absl::StatusOr<StoredTopology> OpenTopology(
+      const io::BlockDeviceOptions& options,
+      const std::stop_token& stop = {}) const;
   absl::StatusOr<std::unique_ptr<LoadedFeatures>> LoadFeatures(
       Residency residency, const std::stop_token& stop = {}) const;
   absl::StatusOr<StoredFeatures> OpenFeatures(
@@ -238,12 +235,6 @@ class Dataset {
   absl::StatusOr<Split> LoadSplit() const;
 
   absl::StatusOr<ScannedFeatures> ScanFeatures(
-      const std::stop_token& stop = {}) const;
-
-  /// The same of a homogeneous graph, which has one node type and one edge
-  /// type; FAILED_PRECONDITION for others.
-  absl::StatusOr<StoredTopology> OpenTopology(
-      const io::BlockDeviceOptions& options,
       const std::stop_token& stop = {}) const;
 
   /// The node type whose labels are predicted: the one chosen, or else the

@@ -136,7 +136,9 @@ TEST_F(DatasetTest, IndicesAreReadOneByOneFromTheirFile) {
   const auto loaded = *dataset->LoadTopology(Residency::kMemory);
   const auto stored = dataset->OpenTopology({.buffered = true});
   ASSERT_TRUE(stored.ok()) << stored.status();
-  EXPECT_EQ(stored->indptr.As<int64_t>(), loaded->view().indptr);
+  ASSERT_EQ(stored->relations.size(), 1u);
+  EXPECT_EQ(stored->relations[0].topology.indptr, loaded->view().indptr);
+  EXPECT_EQ(stored->files[0].path, File("edge.indices.npy"));
   EXPECT_EQ(stored->layout.num_rows, loaded->view().num_edges());
   ASSERT_EQ(stored->layout.row_bytes, 4u);
   std::vector<int32_t> indices(stored->layout.num_rows);
@@ -337,13 +339,33 @@ TEST_F(TypedDatasetTest, FeaturesOfAllTypesAreAskedForWhereOneHasNone) {
   }
 }
 
-TEST_F(TypedDatasetTest, WhatTakesOneTypeSaysSo) {
+TEST_F(TypedDatasetTest, IndicesOfAllTypesAreReadAsOneDevice) {
   AddEdgesOfAllTypes();
   const auto dataset = Open();
-  for (const absl::Status& status : {dataset->OpenTopology({}).status()}) {
-    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-    EXPECT_THAT(std::string(status.message()),
-                HasSubstr("1 node types and 2 edge types"));
+  const auto loaded = *dataset->LoadTopology(Residency::kMemory);
+  const auto stored = dataset->OpenTopology({.buffered = true});
+  ASSERT_TRUE(stored.ok()) << stored.status();
+  ASSERT_EQ(stored->relations.size(), 2u);
+  for (size_t type = 0; type < 2; ++type) {
+    const Relation& expected = loaded->relations()[type];
+    const Relation& relation = stored->relations[type];
+    EXPECT_EQ(relation.type, expected.type);
+    EXPECT_EQ(relation.first_destination, expected.first_destination);
+    EXPECT_EQ(relation.first_source, expected.first_source);
+    EXPECT_EQ(relation.num_sources, expected.num_sources);
+    EXPECT_EQ(relation.topology.indptr, expected.topology.indptr);
+    const int64_t num_edges = expected.topology.num_edges();
+    const int64_t first_edge = stored->files[type].first_edge;
+    EXPECT_EQ(first_edge, static_cast<int64_t>(type) * num_edges);
+    const io::DevicePart part =
+        stored->indices->PartAt(stored->layout.RowOffset(first_edge));
+    std::vector<int32_t> indices(static_cast<size_t>(num_edges));
+    const absl::Span<std::byte> out(
+        reinterpret_cast<std::byte*>(indices.data()), indices.size() * 4);
+    ASSERT_EQ(part.device->ReadOnce(part.offset, out),
+              static_cast<ssize_t>(out.size()));
+    EXPECT_EQ(absl::MakeConstSpan(indices),
+              std::get<absl::Span<const int32_t>>(expected.topology.indices));
   }
 }
 

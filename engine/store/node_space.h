@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/store/manifest.h"
 #include "engine/store/topology.h"
 
@@ -33,6 +34,15 @@ class NodeSpace {
   // [num_types() + 1] ascending from 0.
   std::vector<NodeId> firsts_;
 };
+
+/// The edge type at `edge_type` of the manifest's, without its topology.
+Relation RelationAt(const Manifest& manifest, const NodeSpace& nodes,
+                    size_t edge_type);
+
+/// [node types] The indices of those of `relations` that lead to nodes of each
+/// type, ascending. They have topologies.
+std::vector<std::vector<size_t>> RelationsInto(
+    absl::Span<const Relation> relations, const NodeSpace& nodes);
 
 }  // namespace hearth::store
 

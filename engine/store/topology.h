@@ -43,6 +43,11 @@ struct Relation {
   NodeId first_source = 0;
   /// Nodes of the source type.
   int64_t num_sources = 0;
+
+  /// REQUIRES: `node` is a destination.
+  int64_t InDegree(NodeId node) const {
+    return topology.InDegree(node - first_destination);
+  }
 };
 
 }  // namespace hearth::store
