@@ -74,9 +74,10 @@ uint64_t PartitionMemory(const PartitionShape& shape,
   // Each with what is counted of it.
   const uint64_t items =
       static_cast<uint64_t>(ItemsInFlight(threads)) * 3 * window;
-  const uint64_t scan = TopologyReader::kMemoryBytes + items +
-                        ListScatter::MemoryBytes(split.first_parts()) +
-                        io::StreamWriter::kBufferBytes;
+  const uint64_t scan =
+      TopologyReader::MemoryBytes(shape.edge_types_into_node) + items +
+      ListScatter::MemoryBytes(split.first_parts()) +
+      io::StreamWriter::kBufferBytes;
   const uint64_t areas =
       static_cast<uint64_t>(threads) *
       (std::min(AreaWindowBytes(threads), PartitionBytes(shape, options)) +

@@ -1,10 +1,27 @@
 #include "engine/plan/partition/partition_options.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "absl/strings/str_cat.h"
+#include "engine/store/node_space.h"
 
 namespace hearth::plan {
+
+PartitionShape PartitionShape::Of(const store::Manifest& manifest,
+                                  int64_t training_nodes) {
+  PartitionShape shape = {.nodes = store::NodeSpace(manifest).num_nodes(),
+                          .training_nodes = training_nodes};
+  std::map<std::string, int64_t> into;
+  for (const store::EdgeTypeEntry& edges : manifest.edge_types) {
+    shape.edges += edges.num_edges;
+    shape.edge_types_into_node =
+        std::max(shape.edge_types_into_node, ++into[edges.destination_type]);
+  }
+  return shape;
+}
+
 absl::Status CheckPartitionOptions(const PartitionOptions& options,
                                    int64_t nodes) {
   const int64_t most = std::min<int64_t>(PartitionOptions::kMaxParts, nodes);

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "engine/store/manifest.h"
 
 namespace hearth::plan {
 
@@ -37,6 +38,12 @@ struct PartitionShape {
   int64_t nodes = 0;
   int64_t edges = 0;
   int64_t training_nodes = 0;
+  /// Edge types that lead to nodes of one type, at most.
+  int64_t edge_types_into_node = 1;
+
+  /// That of a dataset: nodes and edges of all types.
+  static PartitionShape Of(const store::Manifest& manifest,
+                           int64_t training_nodes);
 };
 
 /// INVALID_ARGUMENT, naming the field, for other parts than 1 .. the smaller of

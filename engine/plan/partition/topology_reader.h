@@ -1,67 +1,76 @@
 #ifndef HEARTH_ENGINE_PLAN_PARTITION_TOPOLOGY_READER_H_
 #define HEARTH_ENGINE_PLAN_PARTITION_TOPOLOGY_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/plan/partition/list_window.h"
-#include "engine/store/array_stream.h"
 #include "engine/store/dataset.h"
 #include "engine/store/manifest.h"
+#include "engine/store/node_space.h"
+#include "engine/store/topology.h"
 
 namespace hearth::plan {
 
-/// All lists of a graph with one node type and one edge type, node after node,
-/// from its files: past the page cache, against their checksums. DATA_LOSS,
-/// naming the file, too, for an indptr that descends and for a neighbor that is
-/// no node.
+/// All lists of a graph, node after node, from its files: past the page cache,
+/// against their checksums. Nodes of all types have one numbering, and a node's
+/// list has its in-neighbors of all edge types, those of one type after those
+/// of another (store::NodeSpace). DATA_LOSS, naming the file, too, for an
+/// indptr that descends and for a neighbor that is no node.
 class TopologyReader final : public ListReader {
  public:
-  /// Memory that a reader holds.
-  static constexpr uint64_t kMemoryBytes = 2 * store::ArrayStream::kBufferBytes;
+  /// Memory that a reader holds, given how many edge types lead to nodes of one
+  /// type, at most.
+  static uint64_t MemoryBytes(int64_t edge_types_into_node);
 
-  /// Both outlive the reader. CANCELLED after a stop. REQUIRES: the dataset has
-  /// one node type and one edge type.
+  /// Both outlive the reader. CANCELLED after a stop.
   static absl::StatusOr<std::unique_ptr<TopologyReader>> Open(
       io::FileSystem& files, const store::Dataset& dataset,
       const std::stop_token& stop);
 
+  ~TopologyReader() override;
+
   absl::Status Next(ListWindow& window) override;
 
-  /// Bytes read so far, and in all.
-  uint64_t position() const {
-    return indptr_->position() + indices_->position();
-  }
-  static uint64_t TotalBytes(const store::EdgeTypeEntry& edges);
+  /// Bytes that all lists take in their files.
+  static uint64_t TotalBytes(const store::Manifest& manifest);
 
  private:
-  TopologyReader(const store::EdgeTypeEntry& edges, int64_t num_nodes,
-                 std::unique_ptr<store::ArrayStream> indptr,
-                 std::unique_ptr<store::ArrayStream> indices);
+  class Edges;
 
-  // Reads the next value of indptr: where the list of node_ ends.
-  absl::Status NextList();
-  // Appends `count` neighbors to the window.
-  absl::Status ReadNeighbors(ListWindow& window, uint64_t count);
+  TopologyReader(io::FileSystem& files, const store::Dataset& dataset,
+                 std::stop_token stop);
 
-  const int64_t num_nodes_;
-  const int64_t num_edges_;
-  const int id_bytes_;
-  const std::unique_ptr<store::ArrayStream> indptr_;
-  const std::unique_ptr<store::ArrayStream> indices_;
-  // Values of indptr that are yet to be used.
-  absl::Span<const std::byte> ends_;
-  // The node whose list comes next, the end of that before, and what is left
-  // of a list that a window has cut.
+  // Opens the edges that lead to nodes of type_.
+  absl::Status BeginType();
+  // Begins the list of node_, which may be of another type than those in the
+  // window.
+  absl::Status BeginNode(ListWindow& window);
+  // Adds `count` neighbors of the list that `edges` is at to the window.
+  absl::Status Add(Edges& edges, int64_t count, ListWindow& window);
+  // Reads what was added.
+  absl::Status ReadAdded(ListWindow& window);
+
+  io::FileSystem& files_;
+  const store::Dataset& dataset_;
+  const std::stop_token stop_;
+  const store::NodeSpace nodes_;
+  // The type of the next node, and the edges that lead to it, by edge type.
+  size_t type_ = 0;
+  std::vector<std::unique_ptr<Edges>> edges_;
+  // The node whose list comes next, and what of edges_ is next in it.
   store::NodeId node_ = 0;
-  int64_t end_ = 0;
-  int64_t left_ = 0;
+  size_t next_ = 0;
   bool in_list_ = false;
+  // Neighbors that were added to the window, and are yet to be read.
+  Edges* added_ = nullptr;
+  int64_t num_added_ = 0;
 };
 
 }  // namespace hearth::plan

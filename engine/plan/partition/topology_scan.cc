@@ -28,7 +28,7 @@ absl::Status ScanTopology(const PartitionContext& context,
       TopologyReader::Open(context.files, context.dataset, context.run.stop));
   StageProgress progress(
       context.run, scan.stage,
-      TopologyReader::TotalBytes(context.dataset.manifest().edge_types[0]));
+      TopologyReader::TotalBytes(context.dataset.manifest()));
   std::vector<pipeline::Stage> stages;
   stages.push_back({.name = "read",
                     .width = 1,

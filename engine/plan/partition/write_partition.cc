@@ -60,21 +60,6 @@ absl::Status CheckTrainingNodes(absl::Span<const NodeId> training_nodes,
   return absl::OkStatus();
 }
 
-absl::StatusOr<PartitionShape> ShapeOf(
-    const store::Dataset& dataset, absl::Span<const NodeId> training_nodes) {
-  const store::Manifest& manifest = dataset.manifest();
-  if (manifest.node_types.size() != 1 || manifest.edge_types.size() != 1) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(manifest.name,
-                     ": has several types of nodes or edges; only graphs "
-                     "with one of each can be partitioned"));
-  }
-  return PartitionShape{
-      .nodes = manifest.node_types[0].num_nodes,
-      .edges = manifest.edge_types[0].num_edges,
-      .training_nodes = static_cast<int64_t>(training_nodes.size())};
-}
-
 /// A first-level part on its way through the second level.
 struct FirstPartItem final : pipeline::Item {
   explicit FirstPartItem(size_t number) : first(number) {}
@@ -344,8 +329,8 @@ absl::StatusOr<PartitionSummary> WritePartition(
     io::FileSystem& files, const store::Dataset& dataset,
     absl::Span<const NodeId> training_nodes, const PartitionOptions& options,
     const PartitionRun& run) {
-  HEARTH_ASSIGN_OR_RETURN(const PartitionShape shape,
-                          ShapeOf(dataset, training_nodes));
+  const auto shape =
+      PartitionShape::Of(dataset.manifest(), std::ssize(training_nodes));
   HEARTH_RETURN_IF_ERROR(CheckPartitionOptions(options, shape.nodes));
   HEARTH_RETURN_IF_ERROR(CheckTrainingNodes(training_nodes, shape.nodes));
   HEARTH_ASSIGN_OR_RETURN(const NodeSet members,

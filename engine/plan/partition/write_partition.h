@@ -22,10 +22,10 @@ namespace hearth::plan {
 /// What there is of another partition in the folder is removed first; after an
 /// error nothing of this one is left, and after a kill a second call begins
 /// anew. INVALID_ARGUMENT, naming the field, as CheckPartitionOptions and for
-/// training nodes that are not as above; FAILED_PRECONDITION for graphs of
-/// several types; DATA_LOSS, naming file and block, if the topology is damaged;
-/// RESOURCE_EXHAUSTED without memory or room on the disk; CANCELLED, within a
-/// few MiB, when a stop is requested; the errors of files.
+/// training nodes that are not as above; DATA_LOSS, naming file and block, if
+/// the topology is damaged; RESOURCE_EXHAUSTED without memory or room on the
+/// disk; CANCELLED, within a few MiB, when a stop is requested; the errors of
+/// files.
 absl::StatusOr<PartitionSummary> WritePartition(
     io::FileSystem& files, const store::Dataset& dataset,
     absl::Span<const store::NodeId> training_nodes,

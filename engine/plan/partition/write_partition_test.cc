@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/base/random.h"
@@ -11,8 +12,12 @@
 #include "engine/plan/partition/partition_bounds.h"
 #include "engine/plan/partition/partition_fixture.h"
 #include "engine/plan/partition/partition_options.h"
+#include "engine/store/dataset.h"
 #include "engine/store/list_graph.h"
+#include "engine/store/residency.h"
+#include "engine/store/topology.h"
 #include "gtest/gtest.h"
+#include "tests/fixtures/hetero_graph.h"
 
 namespace hearth::plan {
 namespace {
@@ -39,6 +44,46 @@ TEST_F(WritePartitionTest, GivesWhatTheNaiveWayGives) {
     ASSERT_TRUE(summary.ok()) << summary.status();
     EXPECT_LE(summary->rounds, options.rounds);
     EXPECT_GE(summary->rounds, std::min(options.rounds, 4));
+    ExpectNaive(graph, training_nodes, options);
+  }
+}
+
+// The in-neighbors of each node by all edge types, one type's after another's.
+store::ListGraph Joined(const store::Dataset& dataset) {
+  const auto topology = *dataset.LoadTopology(store::Residency::kMemory);
+  store::ListGraph graph;
+  for (NodeId node = 0; node < topology->nodes().num_nodes(); ++node) {
+    std::vector<NodeId> list;
+    for (const store::Relation& relation : topology->relations()) {
+      const NodeId local = node - relation.first_destination;
+      if (local < 0 || local >= relation.topology.num_nodes()) continue;
+      std::visit(
+          [&](auto indices) {
+            for (int64_t i = relation.topology.indptr[local];
+                 i < relation.topology.indptr[local + 1]; ++i) {
+              list.push_back(relation.first_source + indices[i]);
+            }
+          },
+          relation.topology.indices);
+    }
+    graph.Append(list);
+  }
+  return graph;
+}
+
+TEST_F(WritePartitionTest, NodesAndEdgesOfAllTypesAreOneGraph) {
+  const auto path = testing::ImportHeteroGraph({}, scratch_.Path("typed"));
+  ASSERT_TRUE(path.ok()) << path.status();
+  const auto dataset = *store::Dataset::Open(Posix(), *path);
+  const store::ListGraph graph = Joined(*dataset);
+  const std::vector<NodeId> training_nodes = dataset->LoadSplit()->train;
+  EXPECT_GE(training_nodes.front(), 300) << "papers come after authors";
+  for (const PartitionOptions& options :
+       {PartitionOptions{.parts = 7},
+        PartitionOptions{.parts = 40, .rounds = 5},
+        PartitionOptions{.parts = 12, .membership = Membership::kBloom}}) {
+    const auto summary = Write(*dataset, training_nodes, options);
+    ASSERT_TRUE(summary.ok()) << summary.status();
     ExpectNaive(graph, training_nodes, options);
   }
 }
