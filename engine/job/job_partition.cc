@@ -45,13 +45,18 @@ PartitionOptions OptionsFor(const PartitionOrder& order, int64_t batch_size,
                                     : plan::Membership::kExact};
 }
 
-// Labeled training nodes follow from the fingerprint.
-std::string NameOf(const std::string& fingerprint,
+// Labeled training nodes follow from the fingerprint and the target type.
+std::string NameOf(const store::Dataset& dataset,
                    const PartitionOptions& options) {
+  const std::string& fingerprint = dataset.manifest().fingerprint;
   Sha256 hash;
   hash.Update(absl::StrCat(kFormat, ";", fingerprint, ";", options.parts, ";",
                            options.rounds, ";",
                            static_cast<int>(options.membership)));
+  // Partitions of other graphs keep the names that they had.
+  if (dataset.manifest().is_typed()) {
+    hash.Update(absl::StrCat(";target ", dataset.target_type()));
+  }
   return plan::PlanName(plan::kPartitionPlans, fingerprint,
                         hash.HexDigest().substr(0, 32));
 }
@@ -114,7 +119,7 @@ class PartitionPreparation {
     strategy::PreparationReport report;
     strategy::MemoryEstimate making_memory;
     const double start_seconds = environment_.clock.SteadySeconds();
-    report.plan = NameOf(dataset_.manifest().fingerprint, options_);
+    report.plan = NameOf(dataset_, options_);
     HEARTH_ASSIGN_OR_RETURN(
         KeptPlan<Partition> kept,
         FindOrMakePlan<Partition>(
@@ -146,10 +151,7 @@ class PartitionPreparation {
 
  private:
   PartitionShape ShapeOf() const {
-    const store::Manifest& manifest = dataset_.manifest();
-    return {.nodes = manifest.node_types[0].num_nodes,
-            .edges = manifest.edge_types[0].num_edges,
-            .training_nodes = std::ssize(training_nodes_)};
+    return PartitionShape::Of(dataset_.manifest(), std::ssize(training_nodes_));
   }
 
   absl::Status Make(plan::PlanLease& lease, strategy::PreparationReport& report,
@@ -201,13 +203,10 @@ absl::StatusOr<JobPartition> OpenPartition(
     const JobEnvironment& environment, const store::Dataset& dataset,
     absl::Span<const NodeId> training_nodes, const PartitionOrder& order,
     int64_t batch_size, Observer& observer, std::stop_token stop) {
-  const PartitionOptions options =
-      OptionsFor(order, batch_size,
-                 {.nodes = dataset.manifest().node_types[0].num_nodes,
-                  .edges = dataset.manifest().edge_types[0].num_edges,
-                  .training_nodes = std::ssize(training_nodes)});
-  HEARTH_RETURN_IF_ERROR(plan::CheckPartitionOptions(
-      options, dataset.manifest().node_types[0].num_nodes));
+  const auto shape =
+      PartitionShape::Of(dataset.manifest(), std::ssize(training_nodes));
+  const PartitionOptions options = OptionsFor(order, batch_size, shape);
+  HEARTH_RETURN_IF_ERROR(plan::CheckPartitionOptions(options, shape.nodes));
   return PartitionPreparation(environment, dataset, training_nodes, options,
                               observer, std::move(stop))
       .Open();

@@ -140,9 +140,13 @@ class Profiling {
                                      .partition = basis_.partition,
                                      .passes = prepared,
                                      .stop = stop_}));
-    const auto& edges = basis_.dataset.manifest().edge_types[0];
+    int64_t index_bytes = 0;
+    for (const store::EdgeTypeEntry& edges :
+         basis_.dataset.manifest().edge_types) {
+      index_bytes = std::max(index_bytes, store::SizeOf(edges.indices.dtype));
+    }
     sample::SavedIo saved({.num_nodes = basis_.num_nodes(),
-                           .index_bytes = store::SizeOf(edges.indices.dtype),
+                           .index_bytes = index_bytes,
                            .row_bytes = basis_.row_bytes()});
     HEARTH_RETURN_IF_ERROR(Sample(
         pass_, strategy::NumBatches(pass_.order->size(), pass_.batch_size),

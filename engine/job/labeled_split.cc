@@ -45,15 +45,6 @@ absl::Status CheckTakesTypes(const store::Manifest& manifest,
     return absl::InvalidArgumentError(
         absl::StrCat(types, "; layer_nodes: layers are drawn of one of each"));
   }
-  const strategy::StrategyKind& kind = strategy::KindOf(data.strategy);
-  if (!kind.takes_types) {
-    return absl::UnimplementedError(
-        absl::StrCat(types, "; strategy ", kind.name, " takes one of each"));
-  }
-  if (data.partition_order.has_value()) {
-    return absl::UnimplementedError(
-        absl::StrCat(types, "; partition_order takes one of each"));
-  }
   return absl::OkStatus();
 }
 

@@ -54,8 +54,6 @@ struct StrategyKind {
   /// Whether its passes may have a history (Pass::history), as long as batches
   /// are delivered in order.
   bool takes_history = false;
-  /// Whether graphs may have several node and edge types.
-  bool takes_types = false;
 };
 
 /// Every strategy, in the order of the alternatives.

@@ -17,6 +17,8 @@
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/plan/partition/partition.h"
+#include "engine/plan/partition/write_partition.h"
 #include "engine/sample/history.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/seed_order.h"
@@ -37,10 +39,18 @@ namespace {
 using store::NodeId;
 using ::testing::HasSubstr;
 
-// A heterograph and the order of its training nodes.
+constexpr int kParts = 12;
+
+// A heterograph, its parts, and its training nodes, shuffled and by parts.
 struct Typed {
   std::unique_ptr<store::Dataset> dataset;
-  std::unique_ptr<sample::SeedOrder> order;
+  std::shared_ptr<const plan::Partition> partition;
+  std::unique_ptr<sample::SeedOrder> shuffled;
+  std::unique_ptr<sample::SeedOrder> parted;
+
+  const sample::SeedOrder* order(const ConformanceCase& parameters) const {
+    return (parameters.by_parts ? parted : shuffled).get();
+  }
 };
 
 // Leaked: shared by all tests of the process. In `wide` the rows of authors, of
@@ -56,14 +66,30 @@ std::unique_ptr<const Typed> Import(const hearth::testing::HeteroGraph& graph,
       graph, absl::StrCat(::testing::TempDir(), "typed_", name, ++number));
   EXPECT_TRUE(path.ok()) << path.status();
   auto dataset = *store::Dataset::Open(io::FileSystem::Posix(), *path);
-  auto order = sample::NewShuffledOrder(dataset->LoadSplit()->train, 3);
-  return std::make_unique<const Typed>(
-      Typed{std::move(dataset), std::move(order)});
+  const std::vector<NodeId> train = dataset->LoadSplit()->train;
+  const std::string folder = *path + "_parts";
+  EXPECT_EQ(plan::WritePartition(io::FileSystem::Posix(), *dataset, train,
+                                 {.parts = kParts}, {.folder = folder})
+                .status(),
+            absl::OkStatus());
+  auto partition = *plan::Partition::Open(io::FileSystem::Posix(), folder);
+  const std::vector<uint16_t> parts = *partition->LoadParts();
+  std::vector<uint16_t> train_parts;
+  for (const NodeId node : train) train_parts.push_back(parts[node]);
+  return std::make_unique<const Typed>(Typed{
+      .dataset = std::move(dataset),
+      .partition = std::move(partition),
+      .shuffled = sample::NewShuffledOrder(train, 3),
+      .parted = sample::NewPartitionOrder(train, {.parts = train_parts,
+                                                  .parts_per_macro_batch = 3,
+                                                  .partition = "typed",
+                                                  .data_seed = 3})});
 }
 
-Pass MakePass(const Typed& typed, uint64_t epoch_key, int64_t shards = 1) {
+Pass MakePass(const ConformanceCase& parameters, const Typed& typed,
+              uint64_t epoch_key, int64_t shards = 1) {
   return hearth::testing::Measured(
-      *typed.dataset, {.order = typed.order.get(),
+      *typed.dataset, {.order = typed.order(parameters),
                        .sampler = {.fanouts = {4, 3},
                                    .data_seed = 3,
                                    .fanouts_of = {{}, {-1, 2}, {}, {}}},
@@ -72,27 +98,33 @@ Pass MakePass(const Typed& typed, uint64_t epoch_key, int64_t shards = 1) {
                        .epoch_key = epoch_key});
 }
 
-StrategyResources Resources(const std::string& name) {
+StrategyResources Resources(const Typed& typed, const std::string& name) {
   std::string test =
       ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::replace(test.begin(), test.end(), '/', '_');
   return {.read_queues = *queues,
           .clock = Clock::Real(),
           .scratch_folder = absl::StrCat(::testing::TempDir(), "typed_scratch_",
-                                         test, "_", name)};
+                                         test, "_", name),
+          .partition = typed.partition};
 }
 
+// Prepared for two passes.
 std::unique_ptr<Strategy> Make(const ConformanceCase& parameters,
-                               const Typed& typed,
-                               const StrategyResources& resources,
+                               const Typed& typed, const std::string& name,
                                int64_t shards = 1) {
   auto strategy = NewStrategy(parameters.strategy, parameters.pipeline,
-                              *typed.dataset, resources);
+                              *typed.dataset, Resources(typed, name));
   EXPECT_TRUE(strategy.ok()) << strategy.status();
-  const std::vector<Pass> passes = {MakePass(typed, 0, shards),
-                                    MakePass(typed, 1, shards)};
+  const std::vector<Pass> passes = {MakePass(parameters, typed, 0, shards),
+                                    MakePass(parameters, typed, 1, shards)};
   EXPECT_EQ((*strategy)->Prepare(passes, {}, {}).status(), absl::OkStatus());
   return *std::move(strategy);
+}
+
+// The case of `memory` whose seeds come in the same order.
+ConformanceCase Memory() {
+  return {MemoryOptions{}, {}, TypedConformanceTest::GetParam().by_parts};
 }
 
 struct Delivered {
@@ -127,14 +159,12 @@ void TypedConformanceTest::SetUpTestSuite() {
 TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
   for (const Typed* const typed : {mixed, wide}) {
     for (const int64_t shards : {1, 2}) {
-      const auto reference =
-          Make({MemoryOptions{}, {}}, *typed, Resources("memory"), shards);
-      const auto strategy = Make(
-          GetParam(), *typed,
-          Resources(absl::StrCat(typed == mixed ? "mixed" : "wide", shards)),
-          shards);
+      const auto reference = Make(Memory(), *typed, "memory", shards);
+      const auto strategy =
+          Make(GetParam(), *typed,
+               absl::StrCat(typed == mixed ? "mixed" : "wide", shards), shards);
       for (uint64_t key = 0; key < 2; ++key) {
-        const Pass pass = MakePass(*typed, key, shards);
+        const Pass pass = MakePass(GetParam(), *typed, key, shards);
         const Delivered expected = RunPass(*reference, pass);
         EXPECT_EQ(expected.fingerprints.size(), 8u * shards);
         const Delivered delivered = RunPass(*strategy, pass);
@@ -149,7 +179,7 @@ TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
 // Rows are those of the node's own type, then zeros; labels are those of the
 // seeds, which are papers.
 TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {
-  const auto strategy = Make(GetParam(), *mixed, Resources("rows"));
+  const auto strategy = Make(GetParam(), *mixed, "rows");
   const store::Dataset& dataset = *mixed->dataset;
   const store::NodeSpace nodes(dataset.manifest());
   std::vector<std::unique_ptr<store::LoadedFeatures>> features;
@@ -162,7 +192,7 @@ TEST_P(TypedConformanceTest, RowsAndLabelsAreTheDatasets) {
   std::vector<int64_t> met(nodes.num_types());
   PassReport report;
   const absl::Status status = strategy->Run(
-      MakePass(*mixed, 0),
+      MakePass(GetParam(), *mixed, 0),
       [&](absl::Span<const train::BatchView> shards) {
         const train::BatchView& batch = shards.front();
         EXPECT_EQ(batch.feature_dim, 20);
@@ -204,12 +234,11 @@ TEST_P(TypedConformanceTest, HistoriesAreThoseOfMemory) {
       .candidates =
           std::make_shared<sample::HistoryCandidates>(kept, num_nodes),
       .staleness = 3};
-  Pass pass = MakePass(*mixed, 0);
+  Pass pass = MakePass(GetParam(), *mixed, 0);
   pass.history = &policy;
-  const Delivered expected =
-      RunPass(*Make({MemoryOptions{}, {}}, *mixed, Resources("memory")), pass);
+  const Delivered expected = RunPass(*Make(Memory(), *mixed, "memory"), pass);
   const Delivered delivered =
-      RunPass(*Make(GetParam(), *mixed, Resources("histories")), pass);
+      RunPass(*Make(GetParam(), *mixed, "histories"), pass);
   EXPECT_EQ(delivered.status, absl::OkStatus());
   EXPECT_GT(delivered.report.pulled, 0);
   EXPECT_EQ(delivered.fingerprints, expected.fingerprints);
@@ -224,7 +253,7 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
         Import({}, absl::StrCat("damaged", type));
     const std::string path =
         io::JoinPath(damaged->dataset->path(), types[type].features.path);
-    StrategyResources resources = Resources(types[type].name);
+    StrategyResources resources = Resources(*damaged, types[type].name);
     if (KindOf(GetParam().strategy).reads_single_rows) {
       resources.row_check = *damaged->dataset->LoadRowChecksums({});
     }
@@ -240,12 +269,36 @@ TEST_P(TypedConformanceTest, DamagedRowsOfAnyTypeAreNamed) {
     const auto strategy = NewStrategy(GetParam().strategy, GetParam().pipeline,
                                       *damaged->dataset, resources);
     absl::Status status = strategy.status();
-    const std::vector<Pass> passes = {MakePass(*damaged, 0)};
+    const std::vector<Pass> passes = {MakePass(GetParam(), *damaged, 0)};
     if (status.ok()) status = (*strategy)->Prepare(passes, {}, {}).status();
     if (status.ok()) status = RunPass(**strategy, passes[0]).status;
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(types[type].features.path));
+  }
+}
+
+// So is one in the neighbors of any edge type.
+TEST_P(TypedConformanceTest, DamagedNeighborsOfAnyTypeAreNamed) {
+  const std::vector<store::EdgeTypeEntry> types =
+      mixed->dataset->manifest().edge_types;
+  for (size_t type = 0; type < types.size(); ++type) {
+    const std::unique_ptr<const Typed> damaged =
+        Import({}, absl::StrCat("edges", type));
+    const std::string path =
+        io::JoinPath(damaged->dataset->path(), types[type].indices.path);
+    {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(types[type].indices.data_offset));
+      file.put('\x7f');
+    }
+    const absl::Status status =
+        NewStrategy(GetParam().strategy, GetParam().pipeline, *damaged->dataset,
+                    Resources(*damaged, types[type].name))
+            .status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(types[type].indices.path));
   }
 }
 

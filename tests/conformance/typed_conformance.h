@@ -6,10 +6,10 @@
 
 namespace hearth::strategy {
 
-/// The suite of strategies that take heterographs (StrategyKind::takes_types):
-/// node types differ in width and type of their rows, and each strategy
-/// delivers, bit for bit, the batches of `memory`, which are checked against
-/// the dataset's own arrays. Instantiated like StrategyConformanceTest.
+/// The suite of all strategies on heterographs: node types differ in width and
+/// type of their rows, and each strategy delivers, bit for bit, the batches of
+/// `memory`, which are checked against the dataset's own arrays. Instantiated
+/// like StrategyConformanceTest.
 class TypedConformanceTest : public ::testing::TestWithParam<ConformanceCase> {
  protected:
   static void SetUpTestSuite();

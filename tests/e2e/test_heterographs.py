@@ -1,5 +1,5 @@
-"""Graphs of several node and edge types: the same results with every strategy that takes
-them, models that PyG loads, refusals, and the formats that have such graphs."""
+"""Graphs of several node and edge types: the same results with every strategy, models that
+PyG loads, refusals, and the formats that have such graphs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ TRAIN = ("train", "--dataset", "typed", "--fanouts", "5,5", "--hidden", "32", "-
          "--epochs", "3", "--lr", "0.01", "--dropout", "0.2", "--seed", "1")
 RSAGE = (*TRAIN, "--model", "rsage")
 SOME = ("--cpu-cache", "16KiB")
+GINEX = ("--cpu-cache", "32KiB")
+BY_PARTS = ("--order", "partition", "--parts", "12", "--macro-batch-parts", "3")
 MODELS = [("rsage",), ("rgat", "--heads", "2"), ("rgcn",), ("rgcn", "--bases", "2")]
 
 
@@ -48,6 +50,8 @@ def expected(daemon):
     ("gids", "--merge-max", "1", "--cpu-cache", "0", "--window", "0"),
     ("diskgnn",), ("diskgnn", *SOME, "--disk-limit", "10x", "--samplers", "3"),
     ("diskgnn", "--cpu-cache", "0", "--disk-cache", "0"),
+    ("ginex",), ("ginex", *GINEX, "--superbatch", "3", "--samplers", "3"),
+    ("ginex", "--cpu-cache", "1MiB", "--neighbor-cache", "0"),
 ], ids=lambda strategy: "-".join(strategy).replace("--", ""))
 def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
     report = daemon.json(*RSAGE, "--strategy", *strategy)["report"]
@@ -56,9 +60,36 @@ def test_every_strategy_trains_as_memory_does(daemon, expected, strategy):
     assert report["exact"]
 
 
+@pytest.fixture(scope="module")
+def expected_by_parts(daemon):
+    """The digest of training by the parts of a partition with everything in memory."""
+    return daemon.json(*RSAGE, *BY_PARTS, "--strategy", "memory")["report"]["loss_digest"]
+
+
+@pytest.mark.parametrize("strategy", [
+    ("gnndrive", *SOME), ("gids", *SOME), ("diskgnn", *SOME), ("ginex", *GINEX),
+    ("ginex", *GINEX, "--neighbor-rank", "cross"), ("outre",),
+    ("outre", *GINEX, "--superbatch", "2", "--samplers", "3"),
+    ("outre", "--neighbor-cache", "1MiB"),
+], ids=lambda strategy: "-".join(strategy).replace("--", ""))
+def test_batches_by_parts_are_those_of_memory(daemon, expected, expected_by_parts, strategy):
+    report = daemon.json(*RSAGE, *BY_PARTS, "--strategy", *strategy)["report"]
+    assert report["loss_digest"] == expected_by_parts != expected
+    assert report["peak_memory_bytes"] <= report["memory_bound_bytes"]
+
+
+def test_a_partition_is_of_all_nodes_and_edges(daemon, heterograph, expected_by_parts):
+    report = daemon.json(*RSAGE, *BY_PARTS, "--strategy", "outre")["report"]
+    assert report["partition"]["reused"]
+    partition, = daemon.json("dataset", "show", "typed")["partitions"]
+    assert partition["name"] == report["partition"]["plan"]
+    edges = sum(pairs.shape[1] for pairs in heterograph.edges.values())
+    assert f" of {edges} edges cut" in report["partition"]["reason"]
+
+
 @pytest.mark.parametrize("options", [
     ("--trainers", "2"), ("--fanout-of", "cites=3,0;author:writes:paper=-1,2"),
-    # Which embeddings are kept depends on which neighbors are on disk.
+    # Which embeddings are kept depends on which neighbors are on disk: ginex keeps others.
     ("--history", "on", "--staleness", "4"),
 ], ids=["trainers", "fanouts", "history"])
 @pytest.mark.parametrize("model", ["rgat", "rgcn"])
@@ -67,16 +98,18 @@ def test_options_of_a_job_mean_the_same_everywhere(daemon, model, options):
     plain = daemon.json(*job, "--strategy", "mmap")["report"]["loss_digest"]
     strategies = [("mmap",), ("gnndrive", *SOME), ("gids", *SOME)]
     if "--history" not in options:
-        strategies.append(("diskgnn", *SOME))
+        strategies += [("diskgnn", *SOME), ("ginex", *GINEX)]
     digests = {daemon.json(*job, *options, "--strategy", *strategy)["report"]["loss_digest"]
                for strategy in strategies}
     assert len(digests) == 1 and plain not in digests
 
 
-def test_a_killed_job_goes_on_with_the_same_losses(start_daemon, heterograph, tmp_path):
+@pytest.mark.parametrize("strategy", [("gnndrive", *SOME), ("outre", *GINEX, *BY_PARTS)],
+                         ids=["gnndrive", "outre"])
+def test_a_killed_job_goes_on_with_the_same_losses(start_daemon, heterograph, tmp_path, strategy):
     daemon = start_daemon()
     daemon.json("dataset", "import", "typed", "--source", str(heterograph.write(tmp_path / "typed")))
-    job = (*RSAGE, "--strategy", "gnndrive", *SOME, "--epochs", "40", "--checkpoint-every", "5")
+    job = (*RSAGE, "--strategy", *strategy, "--epochs", "40", "--checkpoint-every", "5")
     digest = daemon.json(*job)["report"]["loss_digest"]
     process = daemon.begin(*job)
     daemon.wait_for_batches("train-3", 30)
@@ -119,8 +152,9 @@ def test_a_plan_is_made_once_and_found_again(daemon, expected):
     assert found["reused"] and found["plan"] == prepared["preparation"]["plan"]
 
 
-@pytest.mark.parametrize("strategy", [("gnndrive", *SOME), ("gids", *SOME), ("diskgnn", *SOME)],
-                         ids=["gnndrive", "gids", "diskgnn"])
+@pytest.mark.parametrize("strategy", [
+    ("gnndrive", *SOME), ("gids", *SOME), ("diskgnn", *SOME), ("ginex", *GINEX),
+    ("outre", *GINEX, *BY_PARTS)], ids=lambda strategy: strategy[0])
 def test_a_forecast_counts_the_rows_of_the_epochs(daemon, strategy):
     forecast = daemon.json("explain", *RSAGE[1:], "--strategy", *strategy)["report"]
     epochs = daemon.json(*RSAGE, "--strategy", *strategy)["report"]["epochs"]
@@ -129,9 +163,6 @@ def test_a_forecast_counts_the_rows_of_the_epochs(daemon, strategy):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (("--strategy", "ginex"), "strategy ginex takes one of each"),
-    (("--strategy", "outre"), "strategy outre takes one of each"),
-    (("--strategy", "memory", "--order", "partition"), "takes one of each"),
     (("--strategy", "memory", "--model", "sage"), "rgcn, rsage and rgat"),
     (("--strategy", "memory", "--target", "editor"), "author, paper, venue"),
     (("--strategy", "memory", "--target", "venue"), "labels"),

@@ -2,6 +2,7 @@
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/shard_conformance.h"
 #include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/typed_conformance.h"
 
 namespace hearth::strategy {
 namespace {
@@ -27,6 +28,17 @@ INSTANTIATE_TEST_SUITE_P(Ginex, ShardConformanceTest,
                          ::testing::Values(ConformanceCase{GinexOptions{},
                                                            {4, 3}},
                                            ConformanceCase{kSmall, {2, 1}}),
+                         ConformanceCaseName);
+
+// Tables for all nodes, and some rows and lists.
+constexpr GinexOptions kSmallTyped = {
+    .cpu_cache_bytes = 940 * 8 + 12000, .superbatch = 3, .io_depth = 2};
+
+INSTANTIATE_TEST_SUITE_P(Ginex, TypedConformanceTest,
+                         ::testing::Values(ConformanceCase{GinexOptions{},
+                                                           {4, 3}},
+                                           ConformanceCase{kSmallTyped, {2, 1}},
+                                           ConformanceCase{kLarge, {2, 4}}),
                          ConformanceCaseName);
 
 }  // namespace

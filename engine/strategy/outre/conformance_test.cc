@@ -2,6 +2,7 @@
 #include "tests/conformance/conformance_case.h"
 #include "tests/conformance/shard_conformance.h"
 #include "tests/conformance/strategy_conformance.h"
+#include "tests/conformance/typed_conformance.h"
 
 namespace hearth::strategy {
 namespace {
@@ -31,6 +32,21 @@ INSTANTIATE_TEST_SUITE_P(
     Outre, ShardConformanceTest,
     ::testing::Values(ConformanceCase{kLarge, {4, 3}, /*by_parts=*/true},
                       ConformanceCase{kSmall, {2, 1}, /*by_parts=*/true}),
+    ConformanceCaseName);
+
+// Tables for all nodes, some rows, and macro batches.
+constexpr OutreOptions kSmallTyped = {.cpu_cache_bytes = 940 * 8 + 12000,
+                                      .neighbor_cache_bytes = 200'000,
+                                      .superbatch = 3,
+                                      .io_depth = 2};
+
+INSTANTIATE_TEST_SUITE_P(
+    Outre, TypedConformanceTest,
+    ::testing::Values(
+        ConformanceCase{OutreOptions{}, {4, 3}, /*by_parts=*/true},
+        ConformanceCase{kSmallTyped, {2, 1}, /*by_parts=*/true},
+        ConformanceCase{kLarge, {2, 4}, /*by_parts=*/true},
+        ConformanceCase{kSmallTyped, {2, 2}}),
     ConformanceCaseName);
 
 }  // namespace

@@ -119,7 +119,7 @@ class SuperbatchForecaster {
                                 .read_queues = context_.read_queues,
                                 .clock = context_.clock,
                                 .stop = context_.stop};
-    const std::string& path = data_.features.device->path();
+    const std::string& path = data_.features.LargestFile().path();
     HEARTH_ASSIGN_OR_RETURN(const double pages_per_second,
                             ProbePages(probe, path, recipe_.options.io_depth));
     HEARTH_ASSIGN_OR_RETURN(const double bytes_per_second,

@@ -43,8 +43,8 @@ class Inspector::Sampler {
     HEARTH_ASSIGN_OR_RETURN(
         io::QueuedReader reader,
         io::QueuedReader::Open(context.read_queues, context.io_depth,
-                               *context.data.stored.indices,
-                               context.data.stored.layout, context.clock));
+                               *context.data.topology.indices,
+                               context.data.topology.layout, context.clock));
     std::unique_ptr<Sampler> made(new Sampler(std::move(reader)));
     made->sampler_ =
         sample::NewStoredNeighborSampler({.topology = context.data.topology,

@@ -8,7 +8,7 @@
 namespace hearth::strategy {
 
 NeighborCacheFile::NeighborCacheFile(
-    io::FileSystem& files, const sample::StoredTopology& topology,
+    io::FileSystem& files, const store::StoredTopology& topology,
     const std::string& folder, std::shared_ptr<const plan::Partition> ranking)
     : files_(files),
       topology_(topology),

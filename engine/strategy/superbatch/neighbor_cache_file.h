@@ -11,6 +11,7 @@
 #include "engine/io/file_system.h"
 #include "engine/plan/partition/partition.h"
 #include "engine/sample/neighbor_cache.h"
+#include "engine/store/stored_topology.h"
 
 namespace hearth::strategy {
 
@@ -23,7 +24,7 @@ class NeighborCacheFile {
   /// out-degree over in-degree; the name of the file, in `folder`, tells which.
   /// `files` and `topology` must outlive this.
   NeighborCacheFile(io::FileSystem& files,
-                    const sample::StoredTopology& topology,
+                    const store::StoredTopology& topology,
                     const std::string& folder,
                     std::shared_ptr<const plan::Partition> ranking);
   NeighborCacheFile(const NeighborCacheFile&) = delete;
@@ -49,7 +50,7 @@ class NeighborCacheFile {
                                               std::stop_token stop) const;
 
   io::FileSystem& files_;
-  const sample::StoredTopology& topology_;
+  const store::StoredTopology& topology_;
   const std::shared_ptr<const plan::Partition> ranking_;
   const std::string path_;
   sample::NeighborCache cache_;

@@ -31,7 +31,7 @@ class NeighborCacheFileTest : public ::testing::Test {
     const std::vector<int32_t> indices = {1, 0};
     EXPECT_TRUE(
         io::WriteFileAtomically(
-            faulty_, topology_.indices_path,
+            faulty_, topology_.files[0].path,
             std::string(reinterpret_cast<const char*>(indices.data()), 8))
             .ok());
   }
@@ -46,8 +46,8 @@ class NeighborCacheFileTest : public ::testing::Test {
   const std::string path_ = scratch_.Path("neighbor_cache");
   io::FaultyFileSystem faulty_{io::FileSystem::Posix()};
   const std::vector<int64_t> indptr_ = {0, 1, 2};
-  const sample::StoredTopology topology_ = {
-      .indptr = indptr_, .indices_path = scratch_.Path("indices")};
+  const store::StoredTopology topology_ = store::StoredTopology::Single(
+      indptr_, {.path = scratch_.Path("indices")});
 };
 
 TEST_F(NeighborCacheFileTest, IsInMemoryOnceMadeAndOnceLoaded) {
@@ -80,11 +80,11 @@ TEST_F(NeighborCacheFileTest, APartitionRanksTheListsOfAFileOfItsOwn) {
   const std::vector<int32_t> indices = {1, 1, 0, 1};
   ASSERT_TRUE(
       io::WriteFileAtomically(
-          faulty_, topology_.indices_path,
+          faulty_, topology_.files[0].path,
           std::string(reinterpret_cast<const char*>(indices.data()), 16))
           .ok());
-  const sample::StoredTopology topology = {
-      .indptr = indptr, .indices_path = topology_.indices_path};
+  const auto topology =
+      store::StoredTopology::Single(indptr, {.path = topology_.files[0].path});
   const auto partition = std::make_shared<hearth::testing::MemoryPartition>(
       store::Topology{indptr, absl::Span<const int32_t>(indices)},
       std::vector<uint16_t>{0, 1, 0}, std::vector<store::NodeId>());

@@ -4,15 +4,14 @@
 #include "engine/base/status_macros.h"
 #include "engine/sample/neighbor_cache.h"
 #include "engine/store/dataset.h"
-#include "engine/strategy/superbatch/superbatch_data.h"
+#include "engine/store/stored_topology.h"
 
 namespace hearth::strategy {
 
 absl::StatusOr<NeighborCacheLists> NeighborCacheLists::Find(
     NeighborRank rank, uint64_t bytes, const ResidentListsRequest& request) {
-  HEARTH_ASSIGN_OR_RETURN(const store::StoredTopology stored,
+  HEARTH_ASSIGN_OR_RETURN(const store::StoredTopology topology,
                           request.dataset.OpenTopology({}, request.stop));
-  const sample::StoredTopology topology = ViewOf(stored);
   std::vector<uint32_t> cross_counts;
   if (rank == NeighborRank::kCross) {
     HEARTH_ASSIGN_OR_RETURN(cross_counts, request.partition->LoadCrossCounts());

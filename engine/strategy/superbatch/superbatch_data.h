@@ -7,23 +7,19 @@
 #include "absl/status/statusor.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/row_reader.h"
-#include "engine/sample/neighbor_cache.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/store/row_format.h"
+#include "engine/store/stored_topology.h"
 
 namespace hearth::strategy {
-
-/// The same topology as samplers and neighbor caches see it: a view.
-sample::StoredTopology ViewOf(const store::StoredTopology& stored);
 
 /// The parts of a dataset that are open while superbatches are sampled and
 /// executed: labels and indptr in memory, indices and features as files to be
 /// read. Movable; thread-safe once opened.
 struct SuperbatchData {
-  /// FAILED_PRECONDITION for a dataset that lacks features or labels, has
-  /// several node or edge types, or has changed since the import; CANCELLED
-  /// after a stop.
+  /// FAILED_PRECONDITION for a dataset that lacks features or labels, or has
+  /// changed since the import; CANCELLED after a stop.
   static absl::StatusOr<SuperbatchData> Open(
       const store::Dataset& dataset,
       std::shared_ptr<const io::RowCheck> row_check = nullptr,
@@ -34,9 +30,7 @@ struct SuperbatchData {
   }
 
   store::Labels labels;
-  store::StoredTopology stored;
-  /// Views `stored`.
-  sample::StoredTopology topology;
+  store::StoredTopology topology;
   store::StoredFeatures features;
   /// Null: rows are not checked.
   std::shared_ptr<const io::RowCheck> row_check;
