@@ -45,6 +45,9 @@ namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Seconds(1);
 
+// Why a trial does not begin.
+constexpr char kDraining[] = "hearthd drains: no trial begins";
+
 constexpr v1::TrialState kTrialStates[] = {
     v1::TRIAL_PENDING,   v1::TRIAL_RUNNING, v1::TRIAL_WAITING,
     v1::TRIAL_SUCCEEDED, v1::TRIAL_FAILED,  v1::TRIAL_STOPPED};
@@ -145,14 +148,19 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   absl::StatusOr<v1::Sweep> Get(const std::string& id) override {
+    std::optional<v1::Sweep> sweep;
     {
       absl::MutexLock lock(&mutex_);
       const auto found = live_.find(id);
-      if (found != live_.end()) return found->second->ToProto();
+      if (found != live_.end()) sweep = found->second->ToProto();
     }
-    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LiveSweep> sweep,
+    if (sweep.has_value()) {
+      TellWhatWaits(*sweep);
+      return *std::move(sweep);
+    }
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LiveSweep> loaded,
                             LiveSweep::Load(parts_.sweeps, id));
-    return sweep->ToProto();
+    return loaded->ToProto();
   }
 
   absl::StatusOr<v1::Sweep> Pause(const std::string& id) override {
@@ -192,6 +200,10 @@ class SweepManagerImpl final : public SweepManager {
                      absl::StrCat("make more than ", kMaxTrials, " trials"));
     }
     HEARTH_RETURN_IF_ERROR(violations.ToStatus());
+    if (sweep->search().done()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          request.id(), " takes no trials: all of its trials have ended"));
+    }
     if (!sweep->search().CanAddTrials()) {
       return absl::FailedPreconditionError(
           absl::StrCat(request.id(),
@@ -267,7 +279,21 @@ class SweepManagerImpl final : public SweepManager {
     std::string sweep;
     int64_t trial = 0;
     int64_t replica = 0;
+    // Whether the job tests what another one has trained.
+    bool is_test = false;
   };
+
+  void TellWhatWaits(v1::Sweep& sweep) const {
+    for (v1::Trial& trial : *sweep.mutable_trials()) {
+      for (const auto* jobs : {&trial.jobs(), &trial.test_jobs()}) {
+        if (std::any_of(jobs->begin(), jobs->end(), [&](const auto& job) {
+              return parts_.scheduler.IsSetAside(job);
+            })) {
+          trial.set_waiting_reason(kDraining);
+        }
+      }
+    }
+  }
 
   // INVALID_ARGUMENT if there is nothing to judge trials by.
   absl::Status CheckMetric(const v1::SweepSpec& spec) const {
@@ -399,7 +425,8 @@ class SweepManagerImpl final : public SweepManager {
     for (size_t i = 0; i < ids.size(); ++i) {
       owners_[ids[i]] = {.sweep = step.sweep.id(),
                          .trial = int64_t{step.new_jobs[i].trial} - 1,
-                         .replica = step.new_jobs[i].replica};
+                         .replica = step.new_jobs[i].replica,
+                         .is_test = step.new_jobs[i].spec.has_evaluate()};
       Tell(Message::Kind::kRelease, ids[i]);
     }
     for (const std::string& id : step.held) {
@@ -438,17 +465,24 @@ class SweepManagerImpl final : public SweepManager {
                             parts_.sweeps.ReadJobs(id));
     for (const v1::Job& job : jobs) {
       const int64_t trial = int64_t{job.trial()} - 1;
-      if (sweep->search().HasEnded(trial, job.replica())) continue;
-      owners_[job.id()] = {
-          .sweep = id, .trial = trial, .replica = job.replica()};
+      const bool is_test = job.spec().has_evaluate();
+      if (is_test ? !sweep->IsTested(job.replica())
+                  : sweep->search().HasEnded(trial, job.replica())) {
+        continue;
+      }
+      owners_[job.id()] = {.sweep = id,
+                           .trial = trial,
+                           .replica = job.replica(),
+                           .is_test = is_test};
       verdicts_.erase(job.id());
+      if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
+      if (is_test) continue;
       const auto action = sweep->search().ActionOf(trial, job.replica());
       if (action == sweep::Action::kHold) {
         verdicts_[job.id()] = EpochVerdict::kHold;
       } else if (action == sweep::Action::kStop) {
         verdicts_[job.id()] = EpochVerdict::kCancel;
       }
-      if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
     }
     live_[id] = std::move(sweep);
     return absl::OkStatus();
@@ -504,23 +538,57 @@ class SweepManagerImpl final : public SweepManager {
     if (owner == owners_.end()) return absl::OkStatus();
     const Owner of = owner->second;
     const auto sweep = live_.find(of.sweep);
-    if (sweep != live_.end() &&
-        !sweep::HasEnded(sweep->second->search().StateOf(of.trial))) {
-      v1::SweepEvent event;
-      v1::ReplicaEnd& end = *event.mutable_ended();
-      end.set_trial(static_cast<uint32_t>(of.trial + 1));
-      end.set_replica(static_cast<uint32_t>(of.replica));
-      end.set_state(job.state());
-      if (job.state() == v1::FAILED) {
-        end.set_reason(job.error().message());
-      } else if (job.state() == v1::CANCELLED) {
-        end.set_reason(absl::StrCat(id, " was cancelled"));
-      }
-      HEARTH_RETURN_IF_ERROR(Perform(of.sweep, event).status());
+    if (sweep != live_.end() && Awaits(*sweep->second, of)) {
+      HEARTH_RETURN_IF_ERROR(
+          Perform(of.sweep, of.is_test ? EndOfTest(job, of) : EndOf(job, of))
+              .status());
     }
     owners_.erase(id);
     verdicts_.erase(id);
     return absl::OkStatus();
+  }
+
+  // Whether the end of a job is news to its sweep.
+  static bool Awaits(const LiveSweep& sweep, const Owner& of) {
+    return of.is_test ? sweep.IsTested(of.replica)
+                      : !sweep::HasEnded(sweep.search().StateOf(of.trial));
+  }
+
+  // Why a job that has ended did not succeed.
+  static std::string ReasonOf(const v1::Job& job) {
+    if (job.state() == v1::FAILED) return job.error().message();
+    if (job.state() == v1::CANCELLED) {
+      return absl::StrCat(job.id(), " was cancelled");
+    }
+    return "";
+  }
+
+  static v1::SweepEvent EndOf(const v1::Job& job, const Owner& of) {
+    v1::SweepEvent event;
+    v1::ReplicaEnd& end = *event.mutable_ended();
+    end.set_trial(static_cast<uint32_t>(of.trial + 1));
+    end.set_replica(static_cast<uint32_t>(of.replica));
+    end.set_state(job.state());
+    end.set_reason(ReasonOf(job));
+    if (job.report().train().has_test_metric()) {
+      end.set_test_metric(job.report().train().test_metric());
+    }
+    return event;
+  }
+
+  static v1::SweepEvent EndOfTest(const v1::Job& job, const Owner& of) {
+    v1::SweepEvent event;
+    v1::TestEnd& end = *event.mutable_tested();
+    end.set_replica(static_cast<uint32_t>(of.replica));
+    end.set_state(job.state());
+    if (job.report().evaluate().has_test_metric()) {
+      end.set_test_metric(job.report().evaluate().test_metric());
+    } else if (job.state() == v1::SUCCEEDED) {
+      end.set_reason("the dataset has no test nodes with labels");
+    } else {
+      end.set_reason(ReasonOf(job));
+    }
+    return event;
   }
 
   absl::Status Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
