@@ -241,6 +241,7 @@ class DaemonImpl final : public Daemon {
                                                 .datasets = *datasets_,
                                                 .admission = *admission_,
                                                 .scheduler = *scheduler_,
+                                                .plans = *plans_,
                                                 .registry = *registry_}));
     return absl::OkStatus();
   }

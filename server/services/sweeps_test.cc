@@ -89,6 +89,16 @@ class SweepsTest : public DaemonTest {
     return (*Sweeps().*method)(&context, request, sweep);
   }
 
+  void DeleteSweep(const std::string& id) {
+    grpc::ClientContext context;
+    v1::DeleteSweepRequest request;
+    request.set_id(id);
+    google::protobuf::Empty empty;
+    const grpc::Status status =
+        Sweeps()->DeleteSweep(&context, request, &empty);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+
   // Without what differs from one sweep to another with the same decisions.
   static std::vector<std::string> DecisionsOf(const v1::Sweep& sweep) {
     std::vector<std::string> decisions;
@@ -160,6 +170,8 @@ TEST_F(SweepsTest, AFaultOfTheDatabaseChangesNoDecision) {
   const std::string undisturbed = SubmitSweep(spec).id();
   WatchSweep(undisturbed);
   const std::vector<std::string> expected = DecisionsOf(GetSweep(undisturbed));
+  // Data that jobs have trained on would come first.
+  DeleteSweep(undisturbed);
   int64_t hits = 0;
   for (const VfsOperation operation :
        {VfsOperation::kSync, VfsOperation::kWrite}) {
@@ -173,6 +185,7 @@ TEST_F(SweepsTest, AFaultOfTheDatabaseChangesNoDecision) {
       hits += vfs_.hits();
       vfs_.Clear();
       EXPECT_EQ(DecisionsOf(GetSweep(sweep)), expected) << nth;
+      DeleteSweep(sweep);
     }
   }
   EXPECT_GT(hits, 4);
@@ -377,6 +390,28 @@ TEST_F(SweepsTest, ATestThatIsCancelledEndsTheSweepWithoutIt) {
   EXPECT_EQ(done.state(), v1::SWEEP_DONE);
   EXPECT_FALSE(done.has_best_test_metric());
   EXPECT_THAT(done.test_fault(), HasSubstr("was cancelled"));
+}
+
+TEST_F(SweepsTest, BeginsWithTheDataThatJobsHaveTrainedOn) {
+  Import("planted");
+  v1::SweepSpec spec = Spec();
+  spec.mutable_space(0)->set_name("batch-size");
+  spec.mutable_space(0)->mutable_choice()->add_values("32");
+  spec.mutable_space(0)->mutable_choice()->add_values("48");
+  spec.mutable_grid();
+  spec.clear_trials();
+  spec.set_parallel(1);
+  v1::JobSpec job;
+  *job.mutable_train() = spec.train();
+  job.mutable_train()->mutable_data()->set_batch_size(48);
+  ASSERT_EQ(AwaitEnd(Submit(job)).state(), v1::SUCCEEDED);
+  const std::string id = SubmitSweep(spec).id();
+  const std::vector<v1::SweepEvent> events = WatchSweep(id);
+  EXPECT_THAT(events[0].state().data_order(), ElementsAre(1, 0));
+  EXPECT_EQ(events[0].decisions(0).trial(), 2u);
+  // What one sweep has trained on, all of it, comes by number.
+  const std::string again = SubmitSweep(spec).id();
+  EXPECT_EQ(WatchSweep(again)[0].decisions(0).trial(), 1u);
 }
 
 TEST_F(SweepsTest, TellsWithWhichTrialsATrialSharesItsPasses) {

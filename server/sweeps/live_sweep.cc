@@ -101,7 +101,9 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
                ++i) {
             points_.push_back(PointOf(summary_.spec(), i));
           }
-          return search_.Begin();
+          return search_.Begin(
+              std::vector<int64_t>(event.state().data_order().begin(),
+                                   event.state().data_order().end()));
         case v1::SWEEP_PAUSED:
           return search_.Pause();
         case v1::SWEEP_STOPPED:

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <thread>
@@ -38,6 +39,7 @@
 #include "server/mapping/field_violations.h"
 #include "server/mapping/sweep_mapping.h"
 #include "server/storage/job_state.h"
+#include "server/sweeps/data_order.h"
 #include "server/sweeps/live_sweep.h"
 
 namespace hearth::server {
@@ -135,9 +137,13 @@ class SweepManagerImpl final : public SweepManager {
                             parts_.admission.Admit(job));
     HEARTH_RETURN_IF_ERROR(CheckMetric(summary.spec()));
     auto sweep = std::make_unique<LiveSweep>(summary);
+    v1::SweepEvent begin = StateEvent(v1::SWEEP_RUNNING);
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<uint32_t> order,
+                            FindDataOrder(summary.spec()));
+    begin.mutable_state()->mutable_data_order()->Assign(order.begin(),
+                                                        order.end());
     absl::MutexLock lock(&mutex_);
-    SweepStep step =
-        sweep->Apply(parts_.admission.limits(), StateEvent(v1::SWEEP_RUNNING));
+    SweepStep step = sweep->Apply(parts_.admission.limits(), begin);
     HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                             parts_.sweeps.Add(request.request_id(), step));
     const std::string id = step.sweep.id();
@@ -309,6 +315,33 @@ class SweepManagerImpl final : public SweepManager {
                                              "\" has no validation nodes"));
     }
     return violations.ToStatus();
+  }
+
+  // The order in which a new sweep's trials train on their data; empty where
+  // all train on the same.
+  absl::StatusOr<std::vector<uint32_t>> FindDataOrder(
+      const v1::SweepSpec& spec) const {
+    const std::vector<int64_t> data_of_trials = DataOfTrials(spec);
+    std::vector<v1::TrainJobSpec> data;
+    for (size_t trial = 0; trial < data_of_trials.size(); ++trial) {
+      // They are numbered as they come.
+      if (data_of_trials[trial] < std::ssize(data)) continue;
+      HEARTH_ASSIGN_OR_RETURN(
+          v1::JobSpec job,
+          TrialJobSpec(parts_.admission.limits(), spec,
+                       PointOf(spec, static_cast<int64_t>(trial)), 0));
+      data.push_back(std::move(*job.mutable_train()));
+    }
+    if (data.empty()) return std::vector<uint32_t>();
+    HEARTH_ASSIGN_OR_RETURN(
+        const JobPage jobs,
+        parts_.store.List({.states = {v1::SUCCEEDED},
+                           .page_size = JobQuery::kMaxPageSize,
+                           .page_token = ""}));
+    return OrderOfData(data, jobs.jobs, [this](const std::string& plan) {
+      const absl::StatusOr<plan::PlanInfo> info = parts_.plans.Get(plan);
+      return info.ok() && info->state == plan::PlanInfo::State::kWhole;
+    });
   }
 
   absl::StatusOr<LiveSweep*> FindLive(const std::string& id)

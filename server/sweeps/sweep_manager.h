@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/sweeps.pb.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/scheduler.h"
@@ -26,6 +27,7 @@ struct SweepManagerParts {
   const DatasetCatalog& datasets;
   Admission& admission;
   Scheduler& scheduler;
+  plan::PlanStore& plans;
   metrics::Registry& registry;
 };
 

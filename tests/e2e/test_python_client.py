@@ -175,6 +175,10 @@ def test_a_sweep_is_that_of_the_command_line(daemon, client, tmp_path):
     best = client.sweep_best(sweep.id)
     assert best.number == done.best_trial == daemon.json("sweep", "best", sweep.id)["number"]
     assert best.metric == client.report(best.best_job).best_epoch.valid_metric
+    assert client.report(best.best_job).test_metric is None
+    tested = client.evaluate(best.best_job)
+    assert tested.test_metric == best.test_metric == done.best_test_metric > 0
+    assert {trial.test_metric for trial in done.trials if trial != best} == {None}
     assert Path(client.export(best.best_job, str(tmp_path / "best")), "config.json").exists()
     with open(table, encoding="utf-8") as file:
         rows = {(int(row["trial"]), int(row["epoch"])): float(row["loss"])

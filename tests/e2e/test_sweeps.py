@@ -103,6 +103,18 @@ def test_trials_of_equal_data_begin_one_after_the_other(daemon):
     assert [trial["number"] for trial in begun] == [1, 3, 2, 4]
 
 
+def test_data_whose_plan_is_there_comes_first(fresh):
+    diskgnn = ("--strategy", "diskgnn", "--cpu-cache", "16KiB", "--epochs", "2")
+    fresh.json("prepare", *_BASE, *diskgnn, "--fanouts", "3,3")
+    done = run_sweep(fresh, *_SUBMIT, *diskgnn, "--algorithm", "grid",
+                     "--space", "fanouts=5,5|4,4|3,3", "--parallel", "1")
+    begun = sorted(done["trials"], key=lambda trial: int(trial["jobs"][0].split("-")[1]))
+    # Then the nearest.
+    assert [parameters(trial)["fanouts"] for trial in begun] == ["3,3", "4,4", "5,5"]
+    (preparation,) = fresh.json("job", "show", begun[0]["jobs"][0])["report"]["preparations"]
+    assert preparation["reused"]
+
+
 def test_the_best_trial_alone_is_tested(daemon, tmp_path):
     options = ("--seeds", "2", "--epochs", "3", "--patience", "1", "--strategy", "gnndrive")
     done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.0001,0.01", *options)
