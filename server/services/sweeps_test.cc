@@ -414,6 +414,89 @@ TEST_F(SweepsTest, BeginsWithTheDataThatJobsHaveTrainedOn) {
   EXPECT_EQ(WatchSweep(again)[0].decisions(0).trial(), 1u);
 }
 
+class JudgedTest : public SweepsTest {
+ protected:
+  // Begins a sweep with one trial, which waits so long after its epochs; gives
+  // the sweep's id.
+  std::string Begin(uint32_t verdict_wait) {
+    Import("planted");
+    v1::SweepSpec spec;
+    *spec.mutable_train() = TrainSpec("planted").train();
+    spec.mutable_train()->mutable_data()->set_epochs(4);
+    spec.mutable_manual()->set_verdict_wait(verdict_wait);
+    const std::string id = SubmitSweep(spec).id();
+    v1::Sweep sweep;
+    EXPECT_TRUE(Change(&v1::Sweeps::Stub::AddTrial, id, &sweep).ok());
+    return id;
+  }
+
+  void AwaitEpoch(const std::string& id, uint32_t epoch) {
+    while (GetSweep(id).trials(0).epochs() < epoch) {
+    }
+  }
+
+  grpc::Status Continue(const std::string& id, uint32_t epoch,
+                        uint32_t trial = 1) {
+    grpc::ClientContext context;
+    v1::ContinueTrialRequest request;
+    request.set_id(id);
+    request.set_trial(trial);
+    request.set_epoch(epoch);
+    google::protobuf::Empty empty;
+    return Sweeps()->ContinueTrial(&context, request, &empty);
+  }
+
+  v1::Job JobOf(const std::string& id) {
+    return AwaitEnd(GetSweep(id).trials(0).jobs(0));
+  }
+};
+
+TEST_F(JudgedTest, ATrialWaitsForItsVerdict) {
+  const std::string id = Begin(60);
+  AwaitEpoch(id, 1);
+  ASSERT_TRUE(Continue(id, 1).ok());
+  AwaitEpoch(id, 2);
+  grpc::ClientContext context;
+  v1::StopTrialRequest request;
+  request.set_id(id);
+  request.set_trial(1);
+  v1::Sweep sweep;
+  ASSERT_TRUE(Sweeps()->StopTrial(&context, request, &sweep).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::CANCELLED);
+  EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
+  EXPECT_EQ(Continue(id, 1, 2).error_code(), grpc::StatusCode::NOT_FOUND);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_TRUE(Continue(id, 1).ok()) << "it does not wait";
+}
+
+TEST_F(JudgedTest, VerdictsMayComeBeforeTheirEpochs) {
+  const std::string id = Begin(60);
+  ASSERT_TRUE(Continue(id, 3).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::SUCCEEDED);
+  EXPECT_TRUE(JobOf(id).report().train().has_test_metric());
+}
+
+TEST_F(JudgedTest, ATrialDoesNotWaitForEver) {
+  const std::string id = Begin(1);
+  ASSERT_TRUE(Continue(id, 2).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::SUCCEEDED);
+}
+
+TEST_F(JudgedTest, APauseAStopAndARestartEndTheWait) {
+  const std::string id = Begin(60);
+  AwaitEpoch(id, 1);
+  v1::Sweep sweep;
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, id, &sweep).ok());
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::ResumeSweep, id, &sweep).ok());
+  daemon_.reset();
+  Start();
+  ASSERT_TRUE(Continue(id, 1).ok());
+  AwaitEpoch(id, 2);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::CANCELLED);
+  EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
+}
+
 TEST_F(SweepsTest, TellsWithWhichTrialsATrialSharesItsPasses) {
   Import("planted");
   v1::SweepSpec spec = Spec();

@@ -32,6 +32,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/sweep/search.h"
 #include "engine/sweep/space.h"
@@ -226,18 +227,27 @@ class SweepManagerImpl final : public SweepManager {
       const v1::StopTrialRequest& request) override {
     absl::MutexLock lock(&mutex_);
     HEARTH_ASSIGN_OR_RETURN(LiveSweep * sweep, FindLive(request.id()));
-    const int64_t trial = int64_t{request.trial()} - 1;
-    if (trial < 0 || trial >= sweep->search().trials()) {
-      return absl::NotFoundError(absl::StrCat(request.id(), " has no trial ",
-                                              request.trial(), ", only ",
-                                              sweep->search().trials()));
-    }
+    HEARTH_ASSIGN_OR_RETURN(const int64_t trial,
+                            TrialIn(*sweep, request.trial()));
     if (sweep::HasEnded(sweep->search().StateOf(trial))) {
       return sweep->ToProto();
     }
     v1::SweepEvent event;
     event.mutable_stop()->set_trial(request.trial());
     return Perform(request.id(), event);
+  }
+
+  absl::Status ContinueTrial(const v1::ContinueTrialRequest& request) override {
+    absl::MutexLock lock(&mutex_);
+    const absl::StatusOr<LiveSweep*> sweep = FindLive(request.id());
+    if (absl::IsFailedPrecondition(sweep.status())) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(sweep.status());
+    HEARTH_ASSIGN_OR_RETURN(const int64_t trial,
+                            TrialIn(**sweep, request.trial()));
+    int64_t& judged = judged_[{request.id(), trial}];
+    judged = std::max<int64_t>(judged, request.epoch());
+    judgement_.SignalAll();
+    return absl::OkStatus();
   }
 
   absl::Status Delete(const v1::DeleteSweepRequest& request) override {
@@ -263,15 +273,22 @@ class SweepManagerImpl final : public SweepManager {
     }
     for (auto& [sweep, together] : by_sweep) {
       const absl::Status status = Record(sweep, together, begun);
+      if (status.ok()) continue;
+      for (EpochOfJob* epoch : together) epoch->verdict = status;
+    }
+    AwaitJudgement(epochs);
+    for (const auto& [sweep, together] : by_sweep) {
       for (EpochOfJob* epoch : together) {
-        if (status.ok()) {
-          epoch->verdict = VerdictOf(epoch->job);
-        } else {
-          epoch->verdict = status;
-        }
+        if (epoch->verdict.ok()) epoch->verdict = VerdictOf(epoch->job);
       }
     }
     return begun;
+  }
+
+  void Close() override {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    judgement_.SignalAll();
   }
 
   void OnEnded(const std::string& id) override {
@@ -398,6 +415,47 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, event, std::move(reports), &begun).status();
   }
 
+  // The trial of a number, from 0. NOT_FOUND if there is none.
+  static absl::StatusOr<int64_t> TrialIn(const LiveSweep& sweep,
+                                         uint32_t number) {
+    const int64_t trials = sweep.search().trials();
+    if (number >= 1 && number <= trials) return int64_t{number} - 1;
+    return absl::NotFoundError(absl::StrCat(
+        sweep.summary().id(), " has no trial ", number, ", only ", trials));
+  }
+
+  // Waits until those whose sweep wants it were judged, or have waited for as
+  // long as they may.
+  void AwaitJudgement(absl::Span<EpochOfJob* const> epochs)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const double begin = Clock::Real().SteadySeconds();
+    for (const EpochOfJob* epoch : epochs) {
+      while (const double wait = SecondsToJudge(*epoch)) {
+        const double left = begin + wait - Clock::Real().SteadySeconds();
+        if (closed_ || left <= 0) return;
+        judgement_.WaitWithTimeout(&mutex_, absl::Seconds(left));
+      }
+    }
+  }
+
+  // For how long a job waits after its epoch, in all; 0 = it goes on, or was
+  // judged.
+  double SecondsToJudge(const EpochOfJob& epoch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const LiveSweep* sweep = FindOwner(epoch.job.id());
+    if (sweep == nullptr || !epoch.verdict.ok() || sweep->search().paused()) {
+      return 0;
+    }
+    const int64_t trial = int64_t{epoch.job.trial()} - 1;
+    const auto judged = judged_.find({epoch.job.sweep(), trial});
+    if (sweep::HasEnded(sweep->search().StateOf(trial)) ||
+        epoch.report.epoch() >= epoch.job.spec().train().data().epochs() ||
+        (judged != judged_.end() && judged->second >= epoch.report.epoch())) {
+      return 0;
+    }
+    return sweep->summary().spec().manual().verdict_wait();
+  }
+
   // What was decided of a job last.
   EpochVerdict VerdictOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -447,7 +505,11 @@ class SweepManagerImpl final : public SweepManager {
     if (HasEnded(proto.state())) {
       Count(proto, 1);
       live_.erase(id);
+      std::erase_if(judged_,
+                    [&](const auto& entry) { return entry.first.first == id; });
     }
+    // It may be of trials that wait to be judged.
+    judgement_.SignalAll();
     return proto;
   }
 
@@ -681,10 +743,17 @@ class SweepManagerImpl final : public SweepManager {
   std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
   // Of those that shall not go on.
   std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
+  // Signalled when a trial was judged, or something happened to its sweep, and
+  // when nobody is waited for any more.
+  absl::CondVar judgement_;
+  // By sweep and trial: the epoch behind which it was let go on last.
+  std::map<std::pair<std::string, int64_t>, int64_t> judged_
+      ABSL_GUARDED_BY(mutex_);
   // Without the one that is being told.
   std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
   // Trials of sweeps that have ended, by state.
   std::map<int, int64_t> ended_counts_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;
   std::map<int, std::unique_ptr<metrics::Gauge>> gauges_;
