@@ -239,6 +239,12 @@ class GrpcClient : public Client {
                             v1::GetStatusRequest());
   }
 
+  absl::StatusOr<v1::Status> SetDraining(bool draining) override {
+    v1::SetDrainingRequest request;
+    request.set_draining(draining);
+    return Call<v1::Status>(*admin_, &v1::Admin::Stub::SetDraining, request);
+  }
+
   // Made once: a repetition would find the folder of the first.
   absl::StatusOr<v1::BackupReport> BackUp(
       const std::string& destination) override {

@@ -111,6 +111,8 @@ class Client {
   virtual absl::Status DeletePlan(const std::string& name) = 0;
 
   virtual absl::StatusOr<v1::Status> GetStatus() = 0;
+  /// Has the daemon take no new jobs, or take them again.
+  virtual absl::StatusOr<v1::Status> SetDraining(bool draining) = 0;
   /// Copies the jobs to the new folder `destination` on the daemon's machine,
   /// however long it takes.
   virtual absl::StatusOr<v1::BackupReport> BackUp(

@@ -132,6 +132,7 @@ class DaemonImpl final : public Daemon {
       server_->GetHealthCheckService()->SetServingStatus(false);
     }
     // Stop jobs at a checkpoint. Watchers still see them go.
+    if (sweeps_ != nullptr) sweeps_->Close();
     absl::Status status;
     if (scheduler_ != nullptr) status = scheduler_->Stop(patience);
     // Stop gRPC: watches first, which would not end by themselves.
@@ -241,6 +242,7 @@ class DaemonImpl final : public Daemon {
                                                 .datasets = *datasets_,
                                                 .admission = *admission_,
                                                 .scheduler = *scheduler_,
+                                                .plans = *plans_,
                                                 .registry = *registry_}));
     return absl::OkStatus();
   }

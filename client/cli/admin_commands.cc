@@ -28,6 +28,20 @@ absl::StatusOr<int> BackUp(const std::string& destination, Session& session) {
   return kExitDone;
 }
 
+absl::StatusOr<int> Drain(bool draining, Session& session) {
+  HEARTH_ASSIGN_OR_RETURN(const v1::Status status,
+                          session.client.SetDraining(draining));
+  if (session.output == Output::kJson) {
+    PrintJson(client::ToJson(status), session);
+  } else {
+    session.environment.out
+        << "takes new jobs: " << (status.draining() ? "no" : "yes") << "; "
+        << status.jobs_running() << " running, " << status.jobs_queued()
+        << " queued\n";
+  }
+  return kExitDone;
+}
+
 }  // namespace
 
 void AddAdminCommands(CLI::App& app, Action* chosen) {
@@ -45,6 +59,15 @@ void AddAdminCommands(CLI::App& app, Action* chosen) {
       ->required();
   backup->callback([=] {
     *chosen = [=](Session& session) { return BackUp(*destination, session); };
+  });
+  CLI::App* drain = admin->add_subcommand(
+      "drain",
+      "Take no new jobs, and begin no trials of sweeps, until the daemon is "
+      "started again: it runs empty");
+  const auto off = std::make_shared<bool>(false);
+  drain->add_flag("--off", *off, "Take new jobs again");
+  drain->callback([=] {
+    *chosen = [=](Session& session) { return Drain(!*off, session); };
   });
 }
 

@@ -110,6 +110,7 @@ int RunCli(const std::vector<std::string>& arguments,
   AddPlanCommands(app, &action);
   AddJobCommands(app, &action);
   AddSweepCommands(app, &action);
+  AddEvaluateCommand(app, &action);
   AddExportCommand(app, &action);
   AddAdminCommands(app, &action);
   AddStatusCommand(app, &action);

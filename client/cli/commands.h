@@ -35,10 +35,13 @@ void AddResumeCommand(CLI::App& jobs, Action* chosen);
 /// delete
 void AddSweepCommands(CLI::App& app, Action* chosen);
 
+/// evaluate
+void AddEvaluateCommand(CLI::App& app, Action* chosen);
+
 /// export
 void AddExportCommand(CLI::App& app, Action* chosen);
 
-/// admin backup
+/// admin backup | drain
 void AddAdminCommands(CLI::App& app, Action* chosen);
 
 /// status

@@ -43,6 +43,8 @@ std::string SubjectOf(const v1::JobSpec& spec) {
       return spec.prepare().data().dataset();
     case v1::JobSpec::kExplain:
       return spec.explain().train().data().dataset();
+    case v1::JobSpec::kEvaluate:
+      return spec.evaluate().job_id();
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }
@@ -151,6 +153,21 @@ void PrintPeakMemory(const Report& report, std::ostream& out) {
       << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")\n";
 }
 
+// Prints the result of the test of a report that has these fields.
+template <typename Report>
+void PrintTestMetric(const Report& report, std::ostream& out) {
+  if (!report.has_test_metric()) return;
+  out << "test " << MetricWords(report.metric()) << ": "
+      << FormatMetric(report.metric(), report.test_metric()) << "\n";
+}
+
+void PrintCompany(const v1::Company& company, std::ostream& out) {
+  out << "shared its passes with: "
+      << EscapeControl(absl::StrJoin(company.jobs(), ", "))
+      << "\nread: " << FormatByteSize(company.bytes_charged())
+      << " as its part of " << FormatByteSize(company.bytes_alone()) << "\n";
+}
+
 // "  constant_buffer: 84.2% of the rows", where a strategy has several levels,
 // and how it read the others.
 void PrintLevels(const v1::EpochReport& epoch, std::ostream& out) {
@@ -201,10 +218,7 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
   for (const v1::PreparationReport& preparation : report.preparations()) {
     PrintPreparation(preparation, out);
   }
-  if (report.has_test_metric()) {
-    out << "test " << MetricWords(report.metric()) << ": "
-        << FormatMetric(report.metric(), report.test_metric()) << "\n";
-  }
+  PrintTestMetric(report, out);
   PrintPeakMemory(report, out);
   if (report.has_first_batch_seconds()) {
     out << "first batch after: " << Decimal(report.first_batch_seconds(), 2)
@@ -225,13 +239,7 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
     out << "rows for each seed of epoch " << last.epoch() << ": "
         << Decimal(last.redundancy_ratio(), 1) << "\n";
   }
-  if (report.has_company()) {
-    out << "shared its passes with: "
-        << EscapeControl(absl::StrJoin(report.company().jobs(), ", "))
-        << "\nread: " << FormatByteSize(report.company().bytes_charged())
-        << " as its part of " << FormatByteSize(report.company().bytes_alone())
-        << "\n";
-  }
+  if (report.has_company()) PrintCompany(report.company(), out);
   if (report.resumes() > 0) {
     out << "went on from a checkpoint: " << report.resumes() << " times\n";
   }
@@ -244,6 +252,17 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
       out << " (epoch " << report.kept_epoch() << ")";
     out << "\n";
   }
+}
+
+void PrintEvaluateReport(const v1::EvaluateReport& report, std::ostream& out) {
+  if (report.has_test_metric()) {
+    PrintTestMetric(report, out);
+  } else {
+    out << "no test: the dataset has no test nodes with labels\n";
+  }
+  PrintPeakMemory(report, out);
+  if (report.has_company()) PrintCompany(report.company(), out);
+  out << "weights: those after epoch " << report.kept_epoch() << "\n";
 }
 
 void PrintReport(const v1::Job& job, std::ostream& out) {
@@ -259,6 +278,7 @@ void PrintReport(const v1::Job& job, std::ostream& out) {
     PrintPeakMemory(report.prepare(), out);
   }
   if (report.has_explain()) PrintExplanation(report.explain(), out);
+  if (report.has_evaluate()) PrintEvaluateReport(report.evaluate(), out);
   if (report.has_export_()) {
     out << "exported to " << EscapeControl(report.export_().path()) << "\n";
   }
@@ -323,6 +343,9 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
     table->AddRow({"source", spec.import().path()});
     table->AddRow({"labels", EnumWord(spec.import().labels())});
     table->AddRow({"in-place", spec.import().in_place() ? "yes" : "no"});
+  } else if (spec.has_evaluate()) {
+    table->AddRow({"job", spec.evaluate().job_id()});
+    AddOptions(OptionsOfTrainJob(spec.evaluate().train()), table);
   } else if (spec.has_export_()) {
     table->AddRow({"job", spec.export_().job_id()});
     table->AddRow({"to", spec.export_().destination()});

@@ -116,8 +116,8 @@ TEST(SearchFlags, AreThoseOfTheSearch) {
   std::string names;
   for (const Flag& flag : SearchFlags()) names += flag.name + " ";
   EXPECT_EQ(names,
-            "algorithm eta first-rung trials seeds parallel sweep-seed metric "
-            "");
+            "algorithm eta first-rung verdict-wait trials seeds parallel "
+            "sweep-seed test metric ");
 }
 
 TEST(NameSweepFlags, NamesParametersAndFlags) {

@@ -99,6 +99,32 @@ std::string CountsText(const v1::Sweep& sweep) {
       });
 }
 
+// "1-4, 7": numbers in ascending order.
+std::string RangesText(
+    const google::protobuf::RepeatedField<uint32_t>& numbers) {
+  std::string text;
+  for (int i = 0; i < numbers.size();) {
+    int end = i + 1;
+    while (end < numbers.size() &&
+           numbers[end] == numbers[i] + static_cast<uint32_t>(end - i)) {
+      ++end;
+    }
+    absl::StrAppend(&text, text.empty() ? "" : ", ", numbers[i]);
+    if (end - i > 1) {
+      absl::StrAppend(&text, end - i > 2 ? "-" : ", ", numbers[end - 1]);
+    }
+    i = end;
+  }
+  return text;
+}
+
+// ", test 0.81" of the best trial.
+std::string TestText(const v1::Sweep& sweep) {
+  return sweep.has_best_test_metric()
+             ? absl::StrCat(", test ", MetricText(sweep.best_test_metric()))
+             : "";
+}
+
 std::vector<const v1::Trial*> Chosen(const v1::Sweep& sweep, size_t most) {
   std::vector<const v1::Trial*> trials;
   for (const v1::Trial& trial : sweep.trials()) {
@@ -177,8 +203,12 @@ void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
   if (sweep.has_best_metric()) {
     out << "best so far: trial " << sweep.best_trial() << ", "
         << EscapeControl(sweep.metric()) << " "
-        << MetricText(sweep.best_metric()) << " ("
+        << MetricText(sweep.best_metric()) << TestText(sweep) << " ("
         << EscapeControl(SettingsText(sweep.best_parameters())) << ")\n";
+  }
+  if (!sweep.test_fault().empty()) {
+    out << "the best trial was not tested: "
+        << EscapeControl(sweep.test_fault()) << "\n";
   }
   const std::vector<std::string> names = ParameterNames(sweep);
   std::vector<Table::Column> columns = {{"trial", kRight}};
@@ -186,8 +216,10 @@ void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
   columns.insert(columns.end(),
                  {{"epochs", kRight},
                   {sweep.metric().empty() ? "metric" : sweep.metric(), kRight},
+                  {"test", kRight},
                   {"rank", kRight},
                   {"state"},
+                  {"convoy"},
                   {"curve"},
                   {"why"}});
   Table table(columns);
@@ -196,10 +228,14 @@ void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
     for (const std::string& name : names) row.push_back(ValueOf(*trial, name));
     row.push_back(absl::StrCat(trial->epochs()));
     row.push_back(trial->has_metric() ? MetricText(trial->metric()) : "-");
+    row.push_back(trial->has_test_metric() ? MetricText(trial->test_metric())
+                                           : "-");
     row.push_back(trial->rank() > 0 ? absl::StrCat(trial->rank()) : "-");
     row.push_back(StateWord(trial->state()));
+    row.push_back(RangesText(trial->shared_with()));
     row.push_back(CurveText(history.CurveOf(trial->number())));
-    row.push_back(trial->reason());
+    row.push_back(trial->waiting_reason().empty() ? trial->reason()
+                                                  : trial->waiting_reason());
     table.AddRow(row);
   }
   table.Print(out);
@@ -215,6 +251,9 @@ void PrintTrial(const v1::Sweep& sweep, const v1::Trial& trial,
   }
   table.AddRow(
       {sweep.metric(), trial.has_metric() ? MetricText(trial.metric()) : "-"});
+  table.AddRow({"test", trial.has_test_metric()
+                            ? MetricText(trial.test_metric())
+                            : "-"});
   table.AddRow({"epochs", absl::StrCat(trial.epochs())});
   table.AddRow({"state", StateWord(trial.state())});
   table.AddRow({"job", trial.best_job()});
@@ -251,6 +290,17 @@ std::vector<std::string> LinesOf(const v1::SweepEvent& event) {
         "trial ", end.trial(), " ",
         absl::AsciiStrToLower(v1::JobState_Name(end.state())),
         end.reason().empty() ? "" : ": ", EscapeControl(end.reason())));
+  }
+  if (event.has_test()) {
+    const v1::TestBegin& test = event.test();
+    lines.push_back(
+        test.fault().empty()
+            ? absl::StrCat("trial ", test.trial(), ", the best, is tested")
+            : absl::StrCat("no test: ", EscapeControl(test.fault())));
+  }
+  if (event.has_tested() && !event.tested().has_test_metric()) {
+    lines.push_back(
+        absl::StrCat("no test: ", EscapeControl(event.tested().reason())));
   }
   std::set<uint32_t> stopped;
   for (const v1::TrialDecision& decision : event.decisions()) {

@@ -40,7 +40,8 @@ std::string StateWord(v1::TrialState state);
 void PrintSweepList(const std::vector<v1::Sweep>& sweeps, std::ostream& out);
 
 /// The leader, and a table of the trials by number, or, with `most` > 0, of the
-/// best `most` and those that run.
+/// best `most` and those that run. The column "convoy" has the trials with
+/// which one shared its last pass.
 void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
                 std::ostream& out, size_t most = 0);
 

@@ -9,6 +9,7 @@
 namespace hearth::cli {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -46,6 +47,9 @@ v1::Sweep TwoTrials() {
   }
   sweep.mutable_trials(0)->set_state(v1::TRIAL_STOPPED);
   sweep.mutable_trials(0)->set_reason("number 2 of 2");
+  for (const uint32_t other : {2, 3, 4, 7}) {
+    sweep.mutable_trials(0)->add_shared_with(other);
+  }
   sweep.mutable_trials(1)->set_state(v1::TRIAL_SUCCEEDED);
   sweep.mutable_trials(1)->set_metric(0.75);
   return sweep;
@@ -58,8 +62,33 @@ TEST(SweepView, ShowsTheLeaderTheCurvesAndWhatWasStoppedWhy) {
   std::ostringstream out;
   PrintSweep(TwoTrials(), history, out);
   EXPECT_THAT(out.str(), HasSubstr("best so far: trial 2, accuracy 0.75"));
-  EXPECT_THAT(out.str(), HasSubstr("stopped           number 2 of 2"));
+  EXPECT_THAT(out.str(), ContainsRegex("stopped +2-4, 7 +number 2 of 2\n"));
   EXPECT_THAT(out.str(), HasSubstr("▁█"));
+}
+
+TEST(SweepView, ShowsTheTestOrWhyThereIsNone) {
+  v1::Sweep sweep = TwoTrials();
+  sweep.set_best_test_metric(0.625);
+  sweep.mutable_trials(1)->set_test_metric(0.625);
+  std::ostringstream out;
+  PrintSweep(sweep, SweepHistory(), out);
+  EXPECT_THAT(out.str(), HasSubstr("accuracy 0.75, test 0.625"));
+  EXPECT_THAT(out.str(), ContainsRegex("0.75 +0.625 +1 +succeeded"));
+  PrintTrial(sweep, sweep.trials(1), out);
+  EXPECT_THAT(out.str(), ContainsRegex("test +0.625\n"));
+  sweep = TwoTrials();
+  sweep.set_test_fault("train-7 was deleted");
+  PrintSweep(sweep, SweepHistory(), out);
+  EXPECT_THAT(out.str(), HasSubstr("was not tested: train-7 was deleted"));
+}
+
+TEST(SweepView, ShowsWhatATrialWaitsFor) {
+  v1::Sweep sweep = TwoTrials();
+  sweep.mutable_trials(1)->set_state(v1::TRIAL_RUNNING);
+  sweep.mutable_trials(1)->set_waiting_reason("hearthd drains");
+  std::ostringstream out;
+  PrintSweep(sweep, SweepHistory(), out);
+  EXPECT_THAT(out.str(), ContainsRegex("running +hearthd drains"));
 }
 
 TEST(SweepView, LiveTableHasTheBestAlone) {
@@ -106,6 +135,10 @@ TEST(SweepView, LinesTellOfEndsAndStops) {
   event.mutable_ended()->set_reason("diverged");
   event.clear_decisions();
   EXPECT_THAT(LinesOf(event), ElementsAre("trial 4 failed: diverged"));
+  event.mutable_test()->set_trial(2);
+  EXPECT_THAT(LinesOf(event), ElementsAre("trial 2, the best, is tested"));
+  event.mutable_tested()->set_reason("out of luck");
+  EXPECT_THAT(LinesOf(event), ElementsAre("no test: out of luck"));
 }
 
 }  // namespace

@@ -241,6 +241,39 @@ TEST_F(ConvoyTest, EveryExactStrategyCarriesSeveralJobs) {
   }
 }
 
+TEST_F(ConvoyTest, SomeAreTestedAtOnceOthersLaterOrNever) {
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (uint64_t i = 0; i < 4; ++i) {
+    jobs.push_back(NewJob(absl::StrCat("job-", i), i % 2));
+    if (i >= 2) jobs.back()->options.part = TrainPart::kTraining;
+  }
+  RunTogether(Pointers(jobs));
+  for (const auto& job : jobs) {
+    ASSERT_TRUE(job->report.ok()) << job->report.status();
+    EXPECT_EQ(job->report->loss_digest, DigestAlone(*job));
+    EXPECT_EQ(job->report->test_metric.has_value(),
+              job->options.part == TrainPart::kAll);
+    EXPECT_FALSE(job->report->model_path.empty());
+  }
+  // Together with one that trains meanwhile.
+  std::vector<std::unique_ptr<Job>> later;
+  for (size_t i = 2; i < 4; ++i) {
+    later.push_back(std::make_unique<Job>(ForTest(jobs[i]->options)));
+    later.back()->options.name += "-test";
+  }
+  later.push_back(NewJob("another", 1));
+  RunTogether(Pointers(later));
+  for (const auto& job : later) {
+    ASSERT_TRUE(job->report.ok()) << job->report.status();
+  }
+  EXPECT_EQ(later[0]->report->test_metric, jobs[0]->report->test_metric);
+  EXPECT_EQ(later[1]->report->test_metric, jobs[1]->report->test_metric);
+  EXPECT_THAT(later[0]->report->company.jobs, Contains("job-3-test"));
+  EXPECT_THAT(later[0]->observer.epochs, SizeIs(0));
+  EXPECT_EQ(later[2]->report->loss_digest, jobs[1]->report->loss_digest);
+  EXPECT_EQ(later[2]->report->test_metric, jobs[1]->report->test_metric);
+}
+
 // Stops and kills leave members at any batches of neighboring epochs.
 TEST_F(ConvoyTest, MembersStoppedAnywhereGoOnTogether) {
   for (int64_t batch = 1; batch < 24; batch += 5) {

@@ -135,6 +135,7 @@ class RecordingObserver final : public Observer {
     phases.insert(progress.phase);
     if (progress.phase == "training" && ++training_batches == act_at) act();
     if (progress.phase == "validating" && act_in_validation) act();
+    if (progress.phase == "testing" && act_in_test) act();
     if (progress.phase == "comparing" &&
         ++comparing_batches == act_at_comparing) {
       act();
@@ -157,6 +158,7 @@ class RecordingObserver final : public Observer {
   int64_t comparing_batches = 0;
   int64_t act_at_comparing = -1;
   bool act_in_validation = false;
+  bool act_in_test = false;
   std::function<void()> act;
   std::function<absl::Status(const EpochReport& epoch)> on_epoch;
   int durable = 0;

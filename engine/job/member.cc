@@ -4,7 +4,8 @@
 //      checkpoints between batches where they are due; EvaluateBatch for each
 //      batch of validation; EndEpoch writes a checkpoint.
 //   3. KeepBest loads the best epoch's weights if early stopping kept any;
-//      EvaluateBatch for each batch of the test; Finish writes the model.
+//      EvaluateBatch for each batch of the test, if there is one; Finish
+//      writes the model.
 // Everything that must survive a kill is in `state_` (a Checkpoint), but for
 // the reports of epochs before the last one, which the observer has kept. A
 // batch's loss enters it together with the batch number, so that a replayed
@@ -84,6 +85,12 @@ absl::Status Member::Resume(const std::string& fingerprint) {
         Severity::kWarning,
         absl::StrCat(damage, "; this checkpoint is not used"));
   }
+  if (OnlyTests() && !found.checkpoint.has_value()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(parts_.options.directory,
+                     " has no checkpoint that is whole: the model cannot be "
+                     "tested"));
+  }
   if (!found.checkpoint.has_value()) {
     state_.fingerprint = fingerprint;
     if (!found.damages.empty()) {
@@ -100,6 +107,14 @@ absl::Status Member::Resume(const std::string& fingerprint) {
     HEARTH_RETURN_IF_ERROR(histories_->Load(state_.histories));
   }
   state_.histories.clear();
+  if (OnlyTests()) {
+    state_.peak_memory_bytes = 0;
+    if (Done()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrFormat(
+        "%s has no checkpoint of the end of training: the last one that is "
+        "whole is of epoch %d, batch %d",
+        parts_.options.directory, state_.epoch + 1, state_.next_batch));
+  }
   ++state_.resumes;
   parts_.observer.OnLog(Severity::kInfo,
                         absl::StrFormat("going on from epoch %d, batch %d",
@@ -315,7 +330,7 @@ absl::Status Member::WriteState() {
 }
 
 absl::Status Member::Stop() {
-  if (!CanCheckpoint()) return absl::OkStatus();
+  if (OnlyTests() || !CanCheckpoint()) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(WriteState());
   parts_.observer.OnLog(Severity::kInfo,
                         absl::StrFormat("stopped at epoch %d, batch %d",
@@ -336,7 +351,7 @@ absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
                           : state_.best_epoch;
   report.test_metric = TakeMetric();
   report.test = test;
-  if (parts_.options.HasModel()) {
+  if (parts_.options.HasModel() && !OnlyTests()) {
     HEARTH_ASSIGN_OR_RETURN(const store::SafeTensors model, step_->Export());
     report.model_path = io::JoinPath(parts_.options.directory, "model");
     HEARTH_RETURN_IF_ERROR(

@@ -41,7 +41,8 @@ namespace hearth::job {
 ///   trained --[StartValidation, EvaluateBatch...]--EndEpoch--> between epochs
 ///   between epochs, Done() --KeepBest--[StartTest, EvaluateBatch...]--Finish
 /// A member that was resumed may begin between two batches of an epoch, or
-/// trained.
+/// trained. One that is only tested (TrainPart::kTest) is Done() from the
+/// beginning, and writes nothing.
 class Member {
  public:
   struct Parts {
@@ -58,8 +59,9 @@ class Member {
   /// Makes the model for `dataset`, which is not needed afterwards, and goes on
   /// from the checkpoint in options.directory if there is one that is whole;
   /// the observer hears of those that are not. `passes` tell how many batches
-  /// there are. Errors as NewModel, ReadCheckpoint and TrainStep::Load. All but
-  /// `dataset` outlive this.
+  /// there are. Errors as NewModel, ReadCheckpoint and TrainStep::Load;
+  /// FAILED_PRECONDITION if the model is only to be tested, and there is no
+  /// checkpoint of the end of its training. All but `dataset` outlive this.
   static absl::StatusOr<std::unique_ptr<Member>> Make(
       const Parts& parts, const store::Dataset& dataset,
       const JobPasses& passes);
@@ -132,8 +134,9 @@ class Member {
   /// Goes back to the best epoch's weights, if early stopping chose one.
   absl::Status KeepBest();
 
-  /// Writes the model and reports all that the member knows: metrics, digest
-  /// and the peak of memory. `test` is what the test pass cost.
+  /// Writes the model, unless it is only tested, and reports all that the
+  /// member knows: metrics, digest and the peak of memory. `test` is what the
+  /// test pass cost.
   absl::StatusOr<TrainReport> Finish(const strategy::PassReport& test);
 
  private:
@@ -157,6 +160,7 @@ class Member {
          const JobPasses& passes, std::unique_ptr<train::TrainStep> step);
 
   absl::Status Resume(const std::string& fingerprint);
+  bool OnlyTests() const { return parts_.options.part == TrainPart::kTest; }
   absl::StatusOr<std::vector<train::BatchView>> WithHistories(
       absl::Span<const train::BatchView> shards);
   void KeepHistories(absl::Span<const train::BatchView> shards);

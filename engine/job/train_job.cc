@@ -66,7 +66,10 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   HEARTH_RETURN_IF_ERROR(options.Validate());
   const std::unique_ptr<MemorySampler> memory = NewMemorySampler();
   const uint64_t base_memory_bytes = memory->PeakBytes();
-  HEARTH_RETURN_IF_ERROR(environment.files.CreateDirectory(options.directory));
+  if (options.part != TrainPart::kTest) {
+    HEARTH_RETURN_IF_ERROR(
+        environment.files.CreateDirectory(options.directory));
+  }
   Member::Parts parts = {.environment = environment,
                          .options = options,
                          .observer = observer,

@@ -12,11 +12,12 @@
 
 namespace hearth::job {
 
-/// Trains a model, from the checkpoint in options.directory if there is one.
-/// Blocks until done. When `stop` is requested, writes a checkpoint at the next
-/// batch boundary and returns CANCELLED. Other errors are those of opening the
-/// dataset, of reading, and of the model; RESOURCE_EXHAUSTED if memory does
-/// not suffice, with the numbers, as MemoryLedger::Reserve.
+/// Trains a model, from the checkpoint in options.directory if there is one, or
+/// does the part of it that the options say. Blocks until done. When `stop` is
+/// requested, writes a checkpoint at the next batch boundary and returns
+/// CANCELLED. Other errors are those of opening the dataset, of reading, and of
+/// the model; RESOURCE_EXHAUSTED if memory does not suffice, with the numbers,
+/// as MemoryLedger::Reserve.
 absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
                                         const TrainJobOptions& options,
                                         Observer& observer,

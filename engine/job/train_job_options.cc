@@ -199,4 +199,11 @@ absl::Status TrainJobOptions::Validate() const {
   return train.Validate();
 }
 
+TrainJobOptions ForTest(TrainJobOptions trained) {
+  trained.part = TrainPart::kTest;
+  trained.data.history.reset();
+  trained.join = false;
+  return trained;
+}
+
 }  // namespace hearth::job

@@ -95,6 +95,15 @@ struct DataOptions {
   absl::Status Validate() const;
 };
 
+/// What a run does of a train job.
+enum class TrainPart {
+  kAll,
+  /// All but the test.
+  kTraining,
+  /// The test alone, of the model that an earlier run has trained to its end.
+  kTest,
+};
+
 /// A train job, whole. See hearth.v1.TrainJobSpec.
 struct TrainJobOptions {
   DataOptions data;
@@ -115,8 +124,9 @@ struct TrainJobOptions {
   /// Whether another first_epoch_key may be chosen for it, so that it can join
   /// those that share a pass.
   bool join = false;
+  TrainPart part = TrainPart::kAll;
   /// The job's own folder, made if absent: holds the checkpoint and, at the
-  /// end, the model.
+  /// end, the model. A test alone writes nothing there.
   std::string directory;
 
   /// Whether anything is trained. Without a model, a job measures the data path
@@ -126,6 +136,11 @@ struct TrainJobOptions {
   /// INVALID_ARGUMENT naming the option at fault.
   absl::Status Validate() const;
 };
+
+/// The options of a run that tests the model which a job with these has
+/// trained, by the same batches as that would. Embeddings of earlier batches
+/// are for training alone.
+TrainJobOptions ForTest(TrainJobOptions trained);
 
 }  // namespace hearth::job
 

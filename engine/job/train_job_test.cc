@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -14,9 +15,11 @@
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "engine/job/job_fixture.h"
+#include "engine/job/train_job_options.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 #include "engine/store/safetensors.h"
+#include "engine/strategy/kinds.h"
 #include "engine/train/metric.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
@@ -308,6 +311,108 @@ TEST_F(TrainJobTest, ACheckpointOfAnotherDatasetIsRefused) {
   const auto report = Run(options);
   EXPECT_EQ(report.status().code(), absl::StatusCode::kFailedPrecondition)
       << report.status();
+}
+
+// Names and times of the files in a folder.
+std::map<std::string, std::filesystem::file_time_type> FilesIn(
+    const std::string& folder) {
+  std::map<std::string, std::filesystem::file_time_type> files;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder)) {
+    files[entry.path()] = entry.last_write_time();
+  }
+  return files;
+}
+
+TEST_F(TrainJobTest, ATestAloneHasTheFiguresOfTheWholeJob) {
+  const std::vector<strategy::StrategyOptions> strategies = {
+      strategy::MemoryOptions{},
+      strategy::MmapOptions{},
+      strategy::GnndriveOptions{},
+      strategy::GinexOptions{.cpu_cache_bytes = 40000},
+      strategy::DiskgnnOptions{},
+      strategy::GidsOptions{},
+  };
+  for (const strategy::StrategyOptions& strategy : strategies) {
+    const std::string name(strategy::Name(strategy));
+    SCOPED_TRACE(name);
+    TrainJobOptions options = Options(name + "-whole");
+    options.data.strategy = strategy;
+    const auto whole = Run(options);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    ASSERT_TRUE(whole->test_metric.has_value());
+
+    options.directory = root_ + "/" + name + "-parts";
+    options.part = TrainPart::kTraining;
+    observer_ = {};
+    const auto training = Run(options);
+    ASSERT_TRUE(training.ok()) << training.status();
+    EXPECT_FALSE(training->test_metric.has_value());
+    EXPECT_EQ(training->test.batches, 0);
+    EXPECT_EQ(observer_.phases.count("testing"), 0u);
+    EXPECT_EQ(training->loss_digest, whole->loss_digest);
+    EXPECT_TRUE(
+        std::filesystem::exists(training->model_path + "/model.safetensors"));
+
+    const auto before = FilesIn(options.directory);
+    observer_ = {};
+    const auto test = Run(ForTest(options));
+    ASSERT_TRUE(test.ok()) << test.status();
+    EXPECT_EQ(test->test_metric, whole->test_metric);
+    EXPECT_EQ(test->test.batches, whole->test.batches);
+    EXPECT_EQ(test->test.rows_needed, whole->test.rows_needed);
+    EXPECT_EQ(test->metric, whole->metric);
+    EXPECT_EQ(test->kept_epoch, whole->kept_epoch);
+    EXPECT_EQ(test->resumes, 0u);
+    EXPECT_EQ(observer_.running, 1);
+    EXPECT_EQ(observer_.training_batches, 0);
+    EXPECT_EQ(observer_.epochs.size(), 0u);
+    EXPECT_EQ(FilesIn(options.directory), before);
+  }
+}
+
+TEST_F(TrainJobTest, ATestAloneNeedsNoHistory) {
+  TrainJobOptions options = Options("job");
+  options.data.history = HistoryOptions{.cache_bytes = 1 << 20};
+  const auto whole = Run(options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const auto test = Run(ForTest(options));
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_EQ(test->test_metric, whole->test_metric);
+  EXPECT_FALSE(test->history.has_value());
+}
+
+TEST_F(TrainJobTest, ATestThatIsStoppedWritesNothing) {
+  const TrainJobOptions options = Options("job");
+  const auto whole = Run(options);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  const auto before = FilesIn(options.directory);
+  std::stop_source stop;
+  observer_ = {};
+  observer_.act_in_test = true;
+  observer_.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(
+      absl::IsCancelled(Run(ForTest(options), stop.get_token()).status()));
+  EXPECT_EQ(FilesIn(options.directory), before);
+  observer_ = {};
+  const auto test = Run(ForTest(options));
+  ASSERT_TRUE(test.ok()) << test.status();
+  EXPECT_EQ(test->test_metric, whole->test_metric);
+}
+
+TEST_F(TrainJobTest, ATestAloneNeedsTheEndOfTraining) {
+  const TrainJobOptions options = Options("job");
+  auto test = Run(ForTest(options));
+  EXPECT_TRUE(absl::IsFailedPrecondition(test.status())) << test.status();
+  EXPECT_FALSE(std::filesystem::exists(options.directory));
+  std::stop_source stop;
+  observer_.act_at = 8;
+  observer_.act = [&] { stop.request_stop(); };
+  EXPECT_TRUE(absl::IsCancelled(Run(options, stop.get_token()).status()));
+  test = Run(ForTest(options));
+  EXPECT_TRUE(absl::IsFailedPrecondition(test.status())) << test.status();
+  EXPECT_THAT(std::string(test.status().message()),
+              HasSubstr("epoch 2, batch 2"));
 }
 
 TEST_F(TrainJobTest, CheckpointsAreReportedAsDurable) {

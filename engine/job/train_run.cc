@@ -1,7 +1,8 @@
 // A run, step by step:
 //   1. the first riders come on board; take the strategy, prepare their epoch;
 //   2. between two epochs: riders come on board, those that were asked to stop
-//      leave, those whose epochs are done are tested and leave;
+//      leave, those whose epochs are done are tested, if they are to be, and
+//      leave;
 //   3. an epoch: check that the dataset's files are unchanged, prepare where
 //      new batches are due, run the training pass from the first batch that a
 //      rider needs, validate, close the epoch, report it for all riders at
@@ -128,6 +129,7 @@ void TrainRun::Welcome(const Riders& riders) {
   riders_.insert(riders_.end(), welcome.begin(), welcome.end());
   const store::Manifest& manifest = parts_.data.dataset().manifest();
   ForAll(welcome, [&](Rider& rider) {
+    if (rider.options.part == TrainPart::kTest) rider.owes_report = false;
     if (!rider.is_running) rider.observer.OnRunning();
     rider.is_running = true;
     rider.observer.OnLog(
@@ -162,7 +164,7 @@ absl::Status TrainRun::EndEpochs() {
   PickEpoch();
   Report();
   HEARTH_RETURN_IF_ERROR(DropStopped());
-  HEARTH_RETURN_IF_ERROR(Test());
+  HEARTH_RETURN_IF_ERROR(EndRiders());
   LeaveBehind();
   return absl::OkStatus();
 }
@@ -190,11 +192,12 @@ void TrainRun::Report() {
   }
 }
 
-// Tests and lets go those that have trained all their epochs.
-absl::Status TrainRun::Test() {
+// Tests and lets go those that have trained all their epochs, and reported
+// them.
+absl::Status TrainRun::EndRiders() {
   Riders done;
-  for (Rider* rider : Riders(in_epoch_)) {
-    if (!IsDone(*rider)) continue;
+  for (Rider* rider : Riders(riders_)) {
+    if (!IsDone(*rider) || rider->owes_report) continue;
     if (rider->until_epoch.has_value()) {
       Leave(*rider, Complete(*rider, {}));
     } else {
@@ -205,6 +208,11 @@ absl::Status TrainRun::Test() {
   in_epoch_ = std::move(done);
   ForAll(in_epoch_, [](Rider& rider) { return rider.member.KeepBest(); });
   strategy::PassReport test;
+  // Those without a test do not wait for that of others.
+  for (Rider* rider : Riders(in_epoch_)) {
+    if (rider->options.part == TrainPart::kTraining) Finish(*rider, test);
+  }
+  if (in_epoch_.empty()) return absl::OkStatus();
   if (parts_.data.passes().num_test() > 0) {
     ForAll(in_epoch_, [](Rider& rider) {
       rider.member.StartTest();
@@ -212,17 +220,18 @@ absl::Status TrainRun::Test() {
     });
     HEARTH_RETURN_IF_ERROR(Evaluate(parts_.data.passes().Testing(), test));
   }
-  for (Rider* rider : Riders(in_epoch_)) {
-    TrainReport report;
-    ForAll({rider}, [&](Rider& one) -> absl::Status {
-      HEARTH_ASSIGN_OR_RETURN(report, one.member.Finish(test));
-      return absl::OkStatus();
-    });
-    if (std::count(in_epoch_.begin(), in_epoch_.end(), rider) > 0) {
-      Leave(*rider, Complete(*rider, std::move(report)));
-    }
-  }
+  for (Rider* rider : Riders(in_epoch_)) Finish(*rider, test);
   return absl::OkStatus();
+}
+
+void TrainRun::Finish(Rider& rider, const strategy::PassReport& test) {
+  std::optional<TrainReport> report;
+  ForAll({&rider}, [&](Rider& one) -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(report, one.member.Finish(test));
+    return absl::OkStatus();
+  });
+  // With an error it has left.
+  if (report.has_value()) Leave(rider, Complete(rider, *std::move(report)));
 }
 
 // Adds to a report what the run knows.

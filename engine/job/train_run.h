@@ -130,7 +130,8 @@ class TrainRun {
   std::optional<int64_t> PickEpoch();
   absl::Status EndEpochs();
   void Report();
-  absl::Status Test();
+  absl::Status EndRiders();
+  void Finish(Rider& rider, const strategy::PassReport& test);
   void LeaveBehind();
   TrainReport Complete(const Rider& rider, TrainReport report) const;
   absl::Status RunEpoch(int64_t epoch);

@@ -24,7 +24,10 @@ Search::Search(const SearchOptions& options)
       rule_(NewStoppingRule(options.stopping, options.trials, options.epochs)),
       is_open_(options.is_open) {}
 
-Search::Decisions Search::Begin() {
+Search::Decisions Search::Begin(absl::Span<const int64_t> data_order) {
+  for (const int64_t data : data_order) {
+    places_.try_emplace(data, places_.size());
+  }
   for (int64_t i = 0; i < options_.trials; ++i) Append();
   return Settle();
 }
@@ -200,7 +203,15 @@ std::deque<int64_t>::iterator Search::NextOf(std::deque<int64_t>& ready) const {
     if (running != running_on_.end() && running->second > 0) return it;
     if (of_last == ready.end() && data == last_data_) of_last = it;
   }
-  return of_last == ready.end() ? ready.begin() : of_last;
+  if (of_last != ready.end()) return of_last;
+  return std::min_element(
+      ready.begin(), ready.end(),
+      [this](int64_t a, int64_t b) { return PlaceOf(a) < PlaceOf(b); });
+}
+
+size_t Search::PlaceOf(int64_t number) const {
+  const auto found = places_.find(DataOf(number));
+  return found == places_.end() ? places_.size() : found->second;
 }
 
 int64_t Search::DataOf(int64_t number) const {

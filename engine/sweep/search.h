@@ -107,8 +107,10 @@ class Search {
   /// REQUIRES: counts are at least 1, `trials` at least 0.
   explicit Search(const SearchOptions& options);
 
-  /// The first decisions. Call once, before all else.
-  Decisions Begin();
+  /// The first decisions. Data (SearchOptions::data) whose number comes first
+  /// in `data_order` is begun first; where it is empty, that of the lowest
+  /// trial. Call once, before all else.
+  Decisions Begin(absl::Span<const int64_t> data_order = {});
 
   /// Adds a trial, the one numbered trials(). REQUIRES: CanAddTrials().
   Decisions AddTrial();
@@ -200,6 +202,8 @@ class Search {
   // The one of `ready` that comes next.
   std::deque<int64_t>::iterator NextOf(std::deque<int64_t>& ready) const;
   int64_t DataOf(int64_t number) const;
+  // Behind all others where there is none.
+  size_t PlaceOf(int64_t number) const;
   // The decisions that follow from what has changed since the last ones.
   Decisions Settle();
   Action WantedOf(const Trial& trial, const Replica& replica) const;
@@ -214,6 +218,8 @@ class Search {
   // Trials that train on each data, and the data that was begun last.
   std::map<int64_t, int64_t> running_on_;
   int64_t last_data_ = kNoData;
+  // By data: its place in the order in which they are begun.
+  std::map<int64_t, size_t> places_;
   std::deque<int64_t> pending_;
   // Trials that may go on when there is room.
   std::deque<int64_t> promoted_;

@@ -219,6 +219,18 @@ TEST(DataTest, TrialsOfEqualDataBeginOneAfterTheOther) {
   EXPECT_THAT(begun, ElementsAre(0, 3, 6, 1, 4, 7, 2, 5, 8));
 }
 
+TEST(DataTest, DataIsBegunInTheOrderThatIsGiven) {
+  Search search({.trials = 7, .epochs = 1, .data = {0, 1, 2, 3, 0, 1, 2}});
+  // Data 3 has no place.
+  std::vector<int64_t> begun = {search.Begin({2, 0, 1}).front().trial};
+  while (begun.size() < 7) {
+    const Decisions next = search.End(begun.back(), 0, Outcome::kSucceeded, "");
+    ASSERT_EQ(next.size(), 1u);
+    begun.push_back(next.front().trial);
+  }
+  EXPECT_THAT(begun, ElementsAre(2, 6, 0, 4, 1, 5, 3));
+}
+
 TEST(DataTest, TrialsThatAreAddedComeInTheirTurn) {
   Search search({.trials = 4, .epochs = 1, .data = {0, 1, 0, 1}});
   std::vector<int64_t> begun = {search.Begin().front().trial};

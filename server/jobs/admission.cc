@@ -34,11 +34,18 @@ bool UsesDataset(const v1::JobSpec& spec, const std::string& name) {
       return spec.prepare().data().dataset() == name;
     case v1::JobSpec::kExplain:
       return spec.explain().train().data().dataset() == name;
+    case v1::JobSpec::kEvaluate:
+      return spec.evaluate().train().data().dataset() == name;
     case v1::JobSpec::kExport:
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }
   return false;
+}
+
+bool UsesModel(const v1::JobSpec& spec, const std::string& job_id) {
+  return (spec.has_export_() && spec.export_().job_id() == job_id) ||
+         (spec.has_evaluate() && spec.evaluate().job_id() == job_id);
 }
 
 // The names that are claimed.
@@ -92,6 +99,7 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request) {
                           parts_.store.FindRequest(request_id, spec));
   if (existing.has_value()) return *existing;
   HEARTH_RETURN_IF_ERROR(CheckOpen());
+  HEARTH_RETURN_IF_ERROR(FillTrainSpec(spec));
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
   HEARTH_RETURN_IF_ERROR(CheckOpen());
   HEARTH_ASSIGN_OR_RETURN(
@@ -211,6 +219,15 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
       HEARTH_RETURN_IF_ERROR(CheckNewPath(spec.export_().destination()));
       return claim;
     }
+    case v1::JobSpec::kEvaluate: {
+      HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                              ClaimModel(spec.evaluate().job_id()));
+      HEARTH_ASSIGN_OR_RETURN(
+          NameClaims::Claim dataset,
+          ClaimDataset(spec.evaluate().train().data().dataset()));
+      claim.Add(std::move(dataset));
+      return claim;
+    }
     case v1::JobSpec::KIND_NOT_SET:
       break;
   }
@@ -273,6 +290,14 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimModel(
   return claim;
 }
 
+absl::Status Admission::FillTrainSpec(v1::JobSpec& spec) const {
+  if (!spec.has_evaluate()) return absl::OkStatus();
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
+                          parts_.store.Get(spec.evaluate().job_id()));
+  *spec.mutable_evaluate()->mutable_train() = job.spec().train();
+  return absl::OkStatus();
+}
+
 absl::Status Admission::DeleteOnce(const std::string& request_id,
                                    const std::string& target,
                                    absl::FunctionRef<absl::Status()> remove) {
@@ -314,13 +339,13 @@ absl::Status Admission::DeletePlan(const v1::DeletePlanRequest& request) {
 absl::Status Admission::RemoveJob(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
                           claims_.Take(JobClaim(id), "is being deleted"));
-  HEARTH_ASSIGN_OR_RETURN(
-      const std::string user, FindUnended([&id](const v1::JobSpec& spec) {
-        return spec.has_export_() && spec.export_().job_id() == id;
-      }));
+  HEARTH_ASSIGN_OR_RETURN(const std::string user,
+                          FindUnended([&id](const v1::JobSpec& spec) {
+                            return UsesModel(spec, id);
+                          }));
   if (!user.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(user, " exports the model of ", id));
+        absl::StrCat(user, " uses the model of ", id));
   }
   HEARTH_RETURN_IF_ERROR(parts_.store.Delete(id));
   const std::string folder = parts_.data_dir.JobPath(id);
@@ -382,8 +407,11 @@ absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
 }
 
 void Admission::SetDraining(bool draining) {
-  absl::MutexLock lock(&mutex_);
-  draining_ = draining;
+  {
+    absl::MutexLock lock(&mutex_);
+    draining_ = draining;
+  }
+  parts_.scheduler.SetDraining(draining);
 }
 
 bool Admission::draining() const {

@@ -87,7 +87,7 @@ class Admission {
   // A deletion whose request has succeeded before succeeds and does nothing.
 
   /// Forgets an ended job and throws its folder away. FAILED_PRECONDITION while
-  /// it has not ended or a queued export needs its model.
+  /// it has not ended or a queued job exports or evaluates its model.
   absl::Status DeleteJob(const v1::DeleteJobRequest& request);
 
   /// Deletes a dataset and its plans. FAILED_PRECONDITION, naming the job,
@@ -97,7 +97,8 @@ class Admission {
   /// Removes a plan. FAILED_PRECONDITION while a job uses it.
   absl::Status DeletePlan(const v1::DeletePlanRequest& request);
 
-  /// While draining, Submit gives UNAVAILABLE for new jobs.
+  /// While draining, Submit gives UNAVAILABLE for new jobs, and jobs of sweeps
+  /// do not begin (Scheduler::SetDraining).
   void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
   bool draining() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -115,6 +116,8 @@ class Admission {
   absl::StatusOr<NameClaims::Claim> ClaimNewDataset(const std::string& name);
   absl::StatusOr<NameClaims::Claim> ClaimDataset(const std::string& name);
   absl::StatusOr<NameClaims::Claim> ClaimModel(const std::string& job_id);
+  // Sets the train job's spec in that of an evaluate job.
+  absl::Status FillTrainSpec(v1::JobSpec& spec) const;
   absl::Status RemoveJob(const std::string& id);
   absl::Status RemoveDataset(const std::string& name);
   absl::Status RemovePlans(const std::string& fingerprint) const;

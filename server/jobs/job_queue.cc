@@ -26,8 +26,9 @@ bool IsHeldByJobs(WaitCause cause) {
 }  // namespace
 
 Lane LaneOf(const v1::JobSpec& spec) {
-  return spec.has_train() || spec.has_prepare() ? Lane::kTraining
-                                                : Lane::kShort;
+  return spec.has_train() || spec.has_prepare() || spec.has_evaluate()
+             ? Lane::kTraining
+             : Lane::kShort;
 }
 
 QueuedJob QueuedJob::Of(const v1::Job& job) {
@@ -37,6 +38,13 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   queued.priority = job.priority();
   queued.lane = LaneOf(job.spec());
   queued.takes_memory = TakesMemory(job.spec());
+  queued.begins_trial = !job.sweep().empty() && !job.has_start_time();
+  if (job.spec().has_evaluate()) {
+    // It needs no epoch.
+    queued.boarding = {.job = job.id(),
+                       .convoy = ConvoyOf(job.spec().evaluate().train()),
+                       .epoch = {}};
+  }
   if (job.spec().has_train()) {
     const v1::TrainJobSpec& spec = job.spec().train();
     queued.boarding = {.job = job.id(), .convoy = ConvoyOf(spec), .epoch = {}};
@@ -196,6 +204,17 @@ std::vector<job::Boarding> JobQueue::MembersOf(
     if (job.boarding.convoy == convoy) members.push_back(job.boarding);
   }
   return members;
+}
+
+std::vector<QueuedJob> JobQueue::TakeBeginningTrials() {
+  std::vector<QueuedJob> taken;
+  for (const Jobs& jobs : new_) {
+    for (const auto& [key, job] : jobs) {
+      if (job.begins_trial) taken.push_back(job);
+    }
+  }
+  for (const QueuedJob& job : taken) Remove(job.id);
+  return taken;
 }
 
 void JobQueue::Remove(const std::string& id) {

@@ -22,7 +22,8 @@ namespace hearth::server {
 /// The place where a job runs. Each lane has threads of its own, so that what
 /// is short does not wait behind what trains for hours.
 enum class Lane {
-  /// Training, and the preparation of plans for it.
+  /// Training, the evaluation of what was trained, and the preparation of plans
+  /// for it.
   kTraining,
   /// All else: imports, exports, forecasts, verifications.
   kShort,
@@ -52,6 +53,8 @@ struct QueuedJob {
   /// Whether it reserves memory, and so can be in the way of one that waits
   /// for memory.
   bool takes_memory = true;
+  /// Whether it is of a sweep, and has not begun.
+  bool begins_trial = false;
 
   /// What it needs to share passes with others (engine/job/convoy.h); without
   /// a convoy it shares with none.
@@ -122,6 +125,9 @@ class JobQueue {
   /// those of a convoy, the next one first.
   std::vector<job::Boarding> MembersOf(Lane lane,
                                        const std::string& convoy) const;
+
+  /// Takes out the jobs that are of sweeps and have not begun.
+  std::vector<QueuedJob> TakeBeginningTrials();
 
   bool Contains(const std::string& id) const { return keys_.contains(id); }
   void Remove(const std::string& id);

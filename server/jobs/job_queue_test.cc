@@ -65,6 +65,8 @@ TEST_F(JobQueueTest, LanesFollowTheKind) {
   EXPECT_EQ(LaneOf(spec), Lane::kTraining);
   spec.mutable_prepare();
   EXPECT_EQ(LaneOf(spec), Lane::kTraining);
+  spec.mutable_evaluate();
+  EXPECT_EQ(LaneOf(spec), Lane::kTraining);
   spec.mutable_explain();
   EXPECT_EQ(LaneOf(spec), Lane::kShort);
   spec.mutable_import();

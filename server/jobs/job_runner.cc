@@ -16,6 +16,7 @@
 #include "engine/job/prepare_job.h"
 #include "engine/job/running_jobs.h"
 #include "engine/job/train_job.h"
+#include "engine/job/train_job_options.h"
 #include "engine/job/train_metrics.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
@@ -87,6 +88,8 @@ class EngineJobRunner final : public JobRunner {
         return Explain(job, observer, std::move(stop));
       case v1::JobSpec::kExport:
         return Export(job, observer);
+      case v1::JobSpec::kEvaluate:
+        return Evaluate(job, observer, std::move(stop));
       case v1::JobSpec::KIND_NOT_SET:
         break;
     }
@@ -116,18 +119,47 @@ class EngineJobRunner final : public JobRunner {
                                       job::Observer& observer,
                                       std::stop_token stop) {
     const v1::TrainJobSpec& spec = job.spec().train();
-    job::TrainJobOptions options = ToTrainJobOptions(
-        spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
-        parts_.data_dir.JobPath(job.id()));
-    options.name = job.id();
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::TrainReport result,
+        RunTraining(
+            job.id(),
+            ToTrainJobOptions(
+                spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
+                parts_.data_dir.JobPath(job.id())),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_train() = ToProto(result);
+    return report;
+  }
+
+  absl::StatusOr<v1::JobReport> Evaluate(const v1::Job& job,
+                                         job::Observer& observer,
+                                         std::stop_token stop) {
+    const v1::EvaluateSpec& spec = job.spec().evaluate();
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::TrainReport result,
+        RunTraining(
+            job.id(),
+            job::ForTest(ToTrainJobOptions(
+                spec.train(),
+                parts_.data_dir.DatasetPath(spec.train().data().dataset()),
+                parts_.data_dir.JobPath(spec.job_id()))),
+            observer, std::move(stop)));
+    v1::JobReport report;
+    *report.mutable_evaluate() = ToEvaluateReport(result);
+    return report;
+  }
+
+  absl::StatusOr<job::TrainReport> RunTraining(const std::string& id,
+                                               job::TrainJobOptions options,
+                                               job::Observer& observer,
+                                               std::stop_token stop) {
+    options.name = id;
     const std::shared_ptr<job::TrainMetrics> metrics = job::NewTrainMetrics(
-        parts_.registry, job.id(), strategy::Name(options.data.strategy));
-    absl::StatusOr<job::TrainReport> result = job::RunTrainJob(
+        parts_.registry, id, strategy::Name(options.data.strategy));
+    absl::StatusOr<job::TrainReport> report = job::RunTrainJob(
         parts_.environment, options, observer, *metrics, std::move(stop));
     parts_.retired_series.Add(metrics);
-    HEARTH_RETURN_IF_ERROR(result.status());
-    v1::JobReport report;
-    *report.mutable_train() = ToProto(*result);
     return report;
   }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -17,7 +18,7 @@ namespace hearth::server {
 /// seen. Thread-safe.
 class NameClaims {
  public:
-  /// A claim on one name, given back when destroyed. Move-only. The claims must
+  /// A claim on names, given back when destroyed. Move-only. The claims must
   /// outlive it.
   class Claim {
    public:
@@ -25,20 +26,27 @@ class NameClaims {
     Claim(Claim&& other) noexcept { *this = std::move(other); }
     Claim& operator=(Claim&& other) noexcept {
       std::swap(claims_, other.claims_);
-      std::swap(name_, other.name_);
+      std::swap(names_, other.names_);
       return *this;
     }
     ~Claim() {
-      if (claims_ != nullptr) claims_->Release(name_);
+      for (const std::string& name : names_) claims_->Release(name);
+    }
+
+    /// Takes over what the other one claims. REQUIRES: of the same claims.
+    void Add(Claim other) {
+      claims_ = other.claims_;
+      names_.insert(names_.end(), other.names_.begin(), other.names_.end());
+      other.names_.clear();
     }
 
    private:
     friend class NameClaims;
     Claim(NameClaims* claims, std::string name)
-        : claims_(claims), name_(std::move(name)) {}
+        : claims_(claims), names_({std::move(name)}) {}
 
     NameClaims* claims_ = nullptr;
-    std::string name_;
+    std::vector<std::string> names_;
   };
 
   /// Claims `name` ("dataset \"cora\"") together with others. `purpose`

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/synchronization/notification.h"
 
@@ -28,6 +29,22 @@ TEST(NameClaimsTest, ManyShareAndOneTakes) {
             absl::FailedPreconditionError("a is deleted"));
   EXPECT_EQ(claims.Take("a", "is deleted").status(),
             absl::FailedPreconditionError("a is deleted"));
+}
+
+TEST(NameClaimsTest, AClaimMayHoldSeveralNames) {
+  NameClaims claims;
+  {
+    auto both = claims.Share("a", "is read");
+    auto other = claims.Share("b", "is read");
+    ASSERT_TRUE(both.ok() && other.ok());
+    both->Add(*std::move(other));
+    *other = {};
+    const NameClaims::Claim moved = *std::move(both);
+    EXPECT_FALSE(claims.Take("a", "is deleted").ok());
+    EXPECT_FALSE(claims.Take("b", "is deleted").ok());
+  }
+  EXPECT_TRUE(claims.Take("a", "is deleted").ok());
+  EXPECT_TRUE(claims.Take("b", "is deleted").ok());
 }
 
 TEST(NameClaimsTest, AwaitTakesItsTurn) {

@@ -163,7 +163,7 @@ void Scheduler::Enqueue(const v1::Job& job) {
   absl::MutexLock lock(&mutex_);
   // A job that has just ended may be resumed before its worker lets it go.
   while (running_.contains(job.id())) changed_.Wait(&mutex_);
-  queue_.Add(QueuedJob::Of(job));
+  Add(QueuedJob::Of(job));
   changed_.SignalAll();
 }
 
@@ -179,7 +179,7 @@ TrialObserver* Scheduler::trial_observer() {
 
 void Scheduler::Hold(const std::string& id) {
   absl::MutexLock lock(&mutex_);
-  if (queue_.Contains(id)) {
+  if (IsQueued(id)) {
     Remove(id);
     // Those behind it may have been held up.
     changed_.SignalAll();
@@ -191,7 +191,40 @@ void Scheduler::Hold(const std::string& id) {
   running->second.stop.request_stop();
 }
 
+void Scheduler::Add(QueuedJob job) {
+  if (draining_ && job.begins_trial) {
+    set_aside_[job.id] = std::move(job);
+  } else {
+    queue_.Add(std::move(job));
+  }
+}
+
+bool Scheduler::IsQueued(const std::string& id) const {
+  return queue_.Contains(id) || set_aside_.contains(id);
+}
+
+void Scheduler::SetDraining(bool draining) {
+  absl::MutexLock lock(&mutex_);
+  draining_ = draining;
+  if (draining) {
+    for (QueuedJob& job : queue_.TakeBeginningTrials()) {
+      if (options_.convoys != nullptr) options_.convoys->Forget(job.id);
+      Add(std::move(job));
+    }
+  } else {
+    for (auto& [id, job] : set_aside_) queue_.Add(std::move(job));
+    set_aside_.clear();
+  }
+  changed_.SignalAll();
+}
+
+bool Scheduler::IsSetAside(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  return set_aside_.contains(id);
+}
+
 void Scheduler::Remove(const std::string& id) {
+  set_aside_.erase(id);
   queue_.Remove(id);
   if (options_.convoys != nullptr) options_.convoys->Forget(id);
 }
@@ -202,13 +235,13 @@ absl::Status Scheduler::Release(absl::Span<const std::string> ids) {
     while (running_.contains(id) && running_[id].held) changed_.Wait(&mutex_);
   }
   for (const std::string& id : ids) {
-    if (running_.contains(id) || queue_.Contains(id)) continue;
+    if (running_.contains(id) || IsQueued(id)) continue;
     const absl::StatusOr<v1::Job> job = store_.Get(id);
     if (absl::IsNotFound(job.status())) continue;
     HEARTH_RETURN_IF_ERROR(job.status());
     if (!job->held() &&
         (job->state() == v1::QUEUED || job->state() == v1::WAITING)) {
-      queue_.Add(QueuedJob::Of(*job));
+      Add(QueuedJob::Of(*job));
     }
   }
   changed_.SignalAll();
@@ -247,7 +280,7 @@ absl::Status Scheduler::CancelQuietly(const std::string& id) {
     StateUpdate update;
     update.state = v1::CANCELLED;
     HEARTH_RETURN_IF_ERROR(store_.ChangeState(id, update));
-    if (queue_.Contains(id)) Remove(id);
+    if (IsQueued(id)) Remove(id);
     // Those behind it may have been held up.
     changed_.SignalAll();
     return absl::OkStatus();

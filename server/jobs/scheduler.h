@@ -150,6 +150,11 @@ class Scheduler {
   absl::Status Release(absl::Span<const std::string> ids)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// While it drains, jobs of sweeps that have not begun are set aside: what a
+  /// sweep begins would keep the daemon from running empty.
+  void SetDraining(bool draining) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsSetAside(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Tries jobs that wait for `cause` again at once: some of it is there.
   void RetryNow(WaitCause cause) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -204,6 +209,11 @@ class Scheduler {
   // Takes a job from the queue and enters it into `running_`.
   std::optional<QueuedJob> TakeOne(Lane lane, double now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Queues a job, or sets it aside.
+  void Add(QueuedJob job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a job waits to be run.
+  bool IsQueued(const std::string& id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a job out of the queue for good.
   void Remove(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a job needs no place of its own.
@@ -241,11 +251,14 @@ class Scheduler {
   plan::PlanStore& plans_;
   const Clock& clock_;
   const SchedulerOptions options_;
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   // Signalled when a job is queued or has ended, when memory or a plan was
   // given back, and when the scheduler stops.
   absl::CondVar changed_;
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  // Queued, but not to begin while it drains.
+  std::map<std::string, QueuedJob> set_aside_ ABSL_GUARDED_BY(mutex_);
   // Calls of RetryNow: one may come before the job that it is for waits.
   int64_t retries_ ABSL_GUARDED_BY(mutex_) = 0;
   // Jobs that a worker has taken and not yet moved to their next state.

@@ -657,6 +657,37 @@ TEST_F(HoldTest, ARestartDoesNotRunWhatIsHeld) {
   EXPECT_THAT(runner_.started(), ElementsAre(other));
 }
 
+TEST_F(HoldTest, ADrainSetsAsideWhatSweepsBegin) {
+  Start(1);
+  const std::string running = Submit();
+  AwaitState(running, v1::RUNNING);
+  const std::string queued = SubmitTrial(), later = SubmitTrial();
+  const std::string cancelled = SubmitTrial(), held = SubmitTrial();
+  ASSERT_TRUE(scheduler_->Release({queued, cancelled, held}).ok());
+  const std::string other = Submit();
+  scheduler_->SetDraining(true);
+  ASSERT_TRUE(scheduler_->Release({later}).ok());
+  for (const std::string& id : {queued, later, cancelled, held}) {
+    EXPECT_TRUE(scheduler_->IsSetAside(id)) << id;
+  }
+  EXPECT_FALSE(scheduler_->IsSetAside(other));
+  ASSERT_TRUE(scheduler_->Cancel(cancelled).ok());
+  SetHeld(held, true);
+  scheduler_->Hold(held);
+  runner_.Succeed(running);
+  AwaitState(other, v1::RUNNING);
+  runner_.Succeed(other);
+  AwaitState(other, v1::SUCCEEDED);
+  EXPECT_EQ(StateOf(queued), v1::QUEUED);
+  scheduler_->SetDraining(false);
+  runner_.Succeed(queued);
+  runner_.Succeed(later);
+  AwaitState(queued, v1::SUCCEEDED);
+  AwaitState(later, v1::SUCCEEDED);
+  EXPECT_EQ(StateOf(cancelled), v1::CANCELLED);
+  EXPECT_EQ(StateOf(held), v1::QUEUED);
+}
+
 TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
   FakeObserver observer(EpochVerdict::kCancel);
   Start(1);

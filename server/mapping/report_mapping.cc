@@ -229,6 +229,14 @@ v1::PreparationReport ToProto(const strategy::PreparationReport& report) {
   return proto;
 }
 
+v1::Company ToProto(const job::Company& company) {
+  v1::Company proto;
+  proto.mutable_jobs()->Assign(company.jobs.begin(), company.jobs.end());
+  proto.set_bytes_alone(static_cast<uint64_t>(company.bytes_alone));
+  proto.set_bytes_charged(static_cast<uint64_t>(company.bytes_charged));
+  return proto;
+}
+
 }  // namespace
 
 v1::EpochReport ToProto(const job::EpochReport& report) {
@@ -276,16 +284,29 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
   proto.set_exact(report.exact);
-  if (const job::Company& company = report.company; !company.jobs.empty()) {
-    proto.mutable_company()->mutable_jobs()->Assign(company.jobs.begin(),
-                                                    company.jobs.end());
-    proto.mutable_company()->set_bytes_alone(
-        static_cast<uint64_t>(company.bytes_alone));
-    proto.mutable_company()->set_bytes_charged(
-        static_cast<uint64_t>(company.bytes_charged));
+  if (!report.company.jobs.empty()) {
+    *proto.mutable_company() = ToProto(report.company);
   }
   if (report.history.has_value()) {
     *proto.mutable_history() = ToProto(*report.history);
+  }
+  return proto;
+}
+
+v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report) {
+  v1::EvaluateReport proto;
+  proto.set_metric(train::Name(report.metric));
+  if (report.test_metric.has_value()) {
+    proto.set_test_metric(*report.test_metric);
+  }
+  SetPass(report.test, *proto.mutable_test());
+  proto.set_kept_epoch(report.kept_epoch);
+  proto.set_peak_memory_bytes(report.peak_memory_bytes);
+  proto.set_memory_bound_bytes(report.memory_bound_bytes);
+  AddMemory(report.memory, proto);
+  proto.set_warm_start(report.warm_start);
+  if (!report.company.jobs.empty()) {
+    *proto.mutable_company() = ToProto(report.company);
   }
   return proto;
 }

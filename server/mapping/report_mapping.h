@@ -18,6 +18,10 @@ namespace hearth::server {
 v1::EpochReport ToProto(const job::EpochReport& report);
 v1::TrainReport ToProto(const job::TrainReport& report);
 v1::PrepareReport ToProto(const job::PrepareReport& report);
+
+/// The report of a run that has only tested.
+v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report);
+
 v1::ExplainReport ToProto(const job::ExplainReport& report);
 v1::Progress ToProto(const job::Progress& progress);
 v1::LogLine::Severity ToProto(job::Severity severity);

@@ -75,10 +75,14 @@ class SpecChecker {
         CheckTrainJob("explain.train",
                       *spec.mutable_explain()->mutable_train());
         break;
+      case v1::JobSpec::kEvaluate:
+        CheckModelOf("evaluate.job_id", spec.evaluate().job_id());
+        break;
       case v1::JobSpec::KIND_NOT_SET:
         violations_.Add("spec.kind",
                         "must be one of import, train, export, verify, "
-                        "generate, export_dataset, prepare, explain");
+                        "generate, export_dataset, prepare, explain, "
+                        "evaluate");
     }
     // A request for something not there yet is told apart from a wrong one.
     return unimplemented_.empty()
@@ -87,10 +91,12 @@ class SpecChecker {
   }
 
  private:
+  void CheckModelOf(const std::string& path, const std::string& job_id) {
+    if (job_id.empty()) violations_.Add(path, "must be the id of a train job");
+  }
+
   void CheckExport(const v1::ExportSpec& spec) {
-    if (spec.job_id().empty()) {
-      violations_.Add("export.job_id", "must be the id of a train job");
-    }
+    CheckModelOf("export.job_id", spec.job_id());
     CheckPath("export.destination", spec.destination(), violations_);
   }
 
@@ -409,6 +415,8 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.checkpoint_every = spec.checkpoint_every();
   options.convoy = ConvoyOf(spec);
   options.join = spec.join();
+  options.part =
+      spec.skip_test() ? job::TrainPart::kTraining : job::TrainPart::kAll;
   options.directory = directory;
   return options;
 }

@@ -124,6 +124,7 @@ std::string WhyNotSwept(absl::string_view name, const NamedOption& named) {
     return "cannot be searched: trials read the same data in the same way";
   }
   if (name == "metric") return "cannot be searched: it compares the trials";
+  if (name == "skip-test") return "cannot be searched: it trains nothing";
   if (named.choice == nullptr &&
       std::all_of(named.options.begin(), named.options.end(),
                   [](const Option* option) {
@@ -230,6 +231,8 @@ class SweepChecker {
     FillAndCheckOptions("", spec_, violations_);
     *spec_.mutable_train() = train;
     spec_.set_groups_data(true);
+    spec_.set_tests_best(!spec_.test_all() && !spec_.has_manual() &&
+                         !spec_.train().skip_test());
     if (spec_.space().empty() && !spec_.has_manual()) {
       violations_.Add("space", "must have a parameter");
     }
@@ -402,7 +405,21 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
   model.set_model_seed(model.model_seed() + static_cast<uint64_t>(replica));
   // Trials of a sweep share their passes, those that begin later, too.
   train.set_join(true);
+  if (spec.tests_best()) train.set_skip_test(true);
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits, job));
+  return job;
+}
+
+absl::StatusOr<v1::JobSpec> TestJobSpec(const SpecLimits& limits,
+                                        const v1::SweepSpec& spec,
+                                        const sweep::Point& point,
+                                        int64_t replica,
+                                        const std::string& trained) {
+  HEARTH_ASSIGN_OR_RETURN(v1::JobSpec train,
+                          TrialJobSpec(limits, spec, point, replica));
+  v1::JobSpec job;
+  job.mutable_evaluate()->set_job_id(trained);
+  *job.mutable_evaluate()->mutable_train() = std::move(*train.mutable_train());
   return job;
 }
 

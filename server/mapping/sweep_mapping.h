@@ -44,6 +44,14 @@ absl::StatusOr<v1::JobSpec> TrialJobSpec(const SpecLimits& limits,
                                          const sweep::Point& point,
                                          int64_t replica);
 
+/// The job that tests what the job `trained` of a trial has trained. Errors as
+/// TrialJobSpec.
+absl::StatusOr<v1::JobSpec> TestJobSpec(const SpecLimits& limits,
+                                        const v1::SweepSpec& spec,
+                                        const sweep::Point& point,
+                                        int64_t replica,
+                                        const std::string& trained);
+
 /// A point that somebody asks for. INVALID_ARGUMENT naming the parameter at
 /// fault.
 absl::StatusOr<sweep::Point> ToPoint(const SpecLimits& limits,

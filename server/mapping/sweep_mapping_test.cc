@@ -74,6 +74,8 @@ TEST(FillAndValidateSweep, NamesTheFieldAtFault) {
               HasSubstr("changes no result"));
   EXPECT_THAT(ErrorOf(Spec({Choices("metric", {"roc_auc"})})),
               HasSubstr("it compares the trials"));
+  EXPECT_THAT(ErrorOf(Spec({Choices("skip-test", {"true", "false"})})),
+              HasSubstr("it trains nothing"));
   EXPECT_THAT(ErrorOf(Spec({LogRange("class-weights", 1, 8)})),
               HasSubstr("space[0]: class-weights takes"));
   EXPECT_THAT(ErrorOf(Spec({Choices("class-weights", {"1,0"})})),
@@ -128,6 +130,38 @@ TEST(TrialJobSpec, SetsChoicesFirstAndSeedsByReplica) {
   const auto sage = TrialJobSpec(kLimits, spec, PointOf(spec, 1), 0);
   ASSERT_TRUE(sage.ok()) << sage.status();
   EXPECT_TRUE(sage->train().trains(0).has_sage());
+}
+
+TEST(TrialJobSpec, LeavesTheTestToTheBestTrial) {
+  const auto skips_test = [](v1::SweepSpec spec) {
+    EXPECT_TRUE(FillAndValidate(kLimits, spec).ok());
+    return TrialJobSpec(kLimits, spec, {}, 0)->train().skip_test();
+  };
+  v1::SweepSpec spec = Spec({LogRange("lr", 1e-4, 1e-1)});
+  EXPECT_TRUE(skips_test(spec));
+  spec.set_test_all(true);
+  EXPECT_FALSE(skips_test(spec));
+  // Its end is not known.
+  spec.set_test_all(false);
+  spec.mutable_manual();
+  EXPECT_FALSE(skips_test(spec));
+  // Nobody asks for a test.
+  spec = Spec({LogRange("lr", 1e-4, 1e-1)});
+  spec.mutable_train()->set_skip_test(true);
+  EXPECT_TRUE(skips_test(spec));
+  EXPECT_TRUE(FillAndValidate(kLimits, spec).ok());
+  EXPECT_FALSE(spec.tests_best());
+}
+
+TEST(TestJobSpec, NamesTheTrainedJobAndHasItsSpec) {
+  v1::SweepSpec spec = Spec({LogRange("lr", 1e-4, 1e-1)});
+  ASSERT_TRUE(FillAndValidate(kLimits, spec).ok());
+  const sweep::Point point = {{"hidden", "32"}};
+  const auto job = TestJobSpec(kLimits, spec, point, 2, "train-7");
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->evaluate().job_id(), "train-7");
+  EXPECT_EQ(job->evaluate().train().SerializeAsString(),
+            TrialJobSpec(kLimits, spec, point, 2)->train().SerializeAsString());
 }
 
 TEST(TrialJobSpec, FieldsOfOneNameTakeOverFromEachOther) {

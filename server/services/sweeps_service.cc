@@ -104,6 +104,14 @@ class SweepsService final
     return Reply(sweeps_.StopTrial(*request), response);
   }
 
+  grpc::Status ContinueTrial(grpc::ServerContext*,
+                             const v1::ContinueTrialRequest* request,
+                             google::protobuf::Empty*) override {
+    const absl::Status checked = CheckRequest(*request);
+    if (!checked.ok()) return ToGrpcStatus(checked);
+    return ToGrpcStatus(sweeps_.ContinueTrial(*request));
+  }
+
  private:
   static grpc::Status Reply(absl::StatusOr<v1::Sweep> sweep,
                             v1::Sweep* response) {

@@ -15,6 +15,7 @@
 namespace hearth::server {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class SweepsTest : public DaemonTest {
@@ -88,12 +89,25 @@ class SweepsTest : public DaemonTest {
     return (*Sweeps().*method)(&context, request, sweep);
   }
 
+  void DeleteSweep(const std::string& id) {
+    grpc::ClientContext context;
+    v1::DeleteSweepRequest request;
+    request.set_id(id);
+    google::protobuf::Empty empty;
+    const grpc::Status status =
+        Sweeps()->DeleteSweep(&context, request, &empty);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+
   // Without what differs from one sweep to another with the same decisions.
   static std::vector<std::string> DecisionsOf(const v1::Sweep& sweep) {
     std::vector<std::string> decisions;
     for (v1::Trial trial : sweep.trials()) {
       trial.clear_jobs();
       trial.clear_best_job();
+      trial.clear_test_jobs();
+      // A restart may part them.
+      trial.clear_shared_with();
       decisions.push_back(trial.SerializeAsString());
     }
     return decisions;
@@ -156,6 +170,8 @@ TEST_F(SweepsTest, AFaultOfTheDatabaseChangesNoDecision) {
   const std::string undisturbed = SubmitSweep(spec).id();
   WatchSweep(undisturbed);
   const std::vector<std::string> expected = DecisionsOf(GetSweep(undisturbed));
+  // Data that jobs have trained on would come first.
+  DeleteSweep(undisturbed);
   int64_t hits = 0;
   for (const VfsOperation operation :
        {VfsOperation::kSync, VfsOperation::kWrite}) {
@@ -169,6 +185,7 @@ TEST_F(SweepsTest, AFaultOfTheDatabaseChangesNoDecision) {
       hits += vfs_.hits();
       vfs_.Clear();
       EXPECT_EQ(DecisionsOf(GetSweep(sweep)), expected) << nth;
+      DeleteSweep(sweep);
     }
   }
   EXPECT_GT(hits, 4);
@@ -232,6 +249,274 @@ TEST_F(SweepsTest, ACancelledJobIsAStoppedTrial) {
   const v1::Trial trial = GetSweep(begun.id()).trials(0);
   EXPECT_EQ(trial.state(), v1::TRIAL_STOPPED);
   EXPECT_THAT(trial.reason(), HasSubstr("was cancelled"));
+}
+
+TEST_F(SweepsTest, TestsTheBestTrialAlone) {
+  Import("planted");
+  v1::SweepSpec spec = Spec();
+  spec.set_seeds(2);
+  const std::string id = SubmitSweep(spec).id();
+  WatchSweep(id);
+  const v1::Sweep done = GetSweep(id);
+  double sum = 0;
+  for (const v1::Trial& trial : done.trials()) {
+    const bool is_best = trial.number() == done.best_trial();
+    EXPECT_EQ(trial.has_test_metric(), is_best);
+    EXPECT_EQ(trial.test_jobs_size(), is_best ? 2 : 0);
+    for (const std::string& job : trial.jobs()) {
+      EXPECT_FALSE(Get(job).report().train().has_test_metric());
+    }
+    for (int i = 0; i < trial.test_jobs_size(); ++i) {
+      const v1::Job test = Get(trial.test_jobs(i));
+      EXPECT_EQ(test.sweep(), id);
+      EXPECT_EQ(test.spec().evaluate().job_id(), trial.jobs(i));
+      // As the job itself would have it.
+      v1::JobSpec alone = Get(trial.jobs(i)).spec();
+      alone.mutable_train()->clear_skip_test();
+      alone.mutable_train()->clear_join();
+      const v1::Job job = AwaitEnd(Submit(alone));
+      EXPECT_EQ(job.report().train().test_metric(),
+                test.report().evaluate().test_metric());
+      sum += test.report().evaluate().test_metric();
+    }
+  }
+  EXPECT_EQ(done.best_test_metric(), sum / 2);
+  EXPECT_EQ(done.test_fault(), "");
+}
+
+TEST_F(SweepsTest, TestsAllOrNoneIfAsked) {
+  Import("planted");
+  v1::SweepSpec spec = Spec();
+  spec.set_trials(2);
+  spec.set_test_all(true);
+  spec.mutable_random();
+  const std::string all = SubmitSweep(spec).id();
+  WatchSweep(all);
+  const v1::Sweep tested = GetSweep(all);
+  for (const v1::Trial& trial : tested.trials()) {
+    EXPECT_EQ(trial.test_metric(),
+              Get(trial.jobs(0)).report().train().test_metric());
+    EXPECT_NE(trial.test_metric(), 0);
+    EXPECT_EQ(trial.test_jobs_size(), 0);
+  }
+  EXPECT_TRUE(tested.has_best_test_metric());
+  spec.set_test_all(false);
+  spec.mutable_train()->set_skip_test(true);
+  const std::string none = SubmitSweep(spec).id();
+  WatchSweep(none);
+  EXPECT_FALSE(GetSweep(none).has_best_test_metric());
+  EXPECT_EQ(GetSweep(none).test_fault(), "");
+}
+
+TEST_F(SweepsTest, WhileTheDaemonDrainsNoTrialBegins) {
+  Import("planted");
+  gate_.Close();
+  v1::SweepSpec spec = Spec();
+  spec.mutable_random();
+  spec.set_trials(2);
+  spec.set_parallel(1);
+  const v1::Sweep begun = SubmitSweep(spec);
+  gate_.AwaitWaiting();
+  const std::string queued = Submit(TrainSpec("planted"));
+  SetDraining(true);
+  gate_.Open();
+  EXPECT_EQ(AwaitEnd(begun.trials(0).jobs(0)).state(), v1::SUCCEEDED);
+  // What was there before goes on.
+  EXPECT_EQ(AwaitEnd(queued).state(), v1::SUCCEEDED);
+  v1::Trial waiting;
+  do {
+    waiting = GetSweep(begun.id()).trials(1);
+  } while (waiting.waiting_reason().empty());
+  EXPECT_THAT(waiting.waiting_reason(), HasSubstr("drains"));
+  EXPECT_EQ(Get(waiting.jobs(0)).state(), v1::QUEUED);
+  SetDraining(false);
+  EXPECT_EQ(WatchSweep(begun.id()).back().state().state(), v1::SWEEP_DONE);
+  EXPECT_EQ(GetSweep(begun.id()).trials(1).waiting_reason(), "");
+}
+
+TEST_F(SweepsTest, ARestartGoesOnWithTheTestAndEndsADrain) {
+  Import("planted");
+  gate_.Close();
+  v1::SweepSpec spec = Spec();
+  spec.mutable_random();
+  spec.set_trials(1);
+  const v1::Sweep begun = SubmitSweep(spec);
+  gate_.AwaitWaiting();
+  SetDraining(true);
+  gate_.Open();
+  v1::Trial tested;
+  do {
+    tested = GetSweep(begun.id()).trials(0);
+  } while (tested.waiting_reason().empty());
+  EXPECT_EQ(tested.state(), v1::TRIAL_SUCCEEDED);
+  EXPECT_EQ(tested.test_jobs_size(), 1);
+  v1::Sweep sweep = GetSweep(begun.id());
+  EXPECT_EQ(sweep.state(), v1::SWEEP_RUNNING);
+  EXPECT_FALSE(sweep.has_best_test_metric());
+  // It can be paused, and none is added.
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, begun.id(), &sweep).ok());
+  EXPECT_TRUE(Get(tested.test_jobs(0)).held());
+  EXPECT_EQ(
+      Change(&v1::Sweeps::Stub::AddTrial, begun.id(), &sweep).error_code(),
+      grpc::StatusCode::FAILED_PRECONDITION);
+  daemon_.reset();
+  Start();
+  EXPECT_EQ(GetSweep(begun.id()).state(), v1::SWEEP_PAUSED);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::ResumeSweep, begun.id(), &sweep).ok());
+  EXPECT_EQ(WatchSweep(begun.id()).back().state().state(), v1::SWEEP_DONE);
+  EXPECT_TRUE(GetSweep(begun.id()).has_best_test_metric());
+}
+
+TEST_F(SweepsTest, ATestThatIsCancelledEndsTheSweepWithoutIt) {
+  Import("planted");
+  gate_.Close();
+  v1::SweepSpec spec = Spec();
+  spec.mutable_random();
+  spec.set_trials(1);
+  const v1::Sweep begun = SubmitSweep(spec);
+  gate_.AwaitWaiting();
+  SetDraining(true);
+  gate_.Open();
+  v1::Trial tested;
+  do {
+    tested = GetSweep(begun.id()).trials(0);
+  } while (tested.waiting_reason().empty());
+  // The model stays as long as it is needed.
+  EXPECT_EQ(DeleteJob(tested.jobs(0)).error_code(),
+            grpc::StatusCode::FAILED_PRECONDITION);
+  ASSERT_TRUE(Cancel(tested.test_jobs(0)).ok());
+  WatchSweep(begun.id());
+  const v1::Sweep done = GetSweep(begun.id());
+  EXPECT_EQ(done.state(), v1::SWEEP_DONE);
+  EXPECT_FALSE(done.has_best_test_metric());
+  EXPECT_THAT(done.test_fault(), HasSubstr("was cancelled"));
+}
+
+TEST_F(SweepsTest, BeginsWithTheDataThatJobsHaveTrainedOn) {
+  Import("planted");
+  v1::SweepSpec spec = Spec();
+  spec.mutable_space(0)->set_name("batch-size");
+  spec.mutable_space(0)->mutable_choice()->add_values("32");
+  spec.mutable_space(0)->mutable_choice()->add_values("48");
+  spec.mutable_grid();
+  spec.clear_trials();
+  spec.set_parallel(1);
+  v1::JobSpec job;
+  *job.mutable_train() = spec.train();
+  job.mutable_train()->mutable_data()->set_batch_size(48);
+  ASSERT_EQ(AwaitEnd(Submit(job)).state(), v1::SUCCEEDED);
+  const std::string id = SubmitSweep(spec).id();
+  const std::vector<v1::SweepEvent> events = WatchSweep(id);
+  EXPECT_THAT(events[0].state().data_order(), ElementsAre(1, 0));
+  EXPECT_EQ(events[0].decisions(0).trial(), 2u);
+  // What one sweep has trained on, all of it, comes by number.
+  const std::string again = SubmitSweep(spec).id();
+  EXPECT_EQ(WatchSweep(again)[0].decisions(0).trial(), 1u);
+}
+
+class JudgedTest : public SweepsTest {
+ protected:
+  // Begins a sweep with one trial, which waits so long after its epochs; gives
+  // the sweep's id.
+  std::string Begin(uint32_t verdict_wait) {
+    Import("planted");
+    v1::SweepSpec spec;
+    *spec.mutable_train() = TrainSpec("planted").train();
+    spec.mutable_train()->mutable_data()->set_epochs(4);
+    spec.mutable_manual()->set_verdict_wait(verdict_wait);
+    const std::string id = SubmitSweep(spec).id();
+    v1::Sweep sweep;
+    EXPECT_TRUE(Change(&v1::Sweeps::Stub::AddTrial, id, &sweep).ok());
+    return id;
+  }
+
+  void AwaitEpoch(const std::string& id, uint32_t epoch) {
+    while (GetSweep(id).trials(0).epochs() < epoch) {
+    }
+  }
+
+  grpc::Status Continue(const std::string& id, uint32_t epoch,
+                        uint32_t trial = 1) {
+    grpc::ClientContext context;
+    v1::ContinueTrialRequest request;
+    request.set_id(id);
+    request.set_trial(trial);
+    request.set_epoch(epoch);
+    google::protobuf::Empty empty;
+    return Sweeps()->ContinueTrial(&context, request, &empty);
+  }
+
+  v1::Job JobOf(const std::string& id) {
+    return AwaitEnd(GetSweep(id).trials(0).jobs(0));
+  }
+};
+
+TEST_F(JudgedTest, ATrialWaitsForItsVerdict) {
+  const std::string id = Begin(60);
+  AwaitEpoch(id, 1);
+  ASSERT_TRUE(Continue(id, 1).ok());
+  AwaitEpoch(id, 2);
+  grpc::ClientContext context;
+  v1::StopTrialRequest request;
+  request.set_id(id);
+  request.set_trial(1);
+  v1::Sweep sweep;
+  ASSERT_TRUE(Sweeps()->StopTrial(&context, request, &sweep).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::CANCELLED);
+  EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
+  EXPECT_EQ(Continue(id, 1, 2).error_code(), grpc::StatusCode::NOT_FOUND);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_TRUE(Continue(id, 1).ok()) << "it does not wait";
+}
+
+TEST_F(JudgedTest, VerdictsMayComeBeforeTheirEpochs) {
+  const std::string id = Begin(60);
+  ASSERT_TRUE(Continue(id, 3).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::SUCCEEDED);
+  EXPECT_TRUE(JobOf(id).report().train().has_test_metric());
+}
+
+TEST_F(JudgedTest, ATrialDoesNotWaitForEver) {
+  const std::string id = Begin(1);
+  ASSERT_TRUE(Continue(id, 2).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::SUCCEEDED);
+}
+
+TEST_F(JudgedTest, APauseAStopAndARestartEndTheWait) {
+  const std::string id = Begin(60);
+  AwaitEpoch(id, 1);
+  v1::Sweep sweep;
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, id, &sweep).ok());
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::ResumeSweep, id, &sweep).ok());
+  daemon_.reset();
+  Start();
+  ASSERT_TRUE(Continue(id, 1).ok());
+  AwaitEpoch(id, 2);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_EQ(JobOf(id).state(), v1::CANCELLED);
+  EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
+}
+
+TEST_F(SweepsTest, TellsWithWhichTrialsATrialSharesItsPasses) {
+  Import("planted");
+  v1::SweepSpec spec = Spec();
+  spec.mutable_random();
+  spec.set_trials(3);
+  // Each on data of its own.
+  const std::string apart = SubmitSweep(spec).id();
+  WatchSweep(apart);
+  const v1::Sweep each = GetSweep(apart);
+  for (const v1::Trial& trial : each.trials()) {
+    EXPECT_EQ(trial.shared_with_size(), 0);
+  }
+  spec.mutable_space(0)->set_name("lr");
+  spec.mutable_space(0)->mutable_uniform()->set_low(0.1);
+  spec.mutable_space(0)->mutable_uniform()->set_high(0.2);
+  const std::string together = SubmitSweep(spec).id();
+  WatchSweep(together);
+  const v1::Sweep done = GetSweep(together);
+  EXPECT_THAT(done.trials(0).shared_with(), ElementsAre(2, 3));
+  EXPECT_THAT(done.trials(2).shared_with(), ElementsAre(1, 2));
 }
 
 TEST_F(SweepsTest, NamesTheFieldAtFaultAndTheUnknownDataset) {

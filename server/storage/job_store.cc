@@ -44,6 +44,12 @@ v1::JobSpec AsSubmitted(v1::JobSpec stored, const v1::JobSpec& spec) {
     stored.mutable_train()->mutable_data()->set_first_epoch_key(
         spec.train().data().first_epoch_key());
   }
+  if (stored.has_evaluate()) {
+    stored.mutable_evaluate()->clear_train();
+    if (spec.evaluate().has_train()) {
+      *stored.mutable_evaluate()->mutable_train() = spec.evaluate().train();
+    }
+  }
   return stored;
 }
 

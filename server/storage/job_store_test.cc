@@ -183,6 +183,20 @@ TEST_F(JobStoreTest, ARepeatedRequestGivesAJobWhoseFirstEpochKeyWasSet) {
   EXPECT_TRUE(absl::IsAlreadyExists(store_->Submit("request", spec).status()));
 }
 
+TEST_F(JobStoreTest, ARepeatedRequestGivesATestWhoseTrainSpecWasSet) {
+  v1::JobSpec asked;
+  asked.mutable_evaluate()->set_job_id("train-7");
+  v1::JobSpec filled = asked;
+  *filled.mutable_evaluate()->mutable_train() = TrainSpec("a").train();
+  const std::string id = store_->Submit("request", filled)->id();
+  EXPECT_EQ(id, "evaluate-1");
+  EXPECT_EQ((*store_->FindRequest("request", asked))->id(), id);
+  EXPECT_EQ(store_->Submit("request", filled)->id(), id);
+  asked.mutable_evaluate()->set_job_id("train-8");
+  EXPECT_TRUE(
+      absl::IsAlreadyExists(store_->FindRequest("request", asked).status()));
+}
+
 TEST_F(JobStoreTest, WithoutRequestIdEveryCallSubmits) {
   EXPECT_NE(Submit(TrainSpec("a")), Submit(TrainSpec("a")));
   EXPECT_FALSE(store_->FindRequest("", TrainSpec("a"))->has_value());

@@ -4,8 +4,10 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "server/mapping/sweep_mapping.h"
 #include "server/storage/job_state.h"
@@ -76,6 +78,10 @@ absl::StatusOr<std::unique_ptr<LiveSweep>> LiveSweep::Load(
   }
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, store.ReadJobs(id));
   for (const v1::Job& job : jobs) {
+    if (job.spec().has_evaluate()) {
+      sweep->NoteTestJob(job.replica(), job.id());
+      continue;
+    }
     const size_t trial = job.trial() - 1;
     if (sweep->jobs_.size() <= trial) sweep->jobs_.resize(trial + 1);
     std::vector<std::string>& replicas = sweep->jobs_[trial];
@@ -95,10 +101,13 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
                ++i) {
             points_.push_back(PointOf(summary_.spec(), i));
           }
-          return search_.Begin();
+          return search_.Begin(
+              std::vector<int64_t>(event.state().data_order().begin(),
+                                   event.state().data_order().end()));
         case v1::SWEEP_PAUSED:
           return search_.Pause();
         case v1::SWEEP_STOPPED:
+          if (!tests_.empty()) test_fault_ = kSweepStopped;
           return search_.StopAll(kSweepStopped);
         default:
           return {};
@@ -108,7 +117,12 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
       return search_.AddTrial();
     case v1::SweepEvent::kResults: {
       std::vector<sweep::Report> reports;
+      std::set<uint32_t> together;
       for (const v1::EpochResult& result : event.results().results()) {
+        together.insert(result.trial());
+      }
+      for (const v1::EpochResult& result : event.results().results()) {
+        company_[int64_t{result.trial()} - 1] = together;
         reports.push_back({.trial = int64_t{result.trial()} - 1,
                            .replica = result.replica(),
                            .epoch = result.epoch(),
@@ -116,12 +130,34 @@ sweep::Search::Decisions LiveSweep::Feed(const v1::SweepEvent& event) {
       }
       return search_.Record(reports);
     }
-    case v1::SweepEvent::kEnded:
-      return search_.End(
-          int64_t{event.ended().trial()} - 1, event.ended().replica(),
-          OutcomeOf(event.ended().state()), event.ended().reason());
+    case v1::SweepEvent::kEnded: {
+      const v1::ReplicaEnd& end = event.ended();
+      const int64_t trial = int64_t{end.trial()} - 1;
+      if (end.has_test_metric()) {
+        test_metrics_[{trial, end.replica()}] = end.test_metric();
+      }
+      return search_.End(trial, end.replica(), OutcomeOf(end.state()),
+                         end.reason());
+    }
     case v1::SweepEvent::kStop:
       return search_.StopTrial(int64_t{event.stop().trial()} - 1, kStopped);
+    case v1::SweepEvent::kTest:
+      tested_trial_ = int64_t{event.test().trial()} - 1;
+      test_fault_ = event.test().fault();
+      for (const v1::TrialDecision& decision : event.decisions()) {
+        tests_.insert(decision.replica());
+      }
+      return {};
+    case v1::SweepEvent::kTested: {
+      const v1::TestEnd& end = event.tested();
+      tests_.erase(end.replica());
+      if (end.has_test_metric()) {
+        test_metrics_[{*tested_trial_, end.replica()}] = end.test_metric();
+      } else if (test_fault_.empty()) {
+        test_fault_ = end.reason();
+      }
+      return {};
+    }
     case v1::SweepEvent::PAYLOAD_NOT_SET:
       break;
   }
@@ -145,17 +181,82 @@ SweepStep LiveSweep::Apply(const SpecLimits& limits,
       end.set_state(v1::FAILED);
       end.set_reason(std::string(begun.message()));
     }
-    if (next.has_state()) summary_.set_state(next.state().state());
+    if (next.has_state()) {
+      summary_.set_state(next.state().state());
+      ChangeTests(next.state().state(), step);
+    }
     if (next.has_results()) summary_.set_metric(next.results().metric());
     step.events.push_back(std::move(next));
   }
-  if (search_.done() && !HasEnded(summary_.state())) {
-    summary_.set_state(v1::SWEEP_DONE);
-    step.events.emplace_back().mutable_state()->set_state(v1::SWEEP_DONE);
-  }
+  if (search_.done() && !HasEnded(summary_.state())) Finish(limits, step);
   Summarize();
   step.sweep = summary_;
   return step;
+}
+
+void LiveSweep::Finish(const SpecLimits& limits, SweepStep& step) {
+  const std::optional<int64_t> best = search_.Best();
+  if (summary_.spec().tests_best() && best.has_value() &&
+      !tested_trial_.has_value()) {
+    // One that is paused begins when it goes on.
+    if (summary_.state() == v1::SWEEP_PAUSED) return;
+    BeginTest(limits, *best, step);
+  }
+  if (!tests_.empty()) return;
+  summary_.set_state(v1::SWEEP_DONE);
+  step.events.emplace_back().mutable_state()->set_state(v1::SWEEP_DONE);
+}
+
+void LiveSweep::BeginTest(const SpecLimits& limits, int64_t trial,
+                          SweepStep& step) {
+  v1::SweepEvent event;
+  v1::TestBegin& begin = *event.mutable_test();
+  begin.set_trial(static_cast<uint32_t>(trial + 1));
+  std::vector<SweepStep::NewJob> jobs;
+  if (search_.StateOf(trial) != sweep::TrialState::kSucceeded) {
+    begin.set_fault(absl::StrCat("trial ", trial + 1,
+                                 ", the best, did not train to its end"));
+  }
+  for (uint32_t replica = 0;
+       replica < summary_.spec().seeds() && begin.fault().empty(); ++replica) {
+    absl::StatusOr<v1::JobSpec> spec = TestJobSpec(
+        limits, summary_.spec(), point(trial), replica, JobOf(trial, replica));
+    if (!spec.ok()) {
+      begin.set_fault(std::string(spec.status().message()));
+      break;
+    }
+    jobs.push_back(
+        {.spec = *std::move(spec), .trial = begin.trial(), .replica = replica});
+  }
+  if (begin.fault().empty()) {
+    for (SweepStep::NewJob& job : jobs) {
+      v1::TrialDecision& decision = *event.add_decisions();
+      decision.set_trial(job.trial);
+      decision.set_replica(job.replica);
+      decision.set_action(v1::TrialDecision::START);
+      step.new_jobs.push_back(std::move(job));
+    }
+  }
+  Feed(event);
+  step.events.push_back(std::move(event));
+}
+
+void LiveSweep::ChangeTests(v1::SweepState state, SweepStep& step) const {
+  for (const int64_t replica : tests_) {
+    const std::string& job = test_jobs_[static_cast<size_t>(replica)];
+    if (state == v1::SWEEP_PAUSED) step.held.push_back(job);
+    if (state == v1::SWEEP_RUNNING) step.released.push_back(job);
+    if (state == v1::SWEEP_STOPPED) step.cancelled.push_back(job);
+  }
+}
+
+bool LiveSweep::IsTested(int64_t replica) const {
+  return tests_.contains(replica);
+}
+
+void LiveSweep::NoteTestJob(uint32_t replica, const std::string& id) {
+  test_jobs_.resize(std::max<size_t>(test_jobs_.size(), replica + 1));
+  test_jobs_[replica] = id;
 }
 
 absl::Status LiveSweep::Note(const SpecLimits& limits,
@@ -191,6 +292,10 @@ void LiveSweep::Stored(const SweepStep& step,
                        const std::vector<std::string>& ids) {
   summary_ = step.sweep;
   for (size_t i = 0; i < ids.size(); ++i) {
+    if (step.new_jobs[i].spec.has_evaluate()) {
+      NoteTestJob(step.new_jobs[i].replica, ids[i]);
+      continue;
+    }
     const size_t trial = step.new_jobs[i].trial - 1;
     if (jobs_.size() <= trial) jobs_.resize(trial + 1);
     std::vector<std::string>& replicas = jobs_[trial];
@@ -222,11 +327,26 @@ void LiveSweep::Summarize() {
   summary_.clear_best_trial();
   summary_.clear_best_metric();
   summary_.clear_best_parameters();
+  summary_.clear_best_test_metric();
+  summary_.set_test_fault(test_fault_);
   const std::optional<int64_t> best = search_.Best();
   if (!best.has_value()) return;
   summary_.set_best_trial(static_cast<uint32_t>(*best + 1));
   summary_.set_best_metric(ValueOf(*search_.ScoreOf(*best), summary_.metric()));
   AddSettings(point(*best), summary_.mutable_best_parameters());
+  if (const std::optional<double> test = TestMetricOf(*best)) {
+    summary_.set_best_test_metric(*test);
+  }
+}
+
+std::optional<double> LiveSweep::TestMetricOf(int64_t trial) const {
+  double sum = 0;
+  for (int64_t replica = 0; replica < summary_.spec().seeds(); ++replica) {
+    const auto found = test_metrics_.find({trial, replica});
+    if (found == test_metrics_.end()) return std::nullopt;
+    sum += found->second;
+  }
+  return sum / summary_.spec().seeds();
 }
 
 v1::Sweep LiveSweep::ToProto() const {
@@ -260,6 +380,17 @@ v1::Trial LiveSweep::TrialToProto(int64_t number) const {
     if (!score.has_value() || (best.has_value() && *score <= *best)) continue;
     best = score;
     if (trial.has_metric()) trial.set_best_job(job);
+  }
+  if (const std::optional<double> test = TestMetricOf(number)) {
+    trial.set_test_metric(*test);
+  }
+  if (number == tested_trial_) {
+    trial.mutable_test_jobs()->Assign(test_jobs_.begin(), test_jobs_.end());
+  }
+  if (const auto found = company_.find(number); found != company_.end()) {
+    for (const uint32_t other : found->second) {
+      if (other != trial.number()) trial.add_shared_with(other);
+    }
   }
   return trial;
 }

@@ -2,8 +2,12 @@
 #define HEARTH_SERVER_SWEEPS_LIVE_SWEEP_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -44,26 +48,48 @@ class LiveSweep {
   }
   /// The replica's job; empty before it begins.
   const std::string& JobOf(int64_t trial, int64_t replica) const;
+  /// Whether the replica of the best trial is being tested.
+  bool IsTested(int64_t replica) const;
 
   /// The sweep with its trials.
   v1::Sweep ToProto() const;
 
  private:
-  // Feeds an event to the search; the points of trials are noted, too.
+  // Feeds an event to the search; the points, the company and the tests of
+  // trials are noted, too.
   sweep::Search::Decisions Feed(const v1::SweepEvent& event);
+  // All trials have ended: tests the best one, if that is to be and has not
+  // been; then the sweep is done.
+  void Finish(const SpecLimits& limits, SweepStep& step);
+  void BeginTest(const SpecLimits& limits, int64_t trial, SweepStep& step);
+  // The tests that have not ended are interrupted, go on, or are cancelled.
+  void ChangeTests(v1::SweepState state, SweepStep& step) const;
   // Adds a decision to its event, and its effect to the step. The error for
   // which a trial cannot begin.
   absl::Status Note(const SpecLimits& limits, const sweep::Decision& decision,
                     v1::SweepEvent& event, SweepStep& step);
+  void NoteTestJob(uint32_t replica, const std::string& id);
   // The summary as the search is now.
   void Summarize();
   v1::Trial TrialToProto(int64_t trial) const;
+  // The mean over replicas; nothing unless all were tested.
+  std::optional<double> TestMetricOf(int64_t trial) const;
 
   v1::Sweep summary_;
   sweep::Search search_;
   std::vector<sweep::Point> points_;
   // By trial and replica; only as many as have begun.
   std::vector<std::vector<std::string>> jobs_;
+  // The trials that had part in the last pass of a trial.
+  std::map<int64_t, std::set<uint32_t>> company_;
+  // Results of tests, by trial and replica.
+  std::map<std::pair<int64_t, int64_t>, double> test_metrics_;
+  // The best trial, once its test has begun, or has proved impossible; by
+  // replica: its jobs, and whether they are under way.
+  std::optional<int64_t> tested_trial_;
+  std::vector<std::string> test_jobs_;
+  std::set<int64_t> tests_;
+  std::string test_fault_;
 };
 
 }  // namespace hearth::server

@@ -98,6 +98,119 @@ TEST(LiveSweep, StopsCancelTheJobs) {
   EXPECT_EQ(step.events.size(), 1u);
 }
 
+v1::SweepEvent End(uint32_t trial, uint32_t replica) {
+  v1::SweepEvent event;
+  event.mutable_ended()->set_trial(trial);
+  event.mutable_ended()->set_replica(replica);
+  event.mutable_ended()->set_state(v1::SUCCEEDED);
+  return event;
+}
+
+v1::SweepEvent Tested(uint32_t replica, double metric) {
+  v1::SweepEvent event;
+  event.mutable_tested()->set_replica(replica);
+  event.mutable_tested()->set_state(v1::SUCCEEDED);
+  event.mutable_tested()->set_test_metric(metric);
+  return event;
+}
+
+v1::SweepEvent State(v1::SweepState state) {
+  v1::SweepEvent event;
+  event.mutable_state()->set_state(state);
+  return event;
+}
+
+// Trial 1 has a result, and is the best so; gives the step by which the last
+// one ends.
+SweepStep EndAll(LiveSweep& sweep) {
+  sweep.Stored(sweep.Apply(kLimits, Begin()), {"train-1", "train-2"});
+  sweep.Stored(sweep.Apply(kLimits, Result(0, 0.5)), {});
+  sweep.Stored(sweep.Apply(kLimits, Result(1, 0.25)), {});
+  int job = 3;
+  for (uint32_t trial = 1; trial < 3; ++trial) {
+    sweep.Stored(sweep.Apply(kLimits, End(trial, 0)), {});
+    sweep.Stored(
+        sweep.Apply(kLimits, End(trial, 1)),
+        {"train-" + std::to_string(job), "train-" + std::to_string(job + 1)});
+    job += 2;
+  }
+  sweep.Stored(sweep.Apply(kLimits, End(3, 0)), {});
+  return sweep.Apply(kLimits, End(3, 1));
+}
+
+TEST(LiveSweep, TheBestTrialIsTestedOnceAllHaveEnded) {
+  LiveSweep sweep(Summary());
+  SweepStep step = EndAll(sweep);
+  ASSERT_EQ(step.new_jobs.size(), 2u);
+  for (uint32_t replica = 0; replica < 2; ++replica) {
+    const SweepStep::NewJob& job = step.new_jobs[replica];
+    EXPECT_EQ(job.trial, 1u);
+    EXPECT_EQ(job.replica, replica);
+    EXPECT_EQ(job.spec.evaluate().job_id(),
+              replica == 0 ? "train-1" : "train-2");
+    EXPECT_EQ(job.spec.evaluate().train().trains(0).model_seed(), replica);
+  }
+  ASSERT_EQ(step.events.size(), 2u);
+  EXPECT_EQ(step.events[1].test().trial(), 1u);
+  EXPECT_EQ(step.events[1].decisions_size(), 2);
+  EXPECT_EQ(step.sweep.state(), v1::SWEEP_RUNNING);
+  sweep.Stored(step, {"evaluate-7", "evaluate-8"});
+  EXPECT_THAT(sweep.ToProto().trials(0).test_jobs(),
+              ElementsAre("evaluate-7", "evaluate-8"));
+  EXPECT_EQ(sweep.JobOf(0, 0), "train-1");
+
+  step = sweep.Apply(kLimits, State(v1::SWEEP_PAUSED));
+  EXPECT_THAT(step.held, ElementsAre("evaluate-7", "evaluate-8"));
+  sweep.Stored(step, {});
+  step = sweep.Apply(kLimits, Tested(0, 0.5));
+  EXPECT_EQ(step.events.size(), 1u);
+  EXPECT_FALSE(step.sweep.has_best_test_metric());
+  sweep.Stored(step, {});
+  step = sweep.Apply(kLimits, State(v1::SWEEP_RUNNING));
+  EXPECT_THAT(step.released, ElementsAre("evaluate-8"));
+  sweep.Stored(step, {});
+  step = sweep.Apply(kLimits, Tested(1, 1.5));
+  EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);
+  EXPECT_EQ(step.sweep.best_test_metric(), 1);
+  EXPECT_EQ(step.events.back().state().state(), v1::SWEEP_DONE);
+}
+
+TEST(LiveSweep, AStopEndsTheTestOfTheBestTrial) {
+  LiveSweep sweep(Summary());
+  sweep.Stored(EndAll(sweep), {"evaluate-7", "evaluate-8"});
+  const SweepStep step = sweep.Apply(kLimits, State(v1::SWEEP_STOPPED));
+  EXPECT_THAT(step.cancelled, ElementsAre("evaluate-7", "evaluate-8"));
+  EXPECT_EQ(step.sweep.state(), v1::SWEEP_STOPPED);
+  EXPECT_THAT(step.sweep.test_fault(), HasSubstr("stopped"));
+}
+
+TEST(LiveSweep, ABestTrialThatWasStoppedIsNotTested) {
+  LiveSweep sweep(Summary());
+  sweep.Stored(sweep.Apply(kLimits, Begin()), {"train-1", "train-2"});
+  sweep.Stored(sweep.Apply(kLimits, Result(0, 0.5)), {});
+  sweep.Stored(sweep.Apply(kLimits, Result(1, 0.25)), {});
+  SweepStep step;
+  for (uint32_t trial = 1; trial <= 3; ++trial) {
+    v1::SweepEvent stop;
+    stop.mutable_stop()->set_trial(trial);
+    step = sweep.Apply(kLimits, stop);
+    sweep.Stored(step, std::vector<std::string>(step.new_jobs.size()));
+  }
+  EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);
+  EXPECT_THAT(step.sweep.test_fault(),
+              HasSubstr("trial 1, the best, did not train to its end"));
+}
+
+// Its spec does not say that the best trial is tested.
+TEST(LiveSweep, ASweepOfAnEarlierDaemonEndsWithItsTrials) {
+  v1::Sweep summary = Summary();
+  summary.mutable_spec()->clear_tests_best();
+  LiveSweep sweep(summary);
+  const SweepStep step = EndAll(sweep);
+  EXPECT_THAT(step.new_jobs, IsEmpty());
+  EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);
+}
+
 TEST(LiveSweep, TrialsThatTheMachineCannotRunFail) {
   LiveSweep sweep(Summary());
   // It has lost a processor since the sweep was accepted.

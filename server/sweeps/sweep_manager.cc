@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <thread>
@@ -31,6 +32,7 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
 #include "engine/sweep/search.h"
 #include "engine/sweep/space.h"
@@ -38,12 +40,16 @@
 #include "server/mapping/field_violations.h"
 #include "server/mapping/sweep_mapping.h"
 #include "server/storage/job_state.h"
+#include "server/sweeps/data_order.h"
 #include "server/sweeps/live_sweep.h"
 
 namespace hearth::server {
 namespace {
 
 constexpr absl::Duration kRetryInterval = absl::Seconds(1);
+
+// Why a trial does not begin.
+constexpr char kDraining[] = "hearthd drains: no trial begins";
 
 constexpr v1::TrialState kTrialStates[] = {
     v1::TRIAL_PENDING,   v1::TRIAL_RUNNING, v1::TRIAL_WAITING,
@@ -132,9 +138,13 @@ class SweepManagerImpl final : public SweepManager {
                             parts_.admission.Admit(job));
     HEARTH_RETURN_IF_ERROR(CheckMetric(summary.spec()));
     auto sweep = std::make_unique<LiveSweep>(summary);
+    v1::SweepEvent begin = StateEvent(v1::SWEEP_RUNNING);
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<uint32_t> order,
+                            FindDataOrder(summary.spec()));
+    begin.mutable_state()->mutable_data_order()->Assign(order.begin(),
+                                                        order.end());
     absl::MutexLock lock(&mutex_);
-    SweepStep step =
-        sweep->Apply(parts_.admission.limits(), StateEvent(v1::SWEEP_RUNNING));
+    SweepStep step = sweep->Apply(parts_.admission.limits(), begin);
     HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> ids,
                             parts_.sweeps.Add(request.request_id(), step));
     const std::string id = step.sweep.id();
@@ -145,14 +155,19 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   absl::StatusOr<v1::Sweep> Get(const std::string& id) override {
+    std::optional<v1::Sweep> sweep;
     {
       absl::MutexLock lock(&mutex_);
       const auto found = live_.find(id);
-      if (found != live_.end()) return found->second->ToProto();
+      if (found != live_.end()) sweep = found->second->ToProto();
     }
-    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LiveSweep> sweep,
+    if (sweep.has_value()) {
+      TellWhatWaits(*sweep);
+      return *std::move(sweep);
+    }
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<LiveSweep> loaded,
                             LiveSweep::Load(parts_.sweeps, id));
-    return sweep->ToProto();
+    return loaded->ToProto();
   }
 
   absl::StatusOr<v1::Sweep> Pause(const std::string& id) override {
@@ -192,6 +207,10 @@ class SweepManagerImpl final : public SweepManager {
                      absl::StrCat("make more than ", kMaxTrials, " trials"));
     }
     HEARTH_RETURN_IF_ERROR(violations.ToStatus());
+    if (sweep->search().done()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          request.id(), " takes no trials: all of its trials have ended"));
+    }
     if (!sweep->search().CanAddTrials()) {
       return absl::FailedPreconditionError(
           absl::StrCat(request.id(),
@@ -208,18 +227,27 @@ class SweepManagerImpl final : public SweepManager {
       const v1::StopTrialRequest& request) override {
     absl::MutexLock lock(&mutex_);
     HEARTH_ASSIGN_OR_RETURN(LiveSweep * sweep, FindLive(request.id()));
-    const int64_t trial = int64_t{request.trial()} - 1;
-    if (trial < 0 || trial >= sweep->search().trials()) {
-      return absl::NotFoundError(absl::StrCat(request.id(), " has no trial ",
-                                              request.trial(), ", only ",
-                                              sweep->search().trials()));
-    }
+    HEARTH_ASSIGN_OR_RETURN(const int64_t trial,
+                            TrialIn(*sweep, request.trial()));
     if (sweep::HasEnded(sweep->search().StateOf(trial))) {
       return sweep->ToProto();
     }
     v1::SweepEvent event;
     event.mutable_stop()->set_trial(request.trial());
     return Perform(request.id(), event);
+  }
+
+  absl::Status ContinueTrial(const v1::ContinueTrialRequest& request) override {
+    absl::MutexLock lock(&mutex_);
+    const absl::StatusOr<LiveSweep*> sweep = FindLive(request.id());
+    if (absl::IsFailedPrecondition(sweep.status())) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(sweep.status());
+    HEARTH_ASSIGN_OR_RETURN(const int64_t trial,
+                            TrialIn(**sweep, request.trial()));
+    int64_t& judged = judged_[{request.id(), trial}];
+    judged = std::max<int64_t>(judged, request.epoch());
+    judgement_.SignalAll();
+    return absl::OkStatus();
   }
 
   absl::Status Delete(const v1::DeleteSweepRequest& request) override {
@@ -245,15 +273,22 @@ class SweepManagerImpl final : public SweepManager {
     }
     for (auto& [sweep, together] : by_sweep) {
       const absl::Status status = Record(sweep, together, begun);
+      if (status.ok()) continue;
+      for (EpochOfJob* epoch : together) epoch->verdict = status;
+    }
+    AwaitJudgement(epochs);
+    for (const auto& [sweep, together] : by_sweep) {
       for (EpochOfJob* epoch : together) {
-        if (status.ok()) {
-          epoch->verdict = VerdictOf(epoch->job);
-        } else {
-          epoch->verdict = status;
-        }
+        if (epoch->verdict.ok()) epoch->verdict = VerdictOf(epoch->job);
       }
     }
     return begun;
+  }
+
+  void Close() override {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    judgement_.SignalAll();
   }
 
   void OnEnded(const std::string& id) override {
@@ -267,7 +302,21 @@ class SweepManagerImpl final : public SweepManager {
     std::string sweep;
     int64_t trial = 0;
     int64_t replica = 0;
+    // Whether the job tests what another one has trained.
+    bool is_test = false;
   };
+
+  void TellWhatWaits(v1::Sweep& sweep) const {
+    for (v1::Trial& trial : *sweep.mutable_trials()) {
+      for (const auto* jobs : {&trial.jobs(), &trial.test_jobs()}) {
+        if (std::any_of(jobs->begin(), jobs->end(), [&](const auto& job) {
+              return parts_.scheduler.IsSetAside(job);
+            })) {
+          trial.set_waiting_reason(kDraining);
+        }
+      }
+    }
+  }
 
   // INVALID_ARGUMENT if there is nothing to judge trials by.
   absl::Status CheckMetric(const v1::SweepSpec& spec) const {
@@ -283,6 +332,33 @@ class SweepManagerImpl final : public SweepManager {
                                              "\" has no validation nodes"));
     }
     return violations.ToStatus();
+  }
+
+  // The order in which a new sweep's trials train on their data; empty where
+  // all train on the same.
+  absl::StatusOr<std::vector<uint32_t>> FindDataOrder(
+      const v1::SweepSpec& spec) const {
+    const std::vector<int64_t> data_of_trials = DataOfTrials(spec);
+    std::vector<v1::TrainJobSpec> data;
+    for (size_t trial = 0; trial < data_of_trials.size(); ++trial) {
+      // They are numbered as they come.
+      if (data_of_trials[trial] < std::ssize(data)) continue;
+      HEARTH_ASSIGN_OR_RETURN(
+          v1::JobSpec job,
+          TrialJobSpec(parts_.admission.limits(), spec,
+                       PointOf(spec, static_cast<int64_t>(trial)), 0));
+      data.push_back(std::move(*job.mutable_train()));
+    }
+    if (data.empty()) return std::vector<uint32_t>();
+    HEARTH_ASSIGN_OR_RETURN(
+        const JobPage jobs,
+        parts_.store.List({.states = {v1::SUCCEEDED},
+                           .page_size = JobQuery::kMaxPageSize,
+                           .page_token = ""}));
+    return OrderOfData(data, jobs.jobs, [this](const std::string& plan) {
+      const absl::StatusOr<plan::PlanInfo> info = parts_.plans.Get(plan);
+      return info.ok() && info->state == plan::PlanInfo::State::kWhole;
+    });
   }
 
   absl::StatusOr<LiveSweep*> FindLive(const std::string& id)
@@ -339,6 +415,47 @@ class SweepManagerImpl final : public SweepManager {
     return Perform(id, event, std::move(reports), &begun).status();
   }
 
+  // The trial of a number, from 0. NOT_FOUND if there is none.
+  static absl::StatusOr<int64_t> TrialIn(const LiveSweep& sweep,
+                                         uint32_t number) {
+    const int64_t trials = sweep.search().trials();
+    if (number >= 1 && number <= trials) return int64_t{number} - 1;
+    return absl::NotFoundError(absl::StrCat(
+        sweep.summary().id(), " has no trial ", number, ", only ", trials));
+  }
+
+  // Waits until those whose sweep wants it were judged, or have waited for as
+  // long as they may.
+  void AwaitJudgement(absl::Span<EpochOfJob* const> epochs)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const double begin = Clock::Real().SteadySeconds();
+    for (const EpochOfJob* epoch : epochs) {
+      while (const double wait = SecondsToJudge(*epoch)) {
+        const double left = begin + wait - Clock::Real().SteadySeconds();
+        if (closed_ || left <= 0) return;
+        judgement_.WaitWithTimeout(&mutex_, absl::Seconds(left));
+      }
+    }
+  }
+
+  // For how long a job waits after its epoch, in all; 0 = it goes on, or was
+  // judged.
+  double SecondsToJudge(const EpochOfJob& epoch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const LiveSweep* sweep = FindOwner(epoch.job.id());
+    if (sweep == nullptr || !epoch.verdict.ok() || sweep->search().paused()) {
+      return 0;
+    }
+    const int64_t trial = int64_t{epoch.job.trial()} - 1;
+    const auto judged = judged_.find({epoch.job.sweep(), trial});
+    if (sweep::HasEnded(sweep->search().StateOf(trial)) ||
+        epoch.report.epoch() >= epoch.job.spec().train().data().epochs() ||
+        (judged != judged_.end() && judged->second >= epoch.report.epoch())) {
+      return 0;
+    }
+    return sweep->summary().spec().manual().verdict_wait();
+  }
+
   // What was decided of a job last.
   EpochVerdict VerdictOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -388,7 +505,11 @@ class SweepManagerImpl final : public SweepManager {
     if (HasEnded(proto.state())) {
       Count(proto, 1);
       live_.erase(id);
+      std::erase_if(judged_,
+                    [&](const auto& entry) { return entry.first.first == id; });
     }
+    // It may be of trials that wait to be judged.
+    judgement_.SignalAll();
     return proto;
   }
 
@@ -399,7 +520,8 @@ class SweepManagerImpl final : public SweepManager {
     for (size_t i = 0; i < ids.size(); ++i) {
       owners_[ids[i]] = {.sweep = step.sweep.id(),
                          .trial = int64_t{step.new_jobs[i].trial} - 1,
-                         .replica = step.new_jobs[i].replica};
+                         .replica = step.new_jobs[i].replica,
+                         .is_test = step.new_jobs[i].spec.has_evaluate()};
       Tell(Message::Kind::kRelease, ids[i]);
     }
     for (const std::string& id : step.held) {
@@ -438,17 +560,24 @@ class SweepManagerImpl final : public SweepManager {
                             parts_.sweeps.ReadJobs(id));
     for (const v1::Job& job : jobs) {
       const int64_t trial = int64_t{job.trial()} - 1;
-      if (sweep->search().HasEnded(trial, job.replica())) continue;
-      owners_[job.id()] = {
-          .sweep = id, .trial = trial, .replica = job.replica()};
+      const bool is_test = job.spec().has_evaluate();
+      if (is_test ? !sweep->IsTested(job.replica())
+                  : sweep->search().HasEnded(trial, job.replica())) {
+        continue;
+      }
+      owners_[job.id()] = {.sweep = id,
+                           .trial = trial,
+                           .replica = job.replica(),
+                           .is_test = is_test};
       verdicts_.erase(job.id());
+      if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
+      if (is_test) continue;
       const auto action = sweep->search().ActionOf(trial, job.replica());
       if (action == sweep::Action::kHold) {
         verdicts_[job.id()] = EpochVerdict::kHold;
       } else if (action == sweep::Action::kStop) {
         verdicts_[job.id()] = EpochVerdict::kCancel;
       }
-      if (HasEnded(job.state())) Tell(Message::Kind::kHasEnded, job.id());
     }
     live_[id] = std::move(sweep);
     return absl::OkStatus();
@@ -504,23 +633,57 @@ class SweepManagerImpl final : public SweepManager {
     if (owner == owners_.end()) return absl::OkStatus();
     const Owner of = owner->second;
     const auto sweep = live_.find(of.sweep);
-    if (sweep != live_.end() &&
-        !sweep::HasEnded(sweep->second->search().StateOf(of.trial))) {
-      v1::SweepEvent event;
-      v1::ReplicaEnd& end = *event.mutable_ended();
-      end.set_trial(static_cast<uint32_t>(of.trial + 1));
-      end.set_replica(static_cast<uint32_t>(of.replica));
-      end.set_state(job.state());
-      if (job.state() == v1::FAILED) {
-        end.set_reason(job.error().message());
-      } else if (job.state() == v1::CANCELLED) {
-        end.set_reason(absl::StrCat(id, " was cancelled"));
-      }
-      HEARTH_RETURN_IF_ERROR(Perform(of.sweep, event).status());
+    if (sweep != live_.end() && Awaits(*sweep->second, of)) {
+      HEARTH_RETURN_IF_ERROR(
+          Perform(of.sweep, of.is_test ? EndOfTest(job, of) : EndOf(job, of))
+              .status());
     }
     owners_.erase(id);
     verdicts_.erase(id);
     return absl::OkStatus();
+  }
+
+  // Whether the end of a job is news to its sweep.
+  static bool Awaits(const LiveSweep& sweep, const Owner& of) {
+    return of.is_test ? sweep.IsTested(of.replica)
+                      : !sweep::HasEnded(sweep.search().StateOf(of.trial));
+  }
+
+  // Why a job that has ended did not succeed.
+  static std::string ReasonOf(const v1::Job& job) {
+    if (job.state() == v1::FAILED) return job.error().message();
+    if (job.state() == v1::CANCELLED) {
+      return absl::StrCat(job.id(), " was cancelled");
+    }
+    return "";
+  }
+
+  static v1::SweepEvent EndOf(const v1::Job& job, const Owner& of) {
+    v1::SweepEvent event;
+    v1::ReplicaEnd& end = *event.mutable_ended();
+    end.set_trial(static_cast<uint32_t>(of.trial + 1));
+    end.set_replica(static_cast<uint32_t>(of.replica));
+    end.set_state(job.state());
+    end.set_reason(ReasonOf(job));
+    if (job.report().train().has_test_metric()) {
+      end.set_test_metric(job.report().train().test_metric());
+    }
+    return event;
+  }
+
+  static v1::SweepEvent EndOfTest(const v1::Job& job, const Owner& of) {
+    v1::SweepEvent event;
+    v1::TestEnd& end = *event.mutable_tested();
+    end.set_replica(static_cast<uint32_t>(of.replica));
+    end.set_state(job.state());
+    if (job.report().evaluate().has_test_metric()) {
+      end.set_test_metric(job.report().evaluate().test_metric());
+    } else if (job.state() == v1::SUCCEEDED) {
+      end.set_reason("the dataset has no test nodes with labels");
+    } else {
+      end.set_reason(ReasonOf(job));
+    }
+    return event;
   }
 
   absl::Status Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -580,10 +743,17 @@ class SweepManagerImpl final : public SweepManager {
   std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
   // Of those that shall not go on.
   std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
+  // Signalled when a trial was judged, or something happened to its sweep, and
+  // when nobody is waited for any more.
+  absl::CondVar judgement_;
+  // By sweep and trial: the epoch behind which it was let go on last.
+  std::map<std::pair<std::string, int64_t>, int64_t> judged_
+      ABSL_GUARDED_BY(mutex_);
   // Without the one that is being told.
   std::deque<Message> messages_ ABSL_GUARDED_BY(mutex_);
   // Trials of sweeps that have ended, by state.
   std::map<int, int64_t> ended_counts_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;
   std::map<int, std::unique_ptr<metrics::Gauge>> gauges_;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/metrics/registry.h"
+#include "engine/plan/plan_store.h"
 #include "hearth/v1/sweeps.pb.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/scheduler.h"
@@ -26,6 +27,7 @@ struct SweepManagerParts {
   const DatasetCatalog& datasets;
   Admission& admission;
   Scheduler& scheduler;
+  plan::PlanStore& plans;
   metrics::Registry& registry;
 };
 
@@ -42,6 +44,9 @@ class SweepManager : public TrialObserver {
   static absl::StatusOr<std::unique_ptr<SweepManager>> Make(
       const SweepManagerParts& parts);
 
+  /// From now on no trial waits to be judged: the daemon stops.
+  virtual void Close() = 0;
+
   // Errors as in hearth.v1.Sweeps.
   virtual absl::StatusOr<v1::Sweep> Submit(
       const v1::SubmitSweepRequest& request) = 0;
@@ -53,6 +58,8 @@ class SweepManager : public TrialObserver {
       const v1::AddTrialRequest& request) = 0;
   virtual absl::StatusOr<v1::Sweep> StopTrial(
       const v1::StopTrialRequest& request) = 0;
+  virtual absl::Status ContinueTrial(
+      const v1::ContinueTrialRequest& request) = 0;
   virtual absl::Status Delete(const v1::DeleteSweepRequest& request) = 0;
 };
 

@@ -147,7 +147,8 @@ def _parser() -> argparse.ArgumentParser:
         help="of each daemon's cgroup: a size, none, or auto (default): what `memory` needs "
         "without its features, a quarter more, and the cache")
     add("--sweep", type=_at_least_two, metavar="JOBS",
-        help="measures one job, and so many equal ones as a sweep, sharing passes and not")
+        help="measures one job, and so many on equal data as a sweep, of one model and of "
+             "several, sharing passes and not")
     add("--disk-seconds", type=_above_zero, help="of each measurement by fio; default 4")
     return parser
 

@@ -1,8 +1,9 @@
-"""Measures a sweep of equal jobs: sharing their passes, and each for itself.
+"""Measures a sweep of jobs on equal data: sharing their passes, and each for itself.
 
-Three things are timed for each strategy and model, from submission to end, on a fresh daemon
-with a cold page cache: one job alone, `count` jobs as one sweep, and the same sweep on a daemon
-whose jobs do not share (`hearthd --convoy-members 1`).
+Three things are timed for each strategy and for one model or several, from submission to end, on
+a fresh daemon with a cold page cache: one job alone (of several models, one of each), `count` jobs
+as one sweep, and the same sweep on a daemon whose jobs do not share (`hearthd --convoy-members
+1`). All jobs test their models, as the one alone does.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ _ALONE = ("--convoy-members", "1")
 
 # Trials are judged by their models: in place of none the data path has one that costs little.
 TINY = "tiny"
-MODELS = {TINY: ("sage", "1"), "sage": ("sage", None)}
+# The models of the sweep's jobs, and their hidden units if not those of the settings.
+MODELS: dict[str, tuple[tuple[str, ...], Optional[str]]] = {
+    TINY: (("sage",), "1"),
+    "sage": (("sage",), None),
+    "mixed": (("sage", "gcn", "gat"), None),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +41,7 @@ class SweepRun:
     model: str
     round: int
     count: int
+    # Of several models, the mean over the sweep's jobs, as all that follows of one job.
     alone_seconds: float
     shared_seconds: float
     separate_seconds: float
@@ -49,6 +56,8 @@ class SweepRun:
 @dataclasses.dataclass(frozen=True)
 class _Timed:
     seconds: float
+    # Job by job.
+    models: list[str]
     reports: list[dict[str, Any]]
 
 
@@ -65,6 +74,12 @@ def bytes_of(report: dict[str, Any]) -> Optional[int]:
             return None
         total += int(one["bytes_read"])
     return total
+
+
+def model_of(job: dict[str, Any]) -> str:
+    """The name of the model that a train job trains."""
+    (train,) = job["spec"]["train"]["trains"]
+    return next(name for names, _ in MODELS.values() for name in names if train.get(name))
 
 
 def training_seconds(report: dict[str, Any]) -> float:
@@ -121,23 +136,28 @@ class SweepBench:
     def run(self, strategy: Strategy, model: str, number: int) -> SweepRun:
         count = self._settings.sweep
         assert count is not None
-        seeds = ",".join(str(seed) for seed in range(1, count + 1))
-        sweep = ("sweep", "submit", *self._options(strategy, model), "--algorithm", "grid",
-                 "--space", f"model-seed={seeds}", "--metric", "loss", "--parallel", str(count))
-        alone = self._time((), "train", *self._options(strategy, model))
+        names, hidden = MODELS[model]
+        sweep = ("sweep", "submit", *self._options(strategy, names[0], hidden),
+                 "--algorithm", "random", "--trials", str(count),
+                 "--space", f"model={','.join(names)}", "--space", "model-seed=int:1:1000000",
+                 "--metric", "loss", "--test", "all", "--parallel", str(count))
+        alone = {name: self._time((), "train", *self._options(strategy, name, hidden))
+                 for name in names}
         shared = self._time((), *sweep)
         separate = self._time(_ALONE, *sweep)
+        singles = [alone[name] for name in shared.models]
         return SweepRun(
             strategy=strategy.name, model=model, round=number, count=count,
-            alone_seconds=alone.seconds, shared_seconds=shared.seconds,
-            separate_seconds=separate.seconds,
-            training_seconds=training_seconds(alone.reports[0]),
-            alone_bytes=total([bytes_of(report) for report in alone.reports]),
+            alone_seconds=statistics.fmean(one.seconds for one in singles),
+            shared_seconds=shared.seconds, separate_seconds=separate.seconds,
+            training_seconds=statistics.fmean(training_seconds(one.reports[0])
+                                              for one in singles),
+            # All models read the same.
+            alone_bytes=bytes_of(singles[0].reports[0]),
             shared_bytes=total([bytes_of(report) for report in shared.reports]),
             separate_bytes=total([bytes_of(report) for report in separate.reports]))
 
-    def _options(self, strategy: Strategy, model: str) -> list[str]:
-        name, hidden = MODELS[model]
+    def _options(self, strategy: Strategy, name: str, hidden: Optional[str]) -> list[str]:
         options = {**self._settings.job_options(), "--model": name}
         if hidden is not None:
             options["--hidden"] = hidden
@@ -153,13 +173,14 @@ class SweepBench:
             seconds = time.monotonic() - begin
             jobs = ([done["id"]] if command[0] == "train"
                     else [job for trial in done["trials"] for job in trial["jobs"]])
-            reports = [daemon.json("job", "show", job)["report"] for job in jobs]
+            shown = [daemon.json("job", "show", job) for job in jobs]
             if command[0] == "train":
                 daemon.call("job", "delete", *jobs)
             else:
                 daemon.call("sweep", "delete", done["id"])
             self._drop_plans(daemon)
-        return _Timed(seconds, reports)
+        return _Timed(seconds, [model_of(job) for job in shown],
+                      [job["report"] for job in shown])
 
     @staticmethod
     def _drop_plans(daemon: HearthDaemon) -> None:

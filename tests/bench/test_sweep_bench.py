@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from sweep_bench import SweepRun, bytes_of, render_sweeps, total, training_seconds
+from sweep_bench import (SweepRun, bytes_of, model_of, render_sweeps, total,
+                         training_seconds)
 
 
 def _pass(read, batches=1):
@@ -25,6 +26,11 @@ def test_the_bytes_of_all_passes_are_added_up():
     assert bytes_of(_report(company={"bytes_charged": 50, "bytes_alone": 221})) == 50
     assert total([1, 2]) == 3
     assert total([1, None]) is None
+
+
+def test_the_model_of_a_job():
+    train = {"sage": None, "gcn": {"hidden": 8}, "gat": None}
+    assert model_of({"spec": {"train": {"trains": [train]}}}) == "gcn"
 
 
 def test_training_is_what_the_trainer_was_busy():

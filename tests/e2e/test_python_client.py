@@ -20,7 +20,7 @@ import grpc  # noqa: E402
 
 import hearth  # noqa: E402
 from hearth.jobs import EpochFinished, JobState, StateChanged  # noqa: E402
-from hearth.sweeps import SweepState, TrialState  # noqa: E402
+from hearth.sweeps import EpochsReported, ReplicaEnded, SweepState, TrialState  # noqa: E402
 
 # As in jobs.py.
 QUICK = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 32,
@@ -175,6 +175,10 @@ def test_a_sweep_is_that_of_the_command_line(daemon, client, tmp_path):
     best = client.sweep_best(sweep.id)
     assert best.number == done.best_trial == daemon.json("sweep", "best", sweep.id)["number"]
     assert best.metric == client.report(best.best_job).best_epoch.valid_metric
+    assert client.report(best.best_job).test_metric is None
+    tested = client.evaluate(best.best_job)
+    assert tested.test_metric == best.test_metric == done.best_test_metric > 0
+    assert {trial.test_metric for trial in done.trials if trial != best} == {None}
     assert Path(client.export(best.best_job, str(tmp_path / "best")), "config.json").exists()
     with open(table, encoding="utf-8") as file:
         rows = {(int(row["trial"]), int(row["epoch"])): float(row["loss"])
@@ -185,6 +189,25 @@ def test_a_sweep_is_that_of_the_command_line(daemon, client, tmp_path):
     client.sweep_delete(sweep.id)
     with pytest.raises(hearth.NotFound):
         client.sweep_show(sweep.id)
+
+
+def test_trials_wait_to_be_judged(client):
+    sweep = client.sweep({**QUICK, "epochs": 5}, algorithm="manual", verdict_wait=60)
+    first, second = (client.add_trial(sweep.id, lr=rate).number for rate in (0.01, 0.1))
+    for event in client.sweep_watch(sweep.id):
+        if isinstance(event, EpochsReported):
+            for result in event.results:
+                if (result.trial, result.epoch) == (second, 2):
+                    client.stop_trial(sweep.id, second)
+                elif result.epoch < 5:
+                    client.continue_trial(sweep.id, result.trial, result.epoch)
+        elif isinstance(event, ReplicaEnded) and event.trial == first:
+            break
+    trials = client.sweep_stop(sweep.id).trials
+    assert [trial.epochs for trial in trials] == [5, 2]
+    assert [trial.state for trial in trials] == [TrialState.SUCCEEDED, TrialState.STOPPED]
+    client.wait(trials[1].jobs[0])
+    assert len(client.report(trials[1].jobs[0]).epochs) == 2
 
 
 @pytest.mark.parametrize("space, field, words", [

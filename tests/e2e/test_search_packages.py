@@ -75,7 +75,7 @@ def test_a_study_finds_the_best_rate_and_prunes(fresh, client, study, optimize):
         if trial.state.name == "PRUNED":
             assert other["state"] == "TRIAL_STOPPED"
             told = list(trial.intermediate_values.values())
-            # The daemon may have gone on for an epoch before it heard of it.
+            # The daemon waits for 5 seconds after an epoch before it goes on.
             assert 1 <= len(told) and told == reported[:len(told)]
         else:
             assert trial.intermediate_values == dict(enumerate(reported, 1))

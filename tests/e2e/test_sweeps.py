@@ -103,6 +103,74 @@ def test_trials_of_equal_data_begin_one_after_the_other(daemon):
     assert [trial["number"] for trial in begun] == [1, 3, 2, 4]
 
 
+def test_data_whose_plan_is_there_comes_first(fresh):
+    diskgnn = ("--strategy", "diskgnn", "--cpu-cache", "16KiB", "--epochs", "2")
+    fresh.json("prepare", *_BASE, *diskgnn, "--fanouts", "3,3")
+    done = run_sweep(fresh, *_SUBMIT, *diskgnn, "--algorithm", "grid",
+                     "--space", "fanouts=5,5|4,4|3,3", "--parallel", "1")
+    begun = sorted(done["trials"], key=lambda trial: int(trial["jobs"][0].split("-")[1]))
+    # Then the nearest.
+    assert [parameters(trial)["fanouts"] for trial in begun] == ["3,3", "4,4", "5,5"]
+    (preparation,) = fresh.json("job", "show", begun[0]["jobs"][0])["report"]["preparations"]
+    assert preparation["reused"]
+
+
+def test_the_best_trial_alone_is_tested(daemon, tmp_path):
+    options = ("--seeds", "2", "--epochs", "3", "--patience", "1", "--strategy", "gnndrive")
+    done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.0001,0.01", *options)
+    tests = []
+    for trial in done["trials"]:
+        for job in trial["jobs"]:
+            report = daemon.json("job", "show", job)["report"]
+            assert report["test_metric"] is None and report["model_path"]
+        if trial["number"] != done["best_trial"]:
+            assert trial["test_metric"] is None and not trial["test_jobs"]
+            continue
+        for replica, test in enumerate(trial["test_jobs"]):
+            report = daemon.json("job", "show", test)["report"]
+            alone = daemon.json("train", *_BASE, "--lr", parameters(trial)["lr"], *options[2:],
+                                "--seed", "1", "--model-seed", str(1 + replica))["report"]
+            assert report["test_metric"] == alone["test_metric"]
+            assert report["kept_epoch"] == alone["kept_epoch"]
+            tests.append(report["test_metric"])
+    assert len(tests) == 2
+    assert done["best_test_metric"] == sum(tests) / 2
+    assert f"test {done['best_test_metric']:.4g}" in daemon.hearth("sweep", "show", done["id"]).out
+    best = daemon.json("sweep", "best", done["id"])
+    assert best["test_metric"] == done["best_test_metric"]
+    # The replicas' tests share their pass.
+    company = daemon.json("job", "show", best["test_jobs"][0])["report"]["company"]
+    assert company["jobs"] == [best["test_jobs"][1]]
+    # What was tested can be deleted with the rest.
+    daemon.hearth("sweep", "delete", done["id"])
+    daemon.hearth("job", "show", best["test_jobs"][0], code=1)
+
+
+def test_all_trials_are_tested_if_asked(daemon):
+    done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.001,0.01",
+                     "--epochs", "1", "--test", "all")
+    for trial in done["trials"]:
+        (job,) = trial["jobs"]
+        report = daemon.json("job", "show", job)["report"]
+        assert trial["test_metric"] == report["test_metric"] > 0
+        assert not trial["test_jobs"]
+    assert done["best_test_metric"] == done["trials"][done["best_trial"] - 1]["test_metric"]
+    untested = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.001,0.01",
+                         "--epochs", "1", "--skip-test", "true")
+    assert [trial["test_metric"] for trial in untested["trials"]] == [None, None]
+
+
+def test_the_convoy_of_a_trial_is_shown(daemon):
+    done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.001,0.003,0.01",
+                     "--epochs", "2")
+    assert [trial["shared_with"] for trial in done["trials"]] == [[2, 3], [1, 3], [1, 2]]
+    for trial in done["trials"]:
+        report = daemon.json("job", "show", trial["jobs"][0])["report"]
+        assert report["company"]["jobs"] == sorted(
+            job for other in done["trials"] for job in other["jobs"] if other != trial)
+    assert re.search("succeeded +2, 3 ", daemon.hearth("sweep", "show", done["id"]).out)
+
+
 def test_random_trials_do_not_depend_on_how_many_there_are(daemon):
     options = (*_SUBMIT, "--space", "lr=log:1e-4:1e-1", "--space", "dropout=uniform:0:0.5",
                "--epochs", "1", "--algorithm", "random", "--sweep-seed", "5")
@@ -202,8 +270,10 @@ def test_a_trial_that_diverges_ranks_last(daemon):
 
 
 def test_kill_9_in_the_middle_gives_the_same_decisions(fresh):
-    undisturbed = run_sweep(fresh, *_ASHA)
-    sweep = submit(fresh, *_ASHA)
+    # Long enough to be met by a client that is slow beside other work.
+    options = (*_ASHA, "--batch-size", "8", "--fanouts", "10,10")
+    undisturbed = run_sweep(fresh, *options)
+    sweep = submit(fresh, *options)
     kills = 0
     while show(fresh, sweep)["state"] == "SWEEP_RUNNING":
         seen = show(fresh, sweep)["last_sequence"]
@@ -216,6 +286,7 @@ def test_kill_9_in_the_middle_gives_the_same_decisions(fresh):
     assert kills >= 5
     disturbed = show(fresh, sweep)
     assert outcome(disturbed) == outcome(undisturbed)
+    assert disturbed["best_test_metric"] == undisturbed["best_test_metric"] is not None
     for trial, other in zip(disturbed["trials"], undisturbed["trials"], strict=True):
         jobs = [fresh.json("job", "show", one["jobs"][0]) for one in (trial, other)]
         assert jobs[0]["state"] == jobs[1]["state"]
@@ -245,6 +316,34 @@ def test_pause_and_resume(fresh):
     done = wait_for_end(fresh, sweep)
     assert [trial["state"] for trial in done["trials"]] == ["TRIAL_SUCCEEDED"] * 2
     assert [trial["epochs"] for trial in done["trials"]] == [20, 20]
+
+
+def test_a_draining_daemon_begins_no_trial(fresh):
+    sweep = submit(fresh, *_SUBMIT, "--space", "lr=0.001,0.01", "--algorithm", "grid",
+                   "--epochs", "10", "--parallel", "1")
+    running = wait_for(lambda: (show(fresh, sweep)["trials"][0]["jobs"] or [None])[0], "a job")
+    fresh.wait_for_batches(running, 10)
+    assert "takes new jobs: no" in fresh.hearth("admin", "drain").out
+    refused = fresh.hearth("train", *_BASE, "--epochs", "1", "--detach", code=None)
+    assert refused.code != 0
+    fresh.wait_for_state(running, "SUCCEEDED")
+    waiting = wait_for(lambda: show(fresh, sweep)["trials"][1]["waiting_reason"], "a reason")
+    assert waiting in fresh.hearth("sweep", "show", sweep).out
+    (job,) = show(fresh, sweep)["trials"][1]["jobs"]
+    assert fresh.state(job) == "QUEUED"
+    fresh.hearth("admin", "drain", "--off")
+    fresh.wait_for_batches(job, 10)
+    fresh.hearth("admin", "drain")
+    # What has begun trains to its end; the test of the best one has not.
+    fresh.wait_for_state(job, "SUCCEEDED")
+    parked = wait_for(lambda: next((trial["test_jobs"] for trial in show(fresh, sweep)["trials"]
+                                    if trial["test_jobs"]), None), "the test")
+    assert show(fresh, sweep)["state"] == "SWEEP_RUNNING"
+    fresh.kill()
+    fresh.start()
+    done = wait_for_end(fresh, sweep)
+    assert fresh.state(parked[0]) == "SUCCEEDED"
+    assert done["best_test_metric"] > 0
 
 
 def test_stop_and_delete(fresh):

@@ -11,7 +11,8 @@ from google.protobuf.empty_pb2 import Empty
 
 from hearth.connection import Connection, OnSilence, new_request_id
 from hearth.errors import HearthError, JobFailed
-from hearth.jobs import (Job, JobEvent, JobState, TrainReport, event_from, job_from, job_state)
+from hearth.jobs import (EvaluateReport, Job, JobEvent, JobState, TrainReport, evaluation_from,
+                         event_from, job_from, job_state)
 from hearth.options.specs import change_options, merged, option_named_by, train_spec
 from hearth.options.values import Value
 from hearth.rows import Rows
@@ -130,6 +131,14 @@ class Client(SweepCalls):
         """Forgets a job that has ended, its events, checkpoints and model."""
         request = jobs_pb2.DeleteJobRequest(id=id, request_id=new_request_id())
         self._connection.call("Jobs/DeleteJob", request, Empty)
+
+    def evaluate(self, id: str, *, priority: int = 0) -> EvaluateReport:
+        """Tests the model of a train job on the test nodes, without training, as the job would
+        have at its end; returns the result once it is there. Raises JobFailed if it fails."""
+        spec = spec_pb2.JobSpec()
+        spec.evaluate.job_id = id
+        job = self._succeeded(self._submit(spec, priority).id)
+        return evaluation_from(job.message.report.evaluate)
 
     def export(self, id: str, destination: str) -> str:
         """Writes the model of a train job to a folder on the daemon's machine, which must not

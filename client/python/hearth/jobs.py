@@ -89,6 +89,20 @@ class TrainReport:
 
 
 @dataclass(frozen=True)
+class EvaluateReport:
+    """What a test of a trained model gave."""
+
+    metric: str
+    test_metric: Optional[float]
+    """None without labeled test nodes."""
+    kept_epoch: int
+    peak_memory_bytes: int
+    memory_bound_bytes: int
+    warm_start: bool
+    message: report_pb2.EvaluateReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Job:
     """A job as it stands; more is in `message`, which jobs.proto explains."""
 
@@ -171,6 +185,10 @@ def epoch_from(message: report_pb2.EpochReport) -> Epoch:
 def report_from(message: report_pb2.TrainReport) -> TrainReport:
     return TrainReport(epochs=Rows(map(epoch_from, message.epochs)), message=message,
                        **same_fields(TrainReport, message))
+
+
+def evaluation_from(message: report_pb2.EvaluateReport) -> EvaluateReport:
+    return EvaluateReport(message=message, **same_fields(EvaluateReport, message))
 
 
 def job_from(message: jobs_pb2.Job) -> Job:

@@ -33,6 +33,9 @@ StudySpace = Union[Mapping[str, Union[Space, BaseDistribution]], Suggest]
 """Options and their values, as in Client.sweep or as distributions of Optuna; or a function
 that asks a trial for them by `suggest_...` and returns them by name."""
 
+_VERDICT_WAIT = 5
+"""Seconds that trials wait after an epoch for the pruner, at most."""
+
 _log = logging.getLogger("hearth")
 
 
@@ -44,7 +47,8 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
     `parallel` trials are asked for at a time, so that the daemon can train them together.
     `template` has the options that they have in common, as in Client.train. After each epoch
     the metric of validation (or with metric="loss" the training loss; the mean over `seeds`) is
-    reported, and a trial that should be pruned is stopped. The value of a trial is the best of
+    reported, and a trial that should be pruned is stopped before another one: trials wait for
+    the pruner for up to 5 seconds. The value of a trial is the best of
     its epochs, as `hearth sweep show` has it. Trials that fail, diverge or have an impossible
     combination of parameters are told as failed. Each has the user attributes `hearth_sweep`,
     `hearth_trial` and, once it has a result, `hearth_job`.
@@ -63,7 +67,7 @@ def optimize(study: optuna.Study, template: Mapping[str, Value], space: StudySpa
     # The template may name the metric of validation.
     judged_by = {} if metric == "valid" else {"metric": metric}
     sweep = client.sweep({**template, **judged_by, "algorithm": "manual", "parallel": parallel,
-                          "seeds": seeds}, priority=priority)
+                          "seeds": seeds, "verdict-wait": _VERDICT_WAIT}, priority=priority)
     search = _Search(study, distributions, suggest, client, sweep.id, seeds)
     try:
         search.run(parallel, n_trials)
@@ -154,6 +158,8 @@ class _Search:
             trial.set_user_attr("hearth_job", stopped.best_job)
             self._tell(trial, state=optuna.trial.TrialState.PRUNED)
             del self._open[number]
+        else:
+            self._client.continue_trial(self._sweep, number, epoch)
 
     def _settle(self) -> None:
         """Tells the trials that have ended."""

@@ -138,5 +138,11 @@ class SweepCalls:
         request = sweeps_pb2.StopTrialRequest(id=id, trial=number)
         return self._of_sweep("StopTrial", request).trials[number - 1]
 
+    def continue_trial(self, id: str, number: int, epoch: int) -> None:
+        """Lets a trial go on behind an epoch, which otherwise waits for `verdict_wait` seconds
+        in case that it is stopped. No error if it does not wait."""
+        request = sweeps_pb2.ContinueTrialRequest(id=id, trial=number, epoch=epoch)
+        self._connection.call("Sweeps/ContinueTrial", request, Empty)
+
     def _of_sweep(self, method: str, request: _SweepRequest) -> Sweep:
         return sweep_from(self._connection.call(f"Sweeps/{method}", request, sweeps_pb2.Sweep))

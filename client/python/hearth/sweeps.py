@@ -62,6 +62,14 @@ class Trial:
     """Why it was stopped, or failed."""
     jobs: tuple[str, ...]
     best_job: str
+    test_metric: Optional[float]
+    """On the test nodes, the mean over its replicas; None unless all of them were tested."""
+    test_jobs: tuple[str, ...]
+    """Evaluate jobs that test it as the best trial."""
+    shared_with: tuple[int, ...]
+    """The trials with which it shared its last pass over the data."""
+    waiting_reason: str
+    """Why it has not begun though there is room for it."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +85,10 @@ class Sweep:
     """Number of the best trial so far; 0 = none."""
     best_metric: Optional[float]
     best_parameters: Parameters
+    best_test_metric: Optional[float]
+    """Of the best trial on the test nodes; None unless it was tested."""
+    test_fault: str
+    """Why it was not tested though it was to be."""
     create_time: Optional[datetime]
     end_time: Optional[datetime]
     last_sequence: int
@@ -151,6 +163,32 @@ class ReplicaEnded:
     replica: int
     state: JobState
     reason: str
+    test_metric: Optional[float]
+    """Of the job's own test."""
+
+
+@dataclass(frozen=True)
+class EvaluationBegun:
+    """All trials ended, and the best one is tested, unless a fault is told."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    trial: int
+    fault: str
+
+
+@dataclass(frozen=True)
+class EvaluationEnded:
+    """The test of a replica of the best trial ended."""
+
+    sequence: int
+    time: datetime
+    decisions: tuple[Decision, ...]
+    replica: int
+    state: JobState
+    reason: str
+    test_metric: Optional[float]
 
 
 @dataclass(frozen=True)
@@ -163,7 +201,8 @@ class TrialStopped:
     trial: int
 
 
-SweepEvent = Union[SweepStateChanged, TrialAdded, EpochsReported, ReplicaEnded, TrialStopped]
+SweepEvent = Union[SweepStateChanged, TrialAdded, EpochsReported, ReplicaEnded, TrialStopped,
+                   EvaluationBegun, EvaluationEnded]
 
 
 def sweep_state(number: int) -> SweepState:
@@ -194,7 +233,12 @@ def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
             EpochResult(**same_fields(EpochResult, one)) for one in message.results.results))
     if payload == "ended":
         end = message.ended
-        return ReplicaEnded(*head, end.trial, end.replica, job_state(end.state), end.reason)
+        return ReplicaEnded(*head, state=job_state(end.state), **same_fields(ReplicaEnded, end))
+    if payload == "test":
+        return EvaluationBegun(*head, message.test.trial, message.test.fault)
+    if payload == "tested":
+        tested = message.tested
+        return EvaluationEnded(*head, state=job_state(tested.state), **same_fields(EvaluationEnded, tested))
     if payload == "stop":
         return TrialStopped(*head, message.stop.trial)
     return None
@@ -204,6 +248,7 @@ def _trial_from(message: sweeps_pb2.Trial) -> Trial:
     name = sweeps_pb2.TrialState.Name(sweeps_pb2.TrialState.ValueType(message.state))
     return Trial(state=TrialState[name.removeprefix("TRIAL_")],
                  parameters=_parameters(message.parameters), jobs=tuple(message.jobs),
+                 test_jobs=tuple(message.test_jobs), shared_with=tuple(message.shared_with),
                  **same_fields(Trial, message))
 
 

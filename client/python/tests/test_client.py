@@ -21,7 +21,8 @@ from hearth import jobs, sweeps  # noqa: E402
 from hearth.jobs import EpochFinished, JobState, Logged  # noqa: E402
 from hearth.options.specs import train_spec  # noqa: E402
 from hearth.rows import Rows  # noqa: E402
-from hearth.sweeps import (EpochResult, EpochsReported, ReplicaEnded, SweepState,  # noqa: E402
+from hearth.sweeps import (EpochResult, EpochsReported, EvaluationBegun,  # noqa: E402
+                           EvaluationEnded, ReplicaEnded, SweepState,  # noqa: E402
                            TrialAdded, TrialState, TrialStopped)
 from hearth.v1 import jobs_pb2, report_pb2, spec_pb2, sweeps_pb2  # noqa: E402
 
@@ -194,6 +195,32 @@ def test_a_sweep(daemon, client):
     assert none.value.code == grpc.StatusCode.FAILED_PRECONDITION
 
 
+def test_the_test_of_the_best_trial(daemon, client):
+    tested = sweep_with([], LR, state="SWEEP_DONE")
+    tested.best_test_metric = 0.5
+    tested.trials[1].test_metric = 0.5
+    tested.trials[1].test_jobs.append("evaluate-9")
+    tested.trials[1].shared_with.append(1)
+    daemon.answers["GetSweep"] = lambda _: tested
+    sweep = client.sweep_show("sweep-1")
+    assert (sweep.best_test_metric, sweep.test_fault) == (0.5, "")
+    assert sweep.trials[0].test_metric is None
+    best = sweep.trials[1]
+    assert (best.test_metric, best.test_jobs, best.shared_with) == (0.5, ("evaluate-9",), (1,))
+
+
+def test_a_model_is_evaluated(daemon, client):
+    def job(_):
+        return jobs_pb2.Job(id="evaluate-2", state="SUCCEEDED", spec={"evaluate": {
+            "job_id": "train-1"}}, report={"evaluate": {
+                "metric": "accuracy", "test_metric": 0.25, "kept_epoch": 3}})
+
+    daemon.answers.update(SubmitJob=job, GetJob=job)
+    report = client.evaluate("train-1")
+    assert (report.metric, report.test_metric, report.kept_epoch) == ("accuracy", 0.25, 3)
+    assert daemon.requests[0].spec.evaluate.job_id == "train-1"
+
+
 def test_events_of_a_sweep(daemon, client):
     results = [{"trial": 1, "epoch": 1, "metric": 0.5, "loss": 2, "job": "train-1"},
                {"trial": 2, "replica": 1, "epoch": 1, "loss": 1, "job": "train-2"}]
@@ -202,17 +229,24 @@ def test_events_of_a_sweep(daemon, client):
             {"trial": 2, "replica": 1, "action": "START"}]),
         sweeps_pb2.SweepEvent(sequence=2, results={"metric": "accuracy", "results": results}),
         sweeps_pb2.SweepEvent(sequence=3, ended={"trial": 2, "state": "FAILED", "reason": "why"}),
-        sweeps_pb2.SweepEvent(sequence=4, stop={"trial": 1})]
+        sweeps_pb2.SweepEvent(sequence=4, stop={"trial": 1}),
+        sweeps_pb2.SweepEvent(sequence=5, test={"trial": 2}),
+        sweeps_pb2.SweepEvent(sequence=6, tested={"replica": 1, "state": "SUCCEEDED",
+                                                  "test_metric": 0.5})]
     daemon.answers["WatchSweep"] = lambda _: iter(events)
     daemon.answers["GetSweep"] = lambda _: sweep_with([], state="SWEEP_STOPPED")
-    added, reported, ended, stopped = client.sweep_watch("sweep-1")
+    added, reported, ended, stopped, begun, tested = client.sweep_watch("sweep-1")
     assert isinstance(added, TrialAdded) and added.parameters["lr"] == 0.01
     assert added.decisions == (sweeps.Decision(2, 1, "START", ""),)
     assert isinstance(reported, EpochsReported) and reported.results == Rows([
         EpochResult(1, 0, 1, 0.5, 2.0, "train-1"), EpochResult(2, 1, 1, None, 1.0, "train-2")])
     assert isinstance(ended, ReplicaEnded) and (ended.state, ended.reason) == (
         JobState.FAILED, "why")
+    assert ended.test_metric is None
     assert isinstance(stopped, TrialStopped) and stopped.trial == 1
+    assert isinstance(begun, EvaluationBegun) and (begun.trial, begun.fault) == (2, "")
+    assert isinstance(tested, EvaluationEnded)
+    assert (tested.replica, tested.state, tested.test_metric) == (1, JobState.SUCCEEDED, 0.5)
     assert client.sweep_epochs("sweep-1") == reported.results
 
 
