@@ -280,6 +280,7 @@ class DaemonImpl final : public Daemon {
   absl::Status ServeMetrics() {
     daemon_metrics_ = NewDaemonMetrics({.registry = *registry_,
                                         .store = *store_,
+                                        .scheduler = *scheduler_,
                                         .files = files_,
                                         .data_dir = *data_dir_,
                                         .memory = memory_,
@@ -375,14 +376,14 @@ class DaemonImpl final : public Daemon {
   // Empty = none.
   std::string gpu_name_;
   std::unique_ptr<plan::PlanStore> plans_;
-  std::unique_ptr<DaemonMetrics> daemon_metrics_;
-  std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
   std::unique_ptr<job::Convoys> convoys_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<DaemonMetrics> daemon_metrics_;
+  std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<Trash> trash_;
   std::unique_ptr<SweepStore> sweep_store_;
   std::unique_ptr<Admission> admission_;

@@ -163,8 +163,20 @@ void Scheduler::Enqueue(const v1::Job& job) {
   absl::MutexLock lock(&mutex_);
   // A job that has just ended may be resumed before its worker lets it go.
   while (running_.contains(job.id())) changed_.Wait(&mutex_);
-  queue_.Add(QueuedJob::Of(job));
+  Add(job);
   changed_.SignalAll();
+}
+
+void Scheduler::Add(const v1::Job& job) {
+  QueuedJob queued = QueuedJob::Of(job);
+  queued.queued_since = clock_.SteadySeconds();
+  queue_.Add(std::move(queued));
+}
+
+double Scheduler::LongestQueueSeconds() {
+  absl::MutexLock lock(&mutex_);
+  const double now = clock_.SteadySeconds();
+  return now - queue_.OldestSince().value_or(now);
 }
 
 void Scheduler::SetTrialObserver(TrialObserver* observer) {
@@ -208,7 +220,7 @@ absl::Status Scheduler::Release(absl::Span<const std::string> ids) {
     HEARTH_RETURN_IF_ERROR(job.status());
     if (!job->held() &&
         (job->state() == v1::QUEUED || job->state() == v1::WAITING)) {
-      queue_.Add(QueuedJob::Of(*job));
+      Add(*job);
     }
   }
   changed_.SignalAll();

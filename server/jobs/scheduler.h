@@ -167,6 +167,11 @@ class Scheduler {
   /// one is free. It shares with none from then on.
   bool GivePlace(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// The longest time, in seconds, that a job has been in the queue, be it new
+  /// or WAITING; 0 = the queue is empty. A start of the daemon, and a run of
+  /// the job, begin it anew.
+  double LongestQueueSeconds() ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Starts no more jobs, asks the running ones to stop at a checkpoint, and
   /// waits until they are QUEUED again (or CANCELLED, where that was asked
   /// for). DEADLINE_EXCEEDED naming those that have not stopped in time. May be
@@ -197,6 +202,8 @@ class Scheduler {
   };
 
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Puts a job into the queue that the store has as QUEUED or WAITING.
+  void Add(const v1::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Work(Lane lane, size_t worker) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks for the next job of the lane; nullopt: the scheduler stops.
   std::optional<QueuedJob> TakeNext(Lane lane, size_t worker)
