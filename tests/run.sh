@@ -27,6 +27,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   faults     every fault at every call of the file system and of SQLite's, from
              start to export
   mutants    breaks promises on purpose; tests must notice each
+  alerts     every alert of deploy/prometheus fires and clears; needs root
   python     the Python client with Optuna, Ray Tune and pandas as published
 EOF
 }
