@@ -125,6 +125,8 @@ class DaemonImpl final : public Daemon {
     return metrics_address_;
   }
 
+  void CheckAlive() override { scheduler_->LongestQueueSeconds(); }
+
   absl::Status Stop(absl::Duration patience) override {
     // Refuse new work.
     if (admission_ != nullptr) admission_->Close();
