@@ -52,6 +52,9 @@
 #include "server/listen_address.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
+#include "server/page/daemon_state.h"
+#include "server/page/http_server.h"
+#include "server/page/page.h"
 #include "server/services/admin_service.h"
 #include "server/services/datasets_service.h"
 #include "server/services/jobs_service.h"
@@ -142,7 +145,7 @@ class DaemonImpl final : public Daemon {
       server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
       server_->Wait();
     }
-    // Metrics are served until the registry goes.
+    // Metrics are served until the end.
     return status;
   }
 
@@ -290,8 +293,10 @@ class DaemonImpl final : public Daemon {
                                        torch_version_);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
-    HEARTH_RETURN_IF_ERROR(registry_->Serve(config_.metrics_listen));
-    metrics_address_ = WithPort(config_.metrics_listen, registry_->port());
+    state_ = NewDaemonState(*store_, *registry_, clock_);
+    HEARTH_ASSIGN_OR_RETURN(
+        http_, ServePage(config_.metrics_listen, *registry_, *state_));
+    metrics_address_ = WithPort(config_.metrics_listen, http_->port());
     return absl::OkStatus();
   }
 
@@ -390,6 +395,8 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<SweepStore> sweep_store_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<SweepManager> sweeps_;
+  std::unique_ptr<DaemonState> state_;
+  std::unique_ptr<HttpServer> http_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
 };
