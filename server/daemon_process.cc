@@ -112,7 +112,9 @@ int RunDaemonProcess(int argc, const char* const* argv, ModelSource models) {
     std::fputs(line->text->c_str(), stdout);
     return 0;
   }
-  InitializeLogging(line->config.log_level);
+  InitializeLogging(line->config.log_level, line->config.log_format == "json"
+                                                ? LogFormat::kJson
+                                                : LogFormat::kText);
   return Serve(line->config, std::move(models));
 }
 

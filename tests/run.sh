@@ -221,7 +221,7 @@ case $part in
     end_to_end --full "$part"
     ;;
   package)
-    require "installing mmdebstrap" install_packages mmdebstrap "${PACKAGE_PACKAGES[@]}"
+    require "installing what makes chroots and images" install_packages buildah mmdebstrap "${PACKAGE_PACKAGES[@]}"
     use_python venv tests/accuracy/requirements.txt
     require "building" build_binaries
     end_to_end --full package

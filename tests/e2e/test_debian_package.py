@@ -137,3 +137,45 @@ def test_it_starts_trains_upgrades_and_goes_without_the_data(packages, bare):
     bare.run("apt-get purge -y -qq hearth")
     assert not (bare.root / "etc/hearth/hearthd.yaml").exists()
     assert sorted(path for path in data.rglob("*") if path.is_file()) == kept
+
+
+@pytest.fixture
+def buildah(tmp_path):
+    """Builds images without a daemon, in a store of its own."""
+    if os.geteuid() != 0 or shutil.which("buildah") is None:
+        pytest.skip("needs root and buildah (Debian: buildah)")
+
+    def run(*arguments):
+        done = subprocess.run(
+            ["buildah", "--root", str(tmp_path / "store"), "--runroot", str(tmp_path / "run"),
+             "--storage-driver", "vfs", *arguments], capture_output=True, text=True, check=False,
+            env={**os.environ, "BUILDAH_ISOLATION": "chroot"})
+        assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
+        return done.stdout.strip()
+    yield run
+    shutil.rmtree(tmp_path / "store")
+
+
+def test_the_image_trains_as_an_ordinary_user(packages, bare, buildah, tmp_path):
+    base = "localhost/debian:12-slim"
+    container = buildah("from", "scratch")
+    buildah("copy", "--quiet", container, str(bare.root), "/")
+    buildah("commit", "--quiet", container, base)
+    context = tmp_path / "context"
+    context.mkdir()
+    shutil.copy(packages[0], context)
+    dockerfile = (DEPLOY / "docker/Dockerfile").read_text()
+    (context / "Dockerfile").write_text(dockerfile.replace("FROM debian:12-slim", f"FROM {base}"))
+    buildah("build", "--format", "docker", "--network", "host", "--tag", "hearth", str(context))
+    container = buildah("from", "localhost/hearth")
+    shown = buildah("run", "--network", "host", container, "--", "sh", "-ec", f"""
+        [ $(id -u) = 7600 ]
+        hearthd --data-dir /var/lib/hearth --listen 127.0.0.1:0 --metrics-listen '' \\
+          --address-file /tmp/addresses 2>/tmp/log & daemon=$!
+        until [ -e /tmp/addresses ]; do kill -0 $daemon || {{ cat /tmp/log; exit 1; }}; sleep 0.1; done
+        export HEARTH_SERVER=$(sed 's/.*"grpc": "\\([^"]*\\)".*/\\1/' /tmp/addresses)
+        hearth dataset generate small --nodes 4000 --edges 30000 --dim 32 --classes 4
+        {TRAIN}
+        kill $daemon
+        wait $daemon""")
+    assert digest(shown)

@@ -1,7 +1,8 @@
-"""The service manager: the protocol of sd_notify, and the unit that Hearth ships."""
+"""The service manager: the protocol of sd_notify, the log, and the unit that Hearth ships."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import socket
@@ -43,6 +44,17 @@ def test_without_a_watchdog_nobody_hears_of_one(manager, start_daemon):
     daemon = start_daemon()
     daemon.stop()
     assert [manager.recv(100), manager.recv(100)] == [b"READY=1", b"STOPPING=1"]
+
+
+def test_each_line_of_the_log_is_json_on_request(start_daemon, graph_folder):
+    daemon = start_daemon("--log-format", "json")
+    daemon.import_graph("planted", graph_folder)
+    daemon.stop()
+    lines = [json.loads(line) for line in daemon.log.splitlines()]
+    assert all(line["time"] and line["level"] for line in lines)
+    assert [line["message"] for line in lines if line.get("job") == "import-1"] == \
+        ["import-1: started", "import-1: SUCCEEDED"]
+    assert lines[-1]["message"] == "stopped" and "job" not in lines[-1]
 
 
 @pytest.fixture
