@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import re
-import struct
 import subprocess
 
 import pytest
 
+import seccomp
 from daemon import Daemon
 from graphs import planted_graph
 from jobs import ENDLESS, QUICK
@@ -18,9 +17,10 @@ from prometheus import RULES, Prometheus
 pytestmark = pytest.mark.full("alerts")
 
 READS = (*ENDLESS, "--strategy", "gnndrive", "--fanouts", "5,5", "--hidden", "16")
-# A batch of this job takes many seconds, so it makes neither progress nor checkpoints.
-SLOW = (*ENDLESS, "--strategy", "memory", "--hidden", "4096", "--fanouts", "5,5,5,5,5",
-        "--batch-size", "1800", "--train-threads", "1")
+# A batch of this job takes many seconds, and an epoch eight batches, so that it gets on slowly
+# and makes no checkpoint for long.
+SLOW = (*ENDLESS, "--strategy", "memory", "--hidden", "4096", "--fanouts", "5,5,5,5,5,5",
+        "--batch-size", "256", "--train-threads", "1")
 DISK_BYTES = 6 << 30
 
 
@@ -124,28 +124,14 @@ def test_alert(watched, trouble):
     trouble(*watched)
 
 
-def forbid_io_uring():
-    """A seccomp filter by which io_uring_setup fails with EPERM, for this process and those
-    that it starts."""
-    io_uring_setup, allow, refuse = 425, 0x7FFF0000, 0x00050000 | 1
-    filters = [(0x20, 0, 0, 0), (0x15, 0, 1, io_uring_setup), (0x06, 0, 0, refuse),
-               (0x06, 0, 0, allow)]
-    code = b"".join(struct.pack("HBBI", *filter) for filter in filters)
-    buffer = ctypes.create_string_buffer(code)
-    program = ctypes.create_string_buffer(
-        struct.pack("HxxxxxxP", len(filters), ctypes.addressof(buffer)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
-    assert libc.prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()  # PR_SET_SECCOMP
-
-
 def test_no_io_uring(watched, monkeypatch):
     daemon, prometheus = watched
     started = subprocess.Popen
     daemon.stop()
+    confine = seccomp.under_profile(without=seccomp.IO_URING)
     with monkeypatch.context() as patch:
         patch.setattr(subprocess, "Popen", lambda *arguments, **options: started(
-            *arguments, preexec_fn=forbid_io_uring, **options))
+            *arguments, preexec_fn=confine, **options))
         daemon.start()
     assert daemon.json("status")["read_queues"] == "threads"
     prometheus.wait_until_firing("HearthNoIoUring")
