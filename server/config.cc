@@ -140,6 +140,15 @@ absl::Status SetLogLevel(const Values& values, Config& config) {
                                                  ", not \"", values[0], "\""));
 }
 
+absl::Status SetLogFormat(const Values& values, Config& config) {
+  if (values[0] != "text" && values[0] != "json") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("must be text or json, not \"", values[0], "\""));
+  }
+  config.log_format = values[0];
+  return absl::OkStatus();
+}
+
 absl::Status SetAddressFile(const Values& values, Config& config) {
   config.address_file = values[0];
   return absl::OkStatus();
@@ -186,6 +195,10 @@ constexpr Option kOptions[] = {
      true, SetImportRoots},
     {"log-level", "trace, debug, info, warn, error or off; default info", false,
      SetLogLevel},
+    {"log-format",
+     "text, or json: an object a line, with the job that it is about; default "
+     "text",
+     false, SetLogFormat},
     {"address-file", "where to write the addresses taken, as JSON, once ready",
      false, SetAddressFile},
 };

@@ -55,6 +55,8 @@ struct Config {
   /// The least level of the log's lines: "trace", "debug", "info", "warn",
   /// "error" or "off".
   std::string log_level = "info";
+  /// How the log's lines are written: "text" or "json".
+  std::string log_format = "text";
   /// The file that gets the addresses taken, as JSON, once the daemon is ready;
   /// empty = none.
   std::string address_file;

@@ -137,6 +137,8 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf(Parse({"--import-root", "relative"})),
               HasSubstr("--import-root"));
   EXPECT_THAT(ErrorOf(Parse({"--log-level", "loud"})), HasSubstr("trace"));
+  EXPECT_THAT(ErrorOf(Parse({"--log-format", "xml"})),
+              HasSubstr("text or json"));
   EXPECT_THAT(ErrorOf(Parse({"--data-dir", ""})), HasSubstr("--data-dir"));
   EXPECT_THAT(ErrorOf(Parse({"--no-such-flag"})), HasSubstr("no-such-flag"));
   EXPECT_THAT(ErrorOf(Parse({"stray"})), HasSubstr("stray"));

@@ -52,6 +52,9 @@
 #include "server/listen_address.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
+#include "server/page/daemon_state.h"
+#include "server/page/http_server.h"
+#include "server/page/page.h"
 #include "server/services/admin_service.h"
 #include "server/services/datasets_service.h"
 #include "server/services/jobs_service.h"
@@ -125,6 +128,8 @@ class DaemonImpl final : public Daemon {
     return metrics_address_;
   }
 
+  void CheckAlive() override { scheduler_->LongestQueueSeconds(); }
+
   absl::Status Stop(absl::Duration patience) override {
     // Refuse new work.
     if (admission_ != nullptr) admission_->Close();
@@ -141,7 +146,7 @@ class DaemonImpl final : public Daemon {
       server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
       server_->Wait();
     }
-    // Metrics are served until the registry goes.
+    // Metrics are served until the end.
     return status;
   }
 
@@ -282,6 +287,7 @@ class DaemonImpl final : public Daemon {
   absl::Status ServeMetrics() {
     daemon_metrics_ = NewDaemonMetrics({.registry = *registry_,
                                         .store = *store_,
+                                        .scheduler = *scheduler_,
                                         .files = files_,
                                         .data_dir = *data_dir_,
                                         .memory = memory_,
@@ -289,8 +295,10 @@ class DaemonImpl final : public Daemon {
                                        torch_version_);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
-    HEARTH_RETURN_IF_ERROR(registry_->Serve(config_.metrics_listen));
-    metrics_address_ = WithPort(config_.metrics_listen, registry_->port());
+    state_ = NewDaemonState(*store_, *registry_, clock_);
+    HEARTH_ASSIGN_OR_RETURN(
+        http_, ServePage(config_.metrics_listen, *registry_, *state_));
+    metrics_address_ = WithPort(config_.metrics_listen, http_->port());
     return absl::OkStatus();
   }
 
@@ -377,18 +385,20 @@ class DaemonImpl final : public Daemon {
   // Empty = none.
   std::string gpu_name_;
   std::unique_ptr<plan::PlanStore> plans_;
-  std::unique_ptr<DaemonMetrics> daemon_metrics_;
-  std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;
   std::unique_ptr<job::Convoys> convoys_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<DaemonMetrics> daemon_metrics_;
+  std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<Trash> trash_;
   std::unique_ptr<SweepStore> sweep_store_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<SweepManager> sweeps_;
+  std::unique_ptr<DaemonState> state_;
+  std::unique_ptr<HttpServer> http_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<grpc::Server> server_;
 };

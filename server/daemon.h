@@ -41,6 +41,10 @@ class Daemon {
   /// As grpc_address; empty = no metrics.
   virtual const std::string& metrics_address() const = 0;
 
+  /// Returns unless the daemon hangs: once the threads that run jobs have let
+  /// go of what they share. For watchdogs.
+  virtual void CheckAlive() = 0;
+
   /// Refuses new work, stops running jobs at a checkpoint, ends watches and
   /// calls, stops gRPC; metrics go last, with the destructor.
   /// DEADLINE_EXCEEDED naming the jobs that did not stop within `patience`:

@@ -31,6 +31,11 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     limit_->Set(static_cast<double>(parts.memory.limit_bytes()));
     plan_bytes_ =
         registry.NewGauge("hearth_plan_bytes", "What plans take on disk.", {});
+    queue_seconds_ = registry.NewGauge(
+        "hearth_queue_longest_seconds",
+        "Seconds that the job has been queued, or has waited, that has been so "
+        "longest; 0 = none is.",
+        {});
     hook_ = registry.NewCollectHook([this] { Update(); });
   }
 
@@ -54,6 +59,7 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     if (const auto bytes = parts_.plans.TotalBytes(); bytes.ok()) {
       plan_bytes_->Set(static_cast<double>(*bytes));
     }
+    queue_seconds_->Set(parts_.scheduler.LongestQueueSeconds());
     for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
       std::unique_ptr<Gauge>& gauge = reserved_[owner];
       if (gauge == nullptr) {
@@ -84,6 +90,7 @@ class DaemonMetricsImpl final : public DaemonMetrics {
   std::unique_ptr<Gauge> free_;
   std::unique_ptr<Gauge> limit_;
   std::unique_ptr<Gauge> plan_bytes_;
+  std::unique_ptr<Gauge> queue_seconds_;
   std::map<std::string, std::unique_ptr<Gauge>> reserved_;
   std::map<v1::JobState, std::unique_ptr<Gauge>> jobs_;
   // Last: goes first, so that nothing is updated that is gone.

@@ -8,14 +8,15 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
+#include "server/jobs/scheduler.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
 
 /// The time series of the daemon as a whole, looked up at each collection:
-/// build, jobs by state, memory by kind and by owner, free space, plans. They
-/// exist as long as this.
+/// build, jobs by state, the queue, memory by kind and by owner, free space,
+/// plans. They exist as long as this.
 class DaemonMetrics {
  public:
   virtual ~DaemonMetrics() = default;
@@ -25,6 +26,7 @@ class DaemonMetrics {
 struct DaemonMetricsParts {
   metrics::Registry& registry;
   JobStore& store;
+  Scheduler& scheduler;
   io::FileSystem& files;
   const DataDir& data_dir;
   const job::MemoryLedger& memory;

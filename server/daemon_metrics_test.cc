@@ -9,11 +9,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/version.h"
+#include "server/jobs/scheduler.h"
 
 namespace hearth::server {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
+
+class NoRunner final : public JobRunner {
+ public:
+  absl::StatusOr<v1::JobReport> Run(const v1::Job&, JobEvents&,
+                                    std::stop_token) override {
+    return absl::UnimplementedError("runs nothing");
+  }
+};
 
 class DaemonMetricsTest : public testing::Test {
  protected:
@@ -22,11 +32,14 @@ class DaemonMetricsTest : public testing::Test {
     data_dir_ = *DataDir::Open(files_, path_);
     store_ = *JobStore::Open(files_, data_dir_->DatabasePath(), Clock::Real(),
                              [](const std::string&) {});
+    scheduler_ = std::make_unique<Scheduler>(*store_, runner_, memory_, plans_,
+                                             Clock::Real(), SchedulerOptions());
   }
 
   DaemonMetricsParts Parts() {
     return {.registry = *registry_,
             .store = *store_,
+            .scheduler = *scheduler_,
             .files = files_,
             .data_dir = *data_dir_,
             .memory = memory_,
@@ -40,6 +53,8 @@ class DaemonMetricsTest : public testing::Test {
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   std::unique_ptr<DataDir> data_dir_;
   std::unique_ptr<JobStore> store_;
+  NoRunner runner_;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
@@ -48,7 +63,12 @@ TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
   v1::JobSpec spec;
   spec.mutable_import()->set_name("a");
   ASSERT_TRUE(store_->Submit("", spec).ok());
+  EXPECT_THAT(registry_->Text(), HasSubstr("hearth_queue_longest_seconds 0"));
+  scheduler_->Enqueue(*store_->Get("import-1"));
+  while (scheduler_->LongestQueueSeconds() == 0) {
+  }
   const std::string text = registry_->Text();
+  EXPECT_THAT(text, Not(HasSubstr("hearth_queue_longest_seconds 0\n")));
   EXPECT_THAT(text, HasSubstr("hearth_plan_bytes 0"));
   EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"queued\"} 1"));
   EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"failed\"} 0"));

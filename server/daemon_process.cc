@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -47,6 +48,23 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// Blocks until one of `signals` comes. Meanwhile the service manager, where it
+// has a watchdog, hears twice in its interval that the daemon does not hang.
+int WaitForSignal(const sigset_t& signals, Daemon& daemon) {
+  uint64_t interval_us = 0;
+  int signal_number = 0;
+  if (sd_watchdog_enabled(0, &interval_us) <= 0) {
+    sigwait(&signals, &signal_number);
+    return signal_number;
+  }
+  const timespec pause = absl::ToTimespec(absl::Microseconds(interval_us) / 2);
+  while ((signal_number = sigtimedwait(&signals, nullptr, &pause)) <= 0) {
+    daemon.CheckAlive();
+    sd_notify(0, "WATCHDOG=1");
+  }
+  return signal_number;
+}
+
 int Fail(const absl::Status& status, int exit_code) {
   std::fprintf(stderr, "hearthd: %s\n",
                EscapeControlCharacters(status.message()).c_str());
@@ -68,8 +86,7 @@ int Serve(const Config& config, ModelSource models) {
                metrics.empty() ? "off" : "http://" + metrics + "/metrics",
                config.data_dir);
   sd_notify(0, "READY=1");
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  const int signal_number = WaitForSignal(signals, **daemon);
   spdlog::info("stopping: {}", sigdescr_np(signal_number));
   sd_notify(0, "STOPPING=1");
   // A second signal ends the process at once, which is safe: it is like a
@@ -95,7 +112,9 @@ int RunDaemonProcess(int argc, const char* const* argv, ModelSource models) {
     std::fputs(line->text->c_str(), stdout);
     return 0;
   }
-  InitializeLogging(line->config.log_level);
+  InitializeLogging(line->config.log_level, line->config.log_format == "json"
+                                                ? LogFormat::kJson
+                                                : LogFormat::kText);
   return Serve(line->config, std::move(models));
 }
 

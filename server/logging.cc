@@ -5,11 +5,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/time/time.h"
 
 namespace hearth::server {
 namespace {
@@ -29,6 +32,40 @@ class EscapedMessage final : public spdlog::custom_flag_formatter {
   }
 };
 
+// A whole line as JSON, whose strings have escapes of their own.
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message,
+              spdlog::memory_buf_t& out) override {
+    const absl::string_view text(message.payload.data(),
+                                 message.payload.size());
+    const auto level = spdlog::level::to_string_view(message.level);
+    nlohmann::ordered_json line = {
+        {"time",
+         absl::FormatTime(absl::RFC3339_full, absl::FromChrono(message.time),
+                          absl::UTCTimeZone())},
+        {"level", std::string(level.data(), level.size())}};
+    if (auto job = JobOf(text)) line["job"] = *std::move(job);
+    line["message"] = std::string(text);
+    const std::string json =
+        line.dump(-1, ' ', /*ensure_ascii=*/false,
+                  nlohmann::json::error_handler_t::replace);
+    out.append(json.data(), json.data() + json.size());
+    out.push_back('\n');
+  }
+
+  std::unique_ptr<formatter> clone() const override {
+    return std::make_unique<JsonFormatter>();
+  }
+};
+
+std::unique_ptr<spdlog::formatter> TextFormatter() {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<EscapedMessage>('*').set_pattern(
+      "%Y-%m-%dT%H:%M:%S.%e%z %l %*");
+  return formatter;
+}
+
 bool IsControl(char c) {
   return absl::ascii_iscntrl(static_cast<unsigned char>(c));
 }
@@ -42,13 +79,34 @@ std::string EscapeControlCharacters(absl::string_view text) {
   return absl::Utf8SafeCEscape(text);
 }
 
-void InitializeLogging(const std::string& level) {
+std::optional<std::string> JobOf(absl::string_view message) {
+  const absl::string_view id = message.substr(0, message.find(": "));
+  const size_t hyphen = id.find('-');
+  if (id.size() == message.size() || hyphen == absl::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto is_kind = [](char c) {
+    return absl::ascii_islower(c) || c == '_';
+  };
+  const auto is_digit = [](char c) { return absl::ascii_isdigit(c); };
+  const absl::string_view kind = id.substr(0, hyphen);
+  const absl::string_view number = id.substr(hyphen + 1);
+  if (kind.empty() || number.empty() ||
+      !std::all_of(kind.begin(), kind.end(), is_kind) ||
+      !std::all_of(number.begin(), number.end(), is_digit)) {
+    return std::nullopt;
+  }
+  return std::string(id);
+}
+
+void InitializeLogging(const std::string& level, LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>(
       "hearthd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<EscapedMessage>('*').set_pattern(
-      "%Y-%m-%dT%H:%M:%S.%e%z %l %*");
-  logger->set_formatter(std::move(formatter));
+  if (format == LogFormat::kJson) {
+    logger->set_formatter(std::make_unique<JsonFormatter>());
+  } else {
+    logger->set_formatter(TextFormatter());
+  }
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));

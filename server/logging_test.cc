@@ -4,6 +4,11 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+
 namespace hearth::server {
 namespace {
 
@@ -25,6 +30,36 @@ TEST(LoggingTest, LinesCannotBeForged) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("info job x\\n2026 info forged\n"),
                          Not(HasSubstr("too quiet"))));
+}
+
+TEST(LoggingTest, LinesAboutAJobBeginWithItsId) {
+  EXPECT_EQ(JobOf("train-7: started"), "train-7");
+  EXPECT_EQ(JobOf("export_dataset-12: FAILED: no space"), "export_dataset-12");
+  for (const char* message :
+       {"stopping: Terminated", "train-7", "train-: a", "-7: a", "train-x: a",
+        "Train-7: a", "/data-7: a", ""}) {
+    EXPECT_EQ(JobOf(message), std::nullopt) << message;
+  }
+}
+
+TEST(LoggingTest, JsonHasALineForEachMessage) {
+  testing::internal::CaptureStderr();
+  InitializeLogging("info", LogFormat::kJson);
+  spdlog::warn("train-7: \"x\"\n\x1b[31m \xff");
+  spdlog::info("stopped");
+  std::istringstream log(testing::internal::GetCapturedStderr());
+  std::string line;
+  ASSERT_TRUE(std::getline(log, line));
+  EXPECT_THAT(line, Not(HasSubstr("\x1b")));
+  auto json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["level"], "warning");
+  EXPECT_EQ(json["job"], "train-7");
+  EXPECT_EQ(json["message"], "train-7: \"x\"\n\x1b[31m \xef\xbf\xbd");
+  EXPECT_THAT(std::string(json["time"]), HasSubstr("+00:00"));
+  ASSERT_TRUE(std::getline(log, line));
+  json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["message"], "stopped");
+  EXPECT_FALSE(json.contains("job"));
 }
 
 }  // namespace

@@ -27,6 +27,10 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   faults     every fault at every call of the file system and of SQLite's, from
              start to export
   mutants    breaks promises on purpose; tests must notice each
+  manifests  the manifests for Kubernetes against its schema
+  page       the page of the metrics port in a real browser
+  package    the Debian package, its life in a bare Debian 12; needs root
+  alerts     every alert of deploy/prometheus fires and clears; needs root
   python     the Python client with Optuna, Ray Tune and pandas as published
 EOF
 }
@@ -208,6 +212,19 @@ case $part in
     require "building" build_binaries
     pytests "Python cases" "Python client, with what is optional" client/python/tests
     end_to_end --full python
+    ;;
+  page | manifests)
+    [[ $part != page ]] ||
+      require "installing a browser" install_packages chromium chromium-driver
+    use_python venv-deploy tests/e2e/deploy_requirements.txt
+    require "building" build_binaries
+    end_to_end --full "$part"
+    ;;
+  package)
+    require "installing what makes chroots and images" install_packages buildah mmdebstrap "${PACKAGE_PACKAGES[@]}"
+    use_python venv tests/accuracy/requirements.txt
+    require "building" build_binaries
+    end_to_end --full package
     ;;
   *)
     use_python venv tests/accuracy/requirements.txt

@@ -3,35 +3,23 @@
 // and is taken before `mutex_`, never after.
 #include "engine/metrics/registry.h"
 
-#include <netinet/in.h>
-#include <prometheus/collectable.h>
 #include <prometheus/counter.h>
-#include <prometheus/exposer.h>
 #include <prometheus/family.h>
 #include <prometheus/gauge.h>
 #include <prometheus/histogram.h>
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <exception>
-#include <future>
+#include <memory>
 #include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
 namespace hearth::metrics {
 namespace {
-
-// Two half-open connections block the default two threads for good.
-constexpr char kHttpThreads[] = "8";
-constexpr char kHttpRequestTimeoutMs[] = "1500";
-constexpr std::chrono::milliseconds kKnockInterval{5};
 
 // The series of one type (prometheus::Counter, ...). Thread-safe.
 template <typename Metric>
@@ -127,9 +115,9 @@ class HistogramHandle final : public Histogram {
 };
 
 // The collection: the series, after the hooks have run.
-class Source final : public prometheus::Collectable {
+class Source final {
  public:
-  std::vector<prometheus::MetricFamily> Collect() const override {
+  std::vector<prometheus::MetricFamily> Collect() const {
     RunHooks();
     return series_.Collect();
   }
@@ -170,24 +158,8 @@ class CollectHookImpl final : public CollectHook {
   const std::function<void()> hook_;
 };
 
-// Opens and closes a connection to a port of this machine.
-void Knock(int port) {
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connection < 0) return;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Whether it succeeds does not matter: the HTTP server has then ended.
-  static_cast<void>(connect(connection, reinterpret_cast<sockaddr*>(&address),
-                            sizeof(address)));
-  close(connection);
-}
-
 class RegistryImpl final : public Registry {
  public:
-  ~RegistryImpl() override { StopServing(); }
-
   std::unique_ptr<Counter> NewCounter(const std::string& name,
                                       const std::string& help,
                                       const Labels& labels) override {
@@ -221,49 +193,17 @@ class RegistryImpl final : public Registry {
     return prometheus::TextSerializer().Serialize(source_->Collect());
   }
 
-  absl::Status Serve(const std::string& address) override {
-    try {
-      exposer_ = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
-          "listening_ports", address, "num_threads", kHttpThreads,
-          "request_timeout_ms", kHttpRequestTimeoutMs});
-    } catch (const std::exception& error) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot serve metrics on ", address,
-                       ": is the address in use? (", error.what(), ")"));
-    }
-    exposer_->RegisterCollectable(source_);
-    return absl::OkStatus();
-  }
-
-  int port() const override {
-    return exposer_ == nullptr ? 0 : exposer_->GetListeningPorts().front();
-  }
-
  private:
-  // The HTTP server looks whether it shall end when a connection comes, or
-  // every two seconds; so connections are made until it has.
-  void StopServing() {
-    if (exposer_ == nullptr) return;
-    const int port = exposer_->GetListeningPorts().front();
-    const std::future<void> end =
-        std::async(std::launch::async, [this] { exposer_.reset(); });
-    while (end.wait_for(kKnockInterval) != std::future_status::ready) {
-      Knock(port);
-    }
-  }
-
   template <typename Metric, typename Builder>
   prometheus::Family<Metric>& Family(Builder builder, const std::string& name,
                                      const std::string& help) {
     return builder.Name(name).Help(help).Register(source_->series());
   }
 
-  const std::shared_ptr<Source> source_ = std::make_shared<Source>();
+  const std::unique_ptr<Source> source_ = std::make_unique<Source>();
   SeriesSet<prometheus::Counter> counters_;
   SeriesSet<prometheus::Gauge> gauges_;
   SeriesSet<prometheus::Histogram> histograms_;
-  // Goes first, so that nobody collects any more when the others go.
-  std::unique_ptr<prometheus::Exposer> exposer_;
 };
 
 }  // namespace

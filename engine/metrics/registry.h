@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
-
 namespace hearth::metrics {
 
 /// Label names and values of a series.
@@ -74,14 +72,6 @@ class Registry {
 
   /// All series in Prometheus' text format.
   virtual std::string Text() const = 0;
-
-  /// Serves Text over HTTP at "/metrics" of `address` ("127.0.0.1:9600"; port
-  /// 0 = any) until destroyed. Call at most once. UNAVAILABLE naming the
-  /// address if it cannot be listened on.
-  virtual absl::Status Serve(const std::string& address) = 0;
-
-  /// The port that Serve took; 0 = none.
-  virtual int port() const = 0;
 };
 
 /// An empty registry.

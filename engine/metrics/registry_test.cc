@@ -1,10 +1,7 @@
 #include "engine/metrics/registry.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -18,34 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-// A connection to a port of this machine.
-int Connect(int port) {
-  const int connection = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(connection, reinterpret_cast<sockaddr*>(&address),
-                    sizeof(address)),
-            0);
-  return connection;
-}
-
-std::string HttpGet(int port, const std::string& path) {
-  const int connection = Connect(port);
-  const std::string request =
-      absl::StrCat("GET ", path, " HTTP/1.0\r\nConnection: close\r\n\r\n");
-  EXPECT_EQ(send(connection, request.data(), request.size(), 0),
-            static_cast<ssize_t>(request.size()));
-  std::string response;
-  char buffer[4096];
-  for (ssize_t got; (got = recv(connection, buffer, sizeof(buffer), 0)) > 0;) {
-    response.append(buffer, static_cast<size_t>(got));
-  }
-  close(connection);
-  return response;
-}
 
 TEST(RegistryTest, SeriesShowTheirValues) {
   const auto registry = NewRegistry();
@@ -136,36 +105,6 @@ TEST(RegistryTest, AHookMayDropSeries) {
   auto gauge = registry->NewGauge("hearth_old", "Old.", {});
   const auto hook = registry->NewCollectHook([&] { gauge.reset(); });
   EXPECT_EQ(registry->Text(), "");
-}
-
-TEST(RegistryTest, ServesTheTextOverHttp) {
-  const auto registry = NewRegistry();
-  EXPECT_EQ(registry->port(), 0);
-  const auto gauge = registry->NewGauge("hearth_up", "Up.", {});
-  gauge->Set(1);
-  ASSERT_TRUE(registry->Serve("127.0.0.1:0").ok());
-  ASSERT_GT(registry->port(), 0);
-  EXPECT_THAT(HttpGet(registry->port(), "/metrics"), HasSubstr("hearth_up 1"));
-  EXPECT_THAT(HttpGet(registry->port(), "/other"), HasSubstr("404"));
-}
-
-TEST(RegistryTest, IdleConnectionsDoNotKeepOthersOut) {
-  const auto registry = NewRegistry();
-  const auto gauge = registry->NewGauge("hearth_up", "Up.", {});
-  ASSERT_TRUE(registry->Serve("127.0.0.1:0").ok());
-  std::vector<int> idle;
-  for (int i = 0; i < 4; ++i) idle.push_back(Connect(registry->port()));
-  EXPECT_THAT(HttpGet(registry->port(), "/metrics"), HasSubstr("hearth_up"));
-  for (const int connection : idle) close(connection);
-}
-
-TEST(RegistryTest, AnAddressInUseIsNamed) {
-  const auto first = NewRegistry();
-  ASSERT_TRUE(first->Serve("127.0.0.1:0").ok());
-  const std::string address = absl::StrCat("127.0.0.1:", first->port());
-  const absl::Status status = NewRegistry()->Serve(address);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(address));
 }
 
 TEST(RegistryTest, PromtoolAcceptsTheText) {

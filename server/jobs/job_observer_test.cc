@@ -1,15 +1,22 @@
 #include "server/jobs/job_observer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace hearth::server {
 namespace {
 
+using ::testing::HasSubstr;
+using ::testing::Not;
+
 class ManualClock final : public Clock {
  public:
-  absl::Time Now() const override { return absl::UnixEpoch(); }
+  absl::Time Now() const override {
+    return absl::FromUnixSeconds(1'000'000) + absl::Seconds(seconds);
+  }
   double SteadySeconds() const override { return seconds; }
   double seconds = 100;
 };
@@ -44,7 +51,8 @@ job::Progress Training(uint64_t done) {
 TEST(JobObserverTest, ProgressIsPassedOnTwiceASecond) {
   ManualClock clock;
   RecordedEvents events;
-  JobObserver observer(events, clock);
+  const auto registry = metrics::NewRegistry();
+  JobObserver observer(events, clock, *registry, {.id = "train-1"});
   for (uint64_t i = 0; i < 40; ++i) {
     observer.OnProgress(Training(i));
     clock.seconds += 0.0625;
@@ -57,7 +65,8 @@ TEST(JobObserverTest, ProgressIsPassedOnTwiceASecond) {
 TEST(JobObserverTest, EverythingElseIsPassedOnAlways) {
   ManualClock clock;
   RecordedEvents events;
-  JobObserver observer(events, clock);
+  const auto registry = metrics::NewRegistry();
+  JobObserver observer(events, clock, *registry, {.id = "train-1"});
   observer.OnRunning();
   observer.OnProgress(Training(0));
   job::EpochReport epoch;
@@ -72,6 +81,31 @@ TEST(JobObserverTest, EverythingElseIsPassedOnAlways) {
   ASSERT_EQ(events.events.size(), 2u);
   EXPECT_EQ(events.events[1].log().text(), "careful");
   EXPECT_EQ(events.events[1].log().severity(), v1::LogLine::WARNING);
+}
+
+TEST(JobObserverTest, SeriesTellWhenAJobLastGotOnUntilItEnds) {
+  ManualClock clock;
+  RecordedEvents events;
+  const auto registry = metrics::NewRegistry();
+  const std::string progress =
+      "hearth_job_last_progress_timestamp_seconds{job=\"train-1\"} ";
+  const std::string checkpoint =
+      "hearth_job_last_checkpoint_timestamp_seconds{job=\"train-1\"} ";
+  {
+    JobObserver observer(events, clock, *registry,
+                         {.id = "train-1", .has_checkpoints = true});
+    EXPECT_THAT(registry->Text(), HasSubstr(progress + "1000100\n"));
+    EXPECT_THAT(registry->Text(), HasSubstr(checkpoint + "1000100\n"));
+    clock.seconds += 60;
+    observer.OnProgress(Training(1));
+    clock.seconds += 60;
+    observer.OnDurable();
+    EXPECT_THAT(registry->Text(), HasSubstr(progress + "1000160\n"));
+    EXPECT_THAT(registry->Text(), HasSubstr(checkpoint + "1000220\n"));
+  }
+  EXPECT_EQ(registry->Text(), "");
+  const JobObserver import(events, clock, *registry, {.id = "import-2"});
+  EXPECT_THAT(registry->Text(), Not(HasSubstr("checkpoint")));
 }
 
 }  // namespace

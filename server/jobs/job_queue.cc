@@ -231,6 +231,18 @@ void JobQueue::RetryNow(WaitCause cause) {
   }
 }
 
+std::optional<double> JobQueue::OldestSince() const {
+  std::optional<double> oldest;
+  const auto add = [&](double since) {
+    oldest = std::min(oldest.value_or(since), since);
+  };
+  for (const Jobs& jobs : new_) {
+    for (const auto& [key, job] : jobs) add(job.queued_since);
+  }
+  for (const auto& [key, job] : waiting_) add(job.waits_since);
+  return oldest;
+}
+
 double JobQueue::NextRetry(Lane lane, double now) const {
   double next = std::numeric_limits<double>::infinity();
   for (const auto& [key, job] : waiting_) {

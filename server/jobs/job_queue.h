@@ -59,6 +59,8 @@ struct QueuedJob {
   /// What it needs to share passes with others (engine/job/convoy.h); without
   /// a convoy it shares with none.
   job::Boarding boarding = {};
+  /// When it came into the queue, untried, on the steady clock.
+  double queued_since = 0;
 
   /// What it waits for; kNone while it has not been tried.
   WaitCause cause = WaitCause::kNone;
@@ -134,6 +136,10 @@ class JobQueue {
 
   /// Ends the pauses of all that wait for `cause`: some of it is there.
   void RetryNow(WaitCause cause);
+
+  /// Since when the job has been here that has been here longest; nullopt =
+  /// there is none.
+  std::optional<double> OldestSince() const;
 
   /// When the next pause in `lane` ends, after `now`; infinity = none.
   double NextRetry(Lane lane, double now) const;

@@ -252,6 +252,23 @@ TEST_F(JobQueueTest, NobodyIsHeldForMemoryOfOtherProcesses) {
   }
 }
 
+TEST_F(JobQueueTest, TheOldestIsNewOrWaits) {
+  EXPECT_EQ(queue_.OldestSince(), std::nullopt);
+  Add(1);
+  ASSERT_EQ(Take(), 1);
+  Wait(WaitCause::kDisk);
+  EXPECT_EQ(queue_.OldestSince(), 1000);
+  QueuedJob early;
+  early.id = "job-2";
+  early.number = 2;
+  early.lane = Lane::kShort;
+  early.queued_since = 990;
+  queue_.Add(early);
+  EXPECT_EQ(queue_.OldestSince(), 990);
+  ASSERT_EQ(Take(Lane::kShort), 2);
+  EXPECT_EQ(queue_.OldestSince(), 1000);
+}
+
 TEST_F(JobQueueTest, RemovedOnesAreGone) {
   Add(1);
   Add(2);

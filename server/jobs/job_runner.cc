@@ -47,7 +47,10 @@ class EngineJobRunner final : public JobRunner {
                                     std::stop_token stop) override {
     // What the job has given back is free for other processes, too.
     const absl::Cleanup release = ReleaseFreePages;
-    JobObserver observer(events, parts_.environment.clock);
+    JobObserver observer(
+        events, parts_.environment.clock, parts_.registry,
+        {.id = job.id(),
+         .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining});
     // Training and its forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;
     if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {

@@ -167,6 +167,12 @@ void Scheduler::Enqueue(const v1::Job& job) {
   changed_.SignalAll();
 }
 
+double Scheduler::LongestQueueSeconds() {
+  absl::MutexLock lock(&mutex_);
+  const double now = clock_.SteadySeconds();
+  return now - queue_.OldestSince().value_or(now);
+}
+
 void Scheduler::SetTrialObserver(TrialObserver* observer) {
   absl::MutexLock lock(&mutex_);
   trial_observer_ = observer;
@@ -192,6 +198,7 @@ void Scheduler::Hold(const std::string& id) {
 }
 
 void Scheduler::Add(QueuedJob job) {
+  job.queued_since = clock_.SteadySeconds();
   if (draining_ && job.begins_trial) {
     set_aside_[job.id] = std::move(job);
   } else {
@@ -212,7 +219,7 @@ void Scheduler::SetDraining(bool draining) {
       Add(std::move(job));
     }
   } else {
-    for (auto& [id, job] : set_aside_) queue_.Add(std::move(job));
+    for (auto& [id, job] : set_aside_) Add(std::move(job));
     set_aside_.clear();
   }
   changed_.SignalAll();

@@ -172,6 +172,11 @@ class Scheduler {
   /// one is free. It shares with none from then on.
   bool GivePlace(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// The longest time, in seconds, that a job has been in the queue, be it new
+  /// or WAITING; 0 = the queue is empty. A start of the daemon, and a run of
+  /// the job, begin it anew.
+  double LongestQueueSeconds() ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Starts no more jobs, asks the running ones to stop at a checkpoint, and
   /// waits until they are QUEUED again (or CANCELLED, where that was asked
   /// for). DEADLINE_EXCEEDED naming those that have not stopped in time. May be
@@ -209,7 +214,7 @@ class Scheduler {
   // Takes a job from the queue and enters it into `running_`.
   std::optional<QueuedJob> TakeOne(Lane lane, double now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Queues a job, or sets it aside.
+  // Queues a job that the store has as QUEUED or WAITING, or sets it aside.
   void Add(QueuedJob job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a job waits to be run.
   bool IsQueued(const std::string& id) const

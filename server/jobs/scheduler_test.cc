@@ -201,6 +201,17 @@ TEST_F(SchedulerTest, RunsAsManyAsAllowed) {
   EXPECT_EQ(StateOf(one), v1::RUNNING);
 }
 
+TEST_F(SchedulerTest, TellsHowLongAJobHasBeenQueued) {
+  Start(1);
+  const std::string one = Submit();
+  AwaitState(one, v1::RUNNING);
+  EXPECT_EQ(scheduler_->LongestQueueSeconds(), 0);
+  Submit();
+  double last = 0;
+  while (last == 0) last = scheduler_->LongestQueueSeconds();
+  EXPECT_GE(scheduler_->LongestQueueSeconds(), last);
+}
+
 TEST_F(SchedulerTest, QueuedToCancelled) {
   Start(1);
   const std::string one = Submit(), two = Submit(), three = Submit();

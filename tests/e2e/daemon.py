@@ -59,11 +59,12 @@ class Daemon:
     """Starts at once. After a stop or a kill, start() takes the same ports again. Its log is
     beside the data directory, or in the folder `elsewhere`."""
 
-    def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None) -> None:
+    def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None,
+                 metrics: str = "127.0.0.1:0") -> None:
         self.data_dir = data_dir
         self._beside = (elsewhere or data_dir.parent) / data_dir.name
         self._flags = flags
-        self._addresses = {"grpc": "127.0.0.1:0", "metrics": "127.0.0.1:0"}
+        self._addresses = {"grpc": "127.0.0.1:0", "metrics": metrics}
         self._process: Optional[subprocess.Popen] = None
         self._was_ended = False
         self.start()
@@ -75,6 +76,10 @@ class Daemon:
     @property
     def address(self) -> str:
         return self._addresses["grpc"]
+
+    @property
+    def metrics_address(self) -> str:
+        return self._addresses["metrics"]
 
     def start(self) -> None:
         self.launch()
@@ -203,7 +208,7 @@ class Daemon:
                  f"{job} to log {words!r}")
 
     def metrics(self) -> str:
-        url = f"http://{self._addresses['metrics']}/metrics"
+        url = f"http://{self.metrics_address}/metrics"
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS) as response:
             return response.read().decode()
 

@@ -1,0 +1,148 @@
+#include "server/page/daemon_state.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/base/version.h"
+#include "engine/io/file_system.h"
+#include "engine/io/scratch_directory.h"
+
+namespace hearth::server {
+namespace {
+
+using nlohmann::json;
+
+class ManualClock final : public Clock {
+ public:
+  absl::Time Now() const override {
+    return absl::FromUnixSeconds(1000) + absl::Seconds(seconds);
+  }
+  double SteadySeconds() const override { return seconds; }
+  double seconds = 0;
+};
+
+class DaemonStateTest : public testing::Test {
+ protected:
+  // The state once what was known is out of date.
+  json State() {
+    clock_.seconds += 1;
+    return json::parse(state_->Json());
+  }
+
+  std::string Train() {
+    v1::JobSpec spec;
+    auto* data = spec.mutable_train()->mutable_data();
+    data->set_dataset("papers");
+    data->mutable_gnndrive();
+    spec.mutable_train()->add_trains()->mutable_sage();
+    return store_->Submit("", spec)->id();
+  }
+
+  void Move(const std::string& id, v1::JobState state) {
+    StateUpdate update;
+    update.state = state;
+    ASSERT_TRUE(store_->ChangeState(id, update).ok());
+  }
+
+  void Epoch(const std::string& id, uint32_t number) {
+    v1::EpochReport epoch;
+    epoch.set_epoch(number);
+    epoch.set_loss(1.0 / number);
+    epoch.set_metric("accuracy");
+    epoch.set_valid_metric(0.5);
+    ASSERT_TRUE(store_->AppendEpoch(id, epoch).ok());
+  }
+
+  const io::ScratchDirectory scratch_;
+  ManualClock clock_;
+  const std::unique_ptr<JobStore> store_ =
+      *JobStore::Open(io::FileSystem::Posix(), scratch_.Path("hearth.db"),
+                      clock_, [](const std::string&) {});
+  const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
+  const std::unique_ptr<DaemonState> state_ =
+      NewDaemonState(*store_, *registry_, clock_);
+};
+
+TEST_F(DaemonStateTest, AnEmptyDaemon) {
+  const json state = State();
+  EXPECT_EQ(state["version"], kVersion);
+  EXPECT_EQ(state["start_time"], 1000);
+  EXPECT_EQ(state["time"], 1001);
+  EXPECT_EQ(state["jobs"], json::array());
+}
+
+TEST_F(DaemonStateTest, AJobFromItsQueueToItsEpochs) {
+  const std::string id = Train();
+  json job = State()["jobs"][0];
+  EXPECT_EQ(job["id"], "train-1");
+  EXPECT_EQ(job["kind"], "train");
+  EXPECT_EQ(job["state"], "QUEUED");
+  EXPECT_EQ(job["dataset"], "papers");
+  EXPECT_EQ(job["strategy"], "gnndrive");
+  EXPECT_EQ(job["model"], "sage");
+  EXPECT_EQ(job["epochs"], json::array());
+  EXPECT_FALSE(job.contains("start_time"));
+
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  v1::JobEvent event;
+  event.mutable_progress()->set_phase("training");
+  event.mutable_progress()->set_done(3);
+  ASSERT_TRUE(store_->Append(id, event).ok());
+  Epoch(id, 1);
+  Epoch(id, 2);
+  job = State()["jobs"][0];
+  EXPECT_EQ(job["state"], "RUNNING");
+  EXPECT_EQ(job["progress"]["phase"], "training");
+  EXPECT_EQ(job["progress"]["done"], 3);
+  ASSERT_EQ(job["epochs"].size(), 2u);
+  EXPECT_EQ(job["epochs"][1]["loss"], 0.5);
+  EXPECT_EQ(job["epochs"][1]["valid_metric"], 0.5);
+  EXPECT_EQ(job["metric"], "accuracy");
+}
+
+TEST_F(DaemonStateTest, OfManyEpochsSomeAreShownAndTheLastOne) {
+  const std::string id = Train();
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  for (uint32_t epoch = 1; epoch <= 501; ++epoch) Epoch(id, epoch);
+  const json epochs = State()["jobs"][0]["epochs"];
+  EXPECT_EQ(epochs.size(), static_cast<size_t>(DaemonState::kEpochs));
+  EXPECT_EQ(epochs.back()["epoch"], 501);
+}
+
+TEST_F(DaemonStateTest, TheNewestJobsOnly) {
+  for (int i = 0; i < DaemonState::kJobs + 5; ++i) Train();
+  const json jobs = State()["jobs"];
+  EXPECT_EQ(jobs.size(), static_cast<size_t>(DaemonState::kJobs));
+  EXPECT_EQ(jobs[0]["id"], "train-25");
+}
+
+TEST_F(DaemonStateTest, SeriesOfTheDaemonAndOfJobsThatRun) {
+  const std::string running = Train(), queued = Train();
+  Move(running, v1::PREPARING);
+  const auto free = registry_->NewGauge("hearth_free_bytes", "Free.", {});
+  const auto one =
+      registry_->NewGauge("hearth_loss", "Loss.", {{"job", running}});
+  const auto other =
+      registry_->NewGauge("hearth_loss", "Loss.", {{"job", queued}});
+  const auto seconds =
+      registry_->NewHistogram("hearth_seconds", "Latency.", {}, {1});
+  EXPECT_EQ(State()["series"],
+            json({"hearth_free_bytes 0", "hearth_loss{job=\"train-1\"} 0",
+                  "hearth_seconds_count 0", "hearth_seconds_sum 0"}));
+}
+
+TEST_F(DaemonStateTest, ItIsMadeOnceHoweverManyAsk) {
+  int collections = 0;
+  const auto hook = registry_->NewCollectHook([&] { ++collections; });
+  for (int i = 0; i < 10; ++i) state_->Json();
+  EXPECT_EQ(collections, 1);
+  State();
+  EXPECT_EQ(collections, 2);
+}
+
+}  // namespace
+}  // namespace hearth::server
