@@ -59,11 +59,12 @@ class Daemon:
     """Starts at once. After a stop or a kill, start() takes the same ports again. Its log is
     beside the data directory, or in the folder `elsewhere`."""
 
-    def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None) -> None:
+    def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None,
+                 listen: str = "127.0.0.1:0") -> None:
         self.data_dir = data_dir
         self._beside = (elsewhere or data_dir.parent) / data_dir.name
         self._flags = flags
-        self._addresses = {"grpc": "127.0.0.1:0", "metrics": "127.0.0.1:0"}
+        self._addresses = {"grpc": listen, "metrics": "127.0.0.1:0"}
         self._process: Optional[subprocess.Popen] = None
         self._was_ended = False
         self.start()
