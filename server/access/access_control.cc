@@ -15,6 +15,9 @@
 namespace hearth::server {
 namespace {
 
+// Strangers may call anything.
+constexpr size_t kMaxMethodBytes = 128;
+
 constexpr char kHowToGiveTokens[] =
     "give one with --token-file FILE or HEARTH_TOKEN_FILE";
 
@@ -105,8 +108,9 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
                      "; ", caller->name, " has ",
                      absl::AsciiStrToLower(v1::Role_Name(caller->role))));
   }
-  parts_.audit.Write(caller.ok() ? *caller : Caller{}, MethodName(path), "",
-                     status.code());
+  parts_.audit.WriteRefusal(caller.ok() ? *caller : Caller{},
+                            MethodName(path).substr(0, kMaxMethodBytes),
+                            status.code());
   return status;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "hearth/v1/access.pb.h"
 #include "server/access/caller.h"
@@ -17,6 +18,13 @@ namespace hearth::server {
 namespace {
 
 namespace fs = std::filesystem;
+
+class ManualClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch(); }
+  double SteadySeconds() const override { return seconds; }
+  double seconds = 1000;
+};
 
 class AuditLogTest : public ::testing::Test {
  protected:
@@ -91,6 +99,26 @@ TEST_F(AuditLogTest, AFileThatIsRotatedIsBegunAnew) {
   const auto lines = Lines(path_);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["method"], "c");
+}
+
+TEST_F(AuditLogTest, StrangersDoNotFillTheDisk) {
+  ManualClock clock;
+  const auto log = *AuditLog::Open(path_, clock);
+  const auto refuse = [&] {
+    log->WriteRefusal({}, "Jobs/GetJob", absl::StatusCode::kUnauthenticated);
+  };
+  for (int i = 0; i < AuditLog::kRefusalsPerMinute + 7; ++i) refuse();
+  EXPECT_EQ(Lines(path_).size(), 600u);
+  // What is done is written nevertheless.
+  log->Write(caller_, "Jobs/CancelJob", "train-7", absl::StatusCode::kOk);
+  auto lines = Lines(path_);
+  ASSERT_EQ(lines.size(), 601u);
+  EXPECT_EQ(lines.back()["refusals_left_out"], 7);
+  clock.seconds += 60;
+  refuse();
+  lines = Lines(path_);
+  ASSERT_EQ(lines.size(), 602u);
+  EXPECT_FALSE(lines.back().contains("refusals_left_out"));
 }
 
 TEST_F(AuditLogTest, AFolderThatIsMissingIsTold) {
