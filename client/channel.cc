@@ -32,6 +32,16 @@ bool WasSilent(const grpc::Status& status) {
          absl::StrContains(status.error_message(), "keepalive");
 }
 
+std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(
+    const ClientOptions& options) {
+  if (options.ca.empty() || absl::StartsWith(options.server, "unix:")) {
+    return grpc::InsecureChannelCredentials();
+  }
+  return grpc::SslCredentials({.pem_root_certs = options.ca,
+                               .pem_private_key = options.key,
+                               .pem_cert_chain = options.certificate});
+}
+
 // Whether the connection outlives a call that ended just now. gRPC ends the
 // calls over a connection that breaks a moment before it says that it is down.
 bool IsConnected(grpc::Channel& channel) {
@@ -43,7 +53,7 @@ bool IsConnected(grpc::Channel& channel) {
 
 }  // namespace
 
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
+std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxReceivedBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
@@ -58,7 +68,7 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& server) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   // Clients of one process each have their own connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(),
+  return grpc::CreateCustomChannel(options.server, CredentialsOf(options),
                                    arguments);
 }
 

@@ -8,13 +8,15 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "client/hearth_client.h"
 
 namespace hearth::client {
 
-/// A channel to the daemon at `server`, made for a daemon that restarts: it
-/// tries again within a second, and gives up a connection on which the daemon
-/// stays silent while a call is in progress.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& server);
+/// A channel to the daemon that `options` name, encrypted if they name an
+/// authority (never over a Unix socket, which nobody else reads); made for a
+/// daemon that restarts: it tries again within a second, and gives up a
+/// connection on which the daemon stays silent while a call is in progress.
+std::shared_ptr<grpc::Channel> NewChannel(const ClientOptions& options);
 
 /// Waits a moment, 0.2 s at most, for a lost connection to be there again; at
 /// once if it is not lost. gRPC goes on connecting only while somebody waits in

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "client/backoff.h"
 #include "client/channel.h"
 #include "client/event_watch.h"
 #include "client/request_id.h"
+#include "client/server_choice.h"
 #include "client/silence_watch.h"
 #include "engine/base/status_macros.h"
 #include "hearth/v1/admin.grpc.pb.h"
@@ -28,7 +30,7 @@ class GrpcClient : public Client {
  public:
   explicit GrpcClient(const ClientOptions& options)
       : options_(options),
-        channel_(NewChannel(options.server)),
+        channel_(NewChannel(options)),
         jobs_(v1::Jobs::NewStub(channel_)),
         datasets_(v1::Datasets::NewStub(channel_)),
         plans_(v1::Plans::NewStub(channel_)),
@@ -245,12 +247,39 @@ class GrpcClient : public Client {
     return Call<v1::Status>(*admin_, &v1::Admin::Stub::SetDraining, request);
   }
 
+  absl::StatusOr<v1::NewToken> CreateToken(
+      const v1::CreateTokenRequest& request) override {
+    grpc::ClientContext context;
+    Authorize(context);
+    v1::NewToken token;
+    HEARTH_RETURN_IF_ERROR(
+        CallStatus(admin_->CreateToken(&context, request, &token), *channel_,
+                   options_.server));
+    return token;
+  }
+
+  absl::StatusOr<std::vector<v1::Token>> ListTokens() override {
+    HEARTH_ASSIGN_OR_RETURN(
+        const v1::ListTokensResponse response,
+        Call<v1::ListTokensResponse>(*admin_, &v1::Admin::Stub::ListTokens,
+                                     v1::ListTokensRequest()));
+    return std::vector<v1::Token>(response.tokens().begin(),
+                                  response.tokens().end());
+  }
+
+  absl::StatusOr<v1::Token> RevokeToken(const std::string& name) override {
+    v1::RevokeTokenRequest request;
+    request.set_name(name);
+    return Call<v1::Token>(*admin_, &v1::Admin::Stub::RevokeToken, request);
+  }
+
   // Made once: a repetition would find the folder of the first.
   absl::StatusOr<v1::BackupReport> BackUp(
       const std::string& destination) override {
     v1::BackupRequest request;
     request.set_destination(destination);
     grpc::ClientContext context;
+    Authorize(context);
     v1::BackupReport report;
     HEARTH_RETURN_IF_ERROR(
         CallStatus(admin_->Backup(&context, request, &report), *channel_,
@@ -259,6 +288,14 @@ class GrpcClient : public Client {
   }
 
  private:
+  // Says who calls. A token is not sent where others could read it.
+  void Authorize(grpc::ClientContext& context) const {
+    if (options_.token.empty()) return;
+    if (options_.ca.empty() && !IsLocal(options_.server)) return;
+    context.AddMetadata("authorization",
+                        absl::StrCat("Bearer ", options_.token));
+  }
+
   // A call that needs a sweep's id alone.
   template <typename Request>
   absl::StatusOr<v1::Sweep> OfSweep(
@@ -284,6 +321,7 @@ class GrpcClient : public Client {
     for (int attempt = 1;; ++attempt) {
       AwaitConnection(*channel_);
       grpc::ClientContext context;
+      Authorize(context);
       context.set_deadline(std::chrono::system_clock::now() +
                            absl::ToChronoMilliseconds(options_.call_timeout));
       Response response;
@@ -336,6 +374,7 @@ class GrpcClient : public Client {
                       SilenceWatch& silence, const std::stop_token& stop) {
     AwaitConnection(*channel_);
     grpc::ClientContext context;
+    Authorize(context);
     const std::unique_ptr<grpc::ClientReader<Event>> reader =
         (stub.*method)(&context, request);
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });

@@ -21,8 +21,16 @@ namespace hearth::client {
 
 /// Where the daemon is and how patient to be with it.
 struct ClientOptions {
-  /// "host:port" of the daemon.
+  /// "host:port" or "unix:path" of the daemon; DefaultServer() where none is
+  /// given.
   std::string server = "127.0.0.1:7600";
+  /// PEM: the authorities that vouch for the daemon, with which the connection
+  /// is encrypted, and the client's own certificate and key; empty = none.
+  std::string ca = {};
+  std::string certificate = {};
+  std::string key = {};
+  /// Sent with each call, but only encrypted or to this machine; empty = none.
+  std::string token = {};
   /// Deadline of one call, watches apart.
   absl::Duration call_timeout = absl::Seconds(60);
   /// Tries of a call for which the daemon could not be reached.
@@ -113,6 +121,12 @@ class Client {
   virtual absl::StatusOr<v1::Status> GetStatus() = 0;
   /// Has the daemon take no new jobs, or take them again.
   virtual absl::StatusOr<v1::Status> SetDraining(bool draining) = 0;
+  /// Makes a token; called once, for its secret is told once.
+  virtual absl::StatusOr<v1::NewToken> CreateToken(
+      const v1::CreateTokenRequest& request) = 0;
+  /// By name.
+  virtual absl::StatusOr<std::vector<v1::Token>> ListTokens() = 0;
+  virtual absl::StatusOr<v1::Token> RevokeToken(const std::string& name) = 0;
   /// Copies the jobs to the new folder `destination` on the daemon's machine,
   /// however long it takes.
   virtual absl::StatusOr<v1::BackupReport> BackUp(

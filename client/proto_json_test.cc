@@ -91,7 +91,8 @@ TEST(JobToJson, OrderIsThatOfTheFieldNumbers) {
   EXPECT_THAT(keys, ::testing::ElementsAre(
                         "id", "state", "spec", "report", "error", "create_time",
                         "start_time", "end_time", "last_sequence", "priority",
-                        "waiting_reason", "sweep", "trial", "replica", "held"));
+                        "waiting_reason", "sweep", "trial", "replica", "held",
+                        "owner"));
 }
 
 TEST(JobToJson, NoReportIsNull) {

@@ -41,7 +41,29 @@ absl::Status SetDataDir(const Values& values, Config& config) {
 }
 
 absl::Status SetListen(const Values& values, Config& config) {
+  config.listen.clear();
+  if (values[0].empty()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(config.listen, ParseListenAddress(values[0]));
+  return absl::OkStatus();
+}
+
+absl::Status SetSocketGroup(const Values& values, Config& config) {
+  config.socket_group = values[0];
+  return absl::OkStatus();
+}
+
+absl::Status SetTlsCertificate(const Values& values, Config& config) {
+  config.tls_certificate = values[0];
+  return absl::OkStatus();
+}
+
+absl::Status SetTlsKey(const Values& values, Config& config) {
+  config.tls_key = values[0];
+  return absl::OkStatus();
+}
+
+absl::Status SetTlsClientCa(const Values& values, Config& config) {
+  config.tls_client_ca = values[0];
   return absl::OkStatus();
 }
 
@@ -49,7 +71,7 @@ absl::Status SetMetricsListen(const Values& values, Config& config) {
   config.metrics_listen.clear();
   if (values[0].empty()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(config.metrics_listen, ParseListenAddress(values[0]));
-  return absl::OkStatus();
+  return CheckLoopback(config.metrics_listen);
 }
 
 absl::StatusOr<int> ParseNumberOfJobs(const std::string& value) {
@@ -115,15 +137,24 @@ absl::Status SetPlanSpace(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
-absl::Status SetImportRoots(const Values& values, Config& config) {
-  for (const std::string& root : values) {
+absl::Status CheckRoots(const Values& roots) {
+  for (const std::string& root : roots) {
     if (root.empty() || root[0] != '/') {
       return absl::InvalidArgumentError(
           absl::StrCat("must be an absolute path, not \"", root, "\""));
     }
   }
-  config.import_roots = values;
   return absl::OkStatus();
+}
+
+absl::Status SetImportRoots(const Values& values, Config& config) {
+  config.import_roots = values;
+  return CheckRoots(values);
+}
+
+absl::Status SetExportRoots(const Values& values, Config& config) {
+  config.export_roots = values;
+  return CheckRoots(values);
 }
 
 absl::Status SetLogLevel(const Values& values, Config& config) {
@@ -159,8 +190,22 @@ constexpr Option kOptions[] = {
      "where everything is kept; default $HEARTH_HOME, else ~/.hearth", false,
      SetDataDir},
     {"listen",
-     "HOST:PORT of the gRPC services; default 127.0.0.1:7600; port 0 = any",
+     "HOST:PORT of the gRPC services, beside the Unix socket hearth.sock in "
+     "the data directory; port 0 = any; not on loopback only with --tls-cert; "
+     "default none",
      false, SetListen},
+    {"socket-group",
+     "group whose members may use the Unix socket, as users; default none",
+     false, SetSocketGroup},
+    {"tls-cert",
+     "PEM file with the certificate of --listen, and those that vouch for it; "
+     "read again when it changes; default no TLS",
+     false, SetTlsCertificate},
+    {"tls-key", "PEM file with its private key", false, SetTlsKey},
+    {"tls-client-ca",
+     "PEM file with the authorities of client certificates, which are then "
+     "asked for; default none: callers have tokens",
+     false, SetTlsClientCa},
     {"metrics-listen",
      "HOST:PORT of /metrics; default 127.0.0.1:9600; empty = none", false,
      SetMetricsListen},
@@ -193,6 +238,10 @@ constexpr Option kOptions[] = {
      false, SetPlanSpace},
     {"import-root", "folder that imports may read from; repeatable; none = any",
      true, SetImportRoots},
+    {"export-root",
+     "folder in which exports, generated folders and backups may be made; "
+     "repeatable; none = any",
+     true, SetExportRoots},
     {"log-level", "trace, debug, info, warn, error or off; default info", false,
      SetLogLevel},
     {"log-format",
@@ -288,6 +337,42 @@ std::string VersionText() { return absl::StrCat("hearthd ", kVersion, "\n"); }
 
 }  // namespace
 
+absl::Status CheckListening(const Config& config) {
+  if (config.tls_certificate.empty() != config.tls_key.empty()) {
+    return absl::FailedPreconditionError(
+        "--tls-cert and --tls-key go together: one of them is missing");
+  }
+  const bool has_tls = !config.tls_certificate.empty();
+  if (!has_tls && !config.tls_client_ca.empty()) {
+    return absl::FailedPreconditionError(
+        "--tls-client-ca needs --tls-cert and --tls-key");
+  }
+  if (has_tls && config.listen.empty()) {
+    return absl::FailedPreconditionError(
+        "--tls-cert is for the address of --listen, which is missing");
+  }
+  if (config.listen.empty() || IsLoopback(config.listen)) {
+    return absl::OkStatus();
+  }
+  if (!has_tls) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "refusing to listen on \"", config.listen,
+        "\", which other machines reach, without TLS: make certificates with "
+        "`hearth admin certs`, and give --tls-cert and --tls-key (callers then "
+        "need tokens), or --tls-client-ca, too (they need certificates); or "
+        "listen on loopback (127.0.0.1, [::1], localhost) and use a tunnel, "
+        "such as ssh -L 7600:127.0.0.1:7600"));
+  }
+  if (config.import_roots.empty() || config.export_roots.empty()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "refusing to listen on \"", config.listen,
+        "\", which other machines reach, without --import-root and "
+        "--export-root: they say which folders of this machine callers may "
+        "read and write"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ApplyConfigText(absl::string_view text, const std::string& path,
                              Config& config) {
   if (text.size() > kMaxConfigFileBytes) {
@@ -340,6 +425,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
     HEARTH_RETURN_IF_ERROR(Annotate(option.set(values, line.config),
                                     absl::StrCat("--", option.name)));
   }
+  HEARTH_RETURN_IF_ERROR(CheckListening(line.config));
   return line;
 }
 

@@ -18,8 +18,18 @@ namespace hearth::server {
 struct Config {
   /// The data directory. Default $HEARTH_HOME, else ~/.hearth.
   std::string data_dir;
-  /// Address of the gRPC services, on loopback. Port 0 = any free one.
-  std::string listen = "127.0.0.1:7600";
+  /// TCP address of the gRPC services, beside the Unix socket in the data
+  /// directory; empty = none. Port 0 = any free one. Not on loopback only with
+  /// TLS and with roots.
+  std::string listen;
+  /// Name of the group that may use the Unix socket, too; empty = none.
+  std::string socket_group;
+  /// PEM files of the TCP address: the daemon's certificate and key, and the
+  /// authorities of client certificates, which are then asked for. Empty = no
+  /// TLS, and no client certificates.
+  std::string tls_certificate;
+  std::string tls_key;
+  std::string tls_client_ca;
   /// Address of /metrics, on loopback; empty = none.
   std::string metrics_listen = "127.0.0.1:9600";
   /// Train and prepare jobs that run at a time, 1 to kMaxRunningJobs. More jobs
@@ -52,6 +62,12 @@ struct Config {
   uint64_t plan_space_bytes = 0;
   /// Folders that imports may read from; none = any that the daemon can read.
   std::vector<std::string> import_roots;
+  /// Folders in which exports, generated source folders and backups may be
+  /// made; none = any that the daemon can write to.
+  std::vector<std::string> export_roots;
+  /// Permissions that exports and generated folders lack, as of umask. No
+  /// option: it is that of the process at its start.
+  unsigned export_mask = 0022;
   /// The least level of the log's lines: "trace", "debug", "info", "warn",
   /// "error" or "off".
   std::string log_level = "info";
@@ -72,9 +88,15 @@ struct CommandLine {
   std::optional<std::string> text;
 };
 
-/// Reads the flags and the configuration file that they may name.
-/// INVALID_ARGUMENT naming the flag, or the file, line and key, at fault.
+/// Reads the flags and the configuration file that they may name, and checks
+/// that the address is protected as CheckListening asks. INVALID_ARGUMENT
+/// naming the flag, or the file, line and key, at fault.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
+
+/// OK if who reaches the TCP address must say who they are, or is on this
+/// machine: FAILED_PRECONDITION, telling the way to do it, for another address
+/// without TLS or without roots, and for TLS that lacks a file.
+absl::Status CheckListening(const Config& config);
 
 /// Sets in `config` the options of a configuration file's YAML text. `path` is
 /// for messages.

@@ -44,7 +44,7 @@ TEST(ConfigTest, DefaultsComeFromTheEnvironment) {
   absl::StatusOr<CommandLine> line = Parse({});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->config.data_dir, "/srv/hearth");
-  EXPECT_EQ(line->config.listen, "127.0.0.1:7600");
+  EXPECT_EQ(line->config.listen, "");
   EXPECT_EQ(line->config.metrics_listen, "127.0.0.1:9600");
   EXPECT_EQ(line->config.max_running_jobs, 1);
   EXPECT_FALSE(line->text.has_value());
@@ -127,8 +127,8 @@ TEST(ConfigTest, AMissingFileIsNamed) {
 }
 
 TEST(ConfigTest, FlagErrorsNameTheFlag) {
-  EXPECT_THAT(ErrorOf(Parse({"--listen", "0.0.0.0:7600"})),
-              AllOf(HasSubstr("--listen"), HasSubstr("loopback")));
+  EXPECT_THAT(ErrorOf(Parse({"--metrics-listen", "0.0.0.0:7600"})),
+              AllOf(HasSubstr("--metrics-listen"), HasSubstr("loopback")));
   EXPECT_THAT(ErrorOf(Parse({"--max-running-jobs", "0"})),
               HasSubstr("--max-running-jobs"));
   EXPECT_THAT(ErrorOf(Parse({"--max-running-jobs", "65"})),
@@ -143,6 +143,45 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf(Parse({"--no-such-flag"})), HasSubstr("no-such-flag"));
   EXPECT_THAT(ErrorOf(Parse({"stray"})), HasSubstr("stray"));
   EXPECT_FALSE(Parse({"--listen", "127.0.0.1:1", "--listen", "x"}).ok());
+}
+
+// What is reached from elsewhere is protected, or refused with the way to do
+// it.
+TEST(ConfigTest, AddressesOfOtherMachinesNeedTlsAndRoots) {
+  Config config;
+  config.listen = "0.0.0.0:7600";
+  const auto refused = [&config] {
+    const absl::Status status = CheckListening(config);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    return std::string(status.message());
+  };
+  EXPECT_THAT(refused(), AllOf(HasSubstr("hearth admin certs"),
+                               HasSubstr("--tls-cert"), HasSubstr("loopback")));
+  config.tls_certificate = "/server.pem";
+  EXPECT_THAT(refused(), HasSubstr("--tls-key"));
+  config.tls_key = "/server.key";
+  EXPECT_THAT(refused(), HasSubstr("--import-root"));
+  config.import_roots = {"/in"};
+  EXPECT_THAT(refused(), HasSubstr("--export-root"));
+  config.export_roots = {"/out"};
+  EXPECT_TRUE(CheckListening(config).ok());
+  config.tls_certificate.clear();
+  config.tls_key.clear();
+  config.tls_client_ca = "/ca.pem";
+  EXPECT_THAT(refused(), HasSubstr("--tls-client-ca"));
+}
+
+TEST(ConfigTest, LoopbackNeedsNothing) {
+  Config config;
+  for (const char* address : {"", "127.0.0.1:0", "[::1]:7600"}) {
+    config.listen = address;
+    EXPECT_TRUE(CheckListening(config).ok()) << address;
+  }
+  config.listen = "";
+  config.tls_certificate = "/server.pem";
+  config.tls_key = "/server.key";
+  EXPECT_EQ(CheckListening(config).code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST(ConfigTest, HelpAndVersionAreTexts) {

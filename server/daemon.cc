@@ -8,16 +8,20 @@
 // Stop goes the other way; see Stop.
 #include "server/daemon.h"
 
+#include <grp.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/security/server_credentials.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,6 +29,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/wait_cause.h"
 #include "engine/cuda/device.h"
@@ -33,6 +38,7 @@
 #include "engine/io/file_system.h"
 #include "engine/io/read_metrics.h"
 #include "engine/io/read_queues.h"
+#include "engine/io/rooted_file_system.h"
 #include "engine/job/batch_measurement.h"
 #include "engine/job/convoys.h"
 #include "engine/job/job_environment.h"
@@ -43,6 +49,12 @@
 #include "engine/plan/plan_store.h"
 #include "engine/store/verification_record.h"
 #include "engine/strategy/strategy.h"
+#include "server/access/access_control.h"
+#include "server/access/audit_log.h"
+#include "server/access/caller.h"
+#include "server/access/entrances.h"
+#include "server/access/socket_listener.h"
+#include "server/access/tls.h"
 #include "server/daemon_metrics.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
@@ -66,6 +78,7 @@
 #include "server/storage/job_folders.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
+#include "server/storage/token_store.h"
 #include "server/storage/trash.h"
 #include "server/sweeps/sweep_manager.h"
 
@@ -123,7 +136,10 @@ class DaemonImpl final : public Daemon {
     return absl::OkStatus();
   }
 
-  const std::string& grpc_address() const override { return grpc_address_; }
+  const std::string& grpc_address() const override {
+    return grpc_address_.empty() ? socket_address_ : grpc_address_;
+  }
+  const std::string& socket_address() const override { return socket_address_; }
   const std::string& metrics_address() const override {
     return metrics_address_;
   }
@@ -142,9 +158,15 @@ class DaemonImpl final : public Daemon {
     if (scheduler_ != nullptr) status = scheduler_->Stop(patience);
     // Stop gRPC: watches first, which would not end by themselves.
     hub_.Stop();
+    if (socket_ != nullptr) socket_->Stop();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
       server_->Wait();
+    }
+    if (tokens_ != nullptr) {
+      const absl::Status saved = tokens_->SaveUses(/*now=*/true);
+      if (!saved.ok())
+        spdlog::warn("last uses of tokens: {}", saved.ToString());
     }
     // Metrics are served until the end.
     return status;
@@ -152,7 +174,10 @@ class DaemonImpl final : public Daemon {
 
  private:
   absl::Status OpenData() {
-    HEARTH_ASSIGN_OR_RETURN(data_dir_, DataDir::Open(files_, config_.data_dir));
+    HEARTH_RETURN_IF_ERROR(FindSocketGroup());
+    HEARTH_ASSIGN_OR_RETURN(
+        data_dir_, DataDir::Open(files_, config_.data_dir, socket_group_));
+    HEARTH_RETURN_IF_ERROR(OpenRoots());
     job_folders_ = std::make_unique<JobFolders>(files_, data_dir_->path());
     reserve_ =
         std::make_unique<DiskReserve>(files_, clock_, data_dir_->ReservePath());
@@ -208,7 +233,9 @@ class DaemonImpl final : public Daemon {
                       .data_dir = *data_dir_,
                       .store = *store_,
                       .registry = *registry_,
-                      .retired_series = retired_series_},
+                      .retired_series = retired_series_,
+                      .import_files = import_files_.get(),
+                      .export_files = export_files_.get()},
                      config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, memory_, *plans_, clock_,
@@ -227,6 +254,7 @@ class DaemonImpl final : public Daemon {
     });
     admission_ = std::make_unique<Admission>(
         AdmissionParts{.files = files_,
+                       .export_files = *export_files_,
                        .data_dir = *data_dir_,
                        .datasets = *datasets_,
                        .warm_strategies = *warm_strategies_,
@@ -302,13 +330,108 @@ class DaemonImpl final : public Daemon {
     return absl::OkStatus();
   }
 
+  absl::Status OpenRoots() {
+    io::Roots roots = {.free = data_dir_->path(), .read = config_.import_roots};
+    HEARTH_ASSIGN_OR_RETURN(import_files_,
+                            io::OpenRooted(files_, roots, config_.export_mask));
+    // Without roots for what is written, it may be anywhere, and is read there.
+    if (config_.export_roots.empty()) roots.read.clear();
+    roots.write = config_.export_roots;
+    HEARTH_ASSIGN_OR_RETURN(export_files_,
+                            io::OpenRooted(files_, roots, config_.export_mask));
+    // Those hold tokens' hashes.
+    HEARTH_ASSIGN_OR_RETURN(backup_files_, io::OpenRooted(files_, roots, 0077));
+    return absl::OkStatus();
+  }
+
+  absl::Status FindSocketGroup() {
+    if (config_.socket_group.empty()) return absl::OkStatus();
+    const group* found = getgrnam(config_.socket_group.c_str());
+    if (found == nullptr) {
+      return absl::NotFoundError(absl::StrCat(
+          "--socket-group: there is no group \"", config_.socket_group, "\""));
+    }
+    socket_group_ = found->gr_gid;
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenAccess() {
+    HEARTH_ASSIGN_OR_RETURN(
+        tokens_, TokenStore::Open(*store_, files_,
+                                  data_dir_->TokensMarkerPath(), clock_));
+    HEARTH_ASSIGN_OR_RETURN(audit_,
+                            AuditLog::Open(data_dir_->AuditLogPath(), clock_));
+    access_ =
+        std::make_unique<AccessControl>(AccessParts{.tokens = *tokens_,
+                                                    .jobs = *store_,
+                                                    .sweeps = *sweep_store_,
+                                                    .audit = *audit_});
+    return absl::OkStatus();
+  }
+
+  // The Unix socket in the data directory.
+  absl::Status OpenSocket() {
+    HEARTH_ASSIGN_OR_RETURN(const std::string folder,
+                            files_.RealPath(data_dir_->path()));
+    const std::string path = io::JoinPath(
+        folder, std::filesystem::path(data_dir_->SocketPath()).filename());
+    absl::StatusOr<std::unique_ptr<SocketListener>> socket =
+        SocketListener::Bind(path, socket_group_);
+    if (socket.ok()) {
+      socket_ = *std::move(socket);
+      socket_address_ = absl::StrCat("unix:", path);
+      return absl::OkStatus();
+    }
+    if (config_.listen.empty()) {
+      return Annotate(socket.status(),
+                      "choose a shorter or another --data-dir, or --listen on "
+                      "127.0.0.1:7600");
+    }
+    spdlog::warn("no Unix socket: {}", std::string(socket.status().message()));
+    return absl::OkStatus();
+  }
+
+  // The credentials of the TCP address.
+  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials() {
+    std::shared_ptr<grpc::ServerCredentials> credentials;
+    Entrance entrance = Entrance::kLoopback;
+    if (config_.tls_certificate.empty()) {
+      // CheckListening has seen to it that the address is on loopback; these
+      // refuse any connection that is not.
+      credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
+    } else {
+      const TlsFiles files = {.certificate = config_.tls_certificate,
+                              .key = config_.tls_key,
+                              .client_ca = config_.tls_client_ca};
+      HEARTH_RETURN_IF_ERROR(CheckTlsFiles(files, clock_.Now()));
+      if (files.client_ca.empty() && !tokens_->required()) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "refusing to listen on ", config_.listen,
+            " with TLS before there is a token: start hearthd without "
+            "--listen, make one with `hearth admin token create NAME`, and "
+            "start it again; or ask for client certificates with "
+            "--tls-client-ca"));
+      }
+      credentials = NewTlsCredentials(files);
+      entrance = Entrance::kTls;
+    }
+    credentials->SetAuthMetadataProcessor(
+        std::make_shared<Door>(*access_, entrance));
+    return credentials;
+  }
+
   absl::Status ServeGrpc() {
     PrepareGrpc();
+    HEARTH_RETURN_IF_ERROR(OpenAccess());
+    HEARTH_RETURN_IF_ERROR(OpenSocket());
     services_.push_back(
-        NewJobsService(*admission_, *store_, *scheduler_, hub_));
-    services_.push_back(NewSweepsService(*sweeps_, *sweep_store_, hub_));
-    services_.push_back(NewDatasetsService(*admission_, *datasets_, *plans_));
-    services_.push_back(NewPlansService(*admission_, *plans_, *datasets_));
+        NewJobsService(*access_, *admission_, *store_, *scheduler_, hub_));
+    services_.push_back(
+        NewSweepsService(*access_, *sweeps_, *sweep_store_, hub_));
+    services_.push_back(
+        NewDatasetsService(*access_, *admission_, *datasets_, *plans_));
+    services_.push_back(
+        NewPlansService(*access_, *admission_, *plans_, *datasets_));
     services_.push_back(
         NewAdminService({.metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
@@ -316,6 +439,8 @@ class DaemonImpl final : public Daemon {
                          .start_time = start_time_,
                          .gpu_name = gpu_name_},
                         {.files = files_,
+                         .backup_files = *backup_files_,
+                         .access = *access_,
                          .read_queues = *read_queues_,
                          .memory = memory_,
                          .plans = *plans_,
@@ -331,21 +456,26 @@ class DaemonImpl final : public Daemon {
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingEveryMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+    if (socket_ != nullptr) socket_->Register(builder, *access_);
     int port = 0;
-    builder.AddListeningPort(config_.listen, grpc::InsecureServerCredentials(),
-                             &port);
+    if (!config_.listen.empty()) {
+      HEARTH_ASSIGN_OR_RETURN(const auto credentials, TcpCredentials());
+      builder.AddListeningPort(config_.listen, credentials, &port);
+    }
     for (const auto& service : services_) {
       builder.RegisterService(service.get());
     }
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port == 0) {
+    if (server_ == nullptr || (port == 0 && !config_.listen.empty())) {
       return absl::UnavailableError(absl::StrCat(
           "cannot listen on ", config_.listen,
           ": is the address in use? Another hearthd may be running; choose "
           "another --listen"));
     }
-    grpc_address_ = WithPort(config_.listen, port);
-    return absl::OkStatus();
+    if (!config_.listen.empty()) {
+      grpc_address_ = WithPort(config_.listen, port);
+    }
+    return socket_ == nullptr ? absl::OkStatus() : socket_->Start();
   }
 
   absl::Status WriteAddressFile() {
@@ -353,8 +483,9 @@ class DaemonImpl final : public Daemon {
     return reserve_->Write([this] {
       return io::WriteFileAtomically(
           files_, config_.address_file,
-          absl::StrCat("{\"grpc\": \"", grpc_address_, "\", \"metrics\": \"",
-                       metrics_address_, "\", \"pid\": ", getpid(), "}\n"));
+          absl::StrCat("{\"grpc\": \"", grpc_address(), "\", \"socket\": \"",
+                       socket_address_, "\", \"metrics\": \"", metrics_address_,
+                       "\", \"pid\": ", getpid(), "}\n"));
     });
   }
 
@@ -369,13 +500,20 @@ class DaemonImpl final : public Daemon {
   job::MemoryLedger memory_;
   store::VerificationRecord verified_;
   const absl::Time start_time_;
+  // Empty = none.
   std::string grpc_address_;
+  std::string socket_address_;
+  std::optional<gid_t> socket_group_;
   std::string metrics_address_;
   // From here on each part uses only those above it.
   const std::unique_ptr<metrics::Registry> registry_;
   RetiredSeries retired_series_;
   EventHub hub_;
   std::unique_ptr<DataDir> data_dir_;
+  // What jobs may read and write outside of the data directory.
+  std::unique_ptr<io::FileSystem> import_files_;
+  std::unique_ptr<io::FileSystem> export_files_;
+  std::unique_ptr<io::FileSystem> backup_files_;
   std::unique_ptr<DiskReserve> reserve_;
   std::unique_ptr<JobFolders> job_folders_;
   std::unique_ptr<JobStore> store_;
@@ -399,7 +537,11 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<SweepManager> sweeps_;
   std::unique_ptr<DaemonState> state_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<TokenStore> tokens_;
+  std::unique_ptr<AuditLog> audit_;
+  std::unique_ptr<AccessControl> access_;
   std::vector<std::unique_ptr<grpc::Service>> services_;
+  std::unique_ptr<SocketListener> socket_;
   std::unique_ptr<grpc::Server> server_;
 };
 

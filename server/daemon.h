@@ -36,8 +36,11 @@ class Daemon {
   /// Stops and waits for jobs however long they take.
   virtual ~Daemon() = default;
 
-  /// "127.0.0.1:7600", with the port taken.
+  /// "127.0.0.1:7600", with the port taken; without one, socket_address().
   virtual const std::string& grpc_address() const = 0;
+  /// "unix:PATH"; empty = none: its path would be too long, and there is
+  /// another address.
+  virtual const std::string& socket_address() const = 0;
   /// As grpc_address; empty = no metrics.
   virtual const std::string& metrics_address() const = 0;
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -71,18 +72,24 @@ int Fail(const absl::Status& status, int exit_code) {
   return exit_code;
 }
 
-int Serve(const Config& config, ModelSource models) {
+int Serve(Config config, ModelSource models) {
   // Blocked in all threads to come, and taken by sigwait below.
   const sigset_t signals = StopSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
+  // What the daemon writes is its user's alone, but for what it exports.
+  config.export_mask = umask(0077);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       Daemon::Start(config, std::move(models));
   if (!daemon.ok()) return Fail(daemon.status(), kExitFailure);
   const std::string& metrics = (*daemon)->metrics_address();
-  spdlog::info("hearthd {} ready: grpc {}, metrics {}, data {}", kVersion,
+  const std::string& socket = (*daemon)->socket_address();
+  spdlog::info("hearthd {} ready: grpc {}{}, metrics {}, data {}", kVersion,
                (*daemon)->grpc_address(),
+               socket.empty() || socket == (*daemon)->grpc_address()
+                   ? ""
+                   : " and " + socket,
                metrics.empty() ? "off" : "http://" + metrics + "/metrics",
                config.data_dir);
   sd_notify(0, "READY=1");

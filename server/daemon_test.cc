@@ -216,13 +216,42 @@ TEST_F(DaemonTest, TheAddressFileHoldsThePortsTaken) {
                           HasSubstr(absl::StrCat(getpid()))));
 }
 
-TEST_F(DaemonTest, ImportRootsAreHonoured) {
+TEST_F(DaemonTest, RootsAreHonoured) {
+  Import("planted");
+  const std::string trained = Submit(TrainSpec("planted"));
+  EXPECT_EQ(AwaitEnd(trained).state(), v1::SUCCEEDED);
   daemon_.reset();
+  std::filesystem::create_directories(root_ + "/elsewhere");
   config_.import_roots = {root_ + "/elsewhere"};
+  config_.export_roots = {root_ + "/elsewhere"};
   Start();
   v1::Job job;
   EXPECT_EQ(TrySubmit(ImportSpec("graph"), &job).error_code(),
             grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(TrySubmit(ExportSpec(trained, "model"), &job).error_code(),
+            grpc::StatusCode::PERMISSION_DENIED);
+  const v1::Job exported =
+      AwaitEnd(Submit(ExportSpec(trained, "elsewhere/model")));
+  EXPECT_EQ(exported.state(), v1::SUCCEEDED) << exported.error().message();
+}
+
+TEST_F(DaemonTest, ARootThatIsMissingIsNamed) {
+  daemon_.reset();
+  config_.import_roots = {root_ + "/none"};
+  const auto daemon = NewDaemon(config_);
+  EXPECT_EQ(daemon.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(daemon.status().message()),
+              HasSubstr(root_ + "/none"));
+}
+
+// Callers over loopback own what they submit; the audit log tells of it.
+TEST_F(DaemonTest, JobsHaveOwners) {
+  const std::string id = Submit(ImportSpec("graph"));
+  EXPECT_EQ(AwaitEnd(id).owner(), "local");
+  std::ifstream file(config_.data_dir + "/audit.log");
+  const std::string audit{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(audit, HasSubstr("\"method\":\"Jobs/SubmitJob\",\"target\":\"" +
+                               id + "\",\"result\":\"OK\""));
 }
 
 TEST_F(DaemonTest, OversizedMessagesAreRefused) {

@@ -12,21 +12,17 @@ namespace {
 absl::Status Malformed(absl::string_view address) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", address,
-                   "\" is not an address to listen on: it must be HOST:PORT, "
-                   "such as 127.0.0.1:7600"));
+                   "\" is not an address to listen on: it must be HOST:PORT "
+                   "with the number of an interface, such as 127.0.0.1:7600"));
 }
 
-// Whether `host` is a number of this machine's loopback network.
-bool IsLoopback(const std::string& host) {
+// Whether `host` is the number of an interface, IPv6 in brackets.
+bool IsNumber(const std::string& host) {
   in_addr v4{};
-  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) {
-    return (ntohl(v4.s_addr) >> 24) == 127;
-  }
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return true;
   in6_addr v6{};
   return absl::StartsWith(host, "[") && absl::EndsWith(host, "]") &&
-         inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6) ==
-             1 &&
-         IN6_IS_ADDR_LOOPBACK(&v6);
+         inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &v6) == 1;
 }
 
 }  // namespace
@@ -43,14 +39,22 @@ absl::StatusOr<std::string> ParseListenAddress(absl::string_view address) {
     return Malformed(address);
   }
   if (host == "localhost") host = "127.0.0.1";
-  if (!IsLoopback(host)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "refusing to listen on \"", address,
-        "\": connections are neither encrypted nor authenticated yet, so only "
-        "loopback addresses (127.0.0.1, [::1], localhost) are allowed; from "
-        "another machine use a tunnel, such as ssh -L 7600:127.0.0.1:7600"));
-  }
+  if (!IsNumber(host)) return Malformed(address);
   return absl::StrCat(host, ":", port);
+}
+
+bool IsLoopback(absl::string_view address) {
+  return absl::StartsWith(address, "127.0.0.1:") ||
+         absl::StartsWith(address, "[::1]:");
+}
+
+absl::Status CheckLoopback(absl::string_view address) {
+  if (IsLoopback(address)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "refusing to listen on \"", address,
+      "\": what is served there is neither encrypted nor asks who reads it, so "
+      "only loopback addresses (127.0.0.1, [::1], localhost) are allowed; from "
+      "another machine use a tunnel, such as ssh -L 9600:127.0.0.1:9600"));
 }
 
 std::string WithPort(const std::string& address, int port) {

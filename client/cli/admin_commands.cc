@@ -44,9 +44,11 @@ absl::StatusOr<int> Drain(bool draining, Session& session) {
 
 }  // namespace
 
-void AddAdminCommands(CLI::App& app, Action* chosen) {
+void AddAdminCommands(CLI::App& app, Action* chosen, Action* chosen_local) {
   CLI::App* admin = app.add_subcommand("admin", "For operators of the daemon");
   admin->require_subcommand(1);
+  AddTokenCommands(*admin, chosen);
+  AddCertsCommand(*admin, chosen_local);
   CLI::App* backup = admin->add_subcommand(
       "backup",
       "Copy the jobs, their results and their models to a new folder on the "

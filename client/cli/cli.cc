@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/escape.h"
+#include "client/contexts.h"
+#include "client/server_choice.h"
+#include "engine/base/status_macros.h"
 #include "engine/base/version.h"
 
 namespace hearth::cli {
@@ -15,11 +18,15 @@ namespace {
 constexpr char kHowToStart[] =
     "Is the daemon running? Start it with\n"
     "  hearthd --data-dir DIR\n"
-    "or, in the source tree, with deploy/quickstart.sh --keep. Another address "
-    "is given with --server or HEARTH_SERVER.\n";
+    "or, in the source tree, with deploy/quickstart.sh --keep. Without "
+    "--server, --context or HEARTH_SERVER, it is looked for on the socket in "
+    "its data directory ($HEARTH_HOME, else ~/.hearth), then at "
+    "127.0.0.1:7600.\n";
 
 struct GlobalOptions {
-  std::string server = client::ClientOptions().server;
+  std::string server;
+  std::string context;
+  client::CredentialFiles files;
   std::string output = "table";
 };
 
@@ -29,10 +36,31 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
   // `hearth train --output json` is the same as `hearth --output json train`.
   app.fallthrough();
   app.set_version_flag("--version", absl::StrCat("hearth ", kVersion));
-  app.add_option("--server", options->server, "Address of the daemon")
+  app.add_option("--server", options->server,
+                 "Address of the daemon, HOST:PORT or unix:PATH; default the "
+                 "socket in the default data directory, else 127.0.0.1:7600")
       ->envname("HEARTH_SERVER")
-      ->take_last()
-      ->capture_default_str();
+      ->take_last();
+  app.add_option("--context", options->context,
+                 "Name of a daemon (see hearth context)")
+      ->envname("HEARTH_CONTEXT")
+      ->take_last();
+  app.add_option("--ca", options->files.ca,
+                 "PEM file with the authority that vouches for the daemon; "
+                 "the connection is then encrypted")
+      ->envname("HEARTH_CA")
+      ->take_last();
+  app.add_option("--cert", options->files.certificate,
+                 "PEM file with the client's certificate")
+      ->envname("HEARTH_CERT")
+      ->take_last();
+  app.add_option("--key", options->files.key, "PEM file with its private key")
+      ->envname("HEARTH_KEY")
+      ->take_last();
+  app.add_option("--token-file", options->files.token,
+                 "File with a token, of which the first line is read")
+      ->envname("HEARTH_TOKEN_FILE")
+      ->take_last();
   app.add_option("--output", options->output, "What to print: table or json")
       ->check(CLI::IsMember({"table", "json"}))
       ->take_last()
@@ -70,11 +98,65 @@ void TellSilence(absl::Duration silent, Environment& environment) {
   }
 }
 
-int Perform(const Action& action, const GlobalOptions& options,
-            Environment& environment) {
+// The daemon that is meant. A server is given with its files: those of a
+// context are never shown to another server.
+absl::StatusOr<client::Context> ChooseDaemon(const GlobalOptions& options) {
+  if (!options.server.empty() && !options.context.empty()) {
+    return absl::InvalidArgumentError(
+        "--server (or HEARTH_SERVER) and --context (or HEARTH_CONTEXT) name "
+        "two daemons");
+  }
+  client::Context daemon;
+  if (options.server.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(const client::Contexts contexts,
+                            client::ReadContexts(client::ContextsPath()));
+    const std::string& name =
+        options.context.empty() ? contexts.current : options.context;
+    if (!name.empty()) {
+      HEARTH_ASSIGN_OR_RETURN(daemon, client::FindContext(contexts, name));
+    } else {
+      daemon.server = client::DefaultServer();
+    }
+  } else {
+    daemon.server = options.server;
+  }
+  const auto prefer = [](const std::string& given, std::string& file) {
+    if (!given.empty()) file = given;
+  };
+  prefer(options.files.ca, daemon.files.ca);
+  prefer(options.files.certificate, daemon.files.certificate);
+  prefer(options.files.key, daemon.files.key);
+  prefer(options.files.token, daemon.files.token);
+  return daemon;
+}
+
+// The flags with which another command reaches the same daemon.
+std::string FlagsOf(const GlobalOptions& options) {
+  std::string flags;
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) absl::StrAppend(&flags, " ", flag, " ", value);
+  };
+  add("--server", options.server);
+  add("--context", options.context);
+  add("--ca", options.files.ca);
+  add("--cert", options.files.certificate);
+  add("--key", options.files.key);
+  add("--token-file", options.files.token);
+  return flags;
+}
+
+// Where the daemon is and what it is shown.
+absl::StatusOr<client::ClientOptions> ToClientOptions(
+    const GlobalOptions& options) {
+  HEARTH_ASSIGN_OR_RETURN(const client::Context daemon, ChooseDaemon(options));
   client::ClientOptions client_options;
-  const bool elsewhere = options.server != client_options.server;
-  client_options.server = options.server;
+  client_options.server = daemon.server;
+  HEARTH_RETURN_IF_ERROR(client::LoadCredentials(daemon.files, client_options));
+  return client_options;
+}
+
+int Perform(const Action& action, const GlobalOptions& options,
+            client::ClientOptions client_options, Environment& environment) {
   client_options.on_silence = [&environment](absl::Duration silent) {
     TellSilence(silent, environment);
   };
@@ -84,8 +166,7 @@ int Perform(const Action& action, const GlobalOptions& options,
       .client = *client,
       .output = options.output == "json" ? Output::kJson : Output::kTable,
       .environment = environment,
-      .server_flag =
-          elsewhere ? absl::StrCat(" --server ", options.server) : ""};
+      .server_flag = FlagsOf(options)};
   const absl::StatusOr<int> exit_code = action(session);
   if (!exit_code.ok()) return Report(exit_code.status(), environment);
   if (!environment.out.flush()) {
@@ -104,6 +185,8 @@ int RunCli(const std::vector<std::string>& arguments,
       "memory, through the daemon hearthd");
   GlobalOptions options;
   Action action;
+  // One that asks no daemon.
+  Action local_action;
   AddGlobalOptions(app, &options);
   AddDatasetCommands(app, &action);
   AddTrainCommands(app, &action);
@@ -112,7 +195,8 @@ int RunCli(const std::vector<std::string>& arguments,
   AddSweepCommands(app, &action);
   AddEvaluateCommand(app, &action);
   AddExportCommand(app, &action);
-  AddAdminCommands(app, &action);
+  AddAdminCommands(app, &action, &local_action);
+  AddContextCommands(app, &local_action);
   AddStatusCommand(app, &action);
   // CLI11 reports by exceptions; they end here.
   try {
@@ -123,7 +207,13 @@ int RunCli(const std::vector<std::string>& arguments,
     const int code = app.exit(error, environment.out, environment.err);
     return code == 0 ? kExitDone : kExitUsage;
   }
-  return Perform(action, options, environment);
+  if (local_action != nullptr) {
+    return Perform(local_action, options, client::ClientOptions(), environment);
+  }
+  const absl::StatusOr<client::ClientOptions> client_options =
+      ToClientOptions(options);
+  if (!client_options.ok()) return Report(client_options.status(), environment);
+  return Perform(action, options, *client_options, environment);
 }
 
 }  // namespace hearth::cli

@@ -41,8 +41,17 @@ void AddEvaluateCommand(CLI::App& app, Action* chosen);
 /// export
 void AddExportCommand(CLI::App& app, Action* chosen);
 
-/// admin backup | drain
-void AddAdminCommands(CLI::App& app, Action* chosen);
+/// admin backup | drain | token | certs, of which the last asks no daemon.
+void AddAdminCommands(CLI::App& app, Action* chosen, Action* chosen_local);
+
+/// admin token create | list | revoke: for AddAdminCommands.
+void AddTokenCommands(CLI::App& admin, Action* chosen);
+
+/// admin certs: for AddAdminCommands.
+void AddCertsCommand(CLI::App& admin, Action* chosen);
+
+/// context add | use | list | remove
+void AddContextCommands(CLI::App& app, Action* chosen);
 
 /// status
 void AddStatusCommand(CLI::App& app, Action* chosen);

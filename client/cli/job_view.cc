@@ -362,11 +362,13 @@ void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out) {
                {"of"},
                {"state"},
                {"created"},
+               {"owner"},
                {"priority", kRight},
                {"took", kRight}});
   for (const v1::Job& job : jobs) {
     table.AddRow({job.id(), KindWord(job.spec()), SubjectOf(job.spec()),
                   StateWord(job.state()), FormatTimestamp(job.create_time()),
+                  job.owner().empty() ? "-" : job.owner(),
                   absl::StrCat(job.priority()), Elapsed(job)});
   }
   table.Print(out);
@@ -385,6 +387,7 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
         {"trial of", absl::StrCat(job.sweep(), ", number ", job.trial(),
                                   job.held() ? ", held back" : "")});
   }
+  if (!job.owner().empty()) table.AddRow({"owner", job.owner()});
   table.AddRow({"priority", absl::StrCat(job.priority())});
   table.AddRow({"created", FormatTimestamp(job.create_time())});
   table.AddRow({"started", FormatTimestamp(job.start_time())});

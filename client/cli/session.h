@@ -50,7 +50,8 @@ struct Session {
   client::Client& client;
   Output output = Output::kTable;
   Environment& environment;
-  /// " --server ADDR" for commands shown to the user; empty for the default.
+  /// " --server ADDR" and the other flags by which the daemon was chosen, for
+  /// commands shown to the user; empty for the default.
   std::string server_flag = "";
 };
 

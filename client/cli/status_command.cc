@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/cli/commands.h"
+#include "client/cli/enum_words.h"
 #include "client/cli/escape.h"
 #include "client/cli/figures.h"
 #include "client/cli/table.h"
@@ -25,6 +26,10 @@ absl::StatusOr<int> ShowStatus(Session& session) {
   table.AddRow({"pid", absl::StrCat(status.pid())});
   table.AddRow({"started", FormatTimestamp(status.start_time())});
   table.AddRow({"data directory", status.data_dir()});
+  if (!status.caller().empty()) {
+    table.AddRow({"you are", absl::StrCat(status.caller(), ", ",
+                                          EnumWord(status.caller_role()))});
+  }
   table.AddRow({"metrics", status.metrics_address().empty()
                                ? "off"
                                : status.metrics_address()});

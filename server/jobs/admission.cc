@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
+#include "engine/io/atomic_file.h"
 #include "engine/job/checkpoint.h"
 #include "server/jobs/import_source.h"
 #include "server/mapping/field_violations.h"
@@ -88,7 +89,8 @@ absl::StatusOr<std::string> Admission::FindUnended(
   return std::string();
 }
 
-absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request) {
+absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
+                                          const std::string& owner) {
   const std::string& request_id = request.request_id();
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
   v1::JobSpec spec = request.spec();
@@ -103,7 +105,8 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
   HEARTH_RETURN_IF_ERROR(CheckOpen());
   HEARTH_ASSIGN_OR_RETURN(
-      v1::Job job, parts_.store.Submit(request_id, spec, request.priority()));
+      v1::Job job,
+      parts_.store.Submit(request_id, spec, request.priority(), owner));
   parts_.scheduler.Enqueue(job);
   return job;
 }
@@ -237,7 +240,10 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
 absl::Status Admission::CheckNewPath(const std::string& path) const {
   HEARTH_RETURN_IF_ERROR(
       CheckOutside(parts_.files, parts_.data_dir.path(), path));
-  if (!parts_.files.Stat(path).ok()) return absl::OkStatus();
+  const absl::StatusOr<io::FileInfo> folder =
+      parts_.export_files.Stat(io::ParentDirectory(path));
+  if (absl::IsPermissionDenied(folder.status())) return folder.status();
+  if (!parts_.export_files.Stat(path).ok()) return absl::OkStatus();
   return absl::AlreadyExistsError(absl::StrCat(path, " exists already"));
 }
 

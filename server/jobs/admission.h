@@ -30,6 +30,8 @@ namespace hearth::server {
 /// The parts that an Admission uses; all must outlive it.
 struct AdmissionParts {
   io::FileSystem& files;
+  /// See JobRunnerParts.
+  io::FileSystem& export_files;
   const DataDir& data_dir;
   const DatasetCatalog& datasets;
   job::WarmStrategies& warm_strategies;
@@ -51,8 +53,9 @@ class Admission {
 
   static constexpr int kMostPriority = 100;
 
-  /// Checks and queues a job. Errors as Jobs.SubmitJob.
-  absl::StatusOr<v1::Job> Submit(const v1::SubmitJobRequest& request)
+  /// Checks and queues a job of `owner`. Errors as Jobs.SubmitJob.
+  absl::StatusOr<v1::Job> Submit(const v1::SubmitJobRequest& request,
+                                 const std::string& owner)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Checks and queues a job that has FAILED or was CANCELLED. Errors as

@@ -61,18 +61,18 @@ class EngineJobRunner final : public JobRunner {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(job.spec().import().memory_limit_bytes()));
-        return RunImport(DatasetParts(), job.spec().import(), import_roots_,
-                         observer, std::move(stop));
+        return RunImport(DatasetParts(import_files()), job.spec().import(),
+                         import_roots_, observer, std::move(stop));
       }
       case v1::JobSpec::kGenerate: {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(job.spec().generate().memory_limit_bytes()));
-        return RunGenerate(DatasetParts(), job.spec().generate(), observer,
-                           std::move(stop));
+        return RunGenerate(DatasetParts(export_files()), job.spec().generate(),
+                           observer, std::move(stop));
       }
       case v1::JobSpec::kVerify:
-        return RunVerify(DatasetParts(), job.spec().verify(), observer,
+        return RunVerify(DatasetParts(files()), job.spec().verify(), observer,
                          std::move(stop));
       case v1::JobSpec::kExportDataset: {
         const uint64_t bytes =
@@ -80,8 +80,9 @@ class EngineJobRunner final : public JobRunner {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(bytes));
-        return RunExportDataset(DatasetParts(), job.spec().export_dataset(),
-                                bytes, observer, std::move(stop));
+        return RunExportDataset(DatasetParts(export_files()),
+                                job.spec().export_dataset(), bytes, observer,
+                                std::move(stop));
       }
       case v1::JobSpec::kTrain:
         return Train(job, observer, std::move(stop));
@@ -103,8 +104,15 @@ class EngineJobRunner final : public JobRunner {
  private:
   io::FileSystem& files() const { return parts_.environment.files; }
 
-  DatasetJobParts DatasetParts() const {
-    return {files(), parts_.environment.clock, parts_.data_dir};
+  io::FileSystem& import_files() const {
+    return parts_.import_files != nullptr ? *parts_.import_files : files();
+  }
+  io::FileSystem& export_files() const {
+    return parts_.export_files != nullptr ? *parts_.export_files : files();
+  }
+
+  DatasetJobParts DatasetParts(io::FileSystem& used) const {
+    return {used, parts_.environment.clock, parts_.data_dir};
   }
 
   // For a job that brings graphs in or out, within a memory limit of its own.
@@ -209,11 +217,11 @@ class EngineJobRunner final : public JobRunner {
     const std::string model =
         io::JoinPath(parts_.data_dir.JobPath(trained.id()),
                      FileNameOf(trained.report().train().model_path()));
-    HEARTH_RETURN_IF_ERROR(
-        CheckOutside(files(), parts_.data_dir.path(), spec.destination()));
+    HEARTH_RETURN_IF_ERROR(CheckOutside(export_files(), parts_.data_dir.path(),
+                                        spec.destination()));
     observer.OnRunning();
     const absl::Status status =
-        job::ExportModel(files(), model, spec.destination());
+        job::ExportModel(export_files(), model, spec.destination());
     if (!absl::IsAlreadyExists(status) ||
         !IsSameModel(model, spec.destination())) {
       HEARTH_RETURN_IF_ERROR(status);
@@ -227,10 +235,10 @@ class EngineJobRunner final : public JobRunner {
   // interrupted after its end has nothing left to do.
   bool IsSameModel(const std::string& one, const std::string& other) {
     for (const char* name : {"config.json", "model.safetensors"}) {
-      const auto first =
-          io::ReadWholeFile(files(), io::JoinPath(one, name), kMaxModelBytes);
-      const auto second =
-          io::ReadWholeFile(files(), io::JoinPath(other, name), kMaxModelBytes);
+      const auto first = io::ReadWholeFile(
+          export_files(), io::JoinPath(one, name), kMaxModelBytes);
+      const auto second = io::ReadWholeFile(
+          export_files(), io::JoinPath(other, name), kMaxModelBytes);
       if (!first.ok() || !second.ok() || *first != *second) return false;
     }
     return true;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/io/file_system.h"
 #include "engine/job/job_environment.h"
 #include "engine/metrics/registry.h"
 #include "server/jobs/retired_series.h"
@@ -21,6 +22,10 @@ struct JobRunnerParts {
   JobStore& store;
   metrics::Registry& registry;
   RetiredSeries& retired_series;
+  /// The files that imports read, and those that exports and generated folders
+  /// are made of (see io::OpenRooted); null = the environment's.
+  io::FileSystem* import_files = nullptr;
+  io::FileSystem* export_files = nullptr;
 };
 
 /// A runner of jobs of every kind by the engine. A job that was

@@ -15,8 +15,7 @@
 #include "hearth/v1/admin.grpc.pb.h"
 #include "server/mapping/dataset_spec_mapping.h"
 #include "server/mapping/field_violations.h"
-#include "server/mapping/request_checks.h"
-#include "server/mapping/status_mapping.h"
+#include "server/services/call_guard.h"
 #include "server/storage/backup.h"
 
 namespace hearth::server {
@@ -25,33 +24,70 @@ namespace {
 class AdminService final : public v1::Admin::Service {
  public:
   AdminService(DaemonFacts facts, AdminParts parts)
-      : facts_(std::move(facts)), parts_(parts) {}
+      : guard_(parts.access), facts_(std::move(facts)), parts_(parts) {}
 
-  grpc::Status GetStatus(grpc::ServerContext*,
+  grpc::Status GetStatus(grpc::ServerContext* context,
                          const v1::GetStatusRequest* request,
                          v1::Status* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(Describe(*response));
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller& caller) -> absl::Status {
+                        return Describe(caller, *response);
+                      });
   }
 
-  grpc::Status SetDraining(grpc::ServerContext*,
+  grpc::Status SetDraining(grpc::ServerContext* context,
                            const v1::SetDrainingRequest* request,
                            v1::Status* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    parts_.admission.SetDraining(request->draining());
-    return ToGrpcStatus(Describe(*response));
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller& caller) -> absl::Status {
+                        parts_.admission.SetDraining(request->draining());
+                        return Describe(caller, *response);
+                      });
   }
 
-  grpc::Status Backup(grpc::ServerContext*, const v1::BackupRequest* request,
+  grpc::Status Backup(grpc::ServerContext* context,
+                      const v1::BackupRequest* request,
                       v1::BackupReport* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(BackUpTo(request->destination(), *response));
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return BackUpTo(request->destination(), *response);
+                      });
+  }
+
+  grpc::Status CreateToken(grpc::ServerContext* context,
+                           const v1::CreateTokenRequest* request,
+                           v1::NewToken* response) override {
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(*response, tokens().Create(*request));
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::Status ListTokens(grpc::ServerContext* context,
+                          const v1::ListTokensRequest* request,
+                          v1::ListTokensResponse* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        for (v1::Token& token : tokens().List())
+                          response->add_tokens()->Swap(&token);
+                        return absl::OkStatus();
+                      });
+  }
+
+  grpc::Status RevokeToken(grpc::ServerContext* context,
+                           const v1::RevokeTokenRequest* request,
+                           v1::Token* response) override {
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          HEARTH_ASSIGN_OR_RETURN(*response, tokens().Revoke(request->name()));
+          return absl::OkStatus();
+        });
   }
 
  private:
+  TokenStore& tokens() { return parts_.access.tokens(); }
+
   absl::Status BackUpTo(const std::string& destination,
                         v1::BackupReport& report) {
     FieldViolations violations;
@@ -59,9 +95,9 @@ class AdminService final : public v1::Admin::Service {
     HEARTH_RETURN_IF_ERROR(violations.ToStatus());
     // Two at a time could have the same destination.
     absl::MutexLock lock(&backup_mutex_);
-    HEARTH_ASSIGN_OR_RETURN(
-        const BackupResult result,
-        BackUp(parts_.files, parts_.data_dir, parts_.store, destination));
+    HEARTH_ASSIGN_OR_RETURN(const BackupResult result,
+                            BackUp(parts_.backup_files, parts_.data_dir,
+                                   parts_.store, destination));
     report.set_path(destination);
     report.set_jobs(static_cast<uint64_t>(result.jobs));
     report.set_models(static_cast<uint64_t>(result.models));
@@ -69,7 +105,9 @@ class AdminService final : public v1::Admin::Service {
     return absl::OkStatus();
   }
 
-  absl::Status Describe(v1::Status& status) const {
+  absl::Status Describe(const Caller& caller, v1::Status& status) const {
+    status.set_caller(caller.name);
+    status.set_caller_role(caller.role);
     status.set_version(kVersion);
     status.set_pid(getpid());
     status.mutable_start_time()->set_seconds(
@@ -111,6 +149,7 @@ class AdminService final : public v1::Admin::Service {
     return absl::OkStatus();
   }
 
+  const CallGuard guard_;
   const DaemonFacts facts_;
   const AdminParts parts_;
   absl::Mutex backup_mutex_;

@@ -11,6 +11,7 @@
 #include "engine/io/read_queues.h"
 #include "engine/job/memory_ledger.h"
 #include "engine/plan/plan_store.h"
+#include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
@@ -32,6 +33,9 @@ struct DaemonFacts {
 /// The parts that the service looks at; all must outlive the gRPC server.
 struct AdminParts {
   io::FileSystem& files;
+  /// Those of backups (see io::OpenRooted).
+  io::FileSystem& backup_files;
+  AccessControl& access;
   const io::ReadQueues& read_queues;
   const job::MemoryLedger& memory;
   plan::PlanStore& plans;

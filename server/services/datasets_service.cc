@@ -7,45 +7,50 @@
 #include "engine/base/status_macros.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "server/mapping/plan_mapping.h"
-#include "server/mapping/request_checks.h"
-#include "server/mapping/status_mapping.h"
+#include "server/services/call_guard.h"
 
 namespace hearth::server {
 namespace {
 
 class DatasetsService final : public v1::Datasets::Service {
  public:
-  DatasetsService(Admission& admission, const DatasetCatalog& datasets,
-                  plan::PlanStore& plans)
-      : admission_(admission), datasets_(datasets), plans_(plans) {}
+  DatasetsService(AccessControl& access, Admission& admission,
+                  const DatasetCatalog& datasets, plan::PlanStore& plans)
+      : guard_(access),
+        admission_(admission),
+        datasets_(datasets),
+        plans_(plans) {}
 
-  grpc::Status ListDatasets(grpc::ServerContext*,
+  grpc::Status ListDatasets(grpc::ServerContext* context,
                             const v1::ListDatasetsRequest* request,
                             v1::ListDatasetsResponse* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    absl::StatusOr<std::vector<v1::Dataset>> datasets = datasets_.List();
-    if (!datasets.ok()) return ToGrpcStatus(datasets.status());
-    for (v1::Dataset& dataset : *datasets) {
-      response->add_datasets()->Swap(&dataset);
-    }
-    return grpc::Status::OK;
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          absl::StatusOr<std::vector<v1::Dataset>> datasets = datasets_.List();
+          if (!datasets.ok()) return datasets.status();
+          for (v1::Dataset& dataset : *datasets) {
+            response->add_datasets()->Swap(&dataset);
+          }
+          return absl::OkStatus();
+        });
   }
 
-  grpc::Status GetDataset(grpc::ServerContext*,
+  grpc::Status GetDataset(grpc::ServerContext* context,
                           const v1::GetDatasetRequest* request,
                           v1::Dataset* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(Get(request->name(), *response));
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Get(request->name(), *response);
+                      });
   }
 
-  grpc::Status DeleteDataset(grpc::ServerContext*,
+  grpc::Status DeleteDataset(grpc::ServerContext* context,
                              const v1::DeleteDatasetRequest* request,
-                             google::protobuf::Empty*) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(admission_.DeleteDataset(*request));
+                             google::protobuf::Empty* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return admission_.DeleteDataset(*request);
+                      });
   }
 
  private:
@@ -62,6 +67,7 @@ class DatasetsService final : public v1::Datasets::Service {
     return absl::OkStatus();
   }
 
+  const CallGuard guard_;
   Admission& admission_;
   const DatasetCatalog& datasets_;
   plan::PlanStore& plans_;
@@ -70,9 +76,9 @@ class DatasetsService final : public v1::Datasets::Service {
 }  // namespace
 
 std::unique_ptr<grpc::Service> NewDatasetsService(
-    Admission& admission, const DatasetCatalog& datasets,
+    AccessControl& access, Admission& admission, const DatasetCatalog& datasets,
     plan::PlanStore& plans) {
-  return std::make_unique<DatasetsService>(admission, datasets, plans);
+  return std::make_unique<DatasetsService>(access, admission, datasets, plans);
 }
 
 }  // namespace hearth::server

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/plan/plan_store.h"
+#include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/storage/dataset_catalog.h"
 
@@ -13,7 +14,7 @@ namespace hearth::server {
 
 /// hearth.v1.Datasets over the parts below, which must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewDatasetsService(
-    Admission& admission, const DatasetCatalog& datasets,
+    AccessControl& access, Admission& admission, const DatasetCatalog& datasets,
     plan::PlanStore& plans);
 
 }  // namespace hearth::server

@@ -8,7 +8,7 @@
 #include "hearth/v1/jobs.grpc.pb.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/request_checks.h"
-#include "server/mapping/status_mapping.h"
+#include "server/services/call_guard.h"
 #include "server/services/event_watch.h"
 
 namespace hearth::server {
@@ -20,62 +20,71 @@ constexpr uint32_t kMaxTail = 1000;
 class JobsService final
     : public v1::Jobs::WithCallbackMethod_WatchJob<v1::Jobs::Service> {
  public:
-  JobsService(Admission& admission, JobStore& store, Scheduler& scheduler,
-              EventHub& hub)
-      : admission_(admission),
+  JobsService(AccessControl& access, Admission& admission, JobStore& store,
+              Scheduler& scheduler, EventHub& hub)
+      : guard_(access),
+        admission_(admission),
         store_(store),
         scheduler_(scheduler),
         hub_(hub) {}
 
-  grpc::Status SubmitJob(grpc::ServerContext*,
+  grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
                          v1::Job* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(admission_.Submit(*request), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller& caller) -> absl::Status {
+                        return Reply(admission_.Submit(*request, caller.name),
+                                     response);
+                      });
   }
 
-  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest* request,
+  grpc::Status GetJob(grpc::ServerContext* context,
+                      const v1::GetJobRequest* request,
                       v1::Job* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(store_.Get(request->id()), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(store_.Get(request->id()), response);
+                      });
   }
 
-  grpc::Status ListJobs(grpc::ServerContext*,
+  grpc::Status ListJobs(grpc::ServerContext* context,
                         const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    JobQuery query;
-    for (const int state : request->states()) {
-      query.states.push_back(static_cast<v1::JobState>(state));
-    }
-    if (request->page_size() != 0) query.page_size = request->page_size();
-    query.page_token = request->page_token();
-    absl::StatusOr<JobPage> page = store_.List(query);
-    if (!page.ok()) return ToGrpcStatus(page.status());
-    for (v1::Job& job : page->jobs) response->add_jobs()->Swap(&job);
-    response->set_next_page_token(page->next_page_token);
-    return grpc::Status::OK;
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          JobQuery query;
+          for (const int state : request->states()) {
+            query.states.push_back(static_cast<v1::JobState>(state));
+          }
+          if (request->page_size() != 0) query.page_size = request->page_size();
+          query.page_token = request->page_token();
+          absl::StatusOr<JobPage> page = store_.List(query);
+          if (!page.ok()) return page.status();
+          for (v1::Job& job : page->jobs) response->add_jobs()->Swap(&job);
+          response->set_next_page_token(page->next_page_token);
+          return absl::OkStatus();
+        });
   }
 
-  grpc::Status TailJob(grpc::ServerContext*, const v1::TailJobRequest* request,
+  grpc::Status TailJob(grpc::ServerContext* context,
+                       const v1::TailJobRequest* request,
                        v1::TailJobResponse* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    if (request->count() > kMaxTail) {
-      FieldViolations violations;
-      violations.Add("count", absl::StrCat("must be at most ", kMaxTail));
-      return ToGrpcStatus(violations.ToStatus());
-    }
-    const uint32_t count =
-        request->count() == 0 ? kDefaultTail : request->count();
-    absl::StatusOr<std::vector<v1::JobEvent>> events =
-        store_.ReadTail(request->id(), static_cast<int>(count));
-    if (!events.ok()) return ToGrpcStatus(events.status());
-    for (v1::JobEvent& event : *events) response->add_events()->Swap(&event);
-    return grpc::Status::OK;
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          if (request->count() > kMaxTail) {
+            FieldViolations violations;
+            violations.Add("count", absl::StrCat("must be at most ", kMaxTail));
+            return violations.ToStatus();
+          }
+          const uint32_t count =
+              request->count() == 0 ? kDefaultTail : request->count();
+          absl::StatusOr<std::vector<v1::JobEvent>> events =
+              store_.ReadTail(request->id(), static_cast<int>(count));
+          if (!events.ok()) return events.status();
+          for (v1::JobEvent& event : *events)
+            response->add_events()->Swap(&event);
+          return absl::OkStatus();
+        });
   }
 
   grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(
@@ -89,39 +98,43 @@ class JobsService final
         });
   }
 
-  grpc::Status CancelJob(grpc::ServerContext*,
+  grpc::Status CancelJob(grpc::ServerContext* context,
                          const v1::CancelJobRequest* request,
                          v1::Job* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    const absl::Status status = scheduler_.Cancel(request->id());
-    if (!status.ok()) return ToGrpcStatus(status);
-    return Reply(store_.Get(request->id()), response);
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          const absl::Status status = scheduler_.Cancel(request->id());
+          if (!status.ok()) return status;
+          return Reply(store_.Get(request->id()), response);
+        });
   }
 
-  grpc::Status ResumeJob(grpc::ServerContext*,
+  grpc::Status ResumeJob(grpc::ServerContext* context,
                          const v1::ResumeJobRequest* request,
                          v1::Job* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(admission_.Resume(*request), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(admission_.Resume(*request), response);
+                      });
   }
 
-  grpc::Status DeleteJob(grpc::ServerContext*,
+  grpc::Status DeleteJob(grpc::ServerContext* context,
                          const v1::DeleteJobRequest* request,
-                         google::protobuf::Empty*) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(admission_.DeleteJob(*request));
+                         google::protobuf::Empty* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return admission_.DeleteJob(*request);
+                      });
   }
 
  private:
-  static grpc::Status Reply(absl::StatusOr<v1::Job> job, v1::Job* response) {
-    if (!job.ok()) return ToGrpcStatus(job.status());
+  static absl::Status Reply(absl::StatusOr<v1::Job> job, v1::Job* response) {
+    if (!job.ok()) return job.status();
     response->Swap(&*job);
-    return grpc::Status::OK;
+    return absl::OkStatus();
   }
 
+  const CallGuard guard_;
   Admission& admission_;
   JobStore& store_;
   Scheduler& scheduler_;
@@ -130,11 +143,13 @@ class JobsService final
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewJobsService(Admission& admission,
+std::unique_ptr<grpc::Service> NewJobsService(AccessControl& access,
+                                              Admission& admission,
                                               JobStore& store,
                                               Scheduler& scheduler,
                                               EventHub& hub) {
-  return std::make_unique<JobsService>(admission, store, scheduler, hub);
+  return std::make_unique<JobsService>(access, admission, store, scheduler,
+                                       hub);
 }
 
 }  // namespace hearth::server

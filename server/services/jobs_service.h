@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/scheduler.h"
@@ -14,7 +15,8 @@ namespace hearth::server {
 
 /// hearth.v1.Jobs over the parts below, which must outlive the gRPC server.
 /// Watches cost no thread: they are written by the hub's.
-std::unique_ptr<grpc::Service> NewJobsService(Admission& admission,
+std::unique_ptr<grpc::Service> NewJobsService(AccessControl& access,
+                                              Admission& admission,
                                               JobStore& store,
                                               Scheduler& scheduler,
                                               EventHub& hub);

@@ -8,8 +8,7 @@
 #include "engine/base/status_macros.h"
 #include "hearth/v1/plans.grpc.pb.h"
 #include "server/mapping/plan_mapping.h"
-#include "server/mapping/request_checks.h"
-#include "server/mapping/status_mapping.h"
+#include "server/services/call_guard.h"
 
 namespace hearth::server {
 namespace {
@@ -28,31 +27,37 @@ v1::Plan ToPlan(const plan::PlanInfo& info, const DatasetNames& datasets) {
 
 class PlansService final : public v1::Plans::Service {
  public:
-  PlansService(Admission& admission, plan::PlanStore& plans,
-               const DatasetCatalog& datasets)
-      : admission_(admission), plans_(plans), datasets_(datasets) {}
+  PlansService(AccessControl& access, Admission& admission,
+               plan::PlanStore& plans, const DatasetCatalog& datasets)
+      : guard_(access),
+        admission_(admission),
+        plans_(plans),
+        datasets_(datasets) {}
 
-  grpc::Status ListPlans(grpc::ServerContext*,
+  grpc::Status ListPlans(grpc::ServerContext* context,
                          const v1::ListPlansRequest* request,
                          v1::ListPlansResponse* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(List(*response));
+    return guard_.Run(
+        *context, *request, response,
+        [&](const Caller&) -> absl::Status { return List(*response); });
   }
 
-  grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest* request,
+  grpc::Status GetPlan(grpc::ServerContext* context,
+                       const v1::GetPlanRequest* request,
                        v1::Plan* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(Get(request->name(), *response));
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Get(request->name(), *response);
+                      });
   }
 
-  grpc::Status DeletePlan(grpc::ServerContext*,
+  grpc::Status DeletePlan(grpc::ServerContext* context,
                           const v1::DeletePlanRequest* request,
-                          google::protobuf::Empty*) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(admission_.DeletePlan(*request));
+                          google::protobuf::Empty* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return admission_.DeletePlan(*request);
+                      });
   }
 
  private:
@@ -83,6 +88,7 @@ class PlansService final : public v1::Plans::Service {
     return absl::OkStatus();
   }
 
+  const CallGuard guard_;
   Admission& admission_;
   plan::PlanStore& plans_;
   const DatasetCatalog& datasets_;
@@ -90,10 +96,11 @@ class PlansService final : public v1::Plans::Service {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewPlansService(Admission& admission,
+std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
+                                               Admission& admission,
                                                plan::PlanStore& plans,
                                                const DatasetCatalog& datasets) {
-  return std::make_unique<PlansService>(admission, plans, datasets);
+  return std::make_unique<PlansService>(access, admission, plans, datasets);
 }
 
 }  // namespace hearth::server

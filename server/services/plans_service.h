@@ -6,13 +6,15 @@
 #include <memory>
 
 #include "engine/plan/plan_store.h"
+#include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/storage/dataset_catalog.h"
 
 namespace hearth::server {
 
 /// hearth.v1.Plans over the parts below, which must outlive the gRPC server.
-std::unique_ptr<grpc::Service> NewPlansService(Admission& admission,
+std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
+                                               Admission& admission,
                                                plan::PlanStore& plans,
                                                const DatasetCatalog& datasets);
 

@@ -6,7 +6,7 @@
 
 #include "hearth/v1/sweeps.grpc.pb.h"
 #include "server/mapping/request_checks.h"
-#include "server/mapping/status_mapping.h"
+#include "server/services/call_guard.h"
 #include "server/services/event_watch.h"
 
 namespace hearth::server {
@@ -15,34 +15,39 @@ namespace {
 class SweepsService final
     : public v1::Sweeps::WithCallbackMethod_WatchSweep<v1::Sweeps::Service> {
  public:
-  SweepsService(SweepManager& sweeps, SweepStore& store, EventHub& hub)
-      : sweeps_(sweeps), store_(store), hub_(hub) {}
+  SweepsService(AccessControl& access, SweepManager& sweeps, SweepStore& store,
+                EventHub& hub)
+      : guard_(access), sweeps_(sweeps), store_(store), hub_(hub) {}
 
-  grpc::Status SubmitSweep(grpc::ServerContext*,
+  grpc::Status SubmitSweep(grpc::ServerContext* context,
                            const v1::SubmitSweepRequest* request,
                            v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.Submit(*request), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller& caller) -> absl::Status {
+                        return Reply(sweeps_.Submit(*request, caller.name),
+                                     response);
+                      });
   }
 
-  grpc::Status GetSweep(grpc::ServerContext*,
+  grpc::Status GetSweep(grpc::ServerContext* context,
                         const v1::GetSweepRequest* request,
                         v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.Get(request->id()), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(sweeps_.Get(request->id()), response);
+                      });
   }
 
-  grpc::Status ListSweeps(grpc::ServerContext*,
+  grpc::Status ListSweeps(grpc::ServerContext* context,
                           const v1::ListSweepsRequest* request,
                           v1::ListSweepsResponse* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    absl::StatusOr<std::vector<v1::Sweep>> sweeps = store_.List();
-    if (!sweeps.ok()) return ToGrpcStatus(sweeps.status());
-    for (v1::Sweep& sweep : *sweeps) response->add_sweeps()->Swap(&sweep);
-    return grpc::Status::OK;
+    return guard_.Run(
+        *context, *request, response, [&](const Caller&) -> absl::Status {
+          absl::StatusOr<std::vector<v1::Sweep>> sweeps = store_.List();
+          if (!sweeps.ok()) return sweeps.status();
+          for (v1::Sweep& sweep : *sweeps) response->add_sweeps()->Swap(&sweep);
+          return absl::OkStatus();
+        });
   }
 
   grpc::ServerWriteReactor<v1::SweepEvent>* WatchSweep(
@@ -56,70 +61,78 @@ class SweepsService final
         });
   }
 
-  grpc::Status PauseSweep(grpc::ServerContext*,
+  grpc::Status PauseSweep(grpc::ServerContext* context,
                           const v1::PauseSweepRequest* request,
                           v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.Pause(request->id()), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(sweeps_.Pause(request->id()), response);
+                      });
   }
 
-  grpc::Status ResumeSweep(grpc::ServerContext*,
+  grpc::Status ResumeSweep(grpc::ServerContext* context,
                            const v1::ResumeSweepRequest* request,
                            v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.Resume(request->id()), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(sweeps_.Resume(request->id()), response);
+                      });
   }
 
-  grpc::Status StopSweep(grpc::ServerContext*,
+  grpc::Status StopSweep(grpc::ServerContext* context,
                          const v1::StopSweepRequest* request,
                          v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.Stop(request->id()), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(sweeps_.Stop(request->id()), response);
+                      });
   }
 
-  grpc::Status DeleteSweep(grpc::ServerContext*,
+  grpc::Status DeleteSweep(grpc::ServerContext* context,
                            const v1::DeleteSweepRequest* request,
-                           google::protobuf::Empty*) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(sweeps_.Delete(*request));
+                           google::protobuf::Empty* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return sweeps_.Delete(*request);
+                      });
   }
 
-  grpc::Status AddTrial(grpc::ServerContext*,
+  grpc::Status AddTrial(grpc::ServerContext* context,
                         const v1::AddTrialRequest* request,
                         v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.AddTrial(*request), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(sweeps_.AddTrial(*request), response);
+                      });
   }
 
-  grpc::Status StopTrial(grpc::ServerContext*,
+  grpc::Status StopTrial(grpc::ServerContext* context,
                          const v1::StopTrialRequest* request,
                          v1::Sweep* response) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return Reply(sweeps_.StopTrial(*request), response);
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return Reply(sweeps_.StopTrial(*request), response);
+                      });
   }
 
-  grpc::Status ContinueTrial(grpc::ServerContext*,
+  grpc::Status ContinueTrial(grpc::ServerContext* context,
                              const v1::ContinueTrialRequest* request,
-                             google::protobuf::Empty*) override {
-    const absl::Status checked = CheckRequest(*request);
-    if (!checked.ok()) return ToGrpcStatus(checked);
-    return ToGrpcStatus(sweeps_.ContinueTrial(*request));
+                             google::protobuf::Empty* response) override {
+    return guard_.Run(*context, *request, response,
+                      [&](const Caller&) -> absl::Status {
+                        return sweeps_.ContinueTrial(*request);
+                      });
   }
 
  private:
-  static grpc::Status Reply(absl::StatusOr<v1::Sweep> sweep,
+  static absl::Status Reply(absl::StatusOr<v1::Sweep> sweep,
                             v1::Sweep* response) {
-    if (!sweep.ok()) return ToGrpcStatus(sweep.status());
+    if (!sweep.ok()) return sweep.status();
     response->Swap(&*sweep);
-    return grpc::Status::OK;
+    return absl::OkStatus();
   }
 
+  const CallGuard guard_;
   SweepManager& sweeps_;
   SweepStore& store_;
   EventHub& hub_;
@@ -127,10 +140,11 @@ class SweepsService final
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewSweepsService(SweepManager& sweeps,
+std::unique_ptr<grpc::Service> NewSweepsService(AccessControl& access,
+                                                SweepManager& sweeps,
                                                 SweepStore& store,
                                                 EventHub& hub) {
-  return std::make_unique<SweepsService>(sweeps, store, hub);
+  return std::make_unique<SweepsService>(access, sweeps, store, hub);
 }
 
 }  // namespace hearth::server

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "server/access/access_control.h"
 #include "server/jobs/event_hub.h"
 #include "server/storage/sweep_store.h"
 #include "server/sweeps/sweep_manager.h"
@@ -12,7 +13,8 @@
 namespace hearth::server {
 
 /// hearth.v1.Sweeps over the parts below, which must outlive the gRPC server.
-std::unique_ptr<grpc::Service> NewSweepsService(SweepManager& sweeps,
+std::unique_ptr<grpc::Service> NewSweepsService(AccessControl& access,
+                                                SweepManager& sweeps,
                                                 SweepStore& store,
                                                 EventHub& hub);
 

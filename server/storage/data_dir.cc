@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -118,19 +119,63 @@ absl::Status RemoveLeftovers(io::FileSystem& files,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DataDir>> DataDir::Open(io::FileSystem& files,
-                                                       std::string path) {
+absl::StatusOr<std::unique_ptr<DataDir>> DataDir::Open(
+    io::FileSystem& files, std::string path, std::optional<gid_t> group) {
   HEARTH_RETURN_IF_ERROR(MakeFolders(files, path));
   HEARTH_ASSIGN_OR_RETURN(const int lock, TakeLock(path));
   std::unique_ptr<DataDir> data_dir(new DataDir(std::move(path), lock));
-  HEARTH_RETURN_IF_ERROR(data_dir->Prepare(files));
+  HEARTH_RETURN_IF_ERROR(data_dir->Prepare(files, group));
   return data_dir;
 }
 
 DataDir::~DataDir() { close(lock_); }
 
-absl::Status DataDir::Prepare(io::FileSystem& files) const {
+absl::Status DataDir::CheckOurs(io::FileSystem& files) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          files.List(path_));
+  // The lock is there.
+  if (names.size() <= 1 || files.Stat(io::JoinPath(path_, kFormatName)).ok()) {
+    return absl::OkStatus();
+  }
+  struct stat info {};
+  if (stat(path_.c_str(), &info) != 0) return ErrnoStatus(errno, path_, "stat");
+  if ((info.st_mode & (S_IRGRP | S_IWGRP | S_IRWXO)) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      path_,
+      ": holds what no hearthd has made, and others may read it; choose an "
+      "empty folder as --data-dir, or chmod 700 this one"));
+}
+
+absl::Status DataDir::Protect(io::FileSystem& files,
+                              std::optional<gid_t> group) const {
+  if (group.has_value() &&
+      chown(path_.c_str(), static_cast<uid_t>(-1), *group) != 0) {
+    return ErrnoStatus(errno, path_, "give it to the group of the socket");
+  }
+  // Whoever may pass through the folder must not get further.
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          files.List(path_));
+  for (const std::string& name : names) {
+    const std::string path = io::JoinPath(path_, name);
+    struct stat info {};
+    if (lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode)) continue;
+    if (chmod(path.c_str(), S_ISDIR(info.st_mode) ? 0700 : 0600) != 0) {
+      return ErrnoStatus(errno, path, "chmod");
+    }
+  }
+  if (chmod(path_.c_str(), group.has_value() ? 0710 : 0700) != 0) {
+    return ErrnoStatus(errno, path_, "chmod");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DataDir::Prepare(io::FileSystem& files,
+                              std::optional<gid_t> group) const {
+  HEARTH_RETURN_IF_ERROR(CheckOurs(files));
   HEARTH_RETURN_IF_ERROR(CheckFormat(files, path_));
+  HEARTH_RETURN_IF_ERROR(Protect(files, group));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(DatasetsPath()));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(JobsPath()));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(PlansPath()));
@@ -173,6 +218,18 @@ std::string DataDir::JobPath(const std::string& id) const {
 
 std::string DataDir::PlansPath() const {
   return io::JoinPath(path_, kPlansName);
+}
+
+std::string DataDir::SocketPath() const {
+  return io::JoinPath(path_, "hearth.sock");
+}
+
+std::string DataDir::AuditLogPath() const {
+  return io::JoinPath(path_, "audit.log");
+}
+
+std::string DataDir::TokensMarkerPath() const {
+  return io::JoinPath(path_, "tokens_required");
 }
 
 std::string DataDir::ReservePath() const {

@@ -1,8 +1,12 @@
 #ifndef HEARTH_SERVER_STORAGE_DATA_DIR_H_
 #define HEARTH_SERVER_STORAGE_DATA_DIR_H_
 
+#include <sys/types.h>
+
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -21,6 +25,9 @@ namespace hearth::server {
 ///   last_deleted       greatest number of a job that was deleted
 ///   lost+found/        folders of jobs that belonged to no job
 ///   reserve/           space for hearth.db on a full disk (DiskReserve)
+///   hearth.sock        the Unix socket, while a daemon runs
+///   audit.log          calls that changed something, or were refused
+///   tokens_required    there once a token has been made
 ///   plans/             plans that jobs made, for other jobs like them
 ///   scratch/           files of this daemon's run; emptied at its start
 ///
@@ -37,11 +44,15 @@ class DataDir {
   static constexpr char kJobsName[] = "jobs";
 
   /// Creates `path` if it is missing, locks it, and removes what an earlier
-  /// daemon left unfinished ("*.tmp"). UNAVAILABLE, naming the other's pid, if
+  /// daemon left unfinished ("*.tmp"). Only the daemon's user can enter it
+  /// (mode 0700); `group` can pass through it (0710) to the socket.
+  /// FAILED_PRECONDITION for a folder that is open to others and holds what no
+  /// daemon has made. UNAVAILABLE, naming the other's pid, if
   /// a daemon has it, at once and without touching anything;
   /// FAILED_PRECONDITION if its layout is newer.
-  static absl::StatusOr<std::unique_ptr<DataDir>> Open(io::FileSystem& files,
-                                                       std::string path);
+  static absl::StatusOr<std::unique_ptr<DataDir>> Open(
+      io::FileSystem& files, std::string path,
+      std::optional<gid_t> group = std::nullopt);
 
   ~DataDir();
   DataDir(const DataDir&) = delete;
@@ -56,6 +67,11 @@ class DataDir {
   /// REQUIRES: an id that the job store gave out.
   std::string JobPath(const std::string& id) const;
   std::string PlansPath() const;
+  /// The Unix socket on which gRPC is served.
+  std::string SocketPath() const;
+  std::string AuditLogPath() const;
+  /// There once a token has been made (see TokenStore).
+  std::string TokensMarkerPath() const;
   std::string ReservePath() const;
   std::string ScratchPath() const;
   /// Within it: what was deleted and is not removed yet.
@@ -64,7 +80,10 @@ class DataDir {
  private:
   DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
 
-  absl::Status Prepare(io::FileSystem& files) const;
+  // FAILED_PRECONDITION for a folder with files of others that others may read.
+  absl::Status CheckOurs(io::FileSystem& files) const;
+  absl::Status Protect(io::FileSystem& files, std::optional<gid_t> group) const;
+  absl::Status Prepare(io::FileSystem& files, std::optional<gid_t> group) const;
 
   const std::string path_;
   // Descriptor that holds the lock.

@@ -101,7 +101,38 @@ TEST_F(DataDirTest, AnotherProcessIsNamedAndNothingTouched) {
   EXPECT_FALSE(Exists("datasets/half.tmp"));
 }
 
+TEST_F(DataDirTest, NobodyElseEntersIt) {
+  const auto mode = [this](const std::string& name) {
+    return fs::status(path_ + name).permissions();
+  };
+  Write("format_version", "1\n");
+  Write("audit.log", "x");
+  fs::create_directories(path_ + "/datasets");
+  fs::permissions(path_, fs::perms(0755));
+  ASSERT_TRUE(Open().ok());
+  EXPECT_EQ(mode(""), fs::perms(0700));
+  EXPECT_EQ(mode("/audit.log"), fs::perms(0600));
+  EXPECT_EQ(mode("/datasets"), fs::perms(0700));
+  // A group that may use the socket passes through, and no further.
+  const auto shared = DataDir::Open(io::FileSystem::Posix(), path_, getegid());
+  ASSERT_TRUE(shared.ok()) << shared.status();
+  EXPECT_EQ(mode(""), fs::perms(0710));
+  EXPECT_EQ(mode("/audit.log"), fs::perms(0600));
+}
+
+TEST_F(DataDirTest, AFolderOfOthersThatIsOpenIsLeftAsItIs) {
+  Write("thesis.tex", "x");
+  fs::permissions(path_, fs::perms(0755));
+  const auto data_dir = Open();
+  EXPECT_EQ(data_dir.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(fs::status(path_).permissions(), fs::perms(0755));
+  EXPECT_FALSE(Exists("format_version"));
+  fs::permissions(path_, fs::perms(0700));
+  EXPECT_TRUE(Open().ok());
+}
+
 TEST_F(DataDirTest, RemovesLeftoversAndNothingElse) {
+  Write("format_version", "1\n");
   Write("hearth.db.tmp", "x");
   Write("datasets/half.tmp/features.npy", "x");
   Write("datasets/whole/features.npy", "x");

@@ -147,6 +147,13 @@ TEST_F(JobRecoveryTest, WithoutADatabaseAllJobsAreListedAgain) {
   EXPECT_THAT(store_->warnings(), IsEmpty());
 }
 
+TEST_F(JobRecoveryTest, JobsKeepTheirOwnersWithoutADatabase) {
+  const std::string id =
+      store_->Submit("", TrainSpec("a"), 0, "token:ann")->id();
+  OpenWithoutDatabase();
+  EXPECT_EQ(*store_->GetOwner(id), "token:ann");
+}
+
 TEST_F(JobRecoveryTest, JobsThatHadNotEndedAreQueuedAgain) {
   const std::string queued = Submit(TrainSpec("a"));
   const std::string running = Submit(TrainSpec("b"));

@@ -18,7 +18,7 @@ namespace {
 constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
     "end_ns, last_sequence, priority, waiting_reason, sweep, trial, replica, "
-    "held FROM jobs ";
+    "held, owner FROM jobs ";
 
 /// "train", "export-dataset": the kind's name in the contract.
 std::string KindOf(const v1::JobSpec& spec) {
@@ -75,14 +75,16 @@ absl::Status JobRows::Parse(const std::string& bytes, Message& message) const {
       absl::StrCat(database_.path(), ": a damaged ", message.GetTypeName()));
 }
 
-absl::StatusOr<std::string> JobRows::Insert(
-    const std::string& request_id, const v1::JobSpec& spec, int priority,
-    const std::optional<TrialOf>& trial) {
+absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
+                                            const v1::JobSpec& spec,
+                                            int priority,
+                                            const std::optional<TrialOf>& trial,
+                                            const std::string& owner) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("INSERT INTO jobs (kind, state, request_id, spec, "
-                        "create_ns, priority, sweep, trial, replica) VALUES "
-                        "(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"));
+                        "create_ns, priority, sweep, trial, replica, owner) "
+                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"));
   statement.BindText(1, KindOf(spec)).Bind(2, v1::QUEUED);
   if (!request_id.empty()) statement.BindText(3, request_id);
   statement.BindBlob(4, spec.SerializeAsString()).Bind(5, NowNanoseconds());
@@ -90,6 +92,7 @@ absl::StatusOr<std::string> JobRows::Insert(
   if (trial.has_value()) statement.Bind(7, trial->sweep);
   statement.Bind(8, trial.has_value() ? trial->trial : 0);
   statement.Bind(9, trial.has_value() ? trial->replica : 0);
+  statement.BindText(10, owner);
   HEARTH_RETURN_IF_ERROR(statement.Run());
   return MakeJobId(KindOf(spec), database_.LastInsertRow());
 }
@@ -119,10 +122,10 @@ absl::Status JobRows::InsertAgain(const v1::Job& job,
       Statement statement,
       database_.Prepare(
           "INSERT INTO jobs (number, kind, state, request_id, spec, report, "
-          "error, create_ns, start_ns, end_ns, last_sequence, priority) VALUES "
-          "(?1, ?2, "
-          "?3, CASE WHEN EXISTS (SELECT * FROM jobs WHERE request_id = ?4) "
-          "THEN NULL ELSE ?4 END, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"));
+          "error, create_ns, start_ns, end_ns, last_sequence, priority, owner) "
+          "VALUES (?1, ?2, ?3, CASE WHEN EXISTS (SELECT * FROM jobs WHERE "
+          "request_id = ?4) THEN NULL ELSE ?4 END, ?5, ?6, ?7, ?8, ?9, ?10, "
+          "?11, ?12, ?13)"));
   statement.Bind(1, JobNumber(job.id())).BindText(2, KindOf(job.spec()));
   statement.Bind(3, job.state());
   if (!request_id.empty()) statement.BindText(4, request_id);
@@ -137,7 +140,7 @@ absl::Status JobRows::InsertAgain(const v1::Job& job,
   }
   if (job.has_end_time()) statement.Bind(10, NanosecondsOf(job.end_time()));
   statement.Bind(11, static_cast<int64_t>(job.last_sequence()));
-  return statement.Bind(12, job.priority()).Run();
+  return statement.Bind(12, job.priority()).BindText(13, job.owner()).Run();
 }
 
 // Nothing is written where nothing changes, so that a start needs no space.
@@ -354,6 +357,15 @@ absl::StatusOr<v1::Job> JobRows::Read(const std::string& id) {
   return ReadJob(statement);
 }
 
+absl::StatusOr<std::string> JobRows::ReadOwner(const std::string& id) {
+  HEARTH_RETURN_IF_ERROR(ReadProgress(id).status());
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT owner FROM jobs WHERE number = ?1"));
+  HEARTH_RETURN_IF_ERROR(statement.Bind(1, JobNumber(id)).Step().status());
+  return statement.Bytes(0);
+}
+
 absl::StatusOr<std::string> JobRows::ReadRequestId(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
@@ -467,6 +479,7 @@ absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
     job.set_replica(static_cast<uint32_t>(row.Int64(14)));
   }
   job.set_held(row.Int64(15) != 0);
+  job.set_owner(row.Bytes(16));
   return job;
 }
 

@@ -71,10 +71,11 @@ class JobRows {
   JobRows(Database& database, const Clock& clock, int64_t events_kept)
       : database_(database), clock_(clock), events_kept_(events_kept) {}
 
-  /// Adds a QUEUED job, without an event, and returns its id.
+  /// Adds a QUEUED job of `owner`, without an event, and returns its id.
   absl::StatusOr<std::string> Insert(
       const std::string& request_id, const v1::JobSpec& spec, int priority,
-      const std::optional<TrialOf>& trial = std::nullopt);
+      const std::optional<TrialOf>& trial = std::nullopt,
+      const std::string& owner = "");
 
   /// Adds a job that was there before: with its id, state, times, results and
   /// last sequence number, without an event. Its request id is dropped if
@@ -130,6 +131,7 @@ class JobRows {
   /// NOT_FOUND for an unknown id, as in Read.
   absl::StatusOr<JobProgress> ReadProgress(const std::string& id);
   absl::StatusOr<v1::Job> Read(const std::string& id);
+  absl::StatusOr<std::string> ReadOwner(const std::string& id);
 
   /// The id of the submission; empty if there was none. REQUIRES: the job is
   /// there.

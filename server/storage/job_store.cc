@@ -131,8 +131,8 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
-                                 const v1::JobSpec& spec,
-                                 int priority) override {
+                                 const v1::JobSpec& spec, int priority,
+                                 const std::string& owner) override {
     v1::Job job;
     bool is_new = false;
     HEARTH_RETURN_IF_ERROR(
@@ -144,8 +144,9 @@ class SqliteJobStore final : public JobStore {
             return absl::OkStatus();
           }
           is_new = true;
-          HEARTH_ASSIGN_OR_RETURN(const std::string id,
-                                  rows_.Insert(request_id, spec, priority));
+          HEARTH_ASSIGN_OR_RETURN(
+              const std::string id,
+              rows_.Insert(request_id, spec, priority, std::nullopt, owner));
           v1::JobEvent event;
           event.mutable_state()->set_state(v1::QUEUED);
           HEARTH_RETURN_IF_ERROR(rows_.AddEvent(id, std::move(event)));
@@ -192,6 +193,11 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<v1::Job> Get(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
     return rows_.Read(id);
+  }
+
+  absl::StatusOr<std::string> GetOwner(const std::string& id) override {
+    absl::MutexLock lock(&mutex_);
+    return rows_.ReadOwner(id);
   }
 
   absl::StatusOr<JobPage> List(const JobQuery& query) override {

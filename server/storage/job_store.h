@@ -101,15 +101,15 @@ class JobStore {
   /// that were listed again. One sentence each.
   virtual const std::vector<std::string>& warnings() const = 0;
 
-  /// Adds a job, QUEUED. A `request_id` (empty = none) seen before gives the
-  /// job of then if the specs are equal, else ALREADY_EXISTS.
+  /// Adds a job of `owner`, QUEUED. A `request_id` (empty = none) seen before
+  /// gives the job of then if the specs are equal, else ALREADY_EXISTS.
   virtual absl::StatusOr<v1::Job> Submit(const std::string& request_id,
-                                         const v1::JobSpec& spec,
-                                         int priority) = 0;
-  /// The same with priority 0.
+                                         const v1::JobSpec& spec, int priority,
+                                         const std::string& owner) = 0;
+  /// The same without an owner.
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
-                                 const v1::JobSpec& spec) {
-    return Submit(request_id, spec, 0);
+                                 const v1::JobSpec& spec, int priority = 0) {
+    return Submit(request_id, spec, priority, "");
   }
 
   /// The job that Submit would return without adding one; nullopt if it would
@@ -120,6 +120,9 @@ class JobStore {
   /// The job of this id. NOT_FOUND for an unknown one. The report of a train
   /// job has the epochs finished so far.
   virtual absl::StatusOr<v1::Job> Get(const std::string& id) = 0;
+
+  /// The owner of a job, empty if it has none. NOT_FOUND for an unknown id.
+  virtual absl::StatusOr<std::string> GetOwner(const std::string& id) = 0;
 
   /// A page of jobs. INVALID_ARGUMENT for a token that is none, or a page size
   /// out of range.

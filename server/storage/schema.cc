@@ -114,6 +114,20 @@ ALTER TABLE jobs ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX jobs_of_sweep ON jobs (sweep, trial, replica)
   WHERE sweep IS NOT NULL;
 )sql",
+    // jobs.owner: who submitted the job; empty = nobody was asked. tokens: of
+    // secrets only the SHA-256; rows stay when their tokens are revoked.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+CREATE TABLE tokens (
+  name        TEXT PRIMARY KEY,
+  role        INTEGER NOT NULL,
+  hash        BLOB NOT NULL UNIQUE,
+  create_ns   INTEGER NOT NULL,
+  expire_ns   INTEGER,
+  last_use_ns INTEGER,
+  revoke_ns   INTEGER
+) WITHOUT ROWID;
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 
 constexpr char kVersion1[] = "server/storage/testdata/schema_v1.sql";
+constexpr char kVersion6[] = "server/storage/testdata/schema_v6.sql";
 
 int64_t Query(Database& database, const std::string& sql) {
   auto statement = database.Prepare(sql);
@@ -109,6 +110,28 @@ TEST_F(SchemaTest, JobsOfVersion2AreCounted) {
   EXPECT_EQ(counts->at(v1::FAILED), 1);
   EXPECT_EQ(counts->at(v1::RUNNING), 1);
   EXPECT_EQ(counts->at(v1::QUEUED), 1);
+}
+
+TEST_F(SchemaTest, JobsOfVersion6HaveNoOwnerAndThereAreNoTokens) {
+  Load(kVersion6);
+  const auto store = OpenStore();
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ(*(*store)->GetOwner("train-2"), "");
+  const auto trial = (*store)->Get("train-6");
+  ASSERT_TRUE(trial.ok()) << trial.status();
+  EXPECT_EQ(trial->sweep(), "sweep-1");
+  EXPECT_EQ(trial->trial(), 2u);
+  EXPECT_TRUE(trial->held());
+  EXPECT_EQ(trial->priority(), 5);
+  const auto counts = (*store)->CountByState();
+  EXPECT_EQ(counts->at(v1::QUEUED), 2);
+  const auto database = *Database::Open(path_);
+  EXPECT_EQ(Query(*database, "SELECT COUNT(*) FROM tokens"), 0);
+  v1::JobSpec spec;
+  spec.mutable_train();
+  const auto job = (*store)->Submit("", spec, 0, "token:ann");
+  EXPECT_EQ(job->owner(), "token:ann");
+  EXPECT_EQ(*(*store)->GetOwner(job->id()), "token:ann");
 }
 
 TEST_F(SchemaTest, TheDatabaseBeforeIsKept) {

@@ -134,7 +134,8 @@ absl::Status SweepStore::Store(Database& database, JobRows& rows,
                             rows.Insert("", job.spec, step.sweep.priority(),
                                         TrialOf{.sweep = number,
                                                 .trial = job.trial,
-                                                .replica = job.replica}));
+                                                .replica = job.replica},
+                                        step.sweep.owner()));
     v1::JobEvent event;
     event.mutable_state()->set_state(v1::QUEUED);
     HEARTH_RETURN_IF_ERROR(rows.AddEvent(id, std::move(event)));

@@ -116,13 +116,14 @@ class SweepManagerImpl final : public SweepManager {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<v1::Sweep> Submit(
-      const v1::SubmitSweepRequest& request) override {
+  absl::StatusOr<v1::Sweep> Submit(const v1::SubmitSweepRequest& request,
+                                   const std::string& owner) override {
     HEARTH_RETURN_IF_ERROR(
         Admission::CheckRequest(request.request_id(), request.priority()));
     v1::Sweep summary;
     *summary.mutable_spec() = request.spec();
     summary.set_priority(request.priority());
+    summary.set_owner(owner);
     HEARTH_RETURN_IF_ERROR(
         FillAndValidate(parts_.admission.limits(), *summary.mutable_spec()));
     const NameClaims::Claim same =

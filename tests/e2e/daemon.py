@@ -60,11 +60,11 @@ class Daemon:
     beside the data directory, or in the folder `elsewhere`."""
 
     def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None,
-                 metrics: str = "127.0.0.1:0") -> None:
+                 metrics: str = "127.0.0.1:0", listen: str = "127.0.0.1:0") -> None:
         self.data_dir = data_dir
         self._beside = (elsewhere or data_dir.parent) / data_dir.name
         self._flags = flags
-        self._addresses = {"grpc": "127.0.0.1:0", "metrics": metrics}
+        self._addresses = {"grpc": listen, "metrics": metrics}
         self._process: Optional[subprocess.Popen] = None
         self._was_ended = False
         self.start()

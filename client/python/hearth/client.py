@@ -16,6 +16,7 @@ from hearth.jobs import (EvaluateReport, Job, JobEvent, JobState, TrainReport, e
 from hearth.options.specs import change_options, merged, option_named_by, train_spec
 from hearth.options.values import Value
 from hearth.rows import Rows
+from hearth.servers import choose
 from hearth.sweep_client import SweepCalls
 from hearth.v1 import jobs_pb2, spec_pb2
 
@@ -32,15 +33,23 @@ class Client(SweepCalls):
       answers; `on_silence` replaces that: it is called with the seconds so far, on any thread,
       and with 0.0 when the daemon answers again.
 
-    Errors are HearthError. `server` is "host:port" (default: HEARTH_SERVER, or else
-    127.0.0.1:7600), `timeout` the seconds that one call may take, `patience` those for which a
+    The daemon is chosen as `hearth` does: by `server` ("host:port" or "unix:path") or `context`
+    (see `hearth context`), by HEARTH_SERVER or HEARTH_CONTEXT, by the context in use, on the
+    socket in the default data directory, at 127.0.0.1:7600. With `ca`, the connection is
+    encrypted; `cert` and `key` are the client's own certificate, and `token_file` holds a token.
+    These are paths, by default of HEARTH_CA, HEARTH_CERT, HEARTH_KEY and HEARTH_TOKEN_FILE.
+
+    Errors are HearthError. `timeout` is the seconds that one call may take, `patience` those for which a
     call, and `watch_patience` those for which a watch, tries to reach the daemon.
     """
 
-    def __init__(self, server: Optional[str] = None, *, timeout: float = 60.0,
+    def __init__(self, server: Optional[str] = None, *, context: Optional[str] = None,
+                 ca: Optional[str] = None, cert: Optional[str] = None, key: Optional[str] = None,
+                 token_file: Optional[str] = None, timeout: float = 60.0,
                  patience: float = 10.0, watch_patience: float = 120.0,
                  on_silence: Optional[OnSilence] = None) -> None:
-        super().__init__(Connection(server, timeout, patience, watch_patience, on_silence))
+        super().__init__(Connection(choose(server, context, ca, cert, key, token_file), timeout,
+                                    patience, watch_patience, on_silence))
 
     def __enter__(self) -> Client:
         return self

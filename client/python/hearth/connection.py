@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import uuid
@@ -13,9 +12,9 @@ import grpc
 from google.protobuf.message import Message
 
 from hearth.errors import HearthError, Unavailable, from_rpc, was_silent
+from hearth.servers import Server
 from hearth.v1 import jobs_pb2, sweeps_pb2
 
-DEFAULT_SERVER = "127.0.0.1:7600"
 # The daemon's metadata of a watch that it has begun, before any event.
 _WATCH_IS_OPEN = "hearth-watch"
 # While a call is in progress and nothing comes, the daemon is asked after the first time
@@ -120,14 +119,18 @@ class Silence:
 class Connection:
     """One channel to a daemon. Thread-safe; connects at the first call."""
 
-    def __init__(self, server: Optional[str], timeout: float, patience: float,
+    def __init__(self, server: Server, timeout: float, patience: float,
                  watch_patience: float, on_silence: Optional[OnSilence]) -> None:
-        self.server = server or os.environ.get("HEARTH_SERVER") or DEFAULT_SERVER
+        self.server = server.address
+        self._metadata = server.metadata
         self._timeout = timeout
         self._patience = patience
         self._watch_patience = watch_patience
         self._on_silence = on_silence or self._log_silence
-        self._channel = grpc.insecure_channel(self.server, options=_CHANNEL_OPTIONS)
+        self._channel = (
+            grpc.insecure_channel(server.address, options=_CHANNEL_OPTIONS)
+            if server.credentials is None else
+            grpc.secure_channel(server.address, server.credentials, options=_CHANNEL_OPTIONS))
 
     def close(self) -> None:
         self._channel.close()
@@ -145,7 +148,8 @@ class Connection:
         try:
             while True:
                 try:
-                    answer: Response = remote(request, timeout=self._timeout)
+                    answer: Response = remote(request, timeout=self._timeout,
+                                              metadata=self._metadata)
                 except grpc.RpcError as error:
                     problem = from_rpc(error, self.server, name_of)
                     if problem.code not in _UNREACHABLE:
@@ -181,7 +185,7 @@ class Connection:
         try:
             while True:
                 request.from_sequence = wanted
-                stream = remote(request)
+                stream = remote(request, metadata=self._metadata)
                 problem: Optional[HearthError] = None
                 try:
                     if any(key == _WATCH_IS_OPEN for key, _ in stream.initial_metadata() or ()):

@@ -124,6 +124,7 @@ class Job:
     trial: int
     replica: int
     held: bool
+    owner: str
     message: jobs_pb2.Job = field(repr=False, compare=False)
 
 

@@ -303,6 +303,8 @@ def test_silence_of_a_watch_and_the_log(daemon, monkeypatch, caplog):
 
 def test_the_address(monkeypatch):
     monkeypatch.delenv("HEARTH_SERVER", raising=False)
+    monkeypatch.setenv("HEARTH_HOME", "/nonexistent")
+    monkeypatch.setenv("HEARTH_CONTEXTS", "/nonexistent")
     assert hearth.Client().server == "127.0.0.1:7600"
     monkeypatch.setenv("HEARTH_SERVER", "gpu-box:7601")
     assert hearth.Client().server == "gpu-box:7601"

@@ -1,0 +1,80 @@
+#include "server/services/call_guard.h"
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
+#include "hearth/v1/access.pb.h"
+#include "server/access/entrances.h"
+#include "server/access/method_access.h"
+#include "server/mapping/request_checks.h"
+#include "server/mapping/status_mapping.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr size_t kMaxTargetBytes = 256;
+
+// The text of a field; empty if the message has no such field.
+std::string TextOf(const google::protobuf::Message& message,
+                   const std::string& name) {
+  const auto* field = message.GetDescriptor()->FindFieldByName(name);
+  if (field == nullptr || field->is_repeated() ||
+      field->type() != google::protobuf::FieldDescriptor::TYPE_STRING) {
+    return "";
+  }
+  return message.GetReflection()->GetString(message, field);
+}
+
+// What a call was about, for the audit log: what the request names, or what was
+// made for it.
+std::string TargetOf(const google::protobuf::Message& request,
+                     const google::protobuf::Message& response) {
+  for (const char* name : {"id", "name", "destination"}) {
+    const std::string target = TextOf(request, name);
+    if (!target.empty()) return target.substr(0, kMaxTargetBytes);
+  }
+  return TextOf(response, "id");
+}
+
+}  // namespace
+
+grpc::Status CallGuard::Run(
+    const grpc::ServerContextBase& context,
+    const google::protobuf::Message& request,
+    google::protobuf::Message* response,
+    absl::FunctionRef<absl::Status(const Caller& caller)> work) const {
+  const auto* method = MethodOf(*request.GetDescriptor());
+  const absl::StatusOr<Caller> caller =
+      access_.Identify(CredentialsOf(context));
+  if (!caller.ok()) return ToGrpcStatus(caller.status());
+  const v1::Access access = method == nullptr
+                                ? v1::Access()
+                                : method->options().GetExtension(v1::access);
+  const absl::Status status = [&]() -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(CheckRequest(request));
+    if (access.changes() != v1::Access::OWNED_UNSPECIFIED) {
+      HEARTH_RETURN_IF_ERROR(
+          access_.CheckOwner(*caller, access.changes(), TextOf(request, "id")));
+    }
+    return work(*caller);
+  }();
+  if (access.least_role() != v1::VIEWER) {
+    access_.audit().Write(
+        *caller,
+        method == nullptr
+            ? request.GetTypeName()
+            : absl::StrCat(method->service()->name(), "/", method->name()),
+        TargetOf(request, *response), status.code());
+  }
+  const absl::Status saved = access_.tokens().SaveUses();
+  if (!saved.ok()) {
+    spdlog::warn("last uses of tokens: {}", std::string(saved.message()));
+  }
+  return ToGrpcStatus(status);
+}
+
+}  // namespace hearth::server
