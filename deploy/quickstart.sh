@@ -18,7 +18,7 @@ case ${1:-} in
 esac
 
 export HEARTH_HOME=${HEARTH_HOME:-$HOME/.hearth}
-export HEARTH_SERVER=${HEARTH_SERVER:-127.0.0.1:7600}
+export HEARTH_SERVER=${HEARTH_SERVER:-unix:$HEARTH_HOME/hearth.sock}
 hearth=$HEARTH_ROOT/bazel-bin/client/hearth
 hearthd=$HEARTH_ROOT/bazel-bin/server/hearthd
 daemon_pid=
@@ -40,12 +40,14 @@ start_daemon() {
     return
   fi
   say "starting hearthd at $HEARTH_SERVER on $HEARTH_HOME (log: $HEARTH_HOME/hearthd.log)"
-  mkdir -p "$HEARTH_HOME"
+  mkdir -p -m 700 "$HEARTH_HOME"
+  local listen=()
+  [[ $HEARTH_SERVER == unix:* ]] || listen=(--listen "$HEARTH_SERVER")
   if $keep; then
-    setsid "$hearthd" --data-dir "$HEARTH_HOME" --listen "$HEARTH_SERVER" \
+    setsid "$hearthd" --data-dir "$HEARTH_HOME" "${listen[@]}" \
       >>"$HEARTH_HOME/hearthd.log" 2>&1 </dev/null &
   else
-    "$hearthd" --data-dir "$HEARTH_HOME" --listen "$HEARTH_SERVER" \
+    "$hearthd" --data-dir "$HEARTH_HOME" "${listen[@]}" \
       >>"$HEARTH_HOME/hearthd.log" 2>&1 </dev/null &
     trap stop_daemon EXIT
   fi

@@ -78,6 +78,7 @@ class Chroot:
         """The same while the daemon runs, which then stops as it should."""
         return self.run(f"""
             install -d -o hearth -g hearth /run/hearth
+            export HEARTH_HOME=/var/lib/hearth
             runuser -u hearth -- hearthd --config /etc/hearth/hearthd.yaml 2>/tmp/log & daemon=$!
             until [ -e /run/hearth/addresses.json ]; do
               kill -0 $daemon || {{ cat /tmp/log; exit 1; }}
@@ -170,7 +171,7 @@ def test_the_image_trains_as_an_ordinary_user(packages, bare, buildah, tmp_path)
     container = buildah("from", "localhost/hearth")
     shown = buildah("run", "--network", "host", container, "--", "sh", "-ec", f"""
         [ $(id -u) = 7600 ]
-        hearthd --data-dir /var/lib/hearth --listen 127.0.0.1:0 --metrics-listen '' \\
+        hearthd --data-dir /var/lib/hearth --metrics-listen '' \\
           --address-file /tmp/addresses 2>/tmp/log & daemon=$!
         until [ -e /tmp/addresses ]; do kill -0 $daemon || {{ cat /tmp/log; exit 1; }}; sleep 0.1; done
         export HEARTH_SERVER=$(sed 's/.*"grpc": "\\([^"]*\\)".*/\\1/' /tmp/addresses)
