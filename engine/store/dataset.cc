@@ -64,12 +64,11 @@ class ArrayTopology final : public SingleTopology {
 // The edge types of a heterograph.
 class TypedTopology final : public LoadedTopology {
  public:
-  explicit TypedTopology(const Manifest& manifest)
-      : manifest_(manifest), nodes_(manifest) {}
+  explicit TypedTopology(const Manifest& manifest) : nodes_(manifest) {}
 
   // Those of the manifest, one after the other.
-  void Add(std::unique_ptr<LoadedTopology> topology) {
-    relations_.push_back(RelationAt(manifest_, nodes_, relations_.size()));
+  void Add(const Manifest& manifest, std::unique_ptr<LoadedTopology> topology) {
+    relations_.push_back(RelationAt(manifest, nodes_, relations_.size()));
     relations_.back().topology = topology->view();
     topologies_.push_back(std::move(topology));
   }
@@ -88,7 +87,6 @@ class TypedTopology final : public LoadedTopology {
   }
 
  private:
-  const Manifest& manifest_;
   const NodeSpace nodes_;
   std::vector<std::unique_ptr<LoadedTopology>> topologies_;
   std::vector<Relation> relations_;
@@ -480,7 +478,7 @@ absl::StatusOr<std::unique_ptr<LoadedTopology>> Dataset::LoadTopology(
   for (size_t type = 0; type < manifest().edge_types.size(); ++type) {
     HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<LoadedTopology> one,
                             LoadTopology(residency, stop, type));
-    topology->Add(std::move(one));
+    topology->Add(manifest(), std::move(one));
   }
   return topology;
 }

@@ -285,6 +285,7 @@ TEST_P(TypedConformanceTest, DamagedNeighborsOfAnyTypeAreNamed) {
   for (size_t type = 0; type < types.size(); ++type) {
     const std::unique_ptr<const Typed> damaged =
         Import({}, absl::StrCat("edges", type));
+    const std::vector<Pass> passes = {MakePass(GetParam(), *damaged, 0)};
     const std::string path =
         io::JoinPath(damaged->dataset->path(), types[type].indices.path);
     {
@@ -292,10 +293,11 @@ TEST_P(TypedConformanceTest, DamagedNeighborsOfAnyTypeAreNamed) {
       file.seekp(static_cast<std::streamoff>(types[type].indices.data_offset));
       file.put('\x7f');
     }
-    const absl::Status status =
+    const auto strategy =
         NewStrategy(GetParam().strategy, GetParam().pipeline, *damaged->dataset,
-                    Resources(*damaged, types[type].name))
-            .status();
+                    Resources(*damaged, types[type].name));
+    absl::Status status = strategy.status();
+    if (status.ok()) status = (*strategy)->Prepare(passes, {}, {}).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << status;
     EXPECT_THAT(std::string(status.message()),
                 HasSubstr(types[type].indices.path));

@@ -209,6 +209,8 @@ absl::Status TopologyReader::BeginNode(ListWindow& window) {
 
 absl::Status TopologyReader::Next(ListWindow& window) {
   window.Clear();
+  // Read piece by piece, they would take twice their size.
+  if (edges_.size() > 1) window.neighbors.reserve(ListWindow::kMaxNeighbors);
   int64_t neighbors = 0;
   constexpr auto kMost = static_cast<int64_t>(ListWindow::kMaxNeighbors);
   while (window.size() < ListWindow::kMaxLists && neighbors < kMost) {
