@@ -40,8 +40,8 @@ class Backup {
     HEARTH_RETURN_IF_ERROR(store_.CopyTo(database));
     HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(database));
     result_.size_bytes += info.size_bytes;
-    for (const char* name :
-         {DataDir::kFormatName, JobFolders::kLastDeletedName}) {
+    for (const char* name : {DataDir::kFormatName, DataDir::kTokensMarkerName,
+                             JobFolders::kLastDeletedName}) {
       HEARTH_RETURN_IF_ERROR(CopyFile(io::JoinPath(data_dir_.path(), name),
                                       io::JoinPath(folder_, name)));
     }

@@ -119,6 +119,16 @@ TEST_F(BackupTest, ABackupWithoutItsDatabaseIsOneToo) {
   EXPECT_EQ(restored.store().Get(trained)->state(), v1::SUCCEEDED);
 }
 
+// A restored daemon that loses its database opens no door either.
+TEST_F(BackupTest, ThatTokensAreRequiredIsKept) {
+  ASSERT_TRUE(Back().ok());
+  EXPECT_FALSE(fs::exists(to_ + "/tokens_required"));
+  fs::remove_all(to_);
+  std::ofstream(home_->data_dir().TokensMarkerPath()) << "yes";
+  ASSERT_TRUE(Back().ok());
+  EXPECT_EQ(Read(to_ + "/tokens_required"), "yes");
+}
+
 TEST_F(BackupTest, JobsGoOnMeanwhile) {
   for (int i = 0; i < 8; ++i) home_->Train("w");
   std::jthread busy([this](const std::stop_token& stop) {

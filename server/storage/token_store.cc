@@ -124,6 +124,8 @@ absl::Status TokenStore::Load() {
     return marker.status();
   }
   required_ = marker.ok() || !tokens.empty();
+  // A folder that was restored from a backup may lack it.
+  if (required_) HEARTH_RETURN_IF_ERROR(Mark());
   absl::MutexLock lock(&mutex_);
   tokens_ = std::move(tokens);
   return absl::OkStatus();

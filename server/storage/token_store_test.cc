@@ -240,6 +240,15 @@ TEST_F(TokenStoreTest, WithoutItsDatabaseTokensAreStillRequired) {
   WhyNot(secret);
 }
 
+// As in a folder that was restored from an older backup.
+TEST_F(TokenStoreTest, AMarkerThatIsMissingIsMadeAtTheStart) {
+  Create("ann");
+  fs::remove(marker_);
+  Open();
+  EXPECT_TRUE(tokens_->required());
+  EXPECT_TRUE(fs::exists(marker_));
+}
+
 TEST_F(TokenStoreTest, WithoutTheMarkerNoTokenIsMade) {
   files_.Inject({.only = io::Operation::kRename});
   EXPECT_FALSE(TryCreate("ann").ok());
