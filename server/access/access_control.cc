@@ -108,9 +108,9 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
                      "; ", caller->name, " has ",
                      absl::AsciiStrToLower(v1::Role_Name(caller->role))));
   }
-  parts_.audit.WriteRefusal(caller.ok() ? *caller : Caller{},
-                            MethodName(path).substr(0, kMaxMethodBytes),
-                            status.code());
+  parts_.audit.Write(caller.ok() ? *caller : Caller{},
+                     MethodName(path).substr(0, kMaxMethodBytes), "",
+                     status.code());
   return status;
 }
 
