@@ -83,4 +83,14 @@ grpc::Status CallGuard::Run(
   return ToGrpcStatus(status);
 }
 
+std::function<absl::Status()> CallGuard::CheckOf(
+    const grpc::ServerContextBase& context,
+    const google::protobuf::Message& request) const {
+  return [&access = access_, checked = CheckRequest(request),
+          credentials = CredentialsOf(context)]() -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(checked);
+    return access.Identify(credentials).status();
+  };
+}
+
 }  // namespace hearth::server

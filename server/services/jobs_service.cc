@@ -8,7 +8,6 @@
 #include "engine/base/status_macros.h"
 #include "hearth/v1/jobs.grpc.pb.h"
 #include "server/mapping/field_violations.h"
-#include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/services/event_watch.h"
 
@@ -95,7 +94,8 @@ class JobsService final
       const v1::WatchJobRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
     return StartWatch<EventBatch>(
-        hub_, request->id(), request->from_sequence(), CheckRequest(*request),
+        hub_, request->id(), request->from_sequence(),
+        guard_.CheckOf(*context, *request),
         [this, id = request->id()](uint64_t from, int limit) {
           return store_.ReadEvents(id, from, limit);
         });
