@@ -9,7 +9,6 @@
 #include <cstring>
 #include <filesystem>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -56,7 +55,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
 
 }  // namespace
 
-std::string DefaultServer() {
+absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files) {
   const char* home = std::getenv("HEARTH_HOME");
   std::string folder = home != nullptr ? home : "";
   if (folder.empty()) {
@@ -67,11 +66,20 @@ std::string DefaultServer() {
   const std::string path =
       std::filesystem::absolute(folder, error).lexically_normal().string() +
       "/hearth.sock";
-  return !error && IsServed(path) ? absl::StrCat("unix:", path)
-                                  : kDefaultAddress;
+  if (!error && IsServed(path)) return absl::StrCat("unix:", path);
+  if (files.token.empty() || !files.ca.empty()) {
+    return std::string(kDefaultAddress);
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("no daemon listens on ", path,
+                   ", and a token is not sent to ", kDefaultAddress,
+                   " unasked, since any user of this machine may listen there: "
+                   "start hearthd,"
+                   " or say by --server or --context which daemon is meant"));
 }
 
 bool IsLocal(absl::string_view server) {
+  if (absl::StrContains(server, ',')) return false;
   absl::ConsumePrefix(&server, "ipv4:");
   absl::ConsumePrefix(&server, "ipv6:");
   return absl::StartsWith(server, "unix:") ||

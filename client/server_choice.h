@@ -4,18 +4,15 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/hearth_client.h"
 
 namespace hearth::client {
 
-/// The daemon's address where none is given: "unix:PATH" of the socket in the
-/// default data directory ($HEARTH_HOME, else ~/.hearth) if a daemon listens on
-/// it, else 127.0.0.1:7600.
-std::string DefaultServer();
-
 /// Whether `server` is on this machine, so that what is sent to it is read by
-/// nobody else: a Unix socket or a loopback address.
+/// nobody else: one Unix socket or loopback address. Lists of addresses, which
+/// gRPC takes, are not looked into: they are not.
 bool IsLocal(absl::string_view server);
 
 /// Files that say who the client is, and whom it trusts; empty = none.
@@ -29,6 +26,13 @@ struct CredentialFiles {
   /// A token.
   std::string token = {};
 };
+
+/// The daemon's address where none is given: "unix:PATH" of the socket in the
+/// default data directory ($HEARTH_HOME, else ~/.hearth) if a daemon listens on
+/// it, else 127.0.0.1:7600. There any user of this machine may listen:
+/// FAILED_PRECONDITION if `files` has a token, and no authority to tell who
+/// does.
+absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files);
 
 /// Reads the files into `options`, whose server is set. INVALID_ARGUMENT for
 /// files that do not go together, NOT_FOUND and so on for those that cannot be

@@ -18,6 +18,7 @@ namespace hearth::client {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -44,7 +45,7 @@ class ServerChoiceTest : public ::testing::Test {
 
 TEST_F(ServerChoiceTest, TheSocketIsTakenWhereSomebodyListens) {
   setenv("HEARTH_HOME", folder_.c_str(), 1);
-  EXPECT_EQ(DefaultServer(), "127.0.0.1:7600");
+  EXPECT_EQ(*DefaultServer({}), "127.0.0.1:7600");
   const std::string path = folder_ + "/hearth.sock";
   const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un address{};
@@ -53,14 +54,25 @@ TEST_F(ServerChoiceTest, TheSocketIsTakenWhereSomebodyListens) {
   ASSERT_EQ(bind(listener, reinterpret_cast<const sockaddr*>(&address),
                  sizeof(address)),
             0);
-  EXPECT_EQ(DefaultServer(), "127.0.0.1:7600");
+  EXPECT_EQ(*DefaultServer({}), "127.0.0.1:7600");
   ASSERT_EQ(listen(listener, 1), 0);
-  EXPECT_EQ(DefaultServer(), "unix:" + path);
+  EXPECT_EQ(*DefaultServer({}), "unix:" + path);
   close(listener);
   // As kill -9 leaves it.
-  EXPECT_EQ(DefaultServer(), "127.0.0.1:7600");
+  EXPECT_EQ(*DefaultServer({}), "127.0.0.1:7600");
   setenv("HEARTH_HOME", (folder_ + std::string(200, 'x')).c_str(), 1);
-  EXPECT_EQ(DefaultServer(), "127.0.0.1:7600");
+  EXPECT_EQ(*DefaultServer({}), "127.0.0.1:7600");
+}
+
+// Who is the first to listen on a port need not be the daemon.
+TEST_F(ServerChoiceTest, ATokenIsNotSentToAnAddressThatNobodyGave) {
+  setenv("HEARTH_HOME", folder_.c_str(), 1);
+  const auto server = DefaultServer({.token = "/token"});
+  EXPECT_EQ(server.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(server.status().message()),
+              AllOf(HasSubstr(folder_ + "/hearth.sock"),
+                    HasSubstr("127.0.0.1:7600"), HasSubstr("--server")));
+  EXPECT_EQ(*DefaultServer({.ca = "/ca", .token = "/token"}), "127.0.0.1:7600");
 }
 
 TEST_F(ServerChoiceTest, WhatIsOnThisMachineIsLocal) {
@@ -71,6 +83,8 @@ TEST_F(ServerChoiceTest, WhatIsOnThisMachineIsLocal) {
   for (const char* server :
        {"", "192.0.2.1:7600", "gpu-box:7600", "127.0.0.1.example.org:7600",
         "localhost.example.org:1", "dns:127.0.0.1:1", "[::11]:1",
+        // gRPC takes lists of addresses.
+        "ipv4:127.0.0.1:7600,192.0.2.1:7600", "unix:/a,/b",
         "example.org/127.0.0.1:1"}) {
     EXPECT_FALSE(IsLocal(server)) << server;
   }

@@ -361,11 +361,13 @@ class DaemonImpl final : public Daemon {
                                   data_dir_->TokensMarkerPath(), clock_));
     HEARTH_ASSIGN_OR_RETURN(audit_,
                             AuditLog::Open(data_dir_->AuditLogPath(), clock_));
-    access_ =
-        std::make_unique<AccessControl>(AccessParts{.tokens = *tokens_,
-                                                    .jobs = *store_,
-                                                    .sweeps = *sweep_store_,
-                                                    .audit = *audit_});
+    access_ = std::make_unique<AccessControl>(
+        AccessParts{.tokens = *tokens_,
+                    .jobs = *store_,
+                    .sweeps = *sweep_store_,
+                    .audit = *audit_,
+                    .has_import_roots = !config_.import_roots.empty(),
+                    .has_export_roots = !config_.export_roots.empty()});
     return absl::OkStatus();
   }
 

@@ -115,7 +115,8 @@ absl::StatusOr<client::Context> ChooseDaemon(const GlobalOptions& options) {
     if (!name.empty()) {
       HEARTH_ASSIGN_OR_RETURN(daemon, client::FindContext(contexts, name));
     } else {
-      daemon.server = client::DefaultServer();
+      HEARTH_ASSIGN_OR_RETURN(daemon.server,
+                              client::DefaultServer(options.files));
     }
   } else {
     daemon.server = options.server;

@@ -108,9 +108,9 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
                      "; ", caller->name, " has ",
                      absl::AsciiStrToLower(v1::Role_Name(caller->role))));
   }
-  parts_.audit.WriteRefusal(caller.ok() ? *caller : Caller{},
-                            MethodName(path).substr(0, kMaxMethodBytes),
-                            status.code());
+  parts_.audit.Write(caller.ok() ? *caller : Caller{},
+                     MethodName(path).substr(0, kMaxMethodBytes), "",
+                     status.code());
   return status;
 }
 
@@ -124,11 +124,7 @@ absl::StatusOr<std::string> AccessControl::OwnerOf(v1::Access::Owned owned,
 absl::Status AccessControl::CheckOwner(const Caller& caller,
                                        v1::Access::Owned owned,
                                        const std::string& id) {
-  const absl::StatusOr<std::string> found = OwnerOf(owned, id);
-  // Ids never come back: the call may repeat a deletion.
-  if (absl::IsNotFound(found.status())) return absl::OkStatus();
-  HEARTH_RETURN_IF_ERROR(found.status());
-  const std::string& owner = *found;
+  HEARTH_ASSIGN_OR_RETURN(const std::string owner, OwnerOf(owned, id));
   if (caller.role >= v1::OPERATOR || (owner == caller.name && !owner.empty())) {
     return absl::OkStatus();
   }
@@ -136,6 +132,22 @@ absl::Status AccessControl::CheckOwner(const Caller& caller,
       id, " belongs to ", owner.empty() ? std::string("nobody") : owner,
       ", not to ", caller.name,
       ": only its owner and operators may change it"));
+}
+
+absl::Status AccessControl::CheckFolders(const Caller& caller,
+                                         const v1::JobSpec& spec) const {
+  if (caller.role >= v1::OPERATOR) return absl::OkStatus();
+  const bool reads = spec.has_import();
+  const bool writes = !spec.generate().destination().empty() ||
+                      spec.has_export_dataset() || spec.has_export_();
+  const char* missing = reads && !parts_.has_import_roots    ? "--import-root"
+                        : writes && !parts_.has_export_roots ? "--export-root"
+                                                             : nullptr;
+  if (missing == nullptr) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "only operators may name any folder of the daemon's machine: others need "
+      "a hearthd that was started with ",
+      missing, ", which says where they may ", reads ? "read" : "write"));
 }
 
 }  // namespace hearth::server

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "hearth/v1/spec.pb.h"
 #include "server/access/audit_log.h"
 #include "server/access/caller.h"
 #include "server/storage/job_store.h"
@@ -20,6 +21,10 @@ struct AccessParts {
   JobStore& jobs;
   SweepStore& sweeps;
   AuditLog& audit;
+  /// Whether imports, and what is written outside the data directory, are kept
+  /// to some folders.
+  bool has_import_roots = false;
+  bool has_export_roots = false;
 };
 
 /// Says who a caller is and what they may do. What it does not know is
@@ -47,10 +52,17 @@ class AccessControl {
   absl::Status CheckMethod(const Credentials& credentials,
                            absl::string_view path);
 
-  /// OK if `caller` may change `id`, or if there is none. PERMISSION_DENIED,
-  /// naming the owner, for what is not its own, unless it is an operator.
+  /// OK if `caller` may change `id`. NOT_FOUND; PERMISSION_DENIED, naming the
+  /// owner, for what is not its own, unless it is an operator.
   absl::Status CheckOwner(const Caller& caller, v1::Access::Owned owned,
                           const std::string& id);
+
+  /// OK if `caller` may have a job with `spec` read and write where it says.
+  /// Only operators may where the daemon has no roots, since it would be done
+  /// with the rights of the daemon's user. PERMISSION_DENIED, naming the flag
+  /// that is missing.
+  absl::Status CheckFolders(const Caller& caller,
+                            const v1::JobSpec& spec) const;
 
   AuditLog& audit() { return parts_.audit; }
   TokenStore& tokens() { return parts_.tokens; }

@@ -237,7 +237,8 @@ TEST_F(AccessControlTest, UsersChangeTheirOwnAlone) {
   EXPECT_EQ(code(ann, nobodys), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(code(nameless, nobodys), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(code(op, nobodys), absl::StatusCode::kOk);
-  EXPECT_EQ(code(ann, "train-99"), absl::StatusCode::kOk);
+  EXPECT_EQ(code(ann, "train-99"), absl::StatusCode::kNotFound);
+  EXPECT_EQ(code(op, "train-99"), absl::StatusCode::kNotFound);
   SweepStep step;
   step.sweep.set_owner("token:ann");
   ASSERT_TRUE(sweeps_->Add("", step).ok());
@@ -248,6 +249,40 @@ TEST_F(AccessControlTest, UsersChangeTheirOwnAlone) {
   EXPECT_EQ(sweep_code(ann), absl::StatusCode::kOk);
   EXPECT_EQ(sweep_code(op), absl::StatusCode::kOk);
   EXPECT_EQ(sweep_code(bob), absl::StatusCode::kPermissionDenied);
+}
+
+// What a job reads and writes, it does with the rights of the daemon's user.
+TEST_F(AccessControlTest, WithoutRootsOnlyOperatorsNameFolders) {
+  const Caller user = {.name = "uid:1000", .role = v1::USER};
+  const Caller op = {.name = "uid:0", .role = v1::OPERATOR};
+  v1::JobSpec import, generate, export_dataset, export_model, named, train;
+  import.mutable_import()->set_path("/home/somebody");
+  generate.mutable_generate()->set_destination("/home/somebody/x");
+  export_dataset.mutable_export_dataset()->set_destination("/x");
+  export_model.mutable_export_()->set_destination("/x");
+  named.mutable_generate()->set_name("planted");
+  train.mutable_train();
+  const auto why_not = [&](const v1::JobSpec& spec, bool import_roots,
+                           bool export_roots) {
+    AccessControl access(AccessParts{.tokens = *tokens_,
+                                     .jobs = *jobs_,
+                                     .sweeps = *sweeps_,
+                                     .audit = *audit_,
+                                     .has_import_roots = import_roots,
+                                     .has_export_roots = export_roots});
+    EXPECT_TRUE(access.CheckFolders(op, spec).ok());
+    const absl::Status status = access.CheckFolders(user, spec);
+    EXPECT_TRUE(status.ok() || absl::IsPermissionDenied(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(why_not(import, false, true), HasSubstr("--import-root"));
+  EXPECT_EQ(why_not(import, true, false), "");
+  for (const v1::JobSpec& spec : {generate, export_dataset, export_model}) {
+    EXPECT_THAT(why_not(spec, true, false), HasSubstr("--export-root"));
+    EXPECT_EQ(why_not(spec, false, true), "");
+  }
+  EXPECT_EQ(why_not(named, false, false), "");
+  EXPECT_EQ(why_not(train, false, false), "");
 }
 
 }  // namespace

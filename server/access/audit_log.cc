@@ -28,29 +28,22 @@ AuditLog::~AuditLog() {
   if (file_ >= 0) close(file_);
 }
 
-void AuditLog::WriteRefusal(const Caller& caller, absl::string_view method,
-                            absl::StatusCode result) {
-  absl::MutexLock lock(&mutex_);
+bool AuditLog::MayFail(const Caller& caller) {
   const double now = clock_.SteadySeconds();
   if (now - minute_began_ >= 60) {
     minute_began_ = now;
-    refusals_ = 0;
+    failures_.clear();
   }
-  if (++refusals_ > kRefusalsPerMinute) {
-    ++left_out_;
-    return;
-  }
-  WriteLine(caller, method, "", result);
+  return ++failures_[caller.name] <= kFailuresPerMinute;
 }
 
 void AuditLog::Write(const Caller& caller, absl::string_view method,
                      absl::string_view target, absl::StatusCode result) {
   absl::MutexLock lock(&mutex_);
-  WriteLine(caller, method, target, result);
-}
-
-void AuditLog::WriteLine(const Caller& caller, absl::string_view method,
-                         absl::string_view target, absl::StatusCode result) {
+  if (result != absl::StatusCode::kOk && !MayFail(caller)) {
+    ++left_out_;
+    return;
+  }
   nlohmann::ordered_json line;
   line["time"] = absl::FormatTime("%Y-%m-%d%ET%H:%M:%E3SZ", clock_.Now(),
                                   absl::UTCTimeZone());
@@ -60,7 +53,7 @@ void AuditLog::WriteLine(const Caller& caller, absl::string_view method,
   line["method"] = std::string(method);
   line["target"] = std::string(target);
   line["result"] = absl::StatusCodeToString(result);
-  if (left_out_ > 0) line["refusals_left_out"] = std::exchange(left_out_, 0);
+  if (left_out_ > 0) line["failures_left_out"] = std::exchange(left_out_, 0);
   const std::string text =
       line.dump(-1, ' ', /*ensure_ascii=*/true,
                 nlohmann::ordered_json::error_handler_t::replace);

@@ -105,20 +105,39 @@ TEST_F(AuditLogTest, StrangersDoNotFillTheDisk) {
   ManualClock clock;
   const auto log = *AuditLog::Open(path_, clock);
   const auto refuse = [&] {
-    log->WriteRefusal({}, "Jobs/GetJob", absl::StatusCode::kUnauthenticated);
+    log->Write({}, "Jobs/GetJob", "", absl::StatusCode::kUnauthenticated);
   };
-  for (int i = 0; i < AuditLog::kRefusalsPerMinute + 7; ++i) refuse();
+  for (int i = 0; i < AuditLog::kFailuresPerMinute + 7; ++i) refuse();
   EXPECT_EQ(Lines(path_).size(), 600u);
   // What is done is written nevertheless.
   log->Write(caller_, "Jobs/CancelJob", "train-7", absl::StatusCode::kOk);
   auto lines = Lines(path_);
   ASSERT_EQ(lines.size(), 601u);
-  EXPECT_EQ(lines.back()["refusals_left_out"], 7);
+  EXPECT_EQ(lines.back()["failures_left_out"], 7);
   clock.seconds += 60;
   refuse();
   lines = Lines(path_);
   ASSERT_EQ(lines.size(), 602u);
-  EXPECT_FALSE(lines.back().contains("refusals_left_out"));
+  EXPECT_FALSE(lines.back().contains("failures_left_out"));
+}
+
+TEST_F(AuditLogTest, ACallerWhoseCallsFailFillsNeitherTheDiskNorTheLog) {
+  ManualClock clock;
+  const auto log = *AuditLog::Open(path_, clock);
+  const Caller other = {.name = "token:bob", .role = v1::USER};
+  for (int i = 0; i < AuditLog::kFailuresPerMinute + 7; ++i) {
+    log->Write(caller_, "Jobs/CancelJob", "no-job",
+               absl::StatusCode::kNotFound);
+  }
+  EXPECT_EQ(Lines(path_).size(), 600u);
+  log->Write(other, "Jobs/CancelJob", "train-7",
+             absl::StatusCode::kPermissionDenied);
+  log->Write({}, "Jobs/GetJob", "", absl::StatusCode::kUnauthenticated);
+  log->Write(caller_, "Jobs/CancelJob", "train-7", absl::StatusCode::kOk);
+  const auto lines = Lines(path_);
+  ASSERT_EQ(lines.size(), 603u);
+  EXPECT_EQ(lines[600]["caller"], "token:bob");
+  EXPECT_EQ(lines[600]["failures_left_out"], 7);
 }
 
 TEST_F(AuditLogTest, AFolderThatIsMissingIsTold) {

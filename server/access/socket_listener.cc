@@ -10,6 +10,9 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_annotate.h"
@@ -56,7 +59,27 @@ absl::Status BindTo(int socket, const std::string& path,
   return absl::OkStatus();
 }
 
+// As IdOfUnknownUsers, of this process. Where /proc is not there, nothing is
+// known of any user namespace.
+std::optional<uid_t> IdOfUnknownUsersHere() {
+  std::ifstream map_file("/proc/self/uid_map");
+  std::ifstream overflow_file("/proc/sys/kernel/overflowuid");
+  const std::string map{std::istreambuf_iterator<char>(map_file), {}};
+  uid_t overflow = 0;
+  if (map.empty() || !(overflow_file >> overflow)) return std::nullopt;
+  return IdOfUnknownUsers(map, overflow);
+}
+
 }  // namespace
+
+std::optional<uid_t> IdOfUnknownUsers(const std::string& uid_map,
+                                      uid_t overflow) {
+  std::istringstream ranges(uid_map);
+  for (uint64_t first, outside, count; ranges >> first >> outside >> count;) {
+    if (overflow >= first && overflow - first < count) return std::nullopt;
+  }
+  return overflow;
+}
 
 absl::StatusOr<std::unique_ptr<SocketListener>> SocketListener::Bind(
     const std::string& path, std::optional<gid_t> group) {
@@ -68,8 +91,8 @@ absl::StatusOr<std::unique_ptr<SocketListener>> SocketListener::Bind(
   HEARTH_RETURN_IF_ERROR(RemoveStale(path));
   const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return ErrnoStatus(errno, path, "socket");
-  std::unique_ptr<SocketListener> listener(
-      new SocketListener(path, socket, group.has_value()));
+  std::unique_ptr<SocketListener> listener(new SocketListener(
+      path, socket, group.has_value(), IdOfUnknownUsersHere()));
   HEARTH_RETURN_IF_ERROR(BindTo(socket, path, group));
   return listener;
 }
@@ -88,6 +111,9 @@ void SocketListener::Register(grpc::ServerBuilder& builder,
         credentials);
     doors_.push_back(std::move(door));
   }
+  // However many others come, these two get in.
+  AcceptorOf(geteuid());
+  AcceptorOf(0);
 }
 
 absl::Status SocketListener::Start() {
@@ -129,6 +155,13 @@ void SocketListener::HandOver(int connection) {
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
     spdlog::warn("{}: cannot tell who connects: {}", path_,
                  std::strerror(errno));
+    close(connection);
+    return;
+  }
+  if (peer.uid == unknown_users_) {
+    spdlog::warn(
+        "{}: a user is refused whom the daemon's user namespace does not know",
+        path_);
     close(connection);
     return;
   }

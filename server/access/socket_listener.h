@@ -18,9 +18,17 @@
 
 namespace hearth::server {
 
+/// The user id that the kernel gives for users whom this process's user
+/// namespace does not know, `overflow`, if by `uid_map` (/proc/self/uid_map) no
+/// known user has it: it then stands for any number of people.
+std::optional<uid_t> IdOfUnknownUsers(const std::string& uid_map,
+                                      uid_t overflow);
+
 /// A Unix socket on which gRPC is served. It takes connections itself, so that
 /// it can ask the kernel who is on the other side, which gRPC cannot, and hands
-/// them over by the door of that user. It outlives a lack of descriptors.
+/// them over by the door of that user. Users whom the daemon's user namespace
+/// does not know do not get in: they cannot be told apart. It outlives a lack
+/// of descriptors.
 ///
 ///   1. Bind makes the socket, which nobody can connect to yet;
 ///   2. Register gives the doors to the builder of gRPC's server;
@@ -50,7 +58,7 @@ class SocketListener {
   /// Bytes of a path that the kernel takes.
   static constexpr size_t kMaxPath = 107;
   /// Users that can have connected in the life of a socket that a group may
-  /// use.
+  /// use; the daemon's own and root are always among them.
   static constexpr size_t kMaxUsers = 64;
 
  private:
@@ -62,8 +70,12 @@ class SocketListener {
     Acceptor acceptor;
   };
 
-  SocketListener(std::string path, int socket, bool has_group)
-      : path_(std::move(path)), socket_(socket), has_group_(has_group) {}
+  SocketListener(std::string path, int socket, bool has_group,
+                 std::optional<uid_t> unknown_users)
+      : path_(std::move(path)),
+        socket_(socket),
+        has_group_(has_group),
+        unknown_users_(unknown_users) {}
 
   void TakeConnections();
   void HandOver(int connection);
@@ -73,8 +85,9 @@ class SocketListener {
   const std::string path_;
   const int socket_;
   const bool has_group_;
+  const std::optional<uid_t> unknown_users_;
   std::vector<UserDoor> doors_;
-  // Index of the door; of the thread's alone.
+  // Index of the door; of the thread's alone once that runs.
   std::map<uid_t, size_t> door_of_user_;
   std::thread thread_;
   bool is_stopped_ = false;

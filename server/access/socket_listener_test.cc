@@ -76,6 +76,16 @@ TEST_F(SocketListenerTest, APathThatIsTooLongIsRefusedWithItsLength) {
   EXPECT_THAT(std::string(longer.status().message()), HasSubstr("107"));
 }
 
+TEST(IdOfUnknownUsersTest, ItIsTheOverflowIdUnlessAUserHasIt) {
+  EXPECT_EQ(IdOfUnknownUsers("         0          0 4294967295\n", 65534),
+            std::nullopt);
+  EXPECT_EQ(IdOfUnknownUsers("0 1000 1\n1 100000 65536\n", 65534),
+            std::nullopt);
+  EXPECT_EQ(IdOfUnknownUsers("0 1000 1\n", 65534), 65534u);
+  EXPECT_EQ(IdOfUnknownUsers("0 100000 65534\n65535 1 9\n", 65534), 65534u);
+  EXPECT_EQ(IdOfUnknownUsers("", 65534), 65534u);
+}
+
 TEST_F(SocketListenerTest, AFolderThatIsMissingIsNamed) {
   const auto listener = SocketListener::Bind(folder_ + "/no/s", std::nullopt);
   EXPECT_EQ(listener.status().code(), absl::StatusCode::kNotFound);

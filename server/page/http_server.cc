@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <future>
@@ -12,8 +13,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 
 namespace hearth::server {
@@ -48,6 +51,36 @@ bool Write(mg_connection* connection, absl::string_view text) {
 
 bool HasPath(mg_connection* connection, const std::string& path) {
   return mg_get_request_info(connection)->local_uri == path;
+}
+
+// Whether a request's Host is this machine as seen from itself, or missing. Any
+// other name may be a website's own, which it has given this machine's address
+// so that its scripts may read what is answered.
+bool IsForThisMachine(const mg_connection* connection) {
+  const char* header = mg_get_header(connection, "Host");
+  if (header == nullptr) return true;
+  const std::string host = absl::AsciiStrToLower(header);
+  for (const absl::string_view name : {"localhost", "127.0.0.1", "[::1]"}) {
+    absl::string_view rest = host;
+    if (!absl::ConsumePrefix(&rest, name)) continue;
+    if (rest.empty()) return true;
+    return absl::ConsumePrefix(&rest, ":") &&
+           std::all_of(rest.begin(), rest.end(), absl::ascii_isdigit);
+  }
+  return false;
+}
+
+// Called for each request before its handler, in place of which it answers by
+// returning another code than 0.
+int RefuseOtherHosts(mg_connection* connection) {
+  if (IsForThisMachine(connection)) return 0;
+  constexpr absl::string_view kBody =
+      "this server answers as localhost, 127.0.0.1 or [::1] alone\n";
+  Write(connection,
+        absl::StrCat("HTTP/1.1 421 Misdirected Request\r\nContent-Type: "
+                     "text/plain\r\nContent-Length: ",
+                     kBody.size(), "\r\n", kHeaders, kBody));
+  return 421;
 }
 
 // Handlers are asked for all paths that begin with theirs.
@@ -194,11 +227,14 @@ class HttpServerImpl final : public HttpServer {
   }
 
   absl::Status Listen(const std::string& address) {
+    CivetCallbacks callbacks;
+    callbacks.begin_request = RefuseOtherHosts;
     try {
       server_ = std::make_unique<CivetServer>(
           std::vector<std::string>{"listening_ports", address, "num_threads",
                                    absl::StrCat(kPageThreads + kMostStreams),
-                                   "request_timeout_ms", kRequestTimeoutMs});
+                                   "request_timeout_ms", kRequestTimeoutMs},
+          &callbacks);
     } catch (const std::exception& error) {
       return absl::UnavailableError(
           absl::StrCat("cannot serve metrics on ", address,

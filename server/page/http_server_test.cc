@@ -31,11 +31,11 @@ int Connect(int port) {
   return connection;
 }
 
-// Asks for a path.
-int Ask(int port, const std::string& path) {
+// Asks for a path; `headers` end with a line break.
+int Ask(int port, const std::string& path, const std::string& headers = "") {
   const int connection = Connect(port);
-  const std::string request =
-      absl::StrCat("GET ", path, " HTTP/1.0\r\nConnection: close\r\n\r\n");
+  const std::string request = absl::StrCat(
+      "GET ", path, " HTTP/1.0\r\n", headers, "Connection: close\r\n\r\n");
   EXPECT_EQ(send(connection, request.data(), request.size(), 0),
             static_cast<ssize_t>(request.size()));
   return connection;
@@ -98,6 +98,29 @@ TEST_F(HttpServerTest, NothingElseIsThere) {
        {"/other", "/count/", "/events/1", "/../etc/passwd"}) {
     EXPECT_THAT(Get(port_, path), HasSubstr(" 404 ")) << path;
   }
+}
+
+// A website can give a name of its own the address of this machine, and its
+// scripts then read what is answered under that name.
+TEST_F(HttpServerTest, ItAnswersUnderNamesOfThisMachineAlone) {
+  for (const char* host : {"localhost", "LocalHost:1", "127.0.0.1",
+                           "127.0.0.1:65000", "[::1]", "[::1]:9600"}) {
+    EXPECT_THAT(Read(Ask(port_, "/", absl::StrCat("Host: ", host, "\r\n"))),
+                HasSubstr(" 200 "))
+        << host;
+  }
+  for (const char* host :
+       {"example.org", "example.org:9600", "localhost.example.org",
+        "127.0.0.1.example.org", "127.0.0.1:1.example.org", "localhost@x",
+        "[::1].example.org", "192.0.2.1"}) {
+    for (const char* path : {"/", "/count", "/events", "/other"}) {
+      const int asked = Ask(port_, path, absl::StrCat("Host: ", host, "\r\n"));
+      EXPECT_THAT(Read(asked, "\r\n\r\n"), StartsWith("HTTP/1.1 421 "))
+          << host << path;
+      close(asked);
+    }
+  }
+  EXPECT_EQ(count_, 0);
 }
 
 TEST_F(HttpServerTest, AStreamTellsOfEachChange) {

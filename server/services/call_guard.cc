@@ -2,9 +2,11 @@
 
 #include <spdlog/spdlog.h>
 
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "hearth/v1/access.pb.h"
@@ -57,8 +59,12 @@ grpc::Status CallGuard::Run(
   const absl::Status status = [&]() -> absl::Status {
     HEARTH_RETURN_IF_ERROR(CheckRequest(request));
     if (access.changes() != v1::Access::OWNED_UNSPECIFIED) {
-      HEARTH_RETURN_IF_ERROR(
-          access_.CheckOwner(*caller, access.changes(), TextOf(request, "id")));
+      const absl::Status owned =
+          access_.CheckOwner(*caller, access.changes(), TextOf(request, "id"));
+      const bool may_repeat = absl::IsNotFound(owned) &&
+                              absl::StartsWith(method->name(), "Delete") &&
+                              !TextOf(request, "request_id").empty();
+      if (!may_repeat) HEARTH_RETURN_IF_ERROR(owned);
     }
     return work(*caller);
   }();
@@ -75,6 +81,16 @@ grpc::Status CallGuard::Run(
     spdlog::warn("last uses of tokens: {}", std::string(saved.message()));
   }
   return ToGrpcStatus(status);
+}
+
+std::function<absl::Status()> CallGuard::CheckOf(
+    const grpc::ServerContextBase& context,
+    const google::protobuf::Message& request) const {
+  return [&access = access_, checked = CheckRequest(request),
+          credentials = CredentialsOf(context)]() -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(checked);
+    return access.Identify(credentials).status();
+  };
 }
 
 }  // namespace hearth::server

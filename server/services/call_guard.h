@@ -4,6 +4,8 @@
 #include <google/protobuf/message.h>
 #include <grpcpp/grpcpp.h>
 
+#include <functional>
+
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/access/access_control.h"
@@ -27,6 +29,13 @@ class CallGuard {
       const google::protobuf::Message& request,
       google::protobuf::Message* response,
       absl::FunctionRef<absl::Status(const Caller& caller)> work) const;
+
+  /// For watches, what is asked before each event: whether the request makes
+  /// sense, and whether its caller is somebody still. UNAUTHENTICATED once a
+  /// token was revoked or has expired. No I/O.
+  std::function<absl::Status()> CheckOf(
+      const grpc::ServerContextBase& context,
+      const google::protobuf::Message& request) const;
 
  private:
   AccessControl& access_;

@@ -46,11 +46,12 @@ class EventWatch final
   /// Reads up to `limit` events from sequence number `from` on.
   using Reader = std::function<absl::StatusOr<Batch>(uint64_t from, int limit)>;
 
-  /// `checked`: the error with which the watch ends at once, or OK.
-  EventWatch(EventHub& hub, std::string id, uint64_t from, absl::Status checked,
-             Reader reader)
+  /// `check`: asked before each event; the watch ends with its error. It does
+  /// no I/O.
+  EventWatch(EventHub& hub, std::string id, uint64_t from,
+             std::function<absl::Status()> check, Reader reader)
       : hub_(hub),
-        checked_(std::move(checked)),
+        check_(std::move(check)),
         id_(std::move(id)),
         reader_(std::move(reader)),
         next_(std::max<uint64_t>(from, 1)) {}
@@ -65,7 +66,9 @@ class EventWatch final
 
   bool Pump(bool stopping) override {
     if (is_writing_) return true;
-    if (!checked_.ok()) return Close(checked_);
+    if (const absl::Status checked = check_(); !checked.ok()) {
+      return Close(checked);
+    }
     if (is_broken_) return Close(absl::CancelledError("the client is gone"));
     if (events_.empty()) {
       absl::StatusOr<Batch> batch = reader_(next_, kEventsPerRead);
@@ -116,7 +119,7 @@ class EventWatch final
   }
 
   EventHub& hub_;
-  const absl::Status checked_;
+  const std::function<absl::Status()> check_;
   const std::string id_;
   const Reader reader_;
   // Sequence number to read from.
@@ -132,10 +135,11 @@ class EventWatch final
 /// Starts a watch, which owns itself.
 template <typename Batch>
 EventWatch<Batch>* StartWatch(EventHub& hub, const std::string& id,
-                              uint64_t from, const absl::Status& checked,
+                              uint64_t from,
+                              std::function<absl::Status()> check,
                               typename EventWatch<Batch>::Reader reader) {
-  const auto watch = std::make_shared<EventWatch<Batch>>(hub, id, from, checked,
-                                                         std::move(reader));
+  const auto watch = std::make_shared<EventWatch<Batch>>(
+      hub, id, from, std::move(check), std::move(reader));
   watch->Start();
   return watch.get();
 }

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/status_macros.h"
 #include "hearth/v1/jobs.grpc.pb.h"
 #include "server/mapping/field_violations.h"
-#include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/services/event_watch.h"
 
@@ -22,7 +22,8 @@ class JobsService final
  public:
   JobsService(AccessControl& access, Admission& admission, JobStore& store,
               Scheduler& scheduler, EventHub& hub)
-      : guard_(access),
+      : access_(access),
+        guard_(access),
         admission_(admission),
         store_(store),
         scheduler_(scheduler),
@@ -31,11 +32,12 @@ class JobsService final
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
                          v1::Job* response) override {
-    return guard_.Run(*context, *request, response,
-                      [&](const Caller& caller) -> absl::Status {
-                        return Reply(admission_.Submit(*request, caller.name),
-                                     response);
-                      });
+    return guard_.Run(
+        *context, *request, response,
+        [&](const Caller& caller) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(access_.CheckFolders(caller, request->spec()));
+          return Reply(admission_.Submit(*request, caller.name), response);
+        });
   }
 
   grpc::Status GetJob(grpc::ServerContext* context,
@@ -92,7 +94,8 @@ class JobsService final
       const v1::WatchJobRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
     return StartWatch<EventBatch>(
-        hub_, request->id(), request->from_sequence(), CheckRequest(*request),
+        hub_, request->id(), request->from_sequence(),
+        guard_.CheckOf(*context, *request),
         [this, id = request->id()](uint64_t from, int limit) {
           return store_.ReadEvents(id, from, limit);
         });
@@ -112,10 +115,18 @@ class JobsService final
   grpc::Status ResumeJob(grpc::ServerContext* context,
                          const v1::ResumeJobRequest* request,
                          v1::Job* response) override {
-    return guard_.Run(*context, *request, response,
-                      [&](const Caller&) -> absl::Status {
-                        return Reply(admission_.Resume(*request), response);
-                      });
+    return guard_.Run(
+        *context, *request, response,
+        [&](const Caller& caller) -> absl::Status {
+          v1::JobSpec spec = request->spec();
+          if (!request->has_spec()) {
+            HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
+                                    store_.Get(request->id()));
+            spec = job.spec();
+          }
+          HEARTH_RETURN_IF_ERROR(access_.CheckFolders(caller, spec));
+          return Reply(admission_.Resume(*request), response);
+        });
   }
 
   grpc::Status DeleteJob(grpc::ServerContext* context,
@@ -134,6 +145,7 @@ class JobsService final
     return absl::OkStatus();
   }
 
+  AccessControl& access_;
   const CallGuard guard_;
   Admission& admission_;
   JobStore& store_;

@@ -165,6 +165,29 @@ TEST_F(ServicesTest, AWatchEndsWithItsClientAndTheJobGoesOn) {
   EXPECT_EQ(AwaitEnd(id).state(), v1::SUCCEEDED);
 }
 
+TEST_F(ServicesTest, AWatchEndsOnceItsCallerIsNobody) {
+  Import("graph");
+  gate_.Close();
+  const std::string id = Submit(TrainSpec("graph"));
+  gate_.AwaitWaiting();
+  grpc::ClientContext context;
+  v1::WatchJobRequest request;
+  request.set_id(id);
+  const auto reader = jobs_->WatchJob(&context, request);
+  v1::JobEvent event;
+  ASSERT_TRUE(reader->Read(&event));
+  // From now on callers over loopback need a token.
+  grpc::ClientContext create_context;
+  v1::CreateTokenRequest create;
+  create.set_name("ann");
+  create.set_role(v1::USER);
+  v1::NewToken made;
+  ASSERT_TRUE(admin_->CreateToken(&create_context, create, &made).ok());
+  gate_.Open();
+  while (reader->Read(&event)) EXPECT_NE(event.state().state(), v1::SUCCEEDED);
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
 TEST_F(ServicesTest, RepeatedRequestsGiveOneJob) {
   v1::Job first, again, other;
   ASSERT_TRUE(TrySubmit(ImportSpec("graph"), &first, "r").ok());

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "hearth/v1/sweeps.grpc.pb.h"
-#include "server/mapping/request_checks.h"
 #include "server/services/call_guard.h"
 #include "server/services/event_watch.h"
 
@@ -55,7 +54,8 @@ class SweepsService final
       const v1::WatchSweepRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
     return StartWatch<SweepEventBatch>(
-        hub_, request->id(), request->from_sequence(), CheckRequest(*request),
+        hub_, request->id(), request->from_sequence(),
+        guard_.CheckOf(*context, *request),
         [this, id = request->id()](uint64_t from, int limit) {
           return store_.ReadEvents(id, from, limit);
         });

@@ -36,12 +36,9 @@ class Backup {
 
   absl::StatusOr<BackupResult> Run() {
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
-    const std::string database = io::JoinPath(folder_, DataDir::kDatabaseName);
-    HEARTH_RETURN_IF_ERROR(store_.CopyTo(database));
-    HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, files_.Stat(database));
-    result_.size_bytes += info.size_bytes;
-    for (const char* name :
-         {DataDir::kFormatName, JobFolders::kLastDeletedName}) {
+    HEARTH_RETURN_IF_ERROR(CopyDatabase());
+    for (const char* name : {DataDir::kFormatName, DataDir::kTokensMarkerName,
+                             JobFolders::kLastDeletedName}) {
       HEARTH_RETURN_IF_ERROR(CopyFile(io::JoinPath(data_dir_.path(), name),
                                       io::JoinPath(folder_, name)));
     }
@@ -51,6 +48,21 @@ class Backup {
   }
 
  private:
+  // SQLite writes by path, so it does where nobody else can lead it astray; the
+  // copy then goes the way of all other files.
+  absl::Status CopyDatabase() {
+    const std::string copy =
+        io::JoinPath(data_dir_.ScratchPath(), DataDir::kDatabaseName);
+    HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(data_dir_.ScratchPath()));
+    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(copy));
+    absl::Status status = store_.CopyTo(copy);
+    if (status.ok()) {
+      status = CopyFile(copy, io::JoinPath(folder_, DataDir::kDatabaseName));
+    }
+    files_.RemoveTree(copy).IgnoreError();
+    return status;
+  }
+
   absl::Status CopyJobs() {
     const std::string jobs = io::JoinPath(folder_, DataDir::kJobsName);
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(jobs));

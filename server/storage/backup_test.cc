@@ -16,6 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
+#include "engine/io/rooted_file_system.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/job_folders.h"
 #include "server/storage/job_store.h"
@@ -117,6 +118,31 @@ TEST_F(BackupTest, ABackupWithoutItsDatabaseIsOneToo) {
   fs::remove(to_ + "/hearth.db");
   Home restored(files_, to_);
   EXPECT_EQ(restored.store().Get(trained)->state(), v1::SUCCEEDED);
+}
+
+// A restored daemon that loses its database opens no door either.
+TEST_F(BackupTest, ThatTokensAreRequiredIsKept) {
+  ASSERT_TRUE(Back().ok());
+  EXPECT_FALSE(fs::exists(to_ + "/tokens_required"));
+  fs::remove_all(to_);
+  std::ofstream(home_->data_dir().TokensMarkerPath()) << "yes";
+  ASSERT_TRUE(Back().ok());
+  EXPECT_EQ(Read(to_ + "/tokens_required"), "yes");
+}
+
+// The database's copy, too, is written through the file system that was given.
+TEST_F(BackupTest, EachFileGoesTheWayOfTheOthers) {
+  home_->Train("w");
+  const auto rooted =
+      io::OpenRooted(files_, {.free = root_ + "/data", .write = {root_}}, 0077);
+  ASSERT_TRUE(rooted.ok()) << rooted.status();
+  ASSERT_TRUE(BackUp(**rooted, home_->data_dir(), home_->store(), to_).ok());
+  for (const auto& entry : fs::recursive_directory_iterator(to_)) {
+    EXPECT_EQ(fs::status(entry).permissions(),
+              entry.is_directory() ? fs::perms(0700) : fs::perms(0600))
+        << entry.path();
+  }
+  EXPECT_TRUE(fs::is_empty(root_ + "/data/scratch"));
 }
 
 TEST_F(BackupTest, JobsGoOnMeanwhile) {

@@ -229,7 +229,7 @@ std::string DataDir::AuditLogPath() const {
 }
 
 std::string DataDir::TokensMarkerPath() const {
-  return io::JoinPath(path_, "tokens_required");
+  return io::JoinPath(path_, kTokensMarkerName);
 }
 
 std::string DataDir::ReservePath() const {

@@ -38,10 +38,12 @@ class DataDir {
   static constexpr int kFormatVersion = 1;
 
   /// Names in the data directory: the file with that version, the database, the
-  /// folder of the jobs' folders.
+  /// folder of the jobs' folders, the file that is there once a token has been
+  /// made.
   static constexpr char kFormatName[] = "format_version";
   static constexpr char kDatabaseName[] = "hearth.db";
   static constexpr char kJobsName[] = "jobs";
+  static constexpr char kTokensMarkerName[] = "tokens_required";
 
   /// Creates `path` if it is missing, locks it, and removes what an earlier
   /// daemon left unfinished ("*.tmp"). Only the daemon's user can enter it

@@ -124,6 +124,8 @@ absl::Status TokenStore::Load() {
     return marker.status();
   }
   required_ = marker.ok() || !tokens.empty();
+  // A folder that was restored from a backup may lack it.
+  if (required_) HEARTH_RETURN_IF_ERROR(Mark());
   absl::MutexLock lock(&mutex_);
   tokens_ = std::move(tokens);
   return absl::OkStatus();
@@ -215,12 +217,18 @@ absl::StatusOr<v1::Token> TokenStore::Revoke(const std::string& name) {
       return absl::NotFoundError(absl::StrCat(
           "there is no token \"", absl::Utf8SafeCEscape(name), "\""));
     }
-    if (found->second.token.has_revoke_time()) return found->second.token;
-    // Worthless before that is stored, lest a full disk keep it alive.
-    *found->second.token.mutable_revoke_time() = TimestampOf(clock_.Now());
-    entry = found->second;
+    Entry& known = found->second;
+    if (!known.token.has_revoke_time()) {
+      // Worthless before that is stored, lest a full disk keep it alive.
+      *known.token.mutable_revoke_time() = TimestampOf(clock_.Now());
+      known.is_revocation_stored = false;
+    }
+    if (known.is_revocation_stored) return known.token;
+    entry = known;
   }
   HEARTH_RETURN_IF_ERROR(Store(entry));
+  absl::MutexLock lock(&mutex_);
+  tokens_[name].is_revocation_stored = true;
   return entry.token;
 }
 

@@ -44,7 +44,9 @@ class TokenStore {
   /// All tokens, by name, with those that are worthless.
   std::vector<v1::Token> List() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Makes a token worthless, from the moment of the return on. NOT_FOUND.
+  /// Makes a token worthless, from the moment of the return on. NOT_FOUND;
+  /// other errors if that could not be stored: until it is, by another call,
+  /// the token is worthless for this run alone.
   absl::StatusOr<v1::Token> Revoke(const std::string& name)
       ABSL_LOCKS_EXCLUDED(changing_, mutex_);
 
@@ -72,6 +74,8 @@ class TokenStore {
     // 64 hexadecimal digits.
     std::string hash;
     bool is_use_saved = true;
+    // Whether the database has the time of the revocation, if there is one.
+    bool is_revocation_stored = true;
   };
 
   TokenStore(JobStore& jobs, io::FileSystem& files, std::string marker,

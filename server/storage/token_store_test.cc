@@ -15,6 +15,7 @@
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "hearth/v1/admin.pb.h"
+#include "server/storage/faulty_vfs.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
@@ -42,7 +43,8 @@ class TokenStoreTest : public ::testing::Test {
   void Open() {
     tokens_.reset();
     jobs_.reset();
-    jobs_ = *JobStore::Open(files_, database_, clock_, [](const auto&) {});
+    jobs_ = *JobStore::Open(files_, database_, clock_, [](const auto&) {},
+                            {.vfs = vfs_.name()});
     auto tokens = TokenStore::Open(*jobs_, files_, marker_, clock_);
     ASSERT_TRUE(tokens.ok()) << tokens.status();
     tokens_ = *std::move(tokens);
@@ -78,6 +80,7 @@ class TokenStoreTest : public ::testing::Test {
   const std::string marker_ = folder_ + "/tokens_required";
   ManualClock clock_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  FaultyVfs vfs_{"token_store_test"};
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<TokenStore> tokens_;
 };
@@ -159,6 +162,20 @@ TEST_F(TokenStoreTest, ARevokedTokenIsWorthlessAtOnceAndForGood) {
   EXPECT_EQ(tokens_->List().size(), 1u);
 }
 
+TEST_F(TokenStoreTest, ARevocationThatWasNotStoredIsStoredByTheNext) {
+  const std::string secret = Create("ann");
+  vfs_.Inject({.for_good = true, .effect = VfsEffect::kFull});
+  EXPECT_FALSE(tokens_->Revoke("ann").ok());
+  EXPECT_THAT(WhyNot(secret), HasSubstr("revoked"));
+  EXPECT_FALSE(tokens_->Revoke("ann").ok());
+  vfs_.Clear();
+  const auto revoked = tokens_->Revoke("ann");
+  ASSERT_TRUE(revoked.ok()) << revoked.status();
+  EXPECT_TRUE(revoked->has_revoke_time());
+  Open();
+  EXPECT_THAT(WhyNot(secret), HasSubstr("revoked"));
+}
+
 TEST_F(TokenStoreTest, ARevokedNameIsFreeForAnotherSecret) {
   const std::string first = Create("ann");
   EXPECT_EQ(TryCreate("ann").status().code(), absl::StatusCode::kAlreadyExists);
@@ -217,9 +234,19 @@ TEST_F(TokenStoreTest, WithoutItsDatabaseTokensAreStillRequired) {
   jobs_.reset();
   for (const char* suffix : {"", "-wal", "-shm"})
     fs::remove(database_ + suffix);
+  vfs_.Forget();
   Open();
   EXPECT_TRUE(tokens_->required());
   WhyNot(secret);
+}
+
+// As in a folder that was restored from an older backup.
+TEST_F(TokenStoreTest, AMarkerThatIsMissingIsMadeAtTheStart) {
+  Create("ann");
+  fs::remove(marker_);
+  Open();
+  EXPECT_TRUE(tokens_->required());
+  EXPECT_TRUE(fs::exists(marker_));
 }
 
 TEST_F(TokenStoreTest, WithoutTheMarkerNoTokenIsMade) {

@@ -74,7 +74,9 @@ class Guarded:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory, graph_folder) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
-    with contextlib.closing(Daemon(folder / "data")) as daemon:
+    root = str(tmp_path_factory.getbasetemp())
+    with contextlib.closing(Daemon(folder / "data", "--import-root", root,
+                                   "--export-root", root)) as daemon:
         daemon.import_graph("planted", graph_folder)
         yield Guarded(daemon, folder)
 
@@ -142,6 +144,18 @@ def test_users_change_their_own_jobs_alone(guarded, other_folder):
     assert [(line["method"], line["caller"]) for line in lines if line["result"] == "OK"] == [
         ("Jobs/SubmitJob", "token:ann"), ("Jobs/CancelJob", "token:ann"),
         ("Jobs/DeleteJob", "token:ann")]
+
+
+def test_without_roots_only_operators_name_folders(tmp_path, graph_folder):
+    """A job reads and writes with the rights of the daemon's user."""
+    with contextlib.closing(Daemon(tmp_path / "data")) as daemon:
+        guarded = Guarded(daemon, tmp_path)
+        source = ("dataset", "import", "graph", "--format", "numpy", "--source", str(graph_folder))
+        assert "--import-root" in guarded.call_as("user", *source, code=1).err
+        guarded.call_as("operator", *source)
+        export = ("dataset", "export", "graph", "--to", str(tmp_path / "copy"))
+        assert "--export-root" in guarded.call_as("user", *export, code=1).err
+        assert not (tmp_path / "copy").exists()
 
 
 def test_sweeps_and_their_jobs_have_the_owner_of_the_sweep(guarded):
@@ -311,6 +325,23 @@ def test_other_users_need_the_group(group):
                               if path != daemon.data_dir / "hearth.sock"
                               and stat.S_IMODE(path.stat().st_mode) & 0o077]
             assert not open_to_others
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
+def test_however_many_users_come_the_daemons_own_gets_in():
+    folder = Path(tempfile.mkdtemp(prefix="hearth-"))
+    folder.chmod(0o711)
+    try:
+        with contextlib.closing(Daemon(folder / "data", "--socket-group", "nogroup")) as daemon:
+            path = str(daemon.data_dir / "hearth.sock")
+            connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
+            for user in range(2000, 2070):
+                subprocess.run(["/usr/bin/python3", "-c", connect, path], check=True, user=user,
+                               group=65534, extra_groups=[], cwd="/")
+            wait_for(lambda: "2069 is refused" in daemon.log, "the last user to be refused")
+            assert "uid:0, operator" in call("--server", f"unix:{path}", "status").out
     finally:
         shutil.rmtree(folder)
 

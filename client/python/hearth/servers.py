@@ -48,12 +48,19 @@ def choose(server: Optional[str] = None, context: Optional[str] = None, ca: Opti
     files: dict[str, str] = {}
     if not server:
         files = _context(context)
-        server = files.pop("server", None) or default_address()
+        server = files.pop("server", None)
     given = {"ca": ca or os.environ.get("HEARTH_CA"),
              "cert": cert or os.environ.get("HEARTH_CERT"),
              "key": key or os.environ.get("HEARTH_KEY"),
              "token-file": token_file or os.environ.get("HEARTH_TOKEN_FILE")}
     files.update({name: path for name, path in given.items() if path})
+    if not server:
+        server = default_address()
+        # Any user of this machine may listen on that port.
+        if server == DEFAULT_ADDRESS and "token-file" in files and "ca" not in files:
+            raise invalid("token_file", f"no daemon listens on the socket in the default data "
+                          f"directory, and a token is not sent to {DEFAULT_ADDRESS} unasked: "
+                          "give server or context")
     return _load(server, files)
 
 
@@ -71,8 +78,9 @@ def default_address() -> str:
 
 
 def is_local(address: str) -> bool:
-    """Whether what is sent there is read on this machine alone."""
-    return address.removeprefix("ipv4:").removeprefix("ipv6:").startswith(
+    """Whether what is sent there is read on this machine alone. Lists, which gRPC takes, are not
+    looked into."""
+    return "," not in address and address.removeprefix("ipv4:").removeprefix("ipv6:").startswith(
         ("unix:", "127.0.0.1:", "[::1]:", "localhost:"))
 
 

@@ -76,11 +76,23 @@ def test_a_token_that_everybody_reads_is_refused(token):
 
 
 @pytest.mark.parametrize("server", ["192.0.2.1:1", "gpu-box:1", "127.0.0.1.example.org:1",
-                                    "localhost.example.org:1", "dns:127.0.0.1:1"])
+                                    "localhost.example.org:1", "dns:127.0.0.1:1",
+                                    "ipv4:127.0.0.1:1,192.0.2.1:1", "unix:/a,/b"])
 def test_a_token_is_not_sent_in_the_clear(server, token):
     assert not is_local(server)
     with pytest.raises(hearth.HearthError, match="give ca"):
         choose(server, token_file=token)
+
+
+def test_a_token_is_not_sent_to_an_address_that_nobody_gave(token, monkeypatch):
+    assert choose().address == "127.0.0.1:7600"
+    with pytest.raises(hearth.HearthError, match="127.0.0.1:7600") as refused:
+        choose(token_file=token)
+    assert refused.value.field == "token_file"
+    monkeypatch.setenv("HEARTH_TOKEN_FILE", token)
+    with pytest.raises(hearth.HearthError):
+        choose()
+    assert choose("127.0.0.1:7600").metadata
 
 
 @pytest.mark.parametrize("files", [{"cert": "x"}, {"key": "x"}, {"cert": "x", "key": "x"},
