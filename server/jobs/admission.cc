@@ -353,6 +353,16 @@ absl::Status Admission::RemoveJob(const std::string& id) {
     return absl::FailedPreconditionError(
         absl::StrCat(user, " uses the model of ", id));
   }
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(id));
+  if (!job.sweep().empty()) {
+    // One that is gone, or damaged, needs its jobs no more.
+    const absl::StatusOr<v1::Sweep> sweep = parts_.sweeps.Get(job.sweep());
+    if (sweep.ok() && !HasEnded(sweep->state())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(id, " is a job of ", job.sweep(),
+                       ", which has not ended; stop that first"));
+    }
+  }
   HEARTH_RETURN_IF_ERROR(parts_.store.Delete(id));
   const std::string folder = parts_.data_dir.JobPath(id);
   // It may never have been made.

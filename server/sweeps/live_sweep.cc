@@ -25,6 +25,11 @@ sweep::SearchOptions OptionsOf(const v1::SweepSpec& spec) {
   return options;
 }
 
+const std::string& NoJob() {
+  static const auto& none = *new std::string();
+  return none;
+}
+
 sweep::Outcome OutcomeOf(v1::JobState state) {
   switch (state) {
     case v1::SUCCEEDED:
@@ -243,7 +248,9 @@ void LiveSweep::BeginTest(const SpecLimits& limits, int64_t trial,
 
 void LiveSweep::ChangeTests(v1::SweepState state, SweepStep& step) const {
   for (const int64_t replica : tests_) {
-    const std::string& job = test_jobs_[static_cast<size_t>(replica)];
+    const std::string& job = TestJobOf(replica);
+    // The store has lost it.
+    if (job.empty()) continue;
     if (state == v1::SWEEP_PAUSED) step.held.push_back(job);
     if (state == v1::SWEEP_RUNNING) step.released.push_back(job);
     if (state == v1::SWEEP_STOPPED) step.cancelled.push_back(job);
@@ -305,12 +312,16 @@ void LiveSweep::Stored(const SweepStep& step,
   }
 }
 
+const std::string& LiveSweep::TestJobOf(int64_t replica) const {
+  const auto at = static_cast<size_t>(replica);
+  return at < test_jobs_.size() ? test_jobs_[at] : NoJob();
+}
+
 const std::string& LiveSweep::JobOf(int64_t trial, int64_t replica) const {
-  static const auto& none = *new std::string();
   const auto row = static_cast<size_t>(trial);
   const auto column = static_cast<size_t>(replica);
   return row < jobs_.size() && column < jobs_[row].size() ? jobs_[row][column]
-                                                          : none;
+                                                          : NoJob();
 }
 
 void LiveSweep::Summarize() {

@@ -184,6 +184,17 @@ TEST(LiveSweep, AStopEndsTheTestOfTheBestTrial) {
   EXPECT_THAT(step.sweep.test_fault(), HasSubstr("stopped"));
 }
 
+TEST(LiveSweep, ATestWhoseJobIsGoneIsPassedOver) {
+  LiveSweep sweep(Summary());
+  sweep.Stored(EndAll(sweep), {"evaluate-7"});
+  EXPECT_THAT(sweep.TestJobOf(1), IsEmpty());
+  SweepStep step = sweep.Apply(kLimits, State(v1::SWEEP_PAUSED));
+  EXPECT_THAT(step.held, ElementsAre("evaluate-7"));
+  sweep.Stored(step, {});
+  step = sweep.Apply(kLimits, State(v1::SWEEP_STOPPED));
+  EXPECT_THAT(step.cancelled, ElementsAre("evaluate-7"));
+}
+
 TEST(LiveSweep, ABestTrialThatWasStoppedIsNotTested) {
   LiveSweep sweep(Summary());
   sweep.Stored(sweep.Apply(kLimits, Begin()), {"train-1", "train-2"});
