@@ -224,8 +224,14 @@ void LiveSweep::BeginTest(const SpecLimits& limits, int64_t trial,
   }
   for (uint32_t replica = 0;
        replica < summary_.spec().seeds() && begin.fault().empty(); ++replica) {
-    absl::StatusOr<v1::JobSpec> spec = TestJobSpec(
-        limits, summary_.spec(), point(trial), replica, JobOf(trial, replica));
+    const std::string& trained = JobOf(trial, replica);
+    if (trained.empty()) {
+      begin.set_fault(absl::StrCat("the job of trial ", trial + 1, ", replica ",
+                                   replica, " is gone"));
+      break;
+    }
+    absl::StatusOr<v1::JobSpec> spec =
+        TestJobSpec(limits, summary_.spec(), point(trial), replica, trained);
     if (!spec.ok()) {
       begin.set_fault(std::string(spec.status().message()));
       break;
@@ -396,7 +402,9 @@ v1::Trial LiveSweep::TrialToProto(int64_t number) const {
     trial.set_test_metric(*test);
   }
   if (number == tested_trial_) {
-    trial.mutable_test_jobs()->Assign(test_jobs_.begin(), test_jobs_.end());
+    for (const std::string& job : test_jobs_) {
+      if (!job.empty()) trial.add_test_jobs(job);
+    }
   }
   if (const auto found = company_.find(number); found != company_.end()) {
     for (const uint32_t other : found->second) {
