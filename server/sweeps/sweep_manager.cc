@@ -442,7 +442,9 @@ class SweepManagerImpl final : public SweepManager {
     for (const EpochOfJob* epoch : epochs) {
       while (const double wait = SecondsToJudge(*epoch)) {
         const double left = begin + wait - Clock::Real().SteadySeconds();
-        if (closed_ || left <= 0) return;
+        if (closed_) return;
+        // Others may wait for longer: the sweep of each says how long.
+        if (left <= 0) break;
         judgement_.WaitWithTimeout(&mutex_, absl::Seconds(left));
       }
     }
