@@ -94,6 +94,8 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
   const std::string& request_id = request.request_id();
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
   v1::JobSpec spec = request.spec();
+  // Set from the train job below, whatever the request says.
+  if (spec.has_evaluate()) spec.mutable_evaluate()->clear_train();
   HEARTH_RETURN_IF_ERROR(FillAndValidate(limits_, spec));
   const NameClaims::Claim same = AwaitRequest(request_id);
   // A repeated request gets its job whatever has changed since.
@@ -301,7 +303,8 @@ absl::Status Admission::FillTrainSpec(v1::JobSpec& spec) const {
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job,
                           parts_.store.Get(spec.evaluate().job_id()));
   *spec.mutable_evaluate()->mutable_train() = job.spec().train();
-  return absl::OkStatus();
+  // It may be of an earlier version, or of another machine.
+  return FillAndValidate(limits_, spec);
 }
 
 absl::Status Admission::DeleteOnce(const std::string& request_id,
@@ -352,6 +355,16 @@ absl::Status Admission::RemoveJob(const std::string& id) {
   if (!user.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(user, " uses the model of ", id));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(id));
+  if (!job.sweep().empty()) {
+    // One that is gone, or damaged, needs its jobs no more.
+    const absl::StatusOr<v1::Sweep> sweep = parts_.sweeps.Get(job.sweep());
+    if (sweep.ok() && !HasEnded(sweep->state())) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(id, " is a job of ", job.sweep(),
+                       ", which has not ended; stop that first"));
+    }
   }
   HEARTH_RETURN_IF_ERROR(parts_.store.Delete(id));
   const std::string folder = parts_.data_dir.JobPath(id);
@@ -413,10 +426,9 @@ absl::Status Admission::RemovePlans(const std::string& fingerprint) const {
 }
 
 void Admission::SetDraining(bool draining) {
-  {
-    absl::MutexLock lock(&mutex_);
-    draining_ = draining;
-  }
+  // Under the lock, so that the scheduler agrees however many calls there are.
+  absl::MutexLock lock(&mutex_);
+  draining_ = draining;
   parts_.scheduler.SetDraining(draining);
 }
 

@@ -90,7 +90,8 @@ class Admission {
   // A deletion whose request has succeeded before succeeds and does nothing.
 
   /// Forgets an ended job and throws its folder away. FAILED_PRECONDITION while
-  /// it has not ended or a queued job exports or evaluates its model.
+  /// it or its sweep has not ended, or a queued job exports or evaluates its
+  /// model.
   absl::Status DeleteJob(const v1::DeleteJobRequest& request);
 
   /// Deletes a dataset and its plans. FAILED_PRECONDITION, naming the job,

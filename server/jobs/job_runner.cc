@@ -50,7 +50,8 @@ class EngineJobRunner final : public JobRunner {
     JobObserver observer(
         events, parts_.environment.clock, parts_.registry,
         {.id = job.id(),
-         .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining});
+         .has_checkpoints = LaneOf(job.spec()) == Lane::kTraining &&
+                            !job.spec().has_evaluate()});
     // Training and its forecasts count themselves.
     std::optional<job::RunningJobs::Job> running;
     if (LaneOf(job.spec()) == Lane::kShort && !job.spec().has_explain()) {

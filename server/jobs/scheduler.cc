@@ -378,9 +378,19 @@ void Scheduler::Work(Lane lane, size_t worker) {
     }
     // Before it leaves `running_`: whoever waits for that may then go.
     if (TrialObserver* observer = trial_observer()) observer->OnEnded(job->id);
-    absl::MutexLock lock(&mutex_);
-    running_.erase(job->id);
-    changed_.SignalAll();
+    bool held = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      held = running_[job->id].held;
+      running_.erase(job->id);
+      changed_.SignalAll();
+    }
+    if (!held) continue;
+    // It may have been released before it was known here to be held.
+    const absl::Status queued = Release({job->id});
+    if (!queued.ok()) {
+      spdlog::error("{}: not queued: {}", job->id, queued.ToString());
+    }
   }
 }
 

@@ -570,12 +570,17 @@ TEST_F(SchedulerTest, AMemberMayGetAPlaceOfItsOwnIfOneIsFree) {
 // Says of each epoch what the test wants, and hears ends.
 class FakeObserver final : public TrialObserver {
  public:
-  explicit FakeObserver(EpochVerdict verdict) : verdict_(verdict) {}
+  // `on_epoch` is called before the verdict is heard of.
+  explicit FakeObserver(
+      EpochVerdict verdict,
+      std::function<void(const std::string&)> on_epoch = [](const auto&) {})
+      : verdict_(verdict), on_epoch_(std::move(on_epoch)) {}
 
   std::vector<std::string> OnEpochs(
       absl::Span<EpochOfJob* const> epochs) override {
     for (EpochOfJob* epoch : epochs) {
       EXPECT_EQ(epoch->job.trial(), 5u);
+      on_epoch_(epoch->job.id());
       epoch->verdict = verdict_;
     }
     return {};
@@ -591,6 +596,7 @@ class FakeObserver final : public TrialObserver {
 
  private:
   const EpochVerdict verdict_;
+  const std::function<void(const std::string&)> on_epoch_;
   absl::Mutex mutex_;
   std::vector<std::string> ended_ ABSL_GUARDED_BY(mutex_);
 };
@@ -713,7 +719,8 @@ TEST_F(HoldTest, AnEpochsVerdictStopsTheTrialAtOnce) {
 }
 
 TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
-  FakeObserver observer(EpochVerdict::kHold);
+  FakeObserver observer(EpochVerdict::kHold,
+                        [this](const std::string& id) { SetHeld(id, true); });
   Start(1);
   scheduler_->SetTrialObserver(&observer);
   const std::string trial = SubmitTrial();
@@ -721,6 +728,20 @@ TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
   runner_.AwaitStarted(1);
   AwaitState(trial, v1::QUEUED);
   scheduler_->SetTrialObserver(nullptr);
+}
+
+TEST_F(HoldTest, ATrialReleasedBeforeItsVerdictIsHeardRunsAgain) {
+  FakeObserver observer(EpochVerdict::kHold, [this](const std::string& id) {
+    scheduler_->SetTrialObserver(nullptr);
+    EXPECT_TRUE(scheduler_->Release({id}).ok());
+  });
+  Start(1);
+  scheduler_->SetTrialObserver(&observer);
+  const std::string trial = SubmitTrial();
+  ASSERT_TRUE(scheduler_->Release({trial}).ok());
+  runner_.AwaitStarted(2);
+  runner_.Succeed(trial);
+  AwaitState(trial, v1::SUCCEEDED);
 }
 
 }  // namespace

@@ -77,6 +77,10 @@ class SpecChecker {
         break;
       case v1::JobSpec::kEvaluate:
         CheckModelOf("evaluate.job_id", spec.evaluate().job_id());
+        if (spec.evaluate().has_train()) {
+          CheckTrainJob("evaluate.train",
+                        *spec.mutable_evaluate()->mutable_train());
+        }
         break;
       case v1::JobSpec::KIND_NOT_SET:
         violations_.Add("spec.kind",

@@ -691,6 +691,10 @@ TEST(SpecMappingTest, FieldsAreNamedByTheKindOfTheJob) {
       error_of("explain { train { data { dataset: '/' mmap {} } trains {} } }"),
       AllOf(HasSubstr("explain.train.data.dataset: "),
             HasSubstr("explain.train.trains[0].model: ")));
+  EXPECT_THAT(error_of("evaluate { job_id: 'train-1' train { data { dataset: "
+                       "'/' mmap {} } trains {} } }"),
+              AllOf(HasSubstr("evaluate.train.data.dataset: "),
+                    HasSubstr("evaluate.train.trains[0].model: ")));
 }
 
 TEST(SpecMappingTest, RefreshedEpochsAreSampledWithKeysOfTheirOwn) {

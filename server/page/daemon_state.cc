@@ -47,6 +47,7 @@ json Number(double value) {
 const v1::TrainJobSpec* TrainingOf(const v1::JobSpec& spec) {
   if (spec.has_train()) return &spec.train();
   if (spec.has_explain()) return &spec.explain().train();
+  if (spec.has_evaluate()) return &spec.evaluate().train();
   return nullptr;
 }
 
@@ -91,6 +92,13 @@ void AddReport(const v1::TrainReport& report, json& job) {
   job["epochs"] = std::move(epochs);
 }
 
+void AddReport(const v1::EvaluateReport& report, json& job) {
+  job["metric"] = report.metric();
+  if (report.has_test_metric()) {
+    job["test_metric"] = Number(report.test_metric());
+  }
+}
+
 bool IsActive(v1::JobState state) {
   return state == v1::PREPARING || state == v1::RUNNING;
 }
@@ -125,10 +133,14 @@ json Describe(JobStore& store, const v1::Job& listed) {
     job["waiting_reason"] = listed.waiting_reason();
   }
   if (IsActive(listed.state())) AddProgress(store, listed, job);
-  if (!listed.spec().has_train()) return job;
+  if (!listed.spec().has_train() && !listed.spec().has_evaluate()) return job;
   // Epochs of a job that has not succeeded are with its events.
   const auto whole = store.Get(listed.id());
-  if (whole.ok()) AddReport(whole->report().train(), job);
+  if (!whole.ok()) return job;
+  if (listed.spec().has_train()) AddReport(whole->report().train(), job);
+  if (whole->report().has_evaluate()) {
+    AddReport(whole->report().evaluate(), job);
+  }
   return job;
 }
 

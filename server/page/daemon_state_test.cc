@@ -103,6 +103,27 @@ TEST_F(DaemonStateTest, AJobFromItsQueueToItsEpochs) {
   EXPECT_EQ(job["metric"], "accuracy");
 }
 
+TEST_F(DaemonStateTest, AnEvaluateJobHasItsDataModelAndTestMetric) {
+  v1::JobSpec spec;
+  spec.mutable_evaluate()->set_job_id(Train());
+  *spec.mutable_evaluate()->mutable_train() =
+      store_->Get("train-1")->spec().train();
+  const std::string id = store_->Submit("", spec)->id();
+  Move(id, v1::PREPARING);
+  Move(id, v1::RUNNING);
+  StateUpdate update;
+  update.state = v1::SUCCEEDED;
+  update.report.emplace().mutable_evaluate()->set_metric("accuracy");
+  update.report->mutable_evaluate()->set_test_metric(0.75);
+  ASSERT_TRUE(store_->ChangeState(id, update).ok());
+  const json job = State()["jobs"][0];
+  EXPECT_EQ(job["kind"], "evaluate");
+  EXPECT_EQ(job["dataset"], "papers");
+  EXPECT_EQ(job["model"], "sage");
+  EXPECT_EQ(job["metric"], "accuracy");
+  EXPECT_EQ(job["test_metric"], 0.75);
+}
+
 TEST_F(DaemonStateTest, OfManyEpochsSomeAreShownAndTheLastOne) {
   const std::string id = Train();
   Move(id, v1::PREPARING);

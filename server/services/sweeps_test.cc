@@ -4,13 +4,19 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
 #include "hearth/v1/sweeps.grpc.pb.h"
 #include "server/daemon_fixture.h"
 #include "server/storage/faulty_vfs.h"
+#include "server/storage/job_store.h"
+#include "server/storage/sqlite.h"
 
 namespace hearth::server {
 namespace {
@@ -97,6 +103,24 @@ class SweepsTest : public DaemonTest {
     const grpc::Status status =
         Sweeps()->DeleteSweep(&context, request, &empty);
     EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+
+  // Restarts the daemon with a store that has lost a job.
+  void RestartWithout(const std::string& job) {
+    daemon_.reset();
+    {
+      const auto store = JobStore::Open(
+          io::FileSystem::Posix(), config_.data_dir + "/hearth.db",
+          Clock::Real(), [](const std::string&) {});
+      ASSERT_TRUE(store.ok()) << store.status();
+      const absl::Status status =
+          (*store)->Transact([&](Database&, JobRows& rows, ChangedJobs&) {
+            return rows.Delete(job);
+          });
+      ASSERT_TRUE(status.ok()) << status;
+    }
+    std::filesystem::remove_all(config_.data_dir + "/jobs/" + job);
+    Start();
   }
 
   // Without what differs from one sweep to another with the same decisions.
@@ -367,6 +391,27 @@ TEST_F(SweepsTest, ARestartGoesOnWithTheTestAndEndsADrain) {
   EXPECT_TRUE(GetSweep(begun.id()).has_best_test_metric());
 }
 
+TEST_F(SweepsTest, ATestWhoseJobIsGoneEndsTheSweepWithoutIt) {
+  Import("planted");
+  gate_.Close();
+  v1::SweepSpec spec = Spec();
+  spec.mutable_random();
+  spec.set_trials(1);
+  const v1::Sweep begun = SubmitSweep(spec);
+  gate_.AwaitWaiting();
+  SetDraining(true);
+  gate_.Open();
+  v1::Trial tested;
+  do {
+    tested = GetSweep(begun.id()).trials(0);
+  } while (tested.waiting_reason().empty());
+  RestartWithout(tested.test_jobs(0));
+  WatchSweep(begun.id());
+  const v1::Sweep done = GetSweep(begun.id());
+  EXPECT_EQ(done.state(), v1::SWEEP_DONE);
+  EXPECT_THAT(done.test_fault(), HasSubstr("test job of replica 0 is gone"));
+}
+
 TEST_F(SweepsTest, ATestThatIsCancelledEndsTheSweepWithoutIt) {
   Import("planted");
   gate_.Close();
@@ -495,6 +540,34 @@ TEST_F(JudgedTest, APauseAStopAndARestartEndTheWait) {
   ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
   EXPECT_EQ(JobOf(id).state(), v1::CANCELLED);
   EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
+}
+
+TEST_F(JudgedTest, ATrialWhoseJobIsGoneFails) {
+  const std::string id = Begin(60);
+  AwaitEpoch(id, 1);
+  v1::Sweep sweep;
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, id, &sweep).ok());
+  RestartWithout(sweep.trials(0).jobs(0));
+  v1::Trial trial;
+  do {
+    trial = GetSweep(id).trials(0);
+  } while (trial.state() != v1::TRIAL_FAILED);
+  EXPECT_THAT(trial.reason(), HasSubstr("trial 1, replica 0 is gone"));
+}
+
+TEST_F(JudgedTest, JobsStayAsLongAsTheirSweepNeedsThem) {
+  const std::string id = Begin(60);
+  v1::Sweep sweep;
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::AddTrial, id, &sweep).ok());
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::PauseSweep, id, &sweep).ok());
+  const std::string job = sweep.trials(1).jobs(0);
+  ASSERT_TRUE(Cancel(job).ok());
+  EXPECT_EQ(AwaitEnd(job).state(), v1::CANCELLED);
+  const grpc::Status refused = DeleteJob(job);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr(id));
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+  EXPECT_TRUE(DeleteJob(job).ok());
 }
 
 TEST_F(SweepsTest, TellsWithWhichTrialsATrialSharesItsPasses) {

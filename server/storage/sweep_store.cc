@@ -55,6 +55,14 @@ absl::StatusOr<v1::Sweep> ReadSweep(Database& database, const std::string& id) {
       absl::StrCat("there is no sweep \"", absl::Utf8SafeCEscape(id), "\""));
 }
 
+// A sweep's spec as it may have been submitted: as `spec` is, but for what the
+// daemon sets.
+v1::SweepSpec AsSubmitted(v1::SweepSpec stored, const v1::SweepSpec& spec) {
+  stored.set_groups_data(spec.groups_data());
+  stored.set_tests_best(spec.tests_best());
+  return stored;
+}
+
 }  // namespace
 
 bool HasEnded(v1::SweepState state) {
@@ -79,7 +87,7 @@ absl::StatusOr<std::optional<v1::Sweep>> SweepStore::FindRequest(
         return absl::OkStatus();
       }));
   if (found.has_value() && !google::protobuf::util::MessageDifferencer::Equals(
-                               found->spec(), spec)) {
+                               AsSubmitted(found->spec(), spec), spec)) {
     return absl::AlreadyExistsError(
         absl::StrCat("request_id \"", absl::Utf8SafeCEscape(request_id),
                      "\" was used for ", found->id(), " with another spec"));

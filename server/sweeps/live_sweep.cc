@@ -25,6 +25,11 @@ sweep::SearchOptions OptionsOf(const v1::SweepSpec& spec) {
   return options;
 }
 
+const std::string& NoJob() {
+  static const auto& none = *new std::string();
+  return none;
+}
+
 sweep::Outcome OutcomeOf(v1::JobState state) {
   switch (state) {
     case v1::SUCCEEDED:
@@ -219,8 +224,14 @@ void LiveSweep::BeginTest(const SpecLimits& limits, int64_t trial,
   }
   for (uint32_t replica = 0;
        replica < summary_.spec().seeds() && begin.fault().empty(); ++replica) {
-    absl::StatusOr<v1::JobSpec> spec = TestJobSpec(
-        limits, summary_.spec(), point(trial), replica, JobOf(trial, replica));
+    const std::string& trained = JobOf(trial, replica);
+    if (trained.empty()) {
+      begin.set_fault(absl::StrCat("the job of trial ", trial + 1, ", replica ",
+                                   replica, " is gone"));
+      break;
+    }
+    absl::StatusOr<v1::JobSpec> spec =
+        TestJobSpec(limits, summary_.spec(), point(trial), replica, trained);
     if (!spec.ok()) {
       begin.set_fault(std::string(spec.status().message()));
       break;
@@ -243,7 +254,9 @@ void LiveSweep::BeginTest(const SpecLimits& limits, int64_t trial,
 
 void LiveSweep::ChangeTests(v1::SweepState state, SweepStep& step) const {
   for (const int64_t replica : tests_) {
-    const std::string& job = test_jobs_[static_cast<size_t>(replica)];
+    const std::string& job = TestJobOf(replica);
+    // The store has lost it.
+    if (job.empty()) continue;
     if (state == v1::SWEEP_PAUSED) step.held.push_back(job);
     if (state == v1::SWEEP_RUNNING) step.released.push_back(job);
     if (state == v1::SWEEP_STOPPED) step.cancelled.push_back(job);
@@ -305,12 +318,16 @@ void LiveSweep::Stored(const SweepStep& step,
   }
 }
 
+const std::string& LiveSweep::TestJobOf(int64_t replica) const {
+  const auto at = static_cast<size_t>(replica);
+  return at < test_jobs_.size() ? test_jobs_[at] : NoJob();
+}
+
 const std::string& LiveSweep::JobOf(int64_t trial, int64_t replica) const {
-  static const auto& none = *new std::string();
   const auto row = static_cast<size_t>(trial);
   const auto column = static_cast<size_t>(replica);
   return row < jobs_.size() && column < jobs_[row].size() ? jobs_[row][column]
-                                                          : none;
+                                                          : NoJob();
 }
 
 void LiveSweep::Summarize() {
@@ -385,7 +402,9 @@ v1::Trial LiveSweep::TrialToProto(int64_t number) const {
     trial.set_test_metric(*test);
   }
   if (number == tested_trial_) {
-    trial.mutable_test_jobs()->Assign(test_jobs_.begin(), test_jobs_.end());
+    for (const std::string& job : test_jobs_) {
+      if (!job.empty()) trial.add_test_jobs(job);
+    }
   }
   if (const auto found = company_.find(number); found != company_.end()) {
     for (const uint32_t other : found->second) {

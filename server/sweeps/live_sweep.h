@@ -48,6 +48,8 @@ class LiveSweep {
   }
   /// The replica's job; empty before it begins.
   const std::string& JobOf(int64_t trial, int64_t replica) const;
+  /// The job that tests the replica of the best trial; empty if there is none.
+  const std::string& TestJobOf(int64_t replica) const;
   /// Whether the replica of the best trial is being tested.
   bool IsTested(int64_t replica) const;
 

@@ -122,8 +122,8 @@ v1::SweepEvent State(v1::SweepState state) {
 
 // Trial 1 has a result, and is the best so; gives the step by which the last
 // one ends.
-SweepStep EndAll(LiveSweep& sweep) {
-  sweep.Stored(sweep.Apply(kLimits, Begin()), {"train-1", "train-2"});
+SweepStep EndAll(LiveSweep& sweep, const std::string& second_job = "train-2") {
+  sweep.Stored(sweep.Apply(kLimits, Begin()), {"train-1", second_job});
   sweep.Stored(sweep.Apply(kLimits, Result(0, 0.5)), {});
   sweep.Stored(sweep.Apply(kLimits, Result(1, 0.25)), {});
   int job = 3;
@@ -182,6 +182,27 @@ TEST(LiveSweep, AStopEndsTheTestOfTheBestTrial) {
   EXPECT_THAT(step.cancelled, ElementsAre("evaluate-7", "evaluate-8"));
   EXPECT_EQ(step.sweep.state(), v1::SWEEP_STOPPED);
   EXPECT_THAT(step.sweep.test_fault(), HasSubstr("stopped"));
+}
+
+TEST(LiveSweep, ABestTrialWhoseJobIsGoneIsNotTested) {
+  LiveSweep sweep(Summary());
+  const SweepStep step = EndAll(sweep, /*second_job=*/"");
+  EXPECT_THAT(step.new_jobs, IsEmpty());
+  EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);
+  EXPECT_THAT(step.sweep.test_fault(), HasSubstr("replica 1 is gone"));
+}
+
+TEST(LiveSweep, ATestWhoseJobIsGoneIsPassedOver) {
+  LiveSweep sweep(Summary());
+  sweep.Stored(EndAll(sweep), {"", "evaluate-8"});
+  EXPECT_THAT(sweep.ToProto().trials(0).test_jobs(), ElementsAre("evaluate-8"));
+  EXPECT_THAT(sweep.TestJobOf(0), IsEmpty());
+  EXPECT_THAT(sweep.TestJobOf(2), IsEmpty());
+  SweepStep step = sweep.Apply(kLimits, State(v1::SWEEP_PAUSED));
+  EXPECT_THAT(step.held, ElementsAre("evaluate-8"));
+  sweep.Stored(step, {});
+  step = sweep.Apply(kLimits, State(v1::SWEEP_STOPPED));
+  EXPECT_THAT(step.cancelled, ElementsAre("evaluate-8"));
 }
 
 TEST(LiveSweep, ABestTrialThatWasStoppedIsNotTested) {

@@ -69,6 +69,15 @@ v1::SweepEvent StateEvent(v1::SweepState state) {
   return event;
 }
 
+// What a sweep hears of a job that the store has no more.
+v1::Job JobThatIsGone(const std::string& id) {
+  v1::Job job;
+  job.set_id(id);
+  job.set_state(v1::FAILED);
+  job.mutable_error()->set_message(absl::StrCat(id, " is gone"));
+  return job;
+}
+
 absl::Status EndedError(const v1::Sweep& sweep) {
   return absl::FailedPreconditionError(absl::StrCat(sweep.id(), " has ended"));
 }
@@ -433,7 +442,9 @@ class SweepManagerImpl final : public SweepManager {
     for (const EpochOfJob* epoch : epochs) {
       while (const double wait = SecondsToJudge(*epoch)) {
         const double left = begin + wait - Clock::Real().SteadySeconds();
-        if (closed_ || left <= 0) return;
+        if (closed_) return;
+        // Others may wait for longer: the sweep of each says how long.
+        if (left <= 0) break;
         judgement_.WaitWithTimeout(&mutex_, absl::Seconds(left));
       }
     }
@@ -580,8 +591,37 @@ class SweepManagerImpl final : public SweepManager {
         verdicts_[job.id()] = EpochVerdict::kCancel;
       }
     }
+    EndThoseWithoutJobs(id, *sweep);
     live_[id] = std::move(sweep);
     return absl::OkStatus();
+  }
+
+  // The store may have lost the jobs of replicas and of their tests. What
+  // stands for such a job is no job's id, so that it is heard of as gone.
+  void EndThoseWithoutJobs(const std::string& id, const LiveSweep& sweep)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto end = [&](const std::string& job, const Owner& of)
+                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                           const std::string name = absl::StrCat(id, ": ", job);
+                           owners_[name] = of;
+                           Tell(Message::Kind::kHasEnded, name);
+                         };
+    const int64_t seeds = sweep.summary().spec().seeds();
+    for (int64_t replica = 0; replica < seeds; ++replica) {
+      for (int64_t trial = 0; trial < sweep.search().trials(); ++trial) {
+        if (!sweep.search().ActionOf(trial, replica).has_value() ||
+            sweep.search().HasEnded(trial, replica) ||
+            !sweep.JobOf(trial, replica).empty()) {
+          continue;
+        }
+        end(absl::StrCat("the job of trial ", trial + 1, ", replica ", replica),
+            {.sweep = id, .trial = trial, .replica = replica});
+      }
+      if (sweep.IsTested(replica) && sweep.TestJobOf(replica).empty()) {
+        end(absl::StrCat("the test job of replica ", replica),
+            {.sweep = id, .replica = replica, .is_test = true});
+      }
+    }
   }
 
   // The thread that tells jobs.
@@ -627,7 +667,9 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   absl::Status HearEnd(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
-    HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(id));
+    absl::StatusOr<v1::Job> found = parts_.store.Get(id);
+    if (absl::IsNotFound(found.status())) found = JobThatIsGone(id);
+    HEARTH_ASSIGN_OR_RETURN(const v1::Job job, std::move(found));
     if (!HasEnded(job.state())) return absl::OkStatus();
     absl::MutexLock lock(&mutex_);
     const auto owner = owners_.find(id);
