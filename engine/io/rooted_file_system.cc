@@ -101,6 +101,37 @@ class RootedReadableFile final : public ReadableFile {
   const std::string path_;
 };
 
+class RootedWritableFile final : public WritableFile {
+ public:
+  RootedWritableFile(std::unique_ptr<WritableFile> file, std::string proc_path,
+                     std::string path)
+      : file_(std::move(file)),
+        proc_path_(std::move(proc_path)),
+        path_(std::move(path)) {}
+
+  absl::Status Append(absl::Span<const std::byte> data) override {
+    return Named(file_->Append(data));
+  }
+  absl::Status Write(uint64_t offset,
+                     absl::Span<const std::byte> data) override {
+    return Named(file_->Write(offset, data));
+  }
+  absl::Status Allocate(uint64_t size_bytes) override {
+    return Named(file_->Allocate(size_bytes));
+  }
+  absl::Status Sync() override { return Named(file_->Sync()); }
+  absl::Status Close() override { return Named(file_->Close()); }
+
+ private:
+  absl::Status Named(const absl::Status& status) const {
+    return Renamed(status, proc_path_, path_);
+  }
+
+  const std::unique_ptr<WritableFile> file_;
+  const std::string proc_path_;
+  const std::string path_;
+};
+
 class RootedMappedFile final : public MappedFile {
  public:
   RootedMappedFile(std::unique_ptr<MappedFile> file, std::string proc_path,
@@ -341,7 +372,8 @@ class RootedFileSystem final : public FileSystem {
           if (!created.ok()) {
             return Renamed(created.status(), ProcPath(made), path);
           }
-          file = *std::move(created);
+          file = std::make_unique<RootedWritableFile>(*std::move(created),
+                                                      ProcPath(made), path);
           return absl::OkStatus();
         }));
     return file;

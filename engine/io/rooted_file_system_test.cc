@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/io/atomic_file.h"
+#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 
 namespace hearth::io {
@@ -182,6 +183,27 @@ TEST_F(RootedFileSystemTest, ErrorsTellThePathThatWasAskedFor) {
         files->Rename(folder_ + "/out/x", folder_ + "/out/y")}) {
     EXPECT_FALSE(error.ok());
     EXPECT_THAT(std::string(error.message()), Not(HasSubstr("/proc/self")));
+  }
+}
+
+TEST_F(RootedFileSystemTest, ErrorsOfWritingTellThePathThatWasAskedFor) {
+  FaultyFileSystem faulty(FileSystem::Posix());
+  const auto files = *OpenRooted(
+      faulty,
+      {.free = folder_ + "/data", .read = {}, .write = {folder_ + "/out"}},
+      0022);
+  const std::byte bytes[10] = {};
+  for (const Operation operation : {Operation::kAllocate, Operation::kWrite,
+                                    Operation::kSync, Operation::kClose}) {
+    const auto file = *files->Create(folder_ + "/out/file");
+    faulty.Inject({.only = operation});
+    absl::Status status = file->Allocate(100);
+    status.Update(file->Append(bytes));
+    status.Update(file->Sync());
+    status.Update(file->Close());
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr(folder_ + "/out/file"));
+    EXPECT_THAT(std::string(status.message()), Not(HasSubstr("/proc/self")));
   }
 }
 
