@@ -12,6 +12,7 @@ import seccomp
 from daemon import Daemon
 from graphs import planted_graph
 from jobs import ENDLESS, QUICK
+from memory_disk import mounted
 from prometheus import RULES, Prometheus
 
 pytestmark = pytest.mark.full("alerts")
@@ -27,16 +28,9 @@ DISK_BYTES = 6 << 30
 @pytest.fixture
 def disk(tmp_path):
     """A disk that is not nearly full, in memory: it takes only what is written."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)],
-        capture_output=True, text=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
-    yield folder
     # Lazily: the kernel may still end reads of a daemon that was killed.
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with mounted(tmp_path / "disk", DISK_BYTES, "--lazy") as folder:
+        yield folder
 
 
 @pytest.fixture

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import subprocess
 
 import pytest
 
 from daemon import Daemon
 from jobs import LONG, LONG_BATCHES_PER_EPOCH
+from memory_disk import mounted
 
 DISK_BYTES = 96 << 20
 KEPT = (*LONG, "--checkpoint-every", "5")
@@ -24,15 +24,8 @@ def undisturbed(daemon):
 @pytest.fixture
 def disk(tmp_path):
     """A small disk."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(folder)],
-        capture_output=True, text=True, check=False)
-    if mounted.returncode != 0:
-        pytest.skip(f"no disk can be mounted here: {mounted.stderr.strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    with mounted(tmp_path / "disk", DISK_BYTES) as folder:
+        yield folder
 
 
 @pytest.fixture
