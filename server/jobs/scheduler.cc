@@ -379,17 +379,23 @@ void Scheduler::Work(Lane lane, size_t worker) {
     // Before it leaves `running_`: whoever waits for that may then go.
     if (TrialObserver* observer = trial_observer()) observer->OnEnded(job->id);
     bool held = false;
+    bool cancelled = false;
     {
       absl::MutexLock lock(&mutex_);
-      held = running_[job->id].held;
+      const Run& run = running_[job->id];
+      held = run.held;
+      cancelled = run.cancelled_by_user;
       running_.erase(job->id);
       changed_.SignalAll();
     }
     if (!held) continue;
-    // It may have been released before it was known here to be held.
-    const absl::Status queued = Release({job->id});
-    if (!queued.ok()) {
-      spdlog::error("{}: not queued: {}", job->id, queued.ToString());
+    // It may have been cancelled after it was put back as QUEUED, or released
+    // before it was known here to be held.
+    const absl::Status status =
+        cancelled ? Cancel(job->id) : Release({job->id});
+    if (!status.ok()) {
+      spdlog::error("{}: not {}: {}", job->id,
+                    cancelled ? "cancelled" : "queued", status.ToString());
     }
   }
 }

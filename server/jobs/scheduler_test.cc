@@ -570,11 +570,15 @@ TEST_F(SchedulerTest, AMemberMayGetAPlaceOfItsOwnIfOneIsFree) {
 // Says of each epoch what the test wants, and hears ends.
 class FakeObserver final : public TrialObserver {
  public:
-  // `on_epoch` is called before the verdict is heard of.
+  // `on_epoch` is called before the verdict is heard of, and `on_ended` while
+  // the scheduler still has the job.
   explicit FakeObserver(
       EpochVerdict verdict,
-      std::function<void(const std::string&)> on_epoch = [](const auto&) {})
-      : verdict_(verdict), on_epoch_(std::move(on_epoch)) {}
+      std::function<void(const std::string&)> on_epoch = [](const auto&) {},
+      std::function<void(const std::string&)> on_ended = [](const auto&) {})
+      : verdict_(verdict),
+        on_epoch_(std::move(on_epoch)),
+        on_ended_(std::move(on_ended)) {}
 
   std::vector<std::string> OnEpochs(
       absl::Span<EpochOfJob* const> epochs) override {
@@ -586,6 +590,7 @@ class FakeObserver final : public TrialObserver {
     return {};
   }
   void OnEnded(const std::string& id) override {
+    on_ended_(id);
     absl::MutexLock lock(&mutex_);
     ended_.push_back(id);
   }
@@ -597,6 +602,7 @@ class FakeObserver final : public TrialObserver {
  private:
   const EpochVerdict verdict_;
   const std::function<void(const std::string&)> on_epoch_;
+  const std::function<void(const std::string&)> on_ended_;
   absl::Mutex mutex_;
   std::vector<std::string> ended_ ABSL_GUARDED_BY(mutex_);
 };
@@ -728,6 +734,21 @@ TEST_F(HoldTest, AnEpochsVerdictHoldsTheTrial) {
   runner_.AwaitStarted(1);
   AwaitState(trial, v1::QUEUED);
   scheduler_->SetTrialObserver(nullptr);
+}
+
+TEST_F(HoldTest, ATrialCancelledOnceItIsPutBackDoesNotStayQueued) {
+  FakeObserver observer(
+      EpochVerdict::kHold, [this](const std::string& id) { SetHeld(id, true); },
+      [this](const std::string& id) {
+        scheduler_->SetTrialObserver(nullptr);
+        EXPECT_EQ(store_->Get(id)->state(), v1::QUEUED);
+        EXPECT_TRUE(scheduler_->Cancel(id).ok());
+      });
+  Start(1);
+  scheduler_->SetTrialObserver(&observer);
+  const std::string trial = SubmitTrial();
+  ASSERT_TRUE(scheduler_->Release({trial}).ok());
+  AwaitState(trial, v1::CANCELLED);
 }
 
 TEST_F(HoldTest, ATrialReleasedBeforeItsVerdictIsHeardRunsAgain) {
