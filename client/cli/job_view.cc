@@ -233,6 +233,9 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
            "came "
            "as they were ready)\n";
   }
+  if (!report.precision().empty() && report.precision() != "fp32") {
+    out << "precision: " << EscapeControl(report.precision()) << "\n";
+  }
   if (report.has_history()) PrintHistory(report.history(), out);
   if (report.has_history() && report.epochs_size() > 0) {
     const v1::EpochReport& last = report.epochs(report.epochs_size() - 1);

@@ -80,6 +80,7 @@ std::string ProgressText(const Checkpoint& checkpoint) {
        checkpoint.histories.empty() ? kVersion : kVersionWithHistories},
       {"generation", checkpoint.generation},
       {"fingerprint", checkpoint.fingerprint},
+      {"arithmetic", checkpoint.arithmetic},
       {"epoch", checkpoint.epoch},
       {"next_batch", checkpoint.next_batch},
       {"losses", absl::BytesToHexString(checkpoint.losses.SaveState())},
@@ -119,6 +120,7 @@ void ReadVersion3(const json& progress, Checkpoint& checkpoint) {
 absl::Status ReadVersion4(const json& progress, Checkpoint& checkpoint) {
   progress.at("generation").get_to(checkpoint.generation);
   progress.at("fingerprint").get_to(checkpoint.fingerprint);
+  checkpoint.arithmetic = progress.value("arithmetic", "");
   const json& last_epoch = progress.at("last_epoch");
   if (!last_epoch.is_null()) checkpoint.last_epoch = EpochFromJson(last_epoch);
   std::optional<Sha256> losses = Sha256::Restore(

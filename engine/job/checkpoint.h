@@ -25,6 +25,9 @@ struct Checkpoint {
   uint64_t generation = 0;
   /// Fingerprint of the dataset; empty = unknown, in a checkpoint of version 3.
   std::string fingerprint;
+  /// The arithmetic of the batches so far: the version and the precision of
+  /// train::TrainStep; empty in checkpoints of older programs.
+  std::string arithmetic;
   /// The epoch to go on with, from 0, and its next batch.
   int64_t epoch = 0;
   int64_t next_batch = 0;

@@ -34,6 +34,12 @@ void AddLoss(float loss, Sha256& losses) {
       reinterpret_cast<const std::byte*>(&loss), sizeof(loss)));
 }
 
+// See Checkpoint::arithmetic.
+std::string Arithmetic(const train::TrainStep& step) {
+  return absl::StrCat(train::kNumericsVersion, " ",
+                      train::Name(step.precision()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Member>> Member::Make(
@@ -93,6 +99,7 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   }
   if (!found.checkpoint.has_value()) {
     state_.fingerprint = fingerprint;
+    state_.arithmetic = Arithmetic(*step_);
     if (!found.damages.empty()) {
       parts_.observer.OnLog(Severity::kWarning,
                             "no checkpoint is whole: training from the start");
@@ -116,10 +123,26 @@ absl::Status Member::Resume(const std::string& fingerprint) {
         parts_.options.directory, state_.epoch + 1, state_.next_batch));
   }
   ++state_.resumes;
+  NoteArithmetic();
   parts_.observer.OnLog(Severity::kInfo,
                         absl::StrFormat("going on from epoch %d, batch %d",
                                         state_.epoch + 1, state_.next_batch));
   return absl::OkStatus();
+}
+
+void Member::NoteArithmetic() {
+  std::string arithmetic = Arithmetic(*step_);
+  if (state_.arithmetic != arithmetic) {
+    parts_.observer.OnLog(
+        Severity::kWarning,
+        absl::StrCat("the checkpoint was trained with arithmetic ",
+                     state_.arithmetic.empty() ? "of an older version"
+                                               : state_.arithmetic,
+                     ", this is ", arithmetic,
+                     ": the rest differs in rounding from a job that was not "
+                     "interrupted"));
+  }
+  state_.arithmetic = std::move(arithmetic);
 }
 
 bool Member::StoppedEarly() const {
@@ -359,6 +382,7 @@ absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
   }
   report.peak_memory_bytes = PeakMemory();
   report.loss_digest = state_.losses.HexDigest();
+  report.precision = step_->precision();
   report.resumes = state_.resumes;
   return report;
 }

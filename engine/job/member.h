@@ -160,6 +160,8 @@ class Member {
          const JobPasses& passes, std::unique_ptr<train::TrainStep> step);
 
   absl::Status Resume(const std::string& fingerprint);
+  // Warns if the batches so far were trained with another arithmetic.
+  void NoteArithmetic();
   bool OnlyTests() const { return parts_.options.part == TrainPart::kTest; }
   absl::StatusOr<std::vector<train::BatchView>> WithHistories(
       absl::Span<const train::BatchView> shards);

@@ -98,6 +98,8 @@ struct TrainReport {
   uint32_t kept_epoch = 0;
   /// Folder with model.safetensors and config.json.
   std::string model_path;
+  /// What the model's products rounded their factors to: never kAuto.
+  train::Precision precision = train::Precision::kFloat32;
   /// Number of times that the job went on from a checkpoint.
   uint32_t resumes = 0;
   /// Upper bound of peak_memory_bytes: the memory that the process held before

@@ -22,9 +22,9 @@ class Gatv2Convolution final : public Convolution {
                      const LayerNodes& nodes) const override {
     const at::Tensor own = x.narrow(0, 0, block.num_destinations);
     const at::Tensor sums = SumByDynamicAttention(
-        AddBias(Linear(x, source_weight_), source_bias_),
-        AddBias(Linear(own, destination_weight_), destination_bias_),
-        attention_, std::make_shared<Edges>(SelfLoopAdjacency(block)));
+        Linear(x, source_weight_, source_bias_),
+        Linear(own, destination_weight_, destination_bias_), attention_,
+        std::make_shared<Edges>(SelfLoopAdjacency(block)));
     return AddBias(heads_.Join(sums), bias_);
   }
 

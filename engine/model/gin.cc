@@ -23,7 +23,7 @@ class GinConvolution final : public Convolution {
         x, inner_weight_, inner_bias_, /*root_weight=*/std::nullopt,
         std::make_shared<Edges>(SumAdjacency(block)));
     const at::Tensor active = ReluDropout(inner, /*dropout=*/std::nullopt);
-    return AddBias(Linear(active, outer_weight_), outer_bias_);
+    return Linear(active, outer_weight_, outer_bias_);
   }
 
   std::vector<NamedTensor> parameters() const override {

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_like.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/model/matrix_product.h"
 #include "engine/model/saved_value.h"
@@ -22,20 +23,25 @@ at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
 class LinearFunction : public Function<LinearFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            const at::Tensor& weight) {
+                            const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias) {
+    context->saved_data["bias"] = bias.has_value();
     context->save_for_backward({x, weight});
-    return Product(x, weight);
+    return SumOfProducts({{x, weight}}, bias);
   }
 
   static variable_list backward(AutogradContext* context,
                                 variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor gradient = gradients[0].contiguous();
-    variable_list result(2);
+    variable_list result(3);
     if (context->needs_input_grad(0)) {
       result[0] = Product(gradient, saved[1].t());
     }
-    result[1] = TransposedProduct(gradient, saved[0]);
+    const ParameterGradients parameters = TransposedProducts(
+        gradient, {saved[0]}, context->saved_data["bias"].toBool());
+    result[1] = parameters.weights.front();
+    result[2] = parameters.bias;
     return result;
   }
 };
@@ -68,17 +74,20 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
                    .out = weight.size(0),
                    .needs_input_gradient = x.requires_grad()});
     // The matrix that the weight is multiplied with: its gradient needs it.
-    at::Tensor factor;
+    const at::Tensor factor = sums_first ? edges->Sum(x) : x;
+    std::vector<Factors> terms;
+    if (sums_first) terms.push_back({factor, weight});
+    if (root_weight) terms.push_back({FirstRows(x, edges), *root_weight});
     at::Tensor result;
-    if (sums_first) {
-      factor = edges->Sum(x);
-      result = Product(factor, weight);
-    } else {
-      factor = x;
-      result = edges->Sum(Product(x, weight));
+    if (!terms.empty()) result = SumOfProducts(terms, bias);
+    if (!sums_first) {
+      const at::Tensor sums = edges->Sum(Product(x, weight));
+      if (result.defined()) {
+        result.add_(sums);
+      } else {
+        result = bias ? sums.add_(*bias) : sums;
+      }
     }
-    if (root_weight) result.add_(Product(FirstRows(x, edges), *root_weight));
-    if (bias) result.add_(*bias);
     SaveValue(context, edges);
     context->saved_data["sums_first"] = sums_first;
     context->saved_data["bias"] = bias.has_value();
@@ -99,20 +108,30 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     const bool sums_first = context->saved_data["sums_first"].toBool();
     const at::Tensor gradient = gradients[0].contiguous();
 
-    const at::Tensor inner =
-        sums_first ? gradient : edges->SumTransposed(gradient);
+    const bool bias = context->saved_data["bias"].toBool();
     variable_list result(5);
-    result[1] = TransposedProduct(inner, factor);
-    if (context->saved_data["bias"].toBool()) result[2] = ColumnSums(gradient);
+    std::vector<at::Tensor> factors;
+    at::Tensor inner = gradient;
+    if (sums_first) {
+      factors.push_back(factor);
+    } else {
+      inner = edges->SumTransposed(gradient);
+      result[1] = TransposedProduct(inner, factor);
+    }
+    if (root_weight.defined()) factors.push_back(first_rows);
+    if (!factors.empty() || bias) {
+      const ParameterGradients parameters =
+          TransposedProducts(gradient, factors, bias);
+      if (sums_first) result[1] = parameters.weights.front();
+      if (root_weight.defined()) result[3] = parameters.weights.back();
+      result[2] = parameters.bias;
+    }
     if (context->needs_input_grad(0)) {
       result[0] = Product(inner, weight.t());
       if (sums_first) result[0] = edges->SumTransposed(result[0]);
       if (root_weight.defined()) {
-        FirstRows(result[0], edges).add_(Product(gradient, root_weight.t()));
+        AddProduct(gradient, root_weight.t(), FirstRows(result[0], edges));
       }
-    }
-    if (root_weight.defined()) {
-      result[3] = TransposedProduct(gradient, first_rows);
     }
     return result;
   }
@@ -301,8 +320,9 @@ at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
   return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges);
 }
 
-at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight) {
-  return LinearFunction::apply(x, weight);
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
+                  const std::optional<at::Tensor>& bias) {
+  return LinearFunction::apply(x, weight, bias);
 }
 
 at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias) {

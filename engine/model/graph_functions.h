@@ -14,8 +14,10 @@
 
 namespace hearth::model {
 
-/// x Wᵀ: [rows, out] for `x` [rows, in] and `weight` [out, in].
-at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight);
+/// x Wᵀ, + bias in every row if there is one: [rows, out] for `x` [rows, in]
+/// and `weight` [out, in].
+at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
+                  const std::optional<at::Tensor>& bias = std::nullopt);
 
 /// x + bias in every row.
 at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias);

@@ -2,13 +2,10 @@
 
 #include <ATen/ATen.h>
 
-#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
 
-#include "engine/model/matrix_product.h"
-#include "engine/model/thread_count.h"
 #include "gtest/gtest.h"
 
 namespace hearth::model {
@@ -24,46 +21,6 @@ at::Tensor Values(at::IntArrayRef shape) {
     data[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1;
   }
   return result;
-}
-
-// Runs `function` with `threads` threads in each operation.
-at::Tensor WithThreads(int threads,
-                       const std::function<at::Tensor()>& function) {
-  const ThreadCount scope(threads);
-  return function();
-}
-
-TEST(MatrixProductTest, AgreesWithMatmul) {
-  for (const int64_t rows : {0, 1, 31, 1024, 1025, 40000}) {
-    const at::Tensor x = Values({rows, 24});
-    const at::Tensor w = Values({10, 24});
-    const at::Tensor g = Values({rows, 10});
-    EXPECT_TRUE(at::allclose(Product(x, w), at::matmul(x, w.t()), 1e-4, 1e-5));
-    EXPECT_TRUE(at::allclose(Product(g, w.t()), at::matmul(g, w), 1e-4, 1e-5));
-    EXPECT_TRUE(
-        at::allclose(TransposedProduct(g, x), at::matmul(g.t(), x), 1e-3, 1e-3))
-        << rows;
-  }
-}
-
-TEST(MatrixProductTest, ColumnSumsAddUpRows) {
-  for (const int64_t rows : {0, 1, 5000}) {
-    const at::Tensor x = Values({rows, 30});
-    EXPECT_TRUE(at::allclose(ColumnSums(x), x.sum(0), 1e-4, 1e-3)) << rows;
-  }
-}
-
-TEST(MatrixProductTest, ThreadsChangeNoBit) {
-  const at::Tensor x = Values({5000, 100});
-  const at::Tensor g = Values({5000, 30});
-  const auto product = [&] { return Product(x, Values({30, 100})); };
-  const auto transposed = [&] { return TransposedProduct(g, x); };
-  for (const int threads : {2, 3, 5}) {
-    EXPECT_TRUE(
-        at::equal(WithThreads(1, product), WithThreads(threads, product)));
-    EXPECT_TRUE(at::equal(WithThreads(1, transposed),
-                          WithThreads(threads, transposed)));
-  }
 }
 
 // A graph of `nodes` nodes in which each has edges from the next `degree`.

@@ -156,8 +156,7 @@ at::Tensor Network::Forward(
     x = Activate(x, position, layer);
   }
   if (!output_weight_.defined()) return x;
-  return AddBias(Linear(Activate(x, position, last), output_weight_),
-                 output_bias_);
+  return Linear(Activate(x, position, last), output_weight_, output_bias_);
 }
 
 at::Tensor Network::Activate(const at::Tensor& x,

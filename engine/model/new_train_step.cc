@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
+#include "engine/model/matrix_product.h"
 #include "engine/model/model_kinds.h"
 #include "engine/model/parallel_step.h"
 #include "engine/model/replica.h"
@@ -77,6 +78,8 @@ class TorchStep final : public train::TrainStep {
 
   int64_t TopWidth() const override { return replica_.top_width(); }
 
+  train::Precision precision() const override { return replica_.precision(); }
+
   absl::StatusOr<store::SafeTensors> Export() override {
     store::SafeTensors exported;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
@@ -113,6 +116,10 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
   HEARTH_RETURN_IF_ERROR(CheckTypes(options.model, shape));
   HEARTH_RETURN_IF_ERROR(
       options.ValidateForLabels(shape.label_kind, shape.label_width));
+  if (!HasProducts(options.precision)) {
+    return absl::FailedPreconditionError(
+        "precision: this processor has no products of bfloat16 (AVX-512)");
+  }
   if (shape.trainers > 1) return NewParallelStep(options, shape);
   std::unique_ptr<train::TrainStep> step;
   HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {

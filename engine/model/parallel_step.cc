@@ -162,6 +162,10 @@ class ParallelStep final : public train::TrainStep {
     return trainers_.front()->replica.top_width();
   }
 
+  train::Precision precision() const override {
+    return trainers_.front()->replica.precision();
+  }
+
   absl::StatusOr<store::SafeTensors> Export() override {
     HEARTH_RETURN_IF_ERROR(update_);
     store::SafeTensors exported;

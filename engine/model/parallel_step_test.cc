@@ -172,10 +172,13 @@ void ExpectLossesOfOneTrainer(const train::TrainOptions& options,
     const train::BatchResult expected = TrainBatch(*one, graph, number, 1);
     const train::BatchResult result =
         TrainBatch(*several, graph, number, trainers);
-    EXPECT_NEAR(result.loss, expected.loss, 1e-5) << "batch " << number;
+    // Adam turns what rounding makes of a small gradient into a whole step.
+    EXPECT_NEAR(result.loss, expected.loss, 5e-5) << "batch " << number;
     EXPECT_EQ(result.num_seeds, expected.num_seeds);
     EXPECT_EQ(result.tally.num_predictions, expected.tally.num_predictions);
-    EXPECT_NEAR(result.tally.squared_error, expected.tally.squared_error, 1e-4);
+    // A sum over the seeds, of parameters that differ in rounding.
+    EXPECT_NEAR(result.tally.squared_error, expected.tally.squared_error,
+                1e-4 * (1 + expected.tally.squared_error));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/model/gradient_norm.h"
+#include "engine/model/matrix_product.h"
 #include "engine/model/objective.h"
 #include "engine/train/learning_rate.h"
 #include "engine/train/metric.h"
@@ -26,6 +27,7 @@ Replica::Replica(const train::TrainOptions& options,
     : options_(options),
       shape_(shape),
       weights_(options.class_weights.Resolve(shape.class_counts)),
+      precision_(ResolvedPrecision(options.precision)),
       network_(options, shape),
       optimizer_(NewOptimizer(options.optimizer,
                               train::LearningRate(options, shape),
@@ -38,6 +40,7 @@ Replica::Replica(const train::TrainOptions& options,
 Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
                                            const train::StepPosition& position,
                                            float weight) const {
+  const ProductPrecision precision(precision_);
   const at::Tensor scores = network_.Forward(batch, position);
   const at::Tensor loss = Loss(scores, batch.labels, weights_);
   Derivative derivative = {
@@ -62,6 +65,7 @@ void Replica::Step(const std::vector<at::Tensor>& gradients) {
 
 train::BatchResult Replica::Evaluate(const train::BatchView& batch) const {
   const at::NoGradGuard no_gradients;
+  const ProductPrecision precision(precision_);
   const at::Tensor scores = network_.Forward(batch, std::nullopt);
   train::BatchResult result =
       Result(batch, scores, Loss(scores, batch.labels, weights_));

@@ -47,6 +47,8 @@ class Replica {
 
   int64_t top_width() const { return network_.top_width(); }
 
+  train::Precision precision() const { return precision_; }
+
   /// As train::TrainStep has them.
   store::TensorMap Save() const;
   absl::Status Load(const store::TensorMap& state);
@@ -62,6 +64,7 @@ class Replica {
   const train::ModelShape shape_;
   // Of classes or labels, in the loss.
   const std::vector<float> weights_;
+  const train::Precision precision_;
   const Network network_;
   const std::unique_ptr<Optimizer> optimizer_;
   std::vector<at::Tensor> parameters_;

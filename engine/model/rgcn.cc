@@ -38,8 +38,7 @@ class RgcnConvolution final : public Convolution {
     }
     const RowsPtr all = RowsByType({}, block.num_destinations, 1).front();
     const size_t own = inputs.Add({.rows = all, .columns = x.size(1)});
-    at::Tensor sum =
-        AddBias(Linear(FirstRows(x, block, own, inputs), root_.t()), bias_);
+    at::Tensor sum = Linear(FirstRows(x, block, own, inputs), root_.t(), bias_);
     const std::vector<at::Tensor> weights = at::unbind(Weights(), 0);
     for (size_t i = 0; i < blocks.size(); ++i) {
       sum = AddRows(sum, inputs.TakeMean(i, blocks[i], weights[i].t()),

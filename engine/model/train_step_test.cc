@@ -104,6 +104,27 @@ TEST(TrainStepTest, ThreadsAndRepetitionChangeNoBit) {
   }
 }
 
+TEST(TrainStepTest, Bfloat16RepeatsBitForBitAndStaysNearFloat32) {
+  for (const train::ModelOptions& model : AllModels()) {
+    train::TrainOptions options = Options(model, 1);
+    const std::vector<float> exact = LossesOfNewStep(options);
+    options.precision = train::Precision::kBfloat16;
+    if (!NewTrainStep(options, {.feature_dim = kFeatureDim,
+                                .label_width = kClasses,
+                                .num_layers = kLayers})
+             .ok()) {
+      GTEST_SKIP() << "this processor has no products of bfloat16";
+    }
+    const std::vector<float> losses = LossesOfNewStep(options);
+    EXPECT_NE(losses, exact);
+    for (size_t i = 0; i < losses.size(); ++i) {
+      EXPECT_NEAR(losses[i], exact[i], 0.02 * exact[i]);
+    }
+    options.train_threads = 3;
+    EXPECT_EQ(LossesOfNewStep(options), losses);
+  }
+}
+
 TEST(TrainStepTest, ModelsBesideEachOtherGiveWhatTheyGiveAlone) {
   std::vector<train::TrainOptions> all;
   for (const train::ModelOptions& model : AllModels()) {

@@ -127,6 +127,26 @@ absl::Status ValidateTypes(const ModelShape& shape) {
 
 }  // namespace
 
+absl::string_view Name(Precision precision) {
+  switch (precision) {
+    case Precision::kFloat32:
+      return "fp32";
+    case Precision::kBfloat16:
+      return "bf16";
+    case Precision::kAuto:
+      return "auto";
+  }
+  return "";
+}
+
+std::optional<Precision> PrecisionNamed(absl::string_view name) {
+  for (const Precision precision :
+       {Precision::kFloat32, Precision::kBfloat16, Precision::kAuto}) {
+    if (name == Name(precision)) return precision;
+  }
+  return std::nullopt;
+}
+
 absl::string_view Name(const ModelOptions& options) {
   return std::visit([](const auto& model) { return model.kName; }, options);
 }

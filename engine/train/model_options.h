@@ -148,6 +148,22 @@ struct StepSchedule {
 /// How the learning rate goes on after the warm-up; see LearningRate.
 using Schedule = std::variant<ConstantSchedule, CosineSchedule, StepSchedule>;
 
+/// What matrix products round their factors to; they are added up in float32,
+/// and parameters and the optimizer's state are float32.
+enum class Precision {
+  kFloat32,
+  /// 8 bits of mantissa instead of 24.
+  kBfloat16,
+  /// kBfloat16 where the processor multiplies it natively, else kFloat32.
+  kAuto,
+};
+
+/// Its name for users and in the contract (TrainSpec.precision).
+absl::string_view Name(Precision precision);
+
+/// The precision of that name; nullopt if there is none.
+std::optional<Precision> PrecisionNamed(absl::string_view name);
+
 /// One model and how it is optimized.
 struct TrainOptions {
   ModelOptions model;
@@ -162,6 +178,7 @@ struct TrainOptions {
   double dropout = 0;
   /// Seeds the initial weights and the dropout.
   uint64_t model_seed = 0;
+  Precision precision = Precision::kFloat32;
   /// Threads inside one operation; changes no result.
   int train_threads = 2;
   ClassWeights class_weights = {};

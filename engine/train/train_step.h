@@ -17,6 +17,10 @@
 
 namespace hearth::train {
 
+/// Version of the arithmetic of training. Equal options and batches give equal
+/// bits within one version; 2 sums products block by block.
+inline constexpr int kNumericsVersion = 2;
+
 /// The embeddings of a batch's top nodes (sample::TopLayer) that come from
 /// earlier batches, and that go to later ones: those of the last but one layer,
 /// before dropout; after ReLU, but before LeakyReLU, in models that have it.
@@ -121,6 +125,9 @@ class TrainStep {
   /// Width of the embeddings in LayerRows; 0 for models without any, of a
   /// single layer, say.
   virtual int64_t TopWidth() const { return 0; }
+
+  /// What products round their factors to: never kAuto.
+  virtual Precision precision() const { return Precision::kFloat32; }
 
   /// The model for others: parameters under PyTorch Geometric's state_dict
   /// names, and the text of config.json under metadata "config".

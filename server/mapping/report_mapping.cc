@@ -284,6 +284,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
     *proto.mutable_partition() = ToProto(*report.partition);
   }
   proto.set_exact(report.exact);
+  proto.set_precision(std::string(train::Name(report.precision)));
   if (!report.company.jobs.empty()) {
     *proto.mutable_company() = ToProto(report.company);
   }

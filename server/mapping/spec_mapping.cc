@@ -414,6 +414,8 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
       .values = {train.class_weights().values().begin(),
                  train.class_weights().values().end()}};
   options.train.metric = train::MetricNamed(train.metric());
+  options.train.precision = train::PrecisionNamed(train.precision())
+                                .value_or(train::Precision::kFloat32);
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
