@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -152,6 +153,9 @@ absl::StatusOr<client::ClientOptions> ToClientOptions(
   HEARTH_ASSIGN_OR_RETURN(const client::Context daemon, ChooseDaemon(options));
   client::ClientOptions client_options;
   client_options.server = daemon.server;
+  if (const char* trace_parent = std::getenv("TRACEPARENT")) {
+    client_options.trace_parent = trace_parent;
+  }
   HEARTH_RETURN_IF_ERROR(client::LoadCredentials(daemon.files, client_options));
   return client_options;
 }
@@ -167,7 +171,8 @@ int Perform(const Action& action, const GlobalOptions& options,
       .client = *client,
       .output = options.output == "json" ? Output::kJson : Output::kTable,
       .environment = environment,
-      .server_flag = FlagsOf(options)};
+      .server_flag = FlagsOf(options),
+      .client_options = [&options] { return ToClientOptions(options); }};
   const absl::StatusOr<int> exit_code = action(session);
   if (!exit_code.ok()) return Report(exit_code.status(), environment);
   if (!environment.out.flush()) {
@@ -191,6 +196,7 @@ int RunCli(const std::vector<std::string>& arguments,
   AddGlobalOptions(app, &options);
   AddDatasetCommands(app, &action);
   AddTrainCommands(app, &action);
+  AddRunCommand(app, &local_action);
   AddPlanCommands(app, &action);
   AddJobCommands(app, &action);
   AddSweepCommands(app, &action);
@@ -199,6 +205,7 @@ int RunCli(const std::vector<std::string>& arguments,
   AddAdminCommands(app, &action, &local_action);
   AddContextCommands(app, &local_action);
   AddStatusCommand(app, &action);
+  AddDoctorCommand(app, &local_action);
   // CLI11 reports by exceptions; they end here.
   try {
     // It takes them from the last to the first.

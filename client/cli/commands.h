@@ -22,6 +22,9 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen);
 /// train | prepare | explain
 void AddTrainCommands(CLI::App& app, Action* chosen);
 
+/// run, which starts a daemon of its own
+void AddRunCommand(CLI::App& app, Action* chosen_local);
+
 /// plan list | show | delete
 void AddPlanCommands(CLI::App& app, Action* chosen);
 
@@ -55,6 +58,9 @@ void AddContextCommands(CLI::App& app, Action* chosen);
 
 /// status
 void AddStatusCommand(CLI::App& app, Action* chosen);
+
+/// doctor, which asks a daemon only if it answers.
+void AddDoctorCommand(CLI::App& app, Action* chosen_local);
 
 }  // namespace hearth::cli
 

@@ -388,6 +388,7 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
                                   job.held() ? ", held back" : "")});
   }
   if (!job.owner().empty()) table.AddRow({"owner", job.owner()});
+  if (!job.trace_id().empty()) table.AddRow({"trace", job.trace_id()});
   table.AddRow({"priority", absl::StrCat(job.priority())});
   table.AddRow({"created", FormatTimestamp(job.create_time())});
   table.AddRow({"started", FormatTimestamp(job.start_time())});
