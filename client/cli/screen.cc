@@ -40,7 +40,7 @@ void Screen::Draw(const std::string& text) {
   // Nothing flickers: each line is written over the one before.
   out_ << kHome
        << absl::StrReplaceAll(text,
-                              {{"\n", std::string(kEraseToEndOfLine) + "\r\n"}})
+                              {{"\n", std::string(kEraseToEndOfLine) + "\n"}})
        << kEraseToEndOfLine << kEraseBelow << std::flush;
 }
 

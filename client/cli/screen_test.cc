@@ -46,7 +46,7 @@ TEST_F(ScreenTest, WhatWasThereComesBack) {
   }
   EXPECT_TRUE(Echoes());
   EXPECT_THAT(out_.str(), StartsWith("\x1b[?1049h"));
-  EXPECT_THAT(out_.str(), HasSubstr("one\x1b[K\r\ntwo\x1b[K\x1b[J"));
+  EXPECT_THAT(out_.str(), HasSubstr("one\x1b[K\ntwo\x1b[K\x1b[J"));
   EXPECT_THAT(out_.str(), EndsWith("\x1b[?1049l"));
 }
 
