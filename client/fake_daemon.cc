@@ -94,6 +94,11 @@ std::vector<v1::SubmitJobRequest> FakeDaemon::submissions() const {
   return submissions_;
 }
 
+std::vector<std::string> FakeDaemon::trace_parents() const {
+  const absl::MutexLock lock(&mutex_);
+  return trace_parents_;
+}
+
 std::vector<uint64_t> FakeDaemon::watches() const {
   const absl::MutexLock lock(&mutex_);
   return watches_;
@@ -116,6 +121,11 @@ grpc::Status FakeDaemon::SubmitJob(grpc::ServerContext* context,
   {
     const absl::MutexLock lock(&mutex_);
     submissions_.push_back(*request);
+    const auto trace = context->client_metadata().find("traceparent");
+    trace_parents_.push_back(
+        trace == context->client_metadata().end()
+            ? ""
+            : std::string(trace->second.data(), trace->second.size()));
     std::string& id = ids_[request->request_id()];
     if (id.empty()) {
       id = absl::StrCat("train-", ids_.size());

@@ -52,6 +52,8 @@ class FakeDaemon final : public v1::Jobs::Service,
 
   /// Requests so far.
   std::vector<v1::SubmitJobRequest> submissions() const;
+  /// The "traceparent" of each submission; empty = it had none.
+  std::vector<std::string> trace_parents() const;
   std::vector<uint64_t> watches() const;
   std::vector<std::string> cancelled() const;
   std::vector<v1::ResumeJobRequest> resumptions() const;
@@ -105,6 +107,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   std::map<std::string, v1::Dataset> datasets_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::Plan> plans_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::SubmitJobRequest> submissions_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> trace_parents_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> watches_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> cancelled_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::ResumeJobRequest> resumptions_ ABSL_GUARDED_BY(mutex_);

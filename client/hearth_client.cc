@@ -13,6 +13,7 @@
 #include "client/server_choice.h"
 #include "client/silence_watch.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/trace_parent.h"
 #include "hearth/v1/admin.grpc.pb.h"
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "hearth/v1/jobs.grpc.pb.h"
@@ -30,6 +31,9 @@ class GrpcClient : public Client {
  public:
   explicit GrpcClient(const ClientOptions& options)
       : options_(options),
+        trace_parent_(TraceIdOf(options.trace_parent).empty()
+                          ? NewTraceParent()
+                          : options.trace_parent),
         channel_(NewChannel(options)),
         jobs_(v1::Jobs::NewStub(channel_)),
         datasets_(v1::Datasets::NewStub(channel_)),
@@ -37,10 +41,10 @@ class GrpcClient : public Client {
         sweeps_(v1::Sweeps::NewStub(channel_)),
         admin_(v1::Admin::NewStub(channel_)) {}
 
-  absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec,
-                                    int priority) override {
+  absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec, int priority,
+                                    const std::string& request_id) override {
     v1::SubmitJobRequest request;
-    request.set_request_id(NewRequestId());
+    request.set_request_id(request_id);
     request.set_priority(priority);
     *request.mutable_spec() = spec;
     return Call<v1::Job>(*jobs_, &v1::Jobs::Stub::SubmitJob, request);
@@ -288,8 +292,10 @@ class GrpcClient : public Client {
   }
 
  private:
-  // Says who calls. A token is not sent where others could read it.
+  // Says who calls, and as part of what. A token is not sent where others could
+  // read it.
   void Authorize(grpc::ClientContext& context) const {
+    context.AddMetadata("traceparent", trace_parent_);
     if (options_.token.empty()) return;
     if (options_.ca.empty() && !IsLocal(options_.server)) return;
     context.AddMetadata("authorization",
@@ -394,6 +400,7 @@ class GrpcClient : public Client {
   }
 
   const ClientOptions options_;
+  const std::string trace_parent_;
   const std::shared_ptr<grpc::Channel> channel_;
   const std::unique_ptr<v1::Jobs::Stub> jobs_;
   const std::unique_ptr<v1::Datasets::Stub> datasets_;
@@ -403,6 +410,11 @@ class GrpcClient : public Client {
 };
 
 }  // namespace
+
+absl::StatusOr<v1::Job> Client::SubmitJob(const v1::JobSpec& spec,
+                                          int priority) {
+  return SubmitJob(spec, priority, NewRequestId());
+}
 
 bool HasEnded(v1::JobState state) {
   return state == v1::SUCCEEDED || state == v1::FAILED ||

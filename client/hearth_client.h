@@ -31,6 +31,9 @@ struct ClientOptions {
   std::string key = {};
   /// Sent with each call, but only encrypted or to this machine; empty = none.
   std::string token = {};
+  /// What the calls are a part of, sent with each (see
+  /// engine/base/trace_parent.h); empty = a new trace.
+  std::string trace_parent = {};
   /// Deadline of one call, watches apart.
   absl::Duration call_timeout = absl::Seconds(60);
   /// Tries of a call for which the daemon could not be reached.
@@ -62,8 +65,12 @@ class Client {
   /// Puts a job into the queue. A connection that breaks is no danger: the
   /// call is repeated with the same request id and gives one job. `priority`:
   /// see v1::SubmitJobRequest.
+  absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec, int priority);
+  /// The same with a request id of the caller's own, by which the same job is
+  /// found again.
   virtual absl::StatusOr<v1::Job> SubmitJob(const v1::JobSpec& spec,
-                                            int priority) = 0;
+                                            int priority,
+                                            const std::string& request_id) = 0;
   virtual absl::StatusOr<v1::Job> GetJob(const std::string& id) = 0;
   /// All jobs in one of `states`, newest first; no states = all jobs.
   virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/fake_daemon.h"
+#include "engine/base/trace_parent.h"
 
 namespace hearth::client {
 namespace {
@@ -171,6 +172,31 @@ TEST(Client, SubmissionWhoseAnswerIsLostGivesOneJob) {
   const std::vector<v1::SubmitJobRequest> requests = daemon.submissions();
   ASSERT_EQ(requests.size(), 2);
   EXPECT_EQ(requests[0].request_id(), requests[1].request_id());
+}
+
+TEST(Client, CallsAreOfOneTrace) {
+  FakeDaemon daemon;
+  const std::unique_ptr<Client> client = Connect(daemon.address());
+  ASSERT_TRUE(client->SubmitJob(v1::JobSpec(), 0).ok());
+  ASSERT_TRUE(client->SubmitJob(v1::JobSpec(), 0).ok());
+  const std::vector<std::string> traces = daemon.trace_parents();
+  EXPECT_NE(TraceIdOf(traces[0]), "");
+  EXPECT_EQ(traces[0], traces[1]);
+}
+
+TEST(Client, TheTraceThatIsGivenIsPassedOn) {
+  FakeDaemon daemon;
+  ClientOptions options;
+  options.server = daemon.address();
+  options.trace_parent =
+      "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+  ASSERT_TRUE(NewClient(options)->SubmitJob(v1::JobSpec(), 0).ok());
+  EXPECT_EQ(daemon.trace_parents(),
+            std::vector<std::string>{options.trace_parent});
+  // What is none would be refused, or worse, by whatever is in between.
+  options.trace_parent = "bad\r\nx: y";
+  ASSERT_TRUE(NewClient(options)->SubmitJob(v1::JobSpec(), 0).ok());
+  EXPECT_NE(TraceIdOf(daemon.trace_parents().back()), "");
 }
 
 TEST(Client, EachSubmissionHasItsOwnRequestId) {

@@ -27,6 +27,14 @@ int TerminalColumns() {
   return 80;
 }
 
+int TerminalRows() {
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) {
+    return size.ws_row;
+  }
+  return 24;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -40,8 +48,12 @@ int main(int argc, char** argv) {
       .err = std::cerr,
       .err_is_terminal = IsTerminal(STDERR_FILENO),
       .columns = TerminalColumns,
+      .out_is_terminal = IsTerminal(STDOUT_FILENO),
+      .rows = TerminalRows,
       .working_directory = std::filesystem::current_path(no_directory).string(),
-      .catch_interrupts = [&interrupts] { return interrupts.Catch(); }};
+      .catch_interrupts = [&interrupts] { return interrupts.Catch(); },
+      .catch_termination =
+          [&interrupts] { return interrupts.CatchTermination(); }};
   return hearth::cli::RunCli(
       std::vector<std::string>(argv + std::min(argc, 1), argv + argc),
       environment);

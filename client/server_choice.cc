@@ -55,7 +55,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
 
 }  // namespace
 
-absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files) {
+std::string DefaultDataDir() {
   const char* home = std::getenv("HEARTH_HOME");
   std::string folder = home != nullptr ? home : "";
   if (folder.empty()) {
@@ -63,10 +63,12 @@ absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files) {
     folder = absl::StrCat(home != nullptr ? home : "", "/.hearth");
   }
   std::error_code error;
-  const std::string path =
-      std::filesystem::absolute(folder, error).lexically_normal().string() +
-      "/hearth.sock";
-  if (!error && IsServed(path)) return absl::StrCat("unix:", path);
+  return std::filesystem::absolute(folder, error).lexically_normal().string();
+}
+
+absl::StatusOr<std::string> DefaultServer(const CredentialFiles& files) {
+  const std::string path = DefaultDataDir() + "/hearth.sock";
+  if (IsServed(path)) return absl::StrCat("unix:", path);
   if (files.token.empty() || !files.ca.empty()) {
     return std::string(kDefaultAddress);
   }

@@ -27,6 +27,10 @@ struct CredentialFiles {
   std::string token = {};
 };
 
+/// Absolute path of the data directory that a daemon has by default:
+/// $HEARTH_HOME, else ~/.hearth.
+std::string DefaultDataDir();
+
 /// The daemon's address where none is given: "unix:PATH" of the socket in the
 /// default data directory ($HEARTH_HOME, else ~/.hearth) if a daemon listens on
 /// it, else 127.0.0.1:7600. There any user of this machine may listen:

@@ -18,6 +18,7 @@
 #include "engine/base/version.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
+#include "proto/options/man_page.h"
 #include "server/listen_address.h"
 
 namespace hearth::server {
@@ -333,6 +334,26 @@ absl::Status ApplyConfigFile(const std::string& path, Config& config) {
   return ApplyConfigText(text, path, config);
 }
 
+// What a command line gives.
+struct Flags {
+  std::string config_file;
+  bool version = false;
+  std::map<std::string, Values> values;
+};
+
+// `flags` must live as long as `app`.
+void AddFlags(CLI::App& app, Flags& flags) {
+  app.add_option("--config", flags.config_file,
+                 "YAML file with the same options");
+  app.add_flag("--version", flags.version, "print the version and leave");
+  for (const Option& option : kOptions) {
+    CLI::Option* flag = app.add_option(absl::StrCat("--", option.name),
+                                       flags.values[option.name], option.help);
+    flag->allow_extra_args(false)->expected(
+        1, option.repeatable ? CLI::detail::expected_max_vector_size : 1);
+  }
+}
+
 std::string VersionText() { return absl::StrCat("hearthd ", kVersion, "\n"); }
 
 }  // namespace
@@ -391,17 +412,8 @@ absl::Status ApplyConfigText(absl::string_view text, const std::string& path,
 absl::StatusOr<CommandLine> ParseCommandLine(int argc,
                                              const char* const* argv) {
   CLI::App app("hearthd: the Hearth training daemon", "hearthd");
-  std::string config_file;
-  app.add_option("--config", config_file, "YAML file with the same options");
-  bool version = false;
-  app.add_flag("--version", version, "print the version and leave");
-  std::map<std::string, Values> flags;
-  for (const Option& option : kOptions) {
-    CLI::Option* flag = app.add_option(absl::StrCat("--", option.name),
-                                       flags[option.name], option.help);
-    flag->allow_extra_args(false)->expected(
-        1, option.repeatable ? CLI::detail::expected_max_vector_size : 1);
-  }
+  Flags flags;
+  AddFlags(app, flags);
   CommandLine line;
   try {
     app.parse(argc, argv);
@@ -411,22 +423,40 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc,
   } catch (const CLI::ParseError& error) {
     return absl::InvalidArgumentError(error.what());
   }
-  if (version) {
+  if (flags.version) {
     line.text = VersionText();
     return line;
   }
   line.config.data_dir = DefaultDataDir();
-  if (!config_file.empty()) {
-    HEARTH_RETURN_IF_ERROR(ApplyConfigFile(config_file, line.config));
+  if (!flags.config_file.empty()) {
+    HEARTH_RETURN_IF_ERROR(ApplyConfigFile(flags.config_file, line.config));
   }
   for (const Option& option : kOptions) {
-    const Values& values = flags[option.name];
+    const Values& values = flags.values[option.name];
     if (values.empty()) continue;
     HEARTH_RETURN_IF_ERROR(Annotate(option.set(values, line.config),
                                     absl::StrCat("--", option.name)));
   }
   HEARTH_RETURN_IF_ERROR(CheckListening(line.config));
   return line;
+}
+
+std::string ManPage() {
+  CLI::App app("Keeps graphs, caches and pipelines, and trains for hearth");
+  Flags flags;
+  AddFlags(app, flags);
+  return options::ManPage(
+      app,
+      {.name = "hearthd",
+       .section = 8,
+       .command = "hearthd",
+       .source = absl::StrCat("Hearth ", kVersion),
+       .paragraphs = {"Each option is a key of the configuration file, too; "
+                      "flags win.",
+                      "SIGTERM and SIGINT stop it: running jobs go on from a "
+                      "checkpoint at the next start. A second one ends it at "
+                      "once, which loses nothing that was acknowledged."},
+       .see_also = {"hearth(1)"}});
 }
 
 }  // namespace hearth::server

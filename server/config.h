@@ -93,6 +93,9 @@ struct CommandLine {
 /// naming the flag, or the file, line and key, at fault.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
+/// The manual page of hearthd, as roff: its options, as its help has them.
+std::string ManPage();
+
 /// OK if who reaches the TCP address must say who they are, or is on this
 /// machine: FAILED_PRECONDITION, telling the way to do it, for another address
 /// without TLS or without roots, and for TLS that lacks a file.

@@ -6,7 +6,11 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "engine/base/version.h"
 
 namespace hearth::server {
@@ -52,6 +56,20 @@ TEST(ConfigTest, DefaultsComeFromTheEnvironment) {
   setenv("HOME", "/home/ada", 1);
   line = Parse({});
   EXPECT_EQ(line->config.data_dir, "/home/ada/.hearth");
+}
+
+TEST(ConfigTest, TheManualPageTellsOfAllThatTheHelpTells) {
+  const std::string page = ManPage();
+  const std::string help = *Parse({"--help"})->text;
+  int flags = 0;
+  for (const absl::string_view word :
+       absl::StrSplit(help, absl::ByAnyChar(" \n,"), absl::SkipEmpty())) {
+    if (!absl::StartsWith(word, "--") || word == "--help") continue;
+    ++flags;
+    EXPECT_THAT(page, HasSubstr(absl::StrReplaceAll(word, {{"-", "\\-"}})));
+  }
+  EXPECT_GT(flags, 20);
+  EXPECT_THAT(page, HasSubstr(".TH \"HEARTHD\" 8"));
 }
 
 TEST(ConfigTest, FlagsSetEveryOption) {

@@ -441,6 +441,7 @@ class DaemonImpl final : public Daemon {
                          .start_time = start_time_,
                          .gpu_name = gpu_name_},
                         {.files = files_,
+                         .clock = clock_,
                          .backup_files = *backup_files_,
                          .access = *access_,
                          .read_queues = *read_queues_,

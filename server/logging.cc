@@ -12,6 +12,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 
 namespace hearth::server {
@@ -45,7 +46,10 @@ class JsonFormatter final : public spdlog::formatter {
          absl::FormatTime(absl::RFC3339_full, absl::FromChrono(message.time),
                           absl::UTCTimeZone())},
         {"level", std::string(level.data(), level.size())}};
-    if (auto job = JobOf(text)) line["job"] = *std::move(job);
+    if (const auto subject = SubjectOf(text)) {
+      line["job"] = subject->job;
+      if (!subject->trace_id.empty()) line["trace_id"] = subject->trace_id;
+    }
     line["message"] = std::string(text);
     const std::string json =
         line.dump(-1, ' ', /*ensure_ascii=*/false,
@@ -79,12 +83,17 @@ std::string EscapeControlCharacters(absl::string_view text) {
   return absl::Utf8SafeCEscape(text);
 }
 
-std::optional<std::string> JobOf(absl::string_view message) {
-  const absl::string_view id = message.substr(0, message.find(": "));
-  const size_t hyphen = id.find('-');
-  if (id.size() == message.size() || hyphen == absl::string_view::npos) {
-    return std::nullopt;
+std::optional<LogSubject> SubjectOf(absl::string_view message) {
+  absl::string_view id = message.substr(0, message.find(": "));
+  if (id.size() == message.size()) return std::nullopt;
+  absl::string_view trace;
+  if (const size_t at = id.find(" ["); at != absl::string_view::npos) {
+    trace = id.substr(at + 2);
+    if (!absl::ConsumeSuffix(&trace, "]")) return std::nullopt;
+    id = id.substr(0, at);
   }
+  const size_t hyphen = id.find('-');
+  if (hyphen == absl::string_view::npos) return std::nullopt;
   const auto is_kind = [](char c) {
     return absl::ascii_islower(c) || c == '_';
   };
@@ -96,7 +105,7 @@ std::optional<std::string> JobOf(absl::string_view message) {
       !std::all_of(number.begin(), number.end(), is_digit)) {
     return std::nullopt;
   }
-  return std::string(id);
+  return LogSubject{std::string(id), std::string(trace)};
 }
 
 void InitializeLogging(const std::string& level, LogFormat format) {

@@ -12,7 +12,8 @@ namespace hearth::server {
 enum class LogFormat {
   /// TIME LEVEL MESSAGE
   kText,
-  /// {"time":...,"level":...,"message":...}, and "job" where JobOf tells it.
+  /// {"time":...,"level":...,"message":...}, and "job" and "trace_id" where
+  /// SubjectOf tells them.
   kJson,
 };
 
@@ -22,9 +23,17 @@ enum class LogFormat {
 void InitializeLogging(const std::string& level,
                        LogFormat format = LogFormat::kText);
 
-/// The id of the job that a message is about, which begins with it, as in
-/// "train-7: started"; nullopt for others.
-std::optional<std::string> JobOf(absl::string_view message);
+/// What a message is about.
+struct LogSubject {
+  /// Id of the job.
+  std::string job;
+  /// Trace of the call that submitted it; empty = none.
+  std::string trace_id = {};
+};
+
+/// The job that a message is about, which begins with it, as in "train-7:
+/// started" or "train-7 [TRACE]: started"; nullopt for others.
+std::optional<LogSubject> SubjectOf(absl::string_view message);
 
 /// `text` with control characters and backslashes as escapes ("\n" as "\\n").
 std::string EscapeControlCharacters(absl::string_view text);

@@ -33,12 +33,16 @@ TEST(LoggingTest, LinesCannotBeForged) {
 }
 
 TEST(LoggingTest, LinesAboutAJobBeginWithItsId) {
-  EXPECT_EQ(JobOf("train-7: started"), "train-7");
-  EXPECT_EQ(JobOf("export_dataset-12: FAILED: no space"), "export_dataset-12");
-  for (const char* message :
-       {"stopping: Terminated", "train-7", "train-: a", "-7: a", "train-x: a",
-        "Train-7: a", "/data-7: a", ""}) {
-    EXPECT_EQ(JobOf(message), std::nullopt) << message;
+  EXPECT_EQ(SubjectOf("train-7: started")->job, "train-7");
+  EXPECT_EQ(SubjectOf("train-7: started")->trace_id, "");
+  EXPECT_EQ(SubjectOf("export_dataset-12: FAILED: no space")->job,
+            "export_dataset-12");
+  EXPECT_EQ(SubjectOf("train-7 [4bf9]: a [b]: c")->job, "train-7");
+  EXPECT_EQ(SubjectOf("train-7 [4bf9]: a [b]: c")->trace_id, "4bf9");
+  for (const char* message : {"stopping: Terminated", "train-7", "train-: a",
+                              "-7: a", "train-x: a", "Train-7: a", "/data-7: a",
+                              "train-7 [4bf9: a", "train-7 4bf9: a", ""}) {
+    EXPECT_FALSE(SubjectOf(message).has_value()) << message;
   }
 }
 
@@ -46,6 +50,7 @@ TEST(LoggingTest, JsonHasALineForEachMessage) {
   testing::internal::CaptureStderr();
   InitializeLogging("info", LogFormat::kJson);
   spdlog::warn("train-7: \"x\"\n\x1b[31m \xff");
+  spdlog::info("train-7 [4bf9]: started");
   spdlog::info("stopped");
   std::istringstream log(testing::internal::GetCapturedStderr());
   std::string line;
@@ -56,6 +61,11 @@ TEST(LoggingTest, JsonHasALineForEachMessage) {
   EXPECT_EQ(json["job"], "train-7");
   EXPECT_EQ(json["message"], "train-7: \"x\"\n\x1b[31m \xef\xbf\xbd");
   EXPECT_THAT(std::string(json["time"]), HasSubstr("+00:00"));
+  EXPECT_FALSE(json.contains("trace_id"));
+  ASSERT_TRUE(std::getline(log, line));
+  json = nlohmann::json::parse(line);
+  EXPECT_EQ(json["job"], "train-7");
+  EXPECT_EQ(json["trace_id"], "4bf9");
   ASSERT_TRUE(std::getline(log, line));
   json = nlohmann::json::parse(line);
   EXPECT_EQ(json["message"], "stopped");

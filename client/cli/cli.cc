@@ -2,10 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/command_tree.h"
 #include "client/cli/commands.h"
+#include "client/cli/completion.h"
 #include "client/cli/escape.h"
 #include "client/contexts.h"
 #include "client/server_choice.h"
@@ -22,50 +25,6 @@ constexpr char kHowToStart[] =
     "--server, --context or HEARTH_SERVER, it is looked for on the socket in "
     "its data directory ($HEARTH_HOME, else ~/.hearth), then at "
     "127.0.0.1:7600.\n";
-
-struct GlobalOptions {
-  std::string server;
-  std::string context;
-  client::CredentialFiles files;
-  std::string output = "table";
-};
-
-void AddGlobalOptions(CLI::App& app, GlobalOptions* options) {
-  app.name("hearth");
-  app.require_subcommand(1);
-  // `hearth train --output json` is the same as `hearth --output json train`.
-  app.fallthrough();
-  app.set_version_flag("--version", absl::StrCat("hearth ", kVersion));
-  app.add_option("--server", options->server,
-                 "Address of the daemon, HOST:PORT or unix:PATH; default the "
-                 "socket in the default data directory, else 127.0.0.1:7600")
-      ->envname("HEARTH_SERVER")
-      ->take_last();
-  app.add_option("--context", options->context,
-                 "Name of a daemon (see hearth context)")
-      ->envname("HEARTH_CONTEXT")
-      ->take_last();
-  app.add_option("--ca", options->files.ca,
-                 "PEM file with the authority that vouches for the daemon; "
-                 "the connection is then encrypted")
-      ->envname("HEARTH_CA")
-      ->take_last();
-  app.add_option("--cert", options->files.certificate,
-                 "PEM file with the client's certificate")
-      ->envname("HEARTH_CERT")
-      ->take_last();
-  app.add_option("--key", options->files.key, "PEM file with its private key")
-      ->envname("HEARTH_KEY")
-      ->take_last();
-  app.add_option("--token-file", options->files.token,
-                 "File with a token, of which the first line is read")
-      ->envname("HEARTH_TOKEN_FILE")
-      ->take_last();
-  app.add_option("--output", options->output, "What to print: table or json")
-      ->check(CLI::IsMember({"table", "json"}))
-      ->take_last()
-      ->capture_default_str();
-}
 
 // Names a mistyped command; the parser says only that a command is missing.
 void NameUnknownCommand(const CLI::App& app, Environment& environment) {
@@ -152,6 +111,9 @@ absl::StatusOr<client::ClientOptions> ToClientOptions(
   HEARTH_ASSIGN_OR_RETURN(const client::Context daemon, ChooseDaemon(options));
   client::ClientOptions client_options;
   client_options.server = daemon.server;
+  if (const char* trace_parent = std::getenv("TRACEPARENT")) {
+    client_options.trace_parent = trace_parent;
+  }
   HEARTH_RETURN_IF_ERROR(client::LoadCredentials(daemon.files, client_options));
   return client_options;
 }
@@ -167,7 +129,8 @@ int Perform(const Action& action, const GlobalOptions& options,
       .client = *client,
       .output = options.output == "json" ? Output::kJson : Output::kTable,
       .environment = environment,
-      .server_flag = FlagsOf(options)};
+      .server_flag = FlagsOf(options),
+      .client_options = [&options] { return ToClientOptions(options); }};
   const absl::StatusOr<int> exit_code = action(session);
   if (!exit_code.ok()) return Report(exit_code.status(), environment);
   if (!environment.out.flush()) {
@@ -177,44 +140,57 @@ int Perform(const Action& action, const GlobalOptions& options,
   return *exit_code;
 }
 
+// Prints what may stand where the last of `words` is typed ("--" comes before
+// them), in a tree of which that daemon is meant that the others name.
+int CompleteWords(std::vector<std::string> words, Environment& environment) {
+  if (words.front() == "--") words.erase(words.begin());
+  if (words.empty()) words.emplace_back();
+  CommandTree tree;
+  const Completion completion = Complete(tree.app, words);
+  for (size_t i = 0; i + 2 < words.size(); ++i) {
+    const auto take = [&](const char* flag, std::string& value) {
+      if (words[i] == flag) value = words[i + 1];
+    };
+    take("--server", tree.options.server);
+    take("--context", tree.options.context);
+    take("--ca", tree.options.files.ca);
+    take("--cert", tree.options.files.certificate);
+    take("--key", tree.options.files.key);
+    take("--token-file", tree.options.files.token);
+  }
+  return Perform(
+      [&](Session& session) { return PrintCompletion(completion, session); },
+      tree.options, client::ClientOptions(), environment);
+}
+
 }  // namespace
 
 int RunCli(const std::vector<std::string>& arguments,
            Environment& environment) {
-  CLI::App app(
-      "Trains graph neural networks on graphs that do not fit in "
-      "memory, through the daemon hearthd");
-  GlobalOptions options;
-  Action action;
-  // One that asks no daemon.
-  Action local_action;
-  AddGlobalOptions(app, &options);
-  AddDatasetCommands(app, &action);
-  AddTrainCommands(app, &action);
-  AddPlanCommands(app, &action);
-  AddJobCommands(app, &action);
-  AddSweepCommands(app, &action);
-  AddEvaluateCommand(app, &action);
-  AddExportCommand(app, &action);
-  AddAdminCommands(app, &action, &local_action);
-  AddContextCommands(app, &local_action);
-  AddStatusCommand(app, &action);
+  // What is being typed is no command line yet.
+  if (arguments.size() > 2 && arguments[0] == "completion" &&
+      arguments[1] == "words") {
+    return CompleteWords({arguments.begin() + 2, arguments.end()}, environment);
+  }
+  CommandTree tree;
   // CLI11 reports by exceptions; they end here.
   try {
     // It takes them from the last to the first.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    tree.app.parse(
+        std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
-    NameUnknownCommand(app, environment);
-    const int code = app.exit(error, environment.out, environment.err);
+    NameUnknownCommand(tree.app, environment);
+    const int code = tree.app.exit(error, environment.out, environment.err);
     return code == 0 ? kExitDone : kExitUsage;
   }
-  if (local_action != nullptr) {
-    return Perform(local_action, options, client::ClientOptions(), environment);
+  if (tree.local_action != nullptr) {
+    return Perform(tree.local_action, tree.options, client::ClientOptions(),
+                   environment);
   }
   const absl::StatusOr<client::ClientOptions> client_options =
-      ToClientOptions(options);
+      ToClientOptions(tree.options);
   if (!client_options.ok()) return Report(client_options.status(), environment);
-  return Perform(action, options, *client_options, environment);
+  return Perform(tree.action, tree.options, *client_options, environment);
 }
 
 }  // namespace hearth::cli

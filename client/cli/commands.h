@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 
+#include "client/cli/completion.h"
 #include "client/cli/session.h"
 
 namespace hearth::cli {
@@ -21,6 +22,9 @@ void AddGenerateCommand(CLI::App& dataset, Action* chosen);
 
 /// train | prepare | explain
 void AddTrainCommands(CLI::App& app, Action* chosen);
+
+/// run, which starts a daemon of its own
+void AddRunCommand(CLI::App& app, Action* chosen_local);
 
 /// plan list | show | delete
 void AddPlanCommands(CLI::App& app, Action* chosen);
@@ -55,6 +59,20 @@ void AddContextCommands(CLI::App& app, Action* chosen);
 
 /// status
 void AddStatusCommand(CLI::App& app, Action* chosen);
+
+/// top
+void AddTopCommand(CLI::App& app, Action* chosen);
+
+/// completion
+void AddCompletionCommand(CLI::App& app, Action* chosen_local);
+
+/// Prints the candidates of a completion, those that a daemon or a file of this
+/// user knows included, as lines of a word, a tab and its meaning. Gives the
+/// exit code.
+int PrintCompletion(Completion completion, Session& session);
+
+/// doctor, which asks a daemon only if it answers.
+void AddDoctorCommand(CLI::App& app, Action* chosen_local);
 
 }  // namespace hearth::cli
 

@@ -18,32 +18,32 @@ bool IsIgnored(int signal) {
          action.sa_handler == SIG_IGN;
 }
 
-// As if nobody had caught it, so that a shell sees a death by SIGINT.
-[[noreturn]] void DieOfInterrupt() {
-  std::signal(SIGINT, SIG_DFL);
-  sigset_t interrupt;
-  sigemptyset(&interrupt);
-  sigaddset(&interrupt, SIGINT);
-  pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
-  raise(SIGINT);
-  _exit(128 + SIGINT);
+// As if nobody had caught it, so that a shell sees a death by the signal.
+[[noreturn]] void DieOf(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t deadly;
+  sigemptyset(&deadly);
+  sigaddset(&deadly, signal);
+  pthread_sigmask(SIG_UNBLOCK, &deadly, nullptr);
+  raise(signal);
+  _exit(128 + signal);
 }
 
 }  // namespace
 
 Interrupts::Interrupts() {
-  if (IsIgnored(SIGINT)) return;
-  sigset_t interrupt;
-  sigemptyset(&interrupt);
-  sigaddset(&interrupt, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &interrupt, nullptr);
-  signals_ = signalfd(-1, &interrupt, SFD_CLOEXEC);
+  sigset_t taken;
+  sigemptyset(&taken);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    if (!IsIgnored(signal)) sigaddset(&taken, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &taken, nullptr);
+  signals_ = signalfd(-1, &taken, SFD_CLOEXEC);
   wake_ = eventfd(0, EFD_CLOEXEC);
   listener_ = std::thread([this] { Listen(); });
 }
 
 Interrupts::~Interrupts() {
-  if (!listener_.joinable()) return;
   eventfd_write(wake_, 1);
   listener_.join();
   close(signals_);
@@ -51,8 +51,13 @@ Interrupts::~Interrupts() {
 }
 
 std::stop_token Interrupts::Catch() {
-  caught_ = true;
+  interrupt_caught_ = true;
   return source_.get_token();
+}
+
+std::stop_token Interrupts::CatchTermination() {
+  termination_caught_ = true;
+  return Catch();
 }
 
 void Interrupts::Listen() {
@@ -62,7 +67,10 @@ void Interrupts::Listen() {
     if (ready[1].revents != 0) return;
     signalfd_siginfo info;
     if (read(signals_, &info, sizeof(info)) != sizeof(info)) continue;
-    if (!caught_ || source_.stop_requested()) DieOfInterrupt();
+    const int signal = static_cast<int>(info.ssi_signo);
+    const bool caught =
+        signal == SIGTERM ? termination_caught_ : interrupt_caught_;
+    if (!caught || source_.stop_requested()) DieOf(signal);
     source_.request_stop();
   }
 }

@@ -7,9 +7,10 @@
 
 namespace hearth::cli {
 
-/// Turns Ctrl-C (SIGINT) into a stop request. Make it before any other thread:
-/// the signal is blocked in all threads but its own, which may do what a
-/// signal handler must not. One per process.
+/// Turns Ctrl-C (SIGINT), and SIGTERM where that is asked for, into a stop
+/// request. Make it before any other thread: the signals are blocked in all
+/// threads but its own, which may do what a signal handler must not. Programs
+/// that are started inherit that. One per process.
 class Interrupts {
  public:
   Interrupts();
@@ -21,11 +22,15 @@ class Interrupts {
   /// from the second on, it ends the process as usual. Thread-safe.
   std::stop_token Catch();
 
+  /// The same, of both signals.
+  std::stop_token CatchTermination();
+
  private:
   void Listen();
 
   std::stop_source source_;
-  std::atomic<bool> caught_ = false;
+  std::atomic<bool> interrupt_caught_ = false;
+  std::atomic<bool> termination_caught_ = false;
   int signals_ = -1;
   int wake_ = -1;
   std::thread listener_;

@@ -38,6 +38,33 @@ TEST(InterruptsDeathTest, AnInterruptBeforehandEndsTheProcess) {
       ::testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(InterruptsDeathTest, TerminationRequestsAStopWhereThatIsAskedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Interrupts interrupts;
+        const std::stop_token token = interrupts.CatchTermination();
+        absl::Notification stopped;
+        const std::stop_callback notify(token, [&] { stopped.Notify(); });
+        kill(getpid(), SIGTERM);
+        stopped.WaitForNotification();
+        _exit(7);
+      },
+      ::testing::ExitedWithCode(7), "");
+}
+
+TEST(InterruptsDeathTest, TerminationElsewhereEndsTheProcess) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        Interrupts interrupts;
+        interrupts.Catch();
+        kill(getpid(), SIGTERM);
+        absl::Notification().WaitForNotification();
+      },
+      ::testing::KilledBySignal(SIGTERM), "");
+}
+
 TEST(InterruptsDeathTest, TheSecondInterruptEndsTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(

@@ -34,6 +34,8 @@ std::unique_ptr<ProgressDisplay> NewDisplay(Session& session,
   return NewPlainProgress(environment.err);
 }
 
+}  // namespace
+
 int PrintEnded(Session& session, const v1::Job& job) {
   const bool succeeded = job.state() == v1::SUCCEEDED;
   Environment& environment = session.environment;
@@ -45,8 +47,6 @@ int PrintEnded(Session& session, const v1::Job& job) {
   }
   return succeeded ? kExitDone : kExitFailed;
 }
-
-}  // namespace
 
 absl::StatusOr<int> RunJob(Session& session, const v1::JobSpec& spec,
                            const Submission& submission) {
@@ -68,10 +68,11 @@ absl::StatusOr<int> FollowOrDetach(Session& session, const v1::Job& job,
   return kExitDone;
 }
 
-absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job,
-                              uint64_t from_sequence) {
+absl::StatusOr<std::optional<v1::Job>> WatchToEnd(Session& session,
+                                                  const v1::Job& job,
+                                                  uint64_t from_sequence,
+                                                  std::stop_token stop) {
   Environment& environment = session.environment;
-  const std::stop_token interrupted = environment.catch_interrupts();
   const std::unique_ptr<ProgressDisplay> display = NewDisplay(session, job);
   if (session.output == Output::kTable) {
     environment.err << EscapeControl(job.id()) << "\n";
@@ -82,20 +83,26 @@ absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job,
         display->Show(event);
         return true;
       },
-      interrupted);
+      stop);
   display->Clear();
-  if (interrupted.stop_requested()) {
-    environment.err << EscapeControl(job.id())
-                    << " goes on. Come back to it with: "
-                    << WatchCommand(session, job) << "\n";
-    return kExitInterrupted;
-  }
+  if (stop.stop_requested()) return std::nullopt;
   if (!watched.ok()) {
     return Annotate(watched, absl::StrCat("watching ", job.id(), " (again: ",
                                           WatchCommand(session, job), ")"));
   }
-  HEARTH_ASSIGN_OR_RETURN(const v1::Job ended, session.client.GetJob(job.id()));
-  return PrintEnded(session, ended);
+  return session.client.GetJob(job.id());
+}
+
+absl::StatusOr<int> FollowJob(Session& session, const v1::Job& job,
+                              uint64_t from_sequence) {
+  HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> ended,
+                          WatchToEnd(session, job, from_sequence,
+                                     session.environment.catch_interrupts()));
+  if (ended.has_value()) return PrintEnded(session, *ended);
+  session.environment.err << EscapeControl(job.id())
+                          << " goes on. Come back to it with: "
+                          << WatchCommand(session, job) << "\n";
+  return kExitInterrupted;
 }
 
 }  // namespace hearth::cli

@@ -23,34 +23,6 @@ namespace {
 constexpr char kUnknown[] = "-";
 constexpr Table::Align kRight = Table::Align::kRight;
 
-// The dataset or job that a job works on, in a word.
-std::string SubjectOf(const v1::JobSpec& spec) {
-  switch (spec.kind_case()) {
-    case v1::JobSpec::kImport:
-      return spec.import().name();
-    case v1::JobSpec::kTrain:
-      return spec.train().data().dataset();
-    case v1::JobSpec::kExport:
-      return spec.export_().job_id();
-    case v1::JobSpec::kVerify:
-      return spec.verify().dataset();
-    case v1::JobSpec::kGenerate:
-      return spec.generate().name().empty() ? spec.generate().destination()
-                                            : spec.generate().name();
-    case v1::JobSpec::kExportDataset:
-      return spec.export_dataset().dataset();
-    case v1::JobSpec::kPrepare:
-      return spec.prepare().data().dataset();
-    case v1::JobSpec::kExplain:
-      return spec.explain().train().data().dataset();
-    case v1::JobSpec::kEvaluate:
-      return spec.evaluate().job_id();
-    case v1::JobSpec::KIND_NOT_SET:
-      break;
-  }
-  return kUnknown;
-}
-
 std::string Elapsed(const v1::Job& job) {
   if (!job.has_start_time() || !job.has_end_time()) return kUnknown;
   return FormatDuration(Seconds(job.end_time()) - Seconds(job.start_time()));
@@ -359,6 +331,33 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
 
 }  // namespace
 
+std::string SubjectOf(const v1::JobSpec& spec) {
+  switch (spec.kind_case()) {
+    case v1::JobSpec::kImport:
+      return spec.import().name();
+    case v1::JobSpec::kTrain:
+      return spec.train().data().dataset();
+    case v1::JobSpec::kExport:
+      return spec.export_().job_id();
+    case v1::JobSpec::kVerify:
+      return spec.verify().dataset();
+    case v1::JobSpec::kGenerate:
+      return spec.generate().name().empty() ? spec.generate().destination()
+                                            : spec.generate().name();
+    case v1::JobSpec::kExportDataset:
+      return spec.export_dataset().dataset();
+    case v1::JobSpec::kPrepare:
+      return spec.prepare().data().dataset();
+    case v1::JobSpec::kExplain:
+      return spec.explain().train().data().dataset();
+    case v1::JobSpec::kEvaluate:
+      return spec.evaluate().job_id();
+    case v1::JobSpec::KIND_NOT_SET:
+      break;
+  }
+  return kUnknown;
+}
+
 void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out) {
   Table table({{"id"},
                {"kind"},
@@ -391,6 +390,7 @@ void PrintJob(const v1::Job& job, std::ostream& out) {
                                   job.held() ? ", held back" : "")});
   }
   if (!job.owner().empty()) table.AddRow({"owner", job.owner()});
+  if (!job.trace_id().empty()) table.AddRow({"trace", job.trace_id()});
   table.AddRow({"priority", absl::StrCat(job.priority())});
   table.AddRow({"created", FormatTimestamp(job.create_time())});
   table.AddRow({"started", FormatTimestamp(job.start_time())});

@@ -2,11 +2,15 @@
 #define HEARTH_CLIENT_CLI_JOB_VIEW_H_
 
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include "hearth/v1/jobs.pb.h"
 
 namespace hearth::cli {
+
+/// The dataset or job that a job works on, in a word; "-" for none.
+std::string SubjectOf(const v1::JobSpec& spec);
 
 /// One line per job.
 void PrintJobList(const std::vector<v1::Job>& jobs, std::ostream& out);

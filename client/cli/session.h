@@ -36,11 +36,18 @@ struct Environment {
   bool err_is_terminal = false;
   /// Width of that terminal now.
   std::function<int()> columns = [] { return 80; };
+  /// Whether `out` is one, and its height now.
+  bool out_is_terminal = false;
+  std::function<int()> rows = [] { return 24; };
   /// Absolute path that relative paths start from.
   std::string working_directory = "/";
   /// From the first call on, Ctrl-C requests a stop on the token instead of
   /// ending the process.
   std::function<std::stop_token()> catch_interrupts = [] {
+    return std::stop_token();
+  };
+  /// The same for SIGTERM, too.
+  std::function<std::stop_token()> catch_termination = [] {
     return std::stop_token();
   };
 };
@@ -53,6 +60,10 @@ struct Session {
   /// " --server ADDR" and the other flags by which the daemon was chosen, for
   /// commands shown to the user; empty for the default.
   std::string server_flag = "";
+  /// The options of `client`, or why there are none: for commands that make a
+  /// client of their own, or can do without.
+  std::function<absl::StatusOr<client::ClientOptions>()> client_options =
+      nullptr;
 };
 
 /// A command with its arguments: gives the exit code.

@@ -12,7 +12,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
 folder=$(realpath -m "${1:-$HEARTH_ROOT/bazel-bin}")
 cd "$HEARTH_ROOT"
 install_packages "${BUILD_PACKAGES[@]}" "${PACKAGE_PACKAGES[@]}" >&2
-hearth_bazel build //server:hearthd //client:hearth >&2
+hearth_bazel build //server:hearthd //client:hearth \
+  //server:write_man_page //client/cli:write_man_pages >&2
 
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
@@ -55,6 +56,22 @@ place_files() {
   place 644 deploy/debian/copyright usr/share/doc/hearth/copyright
 }
 
+# What the programs write of themselves.
+place_manuals() {
+  local page
+  mkdir -p "$staging/written"
+  bazel-bin/client/cli/write_man_pages "$staging/written"
+  bazel-bin/server/write_man_page >"$staging/written/hearthd.8"
+  for page in "$staging"/written/*; do
+    gzip -9n "$page"
+    place 644 "$page.gz" "usr/share/man/man${page##*.}/${page##*/}.gz"
+  done
+  bazel-bin/client/hearth completion bash >"$staging/hearth.bash"
+  place 644 "$staging/hearth.bash" usr/share/bash-completion/completions/hearth
+  bazel-bin/client/hearth completion zsh >"$staging/hearth.zsh"
+  place 644 "$staging/hearth.zsh" usr/share/zsh/vendor-completions/_hearth
+}
+
 # The Debian packages with the libraries that are linked, as dpkg knows them.
 dependencies() {
   mkdir -p "$staging/debian"
@@ -95,6 +112,7 @@ EOF
 
 place_binaries
 place_files
+place_manuals
 write_control
 find "$root" -type d -exec chmod 755 {} +
 package=$folder/hearth_${version}_$architecture.deb

@@ -222,7 +222,8 @@ TEST_F(AccessControlTest, RefusalsAreInTheAuditLog) {
 TEST_F(AccessControlTest, UsersChangeTheirOwnAlone) {
   v1::JobSpec spec;
   spec.mutable_train();
-  const std::string id = jobs_->Submit("", spec, 0, "token:ann")->id();
+  const std::string id =
+      jobs_->Submit("", spec, 0, {.owner = "token:ann"})->id();
   const std::string nobodys = jobs_->Submit("", spec)->id();
   const Caller ann = {.name = "token:ann", .role = v1::USER};
   const Caller bob = {.name = "token:bob", .role = v1::USER};

@@ -52,6 +52,7 @@ void AuditLog::Write(const Caller& caller, absl::string_view method,
       caller.role == v1::ROLE_UNSPECIFIED ? "" : v1::Role_Name(caller.role);
   line["method"] = std::string(method);
   line["target"] = std::string(target);
+  if (!caller.trace_id.empty()) line["trace_id"] = caller.trace_id;
   line["result"] = absl::StatusCodeToString(result);
   if (left_out_ > 0) line["failures_left_out"] = std::exchange(left_out_, 0);
   const std::string text =

@@ -73,6 +73,18 @@ TEST_F(AuditLogTest, NoTextForgesALine) {
   EXPECT_EQ(lines[0]["caller"], "certificate:x\"}\n{");
 }
 
+TEST_F(AuditLogTest, ACallOfATraceNamesIt) {
+  const auto log = *AuditLog::Open(path_, Clock::Real());
+  Caller caller = caller_;
+  log->Write(caller, "a", "", absl::StatusCode::kOk);
+  caller.trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
+  log->Write(caller, "b", "", absl::StatusCode::kOk);
+  const auto lines = Lines(path_);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_FALSE(lines[0].contains("trace_id"));
+  EXPECT_EQ(lines[1]["trace_id"], caller.trace_id);
+}
+
 TEST_F(AuditLogTest, OnlyItsOwnerReadsIt) {
   const auto log = *AuditLog::Open(path_, Clock::Real());
   struct stat info {};

@@ -16,6 +16,8 @@ struct Caller {
   /// As in v1::Job.owner; empty = unknown.
   std::string name;
   v1::Role role = v1::ROLE_UNSPECIFIED;
+  /// Trace of the call; empty = it has none.
+  std::string trace_id = {};
 };
 
 /// The ways in.

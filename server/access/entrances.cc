@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "engine/base/trace_parent.h"
 #include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
@@ -91,6 +92,13 @@ grpc::Status Door::Process(const InputMetadata& metadata,
 
 Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   return CredentialsOf(*context.auth_context(), context.client_metadata());
+}
+
+std::string TraceIdOf(const grpc::ServerContextBase& context) {
+  const auto entry = context.client_metadata().find("traceparent");
+  if (entry == context.client_metadata().end()) return "";
+  return hearth::TraceIdOf(
+      absl::string_view(entry->second.data(), entry->second.size()));
 }
 
 }  // namespace hearth::server

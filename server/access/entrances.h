@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -46,6 +47,9 @@ class Door final : public grpc::AuthMetadataProcessor {
 
 /// What a call that a Door has let in tells about its caller.
 Credentials CredentialsOf(const grpc::ServerContextBase& context);
+
+/// The trace that a call's "traceparent" entry names; empty = none.
+std::string TraceIdOf(const grpc::ServerContextBase& context);
 
 }  // namespace hearth::server
 

@@ -90,7 +90,7 @@ absl::StatusOr<std::string> Admission::FindUnended(
 }
 
 absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
-                                          const std::string& owner) {
+                                          const JobOrigin& origin) {
   const std::string& request_id = request.request_id();
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
   v1::JobSpec spec = request.spec();
@@ -108,7 +108,7 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
   HEARTH_RETURN_IF_ERROR(CheckOpen());
   HEARTH_ASSIGN_OR_RETURN(
       v1::Job job,
-      parts_.store.Submit(request_id, spec, request.priority(), owner));
+      parts_.store.Submit(request_id, spec, request.priority(), origin));
   parts_.scheduler.Enqueue(job);
   return job;
 }

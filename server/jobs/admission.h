@@ -53,9 +53,9 @@ class Admission {
 
   static constexpr int kMostPriority = 100;
 
-  /// Checks and queues a job of `owner`. Errors as Jobs.SubmitJob.
+  /// Checks and queues a job. Errors as Jobs.SubmitJob.
   absl::StatusOr<v1::Job> Submit(const v1::SubmitJobRequest& request,
-                                 const std::string& owner)
+                                 const JobOrigin& origin)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Checks and queues a job that has FAILED or was CANCELLED. Errors as

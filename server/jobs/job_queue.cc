@@ -34,6 +34,7 @@ Lane LaneOf(const v1::JobSpec& spec) {
 QueuedJob QueuedJob::Of(const v1::Job& job) {
   QueuedJob queued;
   queued.id = job.id();
+  queued.trace_id = job.trace_id();
   queued.number = JobNumber(job.id());
   queued.priority = job.priority();
   queued.lane = LaneOf(job.spec());
@@ -55,6 +56,10 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
     }
   }
   return queued;
+}
+
+std::string QueuedJob::LogName() const {
+  return trace_id.empty() ? id : absl::StrCat(id, " [", trace_id, "]");
 }
 
 JobQueue::JobQueue(WaitOptions options,

@@ -46,6 +46,8 @@ struct WaitOptions {
 /// A job that is to run, now or later.
 struct QueuedJob {
   std::string id;
+  /// As in v1::Job.
+  std::string trace_id = {};
   /// Jobs of one priority run in the order of their numbers.
   int64_t number = 0;
   int priority = 0;
@@ -77,6 +79,10 @@ struct QueuedJob {
 
   /// The entry of a job that the store has, not tried yet.
   static QueuedJob Of(const v1::Job& job);
+
+  /// What lines of the log about it begin with: "train-7", and of a trace
+  /// "train-7 [TRACE]".
+  std::string LogName() const;
 };
 
 /// The jobs that are to run, and which of them is next:

@@ -59,6 +59,14 @@ class JobQueueTest : public testing::Test {
   std::optional<std::string> only_;
 };
 
+TEST_F(JobQueueTest, TheLogNamesAJobAndItsTrace) {
+  v1::Job job;
+  job.set_id("train-7");
+  EXPECT_EQ(QueuedJob::Of(job).LogName(), "train-7");
+  job.set_trace_id("4bf9");
+  EXPECT_EQ(QueuedJob::Of(job).LogName(), "train-7 [4bf9]");
+}
+
 TEST_F(JobQueueTest, LanesFollowTheKind) {
   v1::JobSpec spec;
   spec.mutable_train();

@@ -33,8 +33,11 @@ class StoredEvents final : public JobEvents {
   // Takes the report of an epoch.
   using EpochSink = std::function<absl::Status(const v1::EpochReport&)>;
 
-  StoredEvents(JobStore& store, std::string id, EpochSink on_epoch)
-      : store_(store), id_(std::move(id)), on_epoch_(std::move(on_epoch)) {}
+  StoredEvents(JobStore& store, const QueuedJob& job, EpochSink on_epoch)
+      : store_(store),
+        id_(job.id),
+        log_name_(job.LogName()),
+        on_epoch_(std::move(on_epoch)) {}
 
   void OnRunning() override {
     StateUpdate update;
@@ -73,12 +76,13 @@ class StoredEvents final : public JobEvents {
  private:
   void Warn(const absl::Status& status) {
     if (!status.ok()) {
-      spdlog::warn("{}: an event is lost: {}", id_, status.ToString());
+      spdlog::warn("{}: an event is lost: {}", log_name_, status.ToString());
     }
   }
 
   JobStore& store_;
   const std::string id_;
+  const std::string log_name_;
   const EpochSink on_epoch_;
   bool is_running_ = false;
   // Whether the store knows that work of this run is durable.
@@ -374,7 +378,7 @@ void Scheduler::Work(Lane lane, size_t worker) {
       if (Requeue(*job, lack)) continue;
       StateUpdate update;
       update.state = v1::CANCELLED;
-      Persist(job->id, update);
+      Persist(*job, update);
     }
     // Before it leaves `running_`: whoever waits for that may then go.
     if (TrialObserver* observer = trial_observer()) observer->OnEnded(job->id);
@@ -394,7 +398,7 @@ void Scheduler::Work(Lane lane, size_t worker) {
     const absl::Status status =
         cancelled ? Cancel(job->id) : Release({job->id});
     if (!status.ok()) {
-      spdlog::error("{}: not {}: {}", job->id,
+      spdlog::error("{}: not {}: {}", job->LogName(),
                     cancelled ? "cancelled" : "queued", status.ToString());
     }
   }
@@ -483,14 +487,14 @@ bool Scheduler::HasFreePlace() const {
 absl::Status Scheduler::RunJob(QueuedJob& job) {
   StateUpdate update;
   update.state = v1::PREPARING;
-  if (!Persist(job.id, update)) return absl::OkStatus();
-  spdlog::info("{}: started", job.id);
+  if (!Persist(job, update)) return absl::OkStatus();
+  spdlog::info("{}: started", job.LogName());
   const absl::StatusOr<v1::Job> stored = store_.Get(job.id);
   if (stored.ok()) {
     absl::MutexLock lock(&mutex_);
     running_[job.id].job = *stored;
   }
-  StoredEvents events(store_, job.id, [&](const v1::EpochReport& epoch) {
+  StoredEvents events(store_, job, [&](const v1::EpochReport& epoch) {
     EpochOfJob one;
     one.job.set_id(job.id);
     one.report = epoch;
@@ -503,7 +507,7 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
                   : stored.status();
   if (status.ok() && !events.is_running()) {
     update.state = v1::RUNNING;
-    Persist(job.id, update);
+    Persist(job, update);
   }
   // A wait after progress is a new one.
   if (events.has_progressed()) {
@@ -518,12 +522,12 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
   }
   update = Conclude(job, status, report);
   if (update.state == v1::FAILED || update.state == v1::WAITING) {
-    spdlog::warn("{}: {}: {}", job.id, v1::JobState_Name(update.state),
+    spdlog::warn("{}: {}: {}", job.LogName(), v1::JobState_Name(update.state),
                  status.ToString());
   } else {
-    spdlog::info("{}: {}", job.id, v1::JobState_Name(update.state));
+    spdlog::info("{}: {}", job.LogName(), v1::JobState_Name(update.state));
   }
-  Persist(job.id, update);
+  Persist(job, update);
   return update.state == v1::WAITING ? status : absl::OkStatus();
 }
 
@@ -592,11 +596,11 @@ StateUpdate Scheduler::Conclude(const QueuedJob& job,
 
 // Writes a state, retrying until the scheduler stops: then the store's recovery
 // at the next start finds the job. A step that is not allowed is not retried.
-bool Scheduler::Persist(const std::string& id, const StateUpdate& update) {
+bool Scheduler::Persist(const QueuedJob& job, const StateUpdate& update) {
   while (true) {
-    const absl::Status status = store_.ChangeState(id, update);
+    const absl::Status status = store_.ChangeState(job.id, update);
     if (status.ok()) return true;
-    spdlog::error("{}: cannot become {}: {}", id,
+    spdlog::error("{}: cannot become {}: {}", job.LogName(),
                   v1::JobState_Name(update.state), status.ToString());
     if (absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) {
       return false;

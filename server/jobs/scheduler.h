@@ -245,7 +245,7 @@ class Scheduler {
                        std::stop_token stop, v1::JobReport& report);
   StateUpdate Conclude(const QueuedJob& job, const absl::Status& status,
                        const v1::JobReport& report) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool Persist(const std::string& id, const StateUpdate& update)
+  bool Persist(const QueuedJob& job, const StateUpdate& update)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status NotStopped(absl::Duration patience) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

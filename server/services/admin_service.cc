@@ -112,6 +112,9 @@ class AdminService final : public v1::Admin::Service {
     status.set_pid(getpid());
     status.mutable_start_time()->set_seconds(
         absl::ToUnixSeconds(facts_.start_time));
+    const int64_t now = absl::ToUnixNanos(parts_.clock.Now());
+    status.mutable_time()->set_seconds(now / 1'000'000'000);
+    status.mutable_time()->set_nanos(static_cast<int32_t>(now % 1'000'000'000));
     status.set_data_dir(parts_.data_dir.path());
     status.set_metrics_address(facts_.metrics_address);
     status.set_draining(parts_.admission.draining());
@@ -134,8 +137,15 @@ class AdminService final : public v1::Admin::Service {
                             parts_.files.FreeBytes(parts_.data_dir.path()));
     status.set_disk_free_bytes(free);
     status.set_read_queues(std::string(parts_.read_queues.kind()));
-    status.set_reads_in_flight(
-        static_cast<uint64_t>(parts_.read_queues.statistics().in_flight));
+    const io::ReadStatistics reads = parts_.read_queues.statistics();
+    status.set_reads_in_flight(static_cast<uint64_t>(reads.in_flight));
+    status.set_reads(static_cast<uint64_t>(reads.reads));
+    status.set_bytes_read(static_cast<uint64_t>(reads.bytes));
+    for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
+      v1::MemoryShare& share = *status.add_memory_shares();
+      share.set_owner(owner);
+      share.set_bytes(bytes);
+    }
     status.set_memory_limit_bytes(parts_.memory.limit_bytes());
     status.set_memory_reserved_bytes(parts_.memory.reserved_bytes());
     status.set_memory_warm_bytes(parts_.memory.warm_bytes());

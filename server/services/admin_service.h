@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/memory_ledger.h"
@@ -33,6 +34,7 @@ struct DaemonFacts {
 /// The parts that the service looks at; all must outlive the gRPC server.
 struct AdminParts {
   io::FileSystem& files;
+  const Clock& clock;
   /// Those of backups (see io::OpenRooted).
   io::FileSystem& backup_files;
   AccessControl& access;

@@ -50,9 +50,9 @@ grpc::Status CallGuard::Run(
     google::protobuf::Message* response,
     absl::FunctionRef<absl::Status(const Caller& caller)> work) const {
   const auto* method = MethodOf(*request.GetDescriptor());
-  const absl::StatusOr<Caller> caller =
-      access_.Identify(CredentialsOf(context));
+  absl::StatusOr<Caller> caller = access_.Identify(CredentialsOf(context));
   if (!caller.ok()) return ToGrpcStatus(caller.status());
+  caller->trace_id = TraceIdOf(context);
   const v1::Access access = method == nullptr
                                 ? v1::Access()
                                 : method->options().GetExtension(v1::access);

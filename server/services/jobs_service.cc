@@ -36,7 +36,10 @@ class JobsService final
         *context, *request, response,
         [&](const Caller& caller) -> absl::Status {
           HEARTH_RETURN_IF_ERROR(access_.CheckFolders(caller, request->spec()));
-          return Reply(admission_.Submit(*request, caller.name), response);
+          return Reply(
+              admission_.Submit(*request, {.owner = caller.name,
+                                           .trace_id = caller.trace_id}),
+              response);
         });
   }
 

@@ -21,11 +21,13 @@ class SweepsService final
   grpc::Status SubmitSweep(grpc::ServerContext* context,
                            const v1::SubmitSweepRequest* request,
                            v1::Sweep* response) override {
-    return guard_.Run(*context, *request, response,
-                      [&](const Caller& caller) -> absl::Status {
-                        return Reply(sweeps_.Submit(*request, caller.name),
-                                     response);
-                      });
+    return guard_.Run(
+        *context, *request, response,
+        [&](const Caller& caller) -> absl::Status {
+          return Reply(sweeps_.Submit(*request, {.owner = caller.name,
+                                                 .trace_id = caller.trace_id}),
+                       response);
+        });
   }
 
   grpc::Status GetSweep(grpc::ServerContext* context,

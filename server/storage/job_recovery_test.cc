@@ -147,11 +147,15 @@ TEST_F(JobRecoveryTest, WithoutADatabaseAllJobsAreListedAgain) {
   EXPECT_THAT(store_->warnings(), IsEmpty());
 }
 
-TEST_F(JobRecoveryTest, JobsKeepTheirOwnersWithoutADatabase) {
+TEST_F(JobRecoveryTest, JobsKeepWhereTheyCameFromWithoutADatabase) {
   const std::string id =
-      store_->Submit("", TrainSpec("a"), 0, "token:ann")->id();
+      store_
+          ->Submit("", TrainSpec("a"), 0,
+                   {.owner = "token:ann", .trace_id = "4bf9"})
+          ->id();
   OpenWithoutDatabase();
   EXPECT_EQ(*store_->GetOwner(id), "token:ann");
+  EXPECT_EQ(store_->Get(id)->trace_id(), "4bf9");
 }
 
 TEST_F(JobRecoveryTest, JobsThatHadNotEndedAreQueuedAgain) {

@@ -18,7 +18,7 @@ namespace {
 constexpr char kSelectJob[] =
     "SELECT number, kind, state, spec, report, error, create_ns, start_ns, "
     "end_ns, last_sequence, priority, waiting_reason, sweep, trial, replica, "
-    "held, owner FROM jobs ";
+    "held, owner, trace_id FROM jobs ";
 
 /// "train", "export-dataset": the kind's name in the contract.
 std::string KindOf(const v1::JobSpec& spec) {
@@ -79,12 +79,13 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
                                             const v1::JobSpec& spec,
                                             int priority,
                                             const std::optional<TrialOf>& trial,
-                                            const std::string& owner) {
+                                            const JobOrigin& origin) {
   HEARTH_ASSIGN_OR_RETURN(
       Statement statement,
       database_.Prepare("INSERT INTO jobs (kind, state, request_id, spec, "
-                        "create_ns, priority, sweep, trial, replica, owner) "
-                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"));
+                        "create_ns, priority, sweep, trial, replica, owner, "
+                        "trace_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, "
+                        "?10, ?11)"));
   statement.BindText(1, KindOf(spec)).Bind(2, v1::QUEUED);
   if (!request_id.empty()) statement.BindText(3, request_id);
   statement.BindBlob(4, spec.SerializeAsString()).Bind(5, NowNanoseconds());
@@ -92,7 +93,7 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
   if (trial.has_value()) statement.Bind(7, trial->sweep);
   statement.Bind(8, trial.has_value() ? trial->trial : 0);
   statement.Bind(9, trial.has_value() ? trial->replica : 0);
-  statement.BindText(10, owner);
+  statement.BindText(10, origin.owner).BindText(11, origin.trace_id);
   HEARTH_RETURN_IF_ERROR(statement.Run());
   return MakeJobId(KindOf(spec), database_.LastInsertRow());
 }
@@ -122,10 +123,11 @@ absl::Status JobRows::InsertAgain(const v1::Job& job,
       Statement statement,
       database_.Prepare(
           "INSERT INTO jobs (number, kind, state, request_id, spec, report, "
-          "error, create_ns, start_ns, end_ns, last_sequence, priority, owner) "
-          "VALUES (?1, ?2, ?3, CASE WHEN EXISTS (SELECT * FROM jobs WHERE "
+          "error, create_ns, start_ns, end_ns, last_sequence, priority, owner, "
+          "trace_id) VALUES (?1, ?2, ?3, CASE WHEN EXISTS (SELECT * FROM jobs "
+          "WHERE "
           "request_id = ?4) THEN NULL ELSE ?4 END, ?5, ?6, ?7, ?8, ?9, ?10, "
-          "?11, ?12, ?13)"));
+          "?11, ?12, ?13, ?14)"));
   statement.Bind(1, JobNumber(job.id())).BindText(2, KindOf(job.spec()));
   statement.Bind(3, job.state());
   if (!request_id.empty()) statement.BindText(4, request_id);
@@ -140,7 +142,8 @@ absl::Status JobRows::InsertAgain(const v1::Job& job,
   }
   if (job.has_end_time()) statement.Bind(10, NanosecondsOf(job.end_time()));
   statement.Bind(11, static_cast<int64_t>(job.last_sequence()));
-  return statement.Bind(12, job.priority()).BindText(13, job.owner()).Run();
+  statement.Bind(12, job.priority()).BindText(13, job.owner());
+  return statement.BindText(14, job.trace_id()).Run();
 }
 
 // Nothing is written where nothing changes, so that a start needs no space.
@@ -480,6 +483,7 @@ absl::StatusOr<v1::Job> JobRows::ReadBareJob(const Statement& row) {
   }
   job.set_held(row.Int64(15) != 0);
   job.set_owner(row.Bytes(16));
+  job.set_trace_id(row.Bytes(17));
   return job;
 }
 

@@ -35,6 +35,13 @@ struct TrialOf {
   uint32_t replica = 0;
 };
 
+/// Where a job comes from.
+struct JobOrigin {
+  /// As in v1::Job; empty = nobody was asked, and there was none.
+  std::string owner = {};
+  std::string trace_id = {};
+};
+
 /// A job's row, as far as its events need it.
 struct JobProgress {
   v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
@@ -71,11 +78,11 @@ class JobRows {
   JobRows(Database& database, const Clock& clock, int64_t events_kept)
       : database_(database), clock_(clock), events_kept_(events_kept) {}
 
-  /// Adds a QUEUED job of `owner`, without an event, and returns its id.
+  /// Adds a QUEUED job, without an event, and returns its id.
   absl::StatusOr<std::string> Insert(
       const std::string& request_id, const v1::JobSpec& spec, int priority,
       const std::optional<TrialOf>& trial = std::nullopt,
-      const std::string& owner = "");
+      const JobOrigin& origin = {});
 
   /// Adds a job that was there before: with its id, state, times, results and
   /// last sequence number, without an event. Its request id is dropped if

@@ -132,7 +132,7 @@ class SqliteJobStore final : public JobStore {
 
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  const v1::JobSpec& spec, int priority,
-                                 const std::string& owner) override {
+                                 const JobOrigin& origin) override {
     v1::Job job;
     bool is_new = false;
     HEARTH_RETURN_IF_ERROR(
@@ -146,7 +146,7 @@ class SqliteJobStore final : public JobStore {
           is_new = true;
           HEARTH_ASSIGN_OR_RETURN(
               const std::string id,
-              rows_.Insert(request_id, spec, priority, std::nullopt, owner));
+              rows_.Insert(request_id, spec, priority, std::nullopt, origin));
           v1::JobEvent event;
           event.mutable_state()->set_state(v1::QUEUED);
           HEARTH_RETURN_IF_ERROR(rows_.AddEvent(id, std::move(event)));

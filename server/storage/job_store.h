@@ -101,15 +101,15 @@ class JobStore {
   /// that were listed again. One sentence each.
   virtual const std::vector<std::string>& warnings() const = 0;
 
-  /// Adds a job of `owner`, QUEUED. A `request_id` (empty = none) seen before
+  /// Adds a job, QUEUED. A `request_id` (empty = none) seen before
   /// gives the job of then if the specs are equal, else ALREADY_EXISTS.
   virtual absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                          const v1::JobSpec& spec, int priority,
-                                         const std::string& owner) = 0;
-  /// The same without an owner.
+                                         const JobOrigin& origin) = 0;
+  /// The same of nobody.
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  const v1::JobSpec& spec, int priority = 0) {
-    return Submit(request_id, spec, priority, "");
+    return Submit(request_id, spec, priority, JobOrigin());
   }
 
   /// The job that Submit would return without adding one; nullopt if it would

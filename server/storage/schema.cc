@@ -128,6 +128,10 @@ CREATE TABLE tokens (
   revoke_ns   INTEGER
 ) WITHOUT ROWID;
 )sql",
+    // jobs.trace_id: trace of the call that submitted the job; empty = none.
+    R"sql(
+ALTER TABLE jobs ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {

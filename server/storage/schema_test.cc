@@ -129,7 +129,7 @@ TEST_F(SchemaTest, JobsOfVersion6HaveNoOwnerAndThereAreNoTokens) {
   EXPECT_EQ(Query(*database, "SELECT COUNT(*) FROM tokens"), 0);
   v1::JobSpec spec;
   spec.mutable_train();
-  const auto job = (*store)->Submit("", spec, 0, "token:ann");
+  const auto job = (*store)->Submit("", spec, 0, {.owner = "token:ann"});
   EXPECT_EQ(job->owner(), "token:ann");
   EXPECT_EQ(*(*store)->GetOwner(job->id()), "token:ann");
 }

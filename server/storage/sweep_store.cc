@@ -138,12 +138,13 @@ absl::Status SweepStore::Store(Database& database, JobRows& rows,
     changed.told.push_back(epoch.job);
   }
   for (const SweepStep::NewJob& job : step.new_jobs) {
-    HEARTH_ASSIGN_OR_RETURN(const std::string id,
-                            rows.Insert("", job.spec, step.sweep.priority(),
-                                        TrialOf{.sweep = number,
-                                                .trial = job.trial,
-                                                .replica = job.replica},
-                                        step.sweep.owner()));
+    HEARTH_ASSIGN_OR_RETURN(
+        const std::string id,
+        rows.Insert(
+            "", job.spec, step.sweep.priority(),
+            TrialOf{
+                .sweep = number, .trial = job.trial, .replica = job.replica},
+            {.owner = step.sweep.owner(), .trace_id = step.sweep.trace_id()}));
     v1::JobEvent event;
     event.mutable_state()->set_state(v1::QUEUED);
     HEARTH_RETURN_IF_ERROR(rows.AddEvent(id, std::move(event)));

@@ -126,13 +126,14 @@ class SweepManagerImpl final : public SweepManager {
   }
 
   absl::StatusOr<v1::Sweep> Submit(const v1::SubmitSweepRequest& request,
-                                   const std::string& owner) override {
+                                   const JobOrigin& origin) override {
     HEARTH_RETURN_IF_ERROR(
         Admission::CheckRequest(request.request_id(), request.priority()));
     v1::Sweep summary;
     *summary.mutable_spec() = request.spec();
     summary.set_priority(request.priority());
-    summary.set_owner(owner);
+    summary.set_owner(origin.owner);
+    summary.set_trace_id(origin.trace_id);
     HEARTH_RETURN_IF_ERROR(
         FillAndValidate(parts_.admission.limits(), *summary.mutable_spec()));
     const NameClaims::Claim same =

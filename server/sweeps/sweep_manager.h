@@ -49,7 +49,7 @@ class SweepManager : public TrialObserver {
 
   // Errors as in hearth.v1.Sweeps.
   virtual absl::StatusOr<v1::Sweep> Submit(
-      const v1::SubmitSweepRequest& request, const std::string& owner) = 0;
+      const v1::SubmitSweepRequest& request, const JobOrigin& origin) = 0;
   virtual absl::StatusOr<v1::Sweep> Get(const std::string& id) = 0;
   virtual absl::StatusOr<v1::Sweep> Pause(const std::string& id) = 0;
   virtual absl::StatusOr<v1::Sweep> Resume(const std::string& id) = 0;

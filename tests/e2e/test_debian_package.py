@@ -41,6 +41,9 @@ def test_what_is_in_it(packages, tmp_path):
                  "lib/systemd/system/hearthd.service", "usr/lib/sysusers.d/hearth.conf",
                  "usr/lib/tmpfiles.d/hearth.conf", "etc/hearth/hearthd.yaml",
                  "usr/share/hearth/prometheus/alerts.yml", "usr/share/hearth/grafana/hearth.json",
+                 "usr/share/bash-completion/completions/hearth",
+                 "usr/share/zsh/vendor-completions/_hearth", "usr/share/man/man1/hearth.1.gz",
+                 "usr/share/man/man1/hearth-train.1.gz", "usr/share/man/man8/hearthd.8.gz",
                  "usr/share/doc/hearth/copyright"):
         assert file in files
     assert not any(file.startswith("var/") for file in files)

@@ -52,8 +52,8 @@ def test_each_line_of_the_log_is_json_on_request(start_daemon, graph_folder):
     daemon.stop()
     lines = [json.loads(line) for line in daemon.log.splitlines()]
     assert all(line["time"] and line["level"] for line in lines)
-    assert [line["message"] for line in lines if line.get("job") == "import-1"] == \
-        ["import-1: started", "import-1: SUCCEEDED"]
+    assert [(line["job"], line["message"].split("]: ")[-1]) for line in lines
+            if "job" in line] == [("import-1", "started"), ("import-1", "SUCCEEDED")]
     assert lines[-1]["message"] == "stopped" and "job" not in lines[-1]
 
 

@@ -13,6 +13,7 @@ from google.protobuf.message import Message
 
 from hearth.errors import HearthError, Unavailable, from_rpc, was_silent
 from hearth.servers import Server
+from hearth.trace import trace_parent
 from hearth.v1 import jobs_pb2, sweeps_pb2
 
 # The daemon's metadata of a watch that it has begun, before any event.
@@ -122,7 +123,7 @@ class Connection:
     def __init__(self, server: Server, timeout: float, patience: float,
                  watch_patience: float, on_silence: Optional[OnSilence]) -> None:
         self.server = server.address
-        self._metadata = server.metadata
+        self._metadata = (*server.metadata, ("traceparent", trace_parent()))
         self._timeout = timeout
         self._patience = patience
         self._watch_patience = watch_patience

@@ -125,6 +125,7 @@ class Job:
     replica: int
     held: bool
     owner: str
+    trace_id: str
     message: jobs_pb2.Job = field(repr=False, compare=False)
 
 

@@ -1,0 +1,84 @@
+#include "client/cli/screen.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <unistd.h>
+
+#include <memory>
+#include <sstream>
+
+namespace hearth::cli {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// The two ends of a terminal.
+class ScreenTest : public testing::Test {
+ protected:
+  ScreenTest() {
+    EXPECT_EQ(openpty(&far_, &near_, nullptr, nullptr, nullptr), 0);
+  }
+  ~ScreenTest() override {
+    close(far_);
+    close(near_);
+  }
+
+  bool Echoes() const {
+    termios settings = {};
+    EXPECT_EQ(tcgetattr(near_, &settings), 0);
+    return (settings.c_lflag & ECHO) != 0;
+  }
+
+  int far_ = -1;
+  int near_ = -1;
+  std::ostringstream out_;
+};
+
+TEST_F(ScreenTest, WhatWasThereComesBack) {
+  ASSERT_TRUE(Echoes());
+  {
+    Screen screen(out_, near_);
+    EXPECT_FALSE(Echoes());
+    screen.Draw("one\ntwo");
+  }
+  EXPECT_TRUE(Echoes());
+  EXPECT_THAT(out_.str(), StartsWith("\x1b[?1049h"));
+  EXPECT_THAT(out_.str(), HasSubstr("one\x1b[K\ntwo\x1b[K\x1b[J"));
+  EXPECT_THAT(out_.str(), EndsWith("\x1b[?1049l"));
+}
+
+TEST_F(ScreenTest, OnlyQEndsIt) {
+  Screen screen(out_, near_);
+  ASSERT_EQ(write(far_, "xq", 2), 2);
+  EXPECT_FALSE(screen.Wait(absl::InfiniteDuration(), std::stop_token()));
+}
+
+TEST_F(ScreenTest, AStopEndsIt) {
+  Screen screen(out_, near_);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(screen.Wait(absl::InfiniteDuration(), stop.get_token()));
+}
+
+TEST_F(ScreenTest, APauseEnds) {
+  Screen screen(out_, near_);
+  EXPECT_TRUE(screen.Wait(absl::Milliseconds(1), std::stop_token()));
+}
+
+TEST_F(ScreenTest, WithoutATerminalNoKeysAreRead) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  {
+    Screen screen(out_, ends[0]);
+    ASSERT_EQ(write(ends[1], "q", 1), 1);
+    EXPECT_TRUE(screen.Wait(absl::Milliseconds(1), std::stop_token()));
+  }
+  close(ends[0]);
+  close(ends[1]);
+}
+
+}  // namespace
+}  // namespace hearth::cli

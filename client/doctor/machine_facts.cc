@@ -1,0 +1,234 @@
+#include "client/doctor/machine_facts.h"
+
+#include <grp.h>
+#include <linux/io_uring.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/timex.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "engine/base/process.h"
+
+namespace hearth::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The text of a file of the kernel's; empty if it cannot be read.
+std::string TextOf(const std::string& path) {
+  std::ifstream file(path);
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// The number that a file of the kernel's holds alone.
+std::optional<uint64_t> NumberIn(const std::string& path) {
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(TextOf(path), &number)) return std::nullopt;
+  return number;
+}
+
+// What is behind `key` in the first line that begins with it.
+std::string ValueOf(const std::string& text, absl::string_view key) {
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, key)) {
+      return std::string(absl::StripAsciiWhitespace(line));
+    }
+  }
+  return "";
+}
+
+uint64_t KibibytesOf(const std::string& text, absl::string_view key) {
+  absl::string_view value;
+  const std::string found = ValueOf(text, key);
+  value = found;
+  absl::ConsumeSuffix(&value, " kB");
+  uint64_t number = 0;
+  return absl::SimpleAtoi(value, &number) ? number << 10 : 0;
+}
+
+// A line of /proc/PID/limits: "Max open files   1024   4096   files".
+Limit LimitOf(const std::string& text, absl::string_view name) {
+  const std::vector<std::string> words =
+      absl::StrSplit(ValueOf(text, name), ' ', absl::SkipEmpty());
+  const auto number = [&](size_t i) {
+    uint64_t value = 0;
+    return i < words.size() && absl::SimpleAtoi(words[i], &value) ? value
+                                                                  : UINT64_MAX;
+  };
+  return {.soft = number(0), .hard = number(1)};
+}
+
+int TryIoUring() {
+  io_uring_params parameters = {};
+  const long ring = syscall(__NR_io_uring_setup, 4, &parameters);
+  if (ring < 0) return errno;
+  close(static_cast<int>(ring));
+  return 0;
+}
+
+// Reads, but does not set, the kernel's clock.
+std::optional<bool> IsClockSynchronized() {
+  timex clock = {};
+  const int state = adjtimex(&clock);
+  if (state < 0) return std::nullopt;
+  return state != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
+}
+
+// "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.161.08  Mon ...".
+std::string DriverVersion(const std::string& text) {
+  for (const absl::string_view word :
+       absl::StrSplit(ValueOf(text, "NVRM version:"), ' ')) {
+    if (!word.empty() && absl::ascii_isdigit(word[0]) &&
+        word.find('.') != absl::string_view::npos) {
+      return std::string(word);
+    }
+  }
+  return "";
+}
+
+std::string FileSystemName(const struct statfs& info) {
+  switch (static_cast<uint32_t>(info.f_type)) {
+    case EXT4_SUPER_MAGIC:
+      return "ext4";
+    case 0x58465342:
+      return "xfs";
+    case BTRFS_SUPER_MAGIC:
+      return "btrfs";
+    case 0x2fc12fc1:
+      return "zfs";
+    case F2FS_SUPER_MAGIC:
+      return "f2fs";
+    case TMPFS_MAGIC:
+      return "tmpfs";
+    case OVERLAYFS_SUPER_MAGIC:
+      return "overlay";
+    case NFS_SUPER_MAGIC:
+      return "nfs";
+    case 0xff534d42:
+    case 0xfe534d42:
+      return "cifs";
+    case FUSE_SUPER_MAGIC:
+      return "fuse";
+    case 0x01021997:
+      return "9p";
+    case 0x0bd00bd0:
+      return "lustre";
+    case 0x00c36400:
+      return "ceph";
+    default:
+      return absl::StrCat("0x", absl::Hex(info.f_type));
+  }
+}
+
+// The disk of a device number, of which a partition is a part.
+void ReadDisk(const KernelFolders& folders, dev_t device, FolderFacts& facts) {
+  std::error_code error;
+  fs::path disk = fs::canonical(absl::StrCat(folders.sys, "/dev/block/",
+                                             major(device), ":", minor(device)),
+                                error);
+  if (error) return;
+  if (!fs::exists(disk / "queue", error)) disk = disk.parent_path();
+  if (!fs::exists(disk / "queue", error)) return;
+  facts.disk = disk.filename().string();
+  facts.read_ahead_kib = NumberIn(disk / "queue/read_ahead_kb");
+  if (const auto rotates = NumberIn(disk / "queue/rotational")) {
+    facts.rotates = *rotates != 0;
+  }
+}
+
+}  // namespace
+
+MachineFacts ReadMachineFacts(const KernelFolders& folders, pid_t pid) {
+  const std::string process =
+      absl::StrCat(folders.proc, "/", pid == 0 ? "self" : absl::StrCat(pid));
+  MachineFacts facts;
+  utsname name = {};
+  if (uname(&name) == 0) facts.kernel = name.release;
+  facts.io_uring_error = TryIoUring();
+  facts.io_uring_disabled = static_cast<int>(
+      NumberIn(folders.proc + "/sys/kernel/io_uring_disabled").value_or(0));
+  facts.has_seccomp_filter =
+      ValueOf(TextOf(process + "/status"), "Seccomp:") == "2";
+  const std::string limits = TextOf(process + "/limits");
+  facts.open_files = LimitOf(limits, "Max open files");
+  facts.locked_memory = LimitOf(limits, "Max locked memory");
+  const std::string memory = TextOf(folders.proc + "/meminfo");
+  facts.memory_bytes = KibibytesOf(memory, "MemTotal:");
+  facts.memory_available_bytes = KibibytesOf(memory, "MemAvailable:");
+  facts.memory_capacity_bytes = std::min(
+      facts.memory_bytes, CgroupMemoryLimit(TextOf(process + "/cgroup"),
+                                            folders.sys + "/fs/cgroup"));
+  const std::string cpu = TextOf(folders.proc + "/cpuinfo");
+  std::string features = ValueOf(cpu, "flags");
+  if (features.empty()) features = ValueOf(cpu, "Features");
+  facts.cpu_features = absl::StrSplit(features, ' ', absl::SkipEmpty());
+  facts.gpu_driver =
+      DriverVersion(TextOf(folders.proc + "/driver/nvidia/version"));
+  facts.has_gpu_device = access((folders.dev + "/nvidia0").c_str(), F_OK) == 0;
+  facts.clock_is_synchronized = IsClockSynchronized();
+  return facts;
+}
+
+bool IsProcess(const KernelFolders& folders, pid_t pid,
+               const std::string& program) {
+  return absl::StripAsciiWhitespace(
+             TextOf(absl::StrCat(folders.proc, "/", pid, "/comm"))) == program;
+}
+
+FolderFacts ReadFolderFacts(const KernelFolders& folders,
+                            const std::string& path) {
+  FolderFacts facts;
+  facts.path = path;
+  struct stat info = {};
+  if (stat(path.c_str(), &info) == 0) {
+    facts.exists = true;
+    facts.is_folder = S_ISDIR(info.st_mode);
+    facts.owner = info.st_uid;
+    facts.mode = info.st_mode & 07777;
+  }
+  fs::path nearest = path;
+  while (stat(nearest.c_str(), &info) != 0 && nearest.has_relative_path()) {
+    nearest = nearest.parent_path();
+  }
+  struct statfs system = {};
+  if (statfs(nearest.c_str(), &system) == 0) {
+    const auto block = static_cast<uint64_t>(system.f_bsize);
+    facts.file_system = FileSystemName(system);
+    facts.free_bytes = system.f_bavail * block;
+    facts.total_bytes = system.f_blocks * block;
+  }
+  ReadDisk(folders, info.st_dev, facts);
+  return facts;
+}
+
+SocketFacts ReadSocketFacts(const std::string& data_dir) {
+  SocketFacts facts;
+  facts.path = absl::StrCat(data_dir, "/hearth.sock");
+  struct stat info = {};
+  if (lstat(facts.path.c_str(), &info) != 0) return facts;
+  facts.exists = true;
+  facts.is_socket = S_ISSOCK(info.st_mode);
+  facts.mode = info.st_mode & 07777;
+  facts.is_open_to_us = access(facts.path.c_str(), W_OK) == 0;
+  if (const group* named = getgrgid(info.st_gid)) facts.group = named->gr_name;
+  return facts;
+}
+
+}  // namespace hearth::doctor
