@@ -135,6 +135,8 @@ std::string Fanouts(int count) {
 INSTANTIATE_TEST_SUITE_P(
     AllBounds, BadSpecTest,
     testing::Values(
+        BadSpec{"UnknownPrecision", Train("", "sage {} precision: 'fp8'"),
+                "train.trains[0].precision"},
         BadSpec{"UnknownMetric", Train("", "sage {} metric: 'auc'"),
                 "train.trains[0].metric"},
         BadSpec{"WeightOfZero",
@@ -476,6 +478,7 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
         train_threads: 6
         class_weights { values: [ 1, 5.5 ] }
         metric: 'roc_auc'
+        precision: 'bf16'
       }
       pipeline { samplers: 2 extractors: 3 }
       checkpoint_every: 9
@@ -498,6 +501,7 @@ TEST(SpecMappingTest, EveryOptionReachesTheEngine) {
   EXPECT_THAT(options.train.class_weights.values, ElementsAre(1, 5.5));
   EXPECT_FALSE(options.train.class_weights.balanced);
   EXPECT_EQ(options.train.metric, train::Metric::kRocAuc);
+  EXPECT_EQ(options.train.precision, train::Precision::kBfloat16);
   EXPECT_EQ(options.patience, 4);
   EXPECT_EQ(options.pipeline.samplers, 2);
   EXPECT_EQ(options.pipeline.extractors, 3);
