@@ -185,14 +185,15 @@ class GrpcClient : public Client {
     uint64_t received = 0;
     for (int attempt = 1;;) {
       // Tells what has come, too.
-      HEARTH_ASSIGN_OR_RETURN(
-          v1::Upload upload,
-          Call<v1::Upload>(*datasets_, &v1::Datasets::Stub::BeginUpload,
-                           request));
-      silence.Heard();
-      if (upload.received_bytes() > received) backoff.Reset();
-      received = upload.received_bytes();
-      const absl::Status status = Send(upload, source, stop);
+      absl::StatusOr<v1::Upload> upload = Call<v1::Upload>(
+          *datasets_, &v1::Datasets::Stub::BeginUpload, request);
+      absl::Status status = upload.status();
+      if (upload.ok()) {
+        silence.Heard();
+        if (upload->received_bytes() > received) backoff.Reset();
+        received = upload->received_bytes();
+        status = Send(*upload, source, stop);
+      }
       if (status.ok()) return upload;
       if (stop.stop_requested()) return TransferStopped();
       const bool is_other =

@@ -111,8 +111,8 @@ class JobsService final
     context->AddInitialMetadata("hearth-watch", "open");
     return StartModelStream(
         parts_.transfers, guard_, *context, *request,
-        [this,
-         id = request->job_id()]() -> absl::StatusOr<std::unique_ptr<ModelReader>> {
+        [this, id = request->job_id()]()
+            -> absl::StatusOr<std::unique_ptr<ModelReader>> {
           HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
           HEARTH_ASSIGN_OR_RETURN(const std::string folder,
                                   ModelFolder(parts_.data_dir, job));

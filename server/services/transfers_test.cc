@@ -200,12 +200,15 @@ TEST_F(UploadTest, IsImportedOverARestart) {
   ASSERT_TRUE(Send(id, all_.size() / 2, all_.size(), &upload).ok());
   const v1::Job ended = AwaitEnd(Submit(SpecOf(id)));
   EXPECT_EQ(ended.state(), v1::SUCCEEDED) << ended.error().message();
-  Import("here");
-  EXPECT_EQ(FingerprintOf("sent"), FingerprintOf("here"));
+  const std::string sent = FingerprintOf("sent");
+  // Of the same name: checksums are seeded with it.
+  ASSERT_TRUE(DeleteDataset("sent").ok());
+  Import("sent");
+  EXPECT_EQ(sent, FingerprintOf("sent"));
   EXPECT_EQ(Send(id, 0, 1, &upload).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
-TEST_F(UploadTest, AJobAloneUsesIt) {
+TEST_F(UploadTest, HasNoPathAndIsNotUsedInPlace) {
   const std::string id = Begin().id();
   v1::Upload upload;
   ASSERT_TRUE(Send(id, 0, all_.size(), &upload).ok());

@@ -232,13 +232,14 @@ class Connection:
             while True:
                 try:
                     return attempt(heard)
+                except Unavailable as error:  # Of a call that it made.
+                    problem: HearthError = error
+                    silence.lost()
                 except grpc.RpcError as error:
                     problem = from_rpc(error, self.server)
-                    if problem.code not in _BROKEN:
-                        raise problem from error
                     silence.lost(_KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
-                    if not pauses.pause():
-                        raise problem from error
+                if problem.code not in _BROKEN or not pauses.pause():
+                    raise problem
         finally:
             silence.close()
 

@@ -15,7 +15,8 @@ from hearth.errors import HearthError, invalid
 from hearth.v1 import datasets_pb2, jobs_pb2, spec_pb2
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are done, and in all."""
+"""Called with the bytes that are done, and in all, on any thread. What was sent to a daemon that
+went away may have to be sent again: then there are fewer."""
 
 _MODEL = "model.safetensors"
 _CONFIG = "config.json"

@@ -177,6 +177,22 @@ def test_a_broken_upload_goes_on(daemon, client, folder):
     assert max(seen) == 1_200_010
 
 
+def test_a_daemon_that_is_away_is_waited_for(daemon, folder):
+    taker = Taker(daemon)
+    begin, refusals = daemon.answers["BeginUpload"], [UNAVAILABLE, UNAVAILABLE]
+
+    def answer(request):
+        if refusals:
+            raise refusals.pop()
+        return begin(request)
+
+    daemon.answers["BeginUpload"] = answer
+    # The patience of a call is at its end at once; that of a transfer is not.
+    with hearth.Client(daemon.address, patience=0) as hasty:
+        hasty.upload("cora", str(folder))
+    assert taker.data == b"b" * 1_200_000 + b"a" * 10
+
+
 def test_one_file(daemon, client, folder):
     taker = Taker(daemon)
     client.upload("cora", str(folder / "deep/a"))
