@@ -92,6 +92,15 @@ class PosixModelFolder final : public ModelFolder {
         replace_(replace),
         on_progress_(std::move(on_progress)) {}
 
+  ~PosixModelFolder() override {
+    // Nothing has come that another download could go on with.
+    if (file_.get() < 0 || !sha256_.empty()) return;
+    for (const char* name : {kModelName, kConfigName}) {
+      unlink(Part(name).c_str());
+    }
+    rmdir(part_.c_str());
+  }
+
   absl::Status Begin() {
     if (mkdir(part_.c_str(), 0777) != 0 && errno != EEXIST) {
       return ErrnoStatus(errno, part_, "create");

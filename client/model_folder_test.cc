@@ -96,6 +96,11 @@ TEST_F(ModelFolderTest, AnotherRunGoesOn) {
   ExpectModel();
 }
 
+TEST_F(ModelFolderTest, NothingIsLeftWhereNothingHasCome) {
+  MustOpen();
+  EXPECT_FALSE(fs::exists(path_ + ".part"));
+}
+
 TEST_F(ModelFolderTest, AnotherModelStartsOver) {
   const auto folder = MustOpen();
   ASSERT_TRUE(Receive(*folder, 60).ok());

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -88,6 +89,12 @@ class _ModelFolder:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+        if not self.sha256:
+            # Nothing has come that another download could go on with.
+            for name in (_MODEL, _CONFIG):
+                (self._part / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # Somebody else's files are in it.
+                self._part.rmdir()
         os.close(self._lock)
 
     def _read_back(self) -> None:
