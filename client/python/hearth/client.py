@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from types import TracebackType
 from typing import Iterator, Mapping, Optional
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
 
+from hearth import transfers
 from hearth.connection import Connection, OnSilence, new_request_id
 from hearth.errors import HearthError, JobFailed
 from hearth.jobs import (EvaluateReport, Job, JobEvent, JobState, TrainReport, evaluation_from,
@@ -18,6 +20,7 @@ from hearth.options.values import Value
 from hearth.rows import Rows
 from hearth.servers import choose
 from hearth.sweep_client import SweepCalls
+from hearth.transfers import Progress
 from hearth.v1 import jobs_pb2, spec_pb2
 
 _JOBS_PER_PAGE = 200
@@ -156,6 +159,50 @@ class Client(SweepCalls):
         spec.export.job_id = id
         spec.export.destination = os.path.abspath(destination)
         return self._succeeded(self._submit(spec, 0).id).message.report.export.path
+
+    def download_model(self, id: str, path: str, *, replace: bool = False,
+                       on_progress: Optional[Progress] = None) -> str:
+        """Writes the model of a train job to the new folder `path` on this machine, with the
+        files of `export`; returns its absolute path. What has come is in PATH.part until all is
+        there: a download that was broken off goes on there. FileExistsError if there is
+        something, unless the model in it is to be replaced."""
+        folder = Path(os.path.abspath(path))
+        transfers.download_model(self._connection, id, folder, replace, on_progress)
+        return str(folder)
+
+    def upload(self, name: str, source: str, *, format: str = "auto", labels: str = "auto",
+               undirected: bool = False, dedup: bool = False, self_loops: str = "keep",
+               non_finite: str = "refuse", fill_features: str = "none", bfloat16: bool = False,
+               relabel: bool = False, split: str = "", igb_classes: int = 0,
+               split_seed: Optional[int] = None, memory_limit_bytes: int = 0, priority: int = 0,
+               on_progress: Optional[Progress] = None) -> Job:
+        """Sends the graph in the folder or file `source` of this machine to the daemon, and
+        imports it as the dataset `name`; returns the import's job once it has succeeded. What
+        has come stays with the daemon for a while: an upload that was broken off goes on. The
+        options are those of `hearth dataset upload`."""
+        spec = spec_pb2.JobSpec()
+        wanted = getattr(spec, "import")
+        wanted.name = name
+        wanted.format = transfers.word("format", format)
+        wanted.labels = transfers.word("labels", labels)
+        wanted.non_finite = transfers.word("non_finite", non_finite)
+        wanted.fill_features = transfers.word("fill_features", fill_features)
+        wanted.bfloat16_features = bfloat16
+        wanted.memory_limit_bytes = memory_limit_bytes
+        wanted.edges.add_reverse = undirected
+        wanted.edges.remove_duplicates = dedup
+        wanted.edges.self_loops = transfers.word("self_loops", self_loops)
+        if relabel:
+            wanted.edge_list.relabel = True
+        if split:
+            wanted.ogb.split = split
+        if igb_classes:
+            wanted.igb.num_classes = igb_classes
+        if split_seed is not None:
+            wanted.igb.split_seed = split_seed
+        wanted.upload = transfers.upload(self._connection, name, Path(os.path.abspath(source)),
+                                         on_progress)
+        return self._succeeded(self._submit(spec, priority).id)
 
     def _submit(self, spec: spec_pb2.JobSpec, priority: int) -> jobs_pb2.Job:
         request = jobs_pb2.SubmitJobRequest(request_id=new_request_id(), spec=spec,

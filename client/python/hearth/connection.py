@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from typing import Callable, Iterator, Optional, TypeVar, Union
+from typing import Any, Callable, Iterator, Optional, TypeVar, Union
 
 import grpc
 from google.protobuf.message import Message
@@ -50,6 +50,7 @@ _BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCo
 _UNREACHABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
 Response = TypeVar("Response", bound=Message)
+Result = TypeVar("Result")
 Event = TypeVar("Event", jobs_pb2.JobEvent, sweeps_pb2.SweepEvent)
 WatchRequest = Union[jobs_pb2.WatchJobRequest, sweeps_pb2.WatchSweepRequest]
 OnSilence = Callable[[float], None]
@@ -217,6 +218,52 @@ class Connection:
                                                  "the watch ended early")
         finally:
             silence.close()
+
+    def resume(self, attempt: Callable[[Callable[[], None]], Result]) -> Result:
+        """What `attempt`, a transfer, returns; it is made again when it breaks, as watches are,
+        and goes on then by itself. It calls what it is given when something has come."""
+        silence = Silence(self._on_silence)
+        pauses = _Pauses(self._watch_patience)
+
+        def heard() -> None:
+            silence.heard()
+            pauses.reset()
+
+        try:
+            while True:
+                try:
+                    return attempt(heard)
+                except Unavailable as error:  # Of a call that it made.
+                    problem: HearthError = error
+                    silence.lost()
+                except grpc.RpcError as error:
+                    problem = from_rpc(error, self.server)
+                    silence.lost(_KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
+                if problem.code not in _BROKEN or not pauses.pause():
+                    raise problem
+        finally:
+            silence.close()
+
+    def stream(self, method: str, request: Message,
+               response: type[Response]) -> Iterator[Response]:
+        """The messages of one stream of the daemon's. Raises grpc.RpcError: see resume."""
+        remote = self._channel.unary_stream(
+            f"/hearth.v1.{method}", request_serializer=type(request).SerializeToString,
+            response_deserializer=response.FromString)
+        stream = remote(request, metadata=self._metadata)
+        try:
+            yield from stream
+        finally:
+            stream.cancel()
+
+    def send(self, method: str, requests: Iterator[Message],
+             response: type[Response]) -> Response:
+        """The answer to one stream of messages. Raises grpc.RpcError: see resume."""
+        remote: Any = self._channel.stream_unary(
+            f"/hearth.v1.{method}", request_serializer=lambda one: one.SerializeToString(),
+            response_deserializer=response.FromString)
+        answer: Response = remote(requests, metadata=self._metadata)
+        return answer
 
     def _log_silence(self, seconds: float) -> None:
         if seconds > 0:

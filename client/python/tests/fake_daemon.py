@@ -11,10 +11,11 @@ from google.protobuf import any_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from hearth.v1 import jobs_pb2, sweeps_pb2
+from hearth.v1 import datasets_pb2, jobs_pb2, sweeps_pb2
 
 _SERVICES = [jobs_pb2.DESCRIPTOR.services_by_name["Jobs"],
-             sweeps_pb2.DESCRIPTOR.services_by_name["Sweeps"]]
+             sweeps_pb2.DESCRIPTOR.services_by_name["Sweeps"],
+             datasets_pb2.DESCRIPTOR.services_by_name["Datasets"]]
 
 
 class Refusal(Exception):
@@ -58,6 +59,8 @@ class FakeDaemon:
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler:
         request_type = GetMessageClass(method.input_type)
+        if method.client_streaming:
+            return self._taker(method.name, request_type)
         kind = (grpc.unary_stream_rpc_method_handler if method.server_streaming
                 else grpc.unary_unary_rpc_method_handler)
         answer = self._stream if method.server_streaming else self._answer
@@ -69,6 +72,15 @@ class FakeDaemon:
 
         return kind(respond, request_deserializer=request_type.FromString,
                     response_serializer=lambda message: message.SerializeToString())
+
+    def _taker(self, name: str, request_type: Any) -> grpc.RpcMethodHandler:
+        """Of a method that takes messages: they come to the function as they do to the daemon."""
+        def respond(requests: Iterable[Any], context: grpc.ServicerContext) -> Any:
+            return self._answer(self.answers[name], requests, context)
+
+        return grpc.stream_unary_rpc_method_handler(
+            respond, request_deserializer=request_type.FromString,
+            response_serializer=lambda message: message.SerializeToString())
 
     @staticmethod
     def _answer(answer: Callable[[Any], Any], request: Any, context: grpc.ServicerContext) -> Any:
