@@ -81,7 +81,7 @@ def option_of(kind: str, path: str) -> str:
     """The option, as a keyword, whose field an error of the daemon names; `path` itself if there
     is none."""
     if kind in _TRAIN_KINDS:
-        return option_named_by(path)
+        return option_named_by(path.removeprefix(kind + "."))
     wanted = without_indices(path).removeprefix(kind + ".")
     return next((_keyword(name) for name, fields in _FIELDS[kind].items() if wanted in fields),
                 path)
