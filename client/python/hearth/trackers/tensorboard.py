@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any, Mapping, Union
 
@@ -32,7 +33,9 @@ class TensorBoard:
             # Another daemon has a job of that name.
             folder = folder.with_name(f"{folder.name}-{info.identity[:8]}")
         last_epoch = int(_read_state(folder).get("last_epoch", 0))
-        run = TensorBoardRun(self._writer(str(folder)), folder, info.identity, last_epoch)
+        # Writers name files by the second: two of one second would have the same file.
+        writer = self._writer(str(folder), filename_suffix=f".{uuid.uuid4().hex[:8]}")
+        run = TensorBoardRun(writer, folder, info.identity, last_epoch)
         if last_epoch == 0:
             run.add_text("options", info.options)
         return run
