@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from types import TracebackType
 from typing import Any, Optional, TextIO
 
@@ -16,7 +17,8 @@ class Progress:
     def __init__(self, title: str, output: Optional[TextIO] = None) -> None:
         self._title = title
         self._output = output or sys.stderr
-        self._bar: Any = _new_bar(title, self._output)
+        self._tqdm: Any = _tqdm_for(self._output)
+        self._bar: Any = None
         self._phase = ""
 
     @staticmethod
@@ -36,13 +38,15 @@ class Progress:
         """Shows one event."""
         if not isinstance(event, Progressed):
             self._write(f"{self._title}: {event}")
-        elif self._bar is not None:
+        elif self._tqdm is not None:
             self._move(event)
 
     def _move(self, event: Progressed) -> None:
         phase = f"{self._title} {event.phase}"
         if event.epoch:
             phase = f"{self._title} epoch {event.epoch}/{event.epochs} {event.phase}"
+        if self._bar is None:
+            self._bar = self._tqdm(file=self._output, leave=False, unit="")
         if phase != self._phase:
             self._phase = phase
             self._bar.reset(total=event.total or None)
@@ -53,27 +57,29 @@ class Progress:
         self._bar.refresh()
 
     def _write(self, line: str) -> None:
-        if self._bar is not None:
-            type(self._bar).write(line, file=self._output)
+        if self._tqdm is not None:
+            self._tqdm.write(line, file=self._output)
         else:
             print(line, file=self._output, flush=True)
 
 
 class _Nothing(Progress):
     def __init__(self) -> None:
-        self._bar = None
+        super().__init__("")
 
     def take(self, event: JobEvent) -> None:
         pass
 
 
-def _new_bar(title: str, output: TextIO) -> Any:
-    """A bar of tqdm; None without tqdm, and where nobody watches the output change."""
-    in_notebook = hasattr(sys.modules.get("IPython"), "get_ipython") and "ipykernel" in sys.modules
-    if not (in_notebook or output.isatty()):
+def _tqdm_for(output: TextIO) -> Any:
+    """The class of bars; None without tqdm, and where nobody watches the output change."""
+    if not ("ipykernel" in sys.modules or output.isatty()):
         return None
     try:
-        from tqdm.auto import tqdm
+        with warnings.catch_warnings():
+            # That a notebook without ipywidgets has bars of text is no news.
+            warnings.simplefilter("ignore")
+            from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(desc=title, file=output, leave=False, unit="")
+    return tqdm

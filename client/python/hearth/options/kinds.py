@@ -137,11 +137,7 @@ def _set(name: str, fields: tuple[str, ...], value: Value, spec: Message) -> Non
         if len(values) != len(fields):
             raise invalid(_keyword(name), f"{value!r} is not a list of {len(fields)} numbers")
     for path, one in zip(fields, values):
-        field = _field(cast(Descriptor, spec.DESCRIPTOR), path)
-        try:
-            field.set(name, one, spec)
-        except TypeError as error:
-            raise invalid(_keyword(name), str(error)) from None
+        _field(cast(Descriptor, spec.DESCRIPTOR), path).set(name, one, spec)
 
 
 @dataclass(frozen=True)
@@ -154,17 +150,22 @@ class _Field:
 
     def set(self, name: str, value: Value, spec: Message) -> None:
         named = Named(name, (self.option,), None, common=False)
-        text = text_of(named, value)
+        try:
+            text = text_of(named, value)
+        except TypeError as error:
+            raise invalid(_keyword(name), f"{value!r} is not {self._can_be(named)}") from error
         if self.words is not None:
             if text not in self.words:
-                raise invalid(_keyword(name),
-                              f'"{text}" is not one of {", ".join(self.words)}')
+                raise invalid(_keyword(name), f'"{text}" is not {self._can_be(named)}')
             setattr(make(self.option.path[:-1], spec), self.option.field.name, self.words[text])
             return
         if name in _PATHS:
             text = os.path.abspath(text)
         if not set_from_text(self.option, text, spec):
-            raise invalid(_keyword(name), f'"{text}" is not {value_words(named)}')
+            raise invalid(_keyword(name), f'"{text}" is not {self._can_be(named)}')
+
+    def _can_be(self, named: Named) -> str:
+        return f"one of {', '.join(self.words)}" if self.words is not None else value_words(named)
 
 
 @lru_cache(maxsize=None)
