@@ -127,6 +127,22 @@ def test_kinds_of_labels(client, labels, kind, width):
     assert (nodes.label_kind, nodes.label_width) == (kind, width)
 
 
+def test_features_that_stay_where_they_lie(client, tmp_path):
+    data = hearth.pyg.load_dataset(client, "planted")
+    with pytest.raises(ValueError, match="give folder="):
+        hearth.pyg.import_data(client, "in-place", data, in_place=True)
+    dataset = hearth.pyg.import_data(client, "in-place", data, tmp_path / "kept", in_place=True)
+    assert dataset.node_types[0].feature_path == str(tmp_path / "kept" / "node_feat.npy")
+
+
+def test_several_labels_of_several_types(client, typed):
+    data = hearth.pyg.load_dataset(client, "typed")
+    data["paper"].y = torch.nn.functional.one_hot(data["paper"].y, 4)
+    dataset = hearth.pyg.import_data(client, "typed-labels", data, labels="multi-label")
+    (paper,) = (one for one in dataset.node_types if one.name == "paper")
+    assert (paper.label_kind, paper.label_width) == ("multi-label", 4)
+
+
 def test_a_graphbolt_dataset_on_disk(daemon, client):
     source = FIXTURES / "graphbolt_heterogeneous" / "dataset"
     dataset = hearth.pyg.import_data(client, "toy", source, self_loops="keep")

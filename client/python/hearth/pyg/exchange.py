@@ -56,6 +56,8 @@ def import_data(client: Client, name: str, data: Any, folder: Optional[AnyPath] 
     if isinstance(data, (str, os.PathLike)):
         found: dict[str, Any] = {"format": "graphbolt"}
         return client.import_dataset(name, data, **{**found, **options})
+    if options.get("in_place") and folder is None:
+        raise ValueError("features that stay where they lie need a place: give folder=")
     with ExitStack() as temporary:
         if folder is None:
             parent = temporary.enter_context(tempfile.TemporaryDirectory(prefix="hearth-pyg-"))
