@@ -222,14 +222,14 @@ class JobRecord(Record):
     @property
     def dataset(self) -> str:
         """The dataset that it is about; empty if it is about none."""
-        kind: Any = getattr(self.message.spec, self.message.spec.WhichOneof("kind") or "", None)
+        spec: Any = getattr(self.message.spec, self.kind, None)
         if self.kind in ("import", "generate"):
-            return str(kind.name)
+            return str(spec.name)
         if self.kind == "explain":
-            return str(kind.train.data.dataset)
+            return str(spec.train.data.dataset)
         if self.kind in ("train", "prepare"):
-            return str(kind.data.dataset)
-        return str(getattr(kind, "dataset", ""))
+            return str(spec.data.dataset)
+        return str(getattr(spec, "dataset", ""))
 
     @property
     def model(self) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from types import TracebackType
 from typing import Any, Optional, TextIO
 
 from hearth.jobs import JobEvent, Progressed
+
+# What a terminal would obey: texts are others'.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Progress:
@@ -57,6 +61,7 @@ class Progress:
         self._bar.refresh()
 
     def _write(self, line: str) -> None:
+        line = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
         if self._tqdm is not None:
             self._tqdm.write(line, file=self._output)
         else:

@@ -258,7 +258,8 @@ def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
         return EvaluationBegun(*head, message.test.trial, message.test.fault)
     if payload == "tested":
         tested = message.tested
-        return EvaluationEnded(*head, state=job_state(tested.state), **same_fields(EvaluationEnded, tested))
+        return EvaluationEnded(*head, state=job_state(tested.state),
+                               **same_fields(EvaluationEnded, tested))
     if payload == "stop":
         return TrialStopped(*head, message.stop.trial)
     return None

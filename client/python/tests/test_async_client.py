@@ -229,6 +229,39 @@ def test_calls_go_on_beside_a_watch(daemon):
     with_client(daemon, program)
 
 
+def test_following_a_job(daemon, capsys):
+    told = []
+
+    class Tracker:
+        last_epoch = 0
+
+        def begin(self, info):
+            told.append(info.name)
+            return self
+
+        def log_epoch(self, epoch, figures):
+            told.append((epoch, figures["loss"]))
+
+        def end(self, state, facts):
+            told.append(state)
+
+    daemon.answers.update(
+        GetJob=lambda _: jobs_pb2.Job(id="train-1", state="SUCCEEDED", spec={"train": {}}),
+        WatchJob=lambda _: iter([
+            jobs_pb2.JobEvent(sequence=1, epoch={"epoch": 1, "loss": 0.5}),
+            state_event(2, "SUCCEEDED")]))
+
+    async def program(made):
+        job = await made.job("train-1")
+        await job.track(Tracker())
+        return await job.progress()
+
+    assert with_client(daemon, program).state is JobState.SUCCEEDED
+    assert told == ["train-1", (1, 0.5), "SUCCEEDED"]
+    assert capsys.readouterr().err.splitlines() == [
+        "train-1: epoch 1: loss 0.5000, 0.0 s", "train-1: succeeded"]
+
+
 def test_the_blocking_client_within_an_event_loop(daemon):
     daemon.answers["WatchJob"] = lambda _: iter([state_event(1, "RUNNING"),
                                                  state_event(2, "SUCCEEDED")])

@@ -147,6 +147,14 @@ def test_progress_of_a_file_is_lines():
     assert output.getvalue().splitlines() == LINES
 
 
+def test_texts_of_others_command_no_terminal():
+    output = io.StringIO()
+    with Progress("train-1", output) as progress:
+        progress.take(event_from(jobs_pb2.JobEvent(sequence=1, log={
+            "severity": "INFO", "text": "\x1b[2Jgone\nné"})))
+    assert output.getvalue() == "train-1: \\x1b[2Jgone\\x0ané\n"
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
