@@ -23,6 +23,10 @@ namespace hearth::client {
 namespace {
 
 constexpr int kJobsPerPage = 200;
+// Bytes of a message of an upload.
+constexpr size_t kChunkBytes = 512 << 10;
+// Tries of a file whose bytes come to the daemon with another digest.
+constexpr int kFileAttempts = 3;
 // The daemon's metadata of a watch that it has begun, before any event.
 constexpr char kWatchIsOpen[] = "hearth-watch";
 
@@ -92,6 +96,37 @@ class GrpcClient : public Client {
         .status();
   }
 
+  absl::Status DownloadModel(const std::string& id, ModelSink& sink,
+                             std::stop_token stop) override {
+    SilenceWatch silence(options_.silence_limit, options_.on_silence);
+    Backoff backoff(options_.first_backoff, options_.watch_patience);
+    while (true) {
+      v1::DownloadModelRequest request = sink.Next();
+      request.set_job_id(id);
+      absl::Status taken;
+      const absl::Status status = Stream<v1::ModelChunk>(
+          *jobs_, &v1::Jobs::Stub::DownloadModel, request,
+          [&](const v1::ModelChunk& chunk) {
+            backoff.Reset();
+            taken = sink.Take(chunk);
+            return taken.ok();
+          },
+          silence, stop);
+      HEARTH_RETURN_IF_ERROR(taken);
+      if (status.ok()) return status;
+      if (stop.stop_requested()) return TransferStopped();
+      if (absl::IsAborted(status) && !request.sha256().empty()) {
+        HEARTH_RETURN_IF_ERROR(sink.StartOver());
+        continue;
+      }
+      if (!IsBroken(status)) return status;
+      silence.Lost(SilenceBefore(status));
+      if (!backoff.Pause(stop)) {
+        return stop.stop_requested() ? TransferStopped() : status;
+      }
+    }
+  }
+
   absl::Status WatchJob(const std::string& id, uint64_t from_sequence,
                         const EventSink& sink, std::stop_token stop) override {
     v1::WatchJobRequest request;
@@ -140,6 +175,36 @@ class GrpcClient : public Client {
     return Call<google::protobuf::Empty>(
                *datasets_, &v1::Datasets::Stub::DeleteDataset, request)
         .status();
+  }
+
+  absl::StatusOr<v1::Upload> Upload(const v1::BeginUploadRequest& request,
+                                    UploadSource& source,
+                                    std::stop_token stop) override {
+    SilenceWatch silence(options_.silence_limit, options_.on_silence);
+    Backoff backoff(options_.first_backoff, options_.watch_patience);
+    uint64_t received = 0;
+    for (int attempt = 1;;) {
+      // Tells what has come, too.
+      HEARTH_ASSIGN_OR_RETURN(
+          v1::Upload upload,
+          Call<v1::Upload>(*datasets_, &v1::Datasets::Stub::BeginUpload,
+                           request));
+      silence.Heard();
+      if (upload.received_bytes() > received) backoff.Reset();
+      received = upload.received_bytes();
+      const absl::Status status = Send(upload, source, stop);
+      if (status.ok()) return upload;
+      if (stop.stop_requested()) return TransferStopped();
+      const bool is_other =
+          absl::IsAborted(status) || absl::IsOutOfRange(status);
+      if (is_other ? ++attempt > kFileAttempts : !IsBroken(status)) {
+        return status;
+      }
+      silence.Lost(SilenceBefore(status));
+      if (!backoff.Pause(stop)) {
+        return stop.stop_requested() ? TransferStopped() : status;
+      }
+    }
   }
 
   absl::StatusOr<std::vector<v1::Plan>> ListPlans() override {
@@ -391,6 +456,45 @@ class GrpcClient : public Client {
       }
     }
     return CallStatus(reader->Finish(), *channel_, options_.server);
+  }
+
+  static absl::Status TransferStopped() {
+    return absl::CancelledError("the transfer was stopped");
+  }
+
+  // Sends what is missing of an upload, which becomes what it is then.
+  absl::Status Send(v1::Upload& upload, UploadSource& source,
+                    const std::stop_token& stop) {
+    AwaitConnection(*channel_);
+    grpc::ClientContext context;
+    Authorize(context);
+    v1::Upload sent;
+    const std::unique_ptr<grpc::ClientWriter<v1::UploadChunk>> writer =
+        datasets_->SendUpload(&context, &sent);
+    const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
+    absl::Status read;
+    v1::UploadChunk chunk;
+    chunk.set_id(upload.id());
+    uint64_t offset = upload.received_bytes();
+    // Of an upload that has come one empty message is sent: its last files may
+    // be empty.
+    do {
+      absl::StatusOr<std::string> data = source.Read(offset, kChunkBytes);
+      read = data.status();
+      if (!read.ok()) break;
+      chunk.set_offset(offset);
+      *chunk.mutable_data() = *std::move(data);
+      if (!writer->Write(chunk)) break;
+      offset += chunk.data().size();
+      source.OnSent(offset);
+    } while (offset < upload.size_bytes());
+    if (!read.ok()) context.TryCancel();
+    writer->WritesDone();
+    const absl::Status status =
+        CallStatus(writer->Finish(), *channel_, options_.server);
+    HEARTH_RETURN_IF_ERROR(read);
+    if (status.ok()) upload = sent;
+    return status;
   }
 
   const ClientOptions options_;

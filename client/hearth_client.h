@@ -1,6 +1,7 @@
 #ifndef HEARTH_CLIENT_HEARTH_CLIENT_H_
 #define HEARTH_CLIENT_HEARTH_CLIENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -52,6 +53,34 @@ using EventSink = std::function<bool(const v1::JobEvent&)>;
 /// The same for a sweep.
 using SweepEventSink = std::function<bool(const v1::SweepEvent&)>;
 
+/// Takes a model that is downloaded. Errors end the download.
+class ModelSink {
+ public:
+  virtual ~ModelSink() = default;
+
+  /// The offset and the digest with which to go on; asked before each stream.
+  virtual v1::DownloadModelRequest Next() = 0;
+
+  /// Takes a message of a stream, in order.
+  virtual absl::Status Take(const v1::ModelChunk& chunk) = 0;
+
+  /// Forgets what was taken: the model is another one now.
+  virtual absl::Status StartOver() = 0;
+};
+
+/// Gives the bytes of an upload. Errors end the upload.
+class UploadSource {
+ public:
+  virtual ~UploadSource() = default;
+
+  /// At most `limit` bytes from `offset` on, and at least one but at the end;
+  /// the files are taken as one row.
+  virtual absl::StatusOr<std::string> Read(uint64_t offset, size_t limit) = 0;
+
+  /// The bytes before `offset` are sent.
+  virtual void OnSent(uint64_t offset) = 0;
+};
+
 /// The daemon's services as plain calls: no gRPC in this header. Errors are
 /// the daemon's own; those for which IsUnreachable() holds come from the
 /// connection. Thread-safe.
@@ -74,6 +103,11 @@ class Client {
   virtual absl::StatusOr<v1::Job> ResumeJob(const std::string& id,
                                             const v1::JobSpec& spec) = 0;
   virtual absl::Status DeleteJob(const std::string& id) = 0;
+  /// Hands the model of a job to `sink`. While the daemon is away the download
+  /// is resumed where it broke, for ClientOptions::watch_patience. CANCELLED
+  /// when `stop` ended it.
+  virtual absl::Status DownloadModel(const std::string& id, ModelSink& sink,
+                                     std::stop_token stop) = 0;
 
   /// Hands the job's events from number `from_sequence` (0 and 1 = the first)
   /// to `sink`, each once, in order, until the job has ended. While the daemon
@@ -112,6 +146,12 @@ class Client {
   virtual absl::StatusOr<std::vector<v1::Dataset>> ListDatasets() = 0;
   virtual absl::StatusOr<v1::Dataset> GetDataset(const std::string& name) = 0;
   virtual absl::Status DeleteDataset(const std::string& name) = 0;
+  /// Sends the files that `request` announces, through breaks as DownloadModel;
+  /// goes on with the same upload of before. The upload, which is whole, for an
+  /// import job.
+  virtual absl::StatusOr<v1::Upload> Upload(
+      const v1::BeginUploadRequest& request, UploadSource& source,
+      std::stop_token stop) = 0;
 
   /// The last used first.
   virtual absl::StatusOr<std::vector<v1::Plan>> ListPlans() = 0;

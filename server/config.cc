@@ -137,6 +137,24 @@ absl::Status SetPlanSpace(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetUploadLimit(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(const int64_t bytes, ParseByteSize(values[0]));
+  config.upload_limit_bytes = static_cast<uint64_t>(bytes);
+  return absl::OkStatus();
+}
+
+absl::Status SetUploadPatience(const Values& values, Config& config) {
+  absl::Duration patience;
+  if (!absl::ParseDuration(values[0], &patience) ||
+      patience <= absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("must be a time above 0, as \"30m\" or \"24h\", not \"",
+                     values[0], "\""));
+  }
+  config.upload_patience = patience;
+  return absl::OkStatus();
+}
+
 absl::Status CheckRoots(const Values& roots) {
   for (const std::string& root : roots) {
     if (root.empty() || root[0] != '/') {
@@ -236,6 +254,14 @@ constexpr Option kOptions[] = {
      "disk that plans may take together, as \"100GiB\": those not in use go, "
      "the least recently used first; default no limit",
      false, SetPlanSpace},
+    {"upload-limit",
+     "disk that uploaded files may take together, as \"10GiB\", of which a "
+     "caller who is no operator may take half; 0 = no uploads; default 10GiB",
+     false, SetUploadLimit},
+    {"upload-patience",
+     "how long an upload is kept for which nothing comes, as \"30m\"; default "
+     "24h",
+     false, SetUploadPatience},
     {"import-root", "folder that imports may read from; repeatable; none = any",
      true, SetImportRoots},
     {"export-root",

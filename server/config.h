@@ -60,6 +60,11 @@ struct Config {
   uint64_t memory_limit_bytes = 0;
   /// Bytes that plans may take on disk; 0 = no limit.
   uint64_t plan_space_bytes = 0;
+  /// Bytes that the files of uploads may take, of which each caller who is no
+  /// operator may take half; 0 = no uploads are taken.
+  uint64_t upload_limit_bytes = uint64_t{10} << 30;
+  /// An upload for which nothing has come for so long is removed.
+  absl::Duration upload_patience = absl::Hours(24);
   /// Folders that imports may read from; none = any that the daemon can read.
   std::vector<std::string> import_roots;
   /// Folders in which exports, generated source folders and backups may be

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <mutex>
@@ -80,6 +81,7 @@
 #include "server/storage/sweep_store.h"
 #include "server/storage/token_store.h"
 #include "server/storage/trash.h"
+#include "server/storage/upload_staging.h"
 #include "server/sweeps/sweep_manager.h"
 
 namespace hearth::server {
@@ -124,7 +126,10 @@ class DaemonImpl final : public Daemon {
         registry_(metrics::NewRegistry()),
         retired_series_(*registry_, clock_) {}
 
-  ~DaemonImpl() override { static_cast<void>(Stop(absl::InfiniteDuration())); }
+  ~DaemonImpl() override {
+    static_cast<void>(Stop(absl::InfiniteDuration()));
+    uploads_heard_ = nullptr;
+  }
 
   absl::Status Run() {
     HEARTH_RETURN_IF_ERROR(OpenData());
@@ -156,8 +161,10 @@ class DaemonImpl final : public Daemon {
     if (sweeps_ != nullptr) sweeps_->Close();
     absl::Status status;
     if (scheduler_ != nullptr) status = scheduler_->Stop(patience);
-    // Stop gRPC: watches first, which would not end by themselves.
+    // Stop gRPC: watches and transfers first, which would not end by
+    // themselves.
     hub_.Stop();
+    transfers_.Stop();
     if (socket_ != nullptr) socket_->Stop();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
@@ -184,7 +191,7 @@ class DaemonImpl final : public Daemon {
     HEARTH_ASSIGN_OR_RETURN(
         store_,
         JobStore::Open(files_, data_dir_->DatabasePath(), clock_,
-                       [this](const std::string& id) { hub_.Notify(id); },
+                       [this](const std::string& id) { OnJobEvent(id); },
                        {.folders = job_folders_.get(),
                         .reserve = reserve_.get(),
                         .vfs = config_.database_vfs}));
@@ -217,26 +224,28 @@ class DaemonImpl final : public Daemon {
                 },
             .report = [this](absl::Span<job::JobEpoch> e) { Report(e); }},
         registry_.get());
-    runner_ =
-        NewJobRunner({.environment = {.files = files_,
-                                      .read_queues = *read_queues_,
-                                      .clock = clock_,
-                                      .running_jobs = running_jobs_,
-                                      .memory = memory_,
-                                      .warm_strategies = *warm_strategies_,
-                                      .batch_measurement = *batch_measurement_,
-                                      .plans = *plans_,
-                                      .new_train_step = new_train_step_,
-                                      .gpu = gpu_,
-                                      .verified = &verified_,
-                                      .convoys = convoys_.get()},
-                      .data_dir = *data_dir_,
-                      .store = *store_,
-                      .registry = *registry_,
-                      .retired_series = retired_series_,
-                      .import_files = import_files_.get(),
-                      .export_files = export_files_.get()},
-                     config_.import_roots);
+    runner_ = NewJobRunner(
+        {.environment = {.files = files_,
+                         .read_queues = *read_queues_,
+                         .clock = clock_,
+                         .running_jobs = running_jobs_,
+                         .memory = memory_,
+                         .warm_strategies = *warm_strategies_,
+                         .batch_measurement = *batch_measurement_,
+                         .plans = *plans_,
+                         .new_train_step = new_train_step_,
+                         .gpu = gpu_,
+                         .verified = &verified_,
+                         .convoys = convoys_.get()},
+         .data_dir = *data_dir_,
+         .store = *store_,
+         .registry = *registry_,
+         .retired_series = retired_series_,
+         .import_files = import_files_.get(),
+         .export_files = export_files_.get(),
+         .upload_source =
+             [this](const std::string& id) { return uploads_->SourceOf(id); }},
+        config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, memory_, *plans_, clock_,
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
@@ -252,6 +261,7 @@ class DaemonImpl final : public Daemon {
     trash_ = std::make_unique<Trash>(files_, data_dir_->TrashPath(), [this] {
       scheduler_->RetryNow(WaitCause::kDiskSpace);
     });
+    HEARTH_RETURN_IF_ERROR(OpenUploads());
     admission_ = std::make_unique<Admission>(
         AdmissionParts{.files = files_,
                        .export_files = *export_files_,
@@ -261,6 +271,7 @@ class DaemonImpl final : public Daemon {
                        .plans = *plans_,
                        .store = *store_,
                        .sweeps = *sweep_store_,
+                       .uploads = *uploads_,
                        .scheduler = *scheduler_,
                        .trash = *trash_},
         SpecLimits{
@@ -277,6 +288,33 @@ class DaemonImpl final : public Daemon {
                                                 .scheduler = *scheduler_,
                                                 .plans = *plans_,
                                                 .registry = *registry_}));
+    return absl::OkStatus();
+  }
+
+  void OnJobEvent(const std::string& id) {
+    hub_.Notify(id);
+    // Not before the store is open, and not when the daemon goes.
+    if (UploadStaging* uploads = uploads_heard_) uploads->OnJobEvent(id);
+  }
+
+  // The files that clients send, below a folder that is held open.
+  absl::Status OpenUploads() {
+    HEARTH_ASSIGN_OR_RETURN(
+        upload_files_, io::OpenRooted(files_,
+                                      {.free = "",
+                                       .read = {data_dir_->UploadsPath()},
+                                       .write = {data_dir_->UploadsPath()}},
+                                      0077));
+    HEARTH_ASSIGN_OR_RETURN(
+        uploads_,
+        UploadStaging::Open({.files = *upload_files_,
+                             .clock = clock_,
+                             .jobs = *store_,
+                             .trash = *trash_},
+                            {.folder = data_dir_->UploadsPath(),
+                             .limit_bytes = config_.upload_limit_bytes,
+                             .patience = config_.upload_patience}));
+    uploads_heard_ = uploads_.get();
     return absl::OkStatus();
   }
 
@@ -365,6 +403,7 @@ class DaemonImpl final : public Daemon {
         AccessParts{.tokens = *tokens_,
                     .jobs = *store_,
                     .sweeps = *sweep_store_,
+                    .uploads = *uploads_,
                     .audit = *audit_,
                     .has_import_roots = !config_.import_roots.empty(),
                     .has_export_roots = !config_.export_roots.empty()});
@@ -426,12 +465,22 @@ class DaemonImpl final : public Daemon {
     PrepareGrpc();
     HEARTH_RETURN_IF_ERROR(OpenAccess());
     HEARTH_RETURN_IF_ERROR(OpenSocket());
-    services_.push_back(
-        NewJobsService(*access_, *admission_, *store_, *scheduler_, hub_));
+    services_.push_back(NewJobsService({.access = *access_,
+                                        .admission = *admission_,
+                                        .store = *store_,
+                                        .scheduler = *scheduler_,
+                                        .files = files_,
+                                        .data_dir = *data_dir_,
+                                        .hub = hub_,
+                                        .transfers = transfers_}));
     services_.push_back(
         NewSweepsService(*access_, *sweeps_, *sweep_store_, hub_));
-    services_.push_back(
-        NewDatasetsService(*access_, *admission_, *datasets_, *plans_));
+    services_.push_back(NewDatasetsService({.access = *access_,
+                                            .admission = *admission_,
+                                            .datasets = *datasets_,
+                                            .plans = *plans_,
+                                            .uploads = *uploads_,
+                                            .transfers = transfers_}));
     services_.push_back(
         NewPlansService(*access_, *admission_, *plans_, *datasets_));
     services_.push_back(
@@ -511,11 +560,14 @@ class DaemonImpl final : public Daemon {
   const std::unique_ptr<metrics::Registry> registry_;
   RetiredSeries retired_series_;
   EventHub hub_;
+  // Reads and writes the files of downloads and uploads.
+  EventHub transfers_;
   std::unique_ptr<DataDir> data_dir_;
   // What jobs may read and write outside of the data directory.
   std::unique_ptr<io::FileSystem> import_files_;
   std::unique_ptr<io::FileSystem> export_files_;
   std::unique_ptr<io::FileSystem> backup_files_;
+  std::unique_ptr<io::FileSystem> upload_files_;
   std::unique_ptr<DiskReserve> reserve_;
   std::unique_ptr<JobFolders> job_folders_;
   std::unique_ptr<JobStore> store_;
@@ -534,6 +586,9 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<DaemonMetrics> daemon_metrics_;
   std::unique_ptr<io::ReadMetrics> read_metrics_;
   std::unique_ptr<Trash> trash_;
+  std::unique_ptr<UploadStaging> uploads_;
+  // The same, once it hears of events.
+  std::atomic<UploadStaging*> uploads_heard_ = nullptr;
   std::unique_ptr<SweepStore> sweep_store_;
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<SweepManager> sweeps_;

@@ -10,11 +10,11 @@ namespace hearth::cli {
 // Each adds commands to `app`. Parsing sets `chosen` to what the command line
 // asks for; nothing is done before the action is called.
 
-/// dataset import | generate | list | show | verify | export | delete
+/// dataset import | upload | generate | list | show | verify | export | delete
 void AddDatasetCommands(CLI::App& app, Action* chosen);
 
-/// dataset import: for AddDatasetCommands.
-void AddImportCommand(CLI::App& dataset, Action* chosen);
+/// dataset import and upload: for AddDatasetCommands.
+void AddImportCommands(CLI::App& dataset, Action* chosen);
 
 /// dataset generate: for AddDatasetCommands.
 void AddGenerateCommand(CLI::App& dataset, Action* chosen);
@@ -25,8 +25,11 @@ void AddTrainCommands(CLI::App& app, Action* chosen);
 /// plan list | show | delete
 void AddPlanCommands(CLI::App& app, Action* chosen);
 
-/// job list | show | watch | logs | cancel | resume | delete
+/// job list | show | watch | logs | cancel | resume | delete | download
 void AddJobCommands(CLI::App& app, Action* chosen);
+
+/// job download: for AddJobCommands.
+void AddDownloadCommand(CLI::App& jobs, Action* chosen);
 
 /// job resume: for AddJobCommands.
 void AddResumeCommand(CLI::App& jobs, Action* chosen);

@@ -118,7 +118,7 @@ void AddExport(CLI::App& dataset, Action* chosen) {
 void AddDatasetCommands(CLI::App& app, Action* chosen) {
   CLI::App* dataset = app.add_subcommand("dataset", "The daemon's graphs");
   dataset->require_subcommand(1);
-  AddImportCommand(*dataset, chosen);
+  AddImportCommands(*dataset, chosen);
   AddGenerateCommand(*dataset, chosen);
   dataset->add_subcommand("list", "All datasets")->callback([=] {
     *chosen = List;

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "client/cli/commands.h"
@@ -8,6 +9,8 @@
 #include "client/cli/job_run.h"
 #include "client/cli/one_of.h"
 #include "client/cli/submission.h"
+#include "client/cli/transfer_progress.h"
+#include "client/upload_files.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 
@@ -32,11 +35,9 @@ struct ImportArguments {
   Submission submission;
 };
 
-absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
-  v1::JobSpec spec;
-  v1::ImportSpec& wanted = *spec.mutable_import();
-  wanted = arguments.spec;
-  wanted.set_path(AbsolutePath(arguments.source, session));
+// The spec that the arguments ask for, without its source.
+absl::StatusOr<v1::ImportSpec> SpecOf(const ImportArguments& arguments) {
+  v1::ImportSpec wanted = arguments.spec;
   wanted.set_format(arguments.format);
   wanted.set_labels(arguments.labels);
   wanted.set_non_finite(arguments.non_finite);
@@ -58,25 +59,66 @@ absl::StatusOr<int> Import(ImportArguments arguments, Session& session) {
   if (!arguments.split_seed.empty()) {
     wanted.mutable_igb()->set_split_seed(std::stoull(arguments.split_seed));
   }
+  return wanted;
+}
+
+absl::StatusOr<int> Import(const ImportArguments& arguments, Session& session) {
+  v1::JobSpec spec;
+  HEARTH_ASSIGN_OR_RETURN(*spec.mutable_import(), SpecOf(arguments));
+  spec.mutable_import()->set_path(AbsolutePath(arguments.source, session));
   return RunJob(session, spec, arguments.submission);
 }
 
-void AddSourceOptions(CLI::App& command, ImportArguments& arguments) {
+// Sends the files, and returns the upload.
+absl::StatusOr<v1::Upload> Send(const ImportArguments& arguments,
+                                Session& session,
+                                const std::stop_token& interrupted) {
+  TransferProgress progress(session);
+  HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<client::UploadFiles> files,
+                          client::UploadFiles::Find(
+                              AbsolutePath(arguments.source, session),
+                              [&progress](uint64_t done, uint64_t total) {
+                                progress.Show("reading", done, total);
+                              },
+                              interrupted));
+  files->set_on_sent([&progress](uint64_t done, uint64_t total) {
+    progress.Show("uploading", done, total);
+  });
+  v1::BeginUploadRequest request = files->request();
+  request.set_name(arguments.spec.name());
+  absl::StatusOr<v1::Upload> upload =
+      session.client.Upload(request, *files, interrupted);
+  progress.Clear();
+  return upload;
+}
+
+absl::StatusOr<int> Upload(const ImportArguments& arguments, Session& session) {
+  v1::JobSpec spec;
+  HEARTH_ASSIGN_OR_RETURN(*spec.mutable_import(), SpecOf(arguments));
+  const std::stop_token interrupted = session.environment.catch_interrupts();
+  const absl::StatusOr<v1::Upload> upload =
+      Send(arguments, session, interrupted);
+  if (!upload.ok() && interrupted.stop_requested()) {
+    session.environment.err << "what has come stays with the daemon for a "
+                               "while: the same command goes on from there\n";
+    return kExitInterrupted;
+  }
+  HEARTH_RETURN_IF_ERROR(upload.status());
+  spec.mutable_import()->set_upload(upload->id());
+  return RunJob(session, spec, arguments.submission);
+}
+
+void AddSourceOptions(CLI::App& command, const char* source_help,
+                      ImportArguments& arguments) {
   command
       .add_option("NAME", *arguments.spec.mutable_name(), "The dataset's name")
       ->required();
-  command
-      .add_option("--source", arguments.source,
-                  "The folder or file on the daemon's machine")
-      ->required();
+  command.add_option("--source", arguments.source, source_help)->required();
   command
       .add_option("--format", arguments.format,
                   "Format of the source; auto: the one that it looks like")
       ->transform(OneOf(EnumWords<v1::Format>()))
       ->default_str("auto");
-  command.add_flag_callback(
-      "--in-place", [&arguments] { arguments.spec.set_in_place(true); },
-      "Use features where they lie instead of copying them");
   command.add_option("--memory-limit", arguments.memory_limit,
                      "Memory for the import's buffers, such as 4GiB; default "
                      "1GiB");
@@ -142,20 +184,41 @@ void AddFormatOptions(CLI::App& command, ImportArguments& arguments) {
       ->check(CLI::TypeValidator<uint64_t>());
 }
 
-}  // namespace
-
-void AddImportCommand(CLI::App& dataset, Action* chosen) {
-  CLI::App* command = dataset.add_subcommand(
-      "import", "Bring a graph from the daemon's machine into the daemon");
-  const auto arguments = std::make_shared<ImportArguments>();
-  AddSourceOptions(*command, *arguments);
-  AddContentOptions(*command, *arguments);
-  AddEdgeOptions(*command, *arguments);
-  AddFormatOptions(*command, *arguments);
-  AddSubmissionFlags(*command, arguments->submission);
-  command->callback([=] {
-    *chosen = [=](Session& session) { return Import(*arguments, session); };
-  });
+// Adds the options that importing and uploading have in common.
+void AddOptions(CLI::App& command, const char* source_help,
+                ImportArguments& arguments) {
+  AddSourceOptions(command, source_help, arguments);
+  AddContentOptions(command, arguments);
+  AddEdgeOptions(command, arguments);
+  AddFormatOptions(command, arguments);
+  AddSubmissionFlags(command, arguments.submission);
 }
 
-}  // namespace hearth::cli
+}  // namespace
+
+void AddImportCommands(CLI::App& dataset, Action* chosen) {
+  CLI::App* import = dataset.add_subcommand(
+      "import", "Bring a graph from the daemon's machine into the daemon");
+  const auto imported = std::make_shared<ImportArguments>();
+  AddOptions(*import, "The folder or file on the daemon's machine", *imported);
+  import->add_flag_callback(
+      "--in-place", [=] { imported->spec.set_in_place(true);
+},
+      "Use features where they lie instead of copying them");
+  import->callback([=] {
+    *chosen = [=](Session& session) { return Import(*imported, session);
+  };  // namespace hearth::cli
+  });
+  CLI::App* upload = dataset.add_subcommand(
+      "upload", "Bring a graph from this machine into the daemon");
+  const auto uploaded = std::make_shared<ImportArguments>();
+  AddOptions(*upload,
+             "The folder or file on this machine; an upload of it that was "
+             "broken off goes on",
+             *uploaded);
+  upload->callback([=] {
+    *chosen = [=](Session& session) { return Upload(*uploaded, session); };
+  });
+  }
+
+  }  // namespace hearth::cli

@@ -175,6 +175,7 @@ void AddJobCommands(CLI::App& app, Action* chosen) {
   AddLogsCommand(*jobs, chosen);
   AddWithId(*jobs, "cancel", "Stop a job at its next batch", Cancel, chosen);
   AddResumeCommand(*jobs, chosen);
+  AddDownloadCommand(*jobs, chosen);
   AddWithId(*jobs, "delete",
             "Forget a job that has ended, with its model and checkpoints",
             Delete, chosen);

@@ -340,7 +340,9 @@ void AddSpec(const v1::JobSpec& spec, Table* table) {
   } else if (spec.has_import()) {
     table->AddRow({"dataset", spec.import().name()});
     table->AddRow({"format", EnumWord(spec.import().format())});
-    table->AddRow({"source", spec.import().path()});
+    table->AddRow({"source", spec.import().upload().empty()
+                                 ? spec.import().path()
+                                 : spec.import().upload()});
     table->AddRow({"labels", EnumWord(spec.import().labels())});
     table->AddRow({"in-place", spec.import().in_place() ? "yes" : "no"});
   } else if (spec.has_evaluate()) {

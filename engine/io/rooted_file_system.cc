@@ -283,7 +283,7 @@ class RootedFileSystem final : public FileSystem {
   }
 
   bool IsFree(const std::string& path) const {
-    return !HasDotDot(path) && !Below(path, free_).empty();
+    return !free_.empty() && !HasDotDot(path) && !Below(path, free_).empty();
   }
 
   // Opens `path`, an existing file or folder, below one of the roots.

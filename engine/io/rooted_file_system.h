@@ -12,7 +12,7 @@ namespace hearth::io {
 
 /// What a RootedFileSystem lets through. Paths are absolute but for `free`.
 struct Roots {
-  /// The folder below which everything is let through as it is.
+  /// The folder below which everything is let through as it is; empty = none.
   std::string free;
   /// Folders below which files may be read; none = anywhere.
   std::vector<std::string> read = {};

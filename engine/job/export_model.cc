@@ -56,8 +56,23 @@ absl::Status ExportModel(io::FileSystem& files, const std::string& model_path,
   }
   HEARTH_ASSIGN_OR_RETURN(
       const store::SafeTensors model,
-      store::ReadSafeTensors(files, io::JoinPath(model_path, kModelFile)));
+      store::ReadSafeTensors(files, ModelFilePath(model_path)));
   return WriteModel(files, model, destination);
+}
+
+std::string ModelFilePath(const std::string& model_path) {
+  return io::JoinPath(model_path, kModelFile);
+}
+
+absl::StatusOr<std::string> ReadModelConfig(io::FileSystem& files,
+                                            const std::string& model_path) {
+  const std::string path = ModelFilePath(model_path);
+  HEARTH_ASSIGN_OR_RETURN(const auto metadata,
+                          store::ReadSafeTensorsMetadata(files, path));
+  const auto config = metadata.find(kConfigKey);
+  if (config != metadata.end()) return config->second;
+  return absl::DataLossError(
+      absl::StrCat(path, ": has no configuration in its header"));
 }
 
 }  // namespace hearth::job

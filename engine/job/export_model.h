@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 #include "engine/store/safetensors.h"
 
@@ -20,6 +21,15 @@ absl::Status WriteModel(io::FileSystem& files, const store::SafeTensors& model,
 /// is missing.
 absl::Status ExportModel(io::FileSystem& files, const std::string& model_path,
                          const std::string& destination);
+
+/// The file of the model folder `model_path` that has the tensors.
+std::string ModelFilePath(const std::string& model_path);
+
+/// The config.json that an export of the model folder `model_path` has.
+/// DATA_LOSS, naming the file and what is wrong in it, if the model's file is
+/// not whole. Reads no tensor.
+absl::StatusOr<std::string> ReadModelConfig(io::FileSystem& files,
+                                            const std::string& model_path);
 
 }  // namespace hearth::job
 

@@ -117,6 +117,7 @@ absl::Status AccessControl::CheckMethod(const Credentials& credentials,
 absl::StatusOr<std::string> AccessControl::OwnerOf(v1::Access::Owned owned,
                                                    const std::string& id) {
   if (owned == v1::Access::JOB) return parts_.jobs.GetOwner(id);
+  if (owned == v1::Access::UPLOAD) return parts_.uploads.GetOwner(id);
   HEARTH_ASSIGN_OR_RETURN(const v1::Sweep sweep, parts_.sweeps.Get(id));
   return sweep.owner();
 }
@@ -135,7 +136,14 @@ absl::Status AccessControl::CheckOwner(const Caller& caller,
 }
 
 absl::Status AccessControl::CheckFolders(const Caller& caller,
-                                         const v1::JobSpec& spec) const {
+                                         const v1::JobSpec& spec) {
+  // What the client sent is not the machine's, but may be another client's.
+  if (!spec.import().upload().empty()) {
+    const absl::Status owned =
+        CheckOwner(caller, v1::Access::UPLOAD, spec.import().upload());
+    // It is not there any more when a request is repeated whose job has ended.
+    return absl::IsNotFound(owned) ? absl::OkStatus() : owned;
+  }
   if (caller.role >= v1::OPERATOR) return absl::OkStatus();
   const bool reads = spec.has_import();
   const bool writes = !spec.generate().destination().empty() ||

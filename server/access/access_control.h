@@ -12,6 +12,7 @@
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/storage/token_store.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -20,6 +21,7 @@ struct AccessParts {
   TokenStore& tokens;
   JobStore& jobs;
   SweepStore& sweeps;
+  UploadStaging& uploads;
   AuditLog& audit;
   /// Whether imports, and what is written outside the data directory, are kept
   /// to some folders.
@@ -60,9 +62,9 @@ class AccessControl {
   /// OK if `caller` may have a job with `spec` read and write where it says.
   /// Only operators may where the daemon has no roots, since it would be done
   /// with the rights of the daemon's user. PERMISSION_DENIED, naming the flag
-  /// that is missing.
-  absl::Status CheckFolders(const Caller& caller,
-                            const v1::JobSpec& spec) const;
+  /// that is missing. PERMISSION_DENIED also for the upload of
+  /// somebody else.
+  absl::Status CheckFolders(const Caller& caller, const v1::JobSpec& spec);
 
   AuditLog& audit() { return parts_.audit; }
   TokenStore& tokens() { return parts_.tokens; }

@@ -20,6 +20,8 @@
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/storage/token_store.h"
+#include "server/storage/trash.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 namespace {
@@ -41,12 +43,21 @@ class AccessControlTest : public ::testing::Test {
                             Clock::Real(), [](const auto&) {});
     sweeps_ =
         std::make_unique<SweepStore>(*jobs_, Clock::Real(), [](const auto&) {});
+    fs::create_directories(folder_ + "/uploads");
+    trash_ = std::make_unique<Trash>(io::FileSystem::Posix(),
+                                     folder_ + "/trash", [] {});
+    uploads_ = *UploadStaging::Open({.files = io::FileSystem::Posix(),
+                                     .clock = Clock::Real(),
+                                     .jobs = *jobs_,
+                                     .trash = *trash_},
+                                    {.folder = folder_ + "/uploads"});
     tokens_ = *TokenStore::Open(*jobs_, io::FileSystem::Posix(),
                                 folder_ + "/marker", Clock::Real());
     audit_ = *AuditLog::Open(folder_ + "/audit.log", Clock::Real());
     access_ = std::make_unique<AccessControl>(AccessParts{.tokens = *tokens_,
                                                           .jobs = *jobs_,
                                                           .sweeps = *sweeps_,
+                                                          .uploads = *uploads_,
                                                           .audit = *audit_});
   }
 
@@ -81,6 +92,8 @@ class AccessControlTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "/access_control_test";
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<SweepStore> sweeps_;
+  std::unique_ptr<Trash> trash_;
+  std::unique_ptr<UploadStaging> uploads_;
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<AuditLog> audit_;
   std::unique_ptr<AccessControl> access_;
@@ -267,6 +280,7 @@ TEST_F(AccessControlTest, WithoutRootsOnlyOperatorsNameFolders) {
     AccessControl access(AccessParts{.tokens = *tokens_,
                                      .jobs = *jobs_,
                                      .sweeps = *sweeps_,
+                                     .uploads = *uploads_,
                                      .audit = *audit_,
                                      .has_import_roots = import_roots,
                                      .has_export_roots = export_roots});

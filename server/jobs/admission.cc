@@ -10,6 +10,7 @@
 #include "engine/io/atomic_file.h"
 #include "engine/job/checkpoint.h"
 #include "server/jobs/import_source.h"
+#include "server/jobs/model_folder.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/resume_checks.h"
 #include "server/storage/outside.h"
@@ -109,6 +110,7 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
   HEARTH_ASSIGN_OR_RETURN(
       v1::Job job,
       parts_.store.Submit(request_id, spec, request.priority(), owner));
+  parts_.uploads.Use(spec.import().upload(), job.id());
   parts_.scheduler.Enqueue(job);
   return job;
 }
@@ -138,6 +140,7 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim, CheckPossible(spec));
   HEARTH_RETURN_IF_ERROR(CheckResumable(job));
   HEARTH_ASSIGN_OR_RETURN(job, parts_.store.Resume(request, spec));
+  parts_.uploads.Use(spec.import().upload(), job.id());
   parts_.scheduler.Enqueue(job);
   return job;
 }
@@ -194,6 +197,12 @@ absl::StatusOr<NameClaims::Claim> Admission::CheckPossible(
     case v1::JobSpec::kImport: {
       HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
                               ClaimNewDataset(spec.import().name()));
+      if (!spec.import().upload().empty()) {
+        HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim upload,
+                                ClaimUpload(spec.import().upload()));
+        claim.Add(std::move(upload));
+        return claim;
+      }
       HEARTH_RETURN_IF_ERROR(CheckImportSource(
           spec.import().path(), import_roots_, closing_.get_token()));
       return claim;
@@ -280,21 +289,32 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimDataset(
   return claim;
 }
 
+absl::Status Admission::CheckNewDataset(const std::string& name) {
+  return ClaimNewDataset(name).status();
+}
+
+absl::StatusOr<NameClaims::Claim> Admission::ClaimUpload(
+    const std::string& id) {
+  HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
+                          claims_.Take(absl::StrCat("upload ", id),
+                                       "is used by a job that is submitted"));
+  HEARTH_RETURN_IF_ERROR(parts_.uploads.SourceOf(id).status());
+  HEARTH_ASSIGN_OR_RETURN(const std::string user,
+                          FindUnended([&id](const v1::JobSpec& spec) {
+                            return spec.import().upload() == id;
+                          }));
+  if (user.empty()) return claim;
+  return absl::FailedPreconditionError(
+      absl::StrCat("upload \"", id, "\" is used by ", user));
+}
+
 absl::StatusOr<NameClaims::Claim> Admission::ClaimModel(
     const std::string& job_id) {
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
       claims_.Share(JobClaim(job_id), "is used by a job that is submitted"));
   HEARTH_ASSIGN_OR_RETURN(const v1::Job job, parts_.store.Get(job_id));
-  if (!job.spec().has_train() || job.state() != v1::SUCCEEDED) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("only a train job that has SUCCEEDED has a model; ",
-                     job.id(), " is ", v1::JobState_Name(job.state())));
-  }
-  if (job.report().train().model_path().empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(job.id(), " trained no model"));
-  }
+  HEARTH_RETURN_IF_ERROR(ModelFolder(parts_.data_dir, job).status());
   return claim;
 }
 

@@ -24,6 +24,7 @@
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/storage/trash.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
@@ -38,6 +39,7 @@ struct AdmissionParts {
   plan::PlanStore& plans;
   JobStore& store;
   SweepStore& sweeps;
+  UploadStaging& uploads;
   Scheduler& scheduler;
   Trash& trash;
 };
@@ -67,6 +69,10 @@ class Admission {
   /// now. Nothing that it relies on goes while the claim lives.
   absl::StatusOr<NameClaims::Claim> Admit(const v1::JobSpec& spec)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// OK if there is no dataset of the name, and no job that makes one.
+  /// ALREADY_EXISTS; FAILED_PRECONDITION while another call looks at it.
+  absl::Status CheckNewDataset(const std::string& name);
 
   /// Waits for the same request, sent before, to be answered; so does the next
   /// one while the claim lives.
@@ -119,6 +125,8 @@ class Admission {
   // Checks that there is no dataset, and no job that makes one, of the name.
   absl::StatusOr<NameClaims::Claim> ClaimNewDataset(const std::string& name);
   absl::StatusOr<NameClaims::Claim> ClaimDataset(const std::string& name);
+  // Checks that the upload is whole, and that no job uses it.
+  absl::StatusOr<NameClaims::Claim> ClaimUpload(const std::string& id);
   absl::StatusOr<NameClaims::Claim> ClaimModel(const std::string& job_id);
   // Sets the train job's spec in that of an evaluate job.
   absl::Status FillTrainSpec(v1::JobSpec& spec) const;

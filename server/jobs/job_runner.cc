@@ -23,6 +23,7 @@
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_observer.h"
 #include "server/jobs/job_queue.h"
+#include "server/jobs/model_folder.h"
 #include "server/mapping/report_mapping.h"
 #include "server/mapping/spec_mapping.h"
 #include "server/storage/outside.h"
@@ -32,10 +33,6 @@ namespace {
 
 // A model's file larger than this is not compared.
 constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
-
-std::string FileNameOf(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
 
 class EngineJobRunner final : public JobRunner {
  public:
@@ -62,8 +59,7 @@ class EngineJobRunner final : public JobRunner {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(job.spec().import().memory_limit_bytes()));
-        return RunImport(DatasetParts(import_files()), job.spec().import(),
-                         import_roots_, observer, std::move(stop));
+        return Import(job.spec().import(), observer, std::move(stop));
       }
       case v1::JobSpec::kGenerate: {
         HEARTH_ASSIGN_OR_RETURN(
@@ -125,6 +121,19 @@ class EngineJobRunner final : public JobRunner {
     HEARTH_RETURN_IF_ERROR(
         parts_.environment.memory.Reserve(estimate, reservation));
     return reservation;
+  }
+
+  absl::StatusOr<v1::JobReport> Import(v1::ImportSpec spec,
+                                       job::Observer& observer,
+                                       std::stop_token stop) {
+    std::vector<std::string> roots = import_roots_;
+    if (!spec.upload().empty()) {
+      HEARTH_ASSIGN_OR_RETURN(*spec.mutable_path(),
+                              parts_.upload_source(spec.upload()));
+      roots.clear();
+    }
+    return RunImport(DatasetParts(import_files()), spec, roots, observer,
+                     std::move(stop));
   }
 
   absl::StatusOr<v1::JobReport> Train(const v1::Job& job,
@@ -213,11 +222,8 @@ class EngineJobRunner final : public JobRunner {
     const v1::ExportSpec& spec = job.spec().export_();
     HEARTH_ASSIGN_OR_RETURN(const v1::Job trained,
                             parts_.store.Get(spec.job_id()));
-    // The path in the report is that of before, where the data directory was
-    // moved or comes from a backup.
-    const std::string model =
-        io::JoinPath(parts_.data_dir.JobPath(trained.id()),
-                     FileNameOf(trained.report().train().model_path()));
+    HEARTH_ASSIGN_OR_RETURN(const std::string model,
+                            ModelFolder(parts_.data_dir, trained));
     HEARTH_RETURN_IF_ERROR(CheckOutside(export_files(), parts_.data_dir.path(),
                                         spec.destination()));
     observer.OnRunning();

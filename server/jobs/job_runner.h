@@ -1,10 +1,12 @@
 #ifndef HEARTH_SERVER_JOBS_JOB_RUNNER_H_
 #define HEARTH_SERVER_JOBS_JOB_RUNNER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 #include "engine/job/job_environment.h"
 #include "engine/metrics/registry.h"
@@ -26,6 +28,9 @@ struct JobRunnerParts {
   /// are made of (see io::OpenRooted); null = the environment's.
   io::FileSystem* import_files = nullptr;
   io::FileSystem* export_files = nullptr;
+  /// The path of an upload that is whole, by its id.
+  std::function<absl::StatusOr<std::string>(const std::string& id)>
+      upload_source = nullptr;
 };
 
 /// A runner of jobs of every kind by the engine. A job that was

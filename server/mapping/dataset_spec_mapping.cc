@@ -118,7 +118,15 @@ void CheckPath(const char* field, const std::string& path,
 
 void CheckImport(v1::ImportSpec& spec, FieldViolations& violations) {
   if (!IsValidName(spec.name())) violations.Add("import.name", kNameRule);
-  CheckPath("import.path", spec.path(), violations);
+  if (spec.upload().empty()) {
+    CheckPath("import.path", spec.path(), violations);
+  } else if (!spec.path().empty()) {
+    violations.Add("import.path", "must not be set with an upload");
+  }
+  if (!spec.upload().empty() && spec.in_place()) {
+    violations.Add("import.in_place",
+                   "is not for an upload, whose files do not stay");
+  }
   CheckEnum("import.format", spec.format(), v1::Format_IsValid(spec.format()),
             violations);
   CheckEnum("import.labels", spec.labels(),

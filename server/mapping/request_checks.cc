@@ -82,6 +82,7 @@ class RequestChecker {
                   path);
         break;
       case FieldDescriptor::CPPTYPE_STRING:
+        if (field.type() == FieldDescriptor::TYPE_BYTES) break;
         if (HasControl(
                 repeated ? reflection.GetRepeatedString(message, &field, index)
                          : reflection.GetString(message, &field))) {

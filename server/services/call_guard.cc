@@ -35,7 +35,7 @@ std::string TextOf(const google::protobuf::Message& message,
 // made for it.
 std::string TargetOf(const google::protobuf::Message& request,
                      const google::protobuf::Message& response) {
-  for (const char* name : {"id", "name", "destination"}) {
+  for (const char* name : {"id", "job_id", "name", "destination"}) {
     const std::string target = TextOf(request, name);
     if (!target.empty()) return target.substr(0, kMaxTargetBytes);
   }

@@ -8,18 +8,23 @@
 #include "hearth/v1/datasets.grpc.pb.h"
 #include "server/mapping/plan_mapping.h"
 #include "server/services/call_guard.h"
+#include "server/services/upload_stream.h"
+#include "server/storage/staged_upload.h"
 
 namespace hearth::server {
 namespace {
 
-class DatasetsService final : public v1::Datasets::Service {
+class DatasetsService final
+    : public v1::Datasets::WithCallbackMethod_SendUpload<
+          v1::Datasets::Service> {
  public:
-  DatasetsService(AccessControl& access, Admission& admission,
-                  const DatasetCatalog& datasets, plan::PlanStore& plans)
-      : guard_(access),
-        admission_(admission),
-        datasets_(datasets),
-        plans_(plans) {}
+  explicit DatasetsService(const DatasetsParts& parts)
+      : guard_(parts.access),
+        admission_(parts.admission),
+        datasets_(parts.datasets),
+        plans_(parts.plans),
+        uploads_(parts.uploads),
+        transfers_(parts.transfers) {}
 
   grpc::Status ListDatasets(grpc::ServerContext* context,
                             const v1::ListDatasetsRequest* request,
@@ -53,6 +58,27 @@ class DatasetsService final : public v1::Datasets::Service {
                       });
   }
 
+  grpc::Status BeginUpload(grpc::ServerContext* context,
+                           const v1::BeginUploadRequest* request,
+                           v1::Upload* response) override {
+    return guard_.Run(
+        *context, *request, response,
+        [&](const Caller& caller) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(CheckUploadRequest(*request));
+          HEARTH_RETURN_IF_ERROR(admission_.CheckNewDataset(request->name()));
+          HEARTH_ASSIGN_OR_RETURN(*response,
+                                  uploads_.Begin(*request, caller.name,
+                                                 caller.role >= v1::OPERATOR));
+          return absl::OkStatus();
+        });
+  }
+
+  grpc::ServerReadReactor<v1::UploadChunk>* SendUpload(
+      grpc::CallbackServerContext* context, v1::Upload* response) override {
+    context->AddInitialMetadata("hearth-watch", "open");
+    return StartUploadStream(transfers_, guard_, uploads_, *context, response);
+  }
+
  private:
   absl::Status Get(const std::string& name, v1::Dataset& response) const {
     HEARTH_ASSIGN_OR_RETURN(response, datasets_.GetWithStatistics(name));
@@ -71,14 +97,14 @@ class DatasetsService final : public v1::Datasets::Service {
   Admission& admission_;
   const DatasetCatalog& datasets_;
   plan::PlanStore& plans_;
+  UploadStaging& uploads_;
+  EventHub& transfers_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewDatasetsService(
-    AccessControl& access, Admission& admission, const DatasetCatalog& datasets,
-    plan::PlanStore& plans) {
-  return std::make_unique<DatasetsService>(access, admission, datasets, plans);
+std::unique_ptr<grpc::Service> NewDatasetsService(const DatasetsParts& parts) {
+  return std::make_unique<DatasetsService>(parts);
 }
 
 }  // namespace hearth::server

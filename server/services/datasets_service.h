@@ -8,14 +8,25 @@
 #include "engine/plan/plan_store.h"
 #include "server/access/access_control.h"
 #include "server/jobs/admission.h"
+#include "server/jobs/event_hub.h"
 #include "server/storage/dataset_catalog.h"
+#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 
-/// hearth.v1.Datasets over the parts below, which must outlive the gRPC server.
-std::unique_ptr<grpc::Service> NewDatasetsService(
-    AccessControl& access, Admission& admission, const DatasetCatalog& datasets,
-    plan::PlanStore& plans);
+/// The parts that the service uses; all must outlive the gRPC server.
+struct DatasetsParts {
+  AccessControl& access;
+  Admission& admission;
+  const DatasetCatalog& datasets;
+  plan::PlanStore& plans;
+  UploadStaging& uploads;
+  /// Whose thread writes what uploads bring.
+  EventHub& transfers;
+};
+
+/// hearth.v1.Datasets.
+std::unique_ptr<grpc::Service> NewDatasetsService(const DatasetsParts& parts);
 
 }  // namespace hearth::server
 

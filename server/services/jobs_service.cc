@@ -1,15 +1,19 @@
 #include "server/services/jobs_service.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "hearth/v1/jobs.grpc.pb.h"
+#include "server/jobs/model_folder.h"
+#include "server/jobs/model_reader.h"
 #include "server/mapping/field_violations.h"
 #include "server/services/call_guard.h"
 #include "server/services/event_watch.h"
+#include "server/services/model_stream.h"
 
 namespace hearth::server {
 namespace {
@@ -18,16 +22,16 @@ constexpr uint32_t kDefaultTail = 100;
 constexpr uint32_t kMaxTail = 1000;
 
 class JobsService final
-    : public v1::Jobs::WithCallbackMethod_WatchJob<v1::Jobs::Service> {
+    : public v1::Jobs::WithCallbackMethod_WatchJob<
+          v1::Jobs::WithCallbackMethod_DownloadModel<v1::Jobs::Service>> {
  public:
-  JobsService(AccessControl& access, Admission& admission, JobStore& store,
-              Scheduler& scheduler, EventHub& hub)
-      : access_(access),
-        guard_(access),
-        admission_(admission),
-        store_(store),
-        scheduler_(scheduler),
-        hub_(hub) {}
+  explicit JobsService(const JobsParts& parts)
+      : parts_(parts),
+        access_(parts.access),
+        guard_(parts.access),
+        admission_(parts.admission),
+        store_(parts.store),
+        scheduler_(parts.scheduler) {}
 
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
@@ -94,10 +98,25 @@ class JobsService final
       const v1::WatchJobRequest* request) override {
     context->AddInitialMetadata("hearth-watch", "open");
     return StartWatch<EventBatch>(
-        hub_, request->id(), request->from_sequence(),
+        parts_.hub, request->id(), request->from_sequence(),
         guard_.CheckOf(*context, *request),
         [this, id = request->id()](uint64_t from, int limit) {
           return store_.ReadEvents(id, from, limit);
+        });
+  }
+
+  grpc::ServerWriteReactor<v1::ModelChunk>* DownloadModel(
+      grpc::CallbackServerContext* context,
+      const v1::DownloadModelRequest* request) override {
+    context->AddInitialMetadata("hearth-watch", "open");
+    return StartModelStream(
+        parts_.transfers, guard_, *context, *request,
+        [this,
+         id = request->job_id()]() -> absl::StatusOr<std::unique_ptr<ModelReader>> {
+          HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
+          HEARTH_ASSIGN_OR_RETURN(const std::string folder,
+                                  ModelFolder(parts_.data_dir, job));
+          return ModelReader::Open(parts_.files, folder);
         });
   }
 
@@ -145,23 +164,18 @@ class JobsService final
     return absl::OkStatus();
   }
 
+  const JobsParts parts_;
   AccessControl& access_;
   const CallGuard guard_;
   Admission& admission_;
   JobStore& store_;
   Scheduler& scheduler_;
-  EventHub& hub_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> NewJobsService(AccessControl& access,
-                                              Admission& admission,
-                                              JobStore& store,
-                                              Scheduler& scheduler,
-                                              EventHub& hub) {
-  return std::make_unique<JobsService>(access, admission, store, scheduler,
-                                       hub);
+std::unique_ptr<grpc::Service> NewJobsService(const JobsParts& parts) {
+  return std::make_unique<JobsService>(parts);
 }
 
 }  // namespace hearth::server

@@ -5,21 +5,32 @@
 
 #include <memory>
 
+#include "engine/io/file_system.h"
 #include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/scheduler.h"
+#include "server/storage/data_dir.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
 
-/// hearth.v1.Jobs over the parts below, which must outlive the gRPC server.
-/// Watches cost no thread: they are written by the hub's.
-std::unique_ptr<grpc::Service> NewJobsService(AccessControl& access,
-                                              Admission& admission,
-                                              JobStore& store,
-                                              Scheduler& scheduler,
-                                              EventHub& hub);
+/// The parts that the service uses; all must outlive the gRPC server.
+struct JobsParts {
+  AccessControl& access;
+  Admission& admission;
+  JobStore& store;
+  Scheduler& scheduler;
+  io::FileSystem& files;
+  const DataDir& data_dir;
+  /// Whose thread writes the watches, which cost none.
+  EventHub& hub;
+  /// The same for downloads, and with their reads.
+  EventHub& transfers;
+};
+
+/// hearth.v1.Jobs.
+std::unique_ptr<grpc::Service> NewJobsService(const JobsParts& parts);
 
 }  // namespace hearth::server
 

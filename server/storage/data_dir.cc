@@ -33,6 +33,7 @@ constexpr char kPlansName[] = "plans";
 constexpr char kReserveName[] = "reserve";
 constexpr char kScratchName[] = "scratch";
 constexpr char kTrashName[] = "trash";
+constexpr char kUploadsName[] = "uploads";
 
 // Like mkdir -p.
 absl::Status MakeFolders(io::FileSystem& files, const std::string& path) {
@@ -179,6 +180,7 @@ absl::Status DataDir::Prepare(io::FileSystem& files,
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(DatasetsPath()));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(JobsPath()));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(PlansPath()));
+  HEARTH_RETURN_IF_ERROR(files.CreateDirectory(UploadsPath()));
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(ScratchPath()));
   HEARTH_RETURN_IF_ERROR(files.SyncDirectory(path_));
   HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, path_));
@@ -218,6 +220,10 @@ std::string DataDir::JobPath(const std::string& id) const {
 
 std::string DataDir::PlansPath() const {
   return io::JoinPath(path_, kPlansName);
+}
+
+std::string DataDir::UploadsPath() const {
+  return io::JoinPath(path_, kUploadsName);
 }
 
 std::string DataDir::SocketPath() const {

@@ -29,6 +29,7 @@ namespace hearth::server {
 ///   audit.log          calls that changed something, or were refused
 ///   tokens_required    there once a token has been made
 ///   plans/             plans that jobs made, for other jobs like them
+///   uploads/ID/         files that clients send (StagedUpload)
 ///   scratch/           files of this daemon's run; emptied at its start
 ///
 /// Holds the lock until destroyed. Thread-safe.
@@ -69,6 +70,7 @@ class DataDir {
   /// REQUIRES: an id that the job store gave out.
   std::string JobPath(const std::string& id) const;
   std::string PlansPath() const;
+  std::string UploadsPath() const;
   /// The Unix socket on which gRPC is served.
   std::string SocketPath() const;
   std::string AuditLogPath() const;

@@ -94,13 +94,13 @@ def test_each_method_asks_for_its_role(guarded, method, role):
     response = message_factory.GetMessageClass(method.output_type)
     with grpc.insecure_channel(guarded.daemon.address) as channel:
         path = f"/{method.containing_service.full_name}/{method.name}"
-        make = channel.unary_stream if method.name.startswith("Watch") else channel.unary_unary
+        make = channel.unary_stream if method.server_streaming else channel.unary_unary
         remote = make(path, request_serializer=type(request).SerializeToString,
                       response_deserializer=response.FromString)
         code = grpc.StatusCode.OK
         try:
             answer = remote(request, metadata=metadata, timeout=60)
-            if method.name.startswith("Watch"):
+            if method.server_streaming:
                 list(answer)
         except grpc.RpcError as error:
             code = error.code()

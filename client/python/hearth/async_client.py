@@ -55,6 +55,7 @@ class AsyncJob(JobRecord):
     result = on_id(AsyncClient.result)
     evaluate = on_id(AsyncClient.evaluate)
     export = on_id(AsyncClient.export)
+    download_model = on_id(AsyncClient.download_model)
     cancel = on_id(AsyncClient.cancel)
     resume = on_id(AsyncClient.resume)
     delete = on_id(AsyncClient.delete)

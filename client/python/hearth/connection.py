@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from typing import AsyncGenerator, Awaitable, Callable, Optional, TypeVar, Union
+from typing import AsyncGenerator, Awaitable, Callable, Iterator, Optional, TypeVar, Union
 
 import grpc
 from google.protobuf.message import Message
@@ -26,6 +26,7 @@ _BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCo
            grpc.StatusCode.DEADLINE_EXCEEDED}
 _UNREACHABLE = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
 
+Result = TypeVar("Result")
 Event = TypeVar("Event", jobs_pb2.JobEvent, sweeps_pb2.SweepEvent)
 WatchRequest = Union[jobs_pb2.WatchJobRequest, sweeps_pb2.WatchSweepRequest]
 OnSilence = Callable[[float], None]
@@ -187,6 +188,47 @@ class Connection:
                 await self._transport.pause(pause)
         finally:
             silence.close()
+
+    async def resume(self, attempt: Callable[[Callable[[], None]], Awaitable[Result]]) -> Result:
+        """What `attempt`, a transfer, returns; it is made again when it breaks, as watches are,
+        and goes on then by itself. It calls what it is given when something has come."""
+        silence = Silence(self._on_silence)
+        pauses = _Pauses(self._watch_patience)
+
+        def heard() -> None:
+            silence.heard()
+            pauses.reset()
+
+        try:
+            while True:
+                try:
+                    return await attempt(heard)
+                except grpc.RpcError as error:
+                    problem = from_rpc(error, self.server)
+                    if problem.code not in _BROKEN:
+                        raise problem from error
+                    silence.lost(KEEPALIVE_TIMEOUT_MS / 1000 if was_silent(error) else 0.0)
+                    pause = pauses.next()
+                    if pause is None:
+                        raise problem from error
+                    await self._transport.pause(pause)
+        finally:
+            silence.close()
+
+    async def stream(self, method: str, request: Message,
+                     response: type[Response]) -> AsyncGenerator[Response, None]:
+        """The messages of one stream of the daemon's. Raises grpc.RpcError: see resume."""
+        stream = self._transport.stream(method, request, response)
+        try:
+            while (message := await stream.read()) is not None:
+                yield message
+        finally:
+            stream.cancel()
+
+    async def send(self, method: str, requests: Iterator[Message],
+                   response: type[Response]) -> Response:
+        """The answer to one stream of messages. Raises grpc.RpcError: see resume."""
+        return await self._transport.send(method, requests, response)
 
     def _log_silence(self, seconds: float) -> None:
         if seconds > 0:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Generic, Union
+from pathlib import Path
+from typing import Generic, Optional, Union
 
 from google.protobuf.empty_pb2 import Empty
 
+from hearth import transfers
 from hearth.connection import Connection, new_request_id
 from hearth.graphs import AnyDataset, dataset_from
 from hearth.job_calls import JobCalls
 from hearth.jobs import AnyJob, VerifyReport, verification_from
+from hearth.options.kinds import job_spec
 from hearth.options.values import Value
 from hearth.rows import Rows
 from hearth.v1 import datasets_pb2
@@ -49,6 +52,19 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
         await self._done("import", {**options, "name": name, "source": os.fspath(source)},
                          priority)
         return await self.dataset(name)
+
+    async def upload(self, /, name: str, source: AnyPath, *, priority: int = 0,
+                     on_progress: Optional[transfers.Progress] = None, **options: Value) -> AnyJob:
+        """Sends the graph in the folder or file `source` of this machine to the daemon, and
+        imports it as the dataset `name`; returns the import's job once it has succeeded. What
+        has come stays with the daemon for a while: an upload that was broken off goes on.
+        Options are those of `hearth dataset upload`."""
+        folder = Path(os.path.abspath(source))
+        spec = job_spec("import", {**options, "name": name, "source": str(folder)})
+        wanted = getattr(spec, "import")
+        wanted.ClearField("path")
+        wanted.upload = await transfers.upload(self._connection, name, folder, on_progress)
+        return await self._succeeded((await self._submit("import", spec, priority)).id)
 
     async def generate_dataset(self, /, name: str, *, priority: int = 0,
                                **options: Value) -> AnyDataset:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import aclosing
+from pathlib import Path
 from typing import TYPE_CHECKING, AsyncGenerator, Generic, Mapping, Optional, Union
 
 import grpc
 from google.protobuf.empty_pb2 import Empty
 
+from hearth import transfers
 from hearth.connection import Connection, new_request_id
 from hearth.errors import JobFailed, invalid
 from hearth.jobs import (AnyJob, EvaluateReport, ExplainReport, JobEvent, JobState, PrepareReport,
@@ -78,6 +80,17 @@ class JobCalls(Generic[AnyJob]):
         exist yet; returns its path once it is written."""
         options = {"job": id, "to": os.fspath(destination)}
         return (await self._done("export", options, priority)).message.report.export.path
+
+    async def download_model(self, id: str, path: Union[str, os.PathLike[str]], *,
+                             replace: bool = False,
+                             on_progress: Optional[transfers.Progress] = None) -> str:
+        """Writes the model of a train job to the new folder `path` on this machine, with the
+        files of `export`; returns its absolute path. What has come is in PATH.part until all is
+        there: a download that was broken off goes on there. FileExistsError if there is
+        something, unless the model in it is to be replaced."""
+        folder = Path(os.path.abspath(path))
+        await transfers.download_model(self._connection, id, folder, replace, on_progress)
+        return str(folder)
 
     async def jobs(self, *states: Union[JobState, str], kind: Optional[str] = None,
                    dataset: Optional[str] = None, sweep: Optional[str] = None) -> Rows[AnyJob]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Iterable, Optional, Protocol, TypeVar
+from typing import Any, Iterable, Iterator, Optional, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -66,6 +66,10 @@ class Transport(Protocol):
     def stream(self, method: str, request: Message, message: type[Response]) -> Stream[Response]:
         """One call that is answered by a stream."""
 
+    async def send(self, method: str, requests: Iterator[Message],
+                   response: type[Response]) -> Response:
+        """One call with a stream of requests. Raises grpc.RpcError."""
+
     async def pause(self, seconds: float) -> None:
         """Waits."""
 
@@ -75,6 +79,10 @@ class Transport(Protocol):
 
 def _path(method: str) -> str:
     return f"/hearth.v1.{method}"
+
+
+def _serialized(message: Message) -> bytes:
+    return message.SerializeToString()
 
 
 class BlockingTransport:
@@ -100,6 +108,13 @@ class BlockingTransport:
             _path(method), request_serializer=type(request).SerializeToString,
             response_deserializer=message.FromString)
         return _BlockingStream(remote(request, metadata=self.server.metadata))
+
+    async def send(self, method: str, requests: Iterator[Message],
+                   response: type[Response]) -> Response:
+        remote: Any = self._channel.stream_unary(
+            _path(method), request_serializer=_serialized, response_deserializer=response.FromString)
+        answer: Response = remote(requests, metadata=self.server.metadata)
+        return answer
 
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
@@ -153,6 +168,13 @@ class AsyncTransport:
             _path(method), request_serializer=type(request).SerializeToString,
             response_deserializer=message.FromString)
         return _AsyncStream(remote(request, metadata=self.server.metadata))
+
+    async def send(self, method: str, requests: Iterator[Message],
+                   response: type[Response]) -> Response:
+        remote: Any = self._channel().stream_unary(
+            _path(method), request_serializer=_serialized, response_deserializer=response.FromString)
+        answer: Response = await remote(requests, metadata=self.server.metadata)
+        return answer
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -61,6 +61,8 @@ class FakeDaemon:
 
     def _handler(self, method: MethodDescriptor) -> grpc.RpcMethodHandler:
         request_type = GetMessageClass(method.input_type)
+        if method.client_streaming:
+            return self._taker(method.name, request_type)
         kind = (grpc.unary_stream_rpc_method_handler if method.server_streaming
                 else grpc.unary_unary_rpc_method_handler)
         answer = self._stream if method.server_streaming else self._answer
@@ -72,6 +74,15 @@ class FakeDaemon:
 
         return kind(respond, request_deserializer=request_type.FromString,
                     response_serializer=lambda message: message.SerializeToString())
+
+    def _taker(self, name: str, request_type: Any) -> grpc.RpcMethodHandler:
+        """Of a method that takes messages: they come to the function as they do to the daemon."""
+        def respond(requests: Iterable[Any], context: grpc.ServicerContext) -> Any:
+            return self._answer(self.answers[name], requests, context)
+
+        return grpc.stream_unary_rpc_method_handler(
+            respond, request_deserializer=request_type.FromString,
+            response_serializer=lambda message: message.SerializeToString())
 
     @staticmethod
     def _answer(answer: Callable[[Any], Any], request: Any, context: grpc.ServicerContext) -> Any:

@@ -1,0 +1,263 @@
+"""Models that are downloaded, and graphs that are uploaded: no disk is shared with the daemon."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from contextlib import aclosing
+from pathlib import Path
+from typing import Callable, Iterator, Optional
+
+import grpc
+
+from hearth.connection import Connection
+from hearth.errors import HearthError
+from hearth.v1 import datasets_pb2, jobs_pb2
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes that are done, and in all."""
+
+_MODEL = "model.safetensors"
+_CONFIG = "config.json"
+_DIGEST = "sha256"
+_READ_BYTES = 1 << 20
+# Bytes of a message of an upload.
+_CHUNK_BYTES = 512 << 10
+# Tries of a file whose bytes come to the daemon with another digest.
+_FILE_ATTEMPTS = 3
+
+
+async def download_model(connection: Connection, id: str, path: Path, replace: bool,
+                   on_progress: Optional[Progress]) -> None:
+    """Writes the model of a job to the folder `path`, on this machine."""
+    with _ModelFolder(path, replace, on_progress) as folder:
+        async def attempt(heard: Callable[[], None]) -> None:
+            request = jobs_pb2.DownloadModelRequest(job_id=id, offset=folder.size,
+                                                    sha256=folder.sha256)
+            chunks = connection.stream("Jobs/DownloadModel", request, jobs_pb2.ModelChunk)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    heard()
+                    folder.take(chunk)
+
+        while True:
+            try:
+                await connection.resume(attempt)
+                break
+            except HearthError as error:
+                # The model is another one than that of which the beginning is here.
+                if error.code is not grpc.StatusCode.ABORTED or not folder.sha256:
+                    raise
+                folder.start_over()
+        folder.finish()
+
+
+class _ModelFolder:
+    """A folder for a model. Until all is there it is PATH.part, where another download of the
+    same model goes on; its file `sha256` has the model's digest."""
+
+    def __init__(self, path: Path, replace: bool, on_progress: Optional[Progress]) -> None:
+        self._path = path
+        self._part = path.with_name(path.name + ".part")
+        self._on_progress = on_progress or (lambda done, total: None)
+        if os.path.lexists(path) and not (replace and path.is_dir()):
+            raise FileExistsError(f"{path} exists; choose a new folder")
+        self._replace = replace
+        self._total = 0
+        self.size = 0
+        self.sha256 = ""
+        self._hash = hashlib.sha256()
+
+    def __enter__(self) -> _ModelFolder:
+        self._part.mkdir(exist_ok=True)
+        self._lock = os.open(self._part, os.O_RDONLY)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file = open(self._part / _MODEL, "ab+")
+        except OSError as error:
+            os.close(self._lock)
+            if isinstance(error, BlockingIOError):
+                raise BlockingIOError(
+                    error.errno, f"{self._part}: another download writes to it") from error
+            raise
+        try:
+            self._read_back()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        os.close(self._lock)
+
+    def _read_back(self) -> None:
+        try:
+            self.sha256 = (self._part / _DIGEST).read_text(encoding="ascii")
+        except FileNotFoundError:
+            self.start_over()
+            return
+        self._file.seek(0)
+        while data := self._file.read(_READ_BYTES):
+            self._hash.update(data)
+            self.size += len(data)
+
+    def start_over(self) -> None:
+        """Forgets what has come."""
+        (self._part / _DIGEST).unlink(missing_ok=True)
+        self._file.truncate(0)
+        self.size = 0
+        self.sha256 = ""
+        self._hash = hashlib.sha256()
+
+    def take(self, chunk: jobs_pb2.ModelChunk) -> None:
+        """Takes a message of a stream, in order."""
+        if chunk.HasField("model"):
+            self._total = chunk.model.size_bytes
+            if not self.sha256:
+                _write(self._part / _CONFIG, chunk.model.config)
+                _write(self._part / _DIGEST, chunk.model.sha256)
+                self.sha256 = chunk.model.sha256
+        self._file.write(chunk.data)
+        self._hash.update(chunk.data)
+        self.size += len(chunk.data)
+        self._on_progress(self.size, self._total)
+
+    def finish(self) -> None:
+        """Puts the model in its place, durably."""
+        if self.size != self._total or self._hash.hexdigest() != self.sha256:
+            self.start_over()
+            raise HearthError(grpc.StatusCode.DATA_LOSS,
+                              f"{self._part / _MODEL}: what has come does not have the SHA-256 "
+                              "that the daemon told; download it again")
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        (self._part / _DIGEST).unlink()
+        _sync(self._part)
+        if self._replace and self._path.exists():
+            # Other files of the folder are none of ours.
+            for name in (_MODEL, _CONFIG):
+                os.replace(self._part / name, self._path / name)
+            _sync(self._path)
+            self._part.rmdir()
+        else:
+            os.rename(self._part, self._path)
+        _sync(self._path.parent)
+
+
+def _write(path: Path, text: str) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+async def upload(connection: Connection, name: str, source: Path,
+                 on_progress: Optional[Progress]) -> str:
+    """Sends the files of `source` to the daemon; the id of the upload, which is whole."""
+    files = _UploadFiles(source, on_progress)
+    files.request.name = name
+    attempts = 0
+
+    async def attempt(heard: Callable[[], None]) -> str:
+        # Tells what has come, too.
+        begun = await connection.call("Datasets/BeginUpload", files.request,
+                                      datasets_pb2.Upload)
+        if begun.received_bytes > attempt_from[0]:
+            attempt_from[0] = begun.received_bytes
+            heard()
+        messages = _Messages(files, begun)
+        try:
+            await connection.send("Datasets/SendUpload", iter(messages), datasets_pb2.Upload)
+        finally:
+            if messages.error is not None:
+                raise messages.error
+        return begun.id
+
+    attempt_from = [0]
+    while True:
+        try:
+            return await connection.resume(attempt)
+        except HearthError as error:
+            attempts += 1
+            if (error.code not in (grpc.StatusCode.ABORTED, grpc.StatusCode.OUT_OF_RANGE)
+                    or attempts >= _FILE_ATTEMPTS):
+                raise
+
+
+class _UploadFiles:
+    """The files below a folder, or one file, which are read once for their digests."""
+
+    def __init__(self, source: Path, on_progress: Optional[Progress]) -> None:
+        self.on_progress = on_progress or (lambda done, total: None)
+        self.request = datasets_pb2.BeginUploadRequest(is_file=not source.is_dir())
+        self._paths = [source] if self.request.is_file else _files_below(source)
+        if not self._paths:
+            raise FileNotFoundError(f"{source}: has no files")
+        for path in self._paths:
+            if not path.is_file():
+                missing = "is not there" if not path.exists() else "is no file itself"
+                raise FileNotFoundError(f"{path}: {missing}")
+            digest = hashlib.sha256()
+            size = 0
+            with open(path, "rb") as file:
+                while data := file.read(_READ_BYTES):
+                    digest.update(data)
+                    size += len(data)
+            relative = path.name if self.request.is_file else path.relative_to(source).as_posix()
+            self.request.files.add(path=relative, size_bytes=size, sha256=digest.hexdigest())
+        self.size = sum(file.size_bytes for file in self.request.files)
+
+    def read(self, offset: int) -> Iterator[bytes]:
+        """The bytes from `offset` on, the files taken as one row."""
+        begin = 0
+        for path, announced in zip(self._paths, self.request.files):
+            end = begin + announced.size_bytes
+            if offset < end:
+                with open(path, "rb") as file:
+                    file.seek(offset - begin)
+                    while offset < end:
+                        data = file.read(min(_CHUNK_BYTES, end - offset))
+                        if not data:
+                            raise HearthError(
+                                grpc.StatusCode.FAILED_PRECONDITION,
+                                f"{path}: has become shorter since the upload began")
+                        yield data
+                        offset += len(data)
+            begin = end
+
+
+def _files_below(folder: Path) -> list[Path]:
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted(paths, key=lambda path: path.relative_to(folder).as_posix())
+
+
+class _Messages:
+    """The messages of one stream. `error` is what ended them: gRPC does not pass it on."""
+
+    def __init__(self, files: _UploadFiles, upload: datasets_pb2.Upload) -> None:
+        self._files = files
+        self._upload = upload
+        self.error: Optional[Exception] = None
+
+    def __iter__(self) -> Iterator[datasets_pb2.UploadChunk]:
+        offset = self._upload.received_bytes
+        # Of an upload that has come one empty message is sent: its last files may be empty.
+        yield datasets_pb2.UploadChunk(id=self._upload.id, offset=offset)
+        try:
+            for data in self._files.read(offset):
+                yield datasets_pb2.UploadChunk(offset=offset, data=data)
+                offset += len(data)
+                self._files.on_progress(offset, self._files.size)
+        except Exception as error:
+            self.error = error
+            raise

@@ -1,0 +1,108 @@
+#include "client/upload_files.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "hearth/v1/datasets.pb.h"
+
+namespace hearth::client {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+// The digest of "abc" (FIPS 180-2, appendix B.1).
+constexpr char kDigestOfAbc[] =
+    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+
+class UploadFilesTest : public testing::Test {
+ protected:
+  UploadFilesTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_ + "/b/empty_folder");
+    Write("b/c", "abc");
+    Write("b/e", "");
+    Write("a", std::string(3000, 'x'));
+  }
+
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ + "/" + name) << text;
+  }
+
+  absl::StatusOr<std::unique_ptr<UploadFiles>> Find(const std::string& path) {
+    return UploadFiles::Find(
+        path, [this](uint64_t done, uint64_t) { progress_ = done; }, stop_);
+  }
+
+  const std::string folder_ = absl::StrCat(
+      testing::TempDir(), "/upload_files_",
+      testing::UnitTest::GetInstance()->current_test_info()->name());
+  uint64_t progress_ = 0;
+  std::stop_token stop_;
+};
+
+TEST_F(UploadFilesTest, AnnouncesAllFilesOfAFolder) {
+  const auto files = Find(folder_);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const v1::BeginUploadRequest& request = (*files)->request();
+  ASSERT_EQ(request.files_size(), 3);
+  EXPECT_EQ(request.files(0).path(), "a");
+  EXPECT_EQ(request.files(0).size_bytes(), 3000);
+  EXPECT_EQ(request.files(1).path(), "b/c");
+  EXPECT_EQ(request.files(1).sha256(), kDigestOfAbc);
+  EXPECT_EQ(request.files(2).path(), "b/e");
+  EXPECT_FALSE(request.is_file());
+  EXPECT_EQ(progress_, 3003);
+}
+
+TEST_F(UploadFilesTest, ReadsTheFilesAsOneRow) {
+  const auto files = Find(folder_);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_EQ(*(*files)->Read(2999, 100), "x");
+  EXPECT_EQ(*(*files)->Read(3000, 2), "ab");
+  EXPECT_EQ(*(*files)->Read(3002, 100), "c");
+  EXPECT_EQ(*(*files)->Read(3003, 100), "");
+}
+
+TEST_F(UploadFilesTest, OneFileIsNoFolder) {
+  const auto files = Find(folder_ + "/b/c");
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_TRUE((*files)->request().is_file());
+  EXPECT_EQ((*files)->request().files(0).path(), "c");
+}
+
+TEST_F(UploadFilesTest, AFileThatBecomesShorterIsNamed) {
+  const auto files = Find(folder_);
+  ASSERT_TRUE(files.ok()) << files.status();
+  Write("a", "x");
+  const absl::Status status = (*files)->Read(1000, 100).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(status.message(), HasSubstr(folder_ + "/a"));
+}
+
+TEST_F(UploadFilesTest, WhatIsNoFileIsRefused) {
+  EXPECT_TRUE(absl::IsNotFound(Find(folder_ + "/none").status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(Find(folder_ + "/b/empty_folder").status()));
+  fs::create_directory_symlink("b", folder_ + "/link");
+  const absl::Status status = Find(folder_).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(status.message(), HasSubstr("link"));
+}
+
+TEST_F(UploadFilesTest, StopsOnRequest) {
+  std::stop_source source;
+  stop_ = source.get_token();
+  source.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(Find(folder_).status()));
+}
+
+}  // namespace
+}  // namespace hearth::client

@@ -1,0 +1,257 @@
+// Downloads and uploads over gRPC.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/sha256.h"
+#include "engine/io/faulty_file_system.h"
+#include "hearth/v1/datasets.grpc.pb.h"
+#include "hearth/v1/jobs.grpc.pb.h"
+#include "server/daemon_fixture.h"
+
+namespace hearth::server {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::string DigestOf(const std::string& text) {
+  Sha256 digest;
+  digest.Update(text);
+  return digest.HexDigest();
+}
+
+class DownloadTest : public DaemonTest {
+ protected:
+  DownloadTest() {
+    Import("planted");
+    job_ = Submit(TrainSpec("planted"));
+    EXPECT_EQ(AwaitEnd(job_).state(), v1::SUCCEEDED);
+    model_ = ReadFile(ModelPath());
+    request_.set_job_id(job_);
+  }
+
+  std::string ModelPath() const {
+    return root_ + "/data/jobs/" + job_ + "/model/model.safetensors";
+  }
+
+  grpc::Status Download() {
+    grpc::ClientContext context;
+    const auto reader = jobs_->DownloadModel(&context, request_);
+    v1::ModelChunk chunk;
+    data_.clear();
+    while (reader->Read(&chunk)) {
+      if (chunk.has_model()) described_ = chunk.model();
+      data_ += chunk.data();
+    }
+    return reader->Finish();
+  }
+
+  std::string job_;
+  std::string model_;
+  v1::DownloadModelRequest request_;
+  v1::Model described_;
+  std::string data_;
+};
+
+TEST_F(DownloadTest, GivesWhatAnExportWrites) {
+  ASSERT_TRUE(Download().ok());
+  ASSERT_EQ(AwaitEnd(Submit(ExportSpec(job_, "exported"))).state(),
+            v1::SUCCEEDED);
+  EXPECT_EQ(data_, ReadFile(root_ + "/exported/model.safetensors"));
+  EXPECT_EQ(described_.config(), ReadFile(root_ + "/exported/config.json"));
+  EXPECT_EQ(described_.size_bytes(), data_.size());
+  EXPECT_EQ(described_.sha256(), DigestOf(data_));
+}
+
+TEST_F(DownloadTest, GoesOnAtAnyOffsetOfTheSameModel) {
+  request_.set_sha256(DigestOf(model_));
+  for (const uint64_t offset :
+       {uint64_t{1}, model_.size() / 2, model_.size()}) {
+    request_.set_offset(offset);
+    ASSERT_TRUE(Download().ok());
+    EXPECT_EQ(data_, model_.substr(offset));
+  }
+  request_.set_offset(model_.size() + 1);
+  EXPECT_EQ(Download().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  request_.set_sha256(DigestOf("another"));
+  EXPECT_EQ(Download().error_code(), grpc::StatusCode::ABORTED);
+  request_.clear_sha256();
+  EXPECT_EQ(Download().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(DownloadTest, OnlyModelsOfJobsAreGivenOut) {
+  request_.set_job_id("train-99");
+  EXPECT_EQ(Download().error_code(), grpc::StatusCode::NOT_FOUND);
+  request_.set_job_id("../" + job_);
+  EXPECT_EQ(Download().error_code(), grpc::StatusCode::NOT_FOUND);
+  request_.set_job_id("import-1");
+  EXPECT_EQ(Download().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+}
+
+TEST_F(DownloadTest, DamageIsNamed) {
+  fs::resize_file(ModelPath(), model_.size() - 1);
+  const grpc::Status status = Download();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_THAT(status.error_message(), HasSubstr(ModelPath()));
+}
+
+// Whichever operation on the model's file fails, the client hears of it.
+TEST_F(DownloadTest, EachFaultEndsTheDownloadWithItsError) {
+  for (int64_t nth = 1;; ++nth) {
+    files_.Inject({.nth = nth,
+                   .status = absl::UnavailableError("the disk is away"),
+                   .path_end = "model.safetensors"});
+    const grpc::Status status = Download();
+    const bool was_hit = files_.hits() > 0;
+    files_.Clear();
+    if (!was_hit) {
+      EXPECT_TRUE(status.ok()) << status.error_message();
+      break;
+    }
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE) << nth;
+    EXPECT_THAT(status.error_message(), HasSubstr("disk"));
+  }
+}
+
+class UploadTest : public DaemonTest {
+ protected:
+  UploadTest() {
+    request_.set_name("sent");
+    for (const auto& entry : fs::directory_iterator(root_ + "/source")) {
+      const std::string text = ReadFile(entry.path());
+      v1::UploadFile& file = *request_.add_files();
+      file.set_path(entry.path().filename());
+      file.set_size_bytes(text.size());
+      file.set_sha256(DigestOf(text));
+      all_ += text;
+    }
+  }
+
+  v1::Upload Begin() {
+    grpc::ClientContext context;
+    v1::Upload upload;
+    const grpc::Status status =
+        datasets_->BeginUpload(&context, request_, &upload);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return upload;
+  }
+
+  grpc::Status Send(const std::string& id, uint64_t offset, uint64_t size,
+                    v1::Upload* upload) {
+    grpc::ClientContext context;
+    const auto writer = datasets_->SendUpload(&context, upload);
+    v1::UploadChunk chunk;
+    chunk.set_id(id);
+    const std::string data = all_.substr(offset, size);
+    for (uint64_t at = 0; at < data.size(); at += 100'000) {
+      chunk.set_offset(offset + at);
+      chunk.set_data(data.substr(at, 100'000));
+      if (!writer->Write(chunk)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  v1::JobSpec SpecOf(const std::string& upload) {
+    v1::JobSpec spec;
+    spec.mutable_import()->set_name("sent");
+    spec.mutable_import()->set_upload(upload);
+    return spec;
+  }
+
+  std::string FingerprintOf(const std::string& name) {
+    grpc::ClientContext context;
+    v1::GetDatasetRequest request;
+    request.set_name(name);
+    v1::Dataset dataset;
+    EXPECT_TRUE(datasets_->GetDataset(&context, request, &dataset).ok());
+    return dataset.fingerprint();
+  }
+
+  v1::BeginUploadRequest request_;
+  std::string all_;
+};
+
+TEST_F(UploadTest, IsImportedOverARestart) {
+  const std::string id = Begin().id();
+  v1::Upload upload;
+  const grpc::Status half = Send(id, 0, all_.size() / 2, &upload);
+  ASSERT_TRUE(half.ok()) << half.error_message();
+  EXPECT_EQ(upload.received_bytes(), all_.size() / 2);
+  v1::Job job;
+  const grpc::Status early = TrySubmit(SpecOf(id), &job);
+  EXPECT_EQ(early.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  daemon_ = nullptr;
+  Start();
+  EXPECT_EQ(Begin().received_bytes(), all_.size() / 2);
+  ASSERT_TRUE(Send(id, all_.size() / 2, all_.size(), &upload).ok());
+  const v1::Job ended = AwaitEnd(Submit(SpecOf(id)));
+  EXPECT_EQ(ended.state(), v1::SUCCEEDED) << ended.error().message();
+  Import("here");
+  EXPECT_EQ(FingerprintOf("sent"), FingerprintOf("here"));
+  EXPECT_EQ(Send(id, 0, 1, &upload).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(UploadTest, AJobAloneUsesIt) {
+  const std::string id = Begin().id();
+  v1::Upload upload;
+  ASSERT_TRUE(Send(id, 0, all_.size(), &upload).ok());
+  v1::JobSpec spec = SpecOf(id);
+  spec.mutable_import()->set_path(root_ + "/source");
+  v1::Job job;
+  EXPECT_THAT(TrySubmit(spec, &job).error_message(), HasSubstr("import.path"));
+  spec.mutable_import()->clear_path();
+  spec.mutable_import()->set_in_place(true);
+  EXPECT_THAT(TrySubmit(spec, &job).error_message(), HasSubstr("in_place"));
+}
+
+TEST_F(UploadTest, TheNameMustBeFree) {
+  Import("sent");
+  grpc::ClientContext context;
+  v1::Upload upload;
+  EXPECT_EQ(datasets_->BeginUpload(&context, request_, &upload).error_code(),
+            grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(UploadTest, AStreamThatIsIdleEndsWithTheDaemon) {
+  const std::string id = Begin().id();
+  grpc::ClientContext context;
+  v1::Upload upload;
+  const auto writer = datasets_->SendUpload(&context, &upload);
+  v1::UploadChunk chunk;
+  chunk.set_id(id);
+  ASSERT_TRUE(writer->Write(chunk));
+  writer->WaitForInitialMetadata();
+  daemon_ = nullptr;
+  EXPECT_FALSE(writer->Finish().ok());
+}
+
+TEST_F(UploadTest, AFullDiskLosesNothing) {
+  const std::string id = Begin().id();
+  files_.LimitSpace(10'000);
+  v1::Upload upload;
+  EXPECT_EQ(Send(id, 0, all_.size(), &upload).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+  files_.LimitSpace(uint64_t{1} << 40);
+  const uint64_t received = Begin().received_bytes();
+  EXPECT_LT(received, all_.size());
+  const grpc::Status rest = Send(id, received, all_.size(), &upload);
+  EXPECT_TRUE(rest.ok()) << rest.error_message();
+  EXPECT_EQ(upload.received_bytes(), all_.size());
+}
+
+}  // namespace
+}  // namespace hearth::server

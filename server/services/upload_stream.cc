@@ -1,0 +1,160 @@
+#include "server/services/upload_stream.h"
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "server/mapping/status_mapping.h"
+#include "server/services/transfers.h"
+
+namespace hearth::server {
+namespace {
+
+absl::Span<const std::byte> BytesOf(const std::string& text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+/// Bytes of an upload on their way, pumped by the hub of transfers:
+///
+///   1. a message is read: gRPC's threads only note that it is there, and wake
+///      the hub;
+///   2. of the first one the caller is checked, who must own the upload;
+///   3. what came before the daemon's start is caught up with, step by step:
+///      between steps the hub serves others;
+///   4. the bytes are written, and the next message is read: the stream holds
+///      one message, and a client that sends faster waits.
+///
+/// The stream lives until both gRPC and the hub have let it go.
+class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
+                           public Watcher,
+                           public std::enable_shared_from_this<UploadStream> {
+ public:
+  UploadStream(EventHub& transfers, const CallGuard& guard,
+               UploadStaging& uploads, grpc::CallbackServerContext& context,
+               v1::Upload* response)
+      : transfers_(transfers),
+        guard_(guard),
+        uploads_(uploads),
+        context_(context),
+        response_(response) {}
+
+  void Start() {
+    self_ = shared_from_this();
+    // Tells the client at once that somebody is there.
+    StartSendInitialMetadata();
+    transfers_.Add("", self_);
+    StartRead(&chunk_);
+  }
+
+  bool Pump(bool stopping) override {
+    const absl::StatusOr<bool> goes_on = Step(stopping);
+    if (goes_on.ok() && *goes_on) return true;
+    Finish(is_refused_ ? refusal_ : ToGrpcStatus(goes_on.status()));
+    return false;
+  }
+
+  void OnReadDone(bool ok) override {
+    (ok ? has_chunk_ : has_ended_) = true;
+    transfers_.Wake(this);
+  }
+
+  void OnCancel() override {
+    is_broken_ = true;
+    transfers_.Wake(this);
+  }
+
+  void OnDone() override {
+    const std::shared_ptr<UploadStream> last_share = std::move(self_);
+  }
+
+ private:
+  // False: the client has sent all that it wanted to, or was refused.
+  absl::StatusOr<bool> Step(bool stopping) {
+    if (is_broken_) return absl::CancelledError("the client is gone");
+    if (stopping) {
+      return absl::UnavailableError(
+          "hearthd is stopping; what has come stays: go on with the upload "
+          "from there");
+    }
+    if (has_ended_) return End();
+    if (!has_chunk_) return true;
+    if (upload_ == nullptr && !Open()) return false;
+    HEARTH_RETURN_IF_ERROR(check_());
+    // It may have been removed since.
+    HEARTH_RETURN_IF_ERROR(uploads_.Find(id_).status());
+    HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
+    if (!is_ready) {
+      transfers_.Wake(this);
+      return true;
+    }
+    if (!chunk_.id().empty() && chunk_.id() != id_) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("id: must be that of the stream, ", id_));
+    }
+    HEARTH_RETURN_IF_ERROR(
+        upload_->Append(chunk_.offset(), BytesOf(chunk_.data())));
+    has_chunk_ = false;
+    StartRead(&chunk_);
+    return true;
+  }
+
+  // Finds the upload, if the caller may change it.
+  bool Open() {
+    refusal_ = guard_.Run(
+        context_, chunk_, response_, [this](const Caller&) -> absl::Status {
+          HEARTH_RETURN_IF_ERROR(CheckRoom(transfers_));
+          id_ = chunk_.id();
+          HEARTH_ASSIGN_OR_RETURN(upload_, uploads_.Find(id_));
+          return absl::OkStatus();
+        });
+    is_refused_ = !refusal_.ok();
+    if (!is_refused_) check_ = guard_.CheckOf(context_, chunk_);
+    return !is_refused_;
+  }
+
+  absl::StatusOr<bool> End() {
+    if (upload_ == nullptr) {
+      return absl::InvalidArgumentError("a stream without any message");
+    }
+    HEARTH_ASSIGN_OR_RETURN(*response_, uploads_.Get(id_));
+    return false;
+  }
+
+  EventHub& transfers_;
+  const CallGuard& guard_;
+  UploadStaging& uploads_;
+  grpc::CallbackServerContext& context_;
+  v1::Upload* const response_;
+  std::function<absl::Status()> check_;
+  std::string id_;
+  std::shared_ptr<StagedUpload> upload_;
+  // Of a caller that may not send this upload.
+  bool is_refused_ = false;
+  grpc::Status refusal_;
+  // Being read until `has_chunk_`.
+  v1::UploadChunk chunk_;
+  std::atomic<bool> has_chunk_ = false;
+  std::atomic<bool> has_ended_ = false;
+  std::atomic<bool> is_broken_ = false;
+  std::shared_ptr<UploadStream> self_;
+};
+
+}  // namespace
+
+grpc::ServerReadReactor<v1::UploadChunk>* StartUploadStream(
+    EventHub& transfers, const CallGuard& guard, UploadStaging& uploads,
+    grpc::CallbackServerContext& context, v1::Upload* response) {
+  const auto stream = std::make_shared<UploadStream>(transfers, guard, uploads,
+                                                     context, response);
+  stream->Start();
+  return stream.get();
+}
+
+}  // namespace hearth::server

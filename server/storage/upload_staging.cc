@@ -1,0 +1,334 @@
+#include "server/storage/upload_staging.h"
+
+#include <google/protobuf/util/message_differencer.h>
+#include <openssl/rand.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/base/byte_size.h"
+#include "engine/base/status_macros.h"
+
+namespace hearth::server {
+namespace {
+
+constexpr size_t kIdBytes = 8;
+
+absl::StatusOr<std::string> NewId() {
+  std::array<unsigned char, kIdBytes> bytes{};
+  if (RAND_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) {
+    return absl::UnavailableError("the machine has no random numbers to give");
+  }
+  return absl::StrCat(
+      "upload-",
+      absl::BytesToHexString(absl::string_view(
+          reinterpret_cast<const char*>(bytes.data()), bytes.size())));
+}
+
+uint64_t SizeOf(const v1::BeginUploadRequest& request) {
+  uint64_t bytes = 0;
+  for (const v1::UploadFile& file : request.files()) bytes += file.size_bytes();
+  return bytes;
+}
+
+v1::Upload ToProto(const std::string& id, const StagedUpload& upload) {
+  v1::Upload message;
+  message.set_id(id);
+  message.set_size_bytes(upload.size_bytes());
+  message.set_received_bytes(upload.received_bytes());
+  return message;
+}
+
+bool HasEnded(const v1::Job& job) {
+  return job.state() == v1::SUCCEEDED || job.state() == v1::FAILED ||
+         job.state() == v1::CANCELLED;
+}
+
+}  // namespace
+
+UploadStaging::UploadStaging(const Parts& parts, const UploadOptions& options)
+    : parts_(parts), options_(options) {}
+
+UploadStaging::~UploadStaging() {
+  {
+    absl::MutexLock lock(&mutex_);
+    exiting_ = true;
+    changed_.Signal();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::StatusOr<std::unique_ptr<UploadStaging>> UploadStaging::Open(
+    const Parts& parts, const UploadOptions& options) {
+  std::unique_ptr<UploadStaging> staging(new UploadStaging(parts, options));
+  HEARTH_RETURN_IF_ERROR(staging->Load());
+  HEARTH_RETURN_IF_ERROR(staging->FindJobs());
+  staging->thread_ =
+      std::jthread([staging = staging.get()] { staging->Work(); });
+  return staging;
+}
+
+std::string UploadStaging::FolderOf(const std::string& id) const {
+  return io::JoinPath(options_.folder, id);
+}
+
+absl::Status UploadStaging::Load() {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                          parts_.files.List(options_.folder));
+  for (const std::string& name : names) {
+    absl::StatusOr<std::unique_ptr<StagedUpload>> upload =
+        StagedUpload::Load({parts_.files, parts_.clock, FolderOf(name)});
+    if (upload.ok()) {
+      absl::MutexLock lock(&mutex_);
+      uploads_[name].upload = *std::move(upload);
+      continue;
+    }
+    // It was not begun when the daemon died, or is damaged.
+    spdlog::warn("upload removed: {}", upload.status().ToString());
+    HEARTH_RETURN_IF_ERROR(parts_.trash.Throw(FolderOf(name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status UploadStaging::FindJobs() {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> unended,
+                          parts_.jobs.Unended());
+  for (const v1::Job& job : unended)
+    Use(job.spec().import().upload(), job.id());
+  bool is_whole_without_job = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, entry] : uploads_) {
+      is_whole_without_job |= entry.job.empty() && entry.upload->IsWhole();
+    }
+  }
+  // The daemon may have died when its job had ended.
+  JobQuery query;
+  query.states = {v1::SUCCEEDED, v1::FAILED, v1::CANCELLED};
+  while (is_whole_without_job) {
+    HEARTH_ASSIGN_OR_RETURN(const JobPage page, parts_.jobs.List(query));
+    for (const v1::Job& job : page.jobs) {
+      const std::string& id = job.spec().import().upload();
+      if (!id.empty() && Find(id).ok() && !HasJob(id)) Remove(id);
+    }
+    if (page.next_page_token.empty()) break;
+    query.page_token = page.next_page_token;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Upload> UploadStaging::Begin(
+    const v1::BeginUploadRequest& request, const std::string& owner,
+    bool is_operator) {
+  HEARTH_RETURN_IF_ERROR(CheckUploadRequest(request));
+  absl::MutexLock one_at_a_time(&beginning_);
+  const std::string before = FindOf(owner, request.name());
+  if (!before.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<StagedUpload> upload,
+                            Find(before));
+    if (HasJob(before) || google::protobuf::util::MessageDifferencer::Equals(
+                              upload->request(), request)) {
+      upload->Touch();
+      return ToProto(before, *upload);
+    }
+    Remove(before);
+  }
+  HEARTH_RETURN_IF_ERROR(CheckRoom(SizeOf(request), owner, is_operator));
+  HEARTH_ASSIGN_OR_RETURN(const std::string id, NewId());
+  absl::StatusOr<std::shared_ptr<StagedUpload>> upload = StagedUpload::Make(
+      {parts_.files, parts_.clock, FolderOf(id)}, owner, request);
+  if (!upload.ok()) {
+    // The first error is the one to tell.
+    parts_.files.RemoveTree(FolderOf(id)).IgnoreError();
+    return upload.status();
+  }
+  const v1::Upload begun = ToProto(id, **upload);
+  absl::MutexLock lock(&mutex_);
+  uploads_[id].upload = *std::move(upload);
+  changed_.Signal();
+  return begun;
+}
+
+std::string UploadStaging::FindOf(const std::string& owner,
+                                  const std::string& name) const {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, entry] : uploads_) {
+    if (entry.upload->owner() == owner &&
+        entry.upload->request().name() == name) {
+      return id;
+    }
+  }
+  return "";
+}
+
+absl::Status UploadStaging::CheckRoom(uint64_t bytes, const std::string& owner,
+                                      bool is_operator) const {
+  if (options_.limit_bytes == 0) {
+    return absl::PermissionDeniedError(
+        "this hearthd takes no uploads: its --upload-limit is 0");
+  }
+  uint64_t all = 0;
+  uint64_t own = 0;
+  size_t num_own = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, entry] : uploads_) {
+      all += entry.upload->size_bytes();
+      if (entry.upload->owner() != owner) continue;
+      own += entry.upload->size_bytes();
+      ++num_own;
+    }
+    if (num_own >= kMostPerOwner || uploads_.size() >= kMostUploads) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("there are ", num_own, " uploads of ", owner, " and ",
+                       uploads_.size(), " in all; at most ", kMostPerOwner,
+                       " and ", kMostUploads, " are kept"));
+    }
+  }
+  const uint64_t own_limit =
+      is_operator ? options_.limit_bytes : options_.limit_bytes / 2;
+  if (all > options_.limit_bytes || bytes > options_.limit_bytes - all) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "an upload of ", FormatByteSize(bytes), " does not fit beside the ",
+        FormatByteSize(all), " of others: hearthd --upload-limit is ",
+        FormatByteSize(options_.limit_bytes)));
+  }
+  if (own > own_limit || bytes > own_limit - own) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "an upload of ", FormatByteSize(bytes), " does not fit beside the ",
+        FormatByteSize(own), " that ", owner,
+        " has: one who is no operator may take ", FormatByteSize(own_limit),
+        ", half of hearthd --upload-limit"));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const uint64_t free,
+                          parts_.files.FreeBytes(options_.folder));
+  if (bytes > free) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "an upload of ", FormatByteSize(bytes), " needs more than the ",
+        FormatByteSize(free), " that are free on the daemon's disk"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<StagedUpload>> UploadStaging::Find(
+    const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = uploads_.find(id);
+  if (found != uploads_.end()) return found->second.upload;
+  return absl::NotFoundError(
+      absl::StrCat("there is no upload \"", id,
+                   "\": it was imported, was abandoned, or never begun"));
+}
+
+absl::StatusOr<v1::Upload> UploadStaging::Get(const std::string& id) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<StagedUpload> upload, Find(id));
+  return ToProto(id, *upload);
+}
+
+absl::StatusOr<std::string> UploadStaging::GetOwner(
+    const std::string& id) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<StagedUpload> upload, Find(id));
+  return upload->owner();
+}
+
+absl::StatusOr<std::string> UploadStaging::SourceOf(
+    const std::string& id) const {
+  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<StagedUpload> upload, Find(id));
+  if (!upload->IsWhole()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(id, ": of ", upload->size_bytes(), " bytes ",
+                     upload->received_bytes(), " have come"));
+  }
+  upload->Touch();
+  return upload->SourcePath();
+}
+
+bool UploadStaging::HasJob(const std::string& id) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = uploads_.find(id);
+  return found != uploads_.end() && !found->second.job.empty();
+}
+
+void UploadStaging::Use(const std::string& id, const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = uploads_.find(id);
+  if (found == uploads_.end()) return;
+  found->second.job = job;
+  // It may have ended by now.
+  told_.insert(job);
+  changed_.Signal();
+}
+
+void UploadStaging::OnJobEvent(const std::string& job) {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, entry] : uploads_) {
+    if (entry.job == job) {
+      told_.insert(job);
+      changed_.Signal();
+    }
+  }
+}
+
+void UploadStaging::Remove(const std::string& id) {
+  {
+    absl::MutexLock lock(&mutex_);
+    uploads_.erase(id);
+  }
+  const absl::Status thrown = parts_.trash.Throw(FolderOf(id));
+  if (!thrown.ok()) {
+    spdlog::warn("{}: not removed: {}", id, thrown.ToString());
+  }
+}
+
+void UploadStaging::RemoveUnused() {
+  std::map<std::string, std::string> used;
+  std::vector<std::string> unused;
+  {
+    absl::MutexLock lock(&mutex_);
+    const double now = parts_.clock.SteadySeconds();
+    for (const auto& [id, entry] : uploads_) {
+      if (entry.job.empty() && now - entry.upload->last_progress() >=
+                                   absl::ToDoubleSeconds(options_.patience)) {
+        unused.push_back(id);
+      } else if (told_.contains(entry.job)) {
+        used[id] = entry.job;
+      }
+    }
+    told_.clear();
+  }
+  for (const auto& [id, name] : used) {
+    const absl::StatusOr<v1::Job> job = parts_.jobs.Get(name);
+    if (job.ok() ? HasEnded(*job) : absl::IsNotFound(job.status())) {
+      unused.push_back(id);
+    }
+  }
+  for (const std::string& id : unused) Remove(id);
+}
+
+void UploadStaging::Work() {
+  while (Await()) RemoveUnused();
+}
+
+bool UploadStaging::Await() {
+  absl::MutexLock lock(&mutex_);
+  while (!exiting_ && told_.empty()) {
+    double last = parts_.clock.SteadySeconds();
+    for (const auto& [id, entry] : uploads_) {
+      if (entry.job.empty())
+        last = std::min(last, entry.upload->last_progress());
+    }
+    const absl::Duration left =
+        options_.patience - absl::Seconds(parts_.clock.SteadySeconds() - last);
+    if (left <= absl::ZeroDuration()) return true;
+    changed_.WaitWithTimeout(&mutex_, left);
+  }
+  return !exiting_;
+}
+
+}  // namespace hearth::server

@@ -1,0 +1,134 @@
+#ifndef HEARTH_SERVER_STORAGE_UPLOAD_STAGING_H_
+#define HEARTH_SERVER_STORAGE_UPLOAD_STAGING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/io/file_system.h"
+#include "hearth/v1/datasets.pb.h"
+#include "server/storage/job_store.h"
+#include "server/storage/staged_upload.h"
+#include "server/storage/trash.h"
+
+namespace hearth::server {
+
+struct UploadOptions {
+  /// Folder of the uploads' folders; exists.
+  std::string folder;
+  /// Bytes that all uploads together may announce, of which each owner who is
+  /// no operator may take half; 0 = there are none.
+  uint64_t limit_bytes = uint64_t{10} << 30;
+  /// An upload that no job uses, and for which nothing has come for so long, is
+  /// removed.
+  absl::Duration patience = absl::Hours(24);
+};
+
+/// The uploads that are kept for import jobs. An upload is removed when its job
+/// has ended, when another one of its owner for the same dataset takes its
+/// place, and when it is abandoned; those that an earlier daemon left go on.
+/// Thread-safe.
+class UploadStaging {
+ public:
+  /// All must outlive it. `files` reaches the folder of the options.
+  struct Parts {
+    io::FileSystem& files;
+    const Clock& clock;
+    JobStore& jobs;
+    Trash& trash;
+  };
+
+  /// Finds the uploads that are there, and the jobs that use them; removes
+  /// those that cannot be read, or whose job has ended.
+  static absl::StatusOr<std::unique_ptr<UploadStaging>> Open(
+      const Parts& parts, const UploadOptions& options);
+  ~UploadStaging();
+  UploadStaging(const UploadStaging&) = delete;
+  UploadStaging& operator=(const UploadStaging&) = delete;
+
+  static constexpr size_t kMostUploads = 64;
+  static constexpr size_t kMostPerOwner = 8;
+
+  /// Errors as Datasets.BeginUpload, but for the name's.
+  absl::StatusOr<v1::Upload> Begin(const v1::BeginUploadRequest& request,
+                                   const std::string& owner, bool is_operator)
+      ABSL_LOCKS_EXCLUDED(beginning_, mutex_);
+
+  /// NOT_FOUND for an unknown id, as all of these.
+  absl::StatusOr<v1::Upload> Get(const std::string& id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::string> GetOwner(const std::string& id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The bytes of an upload come through it. It may be removed meanwhile.
+  absl::StatusOr<std::shared_ptr<StagedUpload>> Find(
+      const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// The path to import. FAILED_PRECONDITION, telling how much is missing,
+  /// unless all files are there.
+  absl::StatusOr<std::string> SourceOf(const std::string& id) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// From now on `job` uses the upload, until it has ended. Nothing happens for
+  /// an unknown id.
+  void Use(const std::string& id, const std::string& job)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// A job has a new event: it may have ended. No I/O.
+  void OnJobEvent(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Removes uploads that are not used any more. Called on a thread of this
+  /// object, after events and when it is time.
+  void RemoveUnused() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    std::shared_ptr<StagedUpload> upload;
+    // Empty = no job uses it.
+    std::string job;
+  };
+
+  UploadStaging(const Parts& parts, const UploadOptions& options);
+
+  std::string FolderOf(const std::string& id) const;
+  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sets the jobs of the uploads; removes uploads of jobs that have ended.
+  absl::Status FindJobs() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The id of the owner's upload for that dataset; empty = none.
+  std::string FindOf(const std::string& owner, const std::string& name) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // RESOURCE_EXHAUSTED unless there is room for another upload.
+  absl::Status CheckRoom(uint64_t bytes, const std::string& owner,
+                         bool is_operator) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasJob(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until there may be something to remove; false: the staging goes.
+  bool Await() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Parts parts_;
+  const UploadOptions options_;
+  // Held while an upload begins: one at a time.
+  absl::Mutex beginning_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable absl::Mutex mutex_;
+  absl::CondVar changed_;
+  std::map<std::string, Entry> uploads_ ABSL_GUARDED_BY(mutex_);
+  // Jobs of uploads that may have ended.
+  std::set<std::string> told_ ABSL_GUARDED_BY(mutex_);
+  bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;
+};
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_STORAGE_UPLOAD_STAGING_H_

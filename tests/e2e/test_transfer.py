@@ -1,0 +1,410 @@
+"""Models that are downloaded and graphs that are uploaded, through kills of either side."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Callable, Iterator
+
+import pytest
+
+from daemon import Daemon, wait_for
+from jobs import QUICK
+from memory_disk import mounted
+from test_access import Guarded
+
+pytest.importorskip("grpc", reason="grpcio is not installed")
+sys.path.append(str(Path(__file__).parents[2] / "client/python"))
+
+import grpc  # noqa: E402
+
+import hearth  # noqa: E402
+from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
+
+_ROOT = Path(__file__).parents[2]
+# A model of some 50 MB, of which no buffer on the way holds the half.
+_LARGE = (*QUICK[:-2], "--fanouts", "2,2,2", "--hidden", "2048", "--epochs", "1",
+          "--skip-test", "true")
+
+
+@pytest.fixture(scope="module")
+def trained(daemon) -> str:
+    return daemon.json(*_LARGE)["id"]
+
+
+@pytest.fixture(scope="module")
+def exported(daemon, trained, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "model"
+    daemon.json("export", trained, "--to", str(folder))
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+# Downloads.
+
+def test_a_download_is_an_export(daemon, trained, exported, tmp_path):
+    folder = tmp_path / "model"
+    assert daemon.json("job", "download", trained, "--to", str(folder)) == {
+        "job": trained, "path": str(folder)}
+    assert contents(folder) == contents(exported)
+    refused = daemon.hearth("job", "download", trained, "--to", str(folder), code=1)
+    assert "--force" in refused.err
+    (folder / "model.safetensors").write_text("old")
+    (folder / "notes").write_text("mine")
+    assert str(folder) in daemon.hearth("job", "download", trained, "--to", str(folder),
+                                        "--force").out
+    assert contents(folder) == {**contents(exported), "notes": b"mine"}
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def killed_at(daemon, size: int, *arguments: str) -> None:
+    """Runs a client that the kernel ends when a file of its becomes larger than `size`."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # noqa: E731
+    ended = subprocess.run(daemon.command(*arguments), preexec_fn=limit, capture_output=True,
+                           check=False)
+    assert ended.returncode == -signal.SIGXFSZ
+
+
+def test_a_killed_client_goes_on_where_it_was(daemon, trained, exported, tmp_path):
+    command = ("job", "download", trained, "--to", str(tmp_path / "model"))
+    part = tmp_path / "model.part/model.safetensors"
+    killed_at(daemon, 8 << 20, *command)
+    assert part.stat().st_size == 8 << 20
+    # What is there is not sent again: a wrong byte of it stays, and is found.
+    with open(part, "r+b") as file:
+        file.write(b"\xff")
+    assert "SHA-256" in daemon.hearth(*command, code=1).err
+    assert not (tmp_path / "model").exists()
+    killed_at(daemon, 8 << 20, *command)
+    daemon.hearth(*command)
+    assert contents(tmp_path / "model") == contents(exported)
+
+
+@pytest.fixture
+def own_daemon(start_daemon, graph_folder) -> Daemon:
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    return daemon
+
+
+class KillAtHalf:
+    """Kills the daemon with half of the bytes done, and starts it again."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self.daemon = daemon
+        self.was_killed = False
+        self.done = 0
+
+    def __call__(self, done: int, total: int) -> None:
+        assert self.done <= done <= total
+        self.done = done
+        if not self.was_killed and done >= total // 2:
+            self.was_killed = True
+            self.daemon.kill()
+            self.daemon.start()
+
+
+def test_a_download_outlives_a_kill_of_the_daemon(own_daemon, tmp_path):
+    job = own_daemon.json(*_LARGE)["id"]
+    own_daemon.json("export", job, "--to", str(tmp_path / "exported"))
+    kill = KillAtHalf(own_daemon)
+    with hearth.Client(own_daemon.address) as client:
+        path = client.download_model(job, str(tmp_path / "model"), on_progress=kill)
+        assert kill.was_killed
+        assert contents(Path(path)) == contents(tmp_path / "exported")
+        with pytest.raises(FileExistsError):
+            client.download_model(job, path)
+        client.download_model(job, path, replace=True)
+        with pytest.raises(hearth.NotFound):
+            client.download_model("train-99", str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("damage", [
+    lambda file: file.truncate(1000), lambda file: file.write(b"\xff" * 8),
+    lambda file: file.truncate(0)], ids=["cut", "header", "empty"])
+def test_a_damaged_model_is_named(own_daemon, tmp_path, damage):
+    job = own_daemon.json(*QUICK)["id"]
+    path = own_daemon.data_dir / "jobs" / job / "model/model.safetensors"
+    with open(path, "r+b") as file:
+        damage(file)
+    refused = own_daemon.hearth("job", "download", job, "--to", str(tmp_path / "model"), code=1)
+    assert "DATA_LOSS" in refused.err and str(path) in refused.err
+    assert not (tmp_path / "model").exists()
+
+
+def stream(daemon: Daemon, channel: grpc.Channel, **request) -> Iterator[jobs_pb2.ModelChunk]:
+    return channel.unary_stream(
+        "/hearth.v1.Jobs/DownloadModel",
+        request_serializer=jobs_pb2.DownloadModelRequest.SerializeToString,
+        response_deserializer=jobs_pb2.ModelChunk.FromString)(
+            jobs_pb2.DownloadModelRequest(**request), timeout=60)
+
+
+def test_only_the_same_model_goes_on(daemon, trained, exported):
+    data = (exported / "model.safetensors").read_bytes()
+    digest = hashlib.sha256(data).hexdigest()
+    with grpc.insecure_channel(daemon.address) as channel:
+        model, *chunks = stream(daemon, channel, job_id=trained, offset=1000, sha256=digest)
+        assert (model.model.size_bytes, model.model.sha256) == (len(data), digest)
+        assert b"".join(chunk.data for chunk in chunks) == data[1000:]
+        assert max(len(chunk.data) for chunk in chunks) <= 1 << 20
+        assert len(list(stream(daemon, channel, job_id=trained, offset=len(data),
+                               sha256=digest))) == 1
+        for code, request in {
+                "ABORTED": {"offset": 1000, "sha256": "0" * 64},
+                "INVALID_ARGUMENT": {"offset": len(data) + 1, "sha256": digest},
+        }.items():
+            with pytest.raises(grpc.RpcError) as refused:
+                list(stream(daemon, channel, job_id=trained, **request))
+            assert refused.value.code().name == code
+        with pytest.raises(grpc.RpcError) as refused:
+            list(stream(daemon, channel, job_id=trained, offset=1))
+        assert "sha256" in refused.value.details()
+
+
+def test_a_client_that_does_not_read_holds_no_more_than_the_file(daemon, trained):
+    def opened() -> bool:
+        return any(path.endswith("model.safetensors") for path in daemon.descriptors())
+
+    before = daemon.resident_bytes()
+    with grpc.insecure_channel(daemon.address) as channel:
+        calls = [stream(daemon, channel, job_id=trained) for _ in range(20)]
+        for call in calls:
+            next(call)
+        wait_for(opened, "the downloads to begin")
+        # The models together have 1 GB.
+        assert daemon.resident_bytes() - before < 200 << 20
+        daemon.hearth("status")
+        for call in calls:
+            call.cancel()
+    wait_for(lambda: not opened(), "the downloads to end")
+
+
+def test_only_a_job_with_a_model_is_downloaded(daemon, tmp_path):
+    imported = next(job["id"] for job in daemon.json("job", "list")["jobs"]
+                    if job["spec"]["import"])
+    for job in ("train-999", imported, "../../etc"):
+        refused = daemon.hearth("job", "download", job, "--to", str(tmp_path / "x"), code=1)
+        assert job in refused.err
+    assert not (tmp_path / "x").exists()
+
+
+# Uploads.
+
+def staged(daemon: Daemon) -> list[Path]:
+    return list((daemon.data_dir / "uploads").iterdir())
+
+
+def nothing_staged(daemon: Daemon) -> None:
+    wait_for(lambda: not staged(daemon), "the staged files to go")
+
+
+def fingerprint(daemon: Daemon, name: str) -> str:
+    return daemon.json("dataset", "show", name)["fingerprint"]
+
+
+def test_an_upload_is_an_import(daemon, graph_folder):
+    job = daemon.json("dataset", "upload", "sent", "--source", str(graph_folder), "--format",
+                      "numpy")
+    assert job["state"] == "SUCCEEDED" and job["spec"]["import"]["path"] == ""
+    assert fingerprint(daemon, "sent") == fingerprint(daemon, "planted")
+    nothing_staged(daemon)
+    refused = daemon.hearth("dataset", "upload", "sent", "--source", str(graph_folder), code=1)
+    assert "sent" in refused.err
+    assert job["spec"]["import"]["upload"] in daemon.hearth("job", "show", job["id"]).out
+    # The job was not interrupted, and what it read is gone.
+    daemon.hearth("job", "resume", job["id"], code=1)
+
+
+def test_a_planetoid_graph_is_uploaded(daemon, tmp_path):
+    raw = os.environ.get("HEARTH_PLANETOID_RAW", "")
+    if not (Path(raw) / "ind.cora.graph").exists():
+        pytest.skip("HEARTH_PLANETOID_RAW does not name a folder with ind.cora.*")
+    folder = tmp_path / "cora"
+    subprocess.run([sys.executable, "-m", "hearth.datasets.planetoid", "--raw", raw, "--name",
+                    "cora", "--output", str(folder), "--normalize-features"], check=True,
+                   env={**os.environ, "PYTHONPATH": str(_ROOT / "client/python")})
+    daemon.json("dataset", "import", "cora-imported", "--source", str(folder))
+    daemon.json("dataset", "upload", "cora-uploaded", "--source", str(folder))
+    assert fingerprint(daemon, "cora-uploaded") == fingerprint(daemon, "cora-imported")
+
+
+def test_one_file_is_uploaded(daemon, tmp_path):
+    edges = tmp_path / "edges.txt"
+    edges.write_text("7 8\n8 9\n9 7\n")
+    flags = ("--source", str(edges), "--format", "edge-list", "--relabel")
+    daemon.json("dataset", "import", "edges-imported", *flags)
+    daemon.json("dataset", "upload", "edges-uploaded", *flags)
+    assert fingerprint(daemon, "edges-uploaded") == fingerprint(daemon, "edges-imported")
+    with hearth.Client(daemon.address) as client:
+        client.upload("edges-python", str(edges), format="edge-list", relabel=True)
+    assert fingerprint(daemon, "edges-python") == fingerprint(daemon, "edges-imported")
+
+
+def test_an_upload_outlives_a_kill_of_the_daemon(own_daemon, other_folder):
+    kill = KillAtHalf(own_daemon)
+    with hearth.Client(own_daemon.address) as client:
+        job = client.upload("sent", str(other_folder), format="numpy", on_progress=kill)
+    assert kill.was_killed and job.state.name == "SUCCEEDED"
+    own_daemon.import_graph("here", other_folder)
+    assert fingerprint(own_daemon, "sent") == fingerprint(own_daemon, "here")
+    nothing_staged(own_daemon)
+
+
+def announcement(folder: Path, name: str) -> datasets_pb2.BeginUploadRequest:
+    request = datasets_pb2.BeginUploadRequest(name=name)
+    for path in sorted(folder.iterdir()):
+        data = path.read_bytes()
+        request.files.add(path=path.name, size_bytes=len(data),
+                          sha256=hashlib.sha256(data).hexdigest())
+    return request
+
+
+class Sender:
+    """The calls of an upload, one by one."""
+
+    def __init__(self, daemon: Daemon, token: str = "") -> None:
+        self._channel = grpc.insecure_channel(daemon.address)
+        self._metadata = [("authorization", f"Bearer {token}")] if token else []
+
+    def begin(self, request: datasets_pb2.BeginUploadRequest) -> datasets_pb2.Upload:
+        return self._channel.unary_unary(
+            "/hearth.v1.Datasets/BeginUpload",
+            request_serializer=datasets_pb2.BeginUploadRequest.SerializeToString,
+            response_deserializer=datasets_pb2.Upload.FromString)(
+                request, metadata=self._metadata, timeout=60)
+
+    def send(self, id: str, offset: int, data: bytes) -> datasets_pb2.Upload:
+        step = 512 << 10
+        chunks = [datasets_pb2.UploadChunk(id=id, offset=offset + at, data=data[at:at + step])
+                  for at in range(0, max(1, len(data)), step)]
+        return self._channel.stream_unary(
+            "/hearth.v1.Datasets/SendUpload",
+            request_serializer=datasets_pb2.UploadChunk.SerializeToString,
+            response_deserializer=datasets_pb2.Upload.FromString)(
+                iter(chunks), metadata=self._metadata, timeout=60)
+
+
+def test_what_a_client_left_is_gone_on_with(own_daemon, other_folder):
+    request = announcement(other_folder, "sent")
+    everything = b"".join((other_folder / file.path).read_bytes() for file in request.files)
+    sender = Sender(own_daemon)
+    upload = sender.begin(request)
+    assert upload.size_bytes == len(everything)
+    assert sender.send(upload.id, 0, everything[:9_999_999]).received_bytes == 9_999_999
+    own_daemon.kill()
+    own_daemon.start()
+    assert sender.begin(request).received_bytes == 9_999_999
+    with pytest.raises(grpc.RpcError) as refused:
+        sender.send(upload.id, 10_000_000, b"x")
+    assert refused.value.code() == grpc.StatusCode.OUT_OF_RANGE
+    audit = own_daemon.data_dir / "audit.log"
+    own_daemon.json("dataset", "upload", "sent", "--source", str(other_folder))
+    assert staged(own_daemon) == [] or upload.id in audit.read_text()
+    own_daemon.import_graph("here", other_folder)
+    assert fingerprint(own_daemon, "sent") == fingerprint(own_daemon, "here")
+
+
+def test_a_failed_import_removes_what_came(daemon, tmp_path):
+    (tmp_path / "notes.txt").write_text("no graph")
+    failed = daemon.hearth("dataset", "upload", "nothing", "--source", str(tmp_path), code=1)
+    assert "notes" in failed.err or "format" in failed.err
+    nothing_staged(daemon)
+
+
+@pytest.mark.parametrize("path", ["../x", "/etc/x", "a/../../x", ".", "", "a//b", "a\n"])
+def test_files_stay_below_their_folder(daemon, path):
+    request = datasets_pb2.BeginUploadRequest(name="far")
+    request.files.add(path=path, size_bytes=1, sha256="0" * 64)
+    with pytest.raises(grpc.RpcError) as refused:
+        Sender(daemon).begin(request)
+    assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "files[0].path" in refused.value.details()
+    assert not staged(daemon)
+
+
+def test_bytes_must_be_those_announced(start_daemon, graph_folder):
+    daemon = start_daemon()
+    request = announcement(graph_folder, "sent")
+    sender = Sender(daemon)
+    upload = sender.begin(request)
+    for code, data in {"ABORTED": bytes(request.files[0].size_bytes),
+                       "OUT_OF_RANGE": bytes(upload.size_bytes + 1)}.items():
+        with pytest.raises(grpc.RpcError) as refused:
+            sender.send(upload.id, 0, data)
+        assert refused.value.code().name in (code, "ABORTED")
+    assert sender.begin(request).received_bytes == 0
+
+
+def test_the_limit_is_kept(start_daemon, graph_folder):
+    small = start_daemon("--upload-limit", "100KiB")
+    refused = small.hearth("dataset", "upload", "sent", "--source", str(graph_folder), code=1)
+    assert "RESOURCE_EXHAUSTED" in refused.err and "--upload-limit" in refused.err
+    assert not staged(small)
+    none = start_daemon("--upload-limit", "0")
+    refused = none.hearth("dataset", "upload", "sent", "--source", str(graph_folder), code=1)
+    assert "PERMISSION_DENIED" in refused.err
+
+
+def test_a_disk_that_is_too_small_says_so(other_folder, tmp_path):
+    with mounted(tmp_path / "disk", 24 << 20) as disk:
+        daemon = Daemon(disk / "data", elsewhere=tmp_path)
+        try:
+            refused = daemon.hearth("dataset", "upload", "sent", "--source", str(other_folder),
+                                    code=1)
+            assert "RESOURCE_EXHAUSTED" in refused.err
+            assert not staged(daemon)
+            daemon.hearth("status")
+        finally:
+            daemon.kill()
+
+
+def test_an_abandoned_upload_goes(start_daemon, graph_folder):
+    daemon = start_daemon("--upload-patience", "1s")
+    Sender(daemon).begin(announcement(graph_folder, "sent"))
+    nothing_staged(daemon)
+
+
+def test_uploads_are_their_owners(tmp_path, start_daemon, graph_folder, exported):
+    # Without folders that users may name: what they send needs none.
+    daemon = start_daemon()
+    guarded = Guarded(daemon, tmp_path)
+    guarded.make_token("ann", "user")
+    guarded.make_token("bob", "user")
+    request = announcement(graph_folder, "sent")
+    everything = b"".join((graph_folder / file.path).read_bytes() for file in request.files)
+    ann, bob = (Sender(daemon, guarded.secret(name)) for name in ("ann", "bob"))
+    upload = ann.begin(request)
+    with pytest.raises(grpc.RpcError) as refused:
+        bob.send(upload.id, 0, everything)
+    assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
+    assert "token:ann" in refused.value.details()
+    # The same files are another upload where another one sends them.
+    assert bob.begin(request).id != upload.id
+    ann.send(upload.id, 0, everything)
+    with hearth.Client(daemon.address, token_file=str(guarded.token_file("bob"))) as client:
+        with pytest.raises(hearth.HearthError) as stolen:
+            spec = jobs_pb2.SubmitJobRequest().spec
+            getattr(spec, "import").name = "stolen"
+            getattr(spec, "import").upload = upload.id
+            client._submit(spec, 0)
+        assert stolen.value.code == grpc.StatusCode.PERMISSION_DENIED
+    guarded.call_as("ann", "dataset", "upload", "sent", "--source", str(graph_folder))
+    guarded.call_as("viewer", "dataset", "upload", "x", "--source", str(graph_folder), code=1)
+    job = guarded.call_as("ann", *QUICK[:1], "--dataset", "sent", *QUICK[3:], "--output",
+                          "json").json["id"]
+    guarded.call_as("viewer", "job", "download", job, "--to", str(tmp_path / "model"), code=1)
+    guarded.call_as("bob", "job", "download", job, "--to", str(tmp_path / "model"))
+    assert {(line["method"], line["caller"], line["result"]) for line in guarded.audit()} >= {
+        ("Datasets/SendUpload", "token:bob", "PERMISSION_DENIED"),
+        ("Datasets/SendUpload", "token:ann", "OK"), ("Datasets/BeginUpload", "token:ann", "OK"),
+        ("Jobs/DownloadModel", "token:bob", "OK"),
+        ("Jobs/DownloadModel", "token:viewer", "PERMISSION_DENIED")}
