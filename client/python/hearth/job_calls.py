@@ -190,11 +190,11 @@ class JobCalls(Generic[AnyJob]):
 
     async def result(self, id: str) -> TrainReport:
         """The report of a train job once it has succeeded. Raises JobFailed if it does not."""
-        return (await self._succeeded(id))._train_report()
+        return (await self._succeeded(id)).train_report()
 
     async def report(self, id: str) -> TrainReport:
         """The report of a train job so far."""
-        return (await self.job(id))._train_report()
+        return (await self.job(id)).train_report()
 
     async def cancel(self, id: str) -> AnyJob:
         """Asks a job to stop at the next batch. No error if it has ended."""

@@ -243,16 +243,17 @@ class JobRecord(Record):
 
     def epochs_frame(self) -> pandas.DataFrame:
         """A row for each epoch of a train job so far. Needs pandas."""
-        return self._train_report().epochs.frame()
+        return self.train_report().epochs.frame()
 
     def stages_frame(self) -> pandas.DataFrame:
         """A row for each stage of the pipeline in each epoch so far: how long its threads
         worked, waited for input (starved) and for room in the next queue (blocked). Needs
         pandas."""
-        return Rows(stage for epoch in self._train_report().epochs
+        return Rows(stage for epoch in self.train_report().epochs
                     for stage in epoch.stages).frame()
 
-    def _train_report(self) -> TrainReport:
+    def train_report(self) -> TrainReport:
+        """The report of a train job so far. HearthError for a job of another kind."""
         if self.report is None:
             raise HearthError(grpc.StatusCode.FAILED_PRECONDITION, f"{self.id} is not a train job")
         return self.report

@@ -90,6 +90,7 @@ class BlockingTransport:
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.server = server
+        self._metadata = server.metadata
         self._timeout = timeout
         self._channel = (
             grpc.insecure_channel(server.address, options=_CHANNEL_OPTIONS)
@@ -100,14 +101,14 @@ class BlockingTransport:
         remote = self._channel.unary_unary(
             _path(method), request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString)
-        answer: Response = remote(request, timeout=self._timeout, metadata=self.server.metadata)
+        answer: Response = remote(request, timeout=self._timeout, metadata=self._metadata)
         return answer
 
     def stream(self, method: str, request: Message, message: type[Response]) -> Stream[Response]:
         remote = self._channel.unary_stream(
             _path(method), request_serializer=type(request).SerializeToString,
             response_deserializer=message.FromString)
-        return _BlockingStream(remote(request, metadata=self.server.metadata))
+        return _BlockingStream(remote(request, metadata=self._metadata))
 
     async def send(self, method: str, requests: Iterator[Message],
                    response: type[Response]) -> Response:
@@ -143,6 +144,7 @@ class AsyncTransport:
 
     def __init__(self, server: Server, timeout: float) -> None:
         self.server = server
+        self._metadata = server.metadata
         self._timeout = timeout
         self._made: Optional[grpc.aio.Channel] = None
 
@@ -159,15 +161,14 @@ class AsyncTransport:
         remote: Any = self._channel().unary_unary(
             _path(method), request_serializer=type(request).SerializeToString,
             response_deserializer=response.FromString)
-        answer: Response = await remote(request, timeout=self._timeout,
-                                        metadata=self.server.metadata)
+        answer: Response = await remote(request, timeout=self._timeout, metadata=self._metadata)
         return answer
 
     def stream(self, method: str, request: Message, message: type[Response]) -> Stream[Response]:
         remote: Any = self._channel().unary_stream(
             _path(method), request_serializer=type(request).SerializeToString,
             response_deserializer=message.FromString)
-        return _AsyncStream(remote(request, metadata=self.server.metadata))
+        return _AsyncStream(remote(request, metadata=self._metadata))
 
     async def send(self, method: str, requests: Iterator[Message],
                    response: type[Response]) -> Response:

@@ -89,7 +89,7 @@ def test_a_job(daemon, client):
     assert info.tags["hearth.dataset"] == "papers"
     assert [number for number, _ in run.epochs] == [1, 2]
     assert run.epochs[0][1] == {
-        "loss": 0.5, "valid_accuracy": 0.25, "epoch_seconds": 2.0, "io/batches": 3.0,
+        "loss": 0.5, "valid_accuracy": 0.25, "epoch_seconds": 2.0,
         "io/rows_needed": 100.0, "io/bytes_needed": 800.0, "io/bytes_read": 0.0,
         "stages/sample/busy_seconds": 1.0, "stages/sample/starved_seconds": 2.0,
         "stages/sample/blocked_seconds": 3.0, "phases/inspect_seconds": 1.0,

@@ -12,19 +12,19 @@ from hearth.sweeps import EpochsReported, SweepEvent, SweepRecord, Trial
 from hearth.trackers.tracker import Facts, Figures, Run, RunInfo, Tracker
 from hearth.v1 import jobs_pb2
 
-_COUNTS = ("seconds", "batches", "rows_needed", "bytes_needed", "rows_read", "bytes_read",
-           "read_ops", "io_wait_seconds")
+_READING = ("rows_needed", "bytes_needed", "rows_read", "bytes_read", "read_ops",
+            "io_wait_seconds")
 
 
 def figures_of(epoch: Epoch) -> dict[str, float]:
     """What is logged of an epoch; what is not known is left out."""
-    figures = {"loss": epoch.loss}
+    figures = {"loss": epoch.loss, "epoch_seconds": epoch.seconds}
     if epoch.valid_metric is not None:
         figures[f"valid_{epoch.metric}"] = epoch.valid_metric
-    for name in _COUNTS:
+    for name in _READING:
         value = getattr(epoch, name)
         if value is not None:
-            figures[f"io/{name}" if name != "seconds" else "epoch_seconds"] = float(value)
+            figures[f"io/{name}"] = float(value)
     for stage in epoch.stages:
         for kind in ("busy", "starved", "blocked"):
             figures[f"stages/{stage.name}/{kind}_seconds"] = getattr(stage, f"{kind}_seconds")
