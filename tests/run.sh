@@ -32,6 +32,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   package    the Debian package, its life in a bare Debian 12; needs root
   alerts     every alert of deploy/prometheus fires and clears; needs root
   python     the Python client with Optuna, Ray Tune and pandas as published
+  trackers   jobs and sweeps in MLflow, Weights & Biases and TensorBoard
 EOF
 }
 
@@ -212,6 +213,12 @@ case $part in
     require "building" build_binaries
     pytests "Python cases" "Python client, with what is optional" client/python/tests
     end_to_end --full python
+    ;;
+  trackers)
+    use_python venv-trackers client/python/tests/trackers_requirements.txt
+    require "building" build_binaries
+    pytests "Python cases" "Python client, with trackers" client/python/tests/test_trackers.py
+    end_to_end --full trackers
     ;;
   page | manifests)
     [[ $part != page ]] ||

@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).parents[2] / "client/python"))
 import grpc  # noqa: E402
 
 import hearth  # noqa: E402
+from hearth.blocking import run  # noqa: E402
 from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
 
 _ROOT = Path(__file__).parents[2]
@@ -429,7 +430,7 @@ def test_uploads_are_their_owners(tmp_path, start_daemon, graph_folder, exported
             spec = jobs_pb2.SubmitJobRequest().spec
             getattr(spec, "import").name = "stolen"
             getattr(spec, "import").upload = upload.id
-            client._submit(spec, 0)
+            run(client._calls._submit("import", spec, 0))
         assert stolen.value.code == grpc.StatusCode.PERMISSION_DENIED
     guarded.call_as("ann", "dataset", "upload", "sent", "--source", str(graph_folder))
     guarded.call_as("viewer", "dataset", "upload", "x", "--source", str(graph_folder), code=1)

@@ -1,7 +1,8 @@
-"""Python side of Hearth: a client of the daemon, and converters of datasets. Never torch.
+"""Python side of Hearth: a client of the daemon, and converters of datasets.
 
 The client needs grpcio and protobuf, the converters (hearth.datasets) need numpy; neither
-needs what the other does.
+needs what the other does. Other packages (pandas, tqdm, torch, ...) are imported where they are
+used, and an error names the one that is missing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hearth.async_client import AsyncClient as AsyncClient
     from hearth.client import Client as Client
+    from hearth.client import Dataset as Dataset
+    from hearth.client import Job as Job
+    from hearth.client import Sweep as Sweep
     from hearth.errors import HearthError as HearthError
     from hearth.errors import InvalidRequest as InvalidRequest
     from hearth.errors import JobFailed as JobFailed
@@ -22,7 +27,8 @@ if TYPE_CHECKING:
     from hearth.space import Uniform as Uniform
 
 _HOMES = {
-    "hearth.client": ("Client",),
+    "hearth.async_client": ("AsyncClient",),
+    "hearth.client": ("Client", "Dataset", "Job", "Sweep"),
     "hearth.errors": ("HearthError", "InvalidRequest", "JobFailed", "NotFound", "Unavailable"),
     "hearth.space": ("Choice", "Integers", "LogUniform", "Uniform"),
 }

@@ -6,14 +6,17 @@ import enum
 import math
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Mapping, Optional, TypeVar, Union
 
 import grpc
 
-from hearth.errors import code_of
+from hearth.errors import HearthError, code_of
 from hearth.options.specs import job_options
-from hearth.rows import Rows, optional_time, same_fields, time_of
+from hearth.rows import Record, Rows, optional_time, same_fields, time_of
 from hearth.v1 import jobs_pb2, report_pb2
+
+if TYPE_CHECKING:
+    import pandas
 
 
 class JobState(str, enum.Enum):
@@ -41,6 +44,18 @@ class JobError:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """The time of one stage of the pipeline in an epoch, summed over its threads."""
+
+    epoch: int
+    name: str
+    threads: int
+    busy_seconds: float
+    starved_seconds: float
+    blocked_seconds: float
+
+
+@dataclass(frozen=True)
 class Epoch:
     """One finished epoch; more is in `message`, which report.proto explains."""
 
@@ -56,6 +71,11 @@ class Epoch:
     bytes_read: Optional[int]
     read_ops: Optional[int]
     io_wait_seconds: Optional[float]
+    hits: Mapping[str, int]
+    """Rows that a level of the cache held, by its name."""
+    phases: Mapping[str, float]
+    """Seconds of the strategy's own phases."""
+    stages: Rows[Stage]
     message: report_pb2.EpochReport = field(repr=False, compare=False)
 
 
@@ -103,7 +123,75 @@ class EvaluateReport:
 
 
 @dataclass(frozen=True)
-class Job:
+class ImportReport:
+    """What an import, or a generated graph, became."""
+
+    num_nodes: int
+    num_edges: int
+    feature_dim: int
+    label_width: int
+    bytes_written: int
+    seconds: float
+    message: report_pb2.ImportReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """What was read against its checksums, without damage."""
+
+    files: int
+    blocks: int
+    bytes: int
+    seconds: float
+    message: report_pb2.VerifyReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A plan that was made or found; more is in `message`."""
+
+    plan: str
+    reused: bool
+    seconds: float
+    disk_bytes: int
+    reason: str
+    message: report_pb2.PreparationReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class PrepareReport:
+    """The plans of a prepare job."""
+
+    preparation: Optional[Preparation]
+    partition: Optional[Preparation]
+    peak_memory_bytes: int
+    memory_bound_bytes: int
+    message: report_pb2.PrepareReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class ExplainReport:
+    """The forecast of a train job. What cannot be told is None."""
+
+    memory_bytes: int
+    memory: Mapping[str, int]
+    """Bytes by purpose."""
+    batches: int
+    rows_needed: int
+    bytes_needed: int
+    bytes_read: Optional[int]
+    read_ops: Optional[int]
+    disk_bytes: Optional[int]
+    prepare_seconds: Optional[float]
+    epoch_seconds: Optional[float]
+    plan: str
+    plan_exists: bool
+    notes: tuple[str, ...]
+    message: report_pb2.ExplainReport = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, repr=False)
+class JobRecord(Record):
     """A job as it stands; more is in `message`, which jobs.proto explains."""
 
     id: str
@@ -127,6 +215,49 @@ class Job:
     owner: str
     trace_id: str
     message: jobs_pb2.Job = field(repr=False, compare=False)
+    _calls: Any = field(default=None, repr=False, compare=False)
+
+    shown: ClassVar[tuple[str, ...]] = ("id", "kind", "state", "dataset", "model", "epochs_done",
+                                        "create_time", "owner")
+
+    @property
+    def dataset(self) -> str:
+        """The dataset that it is about; empty if it is about none."""
+        spec: Any = getattr(self.message.spec, self.kind, None)
+        if self.kind in ("import", "generate"):
+            return str(spec.name)
+        if self.kind == "explain":
+            return str(spec.train.data.dataset)
+        if self.kind in ("train", "prepare"):
+            return str(spec.data.dataset)
+        return str(getattr(spec, "dataset", ""))
+
+    @property
+    def model(self) -> str:
+        """The model that it trains; empty for other jobs."""
+        return self.options.get("model", "")
+
+    @property
+    def epochs_done(self) -> Optional[int]:
+        """Epochs that are finished; None for a job that does not train."""
+        return len(self.report.epochs) if self.report is not None else None
+
+    def epochs_frame(self) -> pandas.DataFrame:
+        """A row for each epoch of a train job so far. Needs pandas."""
+        return self.train_report().epochs.frame()
+
+    def stages_frame(self) -> pandas.DataFrame:
+        """A row for each stage of the pipeline in each epoch so far: how long its threads
+        worked, waited for input (starved) and for room in the next queue (blocked). Needs
+        pandas."""
+        return Rows(stage for epoch in self.train_report().epochs
+                    for stage in epoch.stages).frame()
+
+    def train_report(self) -> TrainReport:
+        """The report of a train job so far. HearthError for a job of another kind."""
+        if self.report is None:
+            raise HearthError(grpc.StatusCode.FAILED_PRECONDITION, f"{self.id} is not a train job")
+        return self.report
 
 
 @dataclass(frozen=True)
@@ -138,6 +269,10 @@ class StateChanged:
     state: JobState
     error: Optional[JobError]
     waiting_reason: str
+
+    def __str__(self) -> str:
+        why = self.error.message if self.error is not None else self.waiting_reason
+        return self.state.value.lower() + (f": {why}" if why else "")
 
 
 @dataclass(frozen=True)
@@ -153,6 +288,10 @@ class Progressed:
     epochs: int
     loss: Optional[float]
 
+    def __str__(self) -> str:
+        place = f"epoch {self.epoch}/{self.epochs}, " if self.epoch else ""
+        return f"{place}{self.phase} {self.done}/{self.total or '?'}"
+
 
 @dataclass(frozen=True)
 class EpochFinished:
@@ -161,6 +300,12 @@ class EpochFinished:
     sequence: int
     time: datetime
     epoch: Epoch
+
+    def __str__(self) -> str:
+        valid = (f", {self.epoch.metric} {self.epoch.valid_metric:.4f}"
+                 if self.epoch.valid_metric is not None else "")
+        return (f"epoch {self.epoch.epoch}: loss {self.epoch.loss:.4f}{valid}, "
+                f"{self.epoch.seconds:.1f} s")
 
 
 @dataclass(frozen=True)
@@ -172,7 +317,11 @@ class Logged:
     severity: str
     text: str
 
+    def __str__(self) -> str:
+        return self.text if self.severity == "INFO" else f"{self.severity.lower()}: {self.text}"
 
+
+AnyJob = TypeVar("AnyJob", bound=JobRecord)
 JobEvent = Union[StateChanged, Progressed, EpochFinished, Logged]
 
 
@@ -181,7 +330,11 @@ def job_state(number: int) -> JobState:
 
 
 def epoch_from(message: report_pb2.EpochReport) -> Epoch:
-    return Epoch(message=message, **same_fields(Epoch, message))
+    return Epoch(hits={one.level: one.rows for one in message.hits},
+                 phases={one.name: one.seconds for one in message.phases},
+                 stages=Rows(Stage(message.epoch, **same_fields(Stage, one))
+                             for one in message.stages),
+                 message=message, **same_fields(Epoch, message))
 
 
 def report_from(message: report_pb2.TrainReport) -> TrainReport:
@@ -193,16 +346,39 @@ def evaluation_from(message: report_pb2.EvaluateReport) -> EvaluateReport:
     return EvaluateReport(message=message, **same_fields(EvaluateReport, message))
 
 
-def job_from(message: jobs_pb2.Job) -> Job:
+def import_from(message: report_pb2.ImportReport) -> ImportReport:
+    return ImportReport(message=message, **same_fields(ImportReport, message))
+
+
+def verification_from(message: report_pb2.VerifyReport) -> VerifyReport:
+    return VerifyReport(message=message, **same_fields(VerifyReport, message))
+
+
+def prepare_from(message: report_pb2.PrepareReport) -> PrepareReport:
+    def one(there: bool, made: report_pb2.PreparationReport) -> Optional[Preparation]:
+        return Preparation(message=made, **same_fields(Preparation, made)) if there else None
+
+    return PrepareReport(one(message.HasField("preparation"), message.preparation),
+                         one(message.HasField("partition"), message.partition), message=message,
+                         **same_fields(PrepareReport, message))
+
+
+def explanation_from(message: report_pb2.ExplainReport) -> ExplainReport:
+    return ExplainReport(memory={share.owner: share.bytes for share in message.memory},
+                         notes=tuple(message.notes), message=message,
+                         **same_fields(ExplainReport, message))
+
+
+def job_from(message: jobs_pb2.Job, type_of_job: type[AnyJob], calls: Any = None) -> AnyJob:
     kind = message.spec.WhichOneof("kind") or ""
-    return Job(
+    return type_of_job(
         kind=kind, state=job_state(message.state), options=job_options(message.spec),
         report=report_from(message.report.train) if kind == "train" else None,
         error=_error_from(message.error) if message.HasField("error") else None,
         create_time=optional_time(message, "create_time"),
         start_time=optional_time(message, "start_time"),
         end_time=optional_time(message, "end_time"), message=message,
-        **same_fields(Job, message))
+        _calls=calls, **same_fields(JobRecord, message))
 
 
 def event_from(message: jobs_pb2.JobEvent) -> Optional[JobEvent]:

@@ -20,12 +20,12 @@ try:
 except ImportError as missing:
     raise ImportError("hearth.optuna needs optuna: pip install 'hearth[optuna]'") from missing
 
-from hearth.client import Client
+from hearth.client import Client, Sweep
 from hearth.errors import HearthError, InvalidRequest
 from hearth.options.specs import searched
 from hearth.options.values import Value, text_of
 from hearth.space import Choice, Integers, LogUniform, Space, domain_of
-from hearth.sweeps import (EpochsReported, ReplicaEnded, Sweep, SweepEvent, TrialState,
+from hearth.sweeps import (EpochsReported, ReplicaEnded, SweepEvent, TrialState,
                            TrialStopped)
 
 Suggest = Callable[[optuna.Trial], Mapping[str, Value]]

@@ -17,8 +17,8 @@ try:
 except ImportError as missing:
     raise ImportError("hearth.ray needs Ray Tune: pip install 'hearth[ray]'") from missing
 
-from hearth.client import Client
-from hearth.jobs import Epoch, EpochFinished, Job, JobEvent, JobState
+from hearth.client import Client, Job
+from hearth.jobs import Epoch, EpochFinished, JobEvent, JobState
 
 
 class Trainable(tune.Trainable):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import html
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, Generic, Iterator, Mapping, Optional, TypeVar
+from typing import (TYPE_CHECKING, Any, ClassVar, Generic, Iterable, Iterator, Mapping, Optional,
+                    Sequence, TypeVar)
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -13,7 +15,33 @@ from google.protobuf.timestamp_pb2 import Timestamp
 if TYPE_CHECKING:
     import pandas
 
+_HTML_ROWS = 60
 Row = TypeVar("Row")
+
+
+class Record:
+    """What a daemon keeps, as it stands: a base of frozen dataclasses. Copies and pickles have
+    no client behind them."""
+
+    shown: ClassVar[tuple[str, ...]] = ()
+    """Fields and properties that people are shown."""
+
+    def __repr__(self) -> str:
+        facts = (self._text(name) for name in self.shown[:5])
+        return f"{type(self).__name__}({', '.join(filter(None, facts))})"
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        return html_table((), [(name.replace("_", " "), self._text(name)) for name in self.shown])
+
+    def _text(self, name: str) -> str:
+        return cell_text(getattr(self, name))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_calls"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _calls=None)
 
 
 class Rows(tuple[Row, ...], Generic[Row]):
@@ -31,6 +59,53 @@ class Rows(tuple[Row, ...], Generic[Row]):
         nested = {name.rpartition(".")[0] for row in cells for name in row}
         return pandas.DataFrame([{name: value for name, value in row.items()
                                   if name not in nested} for row in cells])
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks; of long lists, the first rows."""
+        if not self:
+            return "<p>none</p>"
+        names: Sequence[str] = getattr(type(self[0]), "shown", ()) or [
+            name for name, _ in _cells("", self[0])]
+        rest = len(self) - _HTML_ROWS
+        table = html_table(names, [[cell_text(_at(row, name)) for name in names]
+                                   for row in self[:_HTML_ROWS]])
+        return table + (f"<p>and {rest} more</p>" if rest > 0 else "")
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of texts, which are escaped. Without a head, the first column is one."""
+    def row(cells: Iterable[tuple[str, str]]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{html.escape(text)}</{tag}>"
+                                for tag, text in cells) + "</tr>"
+
+    lines = [row(("th", name.replace("_", " ")) for name in head)] if head else []
+    lines += [row(("td" if head or i else "th", text) for i, text in enumerate(one))
+              for one in rows]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def cell_text(value: Any) -> str:
+    """A value for people."""
+    if value is None:
+        return ""
+    if isinstance(value, enum.Enum):
+        return str(value.value).lower()
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={cell_text(one)}" for name, one in value.items())
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(cell_text, value))
+    return str(value)
+
+
+def _at(row: Any, path: str) -> Any:
+    """The field "report.metric" of a row, or the entry of a mapping; None where it is not."""
+    for name in path.split("."):
+        row = row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
+    return row
 
 
 def _cells(prefix: str, row: Any) -> Iterator[tuple[str, Any]]:

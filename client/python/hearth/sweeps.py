@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Iterable, Mapping, Optional, Union
+from typing import Any, ClassVar, Iterable, Mapping, Optional, TypeVar, Union
 
 from hearth.jobs import JobState, job_state
 from hearth.options.specs import TRAIN
 from hearth.options.values import python_value
-from hearth.rows import Rows, optional_time, same_fields, time_of
+from hearth.rows import Record, Rows, optional_time, same_fields, time_of
 from hearth.v1 import sweeps_pb2
 
 Parameter = Union[str, bool, int, float]
@@ -72,8 +72,8 @@ class Trial:
     """Why it has not begun though there is room for it."""
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, repr=False)
+class SweepRecord(Record):
     """A sweep as it stands; more is in `message`, which sweeps.proto explains."""
 
     id: str
@@ -96,6 +96,24 @@ class Sweep:
     trials: Rows[Trial]
     """All by number; none in lists of sweeps."""
     message: sweeps_pb2.Sweep = field(repr=False, compare=False)
+    _calls: Any = field(default=None, repr=False, compare=False)
+
+    shown: ClassVar[tuple[str, ...]] = ("id", "state", "dataset", "algorithm", "num_trials",
+                                        "metric", "best_trial", "best_metric", "best_parameters",
+                                        "best_test_metric", "create_time")
+
+    @property
+    def dataset(self) -> str:
+        """The dataset that its trials train on."""
+        return self.message.spec.train.data.dataset
+
+    @property
+    def num_trials(self) -> int:
+        """Trials so far, in lists of sweeps as well."""
+        return sum(count.trials for count in self.message.counts)
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + (self.trials._repr_html_() if self.trials else "")
 
 
 @dataclass(frozen=True)
@@ -201,6 +219,7 @@ class TrialStopped:
     trial: int
 
 
+AnySweep = TypeVar("AnySweep", bound=SweepRecord)
 SweepEvent = Union[SweepStateChanged, TrialAdded, EpochsReported, ReplicaEnded, TrialStopped,
                    EvaluationBegun, EvaluationEnded]
 
@@ -210,14 +229,15 @@ def sweep_state(number: int) -> SweepState:
     return SweepState[name.removeprefix("SWEEP_")]
 
 
-def sweep_from(message: sweeps_pb2.Sweep) -> Sweep:
-    return Sweep(
+def sweep_from(message: sweeps_pb2.Sweep, type_of_sweep: type[AnySweep],
+               calls: Any = None) -> AnySweep:
+    return type_of_sweep(
         state=sweep_state(message.state), algorithm=message.spec.WhichOneof("algorithm") or "",
         best_parameters=_parameters(message.best_parameters),
         create_time=optional_time(message, "create_time"),
         end_time=optional_time(message, "end_time"),
-        trials=Rows(map(_trial_from, message.trials)), message=message,
-        **same_fields(Sweep, message))
+        trials=Rows(map(_trial_from, message.trials)), message=message, _calls=calls,
+        **same_fields(SweepRecord, message))
 
 
 def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
@@ -238,7 +258,8 @@ def event_from(message: sweeps_pb2.SweepEvent) -> Optional[SweepEvent]:
         return EvaluationBegun(*head, message.test.trial, message.test.fault)
     if payload == "tested":
         tested = message.tested
-        return EvaluationEnded(*head, state=job_state(tested.state), **same_fields(EvaluationEnded, tested))
+        return EvaluationEnded(*head, state=job_state(tested.state),
+                               **same_fields(EvaluationEnded, tested))
     if payload == "stop":
         return TrialStopped(*head, message.stop.trial)
     return None

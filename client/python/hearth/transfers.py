@@ -6,14 +6,15 @@ import contextlib
 import fcntl
 import hashlib
 import os
+from contextlib import aclosing
 from pathlib import Path
-from typing import Any, Callable, Iterator, Mapping, Optional
+from typing import Callable, Iterator, Optional
 
 import grpc
 
 from hearth.connection import Connection
-from hearth.errors import HearthError, invalid
-from hearth.v1 import datasets_pb2, jobs_pb2, spec_pb2
+from hearth.errors import HearthError
+from hearth.v1 import datasets_pb2, jobs_pb2
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are done, and in all, on any thread. What was sent to a daemon that
@@ -29,20 +30,22 @@ _CHUNK_BYTES = 512 << 10
 _FILE_ATTEMPTS = 3
 
 
-def download_model(connection: Connection, id: str, path: Path, replace: bool,
+async def download_model(connection: Connection, id: str, path: Path, replace: bool,
                    on_progress: Optional[Progress]) -> None:
     """Writes the model of a job to the folder `path`, on this machine."""
     with _ModelFolder(path, replace, on_progress) as folder:
-        def attempt(heard: Callable[[], None]) -> None:
+        async def attempt(heard: Callable[[], None]) -> None:
             request = jobs_pb2.DownloadModelRequest(job_id=id, offset=folder.size,
                                                     sha256=folder.sha256)
-            for chunk in connection.stream("Jobs/DownloadModel", request, jobs_pb2.ModelChunk):
-                heard()
-                folder.take(chunk)
+            chunks = connection.stream("Jobs/DownloadModel", request, jobs_pb2.ModelChunk)
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    heard()
+                    folder.take(chunk)
 
         while True:
             try:
-                connection.resume(attempt)
+                await connection.resume(attempt)
                 break
             except HearthError as error:
                 # The model is another one than that of which the beginning is here.
@@ -166,22 +169,23 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def upload(connection: Connection, name: str, source: Path,
-           on_progress: Optional[Progress]) -> str:
+async def upload(connection: Connection, name: str, source: Path,
+                 on_progress: Optional[Progress]) -> str:
     """Sends the files of `source` to the daemon; the id of the upload, which is whole."""
     files = _UploadFiles(source, on_progress)
     files.request.name = name
     attempts = 0
 
-    def attempt(heard: Callable[[], None]) -> str:
+    async def attempt(heard: Callable[[], None]) -> str:
         # Tells what has come, too.
-        begun = connection.call("Datasets/BeginUpload", files.request, datasets_pb2.Upload)
+        begun = await connection.call("Datasets/BeginUpload", files.request,
+                                      datasets_pb2.Upload)
         if begun.received_bytes > attempt_from[0]:
             attempt_from[0] = begun.received_bytes
             heard()
         messages = _Messages(files, begun)
         try:
-            connection.send("Datasets/SendUpload", iter(messages), datasets_pb2.Upload)
+            await connection.send("Datasets/SendUpload", iter(messages), datasets_pb2.Upload)
         finally:
             if messages.error is not None:
                 raise messages.error
@@ -190,7 +194,7 @@ def upload(connection: Connection, name: str, source: Path,
     attempt_from = [0]
     while True:
         try:
-            return connection.resume(attempt)
+            return await connection.resume(attempt)
         except HearthError as error:
             attempts += 1
             if (error.code not in (grpc.StatusCode.ABORTED, grpc.StatusCode.OUT_OF_RANGE)
@@ -265,28 +269,3 @@ class _Messages:
         except Exception as error:
             self.error = error
             raise
-
-
-_WORDS: Mapping[str, tuple[Any, Mapping[str, str]]] = {
-    "format": (spec_pb2.Format, {"auto": "FORMAT_UNSPECIFIED"}),
-    "labels": (spec_pb2.LabelKind, {"auto": "LABEL_KIND_UNSPECIFIED"}),
-    "self_loops": (spec_pb2.SelfLoops, {"keep": "SELF_LOOPS_UNSPECIFIED",
-                                        "remove": "REMOVE_SELF_LOOPS",
-                                        "add": "ADD_SELF_LOOPS"}),
-    "non_finite": (spec_pb2.NonFinite, {"refuse": "NON_FINITE_UNSPECIFIED",
-                                        "keep": "KEEP_NON_FINITE",
-                                        "zero": "ZERO_NON_FINITE"}),
-    "fill_features": (spec_pb2.FeatureFill, {"none": "FEATURE_FILL_UNSPECIFIED",
-                                             "mean": "MEAN_OF_NEIGHBORS"}),
-}
-
-
-def word(option: str, value: str) -> Any:
-    """The number of an enum's value by its word on the command line ("edge-list")."""
-    enum, words = _WORDS[option]
-    name = words.get(value)
-    if name is None and option in ("format", "labels"):
-        name = value.replace("-", "_").upper()
-    if name not in enum.keys():
-        raise invalid(option, f"there is no {value!r}")
-    return enum.Value(name)

@@ -11,11 +11,13 @@ from google.protobuf import any_pb2
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
-from hearth.v1 import datasets_pb2, jobs_pb2, sweeps_pb2
+from hearth.v1 import admin_pb2, datasets_pb2, jobs_pb2, plans_pb2, sweeps_pb2
 
 _SERVICES = [jobs_pb2.DESCRIPTOR.services_by_name["Jobs"],
-             sweeps_pb2.DESCRIPTOR.services_by_name["Sweeps"],
-             datasets_pb2.DESCRIPTOR.services_by_name["Datasets"]]
+             datasets_pb2.DESCRIPTOR.services_by_name["Datasets"],
+             plans_pb2.DESCRIPTOR.services_by_name["Plans"],
+             admin_pb2.DESCRIPTOR.services_by_name["Admin"],
+             sweeps_pb2.DESCRIPTOR.services_by_name["Sweeps"]]
 
 
 class Refusal(Exception):

@@ -328,9 +328,16 @@ def test_frames(daemon, client):
     assert list(Rows(client.jobs()[0].report.epochs).frame()["loss"]) == [0.5, 0.25]
 
 
+def hearth_pyg():
+    import hearth.pyg
+    return hearth.pyg
+
+
 @pytest.mark.parametrize("module, importing, words", [
     ("pandas", lambda: Rows([EpochResult(1, 0, 1, None, 1.0, "")]).frame(), r"hearth\[pandas\]"),
     ("optuna", lambda: __import__("hearth.optuna"), r"hearth\[optuna\]"),
+    ("torch_geometric", lambda: hearth_pyg().read_folder("x"), r"hearth\[pyg\]"),
+    ("torch", lambda: hearth_pyg().write_folder(None, "x"), r"hearth\[pyg\]"),
     ("ray", lambda: __import__("hearth.ray"), r"hearth\[ray\]"),
 ])
 def test_what_is_optional_says_how_to_get_it(monkeypatch, module, importing, words):

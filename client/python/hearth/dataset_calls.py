@@ -1,0 +1,92 @@
+"""The calls about datasets, of both clients (hearth.blocking)."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Generic, Optional, Union
+
+from google.protobuf.empty_pb2 import Empty
+
+from hearth import transfers
+from hearth.connection import Connection, new_request_id
+from hearth.graphs import AnyDataset, dataset_from
+from hearth.job_calls import JobCalls
+from hearth.jobs import AnyJob, VerifyReport, verification_from
+from hearth.options.kinds import job_spec
+from hearth.options.values import Value
+from hearth.rows import Rows
+from hearth.v1 import datasets_pb2
+
+AnyPath = Union[str, os.PathLike[str]]
+
+
+class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
+    """The daemon's datasets. What takes time is a job: these calls wait for it, and raise
+    JobFailed if it fails; `submit` does not wait."""
+
+    def __init__(self, connection: Connection, type_of_job: type[AnyJob],
+                 type_of_dataset: type[AnyDataset]) -> None:
+        super().__init__(connection, type_of_job)
+        self._type_of_dataset = type_of_dataset
+
+    async def datasets(self) -> Rows[AnyDataset]:
+        """All datasets by name, without statistics."""
+        answer = await self._connection.call("Datasets/ListDatasets",
+                                             datasets_pb2.ListDatasetsRequest(),
+                                             datasets_pb2.ListDatasetsResponse)
+        return Rows(dataset_from(one, self._type_of_dataset, self) for one in answer.datasets)
+
+    async def dataset(self, name: str) -> AnyDataset:
+        """One dataset, with statistics."""
+        message = await self._connection.call("Datasets/GetDataset",
+                                              datasets_pb2.GetDatasetRequest(name=name),
+                                              datasets_pb2.Dataset)
+        return dataset_from(message, self._type_of_dataset, self)
+
+    async def import_dataset(self, /, name: str, source: AnyPath, *, priority: int = 0,
+                             **options: Value) -> AnyDataset:
+        """Brings a graph from a folder or file on the daemon's machine into the daemon. Options
+        are those of `hearth dataset import`: format="ogb" (default: the one that it looks like),
+        undirected=True, fill_features="mean", ..."""
+        await self._done("import", {**options, "name": name, "source": os.fspath(source)},
+                         priority)
+        return await self.dataset(name)
+
+    async def upload(self, /, name: str, source: AnyPath, *, priority: int = 0,
+                     on_progress: Optional[transfers.Progress] = None, **options: Value) -> AnyJob:
+        """Sends the graph in the folder or file `source` of this machine to the daemon, and
+        imports it as the dataset `name`; returns the import's job once it has succeeded. What
+        has come stays with the daemon for a while: an upload that was broken off goes on.
+        Options are those of `hearth dataset upload`."""
+        folder = Path(os.path.abspath(source))
+        spec = job_spec("import", {**options, "name": name, "source": str(folder)})
+        wanted = getattr(spec, "import")
+        wanted.ClearField("path")
+        wanted.upload = await transfers.upload(self._connection, name, folder, on_progress)
+        return await self._succeeded((await self._submit("import", spec, priority)).id)
+
+    async def generate_dataset(self, /, name: str, *, priority: int = 0,
+                               **options: Value) -> AnyDataset:
+        """Makes up a graph whose labels can be learned. Options are those of `hearth dataset
+        generate`: nodes=100_000, edges=1_000_000, graph="rmat", ..."""
+        await self._done("generate", {**options, "name": name}, priority)
+        return await self.dataset(name)
+
+    async def export_dataset(self, name: str, destination: AnyPath, format: str = "auto", *,
+                             priority: int = 0) -> str:
+        """Writes a dataset to a folder on the daemon's machine, which must not exist yet, for
+        other tools: by default in format numpy, or graphbolt for a graph of several types.
+        Returns its path."""
+        options = {"dataset": name, "to": os.fspath(destination), "format": format}
+        return (await self._done("export_dataset", options, priority)).message.report.export.path
+
+    async def verify_dataset(self, name: str, *, priority: int = 0) -> VerifyReport:
+        """Reads all of a dataset against its checksums; damage is the error."""
+        job = await self._done("verify", {"dataset": name}, priority)
+        return verification_from(job.message.report.verify)
+
+    async def delete_dataset(self, name: str) -> None:
+        """Removes a dataset that no job uses; arrays registered in place stay."""
+        request = datasets_pb2.DeleteDatasetRequest(name=name, request_id=new_request_id())
+        await self._connection.call("Datasets/DeleteDataset", request, Empty)

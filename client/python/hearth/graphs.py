@@ -1,0 +1,102 @@
+"""Datasets, as the daemon tells of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Optional, TypeVar
+
+from hearth.rows import Record, Rows, optional_time, same_fields
+from hearth.v1 import datasets_pb2, spec_pb2
+
+
+@dataclass(frozen=True)
+class NodeType:
+    """Nodes of one type; statistics are in `message`."""
+
+    name: str
+    num_nodes: int
+    feature_dim: int
+    """Columns; 0 = no features."""
+    feature_dtype: str
+    feature_path: str
+    """Where features registered in place lie; empty = in the data directory."""
+    label_kind: str
+    """"classes", "multi-label" or "targets"; empty = no labels."""
+    label_width: int
+    """Classes, labels a node may have, or targets."""
+    num_train: int
+    num_valid: int
+    num_test: int
+    message: datasets_pb2.NodeType = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class EdgeType:
+    """Edges of one type; statistics are in `message`."""
+
+    name: str
+    source_type: str
+    destination_type: str
+    num_edges: int
+    message: datasets_pb2.EdgeType = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, repr=False)
+class DatasetRecord(Record):
+    """A dataset as it stands; more is in `message`, which datasets.proto explains."""
+
+    name: str
+    fingerprint: str
+    node_types: Rows[NodeType]
+    edge_types: Rows[EdgeType]
+    create_time: Optional[datetime]
+    size_bytes: int
+    transforms: tuple[str, ...]
+    """Changes that the import made to the source, and decisions about it."""
+    warnings: tuple[str, ...]
+    """Signs of a mistake in the source."""
+    message: datasets_pb2.Dataset = field(repr=False, compare=False)
+    _calls: Any = field(default=None, repr=False, compare=False)
+
+    shown: ClassVar[tuple[str, ...]] = ("name", "num_nodes", "num_edges", "size_bytes",
+                                        "create_time", "warnings")
+
+    @property
+    def id(self) -> str:
+        """Its name."""
+        return self.name
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all types."""
+        return sum(one.num_nodes for one in self.node_types)
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of all types."""
+        return sum(one.num_edges for one in self.edge_types)
+
+    def _repr_html_(self) -> str:
+        return (super()._repr_html_() + self.node_types._repr_html_()
+                + self.edge_types._repr_html_())
+
+
+AnyDataset = TypeVar("AnyDataset", bound=DatasetRecord)
+
+
+def dataset_from(message: datasets_pb2.Dataset, type_of_dataset: type[AnyDataset],
+                 calls: Any = None) -> AnyDataset:
+    return type_of_dataset(
+        node_types=Rows(map(_nodes_from, message.node_types)),
+        edge_types=Rows(EdgeType(message=one, **same_fields(EdgeType, one))
+                        for one in message.edge_types),
+        create_time=optional_time(message, "create_time"),
+        transforms=tuple(message.transforms), warnings=tuple(message.warnings), message=message,
+        _calls=calls, **same_fields(DatasetRecord, message))
+
+
+def _nodes_from(message: datasets_pb2.NodeType) -> NodeType:
+    kind = spec_pb2.LabelKind.Name(message.label_kind).lower().replace("_", "-")
+    return NodeType(label_kind=kind if message.label_kind else "", message=message,
+                    **same_fields(NodeType, message))

@@ -1,0 +1,14 @@
+"""PyTorch Geometric: datasets as its data, its data as datasets, models in its modules.
+
+    data = hearth.pyg.load_dataset(client, "papers")
+    hearth.pyg.import_data(client, "mine", data)
+    hearth.pyg.load_into(torch_geometric.nn.GraphSAGE(128, 256, 3, 40), "/data/model")
+
+torch and torch_geometric are imported when a function needs them.
+"""
+
+from hearth.pyg.exchange import import_data, load_dataset, read_folder, write_folder
+from hearth.pyg.models import load_into, read_state
+
+__all__ = ["import_data", "load_dataset", "load_into", "read_folder", "read_state",
+           "write_folder"]

@@ -1,0 +1,31 @@
+"""The packages that hearth.pyg needs, imported when they are."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def torch() -> Any:
+    """PyTorch."""
+    return _imported("torch")
+
+
+def geometric() -> Any:
+    """PyTorch Geometric."""
+    module = _imported("torch_geometric")
+    _imported("torch_geometric.data")
+    return module
+
+
+def numpy() -> Any:
+    """numpy."""
+    return _imported("numpy")
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        package = name.partition(".")[0]
+        raise ImportError(f"hearth.pyg needs {package}: pip install 'hearth[pyg]'") from error

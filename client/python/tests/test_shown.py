@@ -1,0 +1,190 @@
+"""What people see of results: short texts, small tables, frames, progress."""
+
+from __future__ import annotations
+
+import html.parser
+import io
+import sys
+from datetime import datetime, timezone
+
+import pytest
+
+pytest.importorskip("grpc", reason="grpcio is not installed")
+
+from hearth.client import Dataset, Job, Sweep  # noqa: E402
+from hearth.daemon import plan_from, status_from  # noqa: E402
+from hearth.graphs import dataset_from  # noqa: E402
+from hearth.jobs import event_from, job_from  # noqa: E402
+from hearth.progress import Progress  # noqa: E402
+from hearth.rows import Rows  # noqa: E402
+from hearth.sweeps import sweep_from  # noqa: E402
+from hearth.v1 import (admin_pb2, datasets_pb2, jobs_pb2, plans_pb2,  # noqa: E402
+                       report_pb2, sweeps_pb2)
+
+HOSTILE = "<script>alert('x')</script>"
+
+
+def epoch(number):
+    return report_pb2.EpochReport(
+        epoch=number, loss=0.5 / number, metric="accuracy", valid_metric=0.5, seconds=2,
+        rows_needed=100, hits=[{"level": "cpu_cache", "rows": 40}],
+        phases=[{"name": "inspect", "seconds": 1}], stages=[
+            {"name": "sample", "threads": 2, "busy_seconds": 1, "starved_seconds": 2},
+            {"name": "train", "threads": 1, "busy_seconds": 3}])
+
+
+def train_job(name="papers", epochs=2):
+    message = jobs_pb2.Job(id="train-1", state="RUNNING", owner=name)
+    message.spec.train.data.dataset = name
+    message.spec.train.data.memory.SetInParent()
+    message.spec.train.trains.add().sage.hidden = 8
+    message.report.train.epochs.extend(map(epoch, range(1, epochs + 1)))
+    message.create_time.FromDatetime(datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc))
+    return job_from(message, Job)
+
+
+def dataset(name="papers"):
+    return dataset_from(datasets_pb2.Dataset(
+        name=name, warnings=[name], node_types=[{"name": name, "num_nodes": 7}],
+        edge_types=[{"name": f"{name}:r:{name}", "num_edges": 9}]), Dataset)
+
+
+def sweep(name="papers"):
+    message = sweeps_pb2.Sweep(id="sweep-1", state="SWEEP_RUNNING", best_trial=1,
+                               counts=[{"state": "TRIAL_FAILED", "trials": 1}],
+                               trials=[{"number": 1, "state": "TRIAL_FAILED", "reason": name,
+                                        "parameters": [{"name": "lr", "value": name}]}])
+    message.spec.train.data.dataset = name
+    message.spec.asha.SetInParent()
+    return sweep_from(message, Sweep)
+
+
+class Checker(html.parser.HTMLParser):
+    """The tags and the texts of cells; every tag is closed."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.texts, self._open = set(), [], []
+        self.feed(page)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag, attrs):
+        assert not attrs
+        self.tags.add(tag)
+        self._open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self._open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: train_job(HOSTILE), lambda: dataset(HOSTILE), lambda: sweep(HOSTILE),
+    lambda: Rows([train_job(HOSTILE)]), lambda: Rows([dataset(HOSTILE)]),
+    lambda: Rows([sweep(HOSTILE)]), lambda: sweep(HOSTILE).trials,
+    lambda: dataset(HOSTILE).node_types,
+    lambda: plan_from(plans_pb2.Plan(name=HOSTILE, state="WHOLE")),
+    lambda: status_from(admin_pb2.Status(warnings=[HOSTILE]))])
+def test_tables_are_escaped(make):
+    page = Checker(make()._repr_html_())
+    assert "table" in page.tags and page.tags <= {"table", "tr", "th", "td", "p"}
+    assert any(HOSTILE in text for text in page.texts)
+
+
+def test_tables_are_small():
+    page = Checker(Rows([train_job()] * 100)._repr_html_())
+    assert sum("train-1" in text for text in page.texts) == 60
+    assert page.texts[-1] == "and 40 more"
+    assert Rows([])._repr_html_() == "<p>none</p>"
+    assert {"running", "sage", "2", "2026-01-02 03:04:05"} <= set(
+        Checker(train_job()._repr_html_()).texts)
+
+
+def test_texts_are_short():
+    assert repr(train_job()) == "Job(train-1, train, running, papers, sage)"
+    assert repr(dataset()) == "Dataset(papers, 7, 9, 0)"
+    assert repr(sweep()) == "Sweep(sweep-1, running, papers, asha, 1)"
+    assert repr(Rows([train_job()])) == "(Job(train-1, train, running, papers, sage),)"
+
+
+def test_frames_of_a_job():
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    job = train_job()
+    frame = job.epochs_frame()
+    assert list(frame["loss"]) == [0.5, 0.25]
+    assert list(frame["hits.cpu_cache"]) == [40, 40]
+    assert list(frame["phases.inspect"]) == [1, 1]
+    stages = job.stages_frame()
+    assert list(stages["name"]) == ["sample", "train"] * 2
+    assert list(stages["epoch"]) == [1, 1, 2, 2]
+    assert list(stages["busy_seconds"]) == [1, 3, 1, 3]
+
+
+def events():
+    made = [jobs_pb2.JobEvent(sequence=1, state={"state": "RUNNING"}),
+            jobs_pb2.JobEvent(sequence=2, progress={
+                "phase": "training", "done": 3, "total": 9, "epoch": 1, "epochs": 2, "loss": 1}),
+            jobs_pb2.JobEvent(sequence=3, epoch=epoch(1)),
+            jobs_pb2.JobEvent(sequence=4, log={"severity": "WARNING", "text": "slow"}),
+            jobs_pb2.JobEvent(sequence=5, progress={"phase": "copying", "done": 1}),
+            jobs_pb2.JobEvent(sequence=6, state={"state": "FAILED", "error": {
+                "code": 8, "message": "no memory"}})]
+    return [event_from(one) for one in made]
+
+
+LINES = ["train-1: running", "train-1: epoch 1: loss 0.5000, accuracy 0.5000, 2.0 s",
+         "train-1: warning: slow", "train-1: failed: no memory"]
+
+
+def test_progress_of_a_file_is_lines():
+    output = io.StringIO()
+    with Progress("train-1", output) as progress:
+        for event in events():
+            progress.take(event)
+    assert output.getvalue().splitlines() == LINES
+
+
+def test_texts_of_others_command_no_terminal():
+    output = io.StringIO()
+    with Progress("train-1", output) as progress:
+        progress.take(event_from(jobs_pb2.JobEvent(sequence=1, log={
+            "severity": "INFO", "text": "\x1b[2Jgone\nné"})))
+    assert output.getvalue() == "train-1: \\x1b[2Jgone\\x0ané\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_in_a_terminal_is_a_bar():
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    output = Terminal()
+    with Progress("train-1", output) as progress:
+        for event in events():
+            progress.take(event)
+    shown = output.getvalue()
+    assert all(line in shown for line in LINES)
+    assert "train-1 epoch 1/2 training" in shown and "3/9" in shown and "loss=1.0000" in shown
+
+
+def test_progress_without_tqdm_is_lines(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    output = Terminal()
+    with Progress("train-1", output) as progress:
+        for event in events():
+            progress.take(event)
+    assert output.getvalue().splitlines() == LINES
+
+
+def test_a_job_that_does_not_train_has_no_frames():
+    job = job_from(jobs_pb2.Job(id="verify-1", state="RUNNING",
+                                spec={"verify": {"dataset": "papers"}}), Job)
+    from hearth import HearthError
+    for frame in (job.epochs_frame, job.stages_frame):
+        with pytest.raises(HearthError, match="verify-1 is not a train job"):
+            frame()
+    assert repr(job) == "Job(verify-1, verify, running, papers)"

@@ -1,0 +1,95 @@
+"""The notebook of the Python client, cell by cell in a real kernel, with the real daemon."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+CLIENT = Path(__file__).parents[2] / "client/python"
+NOTEBOOK = CLIENT / "notebooks/first_job.ipynb"
+CELL_SECONDS = 300  # A bound for a kernel that hangs, not a measure of speed.
+
+nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
+nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
+pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+pytest.importorskip("pandas", reason="pandas is not installed")
+pytest.importorskip("grpc", reason="grpcio is not installed")
+
+
+def texts_of(cell):
+    """What a cell shows, by type of content."""
+    shown = {"text/plain": "", "text/html": ""}
+    for output in cell.outputs:
+        if output.output_type == "stream":
+            shown["text/plain"] += output.text
+        for kind in shown:
+            shown[kind] += output.get("data", {}).get(kind, "")
+    return shown
+
+
+@pytest.fixture
+def execute(start_daemon, tmp_path, monkeypatch):
+    def run(planetoid):
+        daemon = start_daemon()
+        folders = {"HOME": "home", "JUPYTER_DATA_DIR": "data", "JUPYTER_CONFIG_DIR": "config",
+                   "JUPYTER_RUNTIME_DIR": "runtime", "IPYTHONDIR": "ipython"}
+        for name, folder in folders.items():
+            monkeypatch.setenv(name, str(tmp_path / folder))
+            (tmp_path / folder).mkdir()
+        monkeypatch.setenv("HEARTH_SERVER", daemon.address)
+        monkeypatch.setenv("HEARTH_PLANETOID_RAW", planetoid)
+        monkeypatch.setenv("PYTHONPATH", str(CLIENT))
+        notebook = nbformat.read(NOTEBOOK, as_version=4)
+        nbclient.NotebookClient(notebook, timeout=CELL_SECONDS, kernel_name="python3",
+                                resources={"metadata": {"path": str(tmp_path)}}).execute()
+        cells = [texts_of(cell) for cell in notebook.cells if cell.cell_type == "code"]
+        return daemon, cells, "\n".join(cell["text/plain"] for cell in cells)
+    return run
+
+
+def check(daemon, cells, text):
+    jobs = daemon.json("job", "list")["jobs"]
+    assert {job["state"] for job in jobs} == {"SUCCEEDED"}
+    (first,) = (job for job in jobs if job["spec"]["train"] and not job["sweep"])
+    assert f"on the test nodes: {first['report']['test_metric']:.3f}" in text
+    (sweep,) = daemon.json("sweep", "list")["sweeps"]
+    assert f"{sweep['best_test_metric']:.3f} in the test" in text
+    assert f"{first['id']}: epoch 5: loss" in text
+    pages = [cell["text/html"] for cell in cells if cell["text/html"]]
+    assert len(pages) == 6 and all("<table" in page for page in pages)
+    assert first["spec"]["train"]["data"]["dataset"] in pages[1]
+    assert "starved_seconds" in pages[4] and "rank" in pages[5]
+    return sweep["best_test_metric"]
+
+
+def check_pyg(text, expected):
+    pytest.importorskip("torch_geometric", reason="torch_geometric is not installed")
+    (accuracy,) = re.findall(r"with all neighbors: ([0-9.]+)", text)
+    # A sample of ten neighbors against all of them.
+    assert abs(float(accuracy) - expected) < 0.1
+
+
+def test_the_notebook_with_a_graph_that_is_made_up(execute):
+    daemon, cells, text = execute("")
+    assert "a graph is made up instead" in text
+    check_pyg(text, check(daemon, cells, text))
+
+
+def test_the_notebook_with_cora(execute):
+    planetoid = os.environ.get("HEARTH_PLANETOID_RAW", "")
+    if not (Path(planetoid) / "ind.cora.graph").exists():
+        pytest.skip("HEARTH_PLANETOID_RAW does not name a folder with ind.cora.*")
+    daemon, cells, text = execute(planetoid)
+    assert "made up" not in text
+    check_pyg(text, check(daemon, cells, text))
+
+
+def test_the_notebook_is_kept_without_results():
+    cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code and all(cell["outputs"] == [] and cell["execution_count"] is None
+                        for cell in code)
