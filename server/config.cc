@@ -403,6 +403,13 @@ std::string VersionText() { return absl::StrCat("hearthd ", kVersion, "\n"); }
 
 }  // namespace
 
+int64_t MaxQueuedJobsPerUser(const Config& config) {
+  if (config.max_queued_jobs_per_user > 0) {
+    return config.max_queued_jobs_per_user;
+  }
+  return std::max<int64_t>(config.max_queued_jobs / 2, 1);
+}
+
 absl::StatusOr<ConnectionLimits> ConnectionLimitsOf(const Config& config) {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = kOwnDescriptors;

@@ -88,6 +88,9 @@ struct Config {
   std::string address_file;
 };
 
+/// Jobs of one owner that may be queued.
+int64_t MaxQueuedJobsPerUser(const Config& config);
+
 /// Connections that an address takes.
 struct ConnectionLimits {
   size_t connections = 0;

@@ -198,6 +198,8 @@ class DaemonImpl final : public Daemon {
                        [this](const std::string& id) { hub_.Notify(id); },
                        {.folders = job_folders_.get(),
                         .reserve = reserve_.get(),
+                        .max_unended = config_.max_queued_jobs,
+                        .max_unended_of_owner = MaxQueuedJobsPerUser(config_),
                         .vfs = config_.database_vfs}));
     if (const absl::Status status = reserve_->Fill(); !status.ok()) {
       spdlog::warn("no space is reserved: {}", status.ToString());

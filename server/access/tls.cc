@@ -170,15 +170,17 @@ class OpenSslWire final : public TlsWire {
   Result Read(absl::Span<char> out) override {
     size_t bytes = 0;
     ERR_clear_error();
-    return ResultOf(SSL_read_ex(session_.get(), out.data(), out.size(), &bytes),
-                    bytes);
+    const int done =
+        SSL_read_ex(session_.get(), out.data(), out.size(), &bytes);
+    return ResultOf(done, bytes);
   }
 
   Result Write(absl::string_view data) override {
     size_t bytes = 0;
     ERR_clear_error();
-    return ResultOf(
-        SSL_write_ex(session_.get(), data.data(), data.size(), &bytes), bytes);
+    const int done =
+        SSL_write_ex(session_.get(), data.data(), data.size(), &bytes);
+    return ResultOf(done, bytes);
   }
 
   bool WaitsToWrite() const override { return waits_to_write_; }

@@ -44,6 +44,8 @@ constexpr size_t kPieceBytes = 64 << 10;
 // Bytes of a client that are kept until it has opened.
 constexpr size_t kMostBeforeOpening = 64 << 10;
 constexpr double kSweepSeconds = 0.1;
+// How long a connection may take to open before it gives its place to others.
+constexpr double kLeastSeconds = 0.1;
 // Between two lines of the log about connections that were closed.
 constexpr double kLogSeconds = 10;
 
@@ -206,6 +208,13 @@ class FrontImpl final : public Front {
 
   void Accept() {
     for (int i = 0; i < kAcceptsAtATime && listens_; ++i) {
+      if (opening_.size() + open_.size() >= limits_.connections &&
+          !opening_.empty() &&
+          now_ - opening_.front()->accepted_at < kLeastSeconds) {
+        // Those that come now wait with the kernel, in their order.
+        Listen(false);
+        return;
+      }
       const int accepted = accept4(listener_->get(), nullptr, nullptr,
                                    SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (accepted >= 0) {
@@ -284,19 +293,25 @@ class FrontImpl final : public Front {
       return &connection != but &&
              (party == nullptr || connection.visitor.party == *party);
     };
+    Connection* answered = nullptr;
     Connection* stalled = nullptr;
     for (const auto& connection : opening_) {
       if (matches(*connection)) return Displace(*connection);
     }
     for (const auto& connection : open_) {
       if (!matches(*connection)) continue;
-      if (connection->visitor.guard->IsIdle()) return Displace(*connection);
+      const Guard& guard = *connection->visitor.guard;
+      if (guard.IsIdle() && !guard.HasBeenAnswered()) {
+        return Displace(*connection);
+      }
+      if (guard.IsIdle() && answered == nullptr) answered = connection.get();
       if (connection->blocked_since != 0 &&
           (stalled == nullptr ||
            connection->blocked_since < stalled->blocked_since)) {
         stalled = connection.get();
       }
     }
+    if (answered != nullptr) return Displace(*answered);
     return stalled != nullptr && Displace(*stalled);
   }
 

@@ -46,8 +46,9 @@ struct Visitor {
 ///
 ///   - connections are limited, in all and for each party. A new one takes the
 ///     place of the oldest that has not opened, or else of the one that is idle
-///     longest, of the same party where that has too many; without such it is
-///     closed at once;
+///     longest, those that were never answered first, of the same party where
+///     that has too many; without such it is closed at once. Where all have
+///     just come, it waits a moment first;
 ///   - those that do not open in time, or do not take their answers, are
 ///     closed;
 ///   - a guard may end a connection at any byte;

@@ -23,6 +23,8 @@ class Guard {
   virtual bool HasOpened() const = 0;
   /// Whether nothing would be lost if the connection were closed now.
   virtual bool IsIdle() const = 0;
+  /// Whether the server has answered the client before.
+  virtual bool HasBeenAnswered() const { return false; }
 };
 
 }  // namespace hearth::server

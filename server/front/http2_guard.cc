@@ -192,6 +192,7 @@ class Http2Guard final : public Guard {
 
   bool HasOpened() const override { return has_settings_; }
   bool IsIdle() const override { return streams_.empty(); }
+  bool HasBeenAnswered() const override { return has_been_answered_; }
 
  private:
   absl::Status OnClient(const Frame& frame) {
@@ -239,7 +240,7 @@ class Http2Guard final : public Guard {
   absl::Status OnServer(const Frame& frame) {
     const bool ends = (frame.type == kData || frame.type == kHeaders) &&
                       (frame.flags & kEndStream) != 0;
-    if (ends) EndStream(frame.stream);
+    if (ends && EndStream(frame.stream)) has_been_answered_ = true;
     if (frame.type != kReset || !EndStream(frame.stream) ||
         frame.first_word == kNoError) {
       return absl::OkStatus();
@@ -267,6 +268,7 @@ class Http2Guard final : public Guard {
   Purse control_frames_;
   size_t preface_bytes_ = 0;
   bool has_settings_ = false;
+  bool has_been_answered_ = false;
   FrameReader client_;
   FrameReader server_;
   uint32_t last_stream_ = 0;

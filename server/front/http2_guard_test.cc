@@ -105,8 +105,10 @@ TEST_F(Http2GuardTest, ItIsIdleWithoutOpenStreams) {
   EXPECT_FALSE(guard_->IsIdle());
   EXPECT_TRUE(FromServer(Frame(kHeaders, 1, "h") + Frame(kData, 1, "d")).ok());
   EXPECT_FALSE(guard_->IsIdle());
+  EXPECT_FALSE(guard_->HasBeenAnswered());
   EXPECT_TRUE(FromServer(Frame(kHeaders, 1, "h", 1)).ok());
   EXPECT_TRUE(guard_->IsIdle());
+  EXPECT_TRUE(guard_->HasBeenAnswered());
 }
 
 TEST_F(Http2GuardTest, ResetsHaveABudgetThatComesBack) {

@@ -1,5 +1,6 @@
 #include "server/page/http_server.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -35,9 +36,11 @@ namespace {
 constexpr int kPageThreads = 8;
 // How long a thread waits for the front to take a piece of the answer.
 constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 500'000};
-// Connections at a time. The front keeps the whole answer for one that reads
-// slowly, so that it holds no thread.
-constexpr size_t kMostConnections = 64;
+// Connections at a time, where there are descriptors for eight times as many.
+// The front keeps the whole answer for one that reads slowly, so that it holds
+// no thread.
+constexpr size_t kMostConnections = 256;
+constexpr size_t kPartOfDescriptors = 8;
 constexpr size_t kKeptBytes = 1 << 20;
 constexpr absl::Duration kStall = absl::Seconds(5);
 // A stream of which nothing changes shows that it is alive.
@@ -249,14 +252,18 @@ class HttpServerImpl final : public HttpServer {
           std::string(listener.status().message()), ")"));
     }
     port_ = PortOf(listener->get());
+    rlimit descriptors{};
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    const size_t connections = std::min<size_t>(
+        kMostConnections, descriptors.rlim_cur / kPartOfDescriptors);
     for (int i = 0; i < kPageThreads + kMostStreams; ++i) {
       threads_.emplace_back([this] { Work(); });
     }
     HEARTH_ASSIGN_OR_RETURN(
         front_, Front::Start(
                     *std::move(listener), absl::StrCat("metrics on ", address),
-                    {.connections = kMostConnections,
-                     .connections_per_party = kMostConnections,
+                    {.connections = connections,
+                     .connections_per_party = connections,
                      .stall = kStall,
                      .kept_bytes = kKeptBytes},
                     [this](int connection) { return Receive(connection); },

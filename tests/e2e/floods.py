@@ -187,6 +187,8 @@ def calling(channel: grpc.Channel) -> Iterator[Worker]:
     """A client that asks for the status throughout."""
     with channel:
         status = method(channel, "Admin/GetStatus", admin_pb2.Status)
+        # It is there before the flood.
+        status(admin_pb2.GetStatusRequest(), timeout=60)
         worker = Worker(lambda: status(admin_pb2.GetStatusRequest(), timeout=10))
         try:
             yield worker
@@ -195,11 +197,11 @@ def calling(channel: grpc.Channel) -> Iterator[Worker]:
 
 
 class Attack:
-    """reset_rapidly in processes of their own, whose language they do not hold up."""
+    """reset_rapidly by several processes at the same time."""
 
-    def __init__(self, address: str, seconds: float, attackers: int, *more: str) -> None:
+    def __init__(self, address: str, seconds: float, attackers: int) -> None:
         self._processes = [
-            subprocess.Popen([sys.executable, __file__, address, str(seconds), *more],
+            subprocess.Popen([sys.executable, __file__, address, str(seconds)],
                              stdout=subprocess.PIPE, text=True) for _ in range(attackers)]
 
     def end(self) -> tuple[int, int]:
@@ -212,5 +214,57 @@ class Attack:
         return sum(count[0] for count in counts), sum(count[1] for count in counts)
 
 
+def submit(address: str, spec: spec_pb2.JobSpec, count: int, at_a_time: int) -> list[float]:
+    """Submits equal jobs, so many at a time; the seconds that each took."""
+    seconds: list[float] = []
+    failures: list[str] = []
+    left = iter(range(count))
+    with grpc.insecure_channel(address) as channel:
+        call = method(channel, "Jobs/SubmitJob", jobs_pb2.Job)
+
+        def work() -> None:
+            for _ in left:
+                begin = time.monotonic()
+                try:
+                    call(jobs_pb2.SubmitJobRequest(spec=spec), timeout=60)
+                except grpc.RpcError as error:
+                    failures.append(str(error))
+                seconds.append(time.monotonic() - begin)
+
+        threads = [threading.Thread(target=work) for _ in range(at_a_time)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not failures, failures[:3]
+    return seconds
+
+
+class Submitters:
+    """submit() by several processes at the same time."""
+
+    def __init__(self, address: str, spec: spec_pb2.JobSpec, count: int, processes: int = 2,
+                 at_a_time: int = 16) -> None:
+        self._begin = time.monotonic()
+        self._processes = [
+            subprocess.Popen([sys.executable, __file__, "submit", address,
+                              spec.SerializeToString().hex(), str(count // processes),
+                              str(at_a_time)],
+                             stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+
+    def end(self) -> tuple[list[float], float]:
+        """The seconds of each call, and of all."""
+        seconds = []
+        for process in self._processes:
+            out, _ = process.communicate()
+            assert process.returncode == 0
+            seconds += [float(word) for word in out.split()]
+        return seconds, time.monotonic() - self._begin
+
+
 if __name__ == "__main__":
-    print(*reset_rapidly(sys.argv[1], float(sys.argv[2])))
+    if sys.argv[1] == "submit":
+        print(*submit(sys.argv[2], spec_pb2.JobSpec.FromString(bytes.fromhex(sys.argv[3])),
+                      int(sys.argv[4]), int(sys.argv[5])))
+    else:
+        print(*reset_rapidly(sys.argv[1], float(sys.argv[2])))
