@@ -20,8 +20,8 @@ import grpc  # noqa: E402
 from hearth.v1 import admin_pb2, jobs_pb2, spec_pb2  # noqa: E402
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RESET, _SETTINGS, _PING = 0, 1, 3, 4, 6
-_END_HEADERS, _END_STREAM = 4, 1
+_HEADERS, _RESET, _SETTINGS = 1, 3, 4
+_END_HEADERS = 4
 
 
 def address_of(text: str) -> tuple[str, int]:
