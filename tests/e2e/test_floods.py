@@ -11,7 +11,7 @@ from typing import Callable, Optional
 
 import pytest
 
-from daemon import Daemon, wait_for
+from daemon import Daemon
 from jobs import ENDLESS
 
 pytest.importorskip("grpc", reason="grpcio is not installed")
