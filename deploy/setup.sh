@@ -11,7 +11,7 @@ export HEARTH_CACHE=${HEARTH_CACHE:-$HOME/.cache/hearth}
 
 BUILD_PACKAGES=(
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto
-  bazel-skylib ca-certificates g++ libabsl-dev libcivetweb-dev libcli11-dev
+  bazel-skylib ca-certificates g++ libabsl-dev libcli11-dev
   libgrpc++-dev libhwy-dev libprotobuf-dev libspdlog-dev libsqlite3-dev libssl-dev
   libsystemd-dev liburing-dev libyaml-cpp-dev nlohmann-json3-dev
   prometheus-cpp-dev protobuf-compiler protobuf-compiler-grpc python3

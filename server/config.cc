@@ -2,9 +2,11 @@
 // option name, which the option's `set` checks and stores.
 #include "server/config.h"
 
+#include <sys/resource.h>
 #include <yaml-cpp/yaml.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <utility>
@@ -75,6 +77,17 @@ absl::Status SetMetricsListen(const Values& values, Config& config) {
   return CheckLoopback(config.metrics_listen);
 }
 
+constexpr int64_t kLeastConnections = 4;
+constexpr int64_t kMostConnections = 1'000'000;
+// Connections by default, however many descriptors there are.
+constexpr uint64_t kDefaultConnections = 1024;
+// Descriptors of a connection: the client's, and both ends of what leads from
+// it to gRPC. Two addresses have as many connections each.
+constexpr uint64_t kDescriptorsPerConnection = 2 * 3;
+// Descriptors that are kept for all else (files, rings, the metrics port), at
+// most half of them.
+constexpr uint64_t kOwnDescriptors = 1024;
+
 absl::StatusOr<int> ParseNumberOfJobs(const std::string& value) {
   int jobs = 0;
   if (!absl::SimpleAtoi(value, &jobs) || jobs < 1 ||
@@ -84,6 +97,45 @@ absl::StatusOr<int> ParseNumberOfJobs(const std::string& value) {
                      ", not \"", value, "\""));
   }
   return jobs;
+}
+
+absl::StatusOr<int64_t> ParseNumber(const std::string& value, int64_t least,
+                                    int64_t most) {
+  int64_t number = 0;
+  if (!absl::SimpleAtoi(value, &number) || number < least || number > most) {
+    return absl::InvalidArgumentError(absl::StrCat("must be a number from ",
+                                                   least, " to ", most,
+                                                   ", not \"", value, "\""));
+  }
+  return number;
+}
+
+absl::Status SetMaxConnections(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const int64_t number,
+      ParseNumber(values[0], kLeastConnections, kMostConnections));
+  config.max_connections = static_cast<size_t>(number);
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxConnectionsPerAddress(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(
+      const int64_t number,
+      ParseNumber(values[0], kLeastConnections, kMostConnections));
+  config.max_connections_per_address = static_cast<size_t>(number);
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxQueuedJobs(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.max_queued_jobs,
+                          ParseNumber(values[0], 1, Config::kMaxQueuedJobs));
+  return absl::OkStatus();
+}
+
+absl::Status SetMaxQueuedJobsPerUser(const Values& values, Config& config) {
+  HEARTH_ASSIGN_OR_RETURN(config.max_queued_jobs_per_user,
+                          ParseNumber(values[0], 1, Config::kMaxQueuedJobs));
+  return absl::OkStatus();
 }
 
 absl::Status SetMaxRunningJobs(const Values& values, Config& config) {
@@ -225,6 +277,20 @@ constexpr Option kOptions[] = {
      "PEM file with the authorities of client certificates, which are then "
      "asked for; default none: callers have tokens",
      false, SetTlsClientCa},
+    {"max-connections",
+     "connections at a time on the Unix socket, and as many on --listen; "
+     "default: as many as the limit of open files has room for, at most 1024",
+     false, SetMaxConnections},
+    {"max-connections-per-address",
+     "those of one address, or of one user of the Unix socket; default half of "
+     "--max-connections",
+     false, SetMaxConnectionsPerAddress},
+    {"max-queued-jobs",
+     "jobs that have not ended beyond which no more are taken; default 100000",
+     false, SetMaxQueuedJobs},
+    {"max-queued-jobs-per-user",
+     "those of one owner; default half of --max-queued-jobs", false,
+     SetMaxQueuedJobsPerUser},
     {"metrics-listen",
      "HOST:PORT of /metrics; default 127.0.0.1:9600; empty = none", false,
      SetMetricsListen},
@@ -383,6 +449,41 @@ void AddFlags(CLI::App& app, Flags& flags) {
 std::string VersionText() { return absl::StrCat("hearthd ", kVersion, "\n"); }
 
 }  // namespace
+
+int64_t MaxQueuedJobsPerUser(const Config& config) {
+  if (config.max_queued_jobs_per_user > 0) {
+    return config.max_queued_jobs_per_user;
+  }
+  return std::max<int64_t>(config.max_queued_jobs / 2, 1);
+}
+
+absl::StatusOr<ConnectionLimits> ConnectionLimitsOf(const Config& config) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = kOwnDescriptors;
+  return ConnectionLimitsOf(config, limit.rlim_cur);
+}
+
+absl::StatusOr<ConnectionLimits> ConnectionLimitsOf(const Config& config,
+                                                    uint64_t descriptors) {
+  const uint64_t own = std::min(kOwnDescriptors, descriptors / 2);
+  const uint64_t room = std::max<uint64_t>(
+      (descriptors - own) / kDescriptorsPerConnection, kLeastConnections);
+  if (config.max_connections > room) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "--max-connections ", config.max_connections,
+        ": the limit of open files, ", descriptors, ", has room for ", room,
+        "; raise it (ulimit -n, or LimitNOFILE of systemd)"));
+  }
+  ConnectionLimits limits;
+  limits.connections = config.max_connections > 0
+                           ? config.max_connections
+                           : std::min(room, kDefaultConnections);
+  limits.per_address =
+      config.max_connections_per_address > 0
+          ? std::min(config.max_connections_per_address, limits.connections)
+          : std::max<uint64_t>(limits.connections / 2, 1);
+  return limits;
+}
 
 absl::Status CheckListening(const Config& config) {
   if (config.tls_certificate.empty() != config.tls_key.empty()) {

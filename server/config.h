@@ -1,6 +1,7 @@
 #ifndef HEARTH_SERVER_CONFIG_H_
 #define HEARTH_SERVER_CONFIG_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +31,15 @@ struct Config {
   std::string tls_certificate;
   std::string tls_key;
   std::string tls_client_ca;
+  /// Connections at a time that the Unix socket, and the TCP address, take: in
+  /// all, and of one address or user. 0 = as ConnectionLimitsOf says.
+  size_t max_connections = 0;
+  size_t max_connections_per_address = 0;
+  /// Jobs that have not ended, in all and of one owner, beyond which none are
+  /// taken; 1 to kMaxQueuedJobs. Of one owner 0 = half of them.
+  int64_t max_queued_jobs = 100'000;
+  int64_t max_queued_jobs_per_user = 0;
+  static constexpr int64_t kMaxQueuedJobs = 10'000'000;
   /// Address of /metrics, on loopback; empty = none.
   std::string metrics_listen = "127.0.0.1:9600";
   /// Train and prepare jobs that run at a time, 1 to kMaxRunningJobs. More jobs
@@ -82,6 +92,25 @@ struct Config {
   /// empty = none.
   std::string address_file;
 };
+
+/// Jobs of one owner that may be queued.
+int64_t MaxQueuedJobsPerUser(const Config& config);
+
+/// Connections that an address takes.
+struct ConnectionLimits {
+  size_t connections = 0;
+  size_t per_address = 0;
+};
+
+/// Those of `config`. By default as many as the process's limit of descriptors
+/// (RLIMIT_NOFILE) has room for beside what the daemon itself opens, at most
+/// 1,024, and half of them of one address. FAILED_PRECONDITION, naming the
+/// limit, for more than there is room for.
+absl::StatusOr<ConnectionLimits> ConnectionLimitsOf(const Config& config);
+
+/// The same for a limit of so many descriptors.
+absl::StatusOr<ConnectionLimits> ConnectionLimitsOf(const Config& config,
+                                                    uint64_t descriptors);
 
 /// A configuration file longer than this is refused before it is parsed.
 inline constexpr uint64_t kMaxConfigFileBytes = 64 << 10;

@@ -211,5 +211,34 @@ TEST(ConfigTest, HelpAndVersionAreTexts) {
   EXPECT_THAT(*version->text, HasSubstr(kVersion));
 }
 
+TEST(ConnectionLimitsTest, TheyFollowTheLimitOfDescriptors) {
+  Config config;
+  const auto few = ConnectionLimitsOf(config, 256);
+  ASSERT_TRUE(few.ok());
+  EXPECT_EQ(few->connections, 21u);
+  EXPECT_EQ(few->per_address, 10u);
+  const auto many = ConnectionLimitsOf(config, 1 << 20);
+  ASSERT_TRUE(many.ok());
+  EXPECT_EQ(many->connections, 1024u);
+  EXPECT_EQ(many->per_address, 512u);
+  config.max_connections = 22;
+  config.max_connections_per_address = 30;
+  EXPECT_EQ(ConnectionLimitsOf(config, 256).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  const auto own = ConnectionLimitsOf(config, 1024);
+  ASSERT_TRUE(own.ok());
+  EXPECT_EQ(own->connections, 22u);
+  EXPECT_EQ(own->per_address, 22u);
+}
+
+TEST(MaxQueuedJobsTest, OneOwnerHasHalfUnlessTold) {
+  Config config;
+  EXPECT_EQ(MaxQueuedJobsPerUser(config), 50'000);
+  config.max_queued_jobs = 1;
+  EXPECT_EQ(MaxQueuedJobsPerUser(config), 1);
+  config.max_queued_jobs_per_user = 7;
+  EXPECT_EQ(MaxQueuedJobsPerUser(config), 7);
+}
+
 }  // namespace
 }  // namespace hearth::server

@@ -13,7 +13,6 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/security/server_credentials.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
@@ -52,8 +51,7 @@
 #include "engine/strategy/strategy.h"
 #include "server/access/access_control.h"
 #include "server/access/audit_log.h"
-#include "server/access/caller.h"
-#include "server/access/entrances.h"
+#include "server/access/reception.h"
 #include "server/access/socket_listener.h"
 #include "server/access/tls.h"
 #include "server/daemon_metrics.h"
@@ -87,9 +85,21 @@
 namespace hearth::server {
 namespace {
 
-constexpr int kMaxMessageBytes = 1 << 20;
+constexpr int kMaxMessageBytes = 4 << 20;
 // The shortest time between two such questions.
 constexpr int kPingEveryMs = 1000;
+// Calls that a connection may have open. Further ones wait at the client.
+constexpr int kMaxStreams = 1024;
+// Threads of calls that block; further calls are told that there are none.
+constexpr int kMaxThreads = 1024;
+// A connection without calls ends after this time; clients then make a new one.
+constexpr int kIdleMs = 30 * 60 * 1000;
+// A client that has said nothing for so long is asked whether it is still
+// there, and has so long to answer.
+constexpr int kAskAfterMs = 60 * 1000;
+constexpr int kAnswerWithinMs = 20 * 1000;
+// How long the last bytes of a connection may take once gRPC has stopped.
+constexpr absl::Duration kLastBytes = absl::Seconds(1);
 // How long calls may take to end once the daemon stops.
 constexpr std::chrono::seconds kCallPatience{3};
 
@@ -165,11 +175,12 @@ class DaemonImpl final : public Daemon {
     // themselves.
     hub_.Stop();
     transfers_.Stop();
-    if (socket_ != nullptr) socket_->Stop();
+    if (reception_ != nullptr) reception_->StopListening();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
       server_->Wait();
     }
+    if (reception_ != nullptr) reception_->Stop(kLastBytes);
     if (tokens_ != nullptr) {
       const absl::Status saved = tokens_->SaveUses(/*now=*/true);
       if (!saved.ok())
@@ -194,6 +205,8 @@ class DaemonImpl final : public Daemon {
                        [this](const std::string& id) { OnJobEvent(id); },
                        {.folders = job_folders_.get(),
                         .reserve = reserve_.get(),
+                        .max_unended = config_.max_queued_jobs,
+                        .max_unended_of_owner = MaxQueuedJobsPerUser(config_),
                         .vfs = config_.database_vfs}));
     if (const absl::Status status = reserve_->Fill(); !status.ok()) {
       spdlog::warn("no space is reserved: {}", status.ToString());
@@ -432,33 +445,47 @@ class DaemonImpl final : public Daemon {
     return absl::OkStatus();
   }
 
-  // The credentials of the TCP address.
-  absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> TcpCredentials() {
-    std::shared_ptr<grpc::ServerCredentials> credentials;
-    Entrance entrance = Entrance::kLoopback;
-    if (config_.tls_certificate.empty()) {
-      // CheckListening has seen to it that the address is on loopback; these
-      // refuse any connection that is not.
-      credentials = grpc::experimental::LocalServerCredentials(LOCAL_TCP);
-    } else {
-      const TlsFiles files = {.certificate = config_.tls_certificate,
-                              .key = config_.tls_key,
-                              .client_ca = config_.tls_client_ca};
-      HEARTH_RETURN_IF_ERROR(CheckTlsFiles(files, clock_.Now()));
-      if (files.client_ca.empty() && !tokens_->required()) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "refusing to listen on ", config_.listen,
-            " with TLS before there is a token: start hearthd without "
-            "--listen, make one with `hearth admin token create NAME`, and "
-            "start it again; or ask for client certificates with "
-            "--tls-client-ca"));
-      }
-      credentials = NewTlsCredentials(files);
-      entrance = Entrance::kTls;
+  // OK if who reaches the TCP address can say who they are.
+  absl::Status CheckTls() {
+    if (config_.tls_certificate.empty()) return absl::OkStatus();
+    if (config_.tls_client_ca.empty() && !tokens_->required()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "refusing to listen on ", config_.listen,
+          " with TLS before there is a token: start hearthd without "
+          "--listen, make one with `hearth admin token create NAME`, and "
+          "start it again; or ask for client certificates with "
+          "--tls-client-ca"));
     }
-    credentials->SetAuthMetadataProcessor(
-        std::make_shared<Door>(*access_, entrance));
-    return credentials;
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenReception(grpc::ServerBuilder& builder) {
+    Reception::Options options;
+    options.socket = std::move(socket_);
+    options.tcp_address = config_.listen;
+    if (!config_.tls_certificate.empty()) {
+      options.tls = TlsFiles{.certificate = config_.tls_certificate,
+                             .key = config_.tls_key,
+                             .client_ca = config_.tls_client_ca};
+      HEARTH_RETURN_IF_ERROR(CheckTlsFiles(*options.tls, clock_.Now()));
+    }
+    HEARTH_RETURN_IF_ERROR(CheckTls());
+    HEARTH_ASSIGN_OR_RETURN(const ConnectionLimits limits,
+                            ConnectionLimitsOf(config_));
+    options.limits.connections = limits.connections;
+    options.limits.connections_per_party = limits.per_address;
+    absl::StatusOr<std::unique_ptr<Reception>> reception =
+        Reception::Open(std::move(options), builder, *access_, clock_);
+    if (absl::IsUnavailable(reception.status())) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot listen on ", config_.listen,
+          ": is the address in use? Another hearthd may be running; choose "
+          "another --listen (",
+          std::string(reception.status().message()), ")"));
+    }
+    HEARTH_RETURN_IF_ERROR(reception.status());
+    reception_ = *std::move(reception);
+    return absl::OkStatus();
   }
 
   absl::Status ServeGrpc() {
@@ -501,33 +528,30 @@ class DaemonImpl final : public Daemon {
                          .data_dir = *data_dir_,
                          .store = *store_}));
     grpc::ServerBuilder builder;
-    // Two daemons must not share a port.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.SetMaxReceiveMessageSize(kMaxMessageBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kAskAfterMs);
+    builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kAnswerWithinMs);
     // Clients may ask every few seconds whether the daemon is still there.
     builder.AddChannelArgument(
         GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingEveryMs);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-    if (socket_ != nullptr) socket_->Register(builder, *access_);
-    int port = 0;
-    if (!config_.listen.empty()) {
-      HEARTH_ASSIGN_OR_RETURN(const auto credentials, TcpCredentials());
-      builder.AddListeningPort(config_.listen, credentials, &port);
-    }
+    grpc::ResourceQuota quota("hearthd");
+    quota.SetMaxThreads(kMaxThreads);
+    builder.SetResourceQuota(quota);
+    HEARTH_RETURN_IF_ERROR(OpenReception(builder));
     for (const auto& service : services_) {
       builder.RegisterService(service.get());
     }
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || (port == 0 && !config_.listen.empty())) {
-      return absl::UnavailableError(absl::StrCat(
-          "cannot listen on ", config_.listen,
-          ": is the address in use? Another hearthd may be running; choose "
-          "another --listen"));
+    if (server_ == nullptr) {
+      return absl::InternalError("the gRPC server does not start");
     }
     if (!config_.listen.empty()) {
-      grpc_address_ = WithPort(config_.listen, port);
+      grpc_address_ = WithPort(config_.listen, reception_->port());
     }
-    return socket_ == nullptr ? absl::OkStatus() : socket_->Start();
+    return reception_->Start();
   }
 
   absl::Status WriteAddressFile() {
@@ -601,6 +625,7 @@ class DaemonImpl final : public Daemon {
   std::vector<std::unique_ptr<grpc::Service>> services_;
   std::unique_ptr<SocketListener> socket_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<Reception> reception_;
 };
 
 }  // namespace

@@ -256,10 +256,14 @@ TEST_F(DaemonTest, JobsHaveOwners) {
 
 TEST_F(DaemonTest, OversizedMessagesAreRefused) {
   v1::JobSpec spec = ImportSpec("graph");
-  spec.mutable_import()->set_path(std::string(2 << 20, '/'));
+  spec.mutable_import()->set_path(std::string(5 << 20, '/'));
   v1::Job job;
   EXPECT_EQ(TrySubmit(spec, &job).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
+  // What is taken as a message may still be too large for a spec.
+  spec.mutable_import()->set_path(std::string(64 << 10, '/'));
+  EXPECT_EQ(TrySubmit(spec, &job).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(DaemonTest, ShortJobsRunBesideTraining) {

@@ -30,6 +30,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   manifests  the manifests for Kubernetes against its schema
   page       the page of the metrics port in a real browser
   package    the Debian package, its life in a bare Debian 12; needs root
+  floods     60 s of each flood, 10,000 watchers, 100,000 queued jobs
   alerts     every alert of deploy/prometheus fires and clears; needs root
   python     the Python client with Optuna, Ray Tune and pandas as published
   trackers   jobs and sweeps in MLflow, Weights & Biases and TensorBoard

@@ -1,21 +1,30 @@
 #include "server/access/entrances.h"
 
+#include <grpcpp/security/server_credentials.h>
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
 #include "engine/base/trace_parent.h"
 #include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
 namespace {
 
-// The property of a connection that tells its entrance. Clients cannot set it:
-// those that come of certificates have other names.
+// The properties of a connection that tell its party. Clients cannot set them.
 constexpr char kEntranceProperty[] = "hearth-entrance";
+constexpr char kNameProperty[] = "hearth-certificate-name";
+constexpr char kUriProperty[] = "hearth-certificate-uri";
 constexpr absl::string_view kSocket = "socket:";
 constexpr absl::string_view kLoopback = "loopback";
 constexpr absl::string_view kTls = "tls";
@@ -24,10 +33,12 @@ std::string ToString(grpc::string_ref text) {
   return std::string(text.data(), text.size());
 }
 
-std::string EntranceText(Entrance entrance, int64_t uid) {
-  switch (entrance) {
+std::string EntranceText(const Credentials& party) {
+  switch (party.entrance) {
     case Entrance::kSocket:
-      return absl::StrCat(kSocket, uid);
+      return absl::StrCat(kSocket, party.uid.has_value()
+                                       ? absl::StrCat(*party.uid)
+                                       : std::string());
     case Entrance::kLoopback:
       return std::string(kLoopback);
     case Entrance::kTls:
@@ -54,11 +65,11 @@ Credentials CredentialsOf(
   }
   if (credentials.entrance == Entrance::kTls) {
     for (const grpc::string_ref& value :
-         context.FindPropertyValues("x509_common_name")) {
+         context.FindPropertyValues(kNameProperty)) {
       credentials.certificate_name = ToString(value);
     }
     for (const grpc::string_ref& value :
-         context.FindPropertyValues("peer_uri")) {
+         context.FindPropertyValues(kUriProperty)) {
       credentials.certificate_uris.push_back(ToString(value));
     }
   }
@@ -73,21 +84,71 @@ Credentials CredentialsOf(
 
 }  // namespace
 
+void Door::Mark(grpc::AuthContext& context) {
+  absl::MutexLock lock(&mutex_);
+  if (!context.FindPropertyValues(kEntranceProperty).empty()) return;
+  if (!party_.certificate_name.empty()) {
+    context.AddProperty(kNameProperty, party_.certificate_name);
+  }
+  for (const std::string& uri : party_.certificate_uris) {
+    context.AddProperty(kUriProperty, uri);
+  }
+  context.AddProperty(kEntranceProperty, EntranceText(party_));
+}
+
 grpc::Status Door::Process(const InputMetadata& metadata,
                            grpc::AuthContext* context, OutputMetadata*,
                            OutputMetadata*) {
-  {
-    absl::MutexLock lock(&mutex_);
-    if (context->FindPropertyValues(kEntranceProperty).empty()) {
-      context->AddProperty(kEntranceProperty, EntranceText(entrance_, uid_));
-    }
-  }
+  Mark(*context);
   const auto path = metadata.find(":path");
   if (path == metadata.end()) {
     return grpc::Status(grpc::StatusCode::INTERNAL, "a call without a path");
   }
   return ToGrpcStatus(access_.CheckMethod(CredentialsOf(*context, metadata),
                                           ToString(path->second)));
+}
+
+Doors::Doors(grpc::ServerBuilder& builder, AccessControl& access, size_t count)
+    : doors_(count) {
+  for (OneDoor& one : doors_) {
+    one.door = std::make_shared<Door>(access);
+    // They refuse all that is not a Unix socket.
+    const auto credentials = grpc::experimental::LocalServerCredentials(UDS);
+    credentials->SetAuthMetadataProcessor(one.door);
+    one.acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        credentials);
+  }
+}
+
+absl::StatusOr<size_t> Doors::Find(const Credentials& party) {
+  std::vector<std::string> key = {EntranceText(party), party.certificate_name};
+  key.insert(key.end(), party.certificate_uris.begin(),
+             party.certificate_uris.end());
+  const auto found = parties_.find(key);
+  if (found != parties_.end()) return found->second;
+  if (parties_.size() == doors_.size()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "more than ", doors_.size(), " different callers have connected"));
+  }
+  const size_t index = parties_.size();
+  doors_[index].door->SetParty(party);
+  parties_[std::move(key)] = index;
+  return index;
+}
+
+absl::StatusOr<io::Descriptor> Doors::Enter(const Credentials& party) {
+  HEARTH_ASSIGN_OR_RETURN(const size_t index, Find(party));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+                 ends) != 0) {
+    return ErrnoStatus(errno, "a connection", "socketpair");
+  }
+  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+      parameters;
+  parameters.fd = ends[0];
+  doors_[index].acceptor->HandleNewConnection(&parameters);
+  return io::Descriptor(ends[1]);
 }
 
 Credentials CredentialsOf(const grpc::ServerContextBase& context) {

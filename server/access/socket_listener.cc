@@ -1,14 +1,11 @@
 #include "server/access/socket_listener.h"
 
-#include <grpcpp/security/server_credentials.h>
-#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -21,8 +18,7 @@
 namespace hearth::server {
 namespace {
 
-constexpr int kBacklog = 128;
-constexpr std::chrono::milliseconds kPause{100};
+constexpr int kBacklog = 1024;
 
 // Removes a socket that a daemon before has left.
 absl::Status RemoveStale(const std::string& path) {
@@ -89,7 +85,8 @@ absl::StatusOr<std::unique_ptr<SocketListener>> SocketListener::Bind(
         "socket, which may have ", kMaxPath));
   }
   HEARTH_RETURN_IF_ERROR(RemoveStale(path));
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int socket =
+      ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) return ErrnoStatus(errno, path, "socket");
   std::unique_ptr<SocketListener> listener(new SocketListener(
       path, socket, group.has_value(), IdOfUnknownUsersHere()));
@@ -97,99 +94,26 @@ absl::StatusOr<std::unique_ptr<SocketListener>> SocketListener::Bind(
   return listener;
 }
 
-void SocketListener::Register(grpc::ServerBuilder& builder,
-                              AccessControl& access) {
-  // Of others than its user, only root gets through mode 0600.
-  const size_t users = has_group_ ? kMaxUsers : 2;
-  for (size_t i = 0; i < users; ++i) {
-    UserDoor door;
-    door.door = std::make_shared<Door>(access, Entrance::kSocket);
-    const auto credentials = grpc::experimental::LocalServerCredentials(UDS);
-    credentials->SetAuthMetadataProcessor(door.door);
-    door.acceptor = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        credentials);
-    doors_.push_back(std::move(door));
-  }
-  // However many others come, these two get in.
-  AcceptorOf(geteuid());
-  AcceptorOf(0);
-}
+SocketListener::~SocketListener() { unlink(path_.c_str()); }
 
-absl::Status SocketListener::Start() {
-  if (listen(socket_, kBacklog) != 0)
+absl::StatusOr<io::Descriptor> SocketListener::Listen() {
+  if (listen(socket_.get(), kBacklog) != 0) {
     return ErrnoStatus(errno, path_, "listen");
-  thread_ = std::thread([this] { TakeConnections(); });
-  return absl::OkStatus();
-}
-
-void SocketListener::Stop() {
-  if (is_stopped_) return;
-  is_stopped_ = true;
-  // Ends accept, too.
-  shutdown(socket_, SHUT_RDWR);
-  if (thread_.joinable()) thread_.join();
-  unlink(path_.c_str());
-  close(socket_);
-}
-
-void SocketListener::TakeConnections() {
-  while (true) {
-    const int connection =
-        accept4(socket_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (connection >= 0) {
-      HandOver(connection);
-    } else if (errno == EINVAL) {
-      return;  // Shut down.
-    } else if (errno != EINTR && errno != ECONNABORTED) {
-      // Descriptors or memory are short; they will not be for ever.
-      spdlog::warn("{}: accept: {}", path_, std::strerror(errno));
-      std::this_thread::sleep_for(kPause);
-    }
   }
+  return std::move(socket_);
 }
 
-void SocketListener::HandOver(int connection) {
+absl::StatusOr<uid_t> SocketListener::UserOf(int connection) const {
   ucred peer{};
   socklen_t size = sizeof(peer);
   if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
-    spdlog::warn("{}: cannot tell who connects: {}", path_,
-                 std::strerror(errno));
-    close(connection);
-    return;
+    return ErrnoStatus(errno, path_, "tell who connects");
   }
   if (peer.uid == unknown_users_) {
-    spdlog::warn(
-        "{}: a user is refused whom the daemon's user namespace does not know",
-        path_);
-    close(connection);
-    return;
+    return absl::PermissionDeniedError(
+        "the daemon's user namespace does not know its user");
   }
-  auto* acceptor = AcceptorOf(peer.uid);
-  if (acceptor == nullptr) {
-    spdlog::warn("{}: user {} is refused: more than {} users have connected",
-                 path_, peer.uid, doors_.size());
-    close(connection);
-    return;
-  }
-  grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
-      parameters;
-  parameters.listener_fd = socket_;
-  parameters.fd = connection;
-  acceptor->HandleNewConnection(&parameters);
-}
-
-grpc::experimental::ExternalConnectionAcceptor* SocketListener::AcceptorOf(
-    uid_t uid) {
-  const auto found = door_of_user_.find(uid);
-  if (found != door_of_user_.end()) {
-    return doors_[found->second].acceptor.get();
-  }
-  if (door_of_user_.size() == doors_.size()) return nullptr;
-  const size_t index = door_of_user_.size();
-  door_of_user_[uid] = index;
-  doors_[index].door->SetUser(uid);
-  return doors_[index].acceptor.get();
+  return peer.uid;
 }
 
 }  // namespace hearth::server

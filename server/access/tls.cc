@@ -1,17 +1,20 @@
 #include "server/access/tls.h"
 
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <spdlog/spdlog.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <ctime>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -21,7 +24,8 @@
 namespace hearth::server {
 namespace {
 
-constexpr unsigned kRefreshSeconds = 5;
+// Between two looks whether files have changed.
+constexpr double kRefreshSeconds = 1;
 
 template <typename T, void (*Free)(T*)>
 struct Freer {
@@ -112,20 +116,212 @@ absl::Status CheckTlsFiles(const TlsFiles& files, absl::Time now) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<grpc::ServerCredentials> NewTlsCredentials(
-    const TlsFiles& files) {
-  using grpc::experimental::FileWatcherCertificateProvider;
-  const auto provider = std::make_shared<FileWatcherCertificateProvider>(
-      files.key, files.certificate, files.client_ca, kRefreshSeconds);
-  grpc::experimental::TlsServerCredentialsOptions options(provider);
-  options.watch_identity_key_cert_pairs();
-  options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-  if (!files.client_ca.empty()) {
-    options.watch_root_certs();
-    options.set_cert_request_type(
-        GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+namespace {
+
+using Context = std::unique_ptr<SSL_CTX, Freer<SSL_CTX, SSL_CTX_free>>;
+using Session = std::unique_ptr<SSL, Freer<SSL, SSL_free>>;
+using Names =
+    std::unique_ptr<GENERAL_NAMES, Freer<GENERAL_NAMES, GENERAL_NAMES_free>>;
+
+// The name of HTTP/2, as ALPN has it.
+constexpr unsigned char kHttp2[] = {2, 'h', '2'};
+
+int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* chosen_bytes,
+                const unsigned char* offered, unsigned int offered_bytes,
+                void*) {
+  unsigned char* name = nullptr;
+  if (SSL_select_next_proto(&name, chosen_bytes, kHttp2, sizeof(kHttp2),
+                            offered, offered_bytes) != OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_ALERT_FATAL;
   }
-  return grpc::experimental::TlsServerCredentials(options);
+  *chosen = name;
+  return SSL_TLSEXT_ERR_OK;
+}
+
+std::string TextOf(const ASN1_STRING& text) {
+  return std::string(
+      reinterpret_cast<const char*>(ASN1_STRING_get0_data(&text)),
+      static_cast<size_t>(ASN1_STRING_length(&text)));
+}
+
+std::string CommonNameOf(const X509& certificate) {
+  X509_NAME* subject = X509_get_subject_name(&certificate);
+  const int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+  if (index < 0) return "";
+  return TextOf(*X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+}
+
+std::vector<std::string> UrisOf(const X509& certificate) {
+  std::vector<std::string> uris;
+  const Names names(static_cast<GENERAL_NAMES*>(
+      X509_get_ext_d2i(&certificate, NID_subject_alt_name, nullptr, nullptr)));
+  for (int i = 0; i < sk_GENERAL_NAME_num(names.get()); ++i) {
+    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
+    if (name->type != GEN_URI) continue;
+    uris.push_back(TextOf(*name->d.uniformResourceIdentifier));
+  }
+  return uris;
+}
+
+class OpenSslWire final : public TlsWire {
+ public:
+  explicit OpenSslWire(Session session) : session_(std::move(session)) {}
+
+  Result Read(absl::Span<char> out) override {
+    size_t bytes = 0;
+    ERR_clear_error();
+    const int done =
+        SSL_read_ex(session_.get(), out.data(), out.size(), &bytes);
+    return ResultOf(done, bytes);
+  }
+
+  Result Write(absl::string_view data) override {
+    size_t bytes = 0;
+    ERR_clear_error();
+    const int done =
+        SSL_write_ex(session_.get(), data.data(), data.size(), &bytes);
+    return ResultOf(done, bytes);
+  }
+
+  bool WaitsToWrite() const override { return waits_to_write_; }
+
+  Credentials Party() const override {
+    Credentials party = {.entrance = Entrance::kTls};
+    const Certificate certificate(SSL_get1_peer_certificate(session_.get()));
+    if (certificate == nullptr) return party;
+    party.certificate_name = CommonNameOf(*certificate);
+    party.certificate_uris = UrisOf(*certificate);
+    return party;
+  }
+
+ private:
+  Result ResultOf(int done, size_t bytes) {
+    waits_to_write_ = false;
+    if (done == 1) return {.outcome = Outcome::kMoved, .bytes = bytes};
+    switch (SSL_get_error(session_.get(), done)) {
+      case SSL_ERROR_WANT_WRITE:
+        waits_to_write_ = true;
+        return {.outcome = Outcome::kBlocked};
+      case SSL_ERROR_WANT_READ:
+        return {.outcome = Outcome::kBlocked};
+      case SSL_ERROR_ZERO_RETURN:
+        return {.outcome = Outcome::kEnded};
+      default:
+        return {.outcome = Outcome::kBroken};
+    }
+  }
+
+  const Session session_;
+  bool waits_to_write_ = false;
+};
+
+absl::Status NotUsable(const std::string& path) {
+  ERR_clear_error();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": TLS cannot be served with it"));
+}
+
+absl::Status AskForCertificates(SSL_CTX* context, const std::string& path) {
+  if (SSL_CTX_load_verify_locations(context, path.c_str(), nullptr) != 1) {
+    return NotUsable(path);
+  }
+  SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(path.c_str()));
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                     nullptr);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Context> NewContext(const TlsFiles& files) {
+  Context context(SSL_CTX_new(TLS_server_method()));
+  if (context == nullptr) return NotUsable(files.certificate);
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
+  // Each connection proves anew who it is.
+  SSL_CTX_set_options(context.get(),
+                      SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_num_tickets(context.get(), 0);
+  SSL_CTX_set_session_cache_mode(context.get(), SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                      SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_alpn_select_cb(context.get(), ChooseHttp2, nullptr);
+  SSL_CTX_set_default_passwd_cb(context.get(), NoPassphrase);
+  if (SSL_CTX_use_certificate_chain_file(context.get(),
+                                         files.certificate.c_str()) != 1) {
+    return NotUsable(files.certificate);
+  }
+  if (SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(),
+                                  SSL_FILETYPE_PEM) != 1) {
+    return NotUsable(files.key);
+  }
+  if (!files.client_ca.empty()) {
+    HEARTH_RETURN_IF_ERROR(AskForCertificates(context.get(), files.client_ca));
+  }
+  return context;
+}
+
+// What changes when a file does: inode, size, and the time of the last change.
+std::vector<int64_t> StampsOf(const TlsFiles& files) {
+  std::vector<int64_t> stamps;
+  for (const std::string* path :
+       {&files.certificate, &files.key, &files.client_ca}) {
+    struct stat info {};
+    if (stat(path->c_str(), &info) != 0) continue;
+    stamps.insert(stamps.end(),
+                  {static_cast<int64_t>(info.st_ino), info.st_size,
+                   info.st_ctim.tv_sec, info.st_ctim.tv_nsec});
+  }
+  return stamps;
+}
+
+class OpenSslServer final : public TlsServer {
+ public:
+  OpenSslServer(const TlsFiles& files, const Clock& clock)
+      : files_(files), clock_(clock) {}
+
+  absl::Status ReadFiles() {
+    std::vector<int64_t> stamps = StampsOf(files_);
+    if (stamps == stamps_) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(CheckTlsFiles(files_, clock_.Now()));
+    HEARTH_ASSIGN_OR_RETURN(context_, NewContext(files_));
+    stamps_ = std::move(stamps);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<TlsWire>> NewWire(int socket) override {
+    const double now = clock_.SteadySeconds();
+    if (now - looked_at_ > kRefreshSeconds) {
+      looked_at_ = now;
+      if (const absl::Status status = ReadFiles(); !status.ok()) {
+        spdlog::warn("TLS goes on with the files of before: {}",
+                     std::string(status.message()));
+      }
+    }
+    Session session(SSL_new(context_.get()));
+    if (session == nullptr || SSL_set_fd(session.get(), socket) != 1) {
+      ERR_clear_error();
+      return absl::ResourceExhaustedError("no memory for TLS");
+    }
+    SSL_set_accept_state(session.get());
+    return std::make_unique<OpenSslWire>(std::move(session));
+  }
+
+ private:
+  const TlsFiles files_;
+  const Clock& clock_;
+  Context context_;
+  // Those of the files that `context_` was made of.
+  std::vector<int64_t> stamps_;
+  double looked_at_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TlsServer>> TlsServer::Make(
+    const TlsFiles& files, const Clock& clock) {
+  auto server = std::make_unique<OpenSslServer>(files, clock);
+  HEARTH_RETURN_IF_ERROR(server->ReadFiles());
+  return server;
 }
 
 }  // namespace hearth::server

@@ -1,13 +1,15 @@
 #ifndef HEARTH_SERVER_ACCESS_TLS_H_
 #define HEARTH_SERVER_ACCESS_TLS_H_
 
-#include <grpcpp/security/server_credentials.h>
-
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "engine/base/clock.h"
+#include "server/access/caller.h"
+#include "server/front/wire.h"
 
 namespace hearth::server {
 
@@ -27,10 +29,27 @@ struct TlsFiles {
 /// never show what is in it.
 absl::Status CheckTlsFiles(const TlsFiles& files, absl::Time now);
 
-/// Credentials that read the files again when they change, within 5 s; new
-/// connections then have the new ones. REQUIRES: CheckTlsFiles was OK.
-std::shared_ptr<grpc::ServerCredentials> NewTlsCredentials(
-    const TlsFiles& files);
+/// A connection with TLS, of which this is the server. The handshake is made
+/// by the first calls.
+class TlsWire : public Wire {
+ public:
+  /// The name (CN) and the URIs of the client's certificate, which has been
+  /// verified; empty = none was asked for. REQUIRES: a byte was read.
+  virtual Credentials Party() const = 0;
+};
+
+/// Makes connections with TLS. Files that change are read again, within a
+/// second; new connections then have the new ones. Single-owner.
+class TlsServer {
+ public:
+  /// Errors as CheckTlsFiles. `clock` must outlive the result.
+  static absl::StatusOr<std::unique_ptr<TlsServer>> Make(const TlsFiles& files,
+                                                         const Clock& clock);
+  virtual ~TlsServer() = default;
+
+  /// For a socket that outlives the result. RESOURCE_EXHAUSTED without memory.
+  virtual absl::StatusOr<std::unique_ptr<TlsWire>> NewWire(int socket) = 0;
+};
 
 }  // namespace hearth::server
 

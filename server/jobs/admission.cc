@@ -75,6 +75,16 @@ absl::Status Admission::CheckRequest(const std::string& request_id,
   return violations.ToStatus();
 }
 
+absl::Status Admission::CheckSize(const google::protobuf::Message& spec,
+                                  size_t limit) {
+  const size_t bytes = spec.ByteSizeLong();
+  if (bytes <= limit) return absl::OkStatus();
+  FieldViolations violations;
+  violations.Add("spec",
+                 absl::StrCat("has ", bytes, " bytes, more than ", limit));
+  return violations.ToStatus();
+}
+
 Admission::Admission(const AdmissionParts& parts, SpecLimits limits,
                      std::vector<std::string> import_roots)
     : parts_(parts), limits_(limits), import_roots_(std::move(import_roots)) {}
@@ -94,6 +104,7 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
                                           const JobOrigin& origin) {
   const std::string& request_id = request.request_id();
   HEARTH_RETURN_IF_ERROR(CheckRequest(request_id, request.priority()));
+  HEARTH_RETURN_IF_ERROR(CheckSize(request.spec(), kMaxSpecBytes));
   v1::JobSpec spec = request.spec();
   // Set from the train job below, whatever the request says.
   if (spec.has_evaluate()) spec.mutable_evaluate()->clear_train();
@@ -117,6 +128,7 @@ absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
 
 absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   HEARTH_RETURN_IF_ERROR(CheckRequest(request.request_id(), 0));
+  HEARTH_RETURN_IF_ERROR(CheckSize(request.spec(), kMaxSpecBytes));
   const NameClaims::Claim same = AwaitRequest(request.request_id());
   HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> resumed,
                           parts_.store.FindResume(request));

@@ -1,6 +1,9 @@
 #ifndef HEARTH_SERVER_JOBS_ADMISSION_H_
 #define HEARTH_SERVER_JOBS_ADMISSION_H_
 
+#include <google/protobuf/message.h>
+
+#include <cstddef>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -54,6 +57,9 @@ class Admission {
             std::vector<std::string> import_roots);
 
   static constexpr int kMostPriority = 100;
+  /// Bytes of a job's spec, and of a sweep's, at most.
+  static constexpr size_t kMaxSpecBytes = 64 << 10;
+  static constexpr size_t kMaxSweepSpecBytes = 256 << 10;
 
   /// Checks and queues a job. Errors as Jobs.SubmitJob.
   absl::StatusOr<v1::Job> Submit(const v1::SubmitJobRequest& request,
@@ -80,6 +86,10 @@ class Admission {
 
   /// OK unless an id of a request, or a priority, is out of bounds.
   static absl::Status CheckRequest(const std::string& request_id, int priority);
+
+  /// INVALID_ARGUMENT, telling the size, if a spec has more than `limit` bytes.
+  static absl::Status CheckSize(const google::protobuf::Message& spec,
+                                size_t limit);
 
   /// Calls `remove`, which deletes `target`, unless the request is a repeated
   /// one that is done.

@@ -80,10 +80,25 @@ void JobQueue::PutBack(QueuedJob job) {
 }
 
 void JobQueue::Add(QueuedJob job) {
+  Remove(job.id);
   Jobs& jobs = NewOf(job.lane);
   const Key key = KeyOf(job);
   keys_[job.id] = {&jobs, key};
+  since_.insert(job.queued_since);
+  if (!job.takes_memory) ++without_memory_[static_cast<size_t>(job.lane)];
   jobs[key] = std::move(job);
+}
+
+QueuedJob JobQueue::Extract(const Place& place) {
+  const auto [jobs, key] = place;
+  const auto found = jobs->find(key);
+  QueuedJob job = std::move(found->second);
+  jobs->erase(found);
+  keys_.erase(job.id);
+  if (jobs == &waiting_) return job;
+  since_.erase(since_.find(job.queued_since));
+  if (!job.takes_memory) --without_memory_[static_cast<size_t>(job.lane)];
+  return job;
 }
 
 bool JobQueue::MayWait(const QueuedJob& job, WaitCause cause,
@@ -160,7 +175,10 @@ JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold,
   Jobs& jobs = NewOf(lane);
   for (auto it = jobs.begin(); it != jobs.end(); ++it) {
     const QueuedJob& job = it->second;
-    if (hold < it->first && job.takes_memory) continue;
+    if (hold < it->first && job.takes_memory) {
+      if (without_memory_[static_cast<size_t>(lane)] == 0) break;
+      continue;
+    }
     if (has_place(job)) return it;
     if (job.overtaken >= kMostOvertaking) {
       place_hold = std::min(place_hold, it->first);
@@ -184,9 +202,7 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
     found = found_new;
   }
   if (found == from->end() || place_hold < found->first) return std::nullopt;
-  QueuedJob job = std::move(found->second);
-  from->erase(found);
-  keys_.erase(job.id);
+  QueuedJob job = Extract({from, found->first});
   for (auto it = NewOf(lane).begin();
        it != NewOf(lane).end() && it->first < KeyOf(job); ++it) {
     ++it->second.overtaken;
@@ -206,6 +222,7 @@ std::vector<job::Boarding> JobQueue::MembersOf(
     Lane lane, const std::string& convoy) const {
   std::vector<job::Boarding> members;
   for (const auto& [key, job] : new_[static_cast<size_t>(lane)]) {
+    if (members.size() == kMostMembers) break;
     if (job.boarding.convoy == convoy) members.push_back(job.boarding);
   }
   return members;
@@ -225,9 +242,7 @@ std::vector<QueuedJob> JobQueue::TakeBeginningTrials() {
 void JobQueue::Remove(const std::string& id) {
   const auto found = keys_.find(id);
   if (found == keys_.end()) return;
-  const auto [jobs, key] = found->second;
-  jobs->erase(key);
-  keys_.erase(found);
+  Extract(found->second);
 }
 
 void JobQueue::RetryNow(WaitCause cause) {
@@ -238,13 +253,10 @@ void JobQueue::RetryNow(WaitCause cause) {
 
 std::optional<double> JobQueue::OldestSince() const {
   std::optional<double> oldest;
-  const auto add = [&](double since) {
-    oldest = std::min(oldest.value_or(since), since);
-  };
-  for (const Jobs& jobs : new_) {
-    for (const auto& [key, job] : jobs) add(job.queued_since);
+  if (!since_.empty()) oldest = *since_.begin();
+  for (const auto& [key, job] : waiting_) {
+    oldest = std::min(oldest.value_or(job.waits_since), job.waits_since);
   }
-  for (const auto& [key, job] : waiting_) add(job.waits_since);
   return oldest;
 }
 

@@ -2,12 +2,15 @@
 #define HEARTH_SERVER_JOBS_JOB_QUEUE_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -103,12 +106,16 @@ struct QueuedJob {
 class JobQueue {
  public:
   static constexpr int kMostOvertaking = 16;
+  /// Far more than a convoy has room for; so that it costs little however many
+  /// are queued.
+  static constexpr size_t kMostMembers = 1000;
 
   /// `room` tells whether memory could be reserved now, `plan_room` whether a
   /// plan of so many bytes has room beside those in use.
   JobQueue(WaitOptions options, std::function<job::MemoryRoom(uint64_t)> room,
            std::function<bool(uint64_t)> plan_room);
 
+  /// One of the same id is replaced.
   void Add(QueuedJob job);
 
   /// Whether a job that was taken, and could not go on for lack of what `cause`
@@ -130,7 +137,7 @@ class JobQueue {
   void PutBack(QueuedJob job);
 
   /// The jobs of a lane that have not been tried and may share passes with
-  /// those of a convoy, the next one first.
+  /// those of a convoy, the next one first; at most kMostMembers.
   std::vector<job::Boarding> MembersOf(Lane lane,
                                        const std::string& convoy) const;
 
@@ -154,9 +161,12 @@ class JobQueue {
   // Minus the priority, then the number.
   using Key = std::pair<int, int64_t>;
   using Jobs = std::map<Key, QueuedJob>;
+  using Place = std::pair<Jobs*, Key>;
 
   static Key KeyOf(const QueuedJob& job) { return {-job.priority, job.number}; }
   Jobs& NewOf(Lane lane) { return new_[static_cast<size_t>(lane)]; }
+  // Takes out a job that is here.
+  QueuedJob Extract(const Place& place);
   double Pause(int tries) const;
   bool MayBeTried(const QueuedJob& job, double now) const;
   Key HoldBehind() const;
@@ -170,7 +180,11 @@ class JobQueue {
   const std::function<bool(uint64_t)> plan_room_;
   std::array<Jobs, kNumLanes> new_;
   Jobs waiting_;
-  std::map<std::string, std::pair<Jobs*, Key>> keys_;
+  std::unordered_map<std::string, Place> keys_;
+  // Of those in `new_`: since when they are here; and how many of each lane
+  // take no memory.
+  std::multiset<double> since_;
+  std::array<size_t, kNumLanes> without_memory_ = {};
 };
 
 }  // namespace hearth::server

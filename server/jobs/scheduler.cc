@@ -167,8 +167,16 @@ void Scheduler::Enqueue(const v1::Job& job) {
   absl::MutexLock lock(&mutex_);
   // A job that has just ended may be resumed before its worker lets it go.
   while (running_.contains(job.id())) changed_.Wait(&mutex_);
-  Add(QueuedJob::Of(job));
-  changed_.SignalAll();
+  QueuedJob queued = QueuedJob::Of(job);
+  const bool may_run = MayRun(queued);
+  Add(std::move(queued));
+  // Whoever looks for a job may look at all that are queued.
+  if (may_run) changed_.SignalAll();
+}
+
+bool Scheduler::MayRun(const QueuedJob& job) const {
+  if (workers_[static_cast<size_t>(job.lane)].idle.empty()) return false;
+  return job.lane == Lane::kShort || HasFreePlace() || Shares(job);
 }
 
 double Scheduler::LongestQueueSeconds() {

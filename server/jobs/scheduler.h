@@ -221,6 +221,8 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a job out of the queue for good.
   void Remove(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether there is a thread and a place for a job that comes in now.
+  bool MayRun(const QueuedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a job needs no place of its own.
   bool Shares(const QueuedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpectMembers(const std::string& convoy)

@@ -1,36 +1,49 @@
 #include "server/page/http_server.h"
 
-#include <CivetServer.h>
-#include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
+#include <sys/time.h>
 
 #include <algorithm>
-#include <chrono>
-#include <exception>
-#include <future>
+#include <cerrno>
+#include <deque>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/base/clock.h"
+#include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
+#include "engine/io/descriptor.h"
+#include "server/front/front.h"
+#include "server/front/http_guard.h"
+#include "server/front/tcp.h"
+#include "server/front/wire.h"
 
 namespace hearth::server {
 namespace {
 
-// Threads for all but streams. Two half-open connections would block the
-// library's default of two.
+// Threads for all but streams.
 constexpr int kPageThreads = 8;
-// How long a client may take to send its request, or to take a piece of the
-// answer.
-constexpr char kRequestTimeoutMs[] = "1500";
-constexpr std::chrono::milliseconds kKnockInterval{5};
-// A stream of which nothing changes shows that it is alive, and finds out
-// whether its client is.
+// How long a thread waits for the front to take a piece of the answer.
+constexpr timeval kPatience = {.tv_sec = 1, .tv_usec = 500'000};
+// Connections at a time, where there are descriptors for eight times as many.
+// The front keeps the whole answer for one that reads slowly, so that it holds
+// no thread.
+constexpr size_t kMostConnections = 256;
+constexpr size_t kPartOfDescriptors = 8;
+constexpr size_t kKeptBytes = 1 << 20;
+constexpr absl::Duration kStall = absl::Seconds(5);
+// A stream of which nothing changes shows that it is alive.
 constexpr absl::Duration kBetweenSignsOfLife = absl::Seconds(15);
 
 // The page is this server's alone: it loads nothing from elsewhere, and nothing
@@ -44,21 +57,84 @@ constexpr char kHeaders[] =
     "X-Content-Type-Options: nosniff\r\n"
     "Connection: close\r\n\r\n";
 
-bool Write(mg_connection* connection, absl::string_view text) {
-  return mg_write(connection, text.data(), text.size()) ==
-         static_cast<int>(text.size());
+struct Request {
+  std::string method;
+  // Without what follows a question mark.
+  std::string path;
+  std::vector<std::string> hosts = {};
+};
+
+// The request whose head is `text`; nullopt if it is none.
+std::optional<Request> Parse(absl::string_view text) {
+  const std::vector<absl::string_view> lines = absl::StrSplit(text, "\r\n");
+  const std::vector<std::string> words = absl::StrSplit(lines[0], ' ');
+  if (words.size() != 3 || !absl::StartsWith(words[2], "HTTP/1.")) {
+    return std::nullopt;
+  }
+  Request request = {.method = words[0],
+                     .path = words[1].substr(0, words[1].find('?'))};
+  for (size_t i = 1; i < lines.size(); ++i) {
+    const std::pair<absl::string_view, absl::string_view> header =
+        absl::StrSplit(lines[i], absl::MaxSplits(':', 1));
+    if (!absl::EqualsIgnoreCase(header.first, "host")) continue;
+    request.hosts.emplace_back(absl::StripAsciiWhitespace(header.second));
+  }
+  return request;
 }
 
-bool HasPath(mg_connection* connection, const std::string& path) {
-  return mg_get_request_info(connection)->local_uri == path;
-}
+// A connection, by the front, that has sent its request. Closes with this.
+class Exchange {
+ public:
+  explicit Exchange(io::Descriptor descriptor)
+      : descriptor_(std::move(descriptor)) {
+    for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+      setsockopt(descriptor_.get(), SOL_SOCKET, option, &kPatience,
+                 sizeof(kPatience));
+    }
+  }
 
-// Whether a request's Host is this machine as seen from itself, or missing. Any
-// other name may be a website's own, which it has given this machine's address
-// so that its scripts may read what is answered.
-bool IsForThisMachine(const mg_connection* connection) {
-  const char* header = mg_get_header(connection, "Host");
-  if (header == nullptr) return true;
+  std::optional<Request> Read() {
+    std::string text;
+    char piece[4096];
+    while (!absl::StrContains(text, "\r\n\r\n")) {
+      const ssize_t bytes = recv(descriptor_.get(), piece, sizeof(piece), 0);
+      if (bytes <= 0) return std::nullopt;
+      text.append(piece, static_cast<size_t>(bytes));
+    }
+    return Parse(text);
+  }
+
+  bool Write(absl::string_view text) {
+    while (!text.empty()) {
+      const ssize_t bytes =
+          send(descriptor_.get(), text.data(), text.size(), MSG_NOSIGNAL);
+      if (bytes <= 0) return false;
+      text.remove_prefix(static_cast<size_t>(bytes));
+    }
+    return true;
+  }
+
+  // Whether the client has hung up.
+  bool IsOver() {
+    char byte = 0;
+    return recv(descriptor_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  }
+
+  // Answers with a status other than 200, as "404 Not Found".
+  void Refuse(absl::string_view status, absl::string_view body = "") {
+    Write(absl::StrCat("HTTP/1.1 ", status,
+                       "\r\nContent-Type: text/plain\r\nContent-Length: ",
+                       body.size(), "\r\n", kHeaders, body));
+  }
+
+ private:
+  io::Descriptor descriptor_;
+};
+
+// Whether a request's Host is this machine as seen from itself. Any other name
+// may be a website's own, which it has given this machine's address so that its
+// scripts may read what is answered.
+bool IsOfThisMachine(const std::string& header) {
   const std::string host = absl::AsciiStrToLower(header);
   for (const absl::string_view name : {"localhost", "127.0.0.1", "[::1]"}) {
     absl::string_view rest = host;
@@ -70,68 +146,30 @@ bool IsForThisMachine(const mg_connection* connection) {
   return false;
 }
 
-// Called for each request before its handler, in place of which it answers by
-// returning another code than 0.
-int RefuseOtherHosts(mg_connection* connection) {
-  if (IsForThisMachine(connection)) return 0;
-  constexpr absl::string_view kBody =
-      "this server answers as localhost, 127.0.0.1 or [::1] alone\n";
-  Write(connection,
-        absl::StrCat("HTTP/1.1 421 Misdirected Request\r\nContent-Type: "
-                     "text/plain\r\nContent-Length: ",
-                     kBody.size(), "\r\n", kHeaders, kBody));
-  return 421;
+void Send(const HttpResource& resource, Exchange& exchange) {
+  const std::string body = resource.body();
+  exchange.Write(
+      absl::StrCat("HTTP/1.1 200 OK\r\nContent-Type: ", resource.content_type,
+                   "\r\nContent-Length: ", body.size(), "\r\n", kHeaders)) &&
+      exchange.Write(body);
 }
 
-// Handlers are asked for all paths that begin with theirs.
-void SendNotFound(mg_connection* connection) {
-  mg_send_http_error(connection, 404, "%s", "");
-}
-
-class ResourceHandler final : public CivetHandler {
- public:
-  explicit ResourceHandler(HttpResource resource)
-      : resource_(std::move(resource)) {}
-
-  const std::string& path() const { return resource_.path; }
-
-  bool handleGet(CivetServer*, mg_connection* connection) override {
-    if (!HasPath(connection, resource_.path)) {
-      SendNotFound(connection);
-      return true;
-    }
-    const std::string body = resource_.body();
-    Write(connection,
-          absl::StrCat(
-              "HTTP/1.1 200 OK\r\nContent-Type: ", resource_.content_type,
-              "\r\nContent-Length: ", body.size(), "\r\n", kHeaders)) &&
-        Write(connection, body);
-    return true;
-  }
-
- private:
-  const HttpResource resource_;
-};
-
-class StreamHandler final : public CivetHandler {
+class StreamHandler {
  public:
   explicit StreamHandler(HttpStream stream) : stream_(std::move(stream)) {}
 
   const std::string& path() const { return stream_.path; }
 
-  bool handleGet(CivetServer*, mg_connection* connection) override {
-    if (!HasPath(connection, stream_.path)) {
-      SendNotFound(connection);
-    } else if (!Begin()) {
-      Write(connection,
-            absl::StrCat("HTTP/1.1 503 Service Unavailable\r\nRetry-After: "
-                         "10\r\nContent-Length: 0\r\n",
-                         kHeaders));
-    } else {
-      Follow(connection);
-      End();
+  void Answer(Exchange& exchange) {
+    if (!Begin()) {
+      exchange.Write(
+          absl::StrCat("HTTP/1.1 503 Service Unavailable\r\nRetry-After: "
+                       "10\r\nContent-Length: 0\r\n",
+                       kHeaders));
+      return;
     }
-    return true;
+    Follow(exchange);
+    End();
   }
 
   // Ends all streams; those to come end at once.
@@ -154,10 +192,10 @@ class StreamHandler final : public CivetHandler {
     --streams_;
   }
 
-  void Follow(mg_connection* connection) {
-    if (!Write(connection, absl::StrCat("HTTP/1.1 200 OK\r\nContent-Type: "
-                                        "text/event-stream\r\n",
-                                        kHeaders))) {
+  void Follow(Exchange& exchange) {
+    if (!exchange.Write(absl::StrCat("HTTP/1.1 200 OK\r\nContent-Type: "
+                                     "text/event-stream\r\n",
+                                     kHeaders))) {
       return;
     }
     std::string last;
@@ -165,14 +203,14 @@ class StreamHandler final : public CivetHandler {
     do {
       std::string data = stream_.data();
       if (data != last) {
-        if (!Write(connection, absl::StrCat("data: ", data, "\n\n"))) return;
+        if (!exchange.Write(absl::StrCat("data: ", data, "\n\n"))) return;
         last = std::move(data);
         silence = absl::ZeroDuration();
       } else if ((silence += stream_.interval) >= kBetweenSignsOfLife) {
-        if (!Write(connection, ":\n\n")) return;
+        if (!exchange.Write(":\n\n")) return;
         silence = absl::ZeroDuration();
       }
-    } while (Pause());
+    } while (Pause() && !exchange.IsOver());
   }
 
   // False: the server stops.
@@ -189,71 +227,122 @@ class StreamHandler final : public CivetHandler {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Opens and closes a connection to a port of this machine.
-void Knock(int port) {
-  const int connection = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (connection < 0) return;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Whether it succeeds does not matter: the server has then ended.
-  static_cast<void>(connect(connection, reinterpret_cast<sockaddr*>(&address),
-                            sizeof(address)));
-  close(connection);
-}
-
 class HttpServerImpl final : public HttpServer {
  public:
   HttpServerImpl(std::vector<HttpResource> resources, HttpStream stream)
-      : stream_(std::move(stream)) {
-    for (HttpResource& resource : resources) {
-      resources_.push_back(
-          std::make_unique<ResourceHandler>(std::move(resource)));
-    }
-  }
+      : resources_(std::move(resources)), stream_(std::move(stream)) {}
 
-  // The library looks whether it shall end when a connection comes, or every
-  // two seconds; so connections are made until it has.
   ~HttpServerImpl() override {
-    if (server_ == nullptr) return;
+    if (front_ != nullptr) front_->StopListening();
     stream_.Stop();
-    const int taken = port();
-    const std::future<void> end =
-        std::async(std::launch::async, [this] { server_.reset(); });
-    while (end.wait_for(kKnockInterval) != std::future_status::ready) {
-      Knock(taken);
+    {
+      absl::MutexLock lock(&mutex_);
+      stopping_ = true;
+      changed_.SignalAll();
     }
+    threads_.clear();
+    if (front_ != nullptr) front_->Stop(absl::Seconds(1));
   }
 
   absl::Status Listen(const std::string& address) {
-    CivetCallbacks callbacks;
-    callbacks.begin_request = RefuseOtherHosts;
-    try {
-      server_ = std::make_unique<CivetServer>(
-          std::vector<std::string>{"listening_ports", address, "num_threads",
-                                   absl::StrCat(kPageThreads + kMostStreams),
-                                   "request_timeout_ms", kRequestTimeoutMs},
-          &callbacks);
-    } catch (const std::exception& error) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot serve metrics on ", address,
-                       ": is the address in use? (", error.what(), ")"));
+    absl::StatusOr<io::Descriptor> listener = ListenOnTcp(address);
+    if (!listener.ok()) {
+      return absl::UnavailableError(absl::StrCat(
+          "cannot serve metrics on ", address, ": is the address in use? (",
+          std::string(listener.status().message()), ")"));
     }
-    for (const auto& resource : resources_) {
-      server_->addHandler(resource->path(), *resource);
+    port_ = PortOf(listener->get());
+    rlimit descriptors{};
+    getrlimit(RLIMIT_NOFILE, &descriptors);
+    const size_t connections = std::min<size_t>(
+        kMostConnections, descriptors.rlim_cur / kPartOfDescriptors);
+    for (int i = 0; i < kPageThreads + kMostStreams; ++i) {
+      threads_.emplace_back([this] { Work(); });
     }
-    server_->addHandler(stream_.path(), stream_);
+    HEARTH_ASSIGN_OR_RETURN(
+        front_, Front::Start(
+                    *std::move(listener), absl::StrCat("metrics on ", address),
+                    {.connections = connections,
+                     .connections_per_party = connections,
+                     .stall = kStall,
+                     .kept_bytes = kKeptBytes},
+                    [this](int connection) { return Receive(connection); },
+                    Clock::Real()));
     return absl::OkStatus();
   }
 
-  int port() const override { return server_->getListeningPorts().front(); }
+  int port() const override { return port_; }
 
  private:
-  std::vector<std::unique_ptr<ResourceHandler>> resources_;
+  absl::StatusOr<Visitor> Receive(int connection) {
+    HEARTH_ASSIGN_OR_RETURN(std::string party, ReceiveTcp(connection));
+    return Visitor{.party = std::move(party),
+                   .wire = NewPlainWire(connection),
+                   .guard = NewHttpGuard(),
+                   .enter = [this] { return Enter(); }};
+  }
+
+  // Hands one end of a new connection to the threads.
+  absl::StatusOr<io::Descriptor> Enter() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+      return ErrnoStatus(errno, "a connection", "socketpair");
+    }
+    absl::MutexLock lock(&mutex_);
+    asked_.emplace_back(ends[0]);
+    changed_.Signal();
+    return io::Descriptor(ends[1]);
+  }
+
+  void Work() {
+    while (std::optional<Exchange> exchange = Next()) Answer(*exchange);
+  }
+
+  // Nullopt: the server stops.
+  std::optional<Exchange> Next() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    while (asked_.empty() && !stopping_) changed_.Wait(&mutex_);
+    if (stopping_) return std::nullopt;
+    std::optional<Exchange> exchange(std::in_place, std::move(asked_.front()));
+    asked_.pop_front();
+    return exchange;
+  }
+
+  void Answer(Exchange& exchange) {
+    const std::optional<Request> request = exchange.Read();
+    if (!request.has_value()) {
+      exchange.Refuse("400 Bad Request");
+    } else if (!std::all_of(request->hosts.begin(), request->hosts.end(),
+                            IsOfThisMachine)) {
+      exchange.Refuse("421 Misdirected Request",
+                      "this server answers as localhost, 127.0.0.1 or [::1] "
+                      "alone\n");
+    } else if (request->method != "GET") {
+      exchange.Refuse("405 Method Not Allowed");
+    } else if (request->path == stream_.path()) {
+      stream_.Answer(exchange);
+    } else {
+      const auto found = std::find_if(
+          resources_.begin(), resources_.end(),
+          [&](const HttpResource& one) { return one.path == request->path; });
+      if (found == resources_.end()) {
+        exchange.Refuse("404 Not Found");
+      } else {
+        Send(*found, exchange);
+      }
+    }
+  }
+
+  const std::vector<HttpResource> resources_;
   StreamHandler stream_;
-  // Last: goes first, so that nobody asks handlers that are gone.
-  std::unique_ptr<CivetServer> server_;
+  int port_ = 0;
+  absl::Mutex mutex_;
+  // Signalled when somebody asks, and when the server stops.
+  absl::CondVar changed_;
+  std::deque<io::Descriptor> asked_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<Front> front_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace

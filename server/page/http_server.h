@@ -30,11 +30,11 @@ struct HttpStream {
   absl::Duration interval = absl::Seconds(1);
 };
 
-/// Serves pages over HTTP. Each connection holds a thread, so that as many
-/// streams as kMostStreams have threads of their own beside the others':
-/// further ones are told to come back later (503), and nobody who reads slowly,
-/// sends half a request or follows a stream keeps others from the pages.
-/// Thread-safe.
+/// Serves pages over HTTP, behind a Front: a connection holds a thread from the
+/// moment that its request is there until its answer is made. As many streams
+/// as kMostStreams have threads of their own beside the others': further ones
+/// are told to come back later (503), and nobody who reads slowly, sends half a
+/// request or follows a stream keeps others from the pages. Thread-safe.
 class HttpServer {
  public:
   static constexpr int kMostStreams = 4;

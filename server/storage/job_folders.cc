@@ -3,6 +3,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -92,6 +93,21 @@ absl::Status JobFolders::Write(const v1::Job& job,
   return files_.SyncDirectory(jobs_);
 }
 
+absl::Status JobFolders::WriteFirst(const v1::Job& job,
+                                    const std::string& request_id) {
+  HEARTH_ASSIGN_OR_RETURN(const std::string text, ToText(job, request_id));
+  HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(Path(job.id())));
+  const std::string path = io::JoinPath(Path(job.id()), kCopyName);
+  const std::string unfinished = absl::StrCat(path, io::kTemporarySuffix);
+  {
+    HEARTH_ASSIGN_OR_RETURN(const auto file, files_.Create(unfinished));
+    HEARTH_RETURN_IF_ERROR(file->Append(
+        {reinterpret_cast<const std::byte*>(text.data()), text.size()}));
+    HEARTH_RETURN_IF_ERROR(file->Close());
+  }
+  return files_.Rename(unfinished, path);
+}
+
 absl::Status JobFolders::MarkDeleted(const std::string& id, int64_t number) {
   const std::string last = io::JoinPath(data_dir_, kLastDeletedName);
   if (number > ReadNumber(files_, last)) {
@@ -131,7 +147,8 @@ absl::StatusOr<JobFolders::Copy> JobFolders::Read(const std::string& id) {
 absl::Time JobFolders::WrittenAt(const std::string& id) {
   const absl::StatusOr<io::FileInfo> info =
       files_.Stat(io::JoinPath(Path(id), kCopyName));
-  return info.ok() ? info->modified : absl::InfinitePast();
+  return info.ok() && info->size_bytes > 0 ? info->modified
+                                           : absl::InfinitePast();
 }
 
 absl::StatusOr<std::vector<std::string>> JobFolders::List() {

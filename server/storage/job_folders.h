@@ -44,6 +44,11 @@ class JobFolders {
   /// Replaces the job's copy, durably; makes the folder if there is none.
   absl::Status Write(const v1::Job& job, const std::string& request_id);
 
+  /// The same for a new job, without waiting for the disk: the system writes it
+  /// within a minute. Power loss before leaves no copy, or an empty one; Write
+  /// is called before the job begins.
+  absl::Status WriteFirst(const v1::Job& job, const std::string& request_id);
+
   /// Marks the job as deleted, durably, and keeps its number from coming back
   /// with a new database. Takes no space for the mark. Fine without a copy.
   absl::Status MarkDeleted(const std::string& id, int64_t number);
@@ -52,7 +57,8 @@ class JobFolders {
   /// damaged or that of another job.
   absl::StatusOr<Copy> Read(const std::string& id);
 
-  /// When the copy was written; absl::InfinitePast() if there is none.
+  /// When the copy was written; absl::InfinitePast() if there is none, or an
+  /// empty one.
   absl::Time WrittenAt(const std::string& id);
 
   /// Names of all that lies in jobs/.

@@ -1,6 +1,8 @@
 #include "server/storage/job_rows.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -52,16 +54,6 @@ v1::JobEvent UnreadableEvent(int64_t sequence) {
   return event;
 }
 
-// A bit per state; no states = all bits.
-int64_t StateMask(const std::vector<v1::JobState>& states) {
-  if (states.empty()) return -1;
-  int64_t mask = 0;
-  for (const v1::JobState state : states) {
-    if (state >= 0 && state < 63) mask |= int64_t{1} << state;
-  }
-  return mask;
-}
-
 }  // namespace
 
 int64_t JobRows::NowNanoseconds() const {
@@ -96,6 +88,14 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
   statement.BindText(10, origin.owner).BindText(11, origin.trace_id);
   HEARTH_RETURN_IF_ERROR(statement.Run());
   return MakeJobId(KindOf(spec), database_.LastInsertRow());
+}
+
+absl::StatusOr<int64_t> JobRows::CountUnendedOf(const std::string& owner) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT jobs FROM unended_jobs WHERE owner = ?1"));
+  HEARTH_RETURN_IF_ERROR(statement.BindText(1, owner).Step().status());
+  return statement.Int64(0);
 }
 
 absl::Status JobRows::CheckFree(const v1::Job& job) {
@@ -537,25 +537,54 @@ absl::Status JobRows::ReadEpochs(int64_t number, v1::TrainReport& report) {
   }
 }
 
+absl::StatusOr<std::vector<int64_t>> JobRows::NumbersBelow(
+    int64_t below, std::optional<v1::JobState> state, int limit) {
+  HEARTH_ASSIGN_OR_RETURN(Statement statement,
+                          database_.Prepare(absl::StrCat(
+                              "SELECT number FROM jobs WHERE number < ?1 ",
+                              state.has_value() ? "AND state = ?3 " : "",
+                              "ORDER BY number DESC LIMIT ?2")));
+  statement.Bind(1, below).Bind(2, limit);
+  if (state.has_value()) statement.Bind(3, *state);
+  std::vector<int64_t> numbers;
+  while (true) {
+    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
+    if (!row) return numbers;
+    numbers.push_back(statement.Int64(0));
+  }
+}
+
+// State by state, since each has an index of its numbers: however many jobs of
+// other states there are, they are not looked at.
 absl::StatusOr<std::vector<v1::Job>> JobRows::ReadBelow(
     int64_t below, const std::vector<v1::JobState>& states, int limit,
     size_t max_bytes) {
-  HEARTH_ASSIGN_OR_RETURN(Statement statement,
-                          database_.Prepare(absl::StrCat(
-                              kSelectJob,
-                              "WHERE number < ?1 AND ((?2 >> state) & 1) "
-                              "ORDER BY number DESC LIMIT ?3")));
-  statement.Bind(1, below).Bind(2, StateMask(states)).Bind(3, limit);
+  std::vector<int64_t> numbers;
+  if (states.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(numbers, NumbersBelow(below, std::nullopt, limit));
+  }
+  for (const v1::JobState state : std::set(states.begin(), states.end())) {
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<int64_t> of_state,
+                            NumbersBelow(below, state, limit));
+    numbers.insert(numbers.end(), of_state.begin(), of_state.end());
+  }
+  std::sort(numbers.begin(), numbers.end(), std::greater<>());
+  if (numbers.size() > static_cast<size_t>(limit)) {
+    numbers.resize(static_cast<size_t>(limit));
+  }
   std::vector<v1::Job> jobs;
   size_t bytes = 0;
-  while (true) {
-    HEARTH_ASSIGN_OR_RETURN(const bool row, statement.Step());
-    if (!row) return jobs;
+  for (const int64_t number : numbers) {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement statement,
+        database_.Prepare(absl::StrCat(kSelectJob, "WHERE number = ?1")));
+    HEARTH_RETURN_IF_ERROR(statement.Bind(1, number).Step().status());
     HEARTH_ASSIGN_OR_RETURN(v1::Job job, ReadJob(statement));
     bytes += job.ByteSizeLong();
     if (!jobs.empty() && bytes > max_bytes) return jobs;
     jobs.push_back(std::move(job));
   }
+  return jobs;
 }
 
 absl::StatusOr<std::vector<v1::JobEvent>> JobRows::ReadEvents(

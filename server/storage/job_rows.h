@@ -84,6 +84,9 @@ class JobRows {
       const std::optional<TrialOf>& trial = std::nullopt,
       const JobOrigin& origin = {});
 
+  /// Number of jobs of `owner` that have not ended.
+  absl::StatusOr<int64_t> CountUnendedOf(const std::string& owner);
+
   /// Adds a job that was there before: with its id, state, times, results and
   /// last sequence number, without an event. Its request id is dropped if
   /// another job has it. REQUIRES: CheckFree(job) is OK.
@@ -191,6 +194,10 @@ class JobRows {
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState();
 
  private:
+  // The numbers of jobs below a number, in one state or in any, the greatest
+  // first.
+  absl::StatusOr<std::vector<int64_t>> NumbersBelow(
+      int64_t below, std::optional<v1::JobState> state, int limit);
   // The job without the epochs of its report.
   absl::StatusOr<v1::Job> ReadBareJob(const Statement& row);
   absl::StatusOr<v1::Job> ReadJob(const Statement& row);

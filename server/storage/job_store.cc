@@ -1,15 +1,24 @@
 // Every call takes the mutex, does one transaction, lets the mutex go and then
 // tells the listener, so that a listener never hears of what is not stored.
 //
+// Submissions that come at the same time share a transaction, and with it the
+// sync of the disk, which takes longer than all else: the first one of those
+// that wait stores all of them, and those that come meanwhile are the next
+// ones.
+//
 // The copy in a job's folder is written after the row and before the listener
 // hears, under a mutex of its own, taken first: the copy is always made of the
-// newest row, and nobody who reads rows waits for it. The row is what counts; a
-// copy that could not be written is made at the next start.
+// newest row, and nobody who reads rows waits for it. Copies of different jobs
+// are mostly written at the same time, so that the file system syncs them
+// together. The row is what counts; a copy that could not be written is made at
+// the next start. The first copy of a job is not waited for: syncs of it would
+// take most of the time of a submission.
 #include "server/storage/job_store.h"
 
 #include <google/protobuf/util/message_differencer.h>
 #include <spdlog/spdlog.h>
 
+#include <array>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -107,6 +116,8 @@ class SqliteJobStore final : public JobStore {
       : listener_(std::move(listener)),
         folders_(options.folders),
         reserve_(options.reserve),
+        max_unended_(options.max_unended),
+        max_unended_of_owner_(options.max_unended_of_owner),
         path_(database->path()),
         vfs_(database->vfs()),
         database_(std::move(database)),
@@ -133,29 +144,20 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                  const v1::JobSpec& spec, int priority,
                                  const JobOrigin& origin) override {
-    v1::Job job;
-    bool is_new = false;
-    HEARTH_RETURN_IF_ERROR(
-        Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
-          HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> existing,
-                                  Find(request_id, spec));
-          if (existing.has_value()) {
-            job = *existing;
-            return absl::OkStatus();
-          }
-          is_new = true;
-          HEARTH_ASSIGN_OR_RETURN(
-              const std::string id,
-              rows_.Insert(request_id, spec, priority, std::nullopt, origin));
-          v1::JobEvent event;
-          event.mutable_state()->set_state(v1::QUEUED);
-          HEARTH_RETURN_IF_ERROR(rows_.AddEvent(id, std::move(event)));
-          HEARTH_ASSIGN_OR_RETURN(job, rows_.Read(id));
-          return absl::OkStatus();
-        }));
-    if (is_new) WriteCopy(job.id());
-    listener_(job.id());
-    return job;
+    Submission mine = {.request_id = request_id,
+                       .spec = spec,
+                       .priority = priority,
+                       .origin = origin};
+    StoreTogether(mine);
+    HEARTH_RETURN_IF_ERROR(mine.status);
+    if (mine.is_new) WriteFirstCopy(mine.job, request_id);
+    listener_(mine.job.id());
+    return std::move(mine.job);
+  }
+
+  absl::Status CheckRoom(const std::string& owner) override {
+    absl::MutexLock lock(&mutex_);
+    return CheckRoomLocked(owner);
   }
 
   absl::StatusOr<std::optional<v1::Job>> FindRequest(
@@ -175,6 +177,9 @@ class SqliteJobStore final : public JobStore {
             job = *resumed;
             return absl::OkStatus();
           }
+          HEARTH_ASSIGN_OR_RETURN(const std::string owner,
+                                  rows_.ReadOwner(request.id()));
+          HEARTH_RETURN_IF_ERROR(CheckRoomLocked(owner));
           HEARTH_RETURN_IF_ERROR(rows_.Requeue(request, spec));
           HEARTH_ASSIGN_OR_RETURN(job, rows_.Read(request.id()));
           return absl::OkStatus();
@@ -282,6 +287,8 @@ class SqliteJobStore final : public JobStore {
 
   absl::Status ChangeState(const std::string& id,
                            const StateUpdate& update) override {
+    // What the job is about to write lies in its folder, which must last.
+    if (update.state == v1::PREPARING) WriteCopy(id);
     HEARTH_RETURN_IF_ERROR(
         CommitWithReserve([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           return rows_.Move(id, update);
@@ -360,7 +367,8 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::Status Delete(const std::string& id) override {
-    absl::MutexLock copies(&copies_mutex_);
+    absl::MutexLock deletion(&deletion_mutex_);
+    absl::MutexLock copy(&CopyMutex(id));
     {
       absl::MutexLock lock(&mutex_);
       HEARTH_RETURN_IF_ERROR(CheckDeletable(id));
@@ -396,6 +404,95 @@ class SqliteJobStore final : public JobStore {
   }
 
  private:
+  // A call of Submit, which waits.
+  struct Submission {
+    const std::string& request_id;
+    const v1::JobSpec& spec;
+    int priority = 0;
+    const JobOrigin& origin;
+    bool is_done = false;
+    absl::Status status = absl::OkStatus();
+    // Whether `job` was added.
+    bool is_new = false;
+    v1::Job job = {};
+  };
+
+  // Returns once it is stored, with others or by others.
+  void StoreTogether(Submission& mine)
+      ABSL_LOCKS_EXCLUDED(submissions_mutex_, mutex_) {
+    std::vector<Submission*> together;
+    {
+      absl::MutexLock lock(&submissions_mutex_);
+      submissions_.push_back(&mine);
+      while (is_storing_ && !mine.is_done) stored_.Wait(&submissions_mutex_);
+      if (mine.is_done) return;
+      is_storing_ = true;
+      together.swap(submissions_);
+    }
+    const absl::Status status =
+        Commit([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::Status {
+          for (Submission* one : together) {
+            HEARTH_RETURN_IF_ERROR(Store(*one));
+          }
+          return absl::OkStatus();
+        });
+    absl::MutexLock lock(&submissions_mutex_);
+    for (Submission* one : together) {
+      one->status.Update(status);
+      one->is_done = true;
+    }
+    is_storing_ = false;
+    stored_.SignalAll();
+  }
+
+  // An error of the submission alone is in it: nothing was written for it.
+  absl::Status Store(Submission& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const absl::StatusOr<std::optional<v1::Job>> existing =
+        Find(one.request_id, one.spec);
+    one.status = existing.status();
+    if (existing.ok() && existing->has_value()) {
+      one.job = **existing;
+      return absl::OkStatus();
+    }
+    if (one.status.ok()) one.status = CheckRoomLocked(one.origin.owner);
+    if (!one.status.ok()) return absl::OkStatus();
+    one.is_new = true;
+    HEARTH_ASSIGN_OR_RETURN(const std::string id,
+                            rows_.Insert(one.request_id, one.spec, one.priority,
+                                         std::nullopt, one.origin));
+    v1::JobEvent event;
+    event.mutable_state()->set_state(v1::QUEUED);
+    HEARTH_RETURN_IF_ERROR(rows_.AddEvent(id, std::move(event)));
+    HEARTH_ASSIGN_OR_RETURN(one.job, rows_.Read(id));
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckRoomLocked(const std::string& owner)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    HEARTH_ASSIGN_OR_RETURN(const auto counts, rows_.CountByState());
+    int64_t unended = 0;
+    for (const auto& [state, count] : counts) {
+      if (!HasEnded(state)) unended += count;
+    }
+    if (unended >= max_unended_) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the queue is full: ", unended,
+          " jobs have not ended, and --max-queued-jobs is ", max_unended_));
+    }
+    HEARTH_ASSIGN_OR_RETURN(const int64_t of_owner,
+                            rows_.CountUnendedOf(owner));
+    if (of_owner < max_unended_of_owner_) return absl::OkStatus();
+    return absl::ResourceExhaustedError(absl::StrCat(
+        of_owner, " jobs of ", owner.empty() ? std::string("nobody") : owner,
+        " have not ended, and --max-queued-jobs-per-user is ",
+        max_unended_of_owner_));
+  }
+
+  absl::Mutex& CopyMutex(const std::string& id) {
+    return copy_mutexes_[static_cast<size_t>(JobNumber(id)) %
+                         copy_mutexes_.size()];
+  }
+
   // Runs `change` in a transaction, which an error rolls back.
   template <typename Change>
   absl::Status Commit(const Change& change,
@@ -425,10 +522,9 @@ class SqliteJobStore final : public JobStore {
   }
 
   // Writes the copy in the job's folder as the row is now.
-  void WriteCopy(const std::string& id)
-      ABSL_LOCKS_EXCLUDED(mutex_, copies_mutex_) {
+  void WriteCopy(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (folders_ == nullptr) return;
-    absl::MutexLock copies(&copies_mutex_);
+    absl::MutexLock copy(&CopyMutex(id));
     absl::StatusOr<v1::Job> job;
     absl::StatusOr<std::string> request_id;
     {
@@ -443,6 +539,23 @@ class SqliteJobStore final : public JobStore {
     if (status.ok()) status = folders_->Write(*job, *request_id);
     if (!status.ok()) {
       spdlog::warn("{}: no copy in its folder: {}", id, status.ToString());
+    }
+  }
+
+  // Writes that of a job that was just added, unless somebody has been faster.
+  void WriteFirstCopy(const v1::Job& job, const std::string& request_id)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (folders_ == nullptr) return;
+    absl::MutexLock copy(&CopyMutex(job.id()));
+    {
+      absl::MutexLock lock(&mutex_);
+      const absl::StatusOr<JobProgress> now = rows_.ReadProgress(job.id());
+      if (!now.ok() || now->last_sequence != job.last_sequence()) return;
+    }
+    const absl::Status status = folders_->WriteFirst(job, request_id);
+    if (!status.ok()) {
+      spdlog::warn("{}: no copy in its folder: {}", job.id(),
+                   status.ToString());
     }
   }
 
@@ -482,11 +595,21 @@ class SqliteJobStore final : public JobStore {
   const Listener listener_;
   JobFolders* const folders_;
   DiskReserve* const reserve_;
+  const int64_t max_unended_;
+  const int64_t max_unended_of_owner_;
   const std::string path_;
   const std::string vfs_;
   std::vector<std::string> warnings_;
-  // Serializes copies; taken before mutex_.
-  absl::Mutex copies_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Serializes deletions; taken first.
+  absl::Mutex deletion_mutex_;
+  // Each serializes the copies of some jobs; taken before mutex_.
+  std::array<absl::Mutex, 64> copy_mutexes_;
+  absl::Mutex submissions_mutex_;
+  // Signalled when some have been stored.
+  absl::CondVar stored_;
+  bool is_storing_ ABSL_GUARDED_BY(submissions_mutex_) = false;
+  // Those that are not being stored yet.
+  std::vector<Submission*> submissions_ ABSL_GUARDED_BY(submissions_mutex_);
   absl::Mutex mutex_;
   const std::unique_ptr<Database> database_ ABSL_PT_GUARDED_BY(mutex_);
   JobRows rows_ ABSL_GUARDED_BY(mutex_);

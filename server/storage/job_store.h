@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -64,6 +65,10 @@ struct JobStoreOptions {
   /// Space of which changes of state, which must be possible on a full disk,
   /// give up parts then. Must outlive the store; null = none.
   DiskReserve* reserve = nullptr;
+  /// Jobs that have not ended, in all and of one owner, beyond which none are
+  /// added or resumed. Jobs of sweeps count, but are added all the same.
+  int64_t max_unended = std::numeric_limits<int64_t>::max();
+  int64_t max_unended_of_owner = std::numeric_limits<int64_t>::max();
   /// The SQLite VFS through which the file is reached; empty = SQLite's
   /// default.
   std::string vfs = "";
@@ -103,6 +108,8 @@ class JobStore {
 
   /// Adds a job, QUEUED. A `request_id` (empty = none) seen before
   /// gives the job of then if the specs are equal, else ALREADY_EXISTS.
+  /// RESOURCE_EXHAUSTED, naming the limit, if there are too many. Jobs that are
+  /// added at the same time by several threads are stored in one transaction.
   virtual absl::StatusOr<v1::Job> Submit(const std::string& request_id,
                                          const v1::JobSpec& spec, int priority,
                                          const JobOrigin& origin) = 0;
@@ -111,6 +118,9 @@ class JobStore {
                                  const v1::JobSpec& spec, int priority = 0) {
     return Submit(request_id, spec, priority, JobOrigin());
   }
+
+  /// OK if a job of `owner` could be added now; RESOURCE_EXHAUSTED as Submit.
+  virtual absl::Status CheckRoom(const std::string& owner) = 0;
 
   /// The job that Submit would return without adding one; nullopt if it would
   /// add one.

@@ -132,6 +132,31 @@ CREATE TABLE tokens (
     R"sql(
 ALTER TABLE jobs ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
 )sql",
+    // unended_jobs: number of jobs of each owner that have not ended, kept by
+    // triggers. The states are QUEUED, PREPARING, RUNNING and WAITING.
+    R"sql(
+CREATE TABLE unended_jobs (
+  owner TEXT PRIMARY KEY,
+  jobs  INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO unended_jobs SELECT owner, COUNT(*) FROM jobs
+  WHERE state IN (1, 2, 3, 7) GROUP BY owner;
+CREATE TRIGGER unended_inserted AFTER INSERT ON jobs
+WHEN new.state IN (1, 2, 3, 7) BEGIN
+  INSERT INTO unended_jobs VALUES (new.owner, 1)
+    ON CONFLICT (owner) DO UPDATE SET jobs = jobs + 1;
+END;
+CREATE TRIGGER unended_deleted AFTER DELETE ON jobs
+WHEN old.state IN (1, 2, 3, 7) BEGIN
+  UPDATE unended_jobs SET jobs = jobs - 1 WHERE owner = old.owner;
+END;
+CREATE TRIGGER unended_moved AFTER UPDATE OF state ON jobs
+WHEN (old.state IN (1, 2, 3, 7)) <> (new.state IN (1, 2, 3, 7)) BEGIN
+  INSERT INTO unended_jobs VALUES (new.owner, 1)
+    ON CONFLICT (owner) DO UPDATE
+    SET jobs = jobs + iif(new.state IN (1, 2, 3, 7), 1, -1);
+END;
+)sql",
 };
 
 absl::StatusOr<int> ReadVersion(Database& database) {

@@ -129,6 +129,8 @@ class SweepManagerImpl final : public SweepManager {
                                    const JobOrigin& origin) override {
     HEARTH_RETURN_IF_ERROR(
         Admission::CheckRequest(request.request_id(), request.priority()));
+    HEARTH_RETURN_IF_ERROR(
+        Admission::CheckSize(request.spec(), Admission::kMaxSweepSpecBytes));
     v1::Sweep summary;
     *summary.mutable_spec() = request.spec();
     summary.set_priority(request.priority());
@@ -142,6 +144,7 @@ class SweepManagerImpl final : public SweepManager {
         const std::optional<v1::Sweep> existing,
         parts_.sweeps.FindRequest(request.request_id(), summary.spec()));
     if (existing.has_value()) return Get(existing->id());
+    HEARTH_RETURN_IF_ERROR(parts_.store.CheckRoom(owner));
     // The dataset stays until the first jobs need it.
     v1::JobSpec job;
     *job.mutable_train() = summary.spec().train();

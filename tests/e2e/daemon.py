@@ -59,6 +59,9 @@ class Daemon:
     """Starts at once. After a stop or a kill, start() takes the same ports again. Its log is
     beside the data directory, or in the folder `elsewhere`."""
 
+    # A command that becomes the daemon.
+    prefix: tuple[str, ...] = ()
+
     def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None,
                  metrics: str = "127.0.0.1:0", listen: str = "127.0.0.1:0") -> None:
         self.data_dir = data_dir
@@ -88,7 +91,7 @@ class Daemon:
     def launch(self) -> None:
         """Begins to start."""
         self._address_file.unlink(missing_ok=True)
-        command = [HEARTHD, "--data-dir", str(self.data_dir),
+        command = [*self.prefix, HEARTHD, "--data-dir", str(self.data_dir),
                    "--listen", self._addresses["grpc"],
                    "--metrics-listen", self._addresses["metrics"],
                    "--address-file", str(self._address_file), *self._flags]

@@ -336,11 +336,20 @@ def test_however_many_users_come_the_daemons_own_gets_in():
     try:
         with contextlib.closing(Daemon(folder / "data", "--socket-group", "nogroup")) as daemon:
             path = str(daemon.data_dir / "hearth.sock")
-            connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
-            for user in range(2000, 2070):
-                subprocess.run(["/usr/bin/python3", "-c", connect, path], check=True, user=user,
-                               group=65534, extra_groups=[], cwd="/")
-            wait_for(lambda: "2069 is refused" in daemon.log, "the last user to be refused")
+            # Begins to speak HTTP/2, and says whether it is answered.
+            connect = ("import socket, sys\n"
+                       "connection = socket.socket(socket.AF_UNIX)\n"
+                       "connection.connect(sys.argv[1])\n"
+                       "connection.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n'"
+                       "                   b'\\0\\0\\0\\4\\0\\0\\0\\0\\0')\n"
+                       "print(len(connection.recv(1)))")
+            answers = [subprocess.run(["/usr/bin/python3", "-c", connect, path], check=True,
+                                      user=user, group=65534, extra_groups=[], cwd="/",
+                                      stdout=subprocess.PIPE, text=True).stdout.strip()
+                       for user in range(2000, 2070)]
+            # Beside the daemon's own, which is root.
+            assert answers == ["1"] * 63 + ["0"] * 7
+            assert "more than 64 different callers" in daemon.log
             assert "uid:0, operator" in call("--server", f"unix:{path}", "status").out
     finally:
         shutil.rmtree(folder)

@@ -1,0 +1,46 @@
+#ifndef HEARTH_SERVER_FRONT_WIRE_H_
+#define HEARTH_SERVER_FRONT_WIRE_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace hearth::server {
+
+/// The bytes of one stream socket, as those on both sides mean them. Never
+/// blocks. Does not own the socket. Single-owner.
+class Wire {
+ public:
+  /// What a call came to.
+  enum class Outcome {
+    kMoved,
+    /// Nothing can be moved now; see WaitsToWrite.
+    kBlocked,
+    /// The other side has said all that it will.
+    kEnded,
+    /// The connection is of no use any more.
+    kBroken,
+  };
+  struct Result {
+    Outcome outcome = Outcome::kBroken;
+    size_t bytes = 0;
+  };
+
+  virtual ~Wire() = default;
+
+  /// Reads up to `out.size()` bytes.
+  virtual Result Read(absl::Span<char> out) = 0;
+  /// Writes a beginning of `data`.
+  virtual Result Write(absl::string_view data) = 0;
+  /// Whether a call was blocked because the socket takes no bytes.
+  virtual bool WaitsToWrite() const { return false; }
+};
+
+/// The bytes as they are.
+std::unique_ptr<Wire> NewPlainWire(int socket);
+
+}  // namespace hearth::server
+
+#endif  // HEARTH_SERVER_FRONT_WIRE_H_
