@@ -144,7 +144,7 @@ class SweepManagerImpl final : public SweepManager {
         const std::optional<v1::Sweep> existing,
         parts_.sweeps.FindRequest(request.request_id(), summary.spec()));
     if (existing.has_value()) return Get(existing->id());
-    HEARTH_RETURN_IF_ERROR(parts_.store.CheckRoom(owner));
+    HEARTH_RETURN_IF_ERROR(parts_.store.CheckRoom(origin.owner));
     // The dataset stays until the first jobs need it.
     v1::JobSpec job;
     *job.mutable_train() = summary.spec().train();
