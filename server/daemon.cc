@@ -71,6 +71,7 @@
 #include "server/services/jobs_service.h"
 #include "server/services/plans_service.h"
 #include "server/services/sweeps_service.h"
+#include "server/services/transfers.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/disk_reserve.h"
@@ -174,7 +175,7 @@ class DaemonImpl final : public Daemon {
     // Stop gRPC: watches and transfers first, which would not end by
     // themselves.
     hub_.Stop();
-    transfers_.Stop();
+    transfers_.hub().Stop();
     if (reception_ != nullptr) reception_->StopListening();
     if (server_ != nullptr) {
       server_->Shutdown(std::chrono::system_clock::now() + kCallPatience);
@@ -586,7 +587,7 @@ class DaemonImpl final : public Daemon {
   RetiredSeries retired_series_;
   EventHub hub_;
   // Reads and writes the files of downloads and uploads.
-  EventHub transfers_;
+  Transfers transfers_;
   std::unique_ptr<DataDir> data_dir_;
   // What jobs may read and write outside of the data directory.
   std::unique_ptr<io::FileSystem> import_files_;

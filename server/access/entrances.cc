@@ -128,7 +128,8 @@ absl::StatusOr<size_t> Doors::Find(const Credentials& party) {
   const auto found = parties_.find(key);
   if (found != parties_.end()) return found->second;
   if (parties_.size() == doors_.size()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
+    // Unlike a shortage of descriptors, no other connection's end helps.
+    return absl::FailedPreconditionError(absl::StrCat(
         "more than ", doors_.size(), " different callers have connected"));
   }
   const size_t index = parties_.size();

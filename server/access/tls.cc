@@ -148,7 +148,15 @@ std::string CommonNameOf(const X509& certificate) {
   X509_NAME* subject = X509_get_subject_name(&certificate);
   const int index = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
   if (index < 0) return "";
-  return TextOf(*X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+  // Whatever it is encoded in, so that no two names have the same bytes.
+  unsigned char* utf8 = nullptr;
+  const int bytes = ASN1_STRING_to_UTF8(
+      &utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, index)));
+  if (bytes < 0) return "";
+  std::string name(reinterpret_cast<const char*>(utf8),
+                   static_cast<size_t>(bytes));
+  OPENSSL_free(utf8);
+  return name;
 }
 
 std::vector<std::string> UrisOf(const X509& certificate) {

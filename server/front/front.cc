@@ -423,7 +423,9 @@ class FrontImpl final : public Front {
   bool Enter(Connection& c) {
     absl::Status entered = MakeInner(c);
     // Descriptors may be short.
-    if (!entered.ok() && Evict(nullptr, &c)) entered = MakeInner(c);
+    if (absl::IsResourceExhausted(entered) && Evict(nullptr, &c)) {
+      entered = MakeInner(c);
+    }
     if (!entered.ok()) {
       Close(c, entered);
       return false;

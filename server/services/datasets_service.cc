@@ -98,7 +98,7 @@ class DatasetsService final
   const DatasetCatalog& datasets_;
   plan::PlanStore& plans_;
   UploadStaging& uploads_;
-  EventHub& transfers_;
+  Transfers& transfers_;
 };
 
 }  // namespace

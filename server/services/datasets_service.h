@@ -8,7 +8,7 @@
 #include "engine/plan/plan_store.h"
 #include "server/access/access_control.h"
 #include "server/jobs/admission.h"
-#include "server/jobs/event_hub.h"
+#include "server/services/transfers.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/upload_staging.h"
 
@@ -22,7 +22,7 @@ struct DatasetsParts {
   plan::PlanStore& plans;
   UploadStaging& uploads;
   /// Whose thread writes what uploads bring.
-  EventHub& transfers;
+  Transfers& transfers;
 };
 
 /// hearth.v1.Datasets.

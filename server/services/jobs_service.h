@@ -10,6 +10,7 @@
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
 #include "server/jobs/scheduler.h"
+#include "server/services/transfers.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/job_store.h"
 
@@ -26,7 +27,7 @@ struct JobsParts {
   /// Whose thread writes the watches, which cost none.
   EventHub& hub;
   /// The same for downloads, and with their reads.
-  EventHub& transfers;
+  Transfers& transfers;
 };
 
 /// hearth.v1.Jobs.

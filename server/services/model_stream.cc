@@ -31,7 +31,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
                           public std::enable_shared_from_this<ModelStream> {
  public:
   ModelStream(
-      EventHub& transfers, const CallGuard& guard,
+      Transfers& transfers, const CallGuard& guard,
       grpc::CallbackServerContext& context,
       const v1::DownloadModelRequest& request,
       std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open)
@@ -47,13 +47,14 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
     self_ = shared_from_this();
     // Tells the client at once that somebody is there.
     StartSendInitialMetadata();
-    transfers_.Add(request_.job_id(), self_);
+    transfers_.hub().Add(request_.job_id(), self_);
   }
 
   bool Pump(bool stopping) override {
     if (is_writing_) return true;
     const absl::StatusOr<bool> goes_on = Step(stopping);
     if (goes_on.ok() && *goes_on) return true;
+    place_.reset();
     Finish(is_refused_ ? refusal_ : ToGrpcStatus(goes_on.status()));
     return false;
   }
@@ -61,12 +62,12 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   void OnWriteDone(bool ok) override {
     if (!ok) is_broken_ = true;
     is_writing_ = false;
-    transfers_.Wake(this);
+    transfers_.hub().Wake(this);
   }
 
   void OnCancel() override {
     is_broken_ = true;
-    transfers_.Wake(this);
+    transfers_.hub().Wake(this);
   }
 
   void OnDone() override {
@@ -85,7 +86,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
     HEARTH_RETURN_IF_ERROR(check_());
     if (!is_digested_) {
       HEARTH_ASSIGN_OR_RETURN(is_digested_, reader_->Digest());
-      transfers_.Wake(this);
+      transfers_.hub().Wake(this);
       return true;
     }
     if (!is_described_) return Describe();
@@ -101,8 +102,9 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   // Opens the model, if the caller may have it.
   bool Open() {
     refusal_ = guard_.Run(context_, request_, &chunk_,
-                          [this](const Caller&) -> absl::Status {
-                            HEARTH_RETURN_IF_ERROR(CheckRoom(transfers_));
+                          [this](const Caller& caller) -> absl::Status {
+                            HEARTH_ASSIGN_OR_RETURN(
+                                place_, transfers_.Enter(caller.name));
                             HEARTH_ASSIGN_OR_RETURN(reader_, open_());
                             return CheckOffset();
                           });
@@ -144,7 +146,8 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
     StartWrite(&chunk_);
   }
 
-  EventHub& transfers_;
+  Transfers& transfers_;
+  std::unique_ptr<Transfers::Place> place_;
   const CallGuard& guard_;
   grpc::CallbackServerContext& context_;
   const v1::DownloadModelRequest request_;
@@ -166,7 +169,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
 }  // namespace
 
 grpc::ServerWriteReactor<v1::ModelChunk>* StartModelStream(
-    EventHub& transfers, const CallGuard& guard,
+    Transfers& transfers, const CallGuard& guard,
     grpc::CallbackServerContext& context,
     const v1::DownloadModelRequest& request,
     std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open) {

@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "hearth/v1/jobs.pb.h"
-#include "server/jobs/event_hub.h"
 #include "server/jobs/model_reader.h"
 #include "server/services/call_guard.h"
+#include "server/services/transfers.h"
 
 namespace hearth::server {
 
@@ -19,7 +19,7 @@ namespace hearth::server {
 /// server. `open` opens the model, once the caller is known to be allowed to
 /// have it.
 grpc::ServerWriteReactor<v1::ModelChunk>* StartModelStream(
-    EventHub& transfers, const CallGuard& guard,
+    Transfers& transfers, const CallGuard& guard,
     grpc::CallbackServerContext& context,
     const v1::DownloadModelRequest& request,
     std::function<absl::StatusOr<std::unique_ptr<ModelReader>>()> open);

@@ -36,7 +36,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
                            public Watcher,
                            public std::enable_shared_from_this<UploadStream> {
  public:
-  UploadStream(EventHub& transfers, const CallGuard& guard,
+  UploadStream(Transfers& transfers, const CallGuard& guard,
                UploadStaging& uploads, grpc::CallbackServerContext& context,
                v1::Upload* response)
       : transfers_(transfers),
@@ -49,25 +49,26 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     self_ = shared_from_this();
     // Tells the client at once that somebody is there.
     StartSendInitialMetadata();
-    transfers_.Add("", self_);
+    transfers_.hub().Add("", self_);
     StartRead(&chunk_);
   }
 
   bool Pump(bool stopping) override {
     const absl::StatusOr<bool> goes_on = Step(stopping);
     if (goes_on.ok() && *goes_on) return true;
+    place_.reset();
     Finish(is_refused_ ? refusal_ : ToGrpcStatus(goes_on.status()));
     return false;
   }
 
   void OnReadDone(bool ok) override {
     (ok ? has_chunk_ : has_ended_) = true;
-    transfers_.Wake(this);
+    transfers_.hub().Wake(this);
   }
 
   void OnCancel() override {
     is_broken_ = true;
-    transfers_.Wake(this);
+    transfers_.hub().Wake(this);
   }
 
   void OnDone() override {
@@ -91,7 +92,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     HEARTH_RETURN_IF_ERROR(uploads_.Find(id_).status());
     HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
     if (!is_ready) {
-      transfers_.Wake(this);
+      transfers_.hub().Wake(this);
       return true;
     }
     if (!chunk_.id().empty() && chunk_.id() != id_) {
@@ -107,16 +108,19 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
 
   // Finds the upload, if the caller may change it.
   bool Open() {
-    refusal_ = guard_.Run(
-        context_, chunk_, response_, [this](const Caller&) -> absl::Status {
-          HEARTH_RETURN_IF_ERROR(CheckRoom(transfers_));
-          id_ = chunk_.id();
-          HEARTH_ASSIGN_OR_RETURN(upload_, uploads_.Find(id_));
-          return absl::OkStatus();
-        });
+    refusal_ =
+        guard_.Run(context_, chunk_, response_,
+                   [this](const Caller& caller) { return Enter(caller); });
     is_refused_ = !refusal_.ok();
     if (!is_refused_) check_ = guard_.CheckOf(context_, chunk_);
     return !is_refused_;
+  }
+
+  absl::Status Enter(const Caller& caller) {
+    HEARTH_ASSIGN_OR_RETURN(place_, transfers_.Enter(caller.name));
+    id_ = chunk_.id();
+    HEARTH_ASSIGN_OR_RETURN(upload_, uploads_.Find(id_));
+    return absl::OkStatus();
   }
 
   absl::StatusOr<bool> End() {
@@ -127,7 +131,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     return false;
   }
 
-  EventHub& transfers_;
+  Transfers& transfers_;
   const CallGuard& guard_;
   UploadStaging& uploads_;
   grpc::CallbackServerContext& context_;
@@ -135,6 +139,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   std::function<absl::Status()> check_;
   std::string id_;
   std::shared_ptr<StagedUpload> upload_;
+  std::unique_ptr<Transfers::Place> place_;
   // Of a caller that may not send this upload.
   bool is_refused_ = false;
   grpc::Status refusal_;
@@ -149,7 +154,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
 }  // namespace
 
 grpc::ServerReadReactor<v1::UploadChunk>* StartUploadStream(
-    EventHub& transfers, const CallGuard& guard, UploadStaging& uploads,
+    Transfers& transfers, const CallGuard& guard, UploadStaging& uploads,
     grpc::CallbackServerContext& context, v1::Upload* response) {
   const auto stream = std::make_shared<UploadStream>(transfers, guard, uploads,
                                                      context, response);

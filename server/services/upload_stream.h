@@ -4,8 +4,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include "hearth/v1/datasets.pb.h"
-#include "server/jobs/event_hub.h"
 #include "server/services/call_guard.h"
+#include "server/services/transfers.h"
 #include "server/storage/upload_staging.h"
 
 namespace hearth::server {
@@ -15,7 +15,7 @@ namespace hearth::server {
 /// `uploads` must outlive the gRPC server. `response` gets the upload as it
 /// stands at the end of the stream.
 grpc::ServerReadReactor<v1::UploadChunk>* StartUploadStream(
-    EventHub& transfers, const CallGuard& guard, UploadStaging& uploads,
+    Transfers& transfers, const CallGuard& guard, UploadStaging& uploads,
     grpc::CallbackServerContext& context, v1::Upload* response);
 
 }  // namespace hearth::server

@@ -50,6 +50,10 @@ bool HasEnded(const v1::Job& job) {
          job.state() == v1::CANCELLED;
 }
 
+// Uploads are announced when their first byte can be sent.
+constexpr absl::Duration kPatienceWithFirstByte = absl::Minutes(10);
+constexpr absl::Duration kPauseBeforeAsking = absl::Seconds(5);
+
 }  // namespace
 
 UploadStaging::UploadStaging(const Parts& parts, const UploadOptions& options)
@@ -87,6 +91,12 @@ absl::Status UploadStaging::Load() {
     if (upload.ok()) {
       absl::MutexLock lock(&mutex_);
       uploads_[name].upload = *std::move(upload);
+      continue;
+    }
+    if (!absl::IsDataLoss(upload.status()) &&
+        !absl::IsNotFound(upload.status())) {
+      // It may be read at the next start.
+      spdlog::warn("{}: not loaded: {}", name, upload.status().ToString());
       continue;
     }
     // It was not begun when the daemon died, or is damaged.
@@ -132,10 +142,14 @@ absl::StatusOr<v1::Upload> UploadStaging::Begin(
   if (!before.empty()) {
     HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<StagedUpload> upload,
                             Find(before));
-    if (HasJob(before) || google::protobuf::util::MessageDifferencer::Equals(
-                              upload->request(), request)) {
-      upload->Touch();
+    if (google::protobuf::util::MessageDifferencer::Equals(upload->request(),
+                                                           request)) {
       return ToProto(before, *upload);
+    }
+    if (HasJob(before)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("other files for ", request.name(), ", ", before,
+                       ", are being imported; begin when that has ended"));
     }
     Remove(before);
   }
@@ -278,7 +292,7 @@ void UploadStaging::OnJobEvent(const std::string& job) {
 void UploadStaging::Remove(const std::string& id) {
   {
     absl::MutexLock lock(&mutex_);
-    uploads_.erase(id);
+    if (uploads_.erase(id) == 0) return;
   }
   const absl::Status thrown = parts_.trash.Throw(FolderOf(id));
   if (!thrown.ok()) {
@@ -286,15 +300,23 @@ void UploadStaging::Remove(const std::string& id) {
   }
 }
 
+absl::Duration UploadStaging::PatienceWith(const StagedUpload& upload) const {
+  const bool has_begun = upload.received_bytes() > 0 || upload.IsWhole();
+  return has_begun ? options_.patience
+                   : std::min(options_.patience, kPatienceWithFirstByte);
+}
+
 void UploadStaging::RemoveUnused() {
+  absl::MutexLock one_at_a_time(&removing_);
   std::map<std::string, std::string> used;
   std::vector<std::string> unused;
   {
     absl::MutexLock lock(&mutex_);
     const double now = parts_.clock.SteadySeconds();
     for (const auto& [id, entry] : uploads_) {
-      if (entry.job.empty() && now - entry.upload->last_progress() >=
-                                   absl::ToDoubleSeconds(options_.patience)) {
+      if (entry.job.empty() &&
+          now - entry.upload->last_progress() >=
+              absl::ToDoubleSeconds(PatienceWith(*entry.upload))) {
         unused.push_back(id);
       } else if (told_.contains(entry.job)) {
         used[id] = entry.job;
@@ -306,6 +328,9 @@ void UploadStaging::RemoveUnused() {
     const absl::StatusOr<v1::Job> job = parts_.jobs.Get(name);
     if (job.ok() ? HasEnded(*job) : absl::IsNotFound(job.status())) {
       unused.push_back(id);
+    } else if (!job.ok()) {
+      absl::MutexLock lock(&mutex_);
+      unanswered_.insert(name);
     }
   }
   for (const std::string& id : unused) Remove(id);
@@ -318,15 +343,16 @@ void UploadStaging::Work() {
 bool UploadStaging::Await() {
   absl::MutexLock lock(&mutex_);
   while (!exiting_ && told_.empty()) {
-    double last = parts_.clock.SteadySeconds();
+    absl::Duration left =
+        unanswered_.empty() ? options_.patience : kPauseBeforeAsking;
     for (const auto& [id, entry] : uploads_) {
-      if (entry.job.empty())
-        last = std::min(last, entry.upload->last_progress());
+      if (!entry.job.empty()) continue;
+      const double idle =
+          parts_.clock.SteadySeconds() - entry.upload->last_progress();
+      left = std::min(left, PatienceWith(*entry.upload) - absl::Seconds(idle));
     }
-    const absl::Duration left =
-        options_.patience - absl::Seconds(parts_.clock.SteadySeconds() - last);
     if (left <= absl::ZeroDuration()) return true;
-    changed_.WaitWithTimeout(&mutex_, left);
+    if (changed_.WaitWithTimeout(&mutex_, left)) told_.merge(unanswered_);
   }
   return !exiting_;
 }

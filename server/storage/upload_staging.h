@@ -89,7 +89,7 @@ class UploadStaging {
 
   /// Removes uploads that are not used any more. Called on a thread of this
   /// object, after events and when it is time.
-  void RemoveUnused() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RemoveUnused() ABSL_LOCKS_EXCLUDED(removing_, mutex_);
 
  private:
   struct Entry {
@@ -111,8 +111,10 @@ class UploadStaging {
   absl::Status CheckRoom(uint64_t bytes, const std::string& owner,
                          bool is_operator) const ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasJob(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How long an upload without a job may go without progress.
+  absl::Duration PatienceWith(const StagedUpload& upload) const;
   void Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Work() ABSL_LOCKS_EXCLUDED(removing_, mutex_);
   // Waits until there may be something to remove; false: the staging goes.
   bool Await() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -120,11 +122,15 @@ class UploadStaging {
   const UploadOptions options_;
   // Held while an upload begins: one at a time.
   absl::Mutex beginning_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Held while unused uploads are removed.
+  absl::Mutex removing_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable absl::Mutex mutex_;
   absl::CondVar changed_;
   std::map<std::string, Entry> uploads_ ABSL_GUARDED_BY(mutex_);
   // Jobs of uploads that may have ended.
   std::set<std::string> told_ ABSL_GUARDED_BY(mutex_);
+  // Jobs that could not be asked; they are again after a pause.
+  std::set<std::string> unanswered_ ABSL_GUARDED_BY(mutex_);
   bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
   std::jthread thread_;
 };

@@ -79,15 +79,20 @@ class UploadStagingTest : public testing::Test {
   std::string Whole(const std::string& name) {
     const absl::StatusOr<v1::Upload> begun = Begin(name, 100);
     EXPECT_TRUE(begun.ok()) << begun.status();
-    const auto upload = *staging_->Find(begun->id());
+    Send(begun->id(), 0, 100);
+    return begun->id();
+  }
+
+  // The next bytes of an upload.
+  void Send(const std::string& id, uint64_t offset, size_t bytes) {
+    const auto upload = *staging_->Find(id);
     EXPECT_TRUE(*upload->CatchUp());
-    const std::string text(100, 'x');
+    const std::string text(bytes, 'x');
     EXPECT_TRUE(
         upload
-            ->Append(0, {reinterpret_cast<const std::byte*>(text.data()),
-                         text.size()})
+            ->Append(offset, {reinterpret_cast<const std::byte*>(text.data()),
+                              text.size()})
             .ok());
-    return begun->id();
   }
 
   // A job that imports the upload.
@@ -202,17 +207,38 @@ TEST_F(UploadStagingTest, AStartFindsTheJobs) {
 }
 
 TEST_F(UploadStagingTest, AnAbandonedUploadGoes) {
+  const double patience = absl::ToDoubleSeconds(options_.patience);
   const std::string id = Begin("a", 10)->id();
-  clock_.seconds += absl::ToDoubleSeconds(options_.patience) - 60;
+  Send(id, 0, 3);
+  clock_.seconds += patience - 60;
   staging_->RemoveUnused();
   ASSERT_TRUE(IsThere(id));
-  ASSERT_TRUE(*(*staging_->Find(id))->CatchUp());
+  Send(id, 3, 3);
   clock_.seconds += 120;
+  // Asking for it is no progress.
+  EXPECT_EQ(Begin("a", 10)->id(), id);
   staging_->RemoveUnused();
   ASSERT_TRUE(IsThere(id));
-  clock_.seconds += absl::ToDoubleSeconds(options_.patience);
+  clock_.seconds += patience;
   staging_->RemoveUnused();
   EXPECT_FALSE(IsThere(id));
+}
+
+TEST_F(UploadStagingTest, AnUploadOfWhichNothingComesGoesSoon) {
+  const std::string id = Begin("a", 10)->id();
+  clock_.seconds += 9 * 60;
+  staging_->RemoveUnused();
+  ASSERT_TRUE(IsThere(id));
+  clock_.seconds += 2 * 60;
+  staging_->RemoveUnused();
+  EXPECT_FALSE(IsThere(id));
+}
+
+TEST_F(UploadStagingTest, FilesThatAreImportedAreNotReplaced) {
+  const std::string id = Whole("cora");
+  staging_->Use(id, NewJob(id));
+  EXPECT_EQ(Begin("cora", 100)->id(), id);
+  EXPECT_TRUE(absl::IsFailedPrecondition(Begin("cora", 101).status()));
 }
 
 TEST_F(UploadStagingTest, AStartRemovesWhatIsNoUpload) {
