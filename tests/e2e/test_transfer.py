@@ -208,11 +208,15 @@ def test_a_client_that_does_not_read_holds_no_more_than_the_file(daemon, trained
 
     before = daemon.resident_bytes()
     with grpc.insecure_channel(daemon.address) as channel:
-        calls = [stream(daemon, channel, job_id=trained) for _ in range(20)]
+        calls = [stream(daemon, channel, job_id=trained) for _ in range(16)]
         for call in calls:
             next(call)
         wait_for(opened, "the downloads to begin")
-        # The models together have 1 GB.
+        # One caller may have no more.
+        with pytest.raises(grpc.RpcError) as refused:
+            next(stream(daemon, channel, job_id=trained))
+        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        # The models together have 0.8 GB.
         assert daemon.resident_bytes() - before < 200 << 20
         daemon.hearth("status")
         for call in calls:
