@@ -225,8 +225,10 @@ class PosixModelFolder final : public ModelFolder {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ModelFolder>> ModelFolder::Open(
-    const std::string& path, bool replace,
+    std::string path, bool replace,
     std::function<void(uint64_t done, uint64_t total)> on_progress) {
+  // PATH.part lies beside PATH, not in it.
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
   std::error_code error;
   if (fs::exists(fs::symlink_status(path, error)) &&
       !(replace && fs::is_directory(path, error))) {
@@ -234,8 +236,8 @@ absl::StatusOr<std::unique_ptr<ModelFolder>> ModelFolder::Open(
         path, " exists; choose a new folder",
         replace ? "" : ", or replace the model in it with --force"));
   }
-  auto folder =
-      std::make_unique<PosixModelFolder>(path, replace, std::move(on_progress));
+  auto folder = std::make_unique<PosixModelFolder>(std::move(path), replace,
+                                                   std::move(on_progress));
   HEARTH_RETURN_IF_ERROR(folder->Begin());
   return folder;
 }

@@ -22,7 +22,7 @@ class ModelFolder : public ModelSink {
   /// another download to `path` is under way. `on_progress` is called with the
   /// bytes that are there, and in all.
   static absl::StatusOr<std::unique_ptr<ModelFolder>> Open(
-      const std::string& path, bool replace,
+      std::string path, bool replace,
       std::function<void(uint64_t done, uint64_t total)> on_progress);
 
   /// Puts the model, which has come, in its place, durably. DATA_LOSS if it

@@ -86,6 +86,15 @@ TEST_F(ModelFolderTest, TheModelIsThereOnceItIsWhole) {
   ExpectModel();
 }
 
+TEST_F(ModelFolderTest, ASlashAtTheEndOfThePathIsNothing) {
+  const auto folder = ModelFolder::Open(path_ + "//", /*replace=*/false,
+                                        [](uint64_t, uint64_t) {});
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  ASSERT_TRUE(Receive(**folder, 150).ok());
+  ASSERT_TRUE((*folder)->Finish().ok());
+  ExpectModel();
+}
+
 TEST_F(ModelFolderTest, AnotherRunGoesOn) {
   ASSERT_TRUE(Receive(*MustOpen(), 60).ok());
   const auto folder = MustOpen();

@@ -58,6 +58,12 @@ absl::Status MakePrivateFolder(const std::string& path) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": is not a folder of this user"));
   }
+  // hearthd takes a folder that others may read only while it is empty, and
+  // the log comes first.
+  if (std::filesystem::is_empty(path, error) &&
+      chmod(path.c_str(), 0700) != 0) {
+    return ErrnoError(path);
+  }
   return absl::OkStatus();
 }
 

@@ -19,7 +19,7 @@ struct PrivateDaemonOptions {
   /// Path of hearthd.
   std::string program = {};
   /// Absolute path of its data directory, which is made for this user alone if
-  /// it is not there.
+  /// it is not there, or empty.
   std::string data_dir = {};
   /// Further flags.
   std::vector<std::string> flags = {};

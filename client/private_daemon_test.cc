@@ -118,6 +118,22 @@ TEST_F(PrivateDaemonTest, ItsStartCanBeStopped) {
   EXPECT_TRUE(absl::IsCancelled(daemon.status())) << daemon.status();
 }
 
+TEST_F(PrivateDaemonTest, AnEmptyFolderBecomesPrivateAndAnotherStaysAsItIs) {
+  const auto mode_after_start = [this] {
+    EXPECT_TRUE(absl::IsInternal(
+        PrivateDaemon::Start(options_, std::stop_token()).status()));
+    struct stat info {};
+    EXPECT_EQ(stat(options_.data_dir.c_str(), &info), 0);
+    return info.st_mode & 0777;
+  };
+  Write("");
+  fs::create_directory(options_.data_dir);
+  chmod(options_.data_dir.c_str(), 0755);
+  EXPECT_EQ(mode_after_start(), 0700u);
+  chmod(options_.data_dir.c_str(), 0755);
+  EXPECT_EQ(mode_after_start(), 0755u);
+}
+
 TEST_F(PrivateDaemonTest, WhatCannotStartIsToldAtOnce) {
   EXPECT_TRUE(absl::IsNotFound(
       PrivateDaemon::Start(options_, std::stop_token()).status()));

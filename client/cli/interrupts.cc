@@ -8,6 +8,8 @@
 #include <csignal>
 #include <cstdint>
 
+#include "client/cli/screen.h"
+
 namespace hearth::cli {
 namespace {
 
@@ -20,6 +22,7 @@ bool IsIgnored(int signal) {
 
 // As if nobody had caught it, so that a shell sees a death by the signal.
 [[noreturn]] void DieOf(int signal) {
+  RestoreTerminal();
   std::signal(signal, SIG_DFL);
   sigset_t deadly;
   sigemptyset(&deadly);

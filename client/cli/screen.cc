@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_replace.h"
@@ -19,11 +20,23 @@ constexpr char kHome[] = "\x1b[H";
 constexpr char kEraseToEndOfLine[] = "\x1b[K";
 constexpr char kEraseBelow[] = "\x1b[J";
 
+// What RestoreTerminal needs, of the Screen that there is. Not a part of it:
+// another thread may end the process while it goes.
+struct Before {
+  int keys = -1;
+  bool reads_keys = false;
+  termios settings = {};
+};
+Before before;
+std::atomic<bool> is_shown = false;
+
 }  // namespace
 
 Screen::Screen(std::ostream& out, int keys) : out_(out), keys_(keys) {
-  if (tcgetattr(keys_, &before_) == 0) {
-    reads_keys_ = true;
+  reads_keys_ = tcgetattr(keys_, &before_) == 0;
+  before = {.keys = keys_, .reads_keys = reads_keys_, .settings = before_};
+  is_shown = true;
+  if (reads_keys_) {
     termios raw = before_;
     raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     tcsetattr(keys_, TCSANOW, &raw);
@@ -34,6 +47,7 @@ Screen::Screen(std::ostream& out, int keys) : out_(out), keys_(keys) {
 Screen::~Screen() {
   out_ << kLeave << std::flush;
   if (reads_keys_) tcsetattr(keys_, TCSANOW, &before_);
+  is_shown = false;
 }
 
 void Screen::Draw(const std::string& text) {
@@ -64,6 +78,14 @@ bool Screen::Wait(absl::Duration pause, const std::stop_token& stop) {
     if (read(keys_, &key, 1) <= 0 || key == 'q' || key == 'Q') return false;
   }
   return false;
+}
+
+void RestoreTerminal() {
+  if (!is_shown.exchange(false)) return;
+  if (before.reads_keys) tcsetattr(before.keys, TCSANOW, &before.settings);
+  // Where it fails there is nothing to be done.
+  [[maybe_unused]] const ssize_t written =
+      write(STDOUT_FILENO, kLeave, sizeof(kLeave) - 1);
 }
 
 }  // namespace hearth::cli

@@ -12,7 +12,8 @@
 namespace hearth::cli {
 
 /// The terminal's alternate screen: what was there before comes back when this
-/// goes, and keys are read as they are pressed, unseen. Single-owner.
+/// goes, and keys are read as they are pressed, unseen. One at a time in a
+/// process. Single-owner.
 class Screen {
  public:
   /// `out` is a terminal, and must outlive this; keys come from descriptor
@@ -34,6 +35,11 @@ class Screen {
   bool reads_keys_ = false;
   termios before_ = {};
 };
+
+/// What ~Screen does, on standard output, for the Screen that there is, if any,
+/// in a process that is about to end without it. Thread-safe and
+/// async-signal-safe.
+void RestoreTerminal();
 
 }  // namespace hearth::cli
 

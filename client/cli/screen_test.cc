@@ -3,10 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <pty.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <memory>
 #include <sstream>
+#include <string>
+
+#include "client/cli/interrupts.h"
 
 namespace hearth::cli {
 namespace {
@@ -48,6 +53,26 @@ TEST_F(ScreenTest, WhatWasThereComesBack) {
   EXPECT_THAT(out_.str(), StartsWith("\x1b[?1049h"));
   EXPECT_THAT(out_.str(), HasSubstr("one\x1b[K\ntwo\x1b[K\x1b[J"));
   EXPECT_THAT(out_.str(), EndsWith("\x1b[?1049l"));
+}
+
+TEST_F(ScreenTest, WhatWasThereComesBackWhenASignalEndsTheProcess) {
+  const pid_t process = fork();
+  ASSERT_GE(process, 0);
+  if (process == 0) {
+    dup2(near_, STDOUT_FILENO);
+    Interrupts interrupts;
+    Screen screen(out_, near_);
+    // Nobody has asked for it to be caught.
+    kill(getpid(), SIGINT);
+    while (true) pause();
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(process, &status, 0), process);
+  EXPECT_EQ(WTERMSIG(status), SIGINT);
+  EXPECT_TRUE(Echoes());
+  char text[64] = {};
+  ASSERT_GT(read(far_, text, sizeof(text) - 1), 0);
+  EXPECT_THAT(std::string(text), EndsWith("\x1b[?1049l"));
 }
 
 TEST_F(ScreenTest, OnlyQEndsIt) {

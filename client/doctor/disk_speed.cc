@@ -1,15 +1,15 @@
 #include "client/doctor/disk_speed.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <memory>
 #include <stop_token>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/io/block_device.h"
@@ -100,9 +100,14 @@ absl::StatusOr<DiskSpeed> MeasureDisk(io::FileSystem& files,
     if (!written.empty()) files.RemoveTree(written).IgnoreError();
   };
   if (array.bytes < kProbeBytes) {
-    written =
-        io::JoinPath(folder, absl::StrCat("hearth-doctor-", getpid(), ".tmp"));
-    path = written;
+    // A folder of its own, whose name nobody knows before and which nobody else
+    // may write to: a file, or a link, of another user is never written to.
+    std::string own = io::JoinPath(folder, "hearth-doctor-XXXXXX");
+    if (mkdtemp(own.data()) == nullptr) {
+      return ErrnoStatus(errno, own, "create");
+    }
+    written = own;
+    path = io::JoinPath(own, "probe");
     HEARTH_RETURN_IF_ERROR(WriteProbe(files, clock, path));
   }
   HEARTH_ASSIGN_OR_RETURN(const auto device, files.OpenBlockDevice(path, {}));

@@ -1,6 +1,7 @@
 #include "client/doctor/disk_speed.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/scratch_directory.h"
 
@@ -32,6 +34,15 @@ TEST_F(DiskSpeedTest, AnEmptyFolderIsMeasuredAndStaysEmpty) {
   EXPECT_GT(speed->reads_per_second, 0);
   EXPECT_GT(speed->bytes_per_second, 0);
   EXPECT_TRUE(fs::is_empty(scratch_.path()));
+}
+
+TEST_F(DiskSpeedTest, NoFileThatIsThereIsWrittenTo) {
+  const std::string precious = scratch_.Path("precious");
+  std::ofstream(precious) << "mine";
+  fs::create_symlink(precious, scratch_.Path(absl::StrCat("hearth-doctor-",
+                                                          getpid(), ".tmp")));
+  ASSERT_TRUE(Measure(io::FileSystem::Posix()).ok());
+  EXPECT_EQ(fs::file_size(precious), 4);
 }
 
 TEST_F(DiskSpeedTest, WhereADatasetIsNothingIsWritten) {

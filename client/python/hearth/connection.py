@@ -233,6 +233,10 @@ class Connection:
         """The answer to one stream of messages. Raises grpc.RpcError: see resume."""
         return await self._transport.send(method, requests, response)
 
+    async def work(self, job: Callable[[], Result]) -> Result:
+        """What `job`, which takes long and makes no call, returns."""
+        return await self._transport.work(job)
+
     def _log_silence(self, seconds: float) -> None:
         if seconds > 0:
             _log.warning("hearthd at %s has not answered for %.0f s; trying on", self.server,

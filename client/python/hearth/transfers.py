@@ -172,7 +172,8 @@ def _sync(path: Path) -> None:
 async def upload(connection: Connection, name: str, source: Path,
                  on_progress: Optional[Progress]) -> str:
     """Sends the files of `source` to the daemon; the id of the upload, which is whole."""
-    files = _UploadFiles(source, on_progress)
+    # All of them are read, for their digests.
+    files = await connection.work(lambda: _UploadFiles(source, on_progress))
     files.request.name = name
     attempts = 0
 

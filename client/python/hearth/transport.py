@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any, Iterable, Iterator, Optional, Protocol, TypeVar
+from typing import Any, Callable, Iterable, Iterator, Optional, Protocol, TypeVar
 
 import grpc
 import grpc.aio
@@ -40,6 +40,7 @@ _CHANNEL_OPTIONS = [
 _CANCELLED_HERE = "Locally cancelled by application!"
 
 Response = TypeVar("Response", bound=Message)
+Result = TypeVar("Result")
 Received = TypeVar("Received", bound=Message, covariant=True)
 
 
@@ -73,6 +74,9 @@ class Transport(Protocol):
 
     async def pause(self, seconds: float) -> None:
         """Waits."""
+
+    async def work(self, job: Callable[[], Result]) -> Result:
+        """What `job`, which takes long, returns; other calls go on meanwhile."""
 
     async def close(self) -> None:
         """Ends the channel, and the calls over it."""
@@ -120,6 +124,9 @@ class BlockingTransport:
 
     async def pause(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    async def work(self, job: Callable[[], Result]) -> Result:
+        return job()
 
     async def close(self) -> None:
         self._channel.close()
@@ -180,6 +187,9 @@ class AsyncTransport:
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def work(self, job: Callable[[], Result]) -> Result:
+        return await asyncio.to_thread(job)
 
     async def close(self) -> None:
         if self._made is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import threading
 
 import pytest
 
@@ -12,6 +14,7 @@ import grpc  # noqa: E402
 
 import hearth  # noqa: E402
 from fake_daemon import Refusal  # noqa: E402
+from hearth import transfers  # noqa: E402
 from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
 
 MODEL = bytes(range(256)) * 10
@@ -166,6 +169,29 @@ def test_an_upload(daemon, client, folder):
     assert taker.data == b"b" * 1_200_000 + b"a" * 10
     assert (taker.spec.upload, taker.spec.path, taker.spec.name) == ("upload-1", "", "cora")
     assert taker.spec.edges.add_reverse
+
+
+def test_other_calls_go_on_while_files_are_read(daemon, folder, monkeypatch):
+    Taker(daemon)
+    other_ran = threading.Event()
+    waited = []
+    read = transfers._UploadFiles
+
+    def read_later(*arguments):
+        waited.append(other_ran.wait(30))
+        return read(*arguments)
+
+    monkeypatch.setattr(transfers, "_UploadFiles", read_later)
+
+    async def other():
+        other_ran.set()
+
+    async def program():
+        async with hearth.AsyncClient(daemon.address) as made:
+            await asyncio.gather(made.upload("cora", str(folder)), other())
+
+    asyncio.run(program())
+    assert waited == [True]
 
 
 def test_a_broken_upload_goes_on(daemon, client, folder):
