@@ -62,18 +62,22 @@ class GrpcClient : public Client {
 
   absl::StatusOr<std::vector<v1::Job>> ListJobs(
       const std::vector<v1::JobState>& states) override {
-    v1::ListJobsRequest request;
-    request.set_page_size(kJobsPerPage);
-    for (const v1::JobState state : states) request.add_states(state);
     std::vector<v1::Job> jobs;
+    std::string page_token;
     do {
       HEARTH_ASSIGN_OR_RETURN(const v1::ListJobsResponse page,
-                              Call<v1::ListJobsResponse>(
-                                  *jobs_, &v1::Jobs::Stub::ListJobs, request));
+                              ListPage(states, page_token));
       jobs.insert(jobs.end(), page.jobs().begin(), page.jobs().end());
-      request.set_page_token(page.next_page_token());
-    } while (!request.page_token().empty());
+      page_token = page.next_page_token();
+    } while (!page_token.empty());
     return jobs;
+  }
+
+  absl::StatusOr<std::vector<v1::Job>> ListNewestJobs(
+      const std::vector<v1::JobState>& states) override {
+    HEARTH_ASSIGN_OR_RETURN(const v1::ListJobsResponse page,
+                            ListPage(states, /*page_token=*/""));
+    return std::vector<v1::Job>(page.jobs().begin(), page.jobs().end());
   }
 
   absl::StatusOr<v1::Job> CancelJob(const std::string& id) override {
@@ -358,6 +362,16 @@ class GrpcClient : public Client {
   }
 
  private:
+  absl::StatusOr<v1::ListJobsResponse> ListPage(
+      const std::vector<v1::JobState>& states, const std::string& page_token) {
+    v1::ListJobsRequest request;
+    request.set_page_size(kJobsPerPage);
+    request.set_page_token(page_token);
+    for (const v1::JobState state : states) request.add_states(state);
+    return Call<v1::ListJobsResponse>(*jobs_, &v1::Jobs::Stub::ListJobs,
+                                      request);
+  }
+
   // Says who calls, and as part of what. A token is not sent where others could
   // read it.
   void Authorize(grpc::ClientContext& context) const {

@@ -104,6 +104,9 @@ class Client {
   /// All jobs in one of `states`, newest first; no states = all jobs.
   virtual absl::StatusOr<std::vector<v1::Job>> ListJobs(
       const std::vector<v1::JobState>& states) = 0;
+  /// The newest of them, as many as the daemon tells at once.
+  virtual absl::StatusOr<std::vector<v1::Job>> ListNewestJobs(
+      const std::vector<v1::JobState>& states) = 0;
   virtual absl::StatusOr<v1::Job> CancelJob(const std::string& id) = 0;
   /// Queues a job that failed or was cancelled once more, with `spec`. Repeated
   /// as SubmitJob is.

@@ -233,6 +233,7 @@ TEST(Client, ListsJobsOfAllPages) {
   }
   const std::unique_ptr<Client> client = Connect(daemon.address());
   EXPECT_EQ(client->ListJobs({})->size(), 5);
+  EXPECT_EQ(client->ListNewestJobs({})->size(), 2);
   const absl::StatusOr<std::vector<v1::Job>> failed =
       client->ListJobs({v1::FAILED});
   ASSERT_EQ(failed->size(), 1);

@@ -69,8 +69,10 @@ absl::Status UploadFiles::AddFolder(const std::string& folder) {
   for (; !error && entries != fs::recursive_directory_iterator();
        entries.increment(error)) {
     const fs::path& path = entries->path();
-    if (fs::is_directory(fs::symlink_status(path))) continue;
-    found[fs::relative(path, folder).generic_string()] = path.string();
+    std::error_code unknown;  // Then it is for Add to say what is wrong.
+    if (fs::is_directory(entries->symlink_status(unknown))) continue;
+    // By its name alone: a link is not where it leads to.
+    found[path.lexically_relative(folder).generic_string()] = path.string();
   }
   if (error) return ErrnoStatus(error.value(), folder, "read");
   if (found.empty()) {

@@ -97,6 +97,31 @@ TEST_F(UploadFilesTest, WhatIsNoFileIsRefused) {
   EXPECT_THAT(status.message(), HasSubstr("link"));
 }
 
+TEST_F(UploadFilesTest, ALinkToAFileHasItsOwnName) {
+  Write("../outside_of_upload", "abc");
+  fs::create_symlink(folder_ + "/../outside_of_upload", folder_ + "/b/d");
+  fs::create_symlink("a", folder_ + "/z");
+  // The folder may be named in any way.
+  for (const char* end : {"", "/", "/b/.."}) {
+    const auto files = Find(folder_ + end);
+    ASSERT_TRUE(files.ok()) << files.status();
+    const v1::BeginUploadRequest& request = (*files)->request();
+    ASSERT_EQ(request.files_size(), 5);
+    EXPECT_EQ(request.files(0).path(), "a");
+    EXPECT_EQ(request.files(2).path(), "b/d");
+    EXPECT_EQ(request.files(2).sha256(), kDigestOfAbc);
+    EXPECT_EQ(request.files(4).path(), "z");
+    EXPECT_EQ(request.files(4).size_bytes(), 3000);
+  }
+}
+
+TEST_F(UploadFilesTest, ALinkToItselfIsRefused) {
+  fs::create_symlink("loop", folder_ + "/loop");
+  const absl::Status status = Find(folder_).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_THAT(status.message(), HasSubstr(folder_ + "/loop"));
+}
+
 TEST_F(UploadFilesTest, StopsOnRequest) {
   std::stop_source source;
   stop_ = source.get_token();

@@ -13,10 +13,12 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/version.h"
 #include "server/config.h"
@@ -30,6 +32,8 @@ constexpr int kExitUsage = 2;
 // How long jobs may take to reach a checkpoint when the daemon stops. Service
 // managers commonly kill after 90 s.
 constexpr absl::Duration kJobPatience = absl::Seconds(60);
+// Signals that come so soon after the first belong to the same stop.
+constexpr absl::Duration kSameStop = absl::Seconds(2);
 
 // Signals that ask the daemon to stop.
 sigset_t StopSignals() {
@@ -66,6 +70,21 @@ int WaitForSignal(const sigset_t& signals, Daemon& daemon) {
   return signal_number;
 }
 
+// From now on a further signal ends the process at once, which is safe: it is
+// like a crash. Those of the first kSameStop do not: a service manager tells
+// the whole control group, `hearth run` its daemon, and both mean one stop.
+void DieOfFurtherSignals(const sigset_t& signals) {
+  std::thread([signals] {
+    absl::SleepFor(kSameStop);
+    const timespec at_once = {};
+    while (sigtimedwait(&signals, nullptr, &at_once) > 0) {
+    }
+    // Blocked in the other threads, they are for this one.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+    while (true) pause();
+  }).detach();
+}
+
 int Fail(const absl::Status& status, int exit_code) {
   std::fprintf(stderr, "hearthd: %s\n",
                EscapeControlCharacters(status.message()).c_str());
@@ -96,9 +115,7 @@ int Serve(Config config, ModelSource models) {
   const int signal_number = WaitForSignal(signals, **daemon);
   spdlog::info("stopping: {}", sigdescr_np(signal_number));
   sd_notify(0, "STOPPING=1");
-  // A second signal ends the process at once, which is safe: it is like a
-  // crash.
-  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  DieOfFurtherSignals(signals);
   const absl::Status status = (*daemon)->Stop(kJobPatience);
   if (!status.ok()) {
     spdlog::error("jobs go on from their last checkpoint at the next start: {}",

@@ -2,11 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -27,8 +29,7 @@
 ///      goes on with whatever was not at its end there;
 ///   2. the dataset is imported, if it is not there and a source is named;
 ///   3. the job is submitted, by a request id that is made of its spec: the
-///   same
-///      command finds the same job again, and resumes one that failed;
+///      same command finds the same job again, and resumes one that failed;
 ///   4. it is watched to its end, or until a signal, or the daemon's end;
 ///   5. the daemon is stopped, at a checkpoint where the job has not ended.
 
@@ -98,16 +99,44 @@ absl::StatusOr<std::unique_ptr<client::PrivateDaemon>> StartDaemon(
   return client::PrivateDaemon::Start(options, stop);
 }
 
-// The job that the same command began before, or a new one.
+// Whether what a job has made was removed since.
+absl::StatusOr<bool> ProductIsMissing(client::Client& client,
+                                      const v1::JobSpec& spec) {
+  if (spec.has_import()) {
+    const absl::Status found = client.GetDataset(spec.import().name()).status();
+    if (!found.ok() && !absl::IsNotFound(found)) return found;
+    return !found.ok();
+  }
+  if (spec.has_export_()) {
+    std::error_code error;
+    return std::filesystem::symlink_status(spec.export_().destination(), error)
+               .type() == std::filesystem::file_type::not_found;
+  }
+  return false;
+}
+
+// The job that the same command began before, or a new one. Each whose product
+// is missing has a successor, whose request id is made of its id too: the
+// command finds that again as well.
 absl::StatusOr<v1::Job> FindOrSubmit(client::Client& client,
                                      const v1::JobSpec& spec) {
-  Sha256 digest;
-  digest.Update(spec.SerializeAsString());
-  HEARTH_ASSIGN_OR_RETURN(
-      const v1::Job job,
-      client.SubmitJob(spec, 0, absl::StrCat("run-", digest.HexDigest())));
-  if (job.state() != v1::FAILED && job.state() != v1::CANCELLED) return job;
-  return client.ResumeJob(job.id(), job.spec());
+  std::string predecessor;
+  while (true) {
+    Sha256 digest;
+    digest.Update(spec.SerializeAsString());
+    digest.Update(predecessor);
+    HEARTH_ASSIGN_OR_RETURN(
+        const v1::Job job,
+        client.SubmitJob(spec, 0, absl::StrCat("run-", digest.HexDigest())));
+    if (job.state() == v1::FAILED || job.state() == v1::CANCELLED) {
+      return client.ResumeJob(job.id(), job.spec());
+    }
+    if (job.state() != v1::SUCCEEDED) return job;
+    HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
+                            ProductIsMissing(client, spec));
+    if (!is_missing) return job;
+    predecessor = job.id();
+  }
 }
 
 // Runs a job to its end; nullopt if `stop` came first.

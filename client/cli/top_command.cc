@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -127,15 +128,29 @@ class JobWatches {
   std::map<std::string, std::unique_ptr<Watch>> watches_;
 };
 
+// The jobs that have begun, and of the queue, which may be long, one page.
+absl::StatusOr<std::vector<v1::Job>> ListUnfinished(client::Client& client) {
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> queued,
+                          client.ListNewestJobs({v1::QUEUED}));
+  HEARTH_ASSIGN_OR_RETURN(
+      std::vector<v1::Job> jobs,
+      client.ListJobs({v1::PREPARING, v1::RUNNING, v1::WAITING}));
+  std::set<std::string> begun;
+  for (const v1::Job& job : jobs) begun.insert(job.id());
+  for (const v1::Job& job : queued) {
+    // It may have begun between the two answers.
+    if (!begun.contains(job.id())) jobs.push_back(job);
+  }
+  return jobs;
+}
+
 // Asks once; an error other than that the daemon is away is returned.
 absl::Status Refresh(client::Client& client, JobWatches& watches,
                      TopView& view) {
   const double now = Clock::Real().SteadySeconds();
   const absl::StatusOr<v1::Status> status = client.GetStatus();
   absl::StatusOr<std::vector<v1::Job>> jobs =
-      status.ok() ? client.ListJobs(
-                        {v1::QUEUED, v1::PREPARING, v1::RUNNING, v1::WAITING})
-                  : status.status();
+      status.ok() ? ListUnfinished(client) : status.status();
   if (!jobs.ok()) {
     view.Lose(jobs.status(), Clock::Real().SteadySeconds());
     return jobs.status();
