@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from daemon import HEARTH, HEARTHD, run, wait_for
+from daemon import HEARTH, HEARTHD, PATIENCE_SECONDS, Daemon, run, wait_for
 from jobs import LONG, QUICK
 
 INTERRUPTED = 130
@@ -161,3 +162,35 @@ def test_without_a_dataset_or_a_source_the_name_is_told(private):
     private.source = Path("/nowhere")
     failed = private(*QUICK[1:])
     assert failed.code == 1 and "/nowhere" in failed.err
+
+
+def test_a_model_that_was_removed_is_exported_again(private, tmp_path):
+    model = tmp_path / "model"
+    for _ in range(2):
+        done = private(*QUICK[1:], "--to", str(model))
+        assert done.code == 0, done
+        assert (model / "model.safetensors").exists()
+        shutil.rmtree(model)
+
+
+def test_a_dataset_that_was_removed_is_imported_again(private):
+    assert private(*QUICK[1:]).code == 0
+    daemon = Daemon(private.data_dir)
+    try:
+        daemon.hearth("dataset", "delete", "planted")
+    finally:
+        daemon.close()
+    again = private(*QUICK[1:], "--epochs", "1")
+    assert again.code == 0, again
+
+
+def test_a_signal_to_all_processes_ends_at_a_checkpoint(private):
+    begun = private.begin(*LONG[1:])
+    private.wait_for_epoch()
+    pid = private.daemon
+    os.kill(pid, signal.SIGTERM)
+    begun.send_signal(signal.SIGTERM)
+    _, err = begun.communicate(timeout=PATIENCE_SECONDS)
+    assert begun.returncode == INTERRUPTED, err
+    assert not runs(pid)
+    assert private.log.rstrip().endswith("stopped")
