@@ -186,7 +186,8 @@ absl::StatusOr<int> ShowLive(client::Client& client, JobWatches& watches,
                              TopView& view, Session& session) {
   const Environment& environment = session.environment;
   const std::stop_token stop = environment.catch_termination();
-  HEARTH_RETURN_IF_ERROR(Refresh(client, watches, view));
+  // The first look has the patience of any command: there is nothing to show.
+  HEARTH_RETURN_IF_ERROR(Refresh(session.client, watches, view));
   Screen screen(environment.out, STDIN_FILENO);
   do {
     const absl::Status status = Refresh(client, watches, view);
@@ -207,7 +208,7 @@ absl::StatusOr<int> Top(bool once, Session& session) {
   const bool live = !once && session.output == Output::kTable &&
                     session.environment.out_is_terminal;
   return live ? ShowLive(*client, watches, view, session)
-              : ShowOnce(*client, watches, view, session);
+              : ShowOnce(session.client, watches, view, session);
 }
 
 }  // namespace

@@ -145,6 +145,17 @@ def test_it_fits_the_terminal_whatever_its_size(terminal, training):
     terminal.wait_for(training.queued)
 
 
+def test_it_waits_for_a_daemon_that_is_slow_at_first(training):
+    os.kill(training.pid, signal.SIGSTOP)
+    terminal = Terminal(training.command("top"))
+    try:
+        time.sleep(4)  # Longer than a look may take later.
+        os.kill(training.pid, signal.SIGCONT)
+        terminal.wait_for(training.running)
+    finally:
+        terminal.close()
+
+
 def test_it_outlives_the_daemon(terminal, training):
     training.kill()
     terminal.wait_for("DOES NOT ANSWER")
