@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -176,6 +177,13 @@ std::string Flag::Values() const {
   return Distinct(options, " or ", options::ValueWords);
 }
 
+std::string Flag::HelpWithDefault() const {
+  if (required()) return absl::StrCat(Help(), " (required)");
+  const std::string value = Default();
+  return value.empty() ? Help()
+                       : absl::StrCat(Help(), " (default ", value, ")");
+}
+
 std::string Flag::Group() const {
   if (choice != nullptr) return std::string(choice->oneof->name());
   const Alternatives alternatives = Union(options);
@@ -184,6 +192,12 @@ std::string Flag::Group() const {
     return std::string(alternatives.front()->real_containing_oneof()->name());
   }
   return options::AlternativeWords(alternatives);
+}
+
+std::string Flag::Heading() const {
+  std::string heading = Group();
+  heading[0] = absl::ascii_toupper(static_cast<unsigned char>(heading[0]));
+  return heading;
 }
 
 bool Flag::required() const {

@@ -27,12 +27,16 @@ struct Flag {
   std::string Help() const;
   /// "1024", "0; adamw 0.01"; empty without one.
   std::string Default() const;
+  /// Its meaning, with its default or that it is required.
+  std::string HelpWithDefault() const;
   /// The form of its value: "SIZE", "random|normal".
   std::string ValueName() const;
   /// The values it may have, in words.
   std::string Values() const;
   /// The heading it belongs to: "data", "strategy gnndrive", "optimizer".
   std::string Group() const;
+  /// The same as a title: "Strategy gnndrive".
+  std::string Heading() const;
   bool required() const;
 };
 

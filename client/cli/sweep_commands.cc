@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -312,19 +311,6 @@ absl::StatusOr<int> Delete(const std::string& id, Session& session) {
   return kExitDone;
 }
 
-// "Algorithms asha and halving".
-std::string Heading(std::string group) {
-  group[0] = absl::ascii_toupper(static_cast<unsigned char>(group[0]));
-  return group;
-}
-
-std::string HelpOf(const Flag& flag) {
-  if (flag.required()) return absl::StrCat(flag.Help(), " (required)");
-  const std::string value = flag.Default();
-  return value.empty() ? flag.Help()
-                       : absl::StrCat(flag.Help(), " (default ", value, ")");
-}
-
 void AddSubmit(CLI::App& sweeps, Action* chosen) {
   CLI::App* command = sweeps.add_subcommand(
       "submit", "Begin a search for the best of many models");
@@ -345,9 +331,9 @@ void AddSubmit(CLI::App& sweeps, Action* chosen) {
     options[flag.name] =
         command
             ->add_option(absl::StrCat("--", flag.name),
-                         arguments->flags[flag.name], HelpOf(flag))
+                         arguments->flags[flag.name], flag.HelpWithDefault())
             ->type_name(flag.ValueName())
-            ->group(Heading(flag.Group()))
+            ->group(flag.Heading())
             ->take_last();
   }
   command->callback([=] {

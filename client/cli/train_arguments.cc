@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -12,22 +11,6 @@
 #include "engine/base/status_macros.h"
 
 namespace hearth::cli {
-namespace {
-
-// "Strategy gnndrive".
-std::string Heading(std::string group) {
-  group[0] = absl::ascii_toupper(static_cast<unsigned char>(group[0]));
-  return group;
-}
-
-std::string HelpOf(const Flag& flag) {
-  if (flag.required()) return absl::StrCat(flag.Help(), " (required)");
-  const std::string value = flag.Default();
-  return value.empty() ? flag.Help()
-                       : absl::StrCat(flag.Help(), " (default ", value, ")");
-}
-
-}  // namespace
 
 std::function<void()> AddTrainFlags(CLI::App& command,
                                     TrainArguments& arguments) {
@@ -39,9 +22,9 @@ std::function<void()> AddTrainFlags(CLI::App& command,
     options[flag.name] =
         command
             .add_option(absl::StrCat("--", flag.name),
-                        arguments.flags[flag.name], HelpOf(flag))
+                        arguments.flags[flag.name], flag.HelpWithDefault())
             ->type_name(flag.ValueName())
-            ->group(Heading(flag.Group()))
+            ->group(flag.Heading())
             ->take_last();
   }
   return [&arguments, options] {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/base/round_up.h"
 #include "engine/base/status_annotate.h"
 
 namespace hearth::io {
@@ -14,10 +15,6 @@ namespace {
 constexpr uint64_t kHugePageBytes = 2 << 20;
 // No machine has more; keeps the rounding below from overflowing.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
-
-uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 /// Unmaps what lies before and after the aligned part of a larger mapping.
 std::byte* TrimToHugePages(std::byte* mapping, uint64_t mapped, uint64_t kept) {

@@ -6,22 +6,11 @@
 #include <thread>
 #include <utility>
 
+#include "engine/model/test_values.h"
 #include "gtest/gtest.h"
 
 namespace hearth::model {
 namespace {
-
-// Values in [-1, 1) that depend on the shape alone.
-at::Tensor Values(at::IntArrayRef shape) {
-  at::Tensor result = at::empty(shape, at::kFloat);
-  auto* data = result.mutable_data_ptr<float>();
-  uint32_t state = 1;
-  for (int64_t i = 0; i < result.numel(); ++i) {
-    state = state * 1664525 + 1013904223;
-    data[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1;
-  }
-  return result;
-}
 
 // A graph of `nodes` nodes in which each has edges from the next `degree`.
 EdgesPtr Ring(int64_t nodes, int64_t degree) {

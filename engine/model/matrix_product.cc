@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "engine/base/round_up.h"
 #include "engine/model/product_operands.h"
 #include "engine/model/thread_count.h"
 
@@ -30,10 +31,6 @@ constexpr int64_t kTile = 256;
 constexpr int64_t kPadding = 16;
 
 thread_local train::Precision product_precision = train::Precision::kFloat32;
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 bool HasBlockKernels() {
 #if defined(__x86_64__)

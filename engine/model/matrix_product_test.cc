@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "engine/model/test_values.h"
 #include "engine/model/thread_count.h"
 #include "gtest/gtest.h"
 
@@ -13,18 +14,6 @@ namespace hearth::model {
 namespace {
 
 using train::Precision;
-
-// Values in [-1, 1) that depend on the shape alone.
-at::Tensor Values(at::IntArrayRef shape) {
-  at::Tensor result = at::empty(shape, at::kFloat);
-  auto* data = result.mutable_data_ptr<float>();
-  uint32_t state = 1;
-  for (int64_t i = 0; i < result.numel(); ++i) {
-    state = state * 1664525 + 1013904223;
-    data[i] = static_cast<float>(state >> 8) * 0x1p-23f - 1;
-  }
-  return result;
-}
 
 // As a product of the precision takes it, in double precision.
 at::Tensor Factor(const at::Tensor& x, Precision precision) {

@@ -22,10 +22,10 @@ constexpr const char* kEnvironment[][2] = {
     // Threads that wait for work sleep: spinning, they would take the cores
     // from the samplers and from other jobs.
     {"OMP_WAIT_POLICY", "PASSIVE"},
-    // Products of new sizes, as batches bring them, leave up to 250 KiB each in
-    // two caches, for as long as the process lives: one of each thread, one of
-    // all. A step comes back to some 20 sizes, those of whole parts of rows
-    // (matrix_product.cc); the defaults keep 1,024 of each.
+    // Operators of oneDNN leave up to 250 KiB for each size in two caches, for
+    // as long as the process lives: one of each thread, one of all. The
+    // defaults keep 1,024 of each. Products (matrix_product.cc) are not among
+    // them.
     {"LRU_CACHE_CAPACITY", "64"},
     {"ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128"},
 };

@@ -13,6 +13,13 @@ LONG = ("train", "--dataset", "planted", "--strategy", "mmap", "--model", "sage"
         "--fanouts", "10,10,10", "--hidden", "256", "--batch-size", "32",
         "--epochs", str(LONG_EPOCHS), "--lr", "0.003", "--dropout", "0.2", "--seed", "5")
 
+# The same as keywords of the Python client.
+QUICK_OPTIONS = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 32,
+                 "batch_size": 64, "epochs": 3, "lr": 0.01, "dropout": 0.2, "seed": 1}
+LONG_OPTIONS = {"dataset": "planted", "strategy": "mmap", "model": "sage", "fanouts": [10, 10, 10],
+                "hidden": 256, "batch_size": 32, "epochs": LONG_EPOCHS, "lr": 0.003, "dropout": 0.2,
+                "seed": 5}
+
 # Does not end by itself: for tests that cancel it.
 ENDLESS = (*LONG, "--epochs", "100000")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from daemon import TIRELESS
-from jobs import LONG_EPOCHS
+from jobs import LONG_EPOCHS, LONG_OPTIONS as LONG, QUICK_OPTIONS as QUICK
 
 pytest.importorskip("grpc", reason="grpcio is not installed")
 sys.path.append(str(Path(__file__).parents[2] / "client/python"))
@@ -17,12 +17,6 @@ sys.path.append(str(Path(__file__).parents[2] / "client/python"))
 import hearth  # noqa: E402
 from hearth.jobs import EpochFinished, JobState  # noqa: E402
 from hearth.sweeps import SweepState  # noqa: E402
-
-QUICK = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 32,
-         "batch_size": 64, "epochs": 3, "lr": 0.01, "dropout": 0.2, "seed": 1}
-LONG = {"dataset": "planted", "strategy": "mmap", "model": "sage", "fanouts": [10, 10, 10],
-        "hidden": 256, "batch_size": 32, "epochs": LONG_EPOCHS, "lr": 0.003, "dropout": 0.2,
-        "seed": 5}
 
 
 @pytest.fixture

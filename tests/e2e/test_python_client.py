@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from daemon import TIRELESS, wait_for
-from jobs import LONG_EPOCHS
+from jobs import LONG_EPOCHS, LONG_OPTIONS as LONG, QUICK_OPTIONS as QUICK
 
 pytest.importorskip("grpc", reason="grpcio is not installed")
 sys.path.append(str(Path(__file__).parents[2] / "client/python"))
@@ -21,13 +21,6 @@ import grpc  # noqa: E402
 import hearth  # noqa: E402
 from hearth.jobs import EpochFinished, JobState, StateChanged  # noqa: E402
 from hearth.sweeps import EpochsReported, ReplicaEnded, SweepState, TrialState  # noqa: E402
-
-# As in jobs.py.
-QUICK = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 32,
-         "batch_size": 64, "epochs": 3, "lr": 0.01, "dropout": 0.2, "seed": 1}
-LONG = {"dataset": "planted", "strategy": "mmap", "model": "sage", "fanouts": [10, 10, 10],
-        "hidden": 256, "batch_size": 32, "epochs": LONG_EPOCHS, "lr": 0.003, "dropout": 0.2,
-        "seed": 5}
 
 
 @pytest.fixture(scope="module")

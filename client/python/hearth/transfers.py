@@ -13,6 +13,7 @@ from typing import Callable, Iterator, Optional
 import grpc
 
 from hearth.connection import Connection
+from hearth.durable import sync
 from hearth.errors import HearthError
 from hearth.v1 import datasets_pb2, jobs_pb2
 
@@ -142,16 +143,16 @@ class _ModelFolder:
         self._file.flush()
         os.fsync(self._file.fileno())
         (self._part / _DIGEST).unlink()
-        _sync(self._part)
+        sync(self._part)
         if self._replace and self._path.exists():
             # Other files of the folder are none of ours.
             for name in (_MODEL, _CONFIG):
                 os.replace(self._part / name, self._path / name)
-            _sync(self._path)
+            sync(self._path)
             self._part.rmdir()
         else:
             os.rename(self._part, self._path)
-        _sync(self._path.parent)
+        sync(self._path.parent)
 
 
 def _write(path: Path, text: str) -> None:
@@ -159,14 +160,6 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 async def upload(connection: Connection, name: str, source: Path,

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/round_up.h"
 #include "engine/base/status_macros.h"
 #include "engine/plan/partition/list_window.h"
 #include "engine/plan/partition/node_ids.h"
@@ -18,10 +19,6 @@ using store::NodeId;
 constexpr uint64_t kPageBytes = 4096;
 // Of all threads together.
 constexpr uint64_t kAllWindowsBytes = 128 << 20;
-
-uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 /// Writes one area.
 class AreaWriter {

@@ -25,6 +25,8 @@ import tempfile
 from pathlib import Path
 from typing import Iterator
 
+from hearth.durable import sync
+
 
 @contextlib.contextmanager
 def atomic_folder(target: Path) -> Iterator[Path]:
@@ -49,15 +51,15 @@ def atomic_folder(target: Path) -> Iterator[Path]:
 
 def _publish(staging: Path, target: Path) -> None:
     for path in staging.rglob("*"):
-        _sync(path)
+        sync(path)
     staging.chmod(0o777 & ~_umask())  # mkdtemp's 0700 would hide it from a daemon's user
-    _sync(staging)
+    sync(staging)
     replaced = None
     if target.exists():
         replaced = staging.with_name(staging.name.replace(".partial-", ".replaced-"))
         os.rename(target, replaced)
     os.rename(staging, target)
-    _sync(target.parent)
+    sync(target.parent)
     if replaced is not None:
         shutil.rmtree(replaced)
 
@@ -72,14 +74,6 @@ def _remove_abandoned(target: Path) -> None:
                     shutil.rmtree(folder)
                 finally:
                     os.close(lock)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _umask() -> int:
