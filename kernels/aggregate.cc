@@ -17,72 +17,62 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Source rows added in one pass over an output row: their loads overlap, and
 // the output row is read and written once for all of them.
-constexpr int kRowsPerPass = 4;
-// Bytes of a coming source row that are asked for ahead; the processor's own
+constexpr int64_t kRowsPerPass = 4;
+// How many edges ahead of its use a source row is asked for, across the ends of
+// output rows, of which many have few edges.
+constexpr int64_t kEdgesAhead = 8;
+// Bytes of a coming source row that are asked for; the processor's own
 // prefetcher follows from there.
-constexpr int64_t kPrefetchBytes = 256;
+constexpr int64_t kPrefetchBytes = 512;
 
 // out[c] += weights[0] * rows[0][c] + weights[1] * rows[1][c] + ..., added in
-// that order, for as many columns from `column` on as fill vectors of D.
-// Returns the first column not done. Written out for four rows, since the
-// compiler would loop over them within each vector.
-template <class D>
-HWY_INLINE int64_t AddFour(D d, const float* const* rows, const float* weights,
-                           int64_t column, int64_t width,
-                           float* HWY_RESTRICT out) {
+// that order, for as many columns from `column` on as fill vectors of D; with
+// kFirst, out[c] counts as 0. Returns the first column not done. Written out,
+// since the compiler would loop over the rows within each vector.
+template <int kRows, bool kFirst, class D>
+HWY_INLINE int64_t AddVectors(D d, const float* const* rows,
+                              const float* weights, int64_t column,
+                              int64_t width, float* HWY_RESTRICT out) {
+  static_assert(kRows >= 1 && kRows <= kRowsPerPass);
+  constexpr int kLast = kRows - 1;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto weight0 = hn::Set(d, weights[0]);
-  const auto weight1 = hn::Set(d, weights[1]);
-  const auto weight2 = hn::Set(d, weights[2]);
-  const auto weight3 = hn::Set(d, weights[3]);
+  const auto weight1 = hn::Set(d, weights[std::min(1, kLast)]);
+  const auto weight2 = hn::Set(d, weights[std::min(2, kLast)]);
+  const auto weight3 = hn::Set(d, weights[kLast]);
   const float* HWY_RESTRICT row0 = rows[0];
-  const float* HWY_RESTRICT row1 = rows[1];
-  const float* HWY_RESTRICT row2 = rows[2];
-  const float* HWY_RESTRICT row3 = rows[3];
+  const float* HWY_RESTRICT row1 = rows[std::min(1, kLast)];
+  const float* HWY_RESTRICT row2 = rows[std::min(2, kLast)];
+  const float* HWY_RESTRICT row3 = rows[kLast];
   for (; column + lanes <= width; column += lanes) {
-    auto sum = hn::LoadU(d, out + column);
+    auto sum = kFirst ? hn::Zero(d) : hn::LoadU(d, out + column);
     sum = hn::MulAdd(weight0, hn::LoadU(d, row0 + column), sum);
-    sum = hn::MulAdd(weight1, hn::LoadU(d, row1 + column), sum);
-    sum = hn::MulAdd(weight2, hn::LoadU(d, row2 + column), sum);
-    sum = hn::MulAdd(weight3, hn::LoadU(d, row3 + column), sum);
+    if constexpr (kRows > 1) {
+      sum = hn::MulAdd(weight1, hn::LoadU(d, row1 + column), sum);
+    }
+    if constexpr (kRows > 2) {
+      sum = hn::MulAdd(weight2, hn::LoadU(d, row2 + column), sum);
+    }
+    if constexpr (kRows > 3) {
+      sum = hn::MulAdd(weight3, hn::LoadU(d, row3 + column), sum);
+    }
     hn::StoreU(sum, d, out + column);
-  }
-  return column;
-}
-
-// The same for one row.
-template <class D>
-HWY_INLINE int64_t AddOne(D d, const float* row, float weight, int64_t column,
-                          int64_t width, float* HWY_RESTRICT out) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto weights = hn::Set(d, weight);
-  for (; column + lanes <= width; column += lanes) {
-    hn::StoreU(hn::MulAdd(weights, hn::LoadU(d, row + column),
-                          hn::LoadU(d, out + column)),
-               d, out + column);
   }
   return column;
 }
 
 // Adds groups of `width` columns of kRows rows: in the widest vectors, then in
 // vectors of four, since heads are often narrow, then one by one.
-template <int kRows>
+template <int kRows, bool kFirst>
 HWY_INLINE void AddGroup(const float* const* rows, const float* weights,
                          int64_t width, float* out) {
-  static_assert(kRows == 1 || kRows == kRowsPerPass);
   const hn::ScalableTag<float> widest;
   const hn::CappedTag<float, 4> four;
   const hn::CappedTag<float, 1> one;
-  int64_t column = 0;
-  if constexpr (kRows == 1) {
-    column = AddOne(widest, rows[0], weights[0], column, width, out);
-    column = AddOne(four, rows[0], weights[0], column, width, out);
-    AddOne(one, rows[0], weights[0], column, width, out);
-  } else {
-    column = AddFour(widest, rows, weights, column, width, out);
-    column = AddFour(four, rows, weights, column, width, out);
-    AddFour(one, rows, weights, column, width, out);
-  }
+  int64_t column =
+      AddVectors<kRows, kFirst>(widest, rows, weights, 0, width, out);
+  column = AddVectors<kRows, kFirst>(four, rows, weights, column, width, out);
+  AddVectors<kRows, kFirst>(one, rows, weights, column, width, out);
 }
 
 HWY_INLINE void PrefetchRow(const float* row, int64_t width) {
@@ -115,7 +105,7 @@ struct MappedPlace {
 };
 
 // Adds the kRows edges from `position` on to an output row, head by head.
-template <int kRows, class Place>
+template <int kRows, bool kFirst, class Place>
 HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
                          const Place& place, const float* source,
                          HeadShape shape, float* out) {
@@ -129,28 +119,26 @@ HWY_INLINE void AddEdges(const int32_t* indices, int64_t position,
   }
   for (int64_t head = 0; head < shape.heads; ++head) {
     for (int k = 0; k < kRows; ++k) weights[k] = head_weights[k][head];
-    AddGroup<kRows>(rows, weights, shape.channels, out);
+    AddGroup<kRows, kFirst>(rows, weights, shape.channels, out);
     for (int k = 0; k < kRows; ++k) rows[k] += shape.channels;
     out += shape.channels;
   }
 }
 
-template <class Place>
-HWY_INLINE void SumRow(const EdgeLists& lists, int64_t row, const Place& place,
-                       const float* source, HeadShape shape, float* out) {
-  const int64_t width = shape.heads * shape.channels;
-  std::fill_n(out, width, 0.0f);
-  int64_t position = lists.indptr[row];
-  const int64_t end = lists.indptr[row + 1];
-  for (; position + kRowsPerPass <= end; position += kRowsPerPass) {
-    const int64_t ahead = std::min(position + 2 * kRowsPerPass, end);
-    for (int64_t next = position + kRowsPerPass; next < ahead; ++next) {
-      PrefetchRow(source + lists.indices[next] * width, width);
-    }
-    AddEdges<kRowsPerPass>(lists.indices, position, place, source, shape, out);
-  }
-  for (; position < end; ++position) {
-    AddEdges<1>(lists.indices, position, place, source, shape, out);
+// The same for `count` edges, at most kRowsPerPass.
+template <bool kFirst, class Place>
+HWY_INLINE void AddSomeEdges(const int32_t* indices, int64_t position,
+                             int64_t count, const Place& place,
+                             const float* source, HeadShape shape, float* out) {
+  switch (count) {
+    case 1:
+      return AddEdges<1, kFirst>(indices, position, place, source, shape, out);
+    case 2:
+      return AddEdges<2, kFirst>(indices, position, place, source, shape, out);
+    case 3:
+      return AddEdges<3, kFirst>(indices, position, place, source, shape, out);
+    default:
+      return AddEdges<4, kFirst>(indices, position, place, source, shape, out);
   }
 }
 
@@ -159,8 +147,26 @@ HWY_INLINE void SumRows(const EdgeLists& lists, RowRange rows,
                         const Place& place, const float* source,
                         HeadShape shape, float* out) {
   const int64_t width = shape.heads * shape.channels;
+  const int64_t last = lists.indptr[rows.end];
   for (int64_t row = rows.begin; row < rows.end; ++row) {
-    SumRow(lists, row, place, source, shape, out + row * width);
+    float* sum = out + row * width;
+    const int64_t first = lists.indptr[row];
+    const int64_t end = lists.indptr[row + 1];
+    if (first == end) std::fill_n(sum, width, 0.0f);
+    for (int64_t position = first; position < end; position += kRowsPerPass) {
+      const int64_t count = std::min(kRowsPerPass, end - position);
+      const int64_t ahead = std::min(position + kEdgesAhead + count, last);
+      for (int64_t next = position + kEdgesAhead; next < ahead; ++next) {
+        PrefetchRow(source + lists.indices[next] * width, width);
+      }
+      if (position == first) {
+        AddSomeEdges<true>(lists.indices, position, count, place, source, shape,
+                           sum);
+      } else {
+        AddSomeEdges<false>(lists.indices, position, count, place, source,
+                            shape, sum);
+      }
+    }
   }
 }
 
@@ -205,12 +211,14 @@ HWY_INLINE float Dot(const float* a, const float* b, int64_t width) {
 void Dots(const EdgeLists& lists, RowRange rows, const float* destination,
           const float* source, HeadShape shape, float* out) {
   const int64_t width = shape.heads * shape.channels;
+  const int64_t last = lists.indptr[rows.end];
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const float* own = destination + row * width;
     const int64_t end = lists.indptr[row + 1];
     for (int64_t position = lists.indptr[row]; position < end; ++position) {
-      if (position + 2 < end) {
-        PrefetchRow(source + lists.indices[position + 2] * width, width);
+      if (position + kEdgesAhead < last) {
+        PrefetchRow(source + lists.indices[position + kEdgesAhead] * width,
+                    width);
       }
       const float* other = source + lists.indices[position] * width;
       const int64_t edge =
