@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/model/graph_functions.h"
 #include "engine/model/named_tensor.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
@@ -28,6 +29,15 @@ class Convolution {
   /// Rows of the block's destinations, for `x`, those of its sources.
   virtual at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
                              const LayerNodes& nodes) const = 0;
+
+  /// The same after the activation, which may be made in one pass with the
+  /// layer's last operation.
+  virtual at::Tensor ForwardActivated(const at::Tensor& x,
+                                      const sample::Block& block,
+                                      const LayerNodes& nodes,
+                                      const ReluActivation& activation) const {
+    return Activate(Forward(x, block, nodes), activation);
+  }
 
   /// In the order in which they were drawn.
   virtual std::vector<NamedTensor> parameters() const = 0;

@@ -12,6 +12,7 @@
 
 #include "engine/model/dynamic_attention.h"
 #include "engine/model/matrix_product.h"
+#include "engine/model/product_operands.h"
 #include "kernels/aggregate.h"
 
 namespace hearth::model {
@@ -50,6 +51,31 @@ at::Tensor WeightedSum(const kernels::EdgeLists& lists,
   auto* out = result.mutable_data_ptr<float>();
   ForRows(indptr, [&](kernels::RowRange rows) {
     kernels::WeightedSumRows(lists, rows, weights, source, shape, out);
+  });
+  return result;
+}
+
+// The adjacency's sums of rows of `x`, rounded to bfloat16 while they are in
+// the caches.
+at::Tensor RoundedSum(const Adjacency& adjacency, const at::Tensor& x) {
+  constexpr int64_t kRowsAtOnce = 32;
+  const int64_t width = x.size(1);
+  at::Tensor result =
+      at::empty({adjacency.num_destinations, width}, at::kBFloat16);
+  const auto* source = x.const_data_ptr<float>();
+  auto* const rounded =
+      reinterpret_cast<Bfloat16Bits*>(result.mutable_data_ptr<at::BFloat16>());
+  ForRows(adjacency.indptr, [&](kernels::RowRange rows) {
+    std::vector<float> sums(kRowsAtOnce * width);
+    for (int64_t row = rows.begin; row < rows.end; row += kRowsAtOnce) {
+      const int64_t count = std::min(kRowsAtOnce, rows.end - row);
+      kernels::WeightedSumRows({.indptr = adjacency.indptr.data() + row,
+                                .indices = adjacency.indices.data()},
+                               {0, count}, adjacency.weights.data(), source,
+                               {.heads = 1, .channels = width}, sums.data());
+      RoundRows({sums.data(), count, width, width}, width,
+                rounded + row * width);
+    }
   });
   return result;
 }
@@ -146,6 +172,10 @@ const TransposedAdjacency& Edges::transposed() {
 at::Tensor Edges::Sum(const at::Tensor& x) const {
   return WeightedSum(Lists(adjacency_), adjacency_.indptr,
                      adjacency_.weights.data(), /*heads=*/1, x);
+}
+
+at::Tensor Edges::SumForProducts(const at::Tensor& x) const {
+  return FactorType() == at::kBFloat16 ? RoundedSum(adjacency_, x) : Sum(x);
 }
 
 at::Tensor Edges::Sum(const at::Tensor& x, const at::Tensor& weights) const {

@@ -13,7 +13,8 @@ namespace hearth::model {
 /// An adjacency with the operations on its edges that layers and their
 /// gradients consist of. Every output row is computed by one thread in the
 /// order of its edges, so that the number of threads changes nothing. All
-/// tensors are float32, contiguous, on the CPU. Single-owner.
+/// tensors are float32 where nothing else is said, contiguous, on the CPU.
+/// Single-owner.
 class Edges {
  public:
   explicit Edges(Adjacency adjacency) : adjacency_(std::move(adjacency)) {}
@@ -26,7 +27,10 @@ class Edges {
   /// source's row of `x`, [num_sources, width], times the adjacency's weight.
   at::Tensor Sum(const at::Tensor& x) const;
 
-  /// As above with `weights`, [num_edges, heads]: head h weighs the h-th of
+  /// The same for products of matrices alone: of their FactorType().
+  at::Tensor SumForProducts(const at::Tensor& x) const;
+
+  /// As Sum with `weights`, [num_edges, heads]: head h weighs the h-th of
   /// `heads` equal parts of a row.
   at::Tensor Sum(const at::Tensor& x, const at::Tensor& weights) const;
 

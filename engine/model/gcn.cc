@@ -15,9 +15,13 @@ class GcnConvolution final : public Convolution {
 
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
                      const LayerNodes& nodes) const override {
-    return PropagateLinear(
-        x, weight_, bias_, std::nullopt,
-        std::make_shared<Edges>(SymmetricAdjacency(block, nodes.in_degrees)));
+    return Propagate(x, block, nodes, /*activation=*/std::nullopt);
+  }
+
+  at::Tensor ForwardActivated(const at::Tensor& x, const sample::Block& block,
+                              const LayerNodes& nodes,
+                              const ReluActivation& activation) const override {
+    return Propagate(x, block, nodes, activation);
   }
 
   std::vector<NamedTensor> parameters() const override {
@@ -25,6 +29,15 @@ class GcnConvolution final : public Convolution {
   }
 
  private:
+  at::Tensor Propagate(const at::Tensor& x, const sample::Block& block,
+                       const LayerNodes& nodes,
+                       const std::optional<ReluActivation>& activation) const {
+    return PropagateLinear(
+        x, weight_, bias_, /*root_weight=*/std::nullopt,
+        std::make_shared<Edges>(SymmetricAdjacency(block, nodes.in_degrees)),
+        activation);
+  }
+
   at::Tensor weight_;
   at::Tensor bias_;
 };

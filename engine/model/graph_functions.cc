@@ -20,23 +20,66 @@ at::Tensor FirstRows(const at::Tensor& x, const EdgesPtr& edges) {
   return x.narrow(0, 0, edges->num_destinations());
 }
 
+// Calls `function(begin, end)` for parts of a matrix's elements, each of them
+// whole tiles of a dropout pattern.
+template <typename F>
+void ForElements(const at::Tensor& matrix, const F& function) {
+  constexpr int64_t kTile = DropoutPattern::kTile;
+  const int64_t count = matrix.numel();
+  at::parallel_for(0, (count + kTile - 1) / kTile, /*grain_size=*/256,
+                   [&](int64_t begin, int64_t end) {
+                     function(begin * kTile, std::min(end * kTile, count));
+                   });
+}
+
+// Applies the activation to all elements of `x`, in place.
+void ActivateRows(const at::Tensor& x, const ReluActivation& activation) {
+  auto* data = x.mutable_data_ptr<float>();
+  ForElements(x, [&](int64_t begin, int64_t end) {
+    activation.Apply(data, begin, end);
+  });
+}
+
+// Keeps what backward needs to know of the activation that gave `output`, if
+// there was one; one for each context.
+void SaveActivation(AutogradContext* context,
+                    const std::optional<ReluActivation>& activation) {
+  if (activation) context->saved_data["scale"] = double{activation->scale()};
+}
+
+// The gradient by `output`, what a function with that activation returned.
+RowGradient LoadRowGradient(AutogradContext* context, const at::Tensor& output,
+                            const at::Tensor& gradient) {
+  RowGradient rows = {.gradient = gradient.contiguous()};
+  const auto scale = context->saved_data.find("scale");
+  if (scale != context->saved_data.end()) {
+    rows.activated = output;
+    rows.scale = static_cast<float>(scale->second.toDouble());
+  }
+  return rows;
+}
+
 class LinearFunction : public Function<LinearFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias) {
+                            const std::optional<at::Tensor>& bias,
+                            const std::optional<ReluActivation>& activation) {
+    at::Tensor result = SumOfProducts({{x, weight}}, bias, activation);
+    SaveActivation(context, activation);
     context->saved_data["bias"] = bias.has_value();
-    context->save_for_backward({x, weight});
-    return SumOfProducts({{x, weight}}, bias);
+    context->save_for_backward({x, weight, activation ? result : at::Tensor()});
+    return result;
   }
 
   static variable_list backward(AutogradContext* context,
                                 variable_list gradients) {
     const auto saved = context->get_saved_variables();
-    const at::Tensor gradient = gradients[0].contiguous();
-    variable_list result(3);
+    RowGradient gradient = LoadRowGradient(context, saved[2], gradients[0]);
+    variable_list result(4);
     if (context->needs_input_grad(0)) {
-      result[0] = Product(gradient, saved[1].t());
+      gradient = {.gradient = ThroughActivation(gradient)};
+      result[0] = Product(gradient.gradient, saved[1].t());
     }
     const ParameterGradients parameters = TransposedProducts(
         gradient, {saved[0]}, context->saved_data["bias"].toBool());
@@ -65,7 +108,8 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
                             const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias,
                             const std::optional<at::Tensor>& root_weight,
-                            const EdgesPtr& edges) {
+                            const EdgesPtr& edges,
+                            const std::optional<ReluActivation>& activation) {
     const bool sums_first =
         SumsFirst({.sources = edges->num_sources(),
                    .destinations = edges->num_destinations(),
@@ -74,26 +118,30 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
                    .out = weight.size(0),
                    .needs_input_gradient = x.requires_grad()});
     // The matrix that the weight is multiplied with: its gradient needs it.
-    const at::Tensor factor = sums_first ? edges->Sum(x) : x;
-    std::vector<Factors> terms;
-    if (sums_first) terms.push_back({factor, weight});
-    if (root_weight) terms.push_back({FirstRows(x, edges), *root_weight});
+    const at::Tensor factor = sums_first ? edges->SumForProducts(x) : x;
     at::Tensor result;
-    if (!terms.empty()) result = SumOfProducts(terms, bias);
-    if (!sums_first) {
+    if (sums_first) {
+      std::vector<Factors> terms = {{factor, weight}};
+      if (root_weight) terms.push_back({FirstRows(x, edges), *root_weight});
+      result = SumOfProducts(terms, bias, activation);
+    } else {
       const at::Tensor sums = edges->Sum(Product(x, weight));
-      if (result.defined()) {
+      if (root_weight) {
+        result = SumOfProducts({{FirstRows(x, edges), *root_weight}}, bias);
         result.add_(sums);
       } else {
         result = bias ? sums.add_(*bias) : sums;
       }
+      if (activation) ActivateRows(result, *activation);
     }
     SaveValue(context, edges);
+    SaveActivation(context, activation);
     context->saved_data["sums_first"] = sums_first;
     context->saved_data["bias"] = bias.has_value();
     context->save_for_backward(
         {factor, weight, root_weight ? FirstRows(x, edges) : at::Tensor(),
-         root_weight.value_or(at::Tensor())});
+         root_weight.value_or(at::Tensor()),
+         activation ? result : at::Tensor()});
     return result;
   }
 
@@ -106,16 +154,20 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
     const at::Tensor& root_weight = saved[3];
     const EdgesPtr edges = LoadValue<EdgesPtr>(context);
     const bool sums_first = context->saved_data["sums_first"].toBool();
-    const at::Tensor gradient = gradients[0].contiguous();
-
     const bool bias = context->saved_data["bias"].toBool();
-    variable_list result(5);
+    const bool needs_input_gradient = context->needs_input_grad(0);
+
+    RowGradient gradient = LoadRowGradient(context, saved[4], gradients[0]);
+    if (needs_input_gradient || !sums_first) {
+      gradient = {.gradient = ThroughActivation(gradient)};
+    }
+    variable_list result(6);
     std::vector<at::Tensor> factors;
-    at::Tensor inner = gradient;
+    at::Tensor inner = gradient.gradient;
     if (sums_first) {
       factors.push_back(factor);
     } else {
-      inner = edges->SumTransposed(gradient);
+      inner = edges->SumTransposed(gradient.gradient);
       result[1] = TransposedProduct(inner, factor);
     }
     if (root_weight.defined()) factors.push_back(first_rows);
@@ -126,11 +178,12 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
       if (root_weight.defined()) result[3] = parameters.weights.back();
       result[2] = parameters.bias;
     }
-    if (context->needs_input_grad(0)) {
+    if (needs_input_gradient) {
       result[0] = Product(inner, weight.t());
       if (sums_first) result[0] = edges->SumTransposed(result[0]);
       if (root_weight.defined()) {
-        AddProduct(gradient, root_weight.t(), FirstRows(result[0], edges));
+        AddProduct(gradient.gradient, root_weight.t(),
+                   FirstRows(result[0], edges));
       }
     }
     return result;
@@ -210,58 +263,22 @@ class SumByDynamicAttentionFunction
   }
 };
 
-// Calls `function(begin, end)` for parts of a matrix's elements, each of them
-// whole tiles of a dropout pattern.
-template <typename F>
-void ForElements(const at::Tensor& matrix, const F& function) {
-  constexpr int64_t kTile = DropoutPattern::kTile;
-  const int64_t count = matrix.numel();
-  at::parallel_for(0, (count + kTile - 1) / kTile, /*grain_size=*/256,
-                   [&](int64_t begin, int64_t end) {
-                     function(begin * kTile, std::min(end * kTile, count));
-                   });
-}
-
-// Applies an activation to `x`, in place: `plain`, or `dropped` of the dropout
-// if there is one.
-void Activate(const at::Tensor& x, const std::optional<DropoutPattern>& dropout,
-              void (*plain)(float*, int64_t, int64_t),
-              void (DropoutPattern::*dropped)(float*, int64_t, int64_t) const) {
-  auto* data = x.mutable_data_ptr<float>();
-  ForElements(x, [&](int64_t begin, int64_t end) {
-    if (dropout) {
-      ((*dropout).*dropped)(data, begin, end);
-    } else {
-      plain(data, begin, end);
-    }
-  });
-}
-
-class ReluDropoutFunction : public Function<ReluDropoutFunction> {
+class ActivateFunction : public Function<ActivateFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            const std::optional<DropoutPattern>& dropout) {
-    Activate(x, dropout, ApplyRelu, &DropoutPattern::ApplyRelu);
+                            const ReluActivation& activation) {
+    ActivateRows(x, activation);
+    SaveActivation(context, activation);
     context->mark_dirty({x});
     context->save_for_backward({x});
-    context->saved_data["scale"] = dropout ? double{dropout->scale()} : 1.0;
     return x;
   }
 
   static variable_list backward(AutogradContext* context,
                                 variable_list gradients) {
     const at::Tensor output = context->get_saved_variables()[0];
-    const auto scale =
-        static_cast<float>(context->saved_data["scale"].toDouble());
-    const at::Tensor gradient = gradients[0].contiguous();
-    at::Tensor result = at::empty_like(gradient);
-    const auto* outputs = output.const_data_ptr<float>();
-    const auto* given = gradient.const_data_ptr<float>();
-    auto* wanted = result.mutable_data_ptr<float>();
-    ForElements(result, [&](int64_t begin, int64_t end) {
-      ReluDropoutGradient(outputs, given, scale, wanted, begin, end);
-    });
-    return {result, at::Tensor()};
+    return {ThroughActivation(LoadRowGradient(context, output, gradients[0])),
+            at::Tensor()};
   }
 };
 
@@ -269,7 +286,14 @@ class LeakyReluDropoutFunction : public Function<LeakyReluDropoutFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::optional<DropoutPattern>& dropout) {
-    Activate(x, dropout, ApplyLeakyRelu, &DropoutPattern::ApplyLeakyRelu);
+    auto* data = x.mutable_data_ptr<float>();
+    ForElements(x, [&](int64_t begin, int64_t end) {
+      if (dropout) {
+        dropout->ApplyLeakyRelu(data, begin, end);
+      } else {
+        ApplyLeakyRelu(data, begin, end);
+      }
+    });
     context->mark_dirty({x});
     context->save_for_backward({x});
     SaveValue(context, dropout);
@@ -316,13 +340,16 @@ bool SumsFirst(const PropagateSizes& sizes) {
 at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
                            const std::optional<at::Tensor>& bias,
                            const std::optional<at::Tensor>& root_weight,
-                           const EdgesPtr& edges) {
-  return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges);
+                           const EdgesPtr& edges,
+                           const std::optional<ReluActivation>& activation) {
+  return PropagateLinearFunction::apply(x, weight, bias, root_weight, edges,
+                                        activation);
 }
 
 at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
-                  const std::optional<at::Tensor>& bias) {
-  return LinearFunction::apply(x, weight, bias);
+                  const std::optional<at::Tensor>& bias,
+                  const std::optional<ReluActivation>& activation) {
+  return LinearFunction::apply(x, weight, bias, activation);
 }
 
 at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias) {
@@ -349,9 +376,8 @@ at::Tensor SumByDynamicAttention(const at::Tensor& sources,
                                               edges);
 }
 
-at::Tensor ReluDropout(const at::Tensor& x,
-                       const std::optional<DropoutPattern>& dropout) {
-  return ReluDropoutFunction::apply(x, dropout);
+at::Tensor Activate(const at::Tensor& x, const ReluActivation& activation) {
+  return ActivateFunction::apply(x, activation);
 }
 
 at::Tensor LeakyReluDropout(const at::Tensor& x,

@@ -14,22 +14,25 @@
 
 namespace hearth::model {
 
-/// x Wᵀ, + bias in every row if there is one: [rows, out] for `x` [rows, in]
-/// and `weight` [out, in].
-at::Tensor Linear(const at::Tensor& x, const at::Tensor& weight,
-                  const std::optional<at::Tensor>& bias = std::nullopt);
+/// x Wᵀ, + bias in every row if there is one, then the `activation` if there is
+/// one: [rows, out] for `x` [rows, in] and `weight` [out, in].
+at::Tensor Linear(
+    const at::Tensor& x, const at::Tensor& weight,
+    const std::optional<at::Tensor>& bias = std::nullopt,
+    const std::optional<ReluActivation>& activation = std::nullopt);
 
 /// x + bias in every row.
 at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias);
 
-/// A x Wᵀ, + bias and + x[:D] rootᵀ if there is a `bias` and a `root_weight`:
-/// [D, out] for `x` [S, in] and weights [out, in], where A are the weighted
-/// edges. Sums before or after the transformation, whichever is cheaper by
-/// SumsFirst.
-at::Tensor PropagateLinear(const at::Tensor& x, const at::Tensor& weight,
-                           const std::optional<at::Tensor>& bias,
-                           const std::optional<at::Tensor>& root_weight,
-                           const EdgesPtr& edges);
+/// A x Wᵀ, + bias and + x[:D] rootᵀ if there is a `bias` and a `root_weight`,
+/// then the `activation` if there is one: [D, out] for `x` [S, in] and weights
+/// [out, in], where A are the weighted edges. Sums before or after the
+/// transformation, whichever is cheaper by SumsFirst.
+at::Tensor PropagateLinear(
+    const at::Tensor& x, const at::Tensor& weight,
+    const std::optional<at::Tensor>& bias,
+    const std::optional<at::Tensor>& root_weight, const EdgesPtr& edges,
+    const std::optional<ReluActivation>& activation = std::nullopt);
 
 /// Sizes that decide in which order PropagateLinear works.
 struct PropagateSizes {
@@ -65,12 +68,11 @@ at::Tensor SumByDynamicAttention(const at::Tensor& sources,
                                  const at::Tensor& vectors,
                                  const EdgesPtr& edges);
 
-/// ReLU, then `dropout` if there is one. Works in place: `x` must not be needed
-/// by anyone else.
-at::Tensor ReluDropout(const at::Tensor& x,
-                       const std::optional<DropoutPattern>& dropout);
+/// Works in place: `x` must not be needed by anyone else.
+at::Tensor Activate(const at::Tensor& x, const ReluActivation& activation);
 
-/// The same with LeakyReLU of slope kLeakyReluSlope.
+/// LeakyReLU of slope kLeakyReluSlope, then `dropout` if there is one, in place
+/// likewise.
 at::Tensor LeakyReluDropout(const at::Tensor& x,
                             const std::optional<DropoutPattern>& dropout);
 

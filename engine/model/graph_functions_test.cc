@@ -3,9 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "engine/model/matrix_product.h"
 #include "engine/model/test_values.h"
 #include "gtest/gtest.h"
 
@@ -82,10 +85,85 @@ TEST(PropagateLinearTest, BothOrdersAgreeWithAutogradsOwn) {
   }
 }
 
-TEST(ReluDropoutTest, GradientIsScaledWhereKept) {
+TEST(EdgesTest, SumsForProductsAreRoundedOnce) {
+  const EdgesPtr edges = Ring(100, 3);
+  const at::Tensor x = Values({100, 37});
+  EXPECT_TRUE(at::equal(edges->SumForProducts(x), edges->Sum(x)));
+  if (!HasProducts(train::Precision::kBfloat16)) {
+    GTEST_SKIP() << "no bfloat16 here";
+  }
+  const ProductPrecision scope(train::Precision::kBfloat16);
+  EXPECT_TRUE(
+      at::equal(edges->SumForProducts(x), edges->Sum(x).to(at::kBFloat16)));
+}
+
+TEST(PropagateLinearTest, AnActivationOfItsOwnIsThatOfAnotherFunction) {
+  const ReluActivation activation = {
+      DropoutPattern(0.5, 1, {.epoch = 0, .batch = 0}, 0)};
+  for (const auto& [in, out] : {std::pair{12, 5}, std::pair{5, 12}}) {
+    for (const bool needs_input_gradient : {false, true}) {
+      for (const bool has_root : {false, true}) {
+        const EdgesPtr edges = Ring(40, 3);
+        const at::Tensor x =
+            Values({40, in}).requires_grad_(needs_input_gradient);
+        const at::Tensor weight = Values({out, in}).requires_grad_();
+        const at::Tensor bias = Values({out}).requires_grad_();
+        std::optional<at::Tensor> root;
+        if (has_root) root = Values({out, in}).requires_grad_();
+        const at::Tensor direction = Values({40, out});
+        const auto run = [&](const auto& function) {
+          const at::Tensor result = function();
+          (result * direction).sum().backward();
+          std::vector<at::Tensor> found = {result.detach()};
+          for (const at::Tensor& leaf :
+               {x, weight, bias, root.value_or(weight)}) {
+            found.push_back(leaf.grad().defined() ? leaf.grad().clone()
+                                                  : at::Tensor(at::zeros({})));
+          }
+          for (const at::Tensor& leaf :
+               {x, weight, bias, root.value_or(weight)}) {
+            leaf.mutable_grad().reset();
+          }
+          return found;
+        };
+        const auto fused = run([&] {
+          return PropagateLinear(x, weight, bias, root, edges, activation);
+        });
+        const auto apart = run([&] {
+          return Activate(PropagateLinear(x, weight, bias, root, edges),
+                          activation);
+        });
+        for (size_t i = 0; i < fused.size(); ++i) {
+          EXPECT_TRUE(at::equal(fused[i], apart[i])) << i;
+        }
+        EXPECT_GT(fused[0].abs().max().item<float>(), 0);
+      }
+    }
+  }
+}
+
+TEST(LinearTest, AnActivationOfItsOwnIsThatOfAnotherFunction) {
+  const ReluActivation activation = {
+      DropoutPattern(0.5, 1, {.epoch = 0, .batch = 0}, 0)};
+  const at::Tensor x = Values({40, 7}).requires_grad_();
+  const at::Tensor weight = Values({9, 7}).requires_grad_();
+  const at::Tensor fused = Linear(x, weight, std::nullopt, activation);
+  (fused * fused).sum().backward();
+  const at::Tensor x_gradient = x.grad().clone();
+  const at::Tensor weight_gradient = weight.grad().clone();
+  x.mutable_grad().reset();
+  weight.mutable_grad().reset();
+  const at::Tensor apart = Activate(Linear(x, weight), activation);
+  EXPECT_TRUE(at::equal(fused, apart));
+  (apart * apart).sum().backward();
+  EXPECT_TRUE(at::equal(x.grad(), x_gradient));
+  EXPECT_TRUE(at::equal(weight.grad(), weight_gradient));
+}
+
+TEST(ActivateTest, GradientIsScaledWhereKept) {
   const at::Tensor x = Values({10, 20}).requires_grad_();
   const DropoutPattern pattern(0.5, 1, {.epoch = 0, .batch = 0}, 0);
-  const at::Tensor result = ReluDropout(x * 2, pattern);
+  const at::Tensor result = Activate(x * 2, {pattern});
   result.sum().backward();
   const at::Tensor flat = x.detach().flatten();
   const at::Tensor gradient = x.grad().flatten();

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/native/CPUBlas.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 
@@ -114,18 +115,35 @@ at::Tensor EmptyMatrix(int64_t rows, int64_t columns) {
   return at::empty({rows, columns}, c10::CppTypeToScalarType<T>::value);
 }
 
-MatrixBlock<float> BlockOf(const at::Tensor& x, int64_t first, int64_t count) {
-  return {.data = x.const_data_ptr<float>() + first * x.stride(0),
-          .rows = count,
-          .columns = x.size(1),
-          .stride = x.stride(0)};
-}
-
-// The bits of bfloat16s are written by code that knows no torch.
+// The bits of bfloat16s are handled by code that knows no torch.
 template <typename Bits>
 Bits* BitsOf(const at::Tensor& tensor) {
   return reinterpret_cast<Bits*>(tensor.mutable_data_ptr<at::BFloat16>());
 }
+
+// Rows and columns of a matrix.
+struct Range {
+  int64_t first;
+  int64_t count;
+};
+
+// Elements of T are those of `x`, bfloat16s as bits.
+template <typename T = float>
+MatrixBlock<T> BlockOf(const at::Tensor& x, const Range& rows,
+                       const Range& columns) {
+  return {.data = static_cast<const T*>(x.const_data_ptr()) +
+                  rows.first * x.stride(0) + columns.first,
+          .rows = rows.count,
+          .columns = columns.count,
+          .stride = x.stride(0)};
+}
+
+template <typename T = float>
+MatrixBlock<T> BlockOf(const at::Tensor& x, int64_t first, int64_t count) {
+  return BlockOf<T>(x, {first, count}, {0, x.size(1)});
+}
+
+bool IsRounded(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16; }
 
 // Copies a block, and rows of zeros up to `rows`.
 void CopyPadded(const MatrixBlock<float>& from, int64_t rows, float* to) {
@@ -185,12 +203,24 @@ class Term<at::BFloat16> {
 
   Matrix<const at::BFloat16> Left(int64_t first, int64_t count, int64_t padded,
                                   at::Tensor& scratch) const {
+    if (IsRounded(x_) && count == padded && inner_ == x_.size(1)) {
+      return {x_.const_data_ptr<at::BFloat16>() + first * x_.stride(0),
+              x_.stride(0)};
+    }
     if (!scratch.defined()) {
       // Zeros, also in the column that makes the inner size even.
       scratch = at::zeros({kBlockRows, inner_}, at::kBFloat16);
     }
     auto* const bits = BitsOf<Bfloat16Bits>(scratch);
-    RoundRows(BlockOf(x_, first, count), inner_, bits);
+    if (IsRounded(x_)) {
+      const auto block = BlockOf<Bfloat16Bits>(x_, first, count);
+      for (int64_t row = 0; row < count; ++row) {
+        std::copy_n(block.data + row * block.stride, block.columns,
+                    bits + row * inner_);
+      }
+    } else {
+      RoundRows(BlockOf(x_, first, count), inner_, bits);
+    }
     std::fill_n(bits + count * inner_, (padded - count) * inner_,
                 Bfloat16Bits{0});
     return {scratch.const_data_ptr<at::BFloat16>(), inner_};
@@ -202,18 +232,23 @@ class Term<at::BFloat16> {
   const at::Tensor right_;
 };
 
-// Where a block of a sum of products begins.
-enum class Start { kZero, kBias, kSum };
+// What stands before and after the terms of a sum of products.
+struct SumFrame {
+  // Where the sum begins.
+  enum class Start { kZero, kBias, kSum } start = Start::kZero;
+  const float* bias = nullptr;
+  // The activation of the sum, which is dense then; may be null.
+  const ReluActivation* activation = nullptr;
+};
 
 // Computes blocks of rows of a sum of products; one thread's.
 template <typename T>
 class BlockSums {
  public:
-  BlockSums(absl::Span<const Term<T>> terms, const float* bias, Start start,
+  BlockSums(absl::Span<const Term<T>> terms, const SumFrame& frame,
             const at::Tensor& sum)
       : terms_(terms),
-        bias_(bias),
-        start_(start),
+        frame_(frame),
         sum_(sum),
         out_(sum.size(1)),
         left_(terms.size()) {}
@@ -228,33 +263,37 @@ class BlockSums {
       target = {tail_.mutable_data_ptr<float>(), out_};
     }
     Begin(rows, count, target);
-    bool add = start_ != Start::kZero;
+    bool add = frame_.start != SumFrame::Start::kZero;
     for (size_t term = 0; term < terms_.size(); ++term) {
       Multiply(padded, out_, terms_[term].inner(),
                terms_[term].Left(first, count, padded, left_[term]),
                terms_[term].right(), add, target);
       add = true;
     }
-    if (target.data == rows) return;
-    for (int64_t row = 0; row < count; ++row) {
+    for (int64_t row = 0; row < count && target.data != rows; ++row) {
       std::copy_n(target.data + row * out_, out_, rows + row * sum_.stride(0));
+    }
+    if (frame_.activation != nullptr) {
+      frame_.activation->Apply(sum_.mutable_data_ptr<float>(), first * out_,
+                               (first + count) * out_);
     }
   }
 
  private:
   void Begin(const float* rows, int64_t count, Matrix<float> target) const {
-    if (start_ == Start::kZero) return;
-    if (start_ == Start::kSum && target.data == rows) return;
+    using Start = SumFrame::Start;
+    if (frame_.start == Start::kZero) return;
+    if (frame_.start == Start::kSum && target.data == rows) return;
     for (int64_t row = 0; row < count; ++row) {
-      const float* from =
-          start_ == Start::kBias ? bias_ : rows + row * sum_.stride(0);
+      const float* from = frame_.start == Start::kBias
+                              ? frame_.bias
+                              : rows + row * sum_.stride(0);
       std::copy_n(from, out_, target.data + row * target.stride);
     }
   }
 
   const absl::Span<const Term<T>> terms_;
-  const float* const bias_;
-  const Start start_;
+  const SumFrame& frame_;
   const at::Tensor& sum_;
   const int64_t out_;
   // Scratch, made when it is needed.
@@ -263,146 +302,202 @@ class BlockSums {
 };
 
 template <typename T>
-void ComputeSums(absl::Span<const Factors> factors, const float* bias,
-                 Start start, const at::Tensor& sum) {
+void ComputeSums(absl::Span<const Factors> factors, const SumFrame& frame,
+                 const at::Tensor& sum) {
   const std::vector<Term<T>> terms(factors.begin(), factors.end());
   ForParts(sum.size(0), kRowsPerPart,
            [&](int64_t, int64_t first, int64_t count) {
-             BlockSums<T> blocks(terms, bias, start, sum);
+             BlockSums<T> blocks(terms, frame, sum);
              for (int64_t row = 0; row < count; row += kBlockRows) {
                blocks.Compute(first + row, std::min(kBlockRows, count - row));
              }
            });
 }
 
-void ComputeSums(absl::Span<const Factors> factors, const float* bias,
-                 Start start, const at::Tensor& sum) {
+void ComputeSums(absl::Span<const Factors> factors, const SumFrame& frame,
+                 const at::Tensor& sum) {
   const at::NoGradGuard no_gradients;
   if (product_precision == train::Precision::kBfloat16) {
-    ComputeSums<at::BFloat16>(factors, bias, start, sum);
+    ComputeSums<at::BFloat16>(factors, frame, sum);
   } else {
-    ComputeSums<float>(factors, bias, start, sum);
+    ComputeSums<float>(factors, frame, sum);
   }
 }
 
-// The rows of a part that enter its sums at once.
+// Rows that enter the sums of a part at once.
 struct InnerRows {
-  int64_t first;
-  int64_t count;
+  Range rows;
   // With zeros that follow them.
   int64_t padded;
 };
 
-// Factors of transposed products, kTile rows at a time; one thread's.
+// gᵀ of some rows: [out, kTile].
 template <typename T>
-class TransposedFactors;
+class TransposedRows;
 
 template <>
-class TransposedFactors<float> {
+class TransposedRows<float> {
  public:
-  // gᵀ of some rows.
-  Matrix<const float> Left(const at::Tensor& g, const InnerRows& rows) {
-    const int64_t out = g.size(1);
-    if (!left_.defined()) left_ = EmptyMatrix<float>(out, kTile);
-    auto* const data = left_.mutable_data_ptr<float>();
-    TransposeBlock(BlockOf(g, rows.first, rows.count), kTile, data);
-    for (int64_t row = 0; row < out && rows.count < rows.padded; ++row) {
-      std::fill_n(data + row * kTile + rows.count, rows.padded - rows.count,
-                  0.0f);
+  TransposedRows(const MatrixBlock<float>& g, int64_t padded)
+      : transposed_(EmptyMatrix<float>(g.columns, kTile)) {
+    auto* const data = transposed_.mutable_data_ptr<float>();
+    TransposeBlock(g, kTile, data);
+    for (int64_t row = 0; row < g.columns && g.rows < padded; ++row) {
+      std::fill_n(data + row * kTile + g.rows, padded - g.rows, 0.0f);
     }
-    return {data, kTile};
   }
 
-  Matrix<const float> Right(const at::Tensor& x, const InnerRows& rows) {
-    const MatrixBlock<float> block = BlockOf(x, rows.first, rows.count);
-    if (rows.count == rows.padded) return {block.data, block.stride};
-    right_ = EmptyMatrix<float>(rows.padded, block.columns);
-    CopyPadded(block, rows.padded, right_.mutable_data_ptr<float>());
-    return {right_.const_data_ptr<float>(), block.columns};
+  Matrix<const float> matrix() const {
+    return {transposed_.const_data_ptr<float>(), kTile};
   }
 
  private:
-  at::Tensor left_;
+  at::Tensor transposed_;
+};
+
+// The rows of `block` in pairs, with zeros up to `padded` rows.
+template <typename T>
+void PairPadded(const MatrixBlock<T>& block, int64_t padded, Bfloat16Pair* to) {
+  PairRows(block, to);
+  const int64_t filled = (block.rows + 1) / 2;
+  std::fill_n(to + filled * block.columns,
+              (padded / 2 - filled) * block.columns, Bfloat16Pair{0});
+}
+
+template <>
+class TransposedRows<at::BFloat16> {
+ public:
+  TransposedRows(const MatrixBlock<float>& g, int64_t padded)
+      : transposed_(EmptyMatrix<at::BFloat16>(g.columns, kTile)) {
+    // Rows in pairs, transposed, are columns side by side.
+    const at::Tensor pairs = EmptyMatrix<at::BFloat16>(padded, g.columns);
+    PairPadded(g, padded, BitsOf<Bfloat16Pair>(pairs));
+    TransposeBlock({.data = BitsOf<Bfloat16Pair>(pairs),
+                    .rows = padded / 2,
+                    .columns = g.columns,
+                    .stride = g.columns},
+                   kTile / 2, BitsOf<Bfloat16Pair>(transposed_));
+  }
+
+  Matrix<const at::BFloat16> matrix() const {
+    return {transposed_.const_data_ptr<at::BFloat16>(), kTile};
+  }
+
+ private:
+  at::Tensor transposed_;
+};
+
+// A tile of a right factor: rows and columns of `x`, in `scratch`, [kTile,
+// kTile], if they cannot be used where they lie.
+Matrix<const float> RightTile(const at::Tensor& x, const InnerRows& inner,
+                              const Range& columns, Matrix<float> scratch) {
+  const auto block = BlockOf(x, inner.rows, columns);
+  if (block.rows == inner.padded) return {block.data, block.stride};
+  CopyPadded(block, inner.padded, scratch.data);
+  return {scratch.data, columns.count};
+}
+
+Matrix<const at::BFloat16> RightTile(const at::Tensor& x,
+                                     const InnerRows& inner,
+                                     const Range& columns,
+                                     Matrix<at::BFloat16> scratch) {
+  auto* const pairs = reinterpret_cast<Bfloat16Pair*>(scratch.data);
+  if (IsRounded(x)) {
+    PairPadded(BlockOf<Bfloat16Bits>(x, inner.rows, columns), inner.padded,
+               pairs);
+  } else {
+    PairPadded(BlockOf(x, inner.rows, columns), inner.padded, pairs);
+  }
+  return {scratch.data, columns.count};
+}
+
+// Computes the gradients of parts of the rows; one thread's.
+template <typename T>
+class PartGradients {
+ public:
+  PartGradients(const RowGradient& g, absl::Span<const at::Tensor> xs)
+      : g_(g), xs_(xs), out_(g.gradient.size(1)) {}
+
+  ParameterGradients Compute(const Range& part, bool bias) {
+    ParameterGradients result;
+    for (const at::Tensor& x : xs_) {
+      result.weights.push_back(EmptyMatrix<float>(out_, x.size(1)));
+    }
+    if (bias) result.bias = at::zeros({out_}, at::kFloat);
+    for (int64_t row = 0; row < part.count; row += kGroupRows) {
+      const Range group = {part.first + row,
+                           std::min(kGroupRows, part.count - row)};
+      AddGroup(group, /*add=*/row > 0, result);
+    }
+    return result;
+  }
+
+ private:
+  // gᵀ of so many rows stays in the second cache, with a tile of a gradient, to
+  // which they are all added before the next one is begun.
+  static constexpr int64_t kGroupRows = 2 * kTile;
+
+  struct Left {
+    InnerRows inner;
+    TransposedRows<T> rows;
+  };
+
+  void AddGroup(const Range& group, bool add, ParameterGradients& sums) {
+    std::vector<Left> lefts;
+    for (int64_t row = 0; row < group.count; row += kTile) {
+      const Range rows = {group.first + row,
+                          std::min(kTile, group.count - row)};
+      const MatrixBlock<float> block = Through(rows);
+      if (sums.bias.defined()) {
+        AddRows(block, sums.bias.mutable_data_ptr<float>());
+      }
+      if (xs_.empty()) continue;
+      const int64_t padded = RoundUp(rows.count, kPadding);
+      lefts.push_back({{rows, padded}, TransposedRows<T>(block, padded)});
+    }
+    for (size_t i = 0; i < xs_.size(); ++i) {
+      AddProducts(lefts, xs_[i], add, sums.weights[i]);
+    }
+  }
+
+  // The rows' gradient, through the activation if there was one.
+  MatrixBlock<float> Through(const Range& rows) {
+    const auto given = BlockOf(g_.gradient, rows.first, rows.count);
+    if (!g_.activated.defined()) return given;
+    if (!through_.defined()) through_ = EmptyMatrix<float>(kTile, out_);
+    auto* const through = through_.mutable_data_ptr<float>();
+    const auto activated = BlockOf(g_.activated, rows.first, rows.count);
+    for (int64_t row = 0; row < rows.count; ++row) {
+      ReluDropoutGradient(activated.data + row * activated.stride,
+                          given.data + row * given.stride, g_.scale,
+                          through + row * out_, 0, out_);
+    }
+    return BlockOf(through_, 0, rows.count);
+  }
+
+  void AddProducts(absl::Span<const Left> lefts, const at::Tensor& x, bool add,
+                   const at::Tensor& sum) {
+    if (!right_.defined()) right_ = EmptyMatrix<T>(kTile, kTile);
+    const Matrix<T> scratch = {right_.mutable_data_ptr<T>(), kTile};
+    for (int64_t column = 0; column < x.size(1); column += kTile) {
+      const Range columns = {column, std::min(kTile, x.size(1) - column)};
+      for (const Left& left : lefts) {
+        MultiplyTile(out_, columns.count, left.inner.padded, left.rows.matrix(),
+                     RightTile(x, left.inner, columns, scratch),
+                     add || &left != &lefts.front(),
+                     Matrix<float>{sum.mutable_data_ptr<float>() + column,
+                                   sum.stride(0)});
+      }
+    }
+  }
+
+  const RowGradient& g_;
+  const absl::Span<const at::Tensor> xs_;
+  const int64_t out_;
+  // Scratch, made when it is needed.
+  at::Tensor through_;
   at::Tensor right_;
 };
-
-template <>
-class TransposedFactors<at::BFloat16> {
- public:
-  Matrix<const at::BFloat16> Left(const at::Tensor& g, const InnerRows& rows) {
-    const int64_t out = g.size(1);
-    if (!left_.defined()) left_ = EmptyMatrix<at::BFloat16>(out, kTile);
-    // Rows in pairs, transposed, are columns side by side.
-    const Matrix<const at::BFloat16> pairs = Pairs(g, rows);
-    TransposeBlock({.data = reinterpret_cast<const Bfloat16Pair*>(pairs.data),
-                    .rows = rows.padded / 2,
-                    .columns = out,
-                    .stride = out},
-                   kTile / 2, BitsOf<Bfloat16Pair>(left_));
-    return {left_.const_data_ptr<at::BFloat16>(), kTile};
-  }
-
-  Matrix<const at::BFloat16> Right(const at::Tensor& x, const InnerRows& rows) {
-    return Pairs(x, rows);
-  }
-
- private:
-  Matrix<const at::BFloat16> Pairs(const at::Tensor& x, const InnerRows& rows) {
-    const int64_t columns = x.size(1);
-    if (!pairs_.defined() || pairs_.size(1) != columns) {
-      pairs_ = EmptyMatrix<at::BFloat16>(kTile, columns);
-    }
-    auto* const bits = BitsOf<Bfloat16Pair>(pairs_);
-    PairRows(BlockOf(x, rows.first, rows.count), bits);
-    const int64_t filled = (rows.count + 1) / 2;
-    std::fill_n(bits + filled * columns, (rows.padded / 2 - filled) * columns,
-                Bfloat16Pair{0});
-    return {pairs_.const_data_ptr<at::BFloat16>(), columns};
-  }
-
-  at::Tensor left_;
-  at::Tensor pairs_;
-};
-
-void AddRows(const MatrixBlock<float>& block, float* sums) {
-  for (int64_t row = 0; row < block.rows; ++row) {
-    const float* values = block.data + row * block.stride;
-    for (int64_t column = 0; column < block.columns; ++column) {
-      sums[column] += values[column];
-    }
-  }
-}
-
-// The gradients of rows [first, first + count).
-template <typename T>
-ParameterGradients PartGradients(const at::Tensor& g,
-                                 absl::Span<const at::Tensor> xs, bool bias,
-                                 int64_t first, int64_t count) {
-  const int64_t out = g.size(1);
-  ParameterGradients part;
-  for (const at::Tensor& x : xs) {
-    part.weights.push_back(EmptyMatrix<float>(out, x.size(1)));
-  }
-  if (bias) part.bias = at::zeros({out}, at::kFloat);
-  TransposedFactors<T> factors;
-  for (int64_t row = 0; row < count; row += kTile) {
-    const int64_t rows = std::min(kTile, count - row);
-    const InnerRows inner = {first + row, rows, RoundUp(rows, kPadding)};
-    if (bias) {
-      AddRows(BlockOf(g, inner.first, rows),
-              part.bias.mutable_data_ptr<float>());
-    }
-    if (xs.empty()) continue;
-    const Matrix<const T> left = factors.Left(g, inner);
-    for (size_t i = 0; i < xs.size(); ++i) {
-      Multiply(out, xs[i].size(1), inner.padded, left,
-               factors.Right(xs[i], inner), /*add=*/row > 0,
-               Matrix<float>{part.weights[i].mutable_data_ptr<float>(),
-                             xs[i].size(1)});
-    }
-  }
-  return part;
-}
 
 // Adds `parts` up in their order, in the first of them.
 at::Tensor SumOfParts(absl::Span<const at::Tensor> parts) {
@@ -418,15 +513,15 @@ at::Tensor SumOfParts(absl::Span<const at::Tensor> parts) {
 }
 
 template <typename T>
-ParameterGradients Gradients(const at::Tensor& g,
+ParameterGradients Gradients(const RowGradient& g,
                              absl::Span<const at::Tensor> xs, bool bias) {
-  const int64_t rows = g.size(0);
+  const int64_t rows = g.gradient.size(0);
   const int64_t size =
       std::max(kRowsPerPart,
                RoundUp((rows + kMaxPartialSums - 1) / kMaxPartialSums, kTile));
   std::vector<ParameterGradients> parts((rows + size - 1) / size);
   ForParts(rows, size, [&](int64_t part, int64_t first, int64_t count) {
-    parts[part] = PartGradients<T>(g, xs, bias, first, count);
+    parts[part] = PartGradients<T>(g, xs).Compute({first, count}, bias);
   });
   const auto sum = [&](const auto& of_part) {
     std::vector<at::Tensor> tensors;
@@ -487,15 +582,23 @@ train::Precision ResolvedPrecision(train::Precision precision) {
   return train::Precision::kFloat32;
 }
 
+at::ScalarType FactorType() {
+  return product_precision == train::Precision::kBfloat16 ? at::kBFloat16
+                                                          : at::kFloat;
+}
+
 at::Tensor SumOfProducts(absl::Span<const Factors> terms,
-                         const std::optional<at::Tensor>& bias) {
+                         const std::optional<at::Tensor>& bias,
+                         const std::optional<ReluActivation>& activation) {
   at::Tensor sum =
       EmptyMatrix<float>(terms.front().x.size(0), terms.front().w.size(0));
+  SumFrame frame;
   if (bias) {
-    ComputeSums(terms, bias->const_data_ptr<float>(), Start::kBias, sum);
-  } else {
-    ComputeSums(terms, /*bias=*/nullptr, Start::kZero, sum);
+    frame.start = SumFrame::Start::kBias;
+    frame.bias = bias->const_data_ptr<float>();
   }
+  if (activation) frame.activation = &*activation;
+  ComputeSums(terms, frame, sum);
   return sum;
 }
 
@@ -505,25 +608,40 @@ at::Tensor Product(const at::Tensor& x, const at::Tensor& w) {
 
 void AddProduct(const at::Tensor& x, const at::Tensor& w,
                 const at::Tensor& sum) {
-  ComputeSums({{x, w}}, /*bias=*/nullptr, Start::kSum, sum);
+  ComputeSums({{x, w}}, {.start = SumFrame::Start::kSum}, sum);
 }
 
-ParameterGradients TransposedProducts(const at::Tensor& g,
+at::Tensor ThroughActivation(const RowGradient& rows) {
+  if (!rows.activated.defined()) return rows.gradient;
+  at::Tensor result = at::empty_like(rows.gradient);
+  const auto* activated = rows.activated.const_data_ptr<float>();
+  const auto* gradient = rows.gradient.const_data_ptr<float>();
+  auto* through = result.mutable_data_ptr<float>();
+  at::parallel_for(0, result.numel(), /*grain_size=*/1 << 14,
+                   [&](int64_t begin, int64_t end) {
+                     ReluDropoutGradient(activated, gradient, rows.scale,
+                                         through, begin, end);
+                   });
+  return result;
+}
+
+ParameterGradients TransposedProducts(const RowGradient& g,
                                       absl::Span<const at::Tensor> xs,
                                       bool bias) {
   const at::NoGradGuard no_gradients;
-  if (g.size(0) == 0) return ZeroGradients(g, xs, bias);
+  if (g.gradient.size(0) == 0) return ZeroGradients(g.gradient, xs, bias);
   return product_precision == train::Precision::kBfloat16
              ? Gradients<at::BFloat16>(g, xs, bias)
              : Gradients<float>(g, xs, bias);
 }
 
 at::Tensor TransposedProduct(const at::Tensor& g, const at::Tensor& x) {
-  return TransposedProducts(g, {x}, /*bias=*/false).weights.front();
+  return TransposedProducts({.gradient = g}, {x}, /*bias=*/false)
+      .weights.front();
 }
 
 at::Tensor ColumnSums(const at::Tensor& x) {
-  return TransposedProducts(x, {}, /*bias=*/true).bias;
+  return TransposedProducts({.gradient = x}, {}, /*bias=*/true).bias;
 }
 
 }  // namespace hearth::model

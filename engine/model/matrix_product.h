@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/model/relu_dropout.h"
 #include "engine/train/model_options.h"
 
 /// Products of tall matrices (many rows, one per node) with small ones, by
 /// oneDNN's kernels for blocks that stay in the caches. Rows are taken in parts
 /// that depend on the sizes alone, each part by one thread, so that the number
-/// of threads changes no bit. All tensors are float32 on the CPU; no gradients.
-/// Throws what LibTorch throws.
+/// of threads changes no bit. All tensors are float32 on the CPU, apart from
+/// rows that were rounded before; no gradients. Throws what LibTorch throws.
 
 namespace hearth::model {
 
@@ -39,17 +40,23 @@ bool HasProducts(train::Precision precision);
 /// themselves.
 train::Precision ResolvedPrecision(train::Precision precision);
 
-/// One term of a sum of products: x wᵀ for `x` [rows, in], whose rows are
-/// dense, and `w` [out, in], of any strides.
+/// The type of rows that are made for products of this thread alone: bfloat16
+/// if products round their factors to it, which changes no result.
+at::ScalarType FactorType();
+
+/// One term of a sum of products: x wᵀ for `x` [rows, in] of FactorType() or
+/// float32, whose rows are dense, and `w` [out, in], of any strides.
 struct Factors {
   at::Tensor x;
   at::Tensor w;
 };
 
 /// [rows, out]: the sum of all terms, plus `bias`, [out], in every row if there
-/// is one. REQUIRES: a term at least; terms of equal rows and out.
-at::Tensor SumOfProducts(absl::Span<const Factors> terms,
-                         const std::optional<at::Tensor>& bias);
+/// is one, then the `activation` if there is one. REQUIRES: a term at least;
+/// terms of equal rows and out.
+at::Tensor SumOfProducts(
+    absl::Span<const Factors> terms, const std::optional<at::Tensor>& bias,
+    const std::optional<ReluActivation>& activation = std::nullopt);
 
 /// x wᵀ.
 at::Tensor Product(const at::Tensor& x, const at::Tensor& w);
@@ -58,7 +65,22 @@ at::Tensor Product(const at::Tensor& x, const at::Tensor& w);
 void AddProduct(const at::Tensor& x, const at::Tensor& w,
                 const at::Tensor& sum);
 
-/// What a layer's parameters get from `g`, the gradient by a sum of products.
+/// The gradient by a sum of products.
+struct RowGradient {
+  /// [rows, out], with dense rows: by the sum, or by what an activation made of
+  /// it.
+  at::Tensor gradient;
+  /// What the activation made, of the same shape, contiguous; undefined if
+  /// there was none.
+  at::Tensor activated = {};
+  /// Of the activation.
+  float scale = 1;
+};
+
+/// The gradient through the activation: `gradient` itself if there was none.
+at::Tensor ThroughActivation(const RowGradient& rows);
+
+/// What a layer's parameters get from the gradient g by a sum of products.
 struct ParameterGradients {
   /// gᵀ xᵢ, [out, inᵢ], for each factor.
   std::vector<at::Tensor> weights;
@@ -66,9 +88,9 @@ struct ParameterGradients {
   at::Tensor bias;
 };
 
-/// For `g` [rows, out] and each of `xs` [rows, in], all with dense rows. The
-/// bias's part is added up in float32 whatever the precision.
-ParameterGradients TransposedProducts(const at::Tensor& g,
+/// For each of `xs` [rows, in], of FactorType() or float32, with dense rows.
+/// The bias's part is added up in float32 whatever the precision.
+ParameterGradients TransposedProducts(const RowGradient& g,
                                       absl::Span<const at::Tensor> xs,
                                       bool bias);
 

@@ -97,13 +97,65 @@ TEST(MatrixProductTest, ParametersOfASumGetTheirGradients) {
   for (const int64_t rows : {0, 1, 5000}) {
     const at::Tensor g = Values({rows, 30});
     const std::vector<at::Tensor> xs = {Values({rows, 20}), Values({rows, 9})};
-    const ParameterGradients both = TransposedProducts(g, xs, /*bias=*/true);
+    const RowGradient of_rows = {.gradient = g};
+    const ParameterGradients both =
+        TransposedProducts(of_rows, xs, /*bias=*/true);
     ASSERT_EQ(both.weights.size(), 2u);
     EXPECT_TRUE(at::equal(both.weights[0], TransposedProduct(g, xs[0])));
     EXPECT_TRUE(at::equal(both.weights[1], TransposedProduct(g, xs[1])));
     EXPECT_TRUE(at::equal(both.bias, ColumnSums(g)));
-    EXPECT_FALSE(TransposedProducts(g, xs, /*bias=*/false).bias.defined());
+    EXPECT_FALSE(
+        TransposedProducts(of_rows, xs, /*bias=*/false).bias.defined());
     ExpectClose(both.bias, g.to(at::kDouble).sum(0));
+  }
+}
+
+TEST(MatrixProductTest, AnActivationChangesNoBitByItsPlace) {
+  const ReluActivation activation = {
+      DropoutPattern(0.3, 1, {.epoch = 0, .batch = 0}, 0)};
+  for (const Precision precision : Precisions()) {
+    const ProductPrecision scope(precision);
+    // Tiles of dropout end within a row, and with the last rows.
+    for (const Sizes& sizes :
+         {Sizes{1, 5, 3}, Sizes{64, 20, 32}, Sizes{1500, 20, 33}}) {
+      const at::Tensor x = Values({sizes.rows, sizes.in});
+      const at::Tensor w = Values({sizes.out, sizes.in});
+      const at::Tensor bias = Values({sizes.out});
+      const at::Tensor sum = SumOfProducts({{x, w}}, bias);
+      activation.Apply(sum.mutable_data_ptr<float>(), 0, sum.numel());
+      const at::Tensor activated = SumOfProducts({{x, w}}, bias, activation);
+      EXPECT_TRUE(at::equal(activated, sum));
+
+      const RowGradient rows = {.gradient = Values({sizes.rows, sizes.out}),
+                                .activated = activated,
+                                .scale = activation.scale()};
+      const at::Tensor through = ThroughActivation(rows);
+      EXPECT_TRUE(at::equal(
+          through,
+          at::where(activated == 0, 0.0f, rows.gradient * activation.scale())));
+      const auto at_once = TransposedProducts(rows, {x}, /*bias=*/true);
+      const auto apart =
+          TransposedProducts({.gradient = through}, {x}, /*bias=*/true);
+      EXPECT_TRUE(at::equal(at_once.weights[0], apart.weights[0]));
+      EXPECT_TRUE(at::equal(at_once.bias, apart.bias));
+    }
+  }
+}
+
+TEST(MatrixProductTest, RowsMayBeRoundedBefore) {
+  EXPECT_EQ(FactorType(), at::kFloat);
+  if (!HasProducts(Precision::kBfloat16)) GTEST_SKIP() << "no bfloat16 here";
+  const ProductPrecision scope(Precision::kBfloat16);
+  ASSERT_EQ(FactorType(), at::kBFloat16);
+  for (const Sizes& sizes :
+       {Sizes{1, 3, 2}, Sizes{64, 32, 16}, Sizes{1337, 257, 20}}) {
+    const at::Tensor x = Values({sizes.rows, sizes.in});
+    const at::Tensor w = Values({sizes.out, sizes.in});
+    const at::Tensor g = Values({sizes.rows, sizes.out});
+    const at::Tensor rounded = x.to(at::kBFloat16);
+    EXPECT_TRUE(at::equal(Product(rounded, w), Product(x, w)));
+    EXPECT_TRUE(
+        at::equal(TransposedProduct(g, rounded), TransposedProduct(g, x)));
   }
 }
 

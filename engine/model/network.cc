@@ -144,29 +144,38 @@ at::Tensor Network::Forward(
     const LayerNodes nodes =
         of_top ? LayerNodes{sample.top->in_degrees, sample.top->node_types}
                : LayerNodes{sample.in_degrees, sample.node_types};
+    const bool to_top = layer + 1 == last && sample.top.has_value();
+    if (layer != last && !to_top && activation_ == Activation::kRelu) {
+      x = layers_[layer]->ForwardActivated(x, sample.blocks[layer], nodes,
+                                           {Dropout(position, layer)});
+      continue;
+    }
     x = layers_[layer]->Forward(x, sample.blocks[layer], nodes);
     if (layer == last) break;
-    if (layer + 1 == last && sample.top.has_value()) {
+    if (to_top) {
       const sample::TopLayer& top = *sample.top;
       if (batch.top_rows.pushed != nullptr) {
         Push(x, top, activation_, batch.top_rows);
       }
       if (!top.pulled.empty()) x = Join(x, top, batch.top_rows);
     }
-    x = Activate(x, position, layer);
+    x = ActivateRows(x, position, layer);
   }
   if (!output_weight_.defined()) return x;
-  return Linear(Activate(x, position, last), output_weight_, output_bias_);
+  return Linear(ActivateRows(x, position, last), output_weight_, output_bias_);
 }
 
-at::Tensor Network::Activate(const at::Tensor& x,
-                             const std::optional<train::StepPosition>& position,
-                             size_t layer) const {
-  std::optional<DropoutPattern> dropout;
-  if (position && dropout_ > 0) {
-    dropout.emplace(dropout_, model_seed_, *position, layer);
-  }
-  return activation_ == Activation::kRelu ? ReluDropout(x, dropout)
+std::optional<DropoutPattern> Network::Dropout(
+    const std::optional<train::StepPosition>& position, size_t layer) const {
+  if (!position || dropout_ == 0) return std::nullopt;
+  return DropoutPattern(dropout_, model_seed_, *position, layer);
+}
+
+at::Tensor Network::ActivateRows(
+    const at::Tensor& x, const std::optional<train::StepPosition>& position,
+    size_t layer) const {
+  const std::optional<DropoutPattern> dropout = Dropout(position, layer);
+  return activation_ == Activation::kRelu ? Activate(x, {dropout})
                                           : LeakyReluDropout(x, dropout);
 }
 

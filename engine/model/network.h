@@ -42,10 +42,14 @@ class Network {
   const std::vector<NamedTensor>& constants() const { return constants_; }
 
  private:
+  // What falls away after a layer: nothing without a position, in evaluations.
+  std::optional<DropoutPattern> Dropout(
+      const std::optional<train::StepPosition>& position, size_t layer) const;
+
   // What all models do after a convolution that is not the output.
-  at::Tensor Activate(const at::Tensor& x,
-                      const std::optional<train::StepPosition>& position,
-                      size_t layer) const;
+  at::Tensor ActivateRows(const at::Tensor& x,
+                          const std::optional<train::StepPosition>& position,
+                          size_t layer) const;
 
   // Absent in kinds that take inputs as they are.
   std::optional<TypeProjection> projection_;

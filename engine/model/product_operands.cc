@@ -7,6 +7,7 @@
 // instruction set, by including this file again.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "engine/model/product_operands.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -16,6 +17,9 @@ namespace hearth::model {
 
 // Rows that are transposed together: they fill a cache line of the result.
 inline constexpr int64_t kTransposedRows = 16;
+// Rows are asked for this many ahead of their use: a block's rows may be
+// narrower than those of its matrix, which the processor does not foresee.
+inline constexpr int64_t kRowsAhead = 4;
 
 // A bfloat16 is the upper half of a float32: half of what the lower half can
 // add, and the last bit that stays, round to the nearest, ties to even.
@@ -32,6 +36,18 @@ HWY_BEFORE_NAMESPACE();
 namespace hearth::model {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// Asks for what lies in `row`, which is that of a block or follows its last.
+template <typename T>
+HWY_INLINE void PrefetchRow(const MatrixBlock<T>& block, int64_t row) {
+  if (row >= block.rows) return;
+  const auto* begin =
+      reinterpret_cast<const char*>(block.data + row * block.stride);
+  const auto bytes = static_cast<int64_t>(sizeof(T)) * block.columns;
+  for (int64_t offset = 0; offset < bytes; offset += 64) {
+    hwy::Prefetch(begin + offset);
+  }
+}
 
 // RoundedUpperHalf in every lane.
 template <class D, class W = hn::RebindToUnsigned<D>>
@@ -75,6 +91,8 @@ void Pair(const MatrixBlock<float>& from, Bfloat16Pair* to) {
   const hn::RebindToUnsigned<decltype(floats)> words;
   const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
   for (int64_t row = 0; row < from.rows; row += 2, to += from.columns) {
+    PrefetchRow(from, row + kRowsAhead);
+    PrefetchRow(from, row + kRowsAhead + 1);
     const float* first = from.data + row * from.stride;
     const bool paired = row + 1 < from.rows;
     const float* second = paired ? first + from.stride : first;
@@ -90,6 +108,53 @@ void Pair(const MatrixBlock<float>& from, Bfloat16Pair* to) {
     for (; column < from.columns; ++column) {
       to[column] = (RoundedUpperHalf(first[column]) >> 16) |
                    (RoundedUpperHalf(second[column]) & keep);
+    }
+  }
+}
+
+void PairRounded(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to) {
+  const hn::ScalableTag<uint32_t> words;
+  const hn::Rebind<uint16_t, decltype(words)> halves;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(words));
+  for (int64_t row = 0; row < from.rows; row += 2, to += from.columns) {
+    PrefetchRow(from, row + kRowsAhead);
+    PrefetchRow(from, row + kRowsAhead + 1);
+    const Bfloat16Bits* first = from.data + row * from.stride;
+    const bool paired = row + 1 < from.rows;
+    const Bfloat16Bits* second = paired ? first + from.stride : first;
+    const uint32_t keep = paired ? 0xFFFFFFFFu : 0u;
+    int64_t column = 0;
+    for (; column + lanes <= from.columns; column += lanes) {
+      const auto lower =
+          hn::PromoteTo(words, hn::LoadU(halves, first + column));
+      const auto upper =
+          hn::PromoteTo(words, hn::LoadU(halves, second + column));
+      hn::StoreU(hn::Or(lower, hn::And(hn::ShiftLeft<16>(upper),
+                                       hn::Set(words, keep))),
+                 words, to + column);
+    }
+    for (; column < from.columns; ++column) {
+      to[column] = first[column] |
+                   ((static_cast<uint32_t>(second[column]) << 16) & keep);
+    }
+  }
+}
+
+void AddRowsOf(const MatrixBlock<float>& block, float* sums) {
+  const hn::ScalableTag<float> floats;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
+  int64_t column = 0;
+  for (; column + lanes <= block.columns; column += lanes) {
+    auto sum = hn::LoadU(floats, sums + column);
+    for (int64_t row = 0; row < block.rows; ++row) {
+      sum = hn::Add(
+          sum, hn::LoadU(floats, block.data + row * block.stride + column));
+    }
+    hn::StoreU(sum, floats, sums + column);
+  }
+  for (; column < block.columns; ++column) {
+    for (int64_t row = 0; row < block.rows; ++row) {
+      sums[column] += block.data[row * block.stride + column];
     }
   }
 }
@@ -162,6 +227,8 @@ namespace hearth::model {
 
 HWY_EXPORT(Round);
 HWY_EXPORT(Pair);
+HWY_EXPORT(PairRounded);
+HWY_EXPORT(AddRowsOf);
 HWY_EXPORT(TransposeFloats);
 HWY_EXPORT(TransposePairs);
 
@@ -172,6 +239,14 @@ void RoundRows(const MatrixBlock<float>& from, int64_t to_stride,
 
 void PairRows(const MatrixBlock<float>& from, Bfloat16Pair* to) {
   HWY_DYNAMIC_DISPATCH(Pair)(from, to);
+}
+
+void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to) {
+  HWY_DYNAMIC_DISPATCH(PairRounded)(from, to);
+}
+
+void AddRows(const MatrixBlock<float>& block, float* sums) {
+  HWY_DYNAMIC_DISPATCH(AddRowsOf)(block, sums);
 }
 
 void TransposeBlock(const MatrixBlock<float>& from, int64_t to_stride,

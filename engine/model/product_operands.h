@@ -34,6 +34,12 @@ void RoundRows(const MatrixBlock<float>& from, int64_t to_stride,
 /// row that is not there.
 void PairRows(const MatrixBlock<float>& from, Bfloat16Pair* to);
 
+/// The same for a block that is rounded already.
+void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to);
+
+/// Adds all rows of a block to `sums`, [columns], from the first to the last.
+void AddRows(const MatrixBlock<float>& block, float* sums);
+
 /// Transposes a block: to[c][r] = from[r][c], with rows of `to` `to_stride`
 /// elements apart.
 void TransposeBlock(const MatrixBlock<float>& from, int64_t to_stride,

@@ -117,6 +117,49 @@ TEST(ProductOperandsTest, RowsArePaired) {
   });
 }
 
+TEST(ProductOperandsTest, RoundedRowsArePairedAsTheyAre) {
+  std::vector<float> values = Values(40 * kStride);
+  std::vector<Bfloat16Bits> rounded(values.size());
+  RoundRows(Block(values, 40, kStride), kStride, rounded.data());
+  ForTargets([&] {
+    for (const int64_t rows : {1, 2, 7, 40}) {
+      for (const int64_t columns : {1, 16, 37}) {
+        std::vector<Bfloat16Pair> wanted((rows + 1) / 2 * columns + 1, 7);
+        std::vector<Bfloat16Pair> paired = wanted;
+        PairRows(Block(values, rows, columns), wanted.data());
+        PairRows(MatrixBlock<Bfloat16Bits>{.data = rounded.data(),
+                                           .rows = rows,
+                                           .columns = columns,
+                                           .stride = kStride},
+                 paired.data());
+        EXPECT_EQ(paired, wanted);
+      }
+    }
+  });
+}
+
+TEST(ProductOperandsTest, RowsAreAddedInTheirOrder) {
+  std::vector<float> values(40 * kStride);
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i * 2654435761u % 1000003) * 0x1p-10f;
+  }
+  ForTargets([&] {
+    for (const int64_t rows : {0, 1, 40}) {
+      for (const int64_t columns : {1, 16, 37}) {
+        std::vector<float> sums(columns + 1, 0.3f);
+        std::vector<float> wanted = sums;
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t column = 0; column < columns; ++column) {
+            wanted[column] += values[row * kStride + column];
+          }
+        }
+        AddRows(Block(values, rows, columns), sums.data());
+        EXPECT_EQ(sums, wanted);
+      }
+    }
+  });
+}
+
 template <typename T>
 void ExpectTransposed(const std::vector<T>& values, int64_t rows,
                       int64_t columns) {

@@ -274,6 +274,14 @@ void DropoutPattern::LeakyReluGradient(const float* output,
   }
 }
 
+void ReluActivation::Apply(float* data, int64_t begin, int64_t end) const {
+  if (dropout) {
+    dropout->ApplyRelu(data, begin, end);
+  } else {
+    hearth::model::ApplyRelu(data, begin, end);
+  }
+}
+
 void ApplyLeakyRelu(float* data, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) data[i] = Leaky(data[i]);
 }

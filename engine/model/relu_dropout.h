@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "engine/train/train_step.h"
 
@@ -50,6 +51,18 @@ class DropoutPattern {
   float scale_;
   std::array<uint32_t, 2> key_;
   std::array<uint32_t, 2> nonce_;
+};
+
+/// The activation between two layers: ReLU, then `dropout` if there is one.
+struct ReluActivation {
+  std::optional<DropoutPattern> dropout;
+
+  /// In place, for elements [begin, end) of a matrix, of which `data` points to
+  /// the first. REQUIRES: begin is a multiple of DropoutPattern::kTile.
+  void Apply(float* data, int64_t begin, int64_t end) const;
+
+  /// The factor of elements that are kept.
+  float scale() const { return dropout ? dropout->scale() : 1; }
 };
 
 /// In place, for elements [begin, end) of `data`: ReLU. NaN stays NaN.
