@@ -1,23 +1,31 @@
 #include "engine/model/buffer_pool.h"
 
+#include <sys/mman.h>
+
 #include <bit>
+#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 #include <limits>
 #include <new>
+
+#include "engine/base/round_up.h"
 
 namespace hearth::model {
 namespace {
 
 // Before each buffer lies its size, in as many bytes as keep it aligned.
 constexpr size_t kHeader = 64;
+constexpr uintptr_t kHugePage = 2 << 20;
+// Blocks from this size on have huge pages.
+constexpr size_t kSmallestHuge = size_t{4} << 20;
 
 // Sizes in steps of an eighth to a quarter, so that buffers of about equal
 // size replace each other.
-size_t RoundUp(size_t bytes) {
+size_t BlockSize(size_t bytes) {
   const size_t step =
       bytes < BufferPool::kSmallestPooled ? kHeader : std::bit_floor(bytes) / 8;
-  return (bytes + step - 1) / step * step;
+  return RoundUp(bytes, step);
 }
 
 void* BufferOf(void* block) { return static_cast<std::byte*>(block) + kHeader; }
@@ -28,11 +36,26 @@ void* BlockOf(void* buffer) {
 
 size_t SizeOf(void* block) { return *static_cast<size_t*>(block); }
 
-// Null if there is no memory.
-void* NewBlock(size_t size) {
+// Asks for huge pages where they lie within the first `bytes` of a block: rows
+// are read at random, most of them through a translation of an address that
+// was not kept. Those within take no more memory than small ones would.
+void AdviseHugePages(void* block, size_t bytes) {
+  const auto begin = reinterpret_cast<uintptr_t>(block);
+  const uintptr_t first = RoundUp(begin, kHugePage);
+  const uintptr_t end = (begin + bytes) / kHugePage * kHugePage;
+  // Advice only: a kernel without huge pages serves small ones.
+  if (first < end) {
+    ::madvise(reinterpret_cast<void*>(first), end - first, MADV_HUGEPAGE);
+  }
+}
+
+// A block of `size` bytes, of which `used` are asked for; null if there is no
+// memory.
+void* NewBlock(size_t size, size_t used) {
   void* const block = std::aligned_alloc(kHeader, size);
-  if (block != nullptr) new (block) size_t(size);
-  return block;
+  if (block == nullptr) return nullptr;
+  if (size >= kSmallestHuge) AdviseHugePages(block, used);
+  return new (block) size_t(size);
 }
 
 }  // namespace
@@ -41,12 +64,12 @@ BufferPool::~BufferPool() { Clear(); }
 
 void* BufferPool::Allocate(size_t bytes) {
   if (bytes > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
-  const size_t size = RoundUp(bytes + kHeader);
+  const size_t size = BlockSize(bytes + kHeader);
   void* block = size < kSmallestPooled ? nullptr : TakeIdle(size);
-  if (block == nullptr) block = NewBlock(size);
+  if (block == nullptr) block = NewBlock(size, kHeader + bytes);
   if (block == nullptr) {
     Clear();
-    block = NewBlock(size);
+    block = NewBlock(size, kHeader + bytes);
   }
   if (block == nullptr) throw std::bad_alloc();
   return BufferOf(block);
