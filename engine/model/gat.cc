@@ -23,9 +23,9 @@ class GatConvolution final : public Convolution {
   at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
                      const LayerNodes& nodes) const override {
     const at::Tensor transformed = Linear(x, weight_);
-    const at::Tensor scores = Linear(transformed, ScoreWeight());
-    const at::Tensor sums = SumByAttention(
-        transformed, scores, std::make_shared<Edges>(SelfLoopAdjacency(block)));
+    const at::Tensor sums =
+        SumByAttention(transformed, ScoreWeight(),
+                       std::make_shared<Edges>(SelfLoopAdjacency(block)));
     return AddBias(heads_.Join(sums), bias_);
   }
 

@@ -193,10 +193,12 @@ class PropagateLinearFunction : public Function<PropagateLinearFunction> {
 class SumByAttentionFunction : public Function<SumByAttentionFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
-                            const at::Tensor& scores, const EdgesPtr& edges) {
+                            const at::Tensor& score_weight,
+                            const EdgesPtr& edges) {
+    const at::Tensor scores = Product(x, score_weight);
     const at::Tensor attention = edges->Attention(scores);
     SaveValue(context, edges);
-    context->save_for_backward({x, scores, attention});
+    context->save_for_backward({x, score_weight, scores, attention});
     return edges->Sum(x, attention);
   }
 
@@ -204,13 +206,16 @@ class SumByAttentionFunction : public Function<SumByAttentionFunction> {
                                 variable_list gradients) {
     const auto saved = context->get_saved_variables();
     const at::Tensor& x = saved[0];
-    const at::Tensor& scores = saved[1];
-    const at::Tensor& attention = saved[2];
+    const at::Tensor& score_weight = saved[1];
+    const at::Tensor& scores = saved[2];
+    const at::Tensor& attention = saved[3];
     const EdgesPtr edges = LoadValue<EdgesPtr>(context);
     const at::Tensor gradient = gradients[0].contiguous();
-    return {edges->SumTransposed(gradient, attention),
-            edges->AttentionGradient(scores, attention, x, gradient),
-            at::Tensor()};
+    const at::Tensor by_scores =
+        edges->AttentionGradient(scores, attention, x, gradient);
+    const at::Tensor by_x = edges->SumTransposed(gradient, attention);
+    AddRoundedProduct(by_scores, score_weight.t(), by_x);
+    return {by_x, TransposedProduct(by_scores, x), at::Tensor()};
   }
 };
 
@@ -356,9 +361,9 @@ at::Tensor AddBias(const at::Tensor& x, const at::Tensor& bias) {
   return AddBiasFunction::apply(x, bias);
 }
 
-at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
+at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& score_weight,
                           const EdgesPtr& edges) {
-  return SumByAttentionFunction::apply(x, scores, edges);
+  return SumByAttentionFunction::apply(x, score_weight, edges);
 }
 
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& source_scores,

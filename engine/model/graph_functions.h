@@ -49,13 +49,14 @@ struct PropagateSizes {
 bool SumsFirst(const PropagateSizes& sizes);
 
 /// Sums the rows of `x`, [S, heads * channels], that lead to each destination,
-/// weighed by the attention that `scores` give (see Edges::Attention): [D,
+/// weighed by the attention that the scores x `score_weight`ᵀ give (see
+/// Edges::Attention), for a `score_weight` [2 * heads, heads * channels]: [D,
 /// heads * channels].
-at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& scores,
+at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& score_weight,
                           const EdgesPtr& edges);
 
-/// The same where destinations are no sources: scores are those of sources, [S,
-/// heads], and of destinations, [D, heads] (see Edges::ScorePair).
+/// The same where destinations are no sources: scores are given, those of
+/// sources, [S, heads], and of destinations, [D, heads] (see Edges::ScorePair).
 at::Tensor SumByAttention(const at::Tensor& x, const at::Tensor& source_scores,
                           const at::Tensor& destination_scores,
                           const EdgesPtr& edges);

@@ -237,6 +237,8 @@ struct SumFrame {
   // Where the sum begins.
   enum class Start { kZero, kBias, kSum } start = Start::kZero;
   const float* bias = nullptr;
+  // Whether the sum is added to what is there once it is complete.
+  bool adds = false;
   // The activation of the sum, which is dense then; may be null.
   const ReluActivation* activation = nullptr;
 };
@@ -258,7 +260,7 @@ class BlockSums {
     float* const rows = sum_.mutable_data_ptr<float>() + first * sum_.stride(0);
     const int64_t padded = RoundUp(count, kPadding);
     Matrix<float> target = {rows, sum_.stride(0)};
-    if (padded != count) {
+    if (padded != count || frame_.adds) {
       if (!tail_.defined()) tail_ = EmptyMatrix<float>(kBlockRows, out_);
       target = {tail_.mutable_data_ptr<float>(), out_};
     }
@@ -270,8 +272,13 @@ class BlockSums {
                terms_[term].right(), add, target);
       add = true;
     }
-    for (int64_t row = 0; row < count && target.data != rows; ++row) {
-      std::copy_n(target.data + row * out_, out_, rows + row * sum_.stride(0));
+    if (frame_.adds) {
+      AddTo(target.data, {rows, sum_.stride(0)}, count);
+    } else if (target.data != rows) {
+      for (int64_t row = 0; row < count; ++row) {
+        std::copy_n(target.data + row * out_, out_,
+                    rows + row * sum_.stride(0));
+      }
     }
     if (frame_.activation != nullptr) {
       frame_.activation->Apply(sum_.mutable_data_ptr<float>(), first * out_,
@@ -280,6 +287,14 @@ class BlockSums {
   }
 
  private:
+  void AddTo(const float* from, Matrix<float> to, int64_t count) const {
+    for (int64_t row = 0; row < count; ++row) {
+      for (int64_t column = 0; column < out_; ++column) {
+        to.data[row * to.stride + column] += from[row * out_ + column];
+      }
+    }
+  }
+
   void Begin(const float* rows, int64_t count, Matrix<float> target) const {
     using Start = SumFrame::Start;
     if (frame_.start == Start::kZero) return;
@@ -623,6 +638,11 @@ at::Tensor ThroughActivation(const RowGradient& rows) {
                                          through, begin, end);
                    });
   return result;
+}
+
+void AddRoundedProduct(const at::Tensor& x, const at::Tensor& w,
+                       const at::Tensor& sum) {
+  ComputeSums({{x, w}}, {.adds = true}, sum);
 }
 
 ParameterGradients TransposedProducts(const RowGradient& g,

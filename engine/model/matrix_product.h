@@ -65,6 +65,10 @@ at::Tensor Product(const at::Tensor& x, const at::Tensor& w);
 void AddProduct(const at::Tensor& x, const at::Tensor& w,
                 const at::Tensor& sum);
 
+/// Adds what Product gives to `sum`: rounded once more than by AddProduct.
+void AddRoundedProduct(const at::Tensor& x, const at::Tensor& w,
+                       const at::Tensor& sum);
+
 /// The gradient by a sum of products.
 struct RowGradient {
   /// [rows, out], with dense rows: by the sum, or by what an activation made of

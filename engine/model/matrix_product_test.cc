@@ -93,6 +93,19 @@ TEST(MatrixProductTest, SumsTermsAndBias) {
   EXPECT_TRUE(at::equal(sum.narrow(0, 1100, 100), rest));
 }
 
+TEST(MatrixProductTest, AProductIsRoundedBeforeItIsAdded) {
+  for (const Precision precision : Precisions()) {
+    const ProductPrecision scope(precision);
+    const at::Tensor x = Values({1100, 40});
+    const at::Tensor w = Values({30, 40});
+    const at::Tensor sum = Values({1200, 30});
+    const at::Tensor expected = sum.clone();
+    expected.narrow(0, 0, 1100).add_(Product(x, w));
+    AddRoundedProduct(x, w, sum.narrow(0, 0, 1100));
+    EXPECT_TRUE(at::equal(sum, expected));
+  }
+}
+
 TEST(MatrixProductTest, ParametersOfASumGetTheirGradients) {
   for (const int64_t rows : {0, 1, 5000}) {
     const at::Tensor g = Values({rows, 30});
