@@ -292,8 +292,9 @@ class DaemonImpl final : public Daemon {
             .processors = std::max(1u, std::thread::hardware_concurrency()),
             .has_gpu = !gpu_name_.empty()},
         config_.import_roots);
-    HEARTH_RETURN_IF_ERROR(admission_->FailUnresumable());
-    HEARTH_RETURN_IF_ERROR(scheduler_->Load());
+    HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Job> unended, store_->Unended());
+    HEARTH_RETURN_IF_ERROR(admission_->FailUnresumable(unended));
+    scheduler_->Load(unended);
     HEARTH_ASSIGN_OR_RETURN(sweeps_,
                             SweepManager::Make({.store = *store_,
                                                 .sweeps = *sweep_store_,

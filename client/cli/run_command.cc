@@ -99,14 +99,17 @@ absl::StatusOr<std::unique_ptr<client::PrivateDaemon>> StartDaemon(
   return client::PrivateDaemon::Start(options, stop);
 }
 
+absl::StatusOr<bool> IsMissing(client::Client& client,
+                               const std::string& dataset) {
+  const absl::Status found = client.GetDataset(dataset).status();
+  if (!found.ok() && !absl::IsNotFound(found)) return found;
+  return !found.ok();
+}
+
 // Whether what a job has made was removed since.
 absl::StatusOr<bool> ProductIsMissing(client::Client& client,
                                       const v1::JobSpec& spec) {
-  if (spec.has_import()) {
-    const absl::Status found = client.GetDataset(spec.import().name()).status();
-    if (!found.ok() && !absl::IsNotFound(found)) return found;
-    return !found.ok();
-  }
+  if (spec.has_import()) return IsMissing(client, spec.import().name());
   if (spec.has_export_()) {
     std::error_code error;
     return std::filesystem::symlink_status(spec.export_().destination(), error)
@@ -179,12 +182,15 @@ absl::StatusOr<std::optional<int>> RunJobs(const RunArguments& arguments,
                                            const std::stop_token& stop,
                                            Session& session) {
   const std::string& dataset = train.data().dataset();
-  if (!source.empty() &&
-      absl::IsNotFound(session.client.GetDataset(dataset).status())) {
-    HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> import,
-                            ImportDataset(session, dataset, source, stop));
-    if (!import.has_value()) return std::nullopt;
-    if (import->state() != v1::SUCCEEDED) return PrintEnded(session, *import);
+  if (!source.empty()) {
+    HEARTH_ASSIGN_OR_RETURN(const bool is_missing,
+                            IsMissing(session.client, dataset));
+    if (is_missing) {
+      HEARTH_ASSIGN_OR_RETURN(const std::optional<v1::Job> import,
+                              ImportDataset(session, dataset, source, stop));
+      if (!import.has_value()) return std::nullopt;
+      if (import->state() != v1::SUCCEEDED) return PrintEnded(session, *import);
+    }
   }
   v1::JobSpec spec;
   *spec.mutable_train() = train;
@@ -231,7 +237,9 @@ absl::StatusOr<int> Run(const RunArguments& arguments, Session& outer) {
   const EitherStop stop(interrupted, daemon->ended());
   const absl::StatusOr<std::optional<int>> exit_code =
       RunJobs(arguments, train, source, stop.token(), session);
-  const bool ended_itself = daemon->ended().stop_requested();
+  // A connection breaks a moment before the end is noted.
+  const bool ended_itself = daemon->ended().stop_requested() ||
+                            absl::IsUnavailable(exit_code.status());
   // The daemon waits for connections that are open to end.
   client.reset();
   const absl::Status stopped = daemon->Stop();

@@ -166,22 +166,22 @@ absl::Status Admission::CheckResumable(const v1::Job& job) {
                               dataset.fingerprint());
 }
 
-absl::Status Admission::FailUnresumable() {
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
-                          parts_.store.Unended());
-  for (const v1::Job& job : jobs) {
+absl::Status Admission::FailUnresumable(std::vector<v1::Job>& unended) {
+  absl::Status stored;
+  std::erase_if(unended, [&](const v1::Job& job) {
     // A job that never ran has no checkpoint.
-    if (!job.has_start_time()) continue;
+    if (!job.has_start_time()) return false;
     const absl::Status status = CheckResumable(job);
     // Other errors are the job's own, once it runs.
-    if (!absl::IsFailedPrecondition(status)) continue;
+    if (!absl::IsFailedPrecondition(status)) return false;
     StateUpdate failed;
     failed.state = v1::FAILED;
     failed.error.emplace().set_code(static_cast<int>(status.code()));
     failed.error->set_message(std::string(status.message()));
-    HEARTH_RETURN_IF_ERROR(parts_.store.ChangeState(job.id(), failed));
-  }
-  return absl::OkStatus();
+    stored.Update(parts_.store.ChangeState(job.id(), failed));
+    return true;
+  });
+  return stored;
 }
 
 NameClaims::Claim Admission::AwaitRequest(const std::string& request_id) {

@@ -99,9 +99,10 @@ class Admission {
 
   const SpecLimits& limits() const { return limits_; }
 
-  /// Moves the QUEUED and WAITING jobs that cannot go on from their checkpoints
-  /// to FAILED. Call before the scheduler loads them.
-  absl::Status FailUnresumable();
+  /// Moves those that cannot go on from their checkpoints to FAILED, and takes
+  /// them out of `unended`: the store's jobs that are QUEUED or WAITING. Call
+  /// before the scheduler loads them.
+  absl::Status FailUnresumable(std::vector<v1::Job>& unended);
 
   // A deletion whose request has succeeded before succeeds and does nothing.
 

@@ -137,12 +137,10 @@ void Scheduler::Wake() {
   changed_.SignalAll();
 }
 
-absl::Status Scheduler::Load() {
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, store_.Unended());
-  for (const v1::Job& job : jobs) {
+void Scheduler::Load(const std::vector<v1::Job>& unended) {
+  for (const v1::Job& job : unended) {
     if (!job.held()) Enqueue(job);
   }
-  return absl::OkStatus();
 }
 
 void Scheduler::Start() {

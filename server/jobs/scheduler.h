@@ -130,9 +130,9 @@ class Scheduler {
   /// Sets who decides about trials, from then on; null = nobody.
   void SetTrialObserver(TrialObserver* observer) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Queues the store's unended jobs that are not held. Call once, after
-  /// JobStore::RecoverInterrupted and before any Enqueue.
-  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Queues those of the store's unended jobs that are not held. Call once,
+  /// after JobStore::RecoverInterrupted and before any Enqueue.
+  void Load(const std::vector<v1::Job>& unended) ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Begins to run jobs. Call once.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -124,7 +124,7 @@ class SchedulerTest : public testing::Test {
                          .wait = {.first_pause_seconds = pause_seconds_,
                                   .limit_seconds = wait_limit_seconds_},
                          .retry_interval = absl::Milliseconds(1)});
-    ASSERT_TRUE(scheduler_->Load().ok());
+    scheduler_->Load(*store_->Unended());
     scheduler_->Start();
   }
 
@@ -306,7 +306,7 @@ TEST_F(SchedulerTest, AStoppedJobRunsAgainAfterARestart) {
   FakeRunner next;
   Scheduler scheduler(*store_, next, memory_, plans_, Clock::Real(), {});
   next.Succeed(id);
-  ASSERT_TRUE(scheduler.Load().ok());
+  scheduler.Load(*store_->Unended());
   scheduler.Start();
   AwaitState(id, v1::SUCCEEDED);
 }

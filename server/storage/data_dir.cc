@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -106,16 +107,33 @@ absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   return absl::OkStatus();
 }
 
-absl::Status RemoveLeftovers(io::FileSystem& files,
-                             const std::string& directory) {
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+// The names of what stays in `directory`.
+absl::StatusOr<std::vector<std::string>> RemoveLeftovers(
+    io::FileSystem& files, const std::string& directory) {
+  HEARTH_ASSIGN_OR_RETURN(std::vector<std::string> names,
                           files.List(directory));
-  for (const std::string& name : names) {
-    if (absl::EndsWith(name, io::kTemporarySuffix)) {
-      HEARTH_RETURN_IF_ERROR(files.RemoveTree(io::JoinPath(directory, name)));
-    }
+  const auto first = std::stable_partition(
+      names.begin(), names.end(), [](const std::string& name) {
+        return !absl::EndsWith(name, io::kTemporarySuffix);
+      });
+  for (auto leftover = first; leftover != names.end(); ++leftover) {
+    HEARTH_RETURN_IF_ERROR(
+        files.RemoveTree(io::JoinPath(directory, *leftover)));
   }
-  return absl::OkStatus();
+  names.erase(first, names.end());
+  return names;
+}
+
+absl::Status RemoveLeftoversOfJob(io::FileSystem& files,
+                                  const std::string& folder) {
+  const absl::Status removed = RemoveLeftovers(files, folder).status();
+  if (removed.ok()) return removed;
+  // Files, and links to nothing, are none of ours: see AdoptFolders. There may
+  // be very many folders, so only what is not like them is looked at closely.
+  const absl::StatusOr<io::FileInfo> info = files.Stat(folder);
+  if (absl::IsNotFound(info.status())) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(info.status());
+  return info->is_directory ? removed : absl::OkStatus();
 }
 
 }  // namespace
@@ -183,19 +201,13 @@ absl::Status DataDir::Prepare(io::FileSystem& files,
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(UploadsPath()));
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(ScratchPath()));
   HEARTH_RETURN_IF_ERROR(files.SyncDirectory(path_));
-  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, path_));
-  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, DatasetsPath()));
-  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, JobsPath()));
-  HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, PlansPath()));
+  for (const std::string& folder : {path_, DatasetsPath(), PlansPath()}) {
+    HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, folder).status());
+  }
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> jobs,
-                          files.List(JobsPath()));
+                          RemoveLeftovers(files, JobsPath()));
   for (const std::string& job : jobs) {
-    const absl::StatusOr<io::FileInfo> info = files.Stat(JobPath(job));
-    // Files, and links to nothing, are none of ours: see AdoptFolders.
-    if (absl::IsNotFound(info.status())) continue;
-    HEARTH_RETURN_IF_ERROR(info.status());
-    if (!info->is_directory) continue;
-    HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, JobPath(job)));
+    HEARTH_RETURN_IF_ERROR(RemoveLeftoversOfJob(files, JobPath(job)));
   }
   return absl::OkStatus();
 }

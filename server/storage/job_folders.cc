@@ -1,14 +1,22 @@
 #include "server/storage/job_folders.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/type.pb.h>
 #include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver.h>
+#include <google/protobuf/util/type_resolver_util.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
+#include <memory>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
@@ -20,18 +28,55 @@
 namespace hearth::server {
 namespace {
 
+namespace protobuf = google::protobuf;
+
+// Before the names of types; some are treated in their own way by it.
+constexpr char kTypeUrls[] = "type.googleapis.com";
 constexpr char kDeletedName[] = "deleted.json";
 constexpr uint64_t kMaxCopyBytes = uint64_t{256} << 20;
 // Version of job.json.
 constexpr int kFormat = 1;
 
+// Tells types as the printer asks for them, anew for each message that it
+// prints. It has no use for the options of fields; ours have so many that
+// making them again takes most of the time.
+class BareTypes final : public protobuf::util::TypeResolver {
+ public:
+  protobuf::util::Status ResolveMessageType(const std::string& url,
+                                            protobuf::Type* type) override {
+    absl::MutexLock lock(&mutex_);
+    protobuf::Type& bare = types_[url];
+    if (bare.name().empty()) {
+      const auto found = whole_->ResolveMessageType(url, &bare);
+      if (!found.ok()) return found;
+      for (auto& field : *bare.mutable_fields()) field.clear_options();
+    }
+    *type = bare;
+    return {};
+  }
+
+  protobuf::util::Status ResolveEnumType(const std::string& url,
+                                         protobuf::Enum* type) override {
+    return whole_->ResolveEnumType(url, type);
+  }
+
+ private:
+  const std::unique_ptr<protobuf::util::TypeResolver> whole_{
+      protobuf::util::NewTypeResolverForDescriptorPool(
+          kTypeUrls, protobuf::DescriptorPool::generated_pool())};
+  absl::Mutex mutex_;
+  std::map<std::string, protobuf::Type> types_ ABSL_GUARDED_BY(mutex_);
+};
+
 absl::StatusOr<std::string> ToText(const v1::Job& job,
                                    const std::string& request_id) {
+  static BareTypes& types = *new BareTypes;
   std::string message;
-  google::protobuf::util::JsonPrintOptions options;
+  protobuf::util::JsonPrintOptions options;
   options.preserve_proto_field_names = true;
-  const auto printed =
-      google::protobuf::util::MessageToJsonString(job, &message, options);
+  const auto printed = protobuf::util::BinaryToJsonString(
+      &types, absl::StrCat(kTypeUrls, "/", job.GetTypeName()),
+      job.SerializeAsString(), &message, options);
   if (!printed.ok()) {
     return absl::InternalError(
         absl::StrCat(job.id(), " as JSON: ", printed.ToString()));
@@ -54,10 +99,10 @@ absl::StatusOr<JobFolders::Copy> FromText(const std::string& text) {
   }
   JobFolders::Copy copy;
   copy.request_id = request_id->get<std::string>();
-  google::protobuf::util::JsonParseOptions options;
+  protobuf::util::JsonParseOptions options;
   options.ignore_unknown_fields = true;
-  const auto parsed = google::protobuf::util::JsonStringToMessage(
-      job->dump(), &copy.job, options);
+  const auto parsed =
+      protobuf::util::JsonStringToMessage(job->dump(), &copy.job, options);
   if (!parsed.ok()) return absl::DataLossError(parsed.ToString());
   return copy;
 }
@@ -172,16 +217,16 @@ absl::StatusOr<std::string> JobFolders::SetAside(const std::string& id) {
   return path;
 }
 
-absl::StatusOr<int64_t> JobFolders::GreatestNumber() {
+absl::StatusOr<int64_t> JobFolders::GreatestNumber(
+    const std::vector<std::string>& names) {
+  absl::StatusOr<std::vector<std::string>> lost = files_.List(lost_);
+  if (absl::IsNotFound(lost.status())) lost.emplace();
+  HEARTH_RETURN_IF_ERROR(lost.status());
+  lost->insert(lost->end(), names.begin(), names.end());
   int64_t greatest =
       ReadNumber(files_, io::JoinPath(data_dir_, kLastDeletedName));
-  for (const std::string& folder : {jobs_, lost_}) {
-    const absl::StatusOr<std::vector<std::string>> names = files_.List(folder);
-    if (absl::IsNotFound(names.status())) continue;
-    HEARTH_RETURN_IF_ERROR(names.status());
-    for (const std::string& name : *names) {
-      greatest = std::max(greatest, JobNumber(name.substr(0, name.find('.'))));
-    }
+  for (const std::string& name : *lost) {
+    greatest = std::max(greatest, JobNumber(name.substr(0, name.find('.'))));
   }
   return greatest;
 }

@@ -70,9 +70,9 @@ class JobFolders {
   /// Moves the folder to lost+found/ and returns its new path.
   absl::StatusOr<std::string> SetAside(const std::string& id);
 
-  /// The greatest number of a job whose folder is in jobs/ or lost+found/, or
-  /// that was deleted; 0 if there is none.
-  absl::StatusOr<int64_t> GreatestNumber();
+  /// The greatest number of a job whose folder is in jobs/, where `names` are,
+  /// or lost+found/, or that was deleted; 0 if there is none.
+  absl::StatusOr<int64_t> GreatestNumber(const std::vector<std::string>& names);
 
  private:
   std::string Path(const std::string& id) const;

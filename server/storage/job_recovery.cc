@@ -7,9 +7,9 @@
 #include <spdlog/spdlog.h>
 
 #include <cstdint>
-#include <set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "engine/base/status_macros.h"
@@ -89,11 +89,14 @@ class Adoption {
         warnings_(warnings) {}
 
   absl::Status Run() {
-    HEARTH_ASSIGN_OR_RETURN(const int64_t greatest, folders_.GreatestNumber());
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                            folders_.List());
+    HEARTH_ASSIGN_OR_RETURN(const int64_t greatest,
+                            folders_.GreatestNumber(names));
     HEARTH_ASSIGN_OR_RETURN(const std::vector<StoredJob> known,
                             rows_.ReadAll());
     for (const StoredJob& job : known) known_.insert(job.id);
-    HEARTH_RETURN_IF_ERROR(AdoptUnknown(greatest));
+    HEARTH_RETURN_IF_ERROR(AdoptUnknown(names, greatest));
     for (const StoredJob& job : known) {
       if (folders_.WrittenAt(job.id) + kFileTimeLag < job.changed) {
         Repair(job.id);
@@ -111,9 +114,8 @@ class Adoption {
   }
 
  private:
-  absl::Status AdoptUnknown(int64_t greatest) {
-    HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                            folders_.List());
+  absl::Status AdoptUnknown(const std::vector<std::string>& names,
+                            int64_t greatest) {
     HEARTH_ASSIGN_OR_RETURN(const auto transaction,
                             Transaction::Begin(database_));
     HEARTH_RETURN_IF_ERROR(rows_.ReserveNumbers(greatest));
@@ -171,7 +173,7 @@ class Adoption {
   JobRows& rows_;
   JobFolders& folders_;
   std::vector<std::string>& warnings_;
-  std::set<std::string> known_;
+  absl::flat_hash_set<std::string> known_;
   int adopted_ = 0;
 };
 

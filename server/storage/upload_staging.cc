@@ -107,6 +107,10 @@ absl::Status UploadStaging::Load() {
 }
 
 absl::Status UploadStaging::FindJobs() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (uploads_.empty()) return absl::OkStatus();
+  }
   HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> unended,
                           parts_.jobs.Unended());
   for (const v1::Job& job : unended)

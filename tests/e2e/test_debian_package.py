@@ -116,6 +116,34 @@ def digest(shown):
     return re.search(r'"loss_digest": *"(\w{64})"', shown)[1]
 
 
+# As a terminal with bash-completion does when the first Tab is pressed.
+COMPLETED = """bash -c '
+    . /usr/share/bash-completion/bash_completion
+    _completion_loader hearth || test $? = 124
+    COMP_LINE="hearth train --strat" COMP_POINT=${#COMP_LINE}
+    "$(complete -p hearth | sed "s/.*-F \([^ ]*\).*/\\1/")"
+    echo "${COMPREPLY[@]}"'"""
+
+
+def check_help(bare):
+    """The manual and the completion, by the shell's own means."""
+    for page in ("hearth", "hearth-train", "8 hearthd"):
+        shown = bare.run(f"MANPAGER=cat MANWIDTH=80 man --warnings {page} 2>&1")
+        assert shown.startswith(page.split()[-1].upper()) and "warning" not in shown
+    assert "hearthd" in bare.run("man -k hearth") and "hearth-train" in bare.run("man -k hearth")
+    assert "--strategy" in bare.run(COMPLETED)
+
+
+def test_it_has_its_manual_and_completion(packages, bare):
+    bare.run("apt-get install -y -qq --no-install-recommends man-db bash-completion")
+    for package in packages:
+        bare.install(package)
+        check_help(bare)
+    bare.run("apt-get remove -y -qq hearth")
+    assert not [path for path in (bare.root / "usr/share").rglob("*hearth*") if path.is_file()]
+    bare.run("! man hearth 2>/tmp/none")
+
+
 def test_it_starts_trains_upgrades_and_goes_without_the_data(packages, bare):
     first, second = packages
     bare.install(first)

@@ -38,9 +38,11 @@ class Run:
     def ask(self, *arguments: str):
         return run([HEARTH, "--server", f"unix:{self.data_dir}/hearth.sock", *arguments])
 
-    def wait_for_epoch(self) -> None:
+    def wait_for_epoch(self, begun: subprocess.Popen) -> None:
         """Until an epoch of the job is done."""
         def epochs():
+            code = begun.poll()
+            assert code is None, f"ended with {code}: {begun.communicate()}\n{self.log}"
             shown = self.ask("job", "list", "--output", "json", "--state", "running")
             return shown.code == 0 and any(
                 job["report"] and job["report"].get("epochs") for job in shown.json["jobs"])
@@ -97,7 +99,7 @@ def test_a_yaml_file_names_everything(private, graph_folder, tmp_path):
 @pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_at_a_checkpoint_from_which_it_goes_on(private, daemon, by):
     begun = private.begin(*LONG[1:], "--checkpoint-every", "10")
-    private.wait_for_epoch()
+    private.wait_for_epoch(begun)
     pid = private.daemon
     begun.send_signal(by)
     _, err = begun.communicate(timeout=120)
@@ -113,7 +115,7 @@ def test_a_signal_stops_it_at_a_checkpoint_from_which_it_goes_on(private, daemon
 
 def test_the_daemon_does_not_outlive_it(private):
     begun = private.begin(*LONG[1:], "--epochs", "100000")
-    private.wait_for_epoch()
+    private.wait_for_epoch(begun)
     pid = private.daemon
     assert runs(pid)
     begun.kill()
@@ -123,11 +125,28 @@ def test_the_daemon_does_not_outlive_it(private):
 
 def test_a_daemon_that_dies_is_told_of(private):
     begun = private.begin(*LONG[1:], "--epochs", "100000")
-    private.wait_for_epoch()
+    private.wait_for_epoch(begun)
     os.kill(private.daemon, signal.SIGKILL)
     _, err = begun.communicate(timeout=120)
     assert begun.returncode == 1
     assert "killed by signal 9" in err and "hearthd.log" in err
+
+
+def test_a_daemon_that_never_answers_and_ends_badly_is_told_of(private, tmp_path):
+    hearthd = tmp_path / "hearthd"
+    hearthd.write_text(
+        "#!/usr/bin/env python3\n"
+        "import os, signal, socket, sys\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n"
+        "notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+        "notify.connect('\\0' + os.environ['NOTIFY_SOCKET'][1:])\n"
+        "notify.send(b'READY=1')\n"
+        "signal.sigwait({signal.SIGTERM})\n"
+        "sys.exit('hearthd: no such luck')\n")
+    hearthd.chmod(0o700)
+    done = private(*QUICK[1:], "--hearthd", str(hearthd))
+    assert done.code == 1, done
+    assert "hearthd ended with 1" in done.err and "no such luck" in done.err
 
 
 def test_a_job_that_fails_is_tried_again_by_the_same_command(private, tmp_path):
@@ -186,7 +205,7 @@ def test_a_dataset_that_was_removed_is_imported_again(private):
 
 def test_a_signal_to_all_processes_ends_at_a_checkpoint(private):
     begun = private.begin(*LONG[1:])
-    private.wait_for_epoch()
+    private.wait_for_epoch(begun)
     pid = private.daemon
     os.kill(pid, signal.SIGTERM)
     begun.send_signal(signal.SIGTERM)
