@@ -110,6 +110,23 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
           rows * pages_of_row * kBytesPerPage);
 }
 
+// What planning takes beyond what is there once the plan is open: neither rows
+// nor reads, unless the next plan is made while one runs, or rows are on their
+// way to the GPU.
+uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
+                       const MemoryEstimate& running) {
+  const uint64_t planning = PlanningBytes(options, basis);
+  if (basis.prepares_ahead || options.gpu_cache_bytes > 0) return planning;
+  uint64_t later = 0;
+  for (const MemoryShare& share : running.shares) {
+    if (share.owner == "cache" || share.owner == "checksums" ||
+        share.owner == "reads" || share.owner == "buffers") {
+      later += share.bytes;
+    }
+  }
+  return planning > later ? planning - later : 0;
+}
+
 }  // namespace
 
 absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
@@ -133,7 +150,6 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   estimate.Add("checksums",
                DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
                /*kept=*/true);
-  estimate.Add("planning", PlanningBytes(options, basis));
   estimate.Add("reads", ReadBytes(options, basis));
   // Offline: a sampler's batches, and those that wait to be written. Graph
   // loaders have their chunks' bytes besides.
@@ -149,6 +165,7 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   estimate.Add("buffers",
                static_cast<uint64_t>(read) *
                    (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow));
+  estimate.Add("planning", BesideRunning(options, basis, estimate));
   return estimate;
 }
 
