@@ -111,12 +111,11 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
 }
 
 // What planning takes beyond what is there once the plan is open: neither rows
-// nor reads, unless the next plan is made while one runs, or rows are on their
-// way to the GPU.
+// nor reads, unless the next plan is made while one runs.
 uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
                        const MemoryEstimate& running) {
   const uint64_t planning = PlanningBytes(options, basis);
-  if (basis.prepares_ahead || options.gpu_cache_bytes > 0) return planning;
+  if (basis.prepares_ahead) return planning;
   uint64_t later = 0;
   for (const MemoryShare& share : running.shares) {
     if (share.owner == "cache" || share.owner == "checksums" ||
@@ -124,7 +123,9 @@ uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
       later += share.bytes;
     }
   }
-  return planning > later ? planning - later : 0;
+  // On the way to the GPU.
+  const uint64_t loading = options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0;
+  return std::max(planning > later ? planning - later : 0, loading);
 }
 
 }  // namespace
