@@ -72,7 +72,7 @@ TEST_F(CompletionTest, ValuesAreThoseThatAreTaken) {
   EXPECT_EQ(joined.typed, "m");
   EXPECT_THAT(Words(joined), Contains("mmap"));
   // Numbers and files are anyone's to name.
-  for (const char* flag : {"--epochs", "--file", "--cpu-cache"}) {
+  for (const char* flag : {"--epochs", "--file", "--staging"}) {
     const Completion free = Of({"train", flag, ""});
     EXPECT_THAT(free.candidates, IsEmpty()) << flag;
     EXPECT_EQ(free.live, LiveNames::kNone) << flag;

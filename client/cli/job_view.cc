@@ -123,6 +123,7 @@ void PrintPeakMemory(const Report& report, std::ostream& out) {
   if (report.peak_memory_bytes() == 0) return;
   out << "peak memory: " << FormatByteSize(report.peak_memory_bytes())
       << " (at most " << FormatByteSize(report.memory_bound_bytes()) << ")\n";
+  PrintCuts(report.cuts(), report.memory_limit_bytes(), out);
 }
 
 // Prints the result of the test of a report that has these fields.

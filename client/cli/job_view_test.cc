@@ -255,6 +255,28 @@ TEST(PrintOutcome, TellsWhatIsExpected) {
   EXPECT_THAT(text, Not(HasSubstr("nothing")));
 }
 
+TEST(PrintOutcome, TellsWhatWasCut) {
+  v1::Job job = TrainedJob();
+  v1::TrainReport& report = *job.mutable_report()->mutable_train();
+  report.set_memory_limit_bytes(uint64_t{2816} << 20);
+  v1::BudgetCut& cache = *report.add_cuts();
+  cache.set_option("cpu-cache");
+  cache.set_asked(1 << 30);
+  cache.set_chosen(512 << 20);
+  cache.set_unit("bytes");
+  v1::BudgetCut& threads = *report.add_cuts();
+  threads.set_option("samplers");
+  threads.set_asked(4);
+  threads.set_chosen(1);
+  threads.set_unit("threads");
+  EXPECT_THAT(
+      Outcome(job),
+      HasSubstr(
+          "cpu-cache: 512.0 MiB instead of 1.0 GiB, to fit the memory limit "
+          "of 2.8 GiB\nsamplers: 1 instead of 4, to fit the memory limit of "
+          "2.8 GiB\n"));
+}
+
 TEST(PrintJob, ShowsPriorityAndWhatItWaitsFor) {
   v1::Job job = TrainedJob();
   job.set_priority(-7);

@@ -70,7 +70,7 @@ TEST(Flag, TellsWhatItBelongsTo) {
 }
 
 TEST(Flag, TellsWhatItsValueMayBe) {
-  EXPECT_EQ(Named("cpu-cache").ValueName(), "SIZE");
+  EXPECT_EQ(Named("cpu-cache").ValueName(), "auto|SIZE");
   EXPECT_EQ(Named("disk-limit").ValueName(), "SIZE|Nx");
   EXPECT_EQ(Named("mmap-advice").ValueName(), "random|normal");
   EXPECT_EQ(Named("optimizer").ValueName(), "adam|adamw|sgd");

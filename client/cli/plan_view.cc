@@ -113,6 +113,20 @@ void PrintHistory(const v1::HistoryChoice& history, std::ostream& out) {
       << absl::StrFormat("%.1f", history.shuffled_redundancy_ratio()) << "\n";
 }
 
+void PrintCuts(const google::protobuf::RepeatedPtrField<v1::BudgetCut>& cuts,
+               uint64_t memory_limit_bytes, std::ostream& out) {
+  for (const v1::BudgetCut& cut : cuts) {
+    const auto text = [&](uint64_t amount) {
+      return cut.unit() == "bytes" ? FormatByteSize(amount)
+                                   : absl::StrCat(amount);
+    };
+    out << EscapeControl(cut.option()) << ": " << text(cut.chosen())
+        << " instead of " << text(cut.asked())
+        << ", to fit the memory limit of " << FormatByteSize(memory_limit_bytes)
+        << "\n";
+  }
+}
+
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
   Table facts({{""}, {""}});
   const auto add = [&facts](const std::string& name, const std::string& value) {
@@ -164,6 +178,7 @@ void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
     memory.AddRow({share.owner(), FormatByteSize(share.bytes())});
   }
   memory.Print(out);
+  PrintCuts(report.cuts(), report.memory_limit_bytes(), out);
   for (const std::string& note : report.notes()) {
     out << EscapeControl(note) << "\n";
   }

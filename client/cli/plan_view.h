@@ -1,6 +1,7 @@
 #ifndef HEARTH_CLIENT_CLI_PLAN_VIEW_H_
 #define HEARTH_CLIENT_CLI_PLAN_VIEW_H_
 
+#include <cstdint>
 #include <ostream>
 #include <vector>
 
@@ -21,6 +22,11 @@ void PrintPreparation(const v1::PreparationReport& preparation,
 
 /// Prints the embeddings that a job keeps, and what that is measured against.
 void PrintHistory(const v1::HistoryChoice& history, std::ostream& out);
+
+/// Prints what a job has less of than asked: "cpu-cache: 512.0 MiB instead of
+/// 1.0 GiB, to fit the memory limit of 2.8 GiB".
+void PrintCuts(const google::protobuf::RepeatedPtrField<v1::BudgetCut>& cuts,
+               uint64_t memory_limit_bytes, std::ostream& out);
 
 /// Prints the forecast of a job: reads, time, disk and memory.
 void PrintExplanation(const v1::ExplainReport& report, std::ostream& out);

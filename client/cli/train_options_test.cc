@@ -182,6 +182,11 @@ TEST(TrainJobFromOptions, OptionsOfOtherStrategiesAreRefused) {
               HasSubstr("ginex and outre"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"cpu-cache", "much"}}),
               HasSubstr("is not auto or a size"));
+  EXPECT_EQ(SpecOf({{"strategy", "ginex"}, {"cpu-cache", "auto"}})
+                .data()
+                .budgets()
+                .cpu_cache_rule(),
+            "auto");
   EXPECT_THAT(ErrorOf({{"strategy", "gnndrive"}, {"reorder", "yes"}}),
               HasSubstr("false, true"));
   EXPECT_THAT(ErrorOf({{"strategy", "ginex"}, {"superbatch", "0"}}),

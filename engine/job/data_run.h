@@ -22,6 +22,7 @@
 #include "engine/job/train_job_options.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
@@ -116,6 +117,11 @@ class DataRun {
   }
   /// The memory that TakeStrategy reserved.
   const strategy::MemoryEstimate& memory() const { return lease_->memory(); }
+  /// What the strategy has less of than asked, so that the job fits into
+  /// memory.
+  const std::vector<strategy::BudgetCut>& cuts() const {
+    return lease_->cuts();
+  }
   /// Periods for which PrepareEpoch prepared something, in order.
   const std::vector<PeriodPreparation>& preparations() const {
     return preparations_;

@@ -101,9 +101,14 @@ class ExplainRun {
                             FindJobSizes(environment_, *dataset_, use, stop_));
     report_.memory = sizes.estimate;
     report_.memory_bytes = sizes.estimate.TotalBytes();
+    report_.cuts = sizes.cuts;
+    report_.memory_limit_bytes = environment_.memory.most_bytes();
     passes_->SetBatches(sizes.batches);
-    strategy::MemoryEstimate own = strategy::EstimateForecastMemory(
-        data_.strategy, BasisOf(*dataset_, use, sizes.batches));
+    chosen_ = sizes.chosen;
+    strategy::MemoryBasis basis = BasisOf(*dataset_, use, sizes.batches);
+    basis.pipeline = chosen_.pipeline;
+    strategy::MemoryEstimate own =
+        strategy::EstimateForecastMemory(chosen_.strategy, basis);
     AddJobShares(use, sizes.batches, own);
     return environment_.memory.Reserve(own, reservation_);
   }
@@ -115,7 +120,7 @@ class ExplainRun {
                           .labels = labels_,
                           .clock = environment_.clock,
                           .pass = pass,
-                          .samplers = options_.pipeline.samplers,
+                          .samplers = chosen_.pipeline.samplers,
                           .stop = stop_},
                          *step_);
   }
@@ -131,13 +136,13 @@ class ExplainRun {
     HEARTH_ASSIGN_OR_RETURN(
         static_cast<strategy::Forecast&>(report_),
         strategy::MakeForecast(
-            data_.strategy,
+            chosen_.strategy,
             {.dataset = *dataset_,
              .labels = labels_,
              .files = environment_.files,
              .read_queues = environment_.read_queues,
              .clock = environment_.clock,
-             .pipeline = options_.pipeline,
+             .pipeline = chosen_.pipeline,
              .plans = environment_.plans,
              .scratch_folder = scratch.path(),
              .listener = listener,
@@ -154,7 +159,7 @@ class ExplainRun {
   }
 
   void AddNotes() {
-    const uint64_t limit = environment_.memory.limit_bytes();
+    const uint64_t limit = report_.memory_limit_bytes;
     if (report_.memory_bytes > limit) {
       report_.notes.push_back(
           absl::StrCat("The job would be refused: it may hold ",
@@ -191,6 +196,8 @@ class ExplainRun {
   std::optional<JobPasses> passes_;
   // Without the memory that a history takes of the strategy's.
   DataOptions data_;
+  // What the job would have of it, so that it fits.
+  strategy::StrategyConfiguration chosen_;
   std::unique_ptr<train::TrainStep> step_;
   MemoryLedger::Reservation reservation_;
   ExplainReport report_;

@@ -254,8 +254,10 @@ TEST_F(ExplainJobTest, AJobThatWouldNotFitIsExplained) {
   warm_strategies_ = std::make_unique<WarmStrategies>(
       io::FileSystem::Posix(), *memory_, root_ + "/scratch");
   strategy::DiskgnnOptions diskgnn = Small();
-  diskgnn.cpu_cache_bytes = uint64_t{400} << 20;
-  const TrainJobOptions options = Diskgnn(diskgnn);
+  diskgnn.io_depth = 4096;
+  TrainJobOptions options = Diskgnn(diskgnn);
+  options.pipeline.extractors = 16;
+  options.data.strict_budgets = true;
   const auto report = Explain(options);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_GT(report->memory_bytes, uint64_t{400} << 20);

@@ -19,6 +19,7 @@
 #include "engine/store/label_kind.h"
 #include "engine/store/manifest.h"
 #include "engine/store/row_format.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 #include "engine/train/ranking.h"
@@ -36,7 +37,7 @@ absl::Status AddHistory(const JobEnvironment& environment,
                   {.dataset = *opened.dataset,
                    .labels = opened.labels,
                    .passes = opened.passes,
-                   .data = options.data,
+                   .data = opened.data,
                    .partition = opened.partition.has_value()
                                     ? opened.partition->partition
                                     : nullptr,
@@ -86,11 +87,14 @@ std::vector<int64_t> CountClasses(const store::Labels& labels,
 absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                                     const JobDataOptions& options,
                                     Observer& observer, std::stop_token stop) {
-  const DataOptions& data = options.data;
+  DataOptions data = options.data;
   HEARTH_ASSIGN_OR_RETURN(
       std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(environment.files, data.dataset_path,
                            environment.verified));
+  data.strategy =
+      strategy::WithAutoBudgets(std::move(data.strategy), dataset->manifest(),
+                                environment.memory.most_bytes());
   if (!data.target.empty()) {
     HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
   }
@@ -135,9 +139,9 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
                     .labels = std::move(labels),
                     .partition = std::move(partition),
                     .passes = std::move(passes),
-                    .data = data,
+                    .data = std::move(data),
                     .history = std::nullopt};
-  if (data.history.has_value()) {
+  if (opened.data.history.has_value()) {
     HEARTH_RETURN_IF_ERROR(
         AddHistory(environment, options, opened, observer, stop));
   }

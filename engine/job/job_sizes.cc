@@ -24,17 +24,6 @@ constexpr uint64_t kSmallPart = 16;
 // Threads' stacks, queues, the job's own records.
 constexpr uint64_t kRuntimeBytes = uint64_t{48} << 20;
 
-absl::StatusOr<MemoryEstimate> Estimate(const store::Dataset& dataset,
-                                        const StrategyUse& use,
-                                        const BatchBound& batches) {
-  HEARTH_ASSIGN_OR_RETURN(
-      MemoryEstimate estimate,
-      strategy::EstimateMemory(use.data.strategy,
-                               BasisOf(dataset, use, batches)));
-  AddJobShares(use, batches, estimate);
-  return estimate;
-}
-
 // Memory of a history: its candidates, what is decided for them, their
 // embeddings, and those of the batch that is trained.
 uint64_t HistoryBytes(const StrategyUse& use,
@@ -50,21 +39,88 @@ uint64_t HistoryBytes(const StrategyUse& use,
          sizeof(float) * of_batch;
 }
 
-void ChooseVerification(const JobEnvironment& environment,
-                        const store::Dataset& dataset, const StrategyUse& use,
-                        JobSizes& sizes) {
-  if (!strategy::KindOf(use.data.strategy).reads_single_rows) return;
+uint64_t ChecksumBytes(const store::Dataset& dataset) {
   uint64_t bytes = 0;
   for (const store::NodeTypeEntry& type : dataset.manifest().node_types) {
     bytes += store::RowChecksumBytes(type.num_nodes);
   }
-  if (sizes.estimate.TotalBytes() + bytes > environment.memory.limit_bytes()) {
-    sizes.rows = RowVerification::kOnce;
-    return;
-  }
-  sizes.rows = RowVerification::kEachRow;
-  sizes.estimate.Add("row checksums", bytes, /*kept=*/true);
+  return bytes;
 }
+
+// Chooses what fits: with the checksums of rows if they are wanted and fit.
+class SizeChoice {
+ public:
+  SizeChoice(const JobEnvironment& environment, const store::Dataset& dataset,
+             const StrategyUse& use, BatchBound batches)
+      : limit_bytes_(environment.memory.most_bytes()),
+        dataset_(dataset),
+        use_(use),
+        batches_(std::move(batches)),
+        basis_(BasisOf(dataset, use, batches_)) {
+    AddJobShares(use, batches_, job_shares_);
+  }
+
+  absl::StatusOr<JobSizes> Choose() const {
+    if (!strategy::KindOf(use_.data.strategy).reads_single_rows) {
+      return ChooseFor(RowVerification::kNone);
+    }
+    absl::StatusOr<JobSizes> sizes = ChooseFor(RowVerification::kEachRow);
+    if (sizes.ok() && sizes->estimate.TotalBytes() > limit_bytes_) {
+      return ChooseFor(RowVerification::kOnce);
+    }
+    return sizes;
+  }
+
+ private:
+  absl::StatusOr<JobSizes> ChooseFor(RowVerification rows) const {
+    const strategy::StrategyOptions& asked = use_.data.strategy;
+    JobSizes sizes = {.batches = batches_,
+                      .chosen = {.strategy = asked, .pipeline = use_.pipeline},
+                      .cuts = {},
+                      .estimate = {},
+                      .rows = rows};
+    if (!use_.data.strict_budgets) {
+      const std::vector<strategy::Budget> budgets =
+          strategy::BudgetsOf(asked, basis_);
+      absl::Status status;
+      const std::vector<uint64_t> amounts = strategy::FitBudgets(
+          budgets, limit_bytes_, [&](absl::Span<const uint64_t> tried) {
+            const auto estimate =
+                Estimate(strategy::WithBudgets(asked, basis_, tried), rows);
+            status.Update(estimate.status());
+            return estimate.ok() ? estimate->TotalBytes() : 0;
+          });
+      HEARTH_RETURN_IF_ERROR(status);
+      sizes.chosen = strategy::WithBudgets(asked, basis_, amounts);
+      sizes.cuts = strategy::CutsOf(budgets, amounts);
+    }
+    HEARTH_ASSIGN_OR_RETURN(sizes.estimate, Estimate(sizes.chosen, rows));
+    return sizes;
+  }
+
+  absl::StatusOr<MemoryEstimate> Estimate(
+      const strategy::StrategyConfiguration& chosen,
+      RowVerification rows) const {
+    strategy::MemoryBasis basis = basis_;
+    basis.pipeline = chosen.pipeline;
+    HEARTH_ASSIGN_OR_RETURN(MemoryEstimate estimate,
+                            strategy::EstimateMemory(chosen.strategy, basis));
+    for (const strategy::MemoryShare& share : job_shares_.shares) {
+      estimate.shares.push_back(share);
+    }
+    if (rows == RowVerification::kEachRow) {
+      estimate.Add("row checksums", ChecksumBytes(dataset_), /*kept=*/true);
+    }
+    return estimate;
+  }
+
+  const uint64_t limit_bytes_;
+  const store::Dataset& dataset_;
+  const StrategyUse& use_;
+  const BatchBound batches_;
+  const strategy::MemoryBasis basis_;
+  MemoryEstimate job_shares_;
+};
 
 }  // namespace
 
@@ -119,23 +175,18 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
   const MeasuredPasses passes = {
       .dataset = dataset, .labels = use.labels, .passes = use.passes};
   if (!strategy::KindOf(use.data.strategy).needs_measured_batches) {
-    JobSizes sizes = {.batches = BoundBatches(passes), .estimate = {}};
-    HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
-                            Estimate(dataset, use, sizes.batches));
+    HEARTH_ASSIGN_OR_RETURN(
+        JobSizes sizes,
+        SizeChoice(environment, dataset, use, BoundBatches(passes)).Choose());
     if (sizes.estimate.TotalBytes() <=
         environment.memory.limit_bytes() / kSmallPart) {
-      ChooseVerification(environment, dataset, use, sizes);
       return sizes;
     }
   }
-  JobSizes sizes;
-  HEARTH_ASSIGN_OR_RETURN(sizes.batches,
+  HEARTH_ASSIGN_OR_RETURN(BatchBound batches,
                           environment.batch_measurement.Measure(
                               passes, use.pipeline.samplers, std::move(stop)));
-  HEARTH_ASSIGN_OR_RETURN(sizes.estimate,
-                          Estimate(dataset, use, sizes.batches));
-  ChooseVerification(environment, dataset, use, sizes);
-  return sizes;
+  return SizeChoice(environment, dataset, use, std::move(batches)).Choose();
 }
 
 }  // namespace hearth::job

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <stop_token>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,8 @@
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/batch_bound.h"
+#include "engine/strategy/budget.h"
+#include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
@@ -45,21 +48,30 @@ enum class RowVerification {
 /// How large a job's batches are, and what follows from it for its memory.
 struct JobSizes {
   strategy::BatchBound batches;
-  /// With the share "row checksums" where each row is verified.
+  /// The strategy's options and threads, cut so that the job fits.
+  strategy::StrategyConfiguration chosen;
+  /// What of them is less than asked.
+  std::vector<strategy::BudgetCut> cuts;
+  /// Of what is chosen; with the share "row checksums" where each row is
+  /// verified.
   strategy::MemoryEstimate estimate;
   RowVerification rows = RowVerification::kNone;
 };
 
 /// Bounds the batches by the fan-outs, where that is little, else by a dry run.
-/// Rows are verified one by one if the checksums fit into what jobs may take.
-/// Reserves nothing. Errors as BatchMeasurement::Measure and
-/// strategy::EstimateMemory.
+/// What does not fit into MemoryLedger::most_bytes, whatever others have
+/// reserved, is cut (strategy::FitBudgets) unless the options are strict; a job
+/// that does not even fit then is told so by MemoryLedger::Reserve. Rows are
+/// verified one by one if the checksums fit, too: budgets are cut before
+/// these are given up. Reserves nothing. Errors as BatchMeasurement::Measure
+/// and strategy::EstimateMemory.
 absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,
                                       std::stop_token stop);
 
-/// The figures that a strategy's memory follows from.
+/// The figures that a strategy's memory follows from, with the threads that
+/// were asked for.
 strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
                               const StrategyUse& use,
                               const strategy::BatchBound& batches);

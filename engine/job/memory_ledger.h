@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_JOB_MEMORY_LEDGER_H_
 #define HEARTH_ENGINE_JOB_MEMORY_LEDGER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -96,6 +97,12 @@ class MemoryLedger {
   MemoryRoom RoomFor(uint64_t bytes) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t limit_bytes() const { return limit_bytes_; }
+  /// The most that a reservation can ever be: the limit, or the machine's
+  /// memory if that is less.
+  uint64_t most_bytes() const {
+    return machine_.capacity == 0 ? limit_bytes_
+                                  : std::min(limit_bytes_, machine_.capacity);
+  }
   /// Bytes reserved by running jobs, and bytes kept warm.
   uint64_t reserved_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t warm_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);

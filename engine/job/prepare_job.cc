@@ -43,6 +43,8 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
   HEARTH_ASSIGN_OR_RETURN(report.preparation, data->PreparePeriod(0));
   report.peak_memory_bytes = memory->PeakBytes();
   report.memory = data->memory();
+  report.cuts = data->cuts();
+  report.memory_limit_bytes = environment.memory.most_bytes();
   report.memory_bound_bytes =
       base_memory_bytes + std::max(report.memory.TotalBytes(),
                                    data->partitioning_memory().TotalBytes());

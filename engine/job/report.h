@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/job/history_choice.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
@@ -49,6 +50,9 @@ struct PrepareReport {
   uint64_t peak_memory_bytes = 0;
   uint64_t memory_bound_bytes = 0;
   strategy::MemoryEstimate memory;
+  /// As in TrainReport.
+  std::vector<strategy::BudgetCut> cuts;
+  uint64_t memory_limit_bytes = 0;
 };
 
 /// The forecast of a train job, and what it would hold.
@@ -56,6 +60,8 @@ struct ExplainReport : strategy::Forecast {
   /// As in TrainReport, of the job that is explained.
   strategy::MemoryEstimate memory;
   uint64_t memory_bytes = 0;
+  std::vector<strategy::BudgetCut> cuts;
+  uint64_t memory_limit_bytes = 0;
   /// Batches of an epoch of training, and the bytes of the rows it needs.
   uint64_t batches = 0;
   uint64_t bytes_needed = 0;
@@ -106,6 +112,10 @@ struct TrainReport {
   /// the job, and the job's reservation, `memory`.
   uint64_t memory_bound_bytes = 0;
   strategy::MemoryEstimate memory;
+  /// What the job has less of than asked, so that it fits into the memory that
+  /// a job may take at most (MemoryLedger::most_bytes), and that.
+  std::vector<strategy::BudgetCut> cuts;
+  uint64_t memory_limit_bytes = 0;
   /// Seconds from the start of this run to its first batch.
   std::optional<double> first_batch_seconds;
   /// Whether topology and caches were those of an earlier job.

@@ -16,6 +16,22 @@
 namespace hearth::job {
 namespace {
 
+// Refuses what no cut makes fit. What was not to be cut is refused by the
+// ledger.
+absl::Status CheckFits(const JobEnvironment& environment,
+                       const StrategyUse& use, const JobSizes& sizes) {
+  const uint64_t bytes = sizes.estimate.TotalBytes();
+  const uint64_t most = environment.memory.most_bytes();
+  if (bytes <= most || use.data.strict_budgets) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the job needs at least ", FormatByteSize(bytes), " of memory (", bytes,
+      " bytes: ", strategy::FormatShares(sizes.estimate),
+      ") with every budget cut as far as it goes, but jobs may take ",
+      FormatByteSize(most),
+      " (the daemon's memory limit); a smaller data.batch_size, fewer fan-outs "
+      "or a smaller model need less"));
+}
+
 // The checksums of the rows that the strategy will read; null if it reads no
 // single rows, or if all features were verified instead.
 absl::StatusOr<std::shared_ptr<const io::RowCheck>> VerifyRows(
@@ -50,8 +66,8 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                           FindJobSizes(environment, *dataset, use, stop));
   StrategyKey key = {.dataset_path = use.data.dataset_path,
                      .fingerprint = dataset->manifest().fingerprint,
-                     .strategy = use.data.strategy,
-                     .pipeline = use.pipeline,
+                     .strategy = sizes.chosen.strategy,
+                     .pipeline = sizes.chosen.pipeline,
                      .batches = std::move(sizes.batches),
                      .target_type = dataset->target_type()};
   if (use.partition != nullptr) key.partition = use.partition->lease.name();
@@ -67,12 +83,19 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
                         .checks_rows = false};
   }
   StrategyLease lease(environment.warm_strategies, std::move(key),
-                      *std::move(kept), warm);
+                      *std::move(kept), sizes.cuts, warm);
   WarmStrategy& work = lease.work_;
+  for (const strategy::BudgetCut& cut : sizes.cuts) {
+    observer.OnLog(
+        Severity::kInfo,
+        absl::StrCat(strategy::Describe(cut), ", to fit the memory limit of ",
+                     FormatByteSize(environment.memory.most_bytes())));
+  }
   observer.OnLog(Severity::kInfo,
                  absl::StrCat("memory: at most ",
                               FormatByteSize(sizes.estimate.TotalBytes()), " (",
                               strategy::FormatShares(sizes.estimate), ")"));
+  HEARTH_RETURN_IF_ERROR(CheckFits(environment, use, sizes));
   HEARTH_RETURN_IF_ERROR(
       environment.memory.Reserve(sizes.estimate, work.memory));
   if (!warm) {
@@ -82,7 +105,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
     HEARTH_ASSIGN_OR_RETURN(
         work.strategy,
         strategy::NewStrategy(
-            use.data.strategy, use.pipeline, *work.dataset,
+            sizes.chosen.strategy, sizes.chosen.pipeline, *work.dataset,
             {.read_queues = environment.read_queues,
              .clock = environment.clock,
              .scratch_folder = work.scratch.path(),

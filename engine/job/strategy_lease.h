@@ -15,6 +15,7 @@
 #include "engine/job/warm_strategies.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/batch_bound.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
@@ -27,11 +28,12 @@ class StrategyLease {
  public:
   using Use = StrategyUse;
 
-  /// Finds out how large batches are, reserves memory, and takes or makes the
-  /// strategy. A strategy that reads single rows gets their checksums; where
-  /// these cannot be had, all features are verified first. Errors as
-  /// FindJobSizes, MemoryLedger::Reserve, store::Dataset::LoadRowChecksums and
-  /// strategy::NewStrategy. All parts of `environment` outlive it.
+  /// Finds out how large batches are and what has to be cut, reserves memory,
+  /// and takes or makes the strategy. A strategy that reads single rows gets
+  /// their checksums; where these cannot be had, all features are verified
+  /// first. Errors as FindJobSizes, MemoryLedger::Reserve,
+  /// store::Dataset::LoadRowChecksums and strategy::NewStrategy. All parts of
+  /// `environment` outlive it.
   static absl::StatusOr<StrategyLease> Take(
       const JobEnvironment& environment,
       std::unique_ptr<store::Dataset> dataset, const Use& use,
@@ -46,6 +48,8 @@ class StrategyLease {
   const strategy::MemoryEstimate& memory() const {
     return work_.memory.estimate();
   }
+  /// What the strategy has less of than asked, so that the job fits.
+  const std::vector<strategy::BudgetCut>& cuts() const { return cuts_; }
   /// Whether an earlier job has left it.
   bool warm() const { return warm_; }
   /// As TrainReport::verified_once.
@@ -56,15 +60,18 @@ class StrategyLease {
 
  private:
   StrategyLease(WarmStrategies& warm_strategies, StrategyKey key,
-                WarmStrategy work, bool warm)
+                WarmStrategy work, std::vector<strategy::BudgetCut> cuts,
+                bool warm)
       : warm_strategies_(&warm_strategies),
         key_(std::move(key)),
         work_(std::move(work)),
+        cuts_(std::move(cuts)),
         warm_(warm) {}
 
   WarmStrategies* warm_strategies_;
   StrategyKey key_;
   WarmStrategy work_;
+  std::vector<strategy::BudgetCut> cuts_;
   bool warm_;
 };
 

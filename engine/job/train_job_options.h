@@ -79,6 +79,9 @@ struct DataOptions {
   /// Absent: all embeddings are computed.
   std::optional<HistoryOptions> history;
   strategy::StrategyOptions strategy;
+  /// Refuses what does not fit into memory as it is, instead of cutting the
+  /// strategy's budgets, threads and queues.
+  bool strict_budgets = false;
 
   /// Distinct epochs before they repeat or there are new ones.
   int64_t NumEpochKeys() const;

@@ -238,6 +238,8 @@ void TrainRun::Finish(Rider& rider, const strategy::PassReport& test) {
 TrainReport TrainRun::Complete(const Rider& rider, TrainReport report) const {
   const DataRun& data = parts_.data;
   report.memory = data.memory();
+  report.cuts = data.cuts();
+  report.memory_limit_bytes = parts_.memory.most_bytes();
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
     report.memory.Add("other models", bytes);
   }

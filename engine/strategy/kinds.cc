@@ -1,7 +1,10 @@
 #include "engine/strategy/kinds.h"
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,6 +32,7 @@ struct Entry {
                                                     const StrategyResources&);
   absl::StatusOr<MemoryEstimate> (*estimate_memory)(const Options&,
                                                     const MemoryBasis&);
+  std::vector<BudgetOf<Options>> (*budgets)(const Options&, const MemoryBasis&);
   // Null: always.
   bool (*delivers_in_order)(const Options&) = nullptr;
   // Null: rows are counted.
@@ -40,6 +44,8 @@ struct Entry {
   std::string (*describe_resident_lists)(const Options&) = nullptr;
   absl::StatusOr<std::unique_ptr<ResidentLists>> (*find_resident_lists)(
       const Options&, const ResidentListsRequest&) = nullptr;
+  // Memory for rows that may be kAutoBytes; null: there is none.
+  uint64_t Options::*row_cache_bytes = nullptr;
   // Null: there is none.
   uint64_t Options::*shared_cache_bytes = nullptr;
 };
@@ -49,12 +55,14 @@ constexpr std::tuple kEntries{
                                   .leaves_neighbors_on_disk = false,
                                   .takes_history = true},
                          .make = NewAddressableStrategy,
-                         .estimate_memory = EstimateAddressableMemory},
+                         .estimate_memory = EstimateAddressableMemory,
+                         .budgets = AddressableBudgets},
     Entry<MmapOptions>{.kind = {.name = "mmap",
                                 .reads_single_rows = true,
                                 .takes_history = true},
                        .make = NewAddressableStrategy,
-                       .estimate_memory = EstimateAddressableMemory},
+                       .estimate_memory = EstimateAddressableMemory,
+                       .budgets = AddressableBudgets},
     Entry<GnndriveOptions>{
         .kind = {.name = "gnndrive",
                  .needs_measured_batches = true,
@@ -62,35 +70,43 @@ constexpr std::tuple kEntries{
                  .takes_history = true},
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
+        .budgets = GnndriveBudgets,
         .delivers_in_order =
-            [](const GnndriveOptions& options) { return !options.reorder; }},
+            [](const GnndriveOptions& options) { return !options.reorder; },
+        .row_cache_bytes = &GnndriveOptions::cpu_cache_bytes},
     Entry<GinexOptions>{.kind = {.name = "ginex",
                                  .prepares = true,
                                  .reads_single_rows = true,
                                  .takes_history = true},
                         .make = NewGinexStrategy,
                         .estimate_memory = EstimateGinexMemory,
+                        .budgets = GinexBudgets,
                         .forecast = ForecastGinex,
                         .estimate_forecast_memory = EstimateGinexForecastMemory,
                         .describe_resident_lists = DescribeGinexLists,
                         .find_resident_lists = FindGinexLists,
+                        .row_cache_bytes = &GinexOptions::cpu_cache_bytes,
                         .shared_cache_bytes = &GinexOptions::cpu_cache_bytes},
     Entry<DiskgnnOptions>{
         .kind = {.name = "diskgnn", .prepares = true, .makes_plans = true},
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
+        .budgets = DiskgnnBudgets,
         .forecast = ForecastDiskgnn,
-        .estimate_forecast_memory = EstimateDiskgnnForecastMemory},
+        .estimate_forecast_memory = EstimateDiskgnnForecastMemory,
+        .row_cache_bytes = &DiskgnnOptions::cpu_cache_bytes},
     Entry<OutreOptions>{.kind = {.name = "outre",
                                  .prepares = true,
                                  .reads_single_rows = true,
                                  .takes_history = true},
                         .make = NewOutreStrategy,
                         .estimate_memory = EstimateOutreMemory,
+                        .budgets = OutreBudgets,
                         .forecast = ForecastOutre,
                         .estimate_forecast_memory = EstimateOutreForecastMemory,
                         .describe_resident_lists = DescribeOutreLists,
                         .find_resident_lists = FindOutreLists,
+                        .row_cache_bytes = &OutreOptions::cpu_cache_bytes,
                         .shared_cache_bytes = &OutreOptions::cpu_cache_bytes},
     Entry<GidsOptions>{.kind = {.name = "gids",
                                 .prepares = true,
@@ -100,6 +116,7 @@ constexpr std::tuple kEntries{
                                 .takes_history = true},
                        .make = NewGidsStrategy,
                        .estimate_memory = EstimateGidsMemory,
+                       .budgets = GidsBudgets,
                        .forecast = ForecastGids,
                        .estimate_forecast_memory = EstimateGidsForecastMemory},
 };
@@ -171,6 +188,52 @@ absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
         return EntryOf(chosen).estimate_memory(chosen, basis);
       },
       options);
+}
+
+std::vector<Budget> BudgetsOf(const StrategyOptions& options,
+                              const MemoryBasis& basis) {
+  return std::visit(
+      [&](const auto& chosen) {
+        std::vector<Budget> budgets;
+        for (const auto& budget : EntryOf(chosen).budgets(chosen, basis)) {
+          budgets.push_back(budget.budget);
+        }
+        return budgets;
+      },
+      options);
+}
+
+StrategyConfiguration WithBudgets(const StrategyOptions& options,
+                                  const MemoryBasis& basis,
+                                  absl::Span<const uint64_t> amounts) {
+  return std::visit(
+      [&](const auto& chosen) -> StrategyConfiguration {
+        const auto budgets = EntryOf(chosen).budgets(chosen, basis);
+        Configuration<std::decay_t<decltype(chosen)>> configuration = {
+            .strategy = chosen, .pipeline = basis.pipeline};
+        for (size_t i = 0; i < budgets.size(); ++i) {
+          if (amounts[i] == budgets[i].budget.asked) continue;
+          budgets[i].set(amounts[i], configuration);
+        }
+        return {.strategy = std::move(configuration.strategy),
+                .pipeline = configuration.pipeline};
+      },
+      options);
+}
+
+StrategyOptions WithAutoBudgets(StrategyOptions options,
+                                const store::Manifest& manifest,
+                                uint64_t limit_bytes) {
+  const MemoryBasis basis = {
+      .manifest = manifest, .pipeline = {}, .batches = {}};
+  std::visit(
+      [&](auto& chosen) {
+        const auto bytes = EntryOf(chosen).row_cache_bytes;
+        if (bytes == nullptr || chosen.*bytes != kAutoBytes) return;
+        chosen.*bytes = std::min(basis.all_rows_bytes(), limit_bytes / 2);
+      },
+      options);
+  return options;
 }
 
 absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,

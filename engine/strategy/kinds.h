@@ -6,12 +6,15 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/store/dataset.h"
+#include "engine/store/manifest.h"
 #include "engine/strategy/addressable/options.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/gids/options.h"
@@ -32,6 +35,9 @@ namespace hearth::strategy {
 using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
                  DiskgnnOptions, OutreOptions, GidsOptions>;
+
+/// What a job chooses of a strategy that changes no batch.
+using StrategyConfiguration = Configuration<StrategyOptions>;
 
 /// The facts about a strategy that hold whatever its options.
 struct StrategyKind {
@@ -80,6 +86,23 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
 /// the numbers, if the options' own budgets leave no room for a batch.
 absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
                                               const MemoryBasis& basis);
+
+/// What may be cut so that a job with a basis fits into memory, in this order.
+/// Amounts asked for are those of `options` and of the basis's pipeline.
+std::vector<Budget> BudgetsOf(const StrategyOptions& options,
+                              const MemoryBasis& basis);
+
+/// The same configuration with other amounts of BudgetsOf, none more than
+/// asked.
+StrategyConfiguration WithBudgets(const StrategyOptions& options,
+                                  const MemoryBasis& basis,
+                                  absl::Span<const uint64_t> amounts);
+
+/// The options with a cache for rows of kAutoBytes, if it is that, sized: all
+/// rows of `manifest`, but at most half of `limit_bytes`.
+StrategyOptions WithAutoBudgets(StrategyOptions options,
+                                const store::Manifest& manifest,
+                                uint64_t limit_bytes);
 
 /// Tells the work of a strategy before it is done; where a strategy has no
 /// forecast of its own, the rows that it needs (row_count.h). Leaves no file.

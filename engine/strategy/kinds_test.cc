@@ -1,9 +1,21 @@
 #include "engine/strategy/kinds.h"
 
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "engine/sample/batch_shape.h"
+#include "engine/store/manifest.h"
+#include "engine/strategy/budget.h"
+#include "engine/strategy/memory_estimate.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
 namespace {
+
+using ::testing::ElementsAre;
 
 TEST(StrategyTest, OnlyReorderingChangesTheOrder) {
   EXPECT_TRUE(DeliversInOrder(MemoryOptions{}));
@@ -21,6 +33,114 @@ TEST(NameTest, IsTheContracts) {
   EXPECT_EQ(Name(GinexOptions{}), "ginex");
   EXPECT_EQ(Name(DiskgnnOptions{}), "diskgnn");
   EXPECT_EQ(Name(OutreOptions{}), "outre");
+}
+
+// A graph of 1000 nodes with rows of 400 bytes.
+store::Manifest SmallGraph() {
+  store::NodeTypeEntry nodes;
+  nodes.name = "node";
+  nodes.num_nodes = 1000;
+  nodes.features.path = "node.features";
+  nodes.features.shape = {1000, 100};
+  store::Manifest manifest;
+  manifest.node_types.push_back(nodes);
+  return manifest;
+}
+
+MemoryBasis BasisOf(const store::Manifest& manifest) {
+  const sample::BatchShape batch = {.nodes = {300, 100, 10},
+                                    .edges = {500, 200}};
+  return {.manifest = manifest,
+          .pipeline = {.samplers = 4, .extractors = 3},
+          .batches = {.largest = batch, .bound = batch},
+          .num_batches = 10,
+          .total_batches = 10};
+}
+
+std::vector<std::string> OptionsCut(const StrategyOptions& options) {
+  const store::Manifest manifest = SmallGraph();
+  std::vector<std::string> names;
+  for (const Budget& budget : BudgetsOf(options, BasisOf(manifest))) {
+    EXPECT_LE(budget.least, budget.asked) << budget.option;
+    names.push_back(budget.option);
+  }
+  return names;
+}
+
+TEST(BudgetsOfTest, WaitingBatchesGoFirstThenThreadsAndCachesLast) {
+  EXPECT_THAT(OptionsCut(MemoryOptions{}),
+              ElementsAre("extractors", "samplers"));
+  EXPECT_THAT(OptionsCut(MmapOptions{}), ElementsAre("extractors", "samplers"));
+  EXPECT_THAT(OptionsCut(GnndriveOptions{.staging_bytes = 1 << 20}),
+              ElementsAre("sample-queue", "train-queue", "extractors",
+                          "samplers", "cpu-cache", "staging"));
+  EXPECT_THAT(
+      OptionsCut(GinexOptions{.neighbor_cache_bytes = 1, .superbatch = 2}),
+      ElementsAre("extractors", "samplers", "superbatch", "neighbor-cache",
+                  "cpu-cache"));
+  EXPECT_THAT(OptionsCut(OutreOptions{}),
+              ElementsAre("extractors", "samplers", "cpu-cache"));
+  EXPECT_THAT(
+      OptionsCut(DiskgnnOptions{}),
+      ElementsAre("extractors", "samplers", "prepare-memory", "cpu-cache"));
+  EXPECT_THAT(OptionsCut(GidsOptions{}),
+              ElementsAre("window", "samplers", "window-cache", "cpu-cache",
+                          "staging"));
+}
+
+// Each strategy with all of its budgets at their least, and as asked.
+TEST(WithBudgetsTest, SetsWhatIsLess) {
+  const store::Manifest manifest = SmallGraph();
+  const MemoryBasis basis = BasisOf(manifest);
+  for (const StrategyOptions& options :
+       {StrategyOptions(MemoryOptions{}), StrategyOptions(MmapOptions{}),
+        StrategyOptions(GnndriveOptions{.cpu_cache_bytes = 1 << 20,
+        .staging_bytes = 1 << 20}),
+        StrategyOptions(GinexOptions{.cpu_cache_bytes = 1 << 18,
+        .neighbor_cache_bytes = 1 << 20,
+        .superbatch = 3}),
+        StrategyOptions(DiskgnnOptions{.cpu_cache_bytes = 1 << 20}),
+        StrategyOptions(OutreOptions{.cpu_cache_bytes = 1 << 20}),
+        StrategyOptions(GidsOptions{})}) {
+    SCOPED_TRACE(Name(options));
+    const std::vector<Budget> budgets = BudgetsOf(options, basis);
+    std::vector<uint64_t> asked;
+    std::vector<uint64_t> least;
+    for (const Budget& budget : budgets) {
+      asked.push_back(budget.asked);
+      least.push_back(budget.least);
+    }
+    const StrategyConfiguration same = WithBudgets(options, basis, asked);
+    EXPECT_EQ(same.strategy, options);
+    EXPECT_EQ(same.pipeline, basis.pipeline);
+    const StrategyConfiguration cut = WithBudgets(options, basis, least);
+    EXPECT_EQ(cut.pipeline.samplers, 1);
+    MemoryBasis smaller = basis;
+    smaller.pipeline = cut.pipeline;
+    for (const Budget& budget : BudgetsOf(cut.strategy, smaller)) {
+      EXPECT_EQ(budget.asked, budget.least) << budget.option;
+    }
+    EXPECT_LT(EstimateMemory(cut.strategy, smaller)->TotalBytes(),
+              EstimateMemory(options, basis)->TotalBytes());
+  }
+}
+
+TEST(WithAutoBudgetsTest, IsAllRowsButAtMostHalfOfTheLimit) {
+  const store::Manifest manifest = SmallGraph();
+  const auto sized = [&](uint64_t limit) {
+    return std::get<DiskgnnOptions>(
+               WithAutoBudgets(DiskgnnOptions{.cpu_cache_bytes = kAutoBytes},
+                               manifest, limit))
+        .cpu_cache_bytes;
+  };
+  EXPECT_EQ(sized(1 << 30), 1000u * 408);
+  EXPECT_EQ(sized(100000), 50000u);
+  // What is given stays, and so does what has no such cache.
+  for (const StrategyOptions& given :
+       {StrategyOptions(DiskgnnOptions{.cpu_cache_bytes = 1 << 30}),
+        StrategyOptions(GidsOptions{}), StrategyOptions(MemoryOptions{})}) {
+    EXPECT_EQ(WithAutoBudgets(given, manifest, 1000), given);
+  }
 }
 
 }  // namespace

@@ -88,6 +88,18 @@ uint64_t MemoryBasis::indices_bytes() const {
   return bytes;
 }
 
+uint64_t MemoryBasis::all_rows_bytes() const {
+  return static_cast<uint64_t>(num_nodes()) *
+         (static_cast<uint64_t>(row_bytes()) + sizeof(int64_t));
+}
+
+uint64_t MemoryBasis::all_lists_bytes() const {
+  // Lists of several edge types take the widest one's numbers.
+  const uint64_t wider = manifest.edge_types.size() > 1 ? 2 : 1;
+  return static_cast<uint64_t>(num_nodes()) * sizeof(int64_t) +
+         wider * indices_bytes();
+}
+
 uint64_t MemoryBasis::label_bytes() const {
   uint64_t most = 0;
   for (const store::NodeTypeEntry& type : manifest.node_types) {

@@ -69,6 +69,10 @@ struct MemoryBasis {
   /// The format in which rows are kept.
   store::RowFormat row_format() const { return store::CommonFormat(manifest); }
   int64_t row_bytes() const { return row_format().row_bytes(); }
+  /// Enough for a cache of all rows, with a table of 8 bytes a node.
+  uint64_t all_rows_bytes() const;
+  /// Enough for all neighbor lists, with a table of 8 bytes a node.
+  uint64_t all_lists_bytes() const;
 };
 
 /// Batches that may wait before, and behind, the stage that decides which of

@@ -263,7 +263,10 @@ std::string FormWords(const Option& option) {
     return "a text";
   }
   if (!IsNumber(field)) {
-    return absl::StrCat("one of ", absl::StrJoin(WordsOf(description), ", "));
+    const std::vector<std::string> words = WordsOf(description);
+    return words.size() == 1
+               ? words[0]
+               : absl::StrCat("one of ", absl::StrJoin(words, ", "));
   }
   std::string form = IsReal(field) ? "number" : "whole number";
   if (description.unit() == v1::Option::BYTES) {

@@ -83,7 +83,7 @@ class Checker {
 
   void FillAndCheck(const Option& option) {
     const std::string default_value = options::DefaultOf(option, chosen_);
-    if (!options::IsSet(option, spec_) && !default_value.empty()) {
+    if (!default_value.empty() && !IsSetBySome(option)) {
       // A default is within its bounds: a test sees to it.
       options::SetFromText(option, default_value, spec_).IgnoreError();
     }
@@ -98,6 +98,16 @@ class Checker {
                           : path,
                       violation.text);
     }
+  }
+
+  // Whether the option is set, or another one in its place.
+  bool IsSetBySome(const Option& option) const {
+    const auto* oneof = option.field().real_containing_oneof();
+    if (oneof == nullptr) return options::IsSet(option, spec_);
+    const Message* parent =
+        options::Find(options::ParentOf(option.path), spec_);
+    return parent != nullptr &&
+           parent->GetReflection()->HasOneof(*parent, oneof);
   }
 
   // Defaults may stand where they do not apply: they change nothing. Where the

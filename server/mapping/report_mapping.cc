@@ -3,6 +3,7 @@
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/dtype.h"
 #include "engine/store/label_kind.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 
@@ -51,6 +52,19 @@ void AddMemory(const strategy::MemoryEstimate& estimate, Message& message) {
     memory.set_owner(share.owner);
     memory.set_bytes(share.bytes);
   }
+}
+
+// What a report says of budgets that were cut.
+template <typename Report, typename Message>
+void AddCuts(const Report& report, Message& message) {
+  for (const strategy::BudgetCut& cut : report.cuts) {
+    v1::BudgetCut& proto = *message.add_cuts();
+    proto.set_option(cut.option);
+    proto.set_asked(cut.asked);
+    proto.set_chosen(cut.chosen);
+    proto.set_unit(std::string(strategy::Name(cut.unit)));
+  }
+  message.set_memory_limit_bytes(report.memory_limit_bytes);
 }
 
 // EpochReport and PassReport have these fields by the same names.
@@ -268,6 +282,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   proto.set_resumes(report.resumes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
   AddMemory(report.memory, proto);
+  AddCuts(report, proto);
   if (report.first_batch_seconds.has_value()) {
     proto.set_first_batch_seconds(*report.first_batch_seconds);
   }
@@ -305,6 +320,7 @@ v1::EvaluateReport ToEvaluateReport(const job::TrainReport& report) {
   proto.set_peak_memory_bytes(report.peak_memory_bytes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
   AddMemory(report.memory, proto);
+  AddCuts(report, proto);
   proto.set_warm_start(report.warm_start);
   if (!report.company.jobs.empty()) {
     *proto.mutable_company() = ToProto(report.company);
@@ -324,12 +340,14 @@ v1::PrepareReport ToProto(const job::PrepareReport& report) {
   proto.set_peak_memory_bytes(report.peak_memory_bytes);
   proto.set_memory_bound_bytes(report.memory_bound_bytes);
   AddMemory(report.memory, proto);
+  AddCuts(report, proto);
   return proto;
 }
 
 v1::ExplainReport ToProto(const job::ExplainReport& report) {
   v1::ExplainReport proto;
   AddMemory(report.memory, proto);
+  AddCuts(report, proto);
   proto.set_memory_bytes(report.memory_bytes);
   proto.set_batches(report.batches);
   proto.set_rows_needed(report.rows_needed);

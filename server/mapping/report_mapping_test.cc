@@ -102,6 +102,11 @@ TEST(ReportMappingTest, EveryFieldOfATrainReport) {
   report.kept_epoch = 2;
   report.model_path = "/m";
   report.resumes = 1;
+  report.cuts = {{.option = "cpu-cache",
+                  .unit = strategy::BudgetUnit::kBytes,
+                  .asked = 9,
+                  .chosen = 3}};
+  report.memory_limit_bytes = 10;
   const v1::TrainReport proto = ToProto(report);
   EXPECT_EQ(proto.epochs_size(), 0);
   EXPECT_EQ(proto.metric(), "mse");
@@ -112,6 +117,12 @@ TEST(ReportMappingTest, EveryFieldOfATrainReport) {
   EXPECT_EQ(proto.kept_epoch(), 2u);
   EXPECT_EQ(proto.model_path(), "/m");
   EXPECT_EQ(proto.resumes(), 1u);
+  ASSERT_EQ(proto.cuts_size(), 1);
+  EXPECT_EQ(proto.cuts(0).option(), "cpu-cache");
+  EXPECT_EQ(proto.cuts(0).asked(), 9u);
+  EXPECT_EQ(proto.cuts(0).chosen(), 3u);
+  EXPECT_EQ(proto.cuts(0).unit(), "bytes");
+  EXPECT_EQ(proto.memory_limit_bytes(), 10u);
 }
 
 TEST(ReportMappingTest, ProgressAndSeverities) {

@@ -372,6 +372,7 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
     }
   }
   options.strategy = ToStrategyOptions(data, pipeline);
+  options.strict_budgets = data.strict_budgets();
   return options;
 }
 

@@ -304,8 +304,22 @@ TEST(SpecMappingTest, StrategiesHaveDefaults) {
   EXPECT_EQ(spec.pipeline().extractors(), 1u);
 }
 
+TEST(SpecMappingTest, AnAutoCacheStays) {
+  const v1::TrainJobSpec spec =
+      Fill(WithStrategy("ginex {} budgets { cpu_cache_rule: 'auto' }")).train();
+  EXPECT_EQ(spec.data().budgets().cpu_cache_rule(), "auto");
+  EXPECT_FALSE(spec.data().budgets().has_cpu_cache_bytes());
+  EXPECT_THAT(
+      Complaint(WithStrategy("ginex {} budgets { cpu_cache_rule: 'all' }")),
+      HasSubstr("train.data.budgets.cpu_cache_rule: must be auto"));
+  EXPECT_THAT(
+      Complaint(WithStrategy("mmap {} budgets { cpu_cache_rule: 'auto' }")),
+      HasSubstr("cpu_cache_rule: must be absent"));
+}
+
 TEST(SpecMappingTest, TheBudgetsOfGidsFollowTheData) {
   const v1::TrainJobSpec spec = Fill(WithStrategy("gids {}")).train();
+  EXPECT_EQ(spec.data().budgets().cpu_cache_rule(), "auto");
   EXPECT_FALSE(spec.data().budgets().has_cpu_cache_bytes());
   EXPECT_EQ(spec.data().gids().hot(), "reverse-pagerank");
   EXPECT_EQ(spec.data().gids().window(), 8u);

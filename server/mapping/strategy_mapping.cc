@@ -1,15 +1,21 @@
 #include "server/mapping/strategy_mapping.h"
 
 #include "absl/strings/match.h"
+#include "engine/strategy/budget.h"
 
 namespace hearth::server {
 namespace {
+
+uint64_t CpuCacheBytes(const v1::Budgets& budgets) {
+  return budgets.has_cpu_cache_rule() ? strategy::kAutoBytes
+                                      : budgets.cpu_cache_bytes();
+}
 
 strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
                                           int io_depth) {
   const v1::DiskgnnStrategy& diskgnn = data.diskgnn();
   strategy::DiskgnnOptions options;
-  options.cpu_cache_bytes = data.budgets().cpu_cache_bytes();
+  options.cpu_cache_bytes = CpuCacheBytes(data.budgets());
   options.gpu_cache_bytes = data.budgets().gpu_cache_bytes();
   if (diskgnn.has_disk_cache_bytes()) {
     options.disk_cache_bytes = diskgnn.disk_cache_bytes();
@@ -69,7 +75,7 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
       return strategy::MmapOptions{.read_ahead = data.mmap().read_ahead()};
     case v1::DataSpec::kGnndrive:
       return strategy::GnndriveOptions{
-          .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
+          .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
           .staging_bytes = data.budgets().staging_bytes(),
           .reorder = data.gnndrive().reorder(),
           .buffered_reads = data.gnndrive().buffered_reads(),
@@ -78,7 +84,7 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
           .io_depth = io_depth};
     case v1::DataSpec::kGinex:
       return strategy::GinexOptions{
-          .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
+          .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
           .neighbor_cache_bytes = data.ginex().neighbor_cache_bytes(),
           .neighbor_rank = data.ginex().neighbor_rank_cross()
                                ? strategy::NeighborRank::kCross
@@ -89,7 +95,7 @@ strategy::StrategyOptions ToStrategyOptions(const v1::DataSpec& data,
       return ToDiskgnnOptions(data, io_depth);
     case v1::DataSpec::kOutre:
       return strategy::OutreOptions{
-          .cpu_cache_bytes = data.budgets().cpu_cache_bytes(),
+          .cpu_cache_bytes = CpuCacheBytes(data.budgets()),
           .neighbor_cache_bytes = data.outre().neighbor_cache_bytes(),
           .superbatch = data.outre().superbatch(),
           .io_depth = io_depth};

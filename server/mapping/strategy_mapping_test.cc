@@ -6,6 +6,10 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "engine/store/manifest.h"
+#include "engine/strategy/kinds.h"
+
 namespace hearth::server {
 namespace {
 
@@ -110,6 +114,21 @@ TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {
       ToStrategyOptions(Parse("diskgnn { disk_limit_ratio: 2.5 }"), pipeline));
   EXPECT_FALSE(diskgnn.disk_cache_bytes.has_value());
   EXPECT_EQ(diskgnn.disk_limit_ratio, 2.5);
+}
+
+TEST(ToStrategyOptionsTest, AnAutoCacheReachesTheEngine) {
+  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "outre"}) {
+    const strategy::StrategyOptions options = ToStrategyOptions(
+        Parse(
+            absl::StrCat(strategy, " {} budgets { cpu_cache_rule: \"auto\" }")),
+        {});
+    const store::Manifest empty;
+    EXPECT_NE(strategy::WithAutoBudgets(options, empty, 0), options)
+        << strategy;
+  }
+  const auto gids = std::get<strategy::GidsOptions>(ToStrategyOptions(
+      Parse("gids {} budgets { cpu_cache_rule: \"auto\" }"), {}));
+  EXPECT_FALSE(gids.cpu_cache_bytes.has_value());
 }
 
 }  // namespace

@@ -178,4 +178,14 @@ absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
   return Estimate(ResidencyOf(options), basis);
 }
 
+std::vector<BudgetOf<MemoryOptions>> AddressableBudgets(
+    const MemoryOptions& /*options*/, const MemoryBasis& basis) {
+  return ThreadBudgets<MemoryOptions>(basis.pipeline);
+}
+
+std::vector<BudgetOf<MmapOptions>> AddressableBudgets(
+    const MmapOptions& /*options*/, const MemoryBasis& basis) {
+  return ThreadBudgets<MmapOptions>(basis.pipeline);
+}
+
 }  // namespace hearth::strategy

@@ -2,10 +2,12 @@
 #define HEARTH_ENGINE_STRATEGY_ADDRESSABLE_ADDRESSABLE_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/addressable/options.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
 
@@ -25,6 +27,12 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewAddressableStrategy(
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
     const MemoryOptions& options, const MemoryBasis& basis);
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
+    const MmapOptions& options, const MemoryBasis& basis);
+
+/// What may be cut so that a job fits into memory: threads alone.
+std::vector<BudgetOf<MemoryOptions>> AddressableBudgets(
+    const MemoryOptions& options, const MemoryBasis& basis);
+std::vector<BudgetOf<MmapOptions>> AddressableBudgets(
     const MmapOptions& options, const MemoryBasis& basis);
 
 }  // namespace hearth::strategy

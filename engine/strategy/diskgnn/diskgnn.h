@@ -2,9 +2,11 @@
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_DISKGNN_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/diskgnn/options.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
@@ -24,6 +26,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
 /// Memory of the host that the strategy holds at most, preparing included;
 /// never an error.
 absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
+    const DiskgnnOptions& options, const MemoryBasis& basis);
+
+/// What may be cut so that a job fits into memory, in this order.
+std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
     const DiskgnnOptions& options, const MemoryBasis& basis);
 
 /// Memory that ForecastDiskgnn (forecast/forecast.h) holds at most.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "engine/io/coalesce.h"
 #include "engine/sample/batch_shape.h"
@@ -10,10 +11,18 @@
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
+#include "engine/strategy/diskgnn/packing/pack_memory.h"
 #include "engine/strategy/machine_probe.h"
 
 namespace hearth::strategy {
 namespace {
+
+// The rows of all nodes, from a page on.
+uint64_t AllRowBytes(const MemoryBasis& basis) {
+  return static_cast<uint64_t>(basis.num_nodes()) *
+             static_cast<uint64_t>(basis.row_bytes()) +
+         kPageBytes;
+}
 
 // Memory that packing holds at most beside partitions of the features, which
 // are at most twice as large as all of them: buffers, and a page for each batch
@@ -23,6 +32,13 @@ uint64_t PackingBytes(const MemoryBasis& basis) {
   return kBuffers + 2 * kPageBytes *
                         static_cast<uint64_t>(basis.total_batches) *
                         static_cast<uint64_t>(basis.shards);
+}
+
+// More memory than that is of no use to packing.
+uint64_t MostPackingBytes(const MemoryBasis& basis) {
+  return 2 * static_cast<uint64_t>(basis.num_nodes()) *
+             static_cast<uint64_t>(basis.row_bytes()) +
+         PackingBytes(basis);
 }
 
 // Rows in memory, and bytes of a list of them and of where each node's row is.
@@ -58,14 +74,12 @@ uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
 // packed.
 uint64_t PlanningBytes(const DiskgnnOptions& options,
                        const MemoryBasis& basis) {
-  const uint64_t features = static_cast<uint64_t>(basis.num_nodes()) *
-                            static_cast<uint64_t>(basis.row_bytes());
-  return std::max({SearchBytes(options, basis),
-                   LevelsOf(options, basis).bytes +
-                       std::min(options.prepare_memory_bytes,
-                                2 * features + PackingBytes(basis)),
-                   // On the way to the GPU.
-                   options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
+  return std::max(
+      {SearchBytes(options, basis),
+       LevelsOf(options, basis).bytes +
+           std::min(options.prepare_memory_bytes, MostPackingBytes(basis)),
+       // On the way to the GPU.
+       options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0});
 }
 
 // Bytes of the disk cache, as far as the options tell: with neither a size nor
@@ -96,6 +110,24 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
           rows * pages_of_row * kBytesPerPage);
 }
 
+// What planning takes beyond what is there once the plan is open: neither rows
+// nor reads, unless the next plan is made while one runs.
+uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
+                       const MemoryEstimate& running) {
+  const uint64_t planning = PlanningBytes(options, basis);
+  if (basis.prepares_ahead) return planning;
+  uint64_t later = 0;
+  for (const MemoryShare& share : running.shares) {
+    if (share.owner == "cache" || share.owner == "checksums" ||
+        share.owner == "reads" || share.owner == "buffers") {
+      later += share.bytes;
+    }
+  }
+  // On the way to the GPU.
+  const uint64_t loading = options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0;
+  return std::max(planning > later ? planning - later : 0, loading);
+}
+
 }  // namespace
 
 absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
@@ -112,13 +144,13 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
       3 * (sizeof(int32_t) + sizeof(int64_t));
   const uint64_t read_bytes = rows * row_bytes + 2 * kPageBytes;
   MemoryEstimate estimate;
-  estimate.Add("cache", options.cpu_cache_bytes, /*kept=*/true);
+  estimate.Add("cache", std::min(options.cpu_cache_bytes, AllRowBytes(basis)),
+               /*kept=*/true);
   const DiskgnnOptions limited =
       InBytes(options, basis.num_nodes(), basis.row_bytes());
   estimate.Add("checksums",
                DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
                /*kept=*/true);
-  estimate.Add("planning", PlanningBytes(options, basis));
   estimate.Add("reads", ReadBytes(options, basis));
   // Offline: a sampler's batches, and those that wait to be written. Graph
   // loaders have their chunks' bytes besides.
@@ -134,7 +166,37 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   estimate.Add("buffers",
                static_cast<uint64_t>(read) *
                    (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow));
+  estimate.Add("planning", BesideRunning(options, basis, estimate));
   return estimate;
+}
+
+std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
+    const DiskgnnOptions& options, const MemoryBasis& basis) {
+  using Chosen = Configuration<DiskgnnOptions>;
+  std::vector<BudgetOf<DiskgnnOptions>> budgets =
+      ThreadBudgets<DiskgnnOptions>(basis.pipeline);
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  const uint64_t packing =
+      EnoughPackMemory({.num_nodes = basis.num_nodes(),
+                        .row_bytes = basis.row_bytes(),
+                        .num_batches = basis.total_batches * basis.shards,
+                        .batch_nodes = largest.num_inputs(),
+                        .sample_bytes = largest.MemoryBytes()});
+  budgets.push_back(
+      {.budget = {.option = "prepare-memory",
+                  .asked = options.prepare_memory_bytes,
+                  .least = std::min(options.prepare_memory_bytes, packing),
+                  .useful = MostPackingBytes(basis),
+                  .step = uint64_t{1} << 20},
+       .set = [](uint64_t bytes, Chosen& chosen) {
+         chosen.strategy.prepare_memory_bytes = bytes;
+       }});
+  budgets.push_back({.budget = CacheBudget("cpu-cache", options.cpu_cache_bytes,
+                                           AllRowBytes(basis)),
+                     .set = [](uint64_t bytes, Chosen& chosen) {
+                       chosen.strategy.cpu_cache_bytes = bytes;
+                     }});
+  return budgets;
 }
 
 MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,

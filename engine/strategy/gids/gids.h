@@ -2,9 +2,11 @@
 #define HEARTH_ENGINE_STRATEGY_GIDS_GIDS_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/gids/options.h"
 #include "engine/strategy/memory_estimate.h"
@@ -35,6 +37,10 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
 
 MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
                                           const MemoryBasis& basis);
+
+/// What may be cut so that a job fits into memory, in this order.
+std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
+                                               const MemoryBasis& basis);
 
 }  // namespace hearth::strategy
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "engine/cache/window_cache.h"
 #include "engine/io/coalesce.h"
@@ -100,6 +101,51 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
   const uint64_t running = estimate.TotalBytes();
   estimate.Add("ranking", choosing > running ? choosing - running : 0);
   return estimate;
+}
+
+std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
+                                               const MemoryBasis& basis) {
+  using Chosen = Configuration<GidsOptions>;
+  const io::RowLayout layout = LayoutOf(basis);
+  std::vector<BudgetOf<GidsOptions>> budgets;
+  // The batches of the window are in memory.
+  const auto window = static_cast<uint64_t>(options.window);
+  budgets.push_back({.budget = {.option = "window",
+                                .unit = BudgetUnit::kBatches,
+                                .asked = window,
+                                .least = std::min<uint64_t>(window, 1)},
+                     .set = [](uint64_t batches, Chosen& chosen) {
+                       chosen.strategy.window = static_cast<int64_t>(batches);
+                     }});
+  // Samplers alone: it has no extractors.
+  budgets.push_back(ThreadBudgets<GidsOptions>(basis.pipeline).back());
+  const uint64_t lines = static_cast<uint64_t>(WindowLines(
+                             options, layout, basis.batches, basis.shards)) *
+                         layout.row_bytes;
+  budgets.push_back(
+      {.budget = CacheBudget("window-cache",
+                             options.window_cache_bytes.value_or(lines), lines),
+       .set = [](uint64_t bytes, Chosen& chosen) {
+         chosen.strategy.window_cache_bytes = bytes;
+       }});
+  const uint64_t buffered = ConstantBuffer::MemoryBytes(
+      BufferedRows(options, layout), layout.row_bytes, layout.num_rows);
+  budgets.push_back(
+      {.budget = CacheBudget(
+           "cpu-cache", options.cpu_cache_bytes.value_or(buffered), buffered),
+       .set = [](uint64_t bytes, Chosen& chosen) {
+         chosen.strategy.cpu_cache_bytes = bytes;
+       }});
+  const uint64_t staging = StagingBytes(options, layout, basis.batches);
+  budgets.push_back(
+      {.budget = {.option = "staging",
+                  .asked = staging,
+                  .least = std::min(staging,
+                                    LargestStagedBytes(layout, basis.batches))},
+       .set = [](uint64_t bytes, Chosen& chosen) {
+         chosen.strategy.staging_bytes = bytes;
+       }});
+  return budgets;
 }
 
 MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,

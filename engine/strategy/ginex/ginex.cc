@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/strategy/superbatch/budgets.h"
 #include "engine/strategy/superbatch/forecast.h"
 #include "engine/strategy/superbatch/memory_bound.h"
 #include "engine/strategy/superbatch/neighbor_cache_lists.h"
@@ -46,6 +47,11 @@ absl::StatusOr<Forecast> ForecastGinex(const GinexOptions& options,
 MemoryEstimate EstimateGinexForecastMemory(const GinexOptions& options,
                                            const MemoryBasis& basis) {
   return EstimateSuperbatchForecastMemory(ToSuperbatchOptions(options), basis);
+}
+
+std::vector<BudgetOf<GinexOptions>> GinexBudgets(const GinexOptions& options,
+                                                 const MemoryBasis& basis) {
+  return SuperbatchBudgets(options, basis);
 }
 
 std::string DescribeGinexLists(const GinexOptions& options) {

@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/ginex/options.h"
 #include "engine/strategy/memory_estimate.h"
@@ -33,6 +35,10 @@ absl::StatusOr<Forecast> ForecastGinex(const GinexOptions& options,
                                        const ForecastRequest& request);
 MemoryEstimate EstimateGinexForecastMemory(const GinexOptions& options,
                                            const MemoryBasis& basis);
+
+/// See superbatch/budgets.h.
+std::vector<BudgetOf<GinexOptions>> GinexBudgets(const GinexOptions& options,
+                                                 const MemoryBasis& basis);
 
 /// See kinds.h.
 std::string DescribeGinexLists(const GinexOptions& options);

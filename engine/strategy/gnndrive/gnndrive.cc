@@ -319,4 +319,44 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
   return estimate;
 }
 
+std::vector<BudgetOf<GnndriveOptions>> GnndriveBudgets(
+    const GnndriveOptions& options, const MemoryBasis& basis) {
+  using Chosen = Configuration<GnndriveOptions>;
+  const auto queue = [&](std::string option, int GnndriveOptions::*length) {
+    return BudgetOf<GnndriveOptions>{
+        .budget = {.option = std::move(option),
+                   .unit = BudgetUnit::kBatches,
+                   .asked = static_cast<uint64_t>(options.*length),
+                   .least = 1},
+        .set = [length](uint64_t batches, Chosen& chosen) {
+          chosen.strategy.*length = static_cast<int>(batches);
+        }};
+  };
+  std::vector<BudgetOf<GnndriveOptions>> budgets = {
+      queue("sample-queue", &GnndriveOptions::sample_queue),
+      queue("train-queue", &GnndriveOptions::train_queue)};
+  for (auto& threads : ThreadBudgets<GnndriveOptions>(basis.pipeline)) {
+    budgets.push_back(std::move(threads));
+  }
+  budgets.push_back({.budget = CacheBudget("cpu-cache", options.cpu_cache_bytes,
+                                           basis.all_rows_bytes()),
+                     .set = [](uint64_t bytes, Chosen& chosen) {
+                       chosen.strategy.cpu_cache_bytes = bytes;
+                     }});
+  // What is not given is that of one batch for each extractor.
+  if (options.staging_bytes > 0) {
+    const auto batch =
+        static_cast<uint64_t>(basis.batches.WithMargin().num_inputs()) *
+        static_cast<uint64_t>(basis.row_bytes());
+    budgets.push_back(
+        {.budget = {.option = "staging",
+                    .asked = options.staging_bytes,
+                    .least = std::min(batch, options.staging_bytes)},
+         .set = [](uint64_t bytes, Chosen& chosen) {
+           chosen.strategy.staging_bytes = bytes;
+         }});
+  }
+  return budgets;
+}
+
 }  // namespace hearth::strategy

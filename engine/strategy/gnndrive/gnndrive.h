@@ -2,9 +2,11 @@
 #define HEARTH_ENGINE_STRATEGY_GNNDRIVE_GNNDRIVE_H_
 
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/gnndrive/options.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
@@ -23,6 +25,10 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
 /// Memory that it holds at most. RESOURCE_EXHAUSTED if the options leave no
 /// room for a batch (see PlanSlots).
 absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
+    const GnndriveOptions& options, const MemoryBasis& basis);
+
+/// What may be cut so that a job fits into memory, in this order.
+std::vector<BudgetOf<GnndriveOptions>> GnndriveBudgets(
     const GnndriveOptions& options, const MemoryBasis& basis);
 
 }  // namespace hearth::strategy

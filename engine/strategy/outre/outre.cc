@@ -12,6 +12,7 @@
 #include "engine/plan/partition/partition.h"
 #include "engine/strategy/outre/dynamic_neighbor_cache.h"
 #include "engine/strategy/outre/pass_macro_batches.h"
+#include "engine/strategy/superbatch/budgets.h"
 #include "engine/strategy/superbatch/forecast.h"
 #include "engine/strategy/superbatch/memory_bound.h"
 #include "engine/strategy/superbatch/neighbor_cache_lists.h"
@@ -120,6 +121,11 @@ absl::StatusOr<MemoryEstimate> EstimateOutreMemory(const OutreOptions& options,
 MemoryEstimate EstimateOutreForecastMemory(const OutreOptions& options,
                                            const MemoryBasis& basis) {
   return EstimateSuperbatchForecastMemory(ToSuperbatchOptions(options), basis);
+}
+
+std::vector<BudgetOf<OutreOptions>> OutreBudgets(const OutreOptions& options,
+                                                 const MemoryBasis& basis) {
+  return SuperbatchBudgets(options, basis);
 }
 
 std::string DescribeOutreLists(const OutreOptions& options) {

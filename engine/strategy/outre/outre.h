@@ -3,9 +3,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/store/dataset.h"
+#include "engine/strategy/budget.h"
 #include "engine/strategy/forecast.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/outre/options.h"
@@ -36,6 +38,10 @@ absl::StatusOr<Forecast> ForecastOutre(const OutreOptions& options,
 
 MemoryEstimate EstimateOutreForecastMemory(const OutreOptions& options,
                                            const MemoryBasis& basis);
+
+/// See superbatch/budgets.h.
+std::vector<BudgetOf<OutreOptions>> OutreBudgets(const OutreOptions& options,
+                                                 const MemoryBasis& basis);
 
 /// See kinds.h.
 std::string DescribeOutreLists(const OutreOptions& options);

@@ -186,7 +186,14 @@ absl::StatusOr<Forecast> ForecastSuperbatch(SuperbatchRecipe recipe,
 MemoryEstimate EstimateSuperbatchForecastMemory(
     const SuperbatchOptions& options, const MemoryBasis& basis) {
   MemoryEstimate estimate = EstimateSuperbatchMemory(options, basis);
-  estimate.Add("measuring", kProbeBytes);
+  // The disk is measured once the pass has been foretold: what that took is
+  // gone.
+  uint64_t foretelling = 0;
+  for (const MemoryShare& share : estimate.shares) {
+    if (!share.kept) foretelling += share.bytes;
+  }
+  estimate.Add("measuring",
+               kProbeBytes > foretelling ? kProbeBytes - foretelling : 0);
   return estimate;
 }
 

@@ -72,8 +72,9 @@ uint64_t RowReadBytes(const SuperbatchOptions& options,
                                 Executor::kFilledAtOnce);
   constexpr uint64_t kBytesPerRow = 3 * sizeof(int64_t) + io::kPlanBytesPerRow;
   const uint64_t initial =
-      2 * sizeof(int64_t) * options.cpu_cache_bytes /
-      static_cast<uint64_t>(std::max<int64_t>(basis.row_bytes(), 1));
+      2 * sizeof(int64_t) *
+      static_cast<uint64_t>(cache::DirectCache::Capacity(
+          options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes()));
   return io::QueuedReader::StagingBytes(
              options.io_depth, static_cast<uint64_t>(basis.row_bytes())) +
          static_cast<uint64_t>(most) * kBytesPerRow + initial;
@@ -92,9 +93,14 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   MemoryEstimate estimate;
   estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
-  // Where two things are never there at once, the larger one counts.
-  estimate.Add("cache",
-               std::max(options.cpu_cache_bytes, options.NeighborBytes()));
+  // Where two things are never there at once, the larger one counts. Lists of
+  // macro batches come besides those that stay.
+  const uint64_t lists =
+      (options.neighbor_rank == NeighborRank::kCross ? 2 : 1) *
+      basis.all_lists_bytes();
+  estimate.Add("cache", std::max(std::min(options.cpu_cache_bytes,
+                                          basis.all_rows_bytes()),
+                                 std::min(options.NeighborBytes(), lists)));
   estimate.Add("planning",
                std::max(sample::NeighborCache::kBuildBytesPerNode *
                             static_cast<uint64_t>(basis.num_nodes()),

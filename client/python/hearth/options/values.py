@@ -211,7 +211,8 @@ def _words_of(option: Option) -> str:
     if kind == FieldDescriptor.CPPTYPE_STRING and not description.words:
         words = "a text"
     elif kind in (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_BOOL):
-        words = "one of " + ", ".join(_words(description))
+        several = _words(description)
+        words = several[0] if len(several) == 1 else "one of " + ", ".join(several)
     else:
         form = {options_pb2.Option.BYTES: "size such as 512MiB or 4GB",
                 options_pb2.Option.TIMES: "multiple such as 2.5x"}.get(

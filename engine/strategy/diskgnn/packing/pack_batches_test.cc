@@ -50,6 +50,31 @@ TEST_P(PackShapesTest, EveryBatchFindsItsRows) {
   EXPECT_EQ(plan.ReadAll(Posix()), absl::OkStatus());
 }
 
+TEST_P(PackShapesTest, WhatIsEnoughIsKnownBeforeTheLayout) {
+  const SmallPlan plan(GetParam());
+  const PackedLayout& layout = plan.layout();
+  PackBound bound = {.num_nodes = plan.shape().num_nodes,
+                     .row_bytes = layout.row_bytes,
+                     .num_batches = layout.num_batches()};
+  for (int64_t batch = 0; batch < layout.num_batches(); ++batch) {
+    const LevelCounts& counts = layout.chunks[batch].counts;
+    bound.batch_nodes = std::max(bound.batch_nodes, counts.total());
+    bound.sample_bytes =
+        std::max(bound.sample_bytes,
+                 static_cast<uint64_t>(layout.FeaturesRange(batch).offset -
+                                       layout.SampleRange(batch).offset));
+  }
+  const uint64_t enough = EnoughPackMemory(bound);
+  EXPECT_TRUE(PlanPackMemory(layout, bound.num_nodes, enough).ok());
+  // The same batches of graphs of up to a terabyte.
+  for (int64_t nodes = bound.num_nodes;
+       nodes * layout.row_bytes < int64_t{1} << 40; nodes *= 3) {
+    bound.num_nodes = nodes;
+    EXPECT_TRUE(PlanPackMemory(layout, nodes, EnoughPackMemory(bound)).ok())
+        << nodes << " nodes";
+  }
+}
+
 TEST_P(PackShapesTest, SizesAreKnownExactly) {
   const SmallPlan plan(GetParam());
   ASSERT_TRUE(plan.Pack(Posix()).ok());

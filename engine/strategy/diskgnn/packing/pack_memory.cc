@@ -1,6 +1,7 @@
 #include "engine/strategy/diskgnn/packing/pack_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -52,6 +53,20 @@ uint64_t MostSegmentNodes(const PackedLayout& layout, int64_t num_nodes) {
   return static_cast<uint64_t>(std::min(most, num_nodes));
 }
 
+// Packs, rows of the disk cache, images; one block of the dispatch spool; what
+// the rows of the disk cache are read into to be ordered.
+uint64_t ScanBytes(uint64_t num_regions, uint64_t row_bytes) {
+  return num_regions * RegionWriter::kBytesPerRegion +
+         2 * RegionWriter::kStagingBytes + 3 * io::StreamWriter::kBufferBytes +
+         kMaxBlockBytes + 2 * RoundUpToPage(row_bytes) + (512 << 10);
+}
+
+// Partitions that a divided memory has at least.
+uint64_t LeastPartitionsBytes(uint64_t row_bytes) {
+  return kPartitionsHeld *
+         (std::max(row_bytes, kMinPartitionBytes) + 2 * kPageBytes);
+}
+
 Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
   Needs needs;
   needs.row_bytes = static_cast<uint64_t>(layout.row_bytes);
@@ -71,12 +86,7 @@ Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
     largest_head = std::max(largest_head, layout.FeaturesRange(batch).offset -
                                               layout.SampleRange(batch).offset);
   }
-  // Packs, rows of the disk cache, images; one block of the dispatch spool;
-  // what the rows of the disk cache are read into to be ordered.
-  needs.scan_bytes = needs.num_regions * RegionWriter::kBytesPerRegion +
-                     2 * RegionWriter::kStagingBytes +
-                     3 * io::StreamWriter::kBufferBytes + kMaxBlockBytes +
-                     2 * RoundUpToPage(needs.row_bytes) + (512 << 10);
+  needs.scan_bytes = ScanBytes(needs.num_regions, needs.row_bytes);
   needs.planning_bytes =
       needs.num_nodes * sizeof(uint32_t) +
       MostSegmentNodes(layout, num_nodes) * SegmentPlanner::kBytesPerRow +
@@ -99,9 +109,7 @@ uint64_t EnoughPartitionBytes(const Needs& needs) {
 }
 
 std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes) {
-  const uint64_t least =
-      kPartitionsHeld *
-      (std::max(needs.row_bytes, kMinPartitionBytes) + 2 * kPageBytes);
+  const uint64_t least = LeastPartitionsBytes(needs.row_bytes);
   if (limit_bytes < needs.scan_bytes + least) return std::nullopt;
   PackMemory memory;
   const uint64_t partition_bytes =
@@ -145,6 +153,24 @@ uint64_t LeastLimit(const Needs& needs) {
 }
 
 }  // namespace
+
+// Smaller partitions mean more of them, each with a block: `balance` bytes for
+// each of both are enough, as their product is the features' bytes times those
+// of a block.
+uint64_t EnoughPackMemory(const PackBound& bound) {
+  const auto nodes = static_cast<uint64_t>(bound.num_nodes);
+  const auto row_bytes = static_cast<uint64_t>(bound.row_bytes);
+  const auto batches = static_cast<uint64_t>(bound.num_batches);
+  const auto batch_nodes = static_cast<uint64_t>(bound.batch_nodes);
+  const uint64_t planning =
+      nodes * (sizeof(uint32_t) + SegmentPlanner::kBytesPerRow) +
+      2 * batch_nodes * kBytesPerBatchNode + bound.sample_bytes;
+  const auto balance = static_cast<uint64_t>(
+      std::sqrt(static_cast<double>(kPartitionsHeld * kMinBlockBytes) *
+                static_cast<double>(nodes * row_bytes)));
+  return ScanBytes(2 * batches, row_bytes) + LeastPartitionsBytes(row_bytes) +
+         planning + 2 * balance + kMaxBlockBytes;
+}
 
 absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                                           int64_t num_nodes,

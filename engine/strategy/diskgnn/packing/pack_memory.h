@@ -31,6 +31,20 @@ absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                                           int64_t num_nodes,
                                           uint64_t limit_bytes);
 
+/// The facts that bound what packing needs before there is a layout.
+struct PackBound {
+  int64_t num_nodes = 0;
+  int64_t row_bytes = 0;
+  int64_t num_batches = 0;
+  /// Of the largest batch.
+  int64_t batch_nodes = 0;
+  /// Of its sample in memory.
+  uint64_t sample_bytes = 0;
+};
+
+/// A limit that PlanPackMemory finds enough for any layout of such batches.
+uint64_t EnoughPackMemory(const PackBound& bound);
+
 /// The longest rows that can be packed.
 inline constexpr int64_t kMaxRowBytes = 512 << 10;
 
