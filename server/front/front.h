@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/io/descriptor.h"
+#include "server/front/budget.h"
 #include "server/front/guard.h"
 #include "server/front/wire.h"
 
@@ -20,6 +21,10 @@ struct FrontLimits {
   /// Connections at a time, in all and of one party.
   size_t connections = 1024;
   size_t connections_per_party = 512;
+  /// Openings that may begin, in all and of one party: each costs the front's
+  /// thread what its wire computes to begin with, as a TLS handshake.
+  Budget openings = kUnlimited;
+  Budget openings_of_party = kUnlimited;
   /// How long a connection may take to open (Guard::HasOpened).
   absl::Duration opening = absl::Seconds(5);
   /// How long a client may take none of the bytes that are there for it.
@@ -49,6 +54,8 @@ struct Visitor {
 ///     longest, those that were never answered first, of the same party where
 ///     that has too many; without such it is closed at once. Where all have
 ///     just come, it waits a moment first;
+///   - openings begin no faster than their budgets allow. Those beyond wait
+///     unread: the party that began one the longest time ago is next;
 ///   - those that do not open in time, or do not take their answers, are
 ///     closed;
 ///   - a guard may end a connection at any byte;
