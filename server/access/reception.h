@@ -58,8 +58,8 @@ class Reception {
   int port() const { return port_; }
 
   /// Users, and client certificates that differ in name or URIs, that can have
-  /// connected in the life of a daemon; the daemon's own user and root are
-  /// always among the users.
+  /// connected and not called yet; there is always a door for the daemon's own
+  /// user and root.
   static constexpr size_t kMaxUsers = 64;
   static constexpr size_t kMaxCertificates = 256;
   /// Handshakes of TLS, in all and of one party. One takes 0.4 ms of the

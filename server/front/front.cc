@@ -24,6 +24,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <optional>
 #include <thread>
@@ -32,6 +33,7 @@
 
 #include "absl/status/status.h"
 #include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
 
 namespace hearth::server {
 namespace {
@@ -92,6 +94,7 @@ struct Connection {
   Opening opening = Opening::kSilent;
   // The server's side; none before it has entered.
   std::optional<io::Descriptor> inner;
+  std::function<void(bool has_asked)> leave;
   std::unique_ptr<Wire> inner_wire;
   // What each side has not taken yet.
   std::string to_inner;
@@ -396,6 +399,8 @@ class FrontImpl final : public Front {
     connection.visitor.wire.reset();
     connection.outer.reset();
     connection.inner.reset();
+    if (connection.leave)
+      connection.leave(connection.visitor.guard->HasAsked());
     --connection.party.connections;
     std::erase(hot_, &connection);
     dead_.splice(dead_.end(), *connection.list, connection.place);
@@ -501,9 +506,10 @@ class FrontImpl final : public Front {
   }
 
   static absl::Status MakeInner(Connection& c) {
-    absl::StatusOr<io::Descriptor> inner = c.visitor.enter();
-    if (inner.ok()) c.inner.emplace(*std::move(inner));
-    return inner.status();
+    HEARTH_ASSIGN_OR_RETURN(Passage passage, c.visitor.enter());
+    c.inner.emplace(std::move(passage.socket));
+    c.leave = std::move(passage.leave);
+    return absl::OkStatus();
   }
 
   // Server to client. False: the connection is closed.

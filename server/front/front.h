@@ -34,15 +34,23 @@ struct FrontLimits {
   size_t kept_bytes = 64 << 10;
 };
 
+/// The way of a connection to the server.
+struct Passage {
+  /// A non-blocking stream socket.
+  io::Descriptor socket;
+  /// Called when nothing more will be passed on, and the socket is closed;
+  /// `has_asked` as Guard::HasAsked. Null = nobody needs to know.
+  std::function<void(bool has_asked)> leave = nullptr;
+};
+
 /// A connection that has come in.
 struct Visitor {
   /// Whose it is, as far as that can be told at once: an address, or a user.
   std::string party;
   std::unique_ptr<Wire> wire;
   std::unique_ptr<Guard> guard;
-  /// Makes the connection to the server, once the guard has opened: a
-  /// non-blocking stream socket.
-  std::function<absl::StatusOr<io::Descriptor>()> enter;
+  /// Makes the connection to the server, once the guard has opened.
+  std::function<absl::StatusOr<Passage>()> enter;
 };
 
 /// Stands before a server: takes the connections of a listening socket, and

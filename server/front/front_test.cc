@@ -47,6 +47,7 @@ class LineGuard final : public Guard {
     }
     has_opened_ =
         has_opened_ || bytes.find(kOpening) != absl::string_view::npos;
+    has_asked_ = has_asked_ || bytes.find('?') != absl::string_view::npos;
     is_idle_ = bytes.empty() ? is_idle_ : bytes.back() == '\n';
     return absl::OkStatus();
   }
@@ -55,10 +56,12 @@ class LineGuard final : public Guard {
   }
   bool HasOpened() const override { return has_opened_; }
   bool IsIdle() const override { return is_idle_; }
+  bool HasAsked() const override { return has_asked_; }
 
  private:
   bool has_opened_ = false;
   bool is_idle_ = false;
+  bool has_asked_ = false;
 };
 
 // A client's connection.
@@ -139,7 +142,9 @@ class FrontTest : public ::testing::Test {
           return Visitor{.party = *party,
                          .wire = NewPlainWire(connection),
                          .guard = std::make_unique<LineGuard>(),
-                         .enter = [this, party] { return Enter(*party); }};
+                         .enter = [this, party]() -> absl::StatusOr<Passage> {
+                           return Enter(*party);
+                         }};
         },
         clock);
     ASSERT_TRUE(front.ok()) << front.status();
@@ -151,6 +156,13 @@ class FrontTest : public ::testing::Test {
     absl::MutexLock lock(&mutex_);
     while (entered_.size() <= index) changed_.Wait(&mutex_);
     return entered_[index];
+  }
+
+  // Whether the connection that left as number `index` had asked.
+  bool HadAsked(size_t index) {
+    absl::MutexLock lock(&mutex_);
+    while (left_.size() <= index) changed_.Wait(&mutex_);
+    return left_[index];
   }
 
   // The numbers of the connections of a party that entered.
@@ -179,7 +191,7 @@ class FrontTest : public ::testing::Test {
     front_.reset();
   }
 
-  absl::StatusOr<io::Descriptor> Enter(const std::string& party) {
+  absl::StatusOr<Passage> Enter(const std::string& party) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
       return absl::ResourceExhaustedError("no descriptors");
@@ -188,7 +200,12 @@ class FrontTest : public ::testing::Test {
     entered_.push_back(ends[0]);
     parties_.push_back(party);
     changed_.SignalAll();
-    return io::Descriptor(ends[1]);
+    return Passage{.socket = io::Descriptor(ends[1]),
+                   .leave = [this](bool has_asked) {
+                     absl::MutexLock leaving(&mutex_);
+                     left_.push_back(has_asked);
+                     changed_.SignalAll();
+                   }};
   }
 
   HandClock clock_;
@@ -196,6 +213,8 @@ class FrontTest : public ::testing::Test {
   absl::CondVar changed_;
   std::vector<int> entered_;
   std::vector<std::string> parties_;
+  // Whether each connection that left had asked.
+  std::vector<bool> left_;
   int port_ = 0;
   std::unique_ptr<Front> front_;
 };
@@ -278,6 +297,14 @@ TEST_F(FrontTest, OpeningsOfAllHaveABudgetThatPartiesTakeInTurn) {
   EXPECT_THAT(EnteredOf("127.0.0.2"), ElementsAre(Lt(10)));
   EXPECT_EQ(send(ServerEnd(0), "still", 5, MSG_NOSIGNAL), 5);
   EXPECT_EQ(open->Read(5), "still");
+}
+
+TEST_F(FrontTest, ItTellsWhetherAConnectionHadAskedOnceItHasLeft) {
+  Start({});
+  Entered(0)->Send("x");
+  EXPECT_FALSE(HadAsked(0));
+  Entered(1, "!?\n")->Send("x");
+  EXPECT_TRUE(HadAsked(1));
 }
 
 TEST_F(FrontTest, AGuardEndsAConnection) {

@@ -133,6 +133,7 @@ class Http2Guard final : public Guard {
 
   bool HasOpened() const override { return has_settings_; }
   bool IsIdle() const override { return streams_.empty(); }
+  bool HasAsked() const override { return last_stream_ != 0; }
   bool HasBeenAnswered() const override { return has_been_answered_; }
 
  private:
