@@ -16,6 +16,7 @@
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/trace_parent.h"
+#include "engine/io/descriptor.h"
 #include "server/mapping/status_mapping.h"
 
 namespace hearth::server {
@@ -84,9 +85,30 @@ Credentials CredentialsOf(
 
 }  // namespace
 
+void Door::SetParty(Credentials party) {
+  absl::MutexLock lock(&mutex_);
+  party_ = std::move(party);
+}
+
+void Door::Enter() {
+  absl::MutexLock lock(&mutex_);
+  ++unmarked_;
+}
+
+void Door::LeaveSilently() {
+  absl::MutexLock lock(&mutex_);
+  --unmarked_;
+}
+
+bool Door::IsFree() const {
+  absl::MutexLock lock(&mutex_);
+  return unmarked_ == 0;
+}
+
 void Door::Mark(grpc::AuthContext& context) {
   absl::MutexLock lock(&mutex_);
   if (!context.FindPropertyValues(kEntranceProperty).empty()) return;
+  --unmarked_;
   if (!party_.certificate_name.empty()) {
     context.AddProperty(kNameProperty, party_.certificate_name);
   }
@@ -121,35 +143,50 @@ Doors::Doors(grpc::ServerBuilder& builder, AccessControl& access, size_t count)
   }
 }
 
-absl::StatusOr<size_t> Doors::Find(const Credentials& party) {
+absl::Status Doors::Reserve(const Credentials& party) {
+  HEARTH_ASSIGN_OR_RETURN(OneDoor * door, Find(party));
+  door->is_reserved = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Doors::OneDoor*> Doors::Find(const Credentials& party) {
   std::vector<std::string> key = {EntranceText(party), party.certificate_name};
   key.insert(key.end(), party.certificate_uris.begin(),
              party.certificate_uris.end());
-  const auto found = parties_.find(key);
-  if (found != parties_.end()) return found->second;
-  if (parties_.size() == doors_.size()) {
-    // Unlike a shortage of descriptors, no other connection's end helps.
-    return absl::FailedPreconditionError(absl::StrCat(
-        "more than ", doors_.size(), " different callers have connected"));
+  OneDoor* free = nullptr;
+  for (OneDoor& one : doors_) {
+    if (one.key == key) return &one;
+    if (!one.is_reserved && one.door->IsFree() &&
+        (free == nullptr || one.used < free->used)) {
+      free = &one;
+    }
   }
-  const size_t index = parties_.size();
-  doors_[index].door->SetParty(party);
-  parties_[std::move(key)] = index;
-  return index;
+  if (free == nullptr) {
+    return absl::UnavailableError(absl::StrCat(
+        doors_.size(), " different callers have connected and not called yet"));
+  }
+  free->door->SetParty(party);
+  free->key = std::move(key);
+  return free;
 }
 
-absl::StatusOr<io::Descriptor> Doors::Enter(const Credentials& party) {
-  HEARTH_ASSIGN_OR_RETURN(const size_t index, Find(party));
+absl::StatusOr<Passage> Doors::Enter(const Credentials& party) {
+  HEARTH_ASSIGN_OR_RETURN(OneDoor * one, Find(party));
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
                  ends) != 0) {
     return ErrnoStatus(errno, "a connection", "socketpair");
   }
+  one->used = ++connections_;
+  one->door->Enter();
   grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
       parameters;
   parameters.fd = ends[0];
-  doors_[index].acceptor->HandleNewConnection(&parameters);
-  return io::Descriptor(ends[1]);
+  one->acceptor->HandleNewConnection(&parameters);
+  return Passage{.socket = io::Descriptor(ends[1]),
+                 .leave = [door = one->door.get()](bool has_asked) {
+                   if (!has_asked) door->LeaveSilently();
+                 }};
 }
 
 Credentials CredentialsOf(const grpc::ServerContextBase& context) {

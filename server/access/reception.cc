@@ -61,10 +61,15 @@ absl::Status Reception::OpenDoors(grpc::ServerBuilder& builder,
 
 absl::Status Reception::Start() {
   if (tcp_.has_value()) {
+    FrontLimits limits = options_.limits;
+    if (tls_ != nullptr) {
+      limits.openings = kHandshakes;
+      limits.openings_of_party = kHandshakesOfParty;
+    }
     HEARTH_ASSIGN_OR_RETURN(
         tcp_front_,
         Front::Start(
-            *std::move(tcp_), options_.tcp_address, options_.limits,
+            *std::move(tcp_), options_.tcp_address, limits,
             [this](int connection) { return ReceiveAddress(connection); },
             clock_));
   }

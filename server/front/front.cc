@@ -1,6 +1,8 @@
 // A connection, step by step:
 //   1. it is accepted, and another one goes if there are too many;
-//   2. its bytes go through its guard, and are kept, until that has opened;
+//   2. its opening begins with its first byte, once there is budget for it;
+//      then its bytes go through its guard, and are kept, until that has
+//      opened;
 //   3. it enters: from then on bytes go both ways, each through the guard. A
 //      side whose bytes the other one does not take is not read from;
 //   4. it ends: one side has closed it, the guard or a time says so, or another
@@ -22,15 +24,16 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <list>
 #include <optional>
 #include <thread>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/base/status_annotate.h"
+#include "engine/base/status_macros.h"
 
 namespace hearth::server {
 namespace {
@@ -59,14 +62,39 @@ struct Handle {
 
 using Connections = std::list<std::unique_ptr<Connection>>;
 
+struct Party {
+  explicit Party(const Budget& openings_of_party)
+      : openings(openings_of_party) {}
+
+  bool IsIdle(double now) const {
+    return connections == 0 && openings.IsFull(now);
+  }
+
+  size_t connections = 0;
+  Purse openings;
+  // When it has begun an opening last.
+  double began_at = 0;
+};
+
+enum class Opening {
+  // Nothing has come.
+  kSilent,
+  // A byte has come, but there is no budget.
+  kWaits,
+  kHasBegun,
+};
+
 struct Connection {
-  Connection(io::Descriptor descriptor, Visitor came)
-      : outer(std::move(descriptor)), visitor(std::move(came)) {}
+  Connection(io::Descriptor descriptor, Visitor came, Party& whose)
+      : outer(std::move(descriptor)), visitor(std::move(came)), party(whose) {}
 
   std::optional<io::Descriptor> outer;
   Visitor visitor;
+  Party& party;
+  Opening opening = Opening::kSilent;
   // The server's side; none before it has entered.
   std::optional<io::Descriptor> inner;
+  std::function<void(bool has_asked)> leave;
   std::unique_ptr<Wire> inner_wire;
   // What each side has not taken yet.
   std::string to_inner;
@@ -98,7 +126,8 @@ class FrontImpl final : public Front {
         receive_(std::move(receive)),
         clock_(clock),
         listener_(std::move(listener)),
-        piece_(kPieceBytes) {}
+        piece_(kPieceBytes),
+        openings_(limits.openings) {}
 
   ~FrontImpl() override { Stop(absl::ZeroDuration()); }
 
@@ -202,7 +231,49 @@ class FrontImpl final : public Front {
         Close(*handle.connection, absl::OkStatus());
         return;
       }
-      Pump(*handle.connection);
+      if (HasBegun(*handle.connection)) Pump(*handle.connection);
+    }
+  }
+
+  // Begins the opening of a connection that has sent something, if there is
+  // budget for it. Else it is not looked at before BeginOpenings.
+  bool HasBegun(Connection& c) {
+    // Those that wait come first.
+    if (c.opening == Opening::kSilent && !is_short_of_openings_) Begin(c);
+    if (c.opening == Opening::kHasBegun) return true;
+    c.opening = Opening::kWaits;
+    Update(c.outer->get(), c.outer_handle, c.outer_events, 0);
+    return false;
+  }
+
+  bool Begin(Connection& c) {
+    if (!c.party.openings.HasSome(now_) || !openings_.Spend(now_)) return false;
+    c.party.openings.Spend(now_);
+    c.party.began_at = now_;
+    c.opening = Opening::kHasBegun;
+    return true;
+  }
+
+  // Begins those that wait, as far as there is budget now: in turn by party,
+  // and of one party the oldest first.
+  void BeginOpenings() {
+    std::vector<Connection*> waiting;
+    for (const auto& connection : opening_) {
+      if (connection->opening == Opening::kWaits) {
+        waiting.push_back(connection.get());
+      }
+    }
+    is_short_of_openings_ = false;
+    std::stable_sort(waiting.begin(), waiting.end(),
+                     [](const Connection* a, const Connection* b) {
+                       return a->party.began_at < b->party.began_at;
+                     });
+    for (Connection* connection : waiting) {
+      if (!openings_.HasSome(now_)) {
+        is_short_of_openings_ = true;
+        return;
+      }
+      if (!connection->is_dead && Begin(*connection)) Pump(*connection);
     }
   }
 
@@ -261,21 +332,21 @@ class FrontImpl final : public Front {
       Log("somebody", visitor.status());
       return;
     }
-    const size_t of_party = parties_[visitor->party];
+    Party& party =
+        parties_.Find(visitor->party, limits_.openings_of_party, now_);
     const bool has_place =
-        (of_party < limits_.connections_per_party ||
+        (party.connections < limits_.connections_per_party ||
          Evict(&visitor->party, nullptr)) &&
         (opening_.size() + open_.size() < limits_.connections ||
          Evict(nullptr, nullptr));
     if (!has_place) {
-      ForgetUnused(visitor->party);
       Log(visitor->party,
           absl::ResourceExhaustedError("too many connections are in use"));
       return;
     }
-    ++parties_[visitor->party];
+    ++party.connections;
     auto connection = std::make_unique<Connection>(std::move(descriptor),
-                                                   *std::move(visitor));
+                                                   *std::move(visitor), party);
     Connection& added = *connection;
     added.accepted_at = now_;
     added.outer_handle = {&added, false};
@@ -321,11 +392,6 @@ class FrontImpl final : public Front {
     return true;
   }
 
-  void ForgetUnused(const std::string& party) {
-    const auto found = parties_.find(party);
-    if (found != parties_.end() && found->second == 0) parties_.erase(found);
-  }
-
   // An error is logged.
   void Close(Connection& connection, const absl::Status& reason) {
     if (!reason.ok()) Log(connection.visitor.party, reason);
@@ -333,8 +399,9 @@ class FrontImpl final : public Front {
     connection.visitor.wire.reset();
     connection.outer.reset();
     connection.inner.reset();
-    --parties_[connection.visitor.party];
-    ForgetUnused(connection.visitor.party);
+    if (connection.leave)
+      connection.leave(connection.visitor.guard->HasAsked());
+    --connection.party.connections;
     std::erase(hot_, &connection);
     dead_.splice(dead_.end(), *connection.list, connection.place);
   }
@@ -439,9 +506,10 @@ class FrontImpl final : public Front {
   }
 
   static absl::Status MakeInner(Connection& c) {
-    absl::StatusOr<io::Descriptor> inner = c.visitor.enter();
-    if (inner.ok()) c.inner.emplace(*std::move(inner));
-    return inner.status();
+    HEARTH_ASSIGN_OR_RETURN(Passage passage, c.visitor.enter());
+    c.inner.emplace(std::move(passage.socket));
+    c.leave = std::move(passage.leave);
+    return absl::OkStatus();
   }
 
   // Server to client. False: the connection is closed.
@@ -537,8 +605,11 @@ class FrontImpl final : public Front {
     const double opened_by = now_ - absl::ToDoubleSeconds(limits_.opening);
     while (!opening_.empty() && opening_.front()->accepted_at < opened_by) {
       Close(*opening_.front(),
-            absl::DeadlineExceededError("it has not begun to speak"));
+            opening_.front()->opening == Opening::kWaits
+                ? absl::ResourceExhaustedError("too many are being opened")
+                : absl::DeadlineExceededError("it has not begun to speak"));
     }
+    BeginOpenings();
     const double taken_by = now_ - absl::ToDoubleSeconds(limits_.stall);
     std::vector<Connection*> stalled;
     for (const auto& connection : open_) {
@@ -579,8 +650,11 @@ class FrontImpl final : public Front {
   Connections dead_;
   // Those with more to move, but for their turn.
   std::vector<Connection*> hot_;
-  // Connections of each.
-  std::unordered_map<std::string, size_t> parties_;
+  Parties<Party> parties_;
+  // Of all parties.
+  Purse openings_;
+  // Some wait for them.
+  bool is_short_of_openings_ = false;
   std::thread thread_;
 };
 

@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
 #include "engine/io/descriptor.h"
+#include "server/front/budget.h"
 #include "server/front/guard.h"
 #include "server/front/wire.h"
 
@@ -20,6 +21,10 @@ struct FrontLimits {
   /// Connections at a time, in all and of one party.
   size_t connections = 1024;
   size_t connections_per_party = 512;
+  /// Openings that may begin, in all and of one party: each costs the front's
+  /// thread what its wire computes to begin with, as a TLS handshake.
+  Budget openings = kUnlimited;
+  Budget openings_of_party = kUnlimited;
   /// How long a connection may take to open (Guard::HasOpened).
   absl::Duration opening = absl::Seconds(5);
   /// How long a client may take none of the bytes that are there for it.
@@ -29,15 +34,23 @@ struct FrontLimits {
   size_t kept_bytes = 64 << 10;
 };
 
+/// The way of a connection to the server.
+struct Passage {
+  /// A non-blocking stream socket.
+  io::Descriptor socket;
+  /// Called when nothing more will be passed on, and the socket is closed;
+  /// `has_asked` as Guard::HasAsked. Null = nobody needs to know.
+  std::function<void(bool has_asked)> leave = nullptr;
+};
+
 /// A connection that has come in.
 struct Visitor {
   /// Whose it is, as far as that can be told at once: an address, or a user.
   std::string party;
   std::unique_ptr<Wire> wire;
   std::unique_ptr<Guard> guard;
-  /// Makes the connection to the server, once the guard has opened: a
-  /// non-blocking stream socket.
-  std::function<absl::StatusOr<io::Descriptor>()> enter;
+  /// Makes the connection to the server, once the guard has opened.
+  std::function<absl::StatusOr<Passage>()> enter;
 };
 
 /// Stands before a server: takes the connections of a listening socket, and
@@ -49,6 +62,8 @@ struct Visitor {
 ///     longest, those that were never answered first, of the same party where
 ///     that has too many; without such it is closed at once. Where all have
 ///     just come, it waits a moment first;
+///   - openings begin no faster than their budgets allow. Those beyond wait
+///     unread: the party that began one the longest time ago is next;
 ///   - those that do not open in time, or do not take their answers, are
 ///     closed;
 ///   - a guard may end a connection at any byte;

@@ -8,7 +8,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +33,9 @@
 namespace hearth::server {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::Lt;
+
 constexpr char kOpening = '!';
 
 // Opens with a "!", is idle after each line, and takes no "x".
@@ -42,6 +47,7 @@ class LineGuard final : public Guard {
     }
     has_opened_ =
         has_opened_ || bytes.find(kOpening) != absl::string_view::npos;
+    has_asked_ = has_asked_ || bytes.find('?') != absl::string_view::npos;
     is_idle_ = bytes.empty() ? is_idle_ : bytes.back() == '\n';
     return absl::OkStatus();
   }
@@ -50,21 +56,29 @@ class LineGuard final : public Guard {
   }
   bool HasOpened() const override { return has_opened_; }
   bool IsIdle() const override { return is_idle_; }
+  bool HasAsked() const override { return has_asked_; }
 
  private:
   bool has_opened_ = false;
   bool is_idle_ = false;
+  bool has_asked_ = false;
 };
 
 // A client's connection.
 class Client {
  public:
-  explicit Client(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+  // `host`: the last number of its address, 127.0.0.`host`.
+  explicit Client(int port, uint32_t host = 1)
+      : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
     // A bound for tests that would hang.
     const timeval patience = {.tv_sec = 60, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     sockaddr_in address{};
     address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + host);
+    EXPECT_EQ(
+        bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+        0);
     address.sin_port = htons(static_cast<uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address),
@@ -105,22 +119,34 @@ class Client {
   const int socket_;
 };
 
+// Stands still until the test says so.
+class HandClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::UnixEpoch(); }
+  double SteadySeconds() const override { return seconds; }
+  std::atomic<double> seconds = 1;
+};
+
 // A front before a server whose ends of connections the test holds.
 class FrontTest : public ::testing::Test {
  protected:
-  void Start(const FrontLimits& limits) {
+  void Start(const FrontLimits& limits, const Clock& clock = Clock::Real()) {
     absl::StatusOr<io::Descriptor> listener = ListenOnTcp("127.0.0.1:0");
     ASSERT_TRUE(listener.ok()) << listener.status();
     port_ = PortOf(listener->get());
     auto front = Front::Start(
         *std::move(listener), "here", limits,
         [this](int connection) -> absl::StatusOr<Visitor> {
-          return Visitor{.party = "somebody",
+          absl::StatusOr<std::string> party = ReceiveTcp(connection);
+          if (!party.ok()) return party.status();
+          return Visitor{.party = *party,
                          .wire = NewPlainWire(connection),
                          .guard = std::make_unique<LineGuard>(),
-                         .enter = [this] { return Enter(); }};
+                         .enter = [this, party]() -> absl::StatusOr<Passage> {
+                           return Enter(*party);
+                         }};
         },
-        Clock::Real());
+        clock);
     ASSERT_TRUE(front.ok()) << front.status();
     front_ = *std::move(front);
   }
@@ -130,6 +156,23 @@ class FrontTest : public ::testing::Test {
     absl::MutexLock lock(&mutex_);
     while (entered_.size() <= index) changed_.Wait(&mutex_);
     return entered_[index];
+  }
+
+  // Whether the connection that left as number `index` had asked.
+  bool HadAsked(size_t index) {
+    absl::MutexLock lock(&mutex_);
+    while (left_.size() <= index) changed_.Wait(&mutex_);
+    return left_[index];
+  }
+
+  // The numbers of the connections of a party that entered.
+  std::vector<size_t> EnteredOf(const std::string& party) {
+    absl::MutexLock lock(&mutex_);
+    std::vector<size_t> numbers;
+    for (size_t i = 0; i < parties_.size(); ++i) {
+      if (parties_[i] == party) numbers.push_back(i);
+    }
+    return numbers;
   }
 
   // Has a client enter, and its server answer.
@@ -148,20 +191,30 @@ class FrontTest : public ::testing::Test {
     front_.reset();
   }
 
-  absl::StatusOr<io::Descriptor> Enter() {
+  absl::StatusOr<Passage> Enter(const std::string& party) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
       return absl::ResourceExhaustedError("no descriptors");
     }
     absl::MutexLock lock(&mutex_);
     entered_.push_back(ends[0]);
+    parties_.push_back(party);
     changed_.SignalAll();
-    return io::Descriptor(ends[1]);
+    return Passage{.socket = io::Descriptor(ends[1]),
+                   .leave = [this](bool has_asked) {
+                     absl::MutexLock leaving(&mutex_);
+                     left_.push_back(has_asked);
+                     changed_.SignalAll();
+                   }};
   }
 
+  HandClock clock_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   std::vector<int> entered_;
+  std::vector<std::string> parties_;
+  // Whether each connection that left had asked.
+  std::vector<bool> left_;
   int port_ = 0;
   std::unique_ptr<Front> front_;
 };
@@ -210,6 +263,48 @@ TEST_F(FrontTest, WhatDoesNotOpenIsClosedInTimeAndNeverEnters) {
   EXPECT_TRUE(silent.IsClosed());
   EXPECT_TRUE(talker.IsClosed());
   EXPECT_TRUE(entered_.empty());
+}
+
+TEST_F(FrontTest, OpeningsBeyondTheBudgetOfTheirPartyWaitUnreadAndAreClosed) {
+  Start({.openings_of_party = {.burst = 2}, .opening = absl::Milliseconds(50)});
+  const auto first = Entered(0);
+  const auto second = Entered(1);
+  Client third(port_);
+  third.Send("!\n");
+  EXPECT_TRUE(third.IsClosed());
+  Client other(port_, 2);
+  other.Send("!\n");
+  ServerEnd(2);
+  EXPECT_THAT(EnteredOf("127.0.0.2"), ElementsAre(2));
+}
+
+TEST_F(FrontTest, OpeningsOfAllHaveABudgetThatPartiesTakeInTurn) {
+  Start({.openings = {.burst = 1, .per_second = 1}}, clock_);
+  const auto open = Entered(0);
+  std::vector<std::unique_ptr<Client>> many;
+  for (int i = 0; i < 50; ++i) {
+    many.push_back(std::make_unique<Client>(port_));
+    many.back()->Send("!\n");
+  }
+  clock_.seconds = clock_.seconds + 1;
+  ServerEnd(1);
+  Client other(port_, 2);
+  other.Send("!\n");
+  for (size_t i = 2; EnteredOf("127.0.0.2").empty(); ++i) {
+    clock_.seconds = clock_.seconds + 1;
+    ServerEnd(i);
+  }
+  EXPECT_THAT(EnteredOf("127.0.0.2"), ElementsAre(Lt(10)));
+  EXPECT_EQ(send(ServerEnd(0), "still", 5, MSG_NOSIGNAL), 5);
+  EXPECT_EQ(open->Read(5), "still");
+}
+
+TEST_F(FrontTest, ItTellsWhetherAConnectionHadAskedOnceItHasLeft) {
+  Start({});
+  Entered(0)->Send("x");
+  EXPECT_FALSE(HadAsked(0));
+  Entered(1, "!?\n")->Send("x");
+  EXPECT_TRUE(HadAsked(1));
 }
 
 TEST_F(FrontTest, AGuardEndsAConnection) {

@@ -23,6 +23,9 @@ class Guard {
   virtual bool HasOpened() const = 0;
   /// Whether nothing would be lost if the connection were closed now.
   virtual bool IsIdle() const = 0;
+  /// Whether the client has sent anything that the server could answer. True
+  /// also where that is not known.
+  virtual bool HasAsked() const { return true; }
   /// Whether the server has answered the client before.
   virtual bool HasBeenAnswered() const { return false; }
 };

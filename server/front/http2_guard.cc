@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "absl/strings/match.h"
@@ -82,32 +81,6 @@ class FrameReader {
   size_t payload_left_ = 0;
 };
 
-// What is left of a budget.
-class Purse {
- public:
-  explicit Purse(const Http2Limits::Budget& budget)
-      : budget_(budget), left_(budget.burst) {}
-
-  bool Spend(double now) {
-    left_ = std::min(budget_.burst,
-                     left_ + std::max(0.0, now - last_) * budget_.per_second);
-    last_ = now;
-    if (left_ < 1) return false;
-    left_ -= 1;
-    return true;
-  }
-
-  // Whether it is as if it were new.
-  bool IsFull(double now) const {
-    return left_ + (now - last_) * budget_.per_second >= budget_.burst;
-  }
-
- private:
-  Http2Limits::Budget budget_;
-  double left_;
-  double last_ = 0;
-};
-
 absl::Status TooMany(absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat("too many ", what));
 }
@@ -115,48 +88,14 @@ absl::Status TooMany(absl::string_view what) {
 struct Party {
   explicit Party(const Http2Limits& limits) : resets(limits.resets_of_party) {}
 
+  bool IsIdle(double now) const {
+    return connections == 0 && resets.IsFull(now);
+  }
+
   Purse resets;
   size_t connections = 0;
   size_t streams = 0;
 };
-
-}  // namespace
-
-// Of each that has a connection, or has not got its budget back.
-class Http2Guards::Parties {
- public:
-  Parties(const Clock& clock, const Http2Limits& limits)
-      : clock_(clock), limits_(limits) {}
-
-  Party& Enter(const std::string& name) {
-    if (parties_.size() >= forget_at_) ForgetIdle();
-    Party& party = parties_.try_emplace(name, limits_).first->second;
-    ++party.connections;
-    return party;
-  }
-
-  const Clock& clock() const { return clock_; }
-  const Http2Limits& limits() const { return limits_; }
-
- private:
-  void ForgetIdle() {
-    const double now = clock_.SteadySeconds();
-    std::erase_if(parties_, [now](const auto& entry) {
-      return entry.second.connections == 0 && entry.second.resets.IsFull(now);
-    });
-    forget_at_ = std::max(kLeast, 2 * parties_.size());
-  }
-
-  static constexpr size_t kLeast = 1024;
-
-  const Clock& clock_;
-  const Http2Limits limits_;
-  size_t forget_at_ = kLeast;
-  // Nodes stay where they are.
-  std::unordered_map<std::string, Party> parties_;
-};
-
-namespace {
 
 class Http2Guard final : public Guard {
  public:
@@ -165,7 +104,9 @@ class Http2Guard final : public Guard {
         limits_(limits),
         party_(party),
         resets_(limits.resets),
-        control_frames_(limits.control_frames) {}
+        control_frames_(limits.control_frames) {
+    ++party_.connections;
+  }
 
   ~Http2Guard() override {
     party_.streams -= streams_.size();
@@ -192,6 +133,7 @@ class Http2Guard final : public Guard {
 
   bool HasOpened() const override { return has_settings_; }
   bool IsIdle() const override { return streams_.empty(); }
+  bool HasAsked() const override { return last_stream_ != 0; }
   bool HasBeenAnswered() const override { return has_been_answered_; }
 
  private:
@@ -278,14 +220,22 @@ class Http2Guard final : public Guard {
 
 }  // namespace
 
+struct Http2Guards::Shared {
+  const Clock& clock;
+  const Http2Limits limits;
+  Parties<Party> parties = {};
+};
+
 Http2Guards::Http2Guards(const Clock& clock, const Http2Limits& limits)
-    : parties_(std::make_unique<Parties>(clock, limits)) {}
+    : shared_(new Shared{.clock = clock, .limits = limits}) {}
 
 Http2Guards::~Http2Guards() = default;
 
 std::unique_ptr<Guard> Http2Guards::NewGuard(const std::string& party) {
-  return std::make_unique<Http2Guard>(parties_->clock(), parties_->limits(),
-                                      parties_->Enter(party));
+  return std::make_unique<Http2Guard>(
+      shared_->clock, shared_->limits,
+      shared_->parties.Find(party, shared_->limits,
+                            shared_->clock.SteadySeconds()));
 }
 
 }  // namespace hearth::server

@@ -6,18 +6,13 @@
 #include <string>
 
 #include "engine/base/clock.h"
+#include "server/front/budget.h"
 #include "server/front/guard.h"
 
 namespace hearth::server {
 
-/// What clients of HTTP/2 may do, beyond what the server of gRPC checks. A
-/// budget has `burst` at first, and `per_second` more each second, up to the
-/// burst.
+/// What clients of HTTP/2 may do, beyond what the server of gRPC checks.
 struct Http2Limits {
-  struct Budget {
-    double burst = 0;
-    double per_second = 0;
-  };
   /// Streams open at a time: begun by the client, and neither ended by the
   /// server nor reset. Of one connection, of which the server announces half,
   /// and of one party.
@@ -50,8 +45,8 @@ class Http2Guards {
   std::unique_ptr<Guard> NewGuard(const std::string& party);
 
  private:
-  class Parties;
-  const std::unique_ptr<Parties> parties_;
+  struct Shared;
+  const std::unique_ptr<Shared> shared_;
 };
 
 }  // namespace hearth::server

@@ -101,7 +101,9 @@ TEST_F(Http2GuardTest, AnotherFirstFrameIsRefused) {
 TEST_F(Http2GuardTest, ItIsIdleWithoutOpenStreams) {
   Open();
   EXPECT_TRUE(guard_->IsIdle());
+  EXPECT_FALSE(guard_->HasAsked());
   EXPECT_TRUE(FromClient(Frame(kHeaders, 1, "h")).ok());
+  EXPECT_TRUE(guard_->HasAsked());
   EXPECT_FALSE(guard_->IsIdle());
   EXPECT_TRUE(FromServer(Frame(kHeaders, 1, "h") + Frame(kData, 1, "d")).ok());
   EXPECT_FALSE(guard_->IsIdle());

@@ -279,7 +279,10 @@ class HttpServerImpl final : public HttpServer {
     return Visitor{.party = std::move(party),
                    .wire = NewPlainWire(connection),
                    .guard = NewHttpGuard(),
-                   .enter = [this] { return Enter(); }};
+                   .enter = [this]() -> absl::StatusOr<Passage> {
+                     HEARTH_ASSIGN_OR_RETURN(io::Descriptor end, Enter());
+                     return Passage{.socket = std::move(end)};
+                   }};
   }
 
   // Hands one end of a new connection to the threads.
