@@ -5,6 +5,34 @@
 
 namespace hearth::server {
 
+Transfers::~Transfers() {
+  {
+    absl::MutexLock lock(&mutex_);
+    exiting_ = true;
+    slow_.Signal();
+  }
+  slow_thread_.join();
+}
+
+void Transfers::DoSlowly(std::function<void()> work) {
+  absl::MutexLock lock(&mutex_);
+  slow_work_.push_back(std::move(work));
+  slow_.Signal();
+}
+
+void Transfers::RunSlowly() {
+  while (const std::function<void()> work = NextSlowWork()) work();
+}
+
+std::function<void()> Transfers::NextSlowWork() {
+  absl::MutexLock lock(&mutex_);
+  while (!exiting_ && slow_work_.empty()) slow_.Wait(&mutex_);
+  if (exiting_) return nullptr;
+  std::function<void()> work = std::move(slow_work_.front());
+  slow_work_.pop_front();
+  return work;
+}
+
 absl::StatusOr<std::unique_ptr<Transfers::Place>> Transfers::Enter(
     const std::string& caller) {
   {

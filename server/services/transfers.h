@@ -1,9 +1,12 @@
 #ifndef HEARTH_SERVER_SERVICES_TRANSFERS_H_
 #define HEARTH_SERVER_SERVICES_TRANSFERS_H_
 
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -13,16 +16,17 @@
 
 namespace hearth::server {
 
-/// Downloads and uploads: the thread that reads and writes for all of them, and
-/// how many there may be, since each holds a file, or two, and a piece of it.
-/// Thread-safe.
+/// Downloads and uploads: the thread that reads and writes for all of them, the
+/// one that waits for the disk where that may take long, and how many there may
+/// be, since each holds a file, or two, and a piece of it. Thread-safe.
 class Transfers {
  public:
   /// At most so many are under way at a time, in all and of one caller.
   static constexpr int kMost = 128;
   static constexpr int kMostOfCaller = 16;
 
-  Transfers() = default;
+  Transfers() : slow_thread_([this] { RunSlowly(); }) {}
+  ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
 
@@ -45,16 +49,28 @@ class Transfers {
   absl::StatusOr<std::unique_ptr<Place>> Enter(const std::string& caller)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// The thread that reads and writes.
   EventHub& hub() { return hub_; }
 
+  /// Calls `work` on the other thread, after what it was given before.
+  void DoSlowly(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
+  void RunSlowly() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The next work; blocks for it. Null: these transfers go.
+  std::function<void()> NextSlowWork() ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::Mutex mutex_;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> of_callers_ ABSL_GUARDED_BY(mutex_);
-  // Goes first: its streams hold places.
+  std::deque<std::function<void()>> slow_work_ ABSL_GUARDED_BY(mutex_);
+  // Signalled when there is slow work, or none will come.
+  absl::CondVar slow_;
+  bool exiting_ ABSL_GUARDED_BY(mutex_) = false;
+  // Goes before: its streams hold places.
   EventHub hub_;
+  std::jthread slow_thread_;
 };
 
 }  // namespace hearth::server

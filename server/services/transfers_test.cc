@@ -8,6 +8,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/base/sha256.h"
@@ -240,6 +241,27 @@ TEST_F(UploadTest, AStreamThatIsIdleEndsWithTheDaemon) {
   writer->WaitForInitialMetadata();
   daemon_ = nullptr;
   EXPECT_FALSE(writer->Finish().ok());
+}
+
+TEST_F(UploadTest, ASlowSyncKeepsNobodyElseWaiting) {
+  const std::string slow = Begin().id();
+  request_.set_name("other");
+  const std::string other = Begin().id();
+  files_.Inject({.effect = io::Effect::kBlock,
+                 .only = io::Operation::kSync,
+                 .path_end = "incoming"});
+  v1::Upload upload;
+  grpc::Status sent;
+  std::thread sender([&] { sent = Send(slow, 0, all_.size(), &upload); });
+  while (files_.hits() == 0) std::this_thread::yield();
+  // No file ends with it.
+  v1::Upload part;
+  EXPECT_TRUE(Send(other, 0, 1, &part).ok());
+  EXPECT_EQ(part.received_bytes(), 1);
+  files_.Clear();
+  sender.join();
+  EXPECT_TRUE(sent.ok()) << sent.error_message();
+  EXPECT_EQ(upload.received_bytes(), all_.size());
 }
 
 TEST_F(UploadTest, AFullDiskLosesNothing) {

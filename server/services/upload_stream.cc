@@ -1,6 +1,7 @@
 #include "server/services/upload_stream.h"
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -28,8 +29,11 @@ absl::Span<const std::byte> BytesOf(const std::string& text) {
 ///   2. of the first one the caller is checked, who must own the upload;
 ///   3. what came before the daemon's start is caught up with, step by step:
 ///      between steps the hub serves others;
-///   4. the bytes are written, and the next message is read: the stream holds
-///      one message, and a client that sends faster waits.
+///   4. the bytes are written, up to the end of a file. That is finished on the
+///      other thread, where a slow disk keeps nobody waiting but those that
+///      finish files, too;
+///   5. the next message is read: the stream holds one message, and a client
+///      that sends faster waits.
 ///
 /// The stream lives until both gRPC and the hub have let it go.
 class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
@@ -54,6 +58,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   }
 
   bool Pump(bool stopping) override {
+    if (is_finishing_) return true;
     const absl::StatusOr<bool> goes_on = Step(stopping);
     if (goes_on.ok() && *goes_on) return true;
     place_.reset();
@@ -86,6 +91,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     }
     if (has_ended_) return End();
     if (!has_chunk_) return true;
+    HEARTH_RETURN_IF_ERROR(finished_);
     if (upload_ == nullptr && !Open()) return false;
     HEARTH_RETURN_IF_ERROR(check_());
     // It may have been removed since.
@@ -99,11 +105,30 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
       return absl::InvalidArgumentError(
           absl::StrCat("id: must be that of the stream, ", id_));
     }
-    HEARTH_RETURN_IF_ERROR(
-        upload_->Append(chunk_.offset(), BytesOf(chunk_.data())));
+    if (!upload_->IsFileFull()) {
+      HEARTH_ASSIGN_OR_RETURN(
+          const size_t taken,
+          upload_->Append(chunk_.offset() + taken_,
+                          BytesOf(chunk_.data()).subspan(taken_)));
+      taken_ += taken;
+    }
+    if (upload_->IsFileFull()) {
+      FinishFile();
+      return true;
+    }
     has_chunk_ = false;
+    taken_ = 0;
     StartRead(&chunk_);
     return true;
+  }
+
+  void FinishFile() {
+    is_finishing_ = true;
+    transfers_.DoSlowly([stream = shared_from_this()] {
+      stream->finished_ = stream->upload_->FinishFile();
+      stream->is_finishing_ = false;
+      stream->transfers_.hub().Wake(stream.get());
+    });
   }
 
   // Finds the upload, if the caller may change it.
@@ -145,6 +170,11 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   grpc::Status refusal_;
   // Being read until `has_chunk_`.
   v1::UploadChunk chunk_;
+  // Bytes of it that are written.
+  size_t taken_ = 0;
+  // The other thread's while `is_finishing_`.
+  absl::Status finished_;
+  std::atomic<bool> is_finishing_ = false;
   std::atomic<bool> has_chunk_ = false;
   std::atomic<bool> has_ended_ = false;
   std::atomic<bool> is_broken_ = false;

@@ -4,6 +4,7 @@
 //   2. once it has its size, the digest is compared: `incoming` is dropped if
 //      it is not the one announced;
 //   3. it is synced, renamed to source/PATH, and the folder is synced.
+// 2 and 3 are FinishFile's, which holds the file, but no lock that others need.
 // A daemon that starts finds whole files in source, and the size of `incoming`.
 // Files cannot be opened to go on writing, and the digest was in memory: before
 // more bytes are taken, `incoming` is copied to `incoming.tmp` (CatchUp), which
@@ -272,7 +273,7 @@ bool StagedUpload::IsWhole() const {
 absl::StatusOr<bool> StagedUpload::CatchUp() {
   Touch();
   absl::MutexLock lock(&mutex_);
-  if (IsWholeLocked() || incoming_ != nullptr) return true;
+  if (IsWholeLocked() || is_finishing_ || incoming_ != nullptr) return true;
   if (come_ == 0) {
     HEARTH_RETURN_IF_ERROR(OpenIncoming());
     return true;
@@ -309,8 +310,8 @@ absl::Status StagedUpload::OpenIncoming() {
   return absl::OkStatus();
 }
 
-absl::Status StagedUpload::Append(uint64_t offset,
-                                  absl::Span<const std::byte> data) {
+absl::StatusOr<size_t> StagedUpload::Append(uint64_t offset,
+                                            absl::Span<const std::byte> data) {
   Touch();
   absl::MutexLock lock(&mutex_);
   const uint64_t received = before_ + come_;
@@ -325,72 +326,99 @@ absl::Status StagedUpload::Append(uint64_t offset,
         absl::StrCat("data: ", data.size(), " bytes at ", offset,
                      " end beyond the ", size_bytes_, " bytes of the upload"));
   }
-  HEARTH_RETURN_IF_ERROR(FinishFiles());
-  while (!data.empty()) {
-    const uint64_t part =
-        std::min<uint64_t>(data.size(), current().size_bytes() - come_);
-    HEARTH_RETURN_IF_ERROR(AppendToFile(data.first(part)));
-    data.remove_prefix(part);
-    HEARTH_RETURN_IF_ERROR(FinishFiles());
+  if (IsWholeLocked() || IsFileFullLocked()) return size_t{0};
+  if (incoming_ == nullptr) {
+    return absl::InternalError("an upload that was not caught up with");
   }
-  return absl::OkStatus();
-}
-
-absl::Status StagedUpload::AppendToFile(absl::Span<const std::byte> data) {
+  data = data.first(
+      std::min<uint64_t>(data.size(), current().size_bytes() - come_));
   HEARTH_RETURN_IF_ERROR(incoming_->Write(come_, data));
   digest_.Update(data);
   come_ += data.size();
-  return absl::OkStatus();
+  return data.size();
 }
 
-absl::Status StagedUpload::FinishFiles() {
-  while (!IsWholeLocked() && incoming_ != nullptr &&
-         come_ == current().size_bytes()) {
-    HEARTH_RETURN_IF_ERROR(FinishFile());
-  }
-  if (IsWholeLocked() || incoming_ != nullptr) return absl::OkStatus();
-  return absl::InternalError("an upload that was not caught up with");
+bool StagedUpload::IsFileFull() const {
+  absl::MutexLock lock(&mutex_);
+  return IsFileFullLocked();
+}
+
+bool StagedUpload::IsFileFullLocked() const {
+  return is_finishing_ || (!IsWholeLocked() && incoming_ != nullptr &&
+                           come_ == current().size_bytes());
 }
 
 absl::Status StagedUpload::FinishFile() {
-  const std::string path = current().path();
-  if (digest_.HexDigest() != current().sha256()) {
+  absl::MutexLock one_at_a_time(&finishing_);
+  std::unique_ptr<io::WritableFile> file;
+  std::string path;
+  bool has_digest = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!IsFileFullLocked()) return absl::OkStatus();
+    is_finishing_ = true;
+    file = std::move(incoming_);
+    path = current().path();
+    has_digest = digest_.HexDigest() == current().sha256();
+  }
+  if (!has_digest) {
     DropFile();
     return absl::AbortedError(absl::StrCat(
         path,
         ": what has come does not have the SHA-256 that was announced; "
         "it has to come again, or the file has changed since"));
   }
-  if (const absl::Status synced = incoming_->Sync(); !synced.ok()) {
+  if (const absl::Status synced = file->Sync(); !synced.ok()) {
     // What a failed sync leaves on the disk is not known.
     DropFile();
     return synced;
   }
+  const absl::Status status = Place(path);
+  if (status.ok()) return OpenNext();
+  absl::MutexLock lock(&mutex_);
+  is_finishing_ = false;
+  incoming_ = std::move(file);
+  // It may be in its place all the same: then it is not written on.
+  FindReceived().IgnoreError();
+  return status;
+}
+
+absl::Status StagedUpload::Place(const std::string& path) {
   const std::string source = io::JoinPath(folder_, kSourceName);
   HEARTH_ASSIGN_OR_RETURN(std::vector<std::string> folders,
                           MakeFolders(files_, source, path));
-  const absl::Status renamed =
-      files_.Rename(IncomingPath(), io::JoinPath(source, path));
-  if (!renamed.ok()) {
-    // It may be in its place all the same.
-    FindReceived().IgnoreError();
-    return renamed;
-  }
-  before_ += come_;
-  ++file_;
-  come_ = 0;
-  incoming_ = nullptr;
+  HEARTH_RETURN_IF_ERROR(
+      files_.Rename(IncomingPath(), io::JoinPath(source, path)));
   for (; !folders.empty(); folders.pop_back()) {
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folders.back()));
   }
-  return IsWholeLocked() ? absl::OkStatus() : OpenIncoming();
+  return absl::OkStatus();
+}
+
+absl::Status StagedUpload::OpenNext() {
+  bool is_last = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    is_last = file_ + 1 == request_.files_size();
+  }
+  absl::StatusOr<std::unique_ptr<io::WritableFile>> next = nullptr;
+  if (!is_last) next = files_.Create(IncomingPath());
+  absl::MutexLock lock(&mutex_);
+  before_ += come_;
+  ++file_;
+  come_ = 0;
+  digest_ = Sha256();
+  is_finishing_ = false;
+  if (next.ok()) incoming_ = *std::move(next);
+  return next.status();
 }
 
 void StagedUpload::DropFile() {
-  incoming_ = nullptr;
-  come_ = 0;
   // It is emptied when the file comes again, anyway.
   files_.RemoveTree(IncomingPath()).IgnoreError();
+  absl::MutexLock lock(&mutex_);
+  come_ = 0;
+  is_finishing_ = false;
 }
 
 }  // namespace hearth::server

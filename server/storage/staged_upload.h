@@ -31,8 +31,8 @@ absl::Status CheckUploadRequest(const v1::BeginUploadRequest& request);
 ///   incoming       the file that is coming
 ///   incoming.tmp   its copy, while CatchUp makes it
 ///
-/// Bytes that Append has taken survive a kill of the daemon; files below source
-/// survive a power loss. Thread-safe.
+/// Bytes that Append has taken survive a kill of the daemon; files that
+/// FinishFile has put below source survive a power loss. Thread-safe.
 class StagedUpload {
  public:
   /// The files and clock must outlive it.
@@ -57,12 +57,24 @@ class StagedUpload {
   /// before is copied and its digest begun again.
   absl::StatusOr<bool> CatchUp() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Takes the next bytes. OUT_OF_RANGE unless they begin at received_bytes()
-  /// and end with the upload; ABORTED if a file is whole and does not have its
-  /// digest: it has to come again. After any error what was received stays, but
-  /// for that file, and Append can be called again. REQUIRES: CatchUp was true.
-  absl::Status Append(uint64_t offset, absl::Span<const std::byte> data)
+  /// Takes the next bytes, up to the end of the file that is coming; returns
+  /// how many. OUT_OF_RANGE unless they begin at received_bytes() and end with
+  /// the upload. After any error what was received stays, and Append can be
+  /// called again. REQUIRES: CatchUp was true.
+  absl::StatusOr<size_t> Append(uint64_t offset,
+                                absl::Span<const std::byte> data)
       ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Whether all bytes of the file that is coming are there: Append takes none
+  /// before FinishFile has ended.
+  bool IsFileFull() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Puts a file that is full in its place, durably, and makes the next one
+  /// ready for Append. It takes as long as the disk's syncs do; no other call
+  /// but this waits for it. ABORTED if the file does not have its digest: it
+  /// has to come again, as where it cannot be synced. After other errors
+  /// FinishFile can be called again. Nothing happens if no file is full.
+  absl::Status FinishFile() ABSL_LOCKS_EXCLUDED(finishing_, mutex_);
 
   /// Something uses it: it is not abandoned.
   void Touch();
@@ -100,16 +112,19 @@ class StagedUpload {
   bool IsWholeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return file_ == request_.files_size();
   }
+  bool IsFileFullLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<bool> CopyStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status AppendToFile(absl::Span<const std::byte> data)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes an empty file for the bytes to come.
   absl::Status OpenIncoming() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Puts files that are whole in their places, and opens the next one.
-  absl::Status FinishFiles() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status FinishFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Renames `incoming` to its place, and syncs the folders on the way to it.
+  absl::Status Place(const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(finishing_);
+  // Begins the next file, once the one before is in its place.
+  absl::Status OpenNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(finishing_)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Forgets what has come of the current file.
-  void DropFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DropFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(finishing_)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   io::FileSystem& files_;
   const Clock& clock_;
@@ -117,7 +132,12 @@ class StagedUpload {
   const std::string owner_;
   const v1::BeginUploadRequest request_;
   uint64_t size_bytes_ = 0;
+  // Held while a file is finished.
+  absl::Mutex finishing_ ABSL_ACQUIRED_BEFORE(mutex_);
+  // Held for no sync.
   mutable absl::Mutex mutex_;
+  // The file is FinishFile's, which alone changes what follows.
+  bool is_finishing_ ABSL_GUARDED_BY(mutex_) = false;
   // Index of the file that is coming, and bytes of those before it and of it.
   int file_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t before_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,8 +91,22 @@ class StagedUploadTest : public testing::Test {
     const absl::Status ready = CatchUp();
     if (!ready.ok()) return ready;
     const uint64_t offset = upload_->received_bytes();
-    return upload_->Append(
-        offset, BytesOf(absl::string_view(all_).substr(offset, size)));
+    return SendAt(offset, absl::string_view(all_).substr(offset, size));
+  }
+
+  absl::Status SendAt(uint64_t offset, absl::string_view text) {
+    while (true) {
+      while (upload_->IsFileFull()) {
+        const absl::Status finished = upload_->FinishFile();
+        if (!finished.ok()) return finished;
+      }
+      if (text.empty()) return absl::OkStatus();
+      const absl::StatusOr<size_t> taken =
+          upload_->Append(offset, BytesOf(text));
+      if (!taken.ok()) return taken.status();
+      offset += *taken;
+      text.remove_prefix(*taken);
+    }
   }
 
   void ExpectWhole() {
@@ -147,13 +162,11 @@ TEST_F(StagedUploadTest, EmptyFilesAtTheEndNeedNoBytes) {
 TEST_F(StagedUploadTest, OnlyTheNextBytesAreTaken) {
   Make();
   ASSERT_TRUE(Send(10).ok());
-  const absl::Status early = upload_->Append(9, BytesOf("x"));
+  const absl::Status early = SendAt(9, "x");
   EXPECT_EQ(early.code(), absl::StatusCode::kOutOfRange);
   EXPECT_THAT(early.message(), HasSubstr("10 bytes have come"));
-  EXPECT_EQ(upload_->Append(11, BytesOf("x")).code(),
-            absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(upload_->Append(10, BytesOf(all_)).code(),
-            absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(SendAt(11, "x").code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(SendAt(10, all_).code(), absl::StatusCode::kOutOfRange);
   ASSERT_TRUE(Send(all_.size()).ok());
   ExpectWhole();
 }
@@ -161,11 +174,27 @@ TEST_F(StagedUploadTest, OnlyTheNextBytesAreTaken) {
 TEST_F(StagedUploadTest, OtherBytesThanAnnouncedHaveToComeAgain) {
   Make();
   ASSERT_TRUE(CatchUp().ok());
-  const absl::Status other =
-      upload_->Append(0, BytesOf(std::string(5000, 'x')));
+  const absl::Status other = SendAt(0, std::string(5000, 'x'));
   EXPECT_TRUE(absl::IsAborted(other));
   EXPECT_THAT(other.message(), HasSubstr("a.npy"));
   EXPECT_EQ(upload_->received_bytes(), 0);
+  ASSERT_TRUE(Send(all_.size()).ok());
+  ExpectWhole();
+}
+
+TEST_F(StagedUploadTest, NobodyWaitsForASync) {
+  Make();
+  ASSERT_TRUE(CatchUp().ok());
+  files_.Inject({.effect = io::Effect::kBlock, .only = io::Operation::kSync});
+  ASSERT_TRUE(upload_->Append(0, BytesOf(all_)).ok());
+  std::thread slow([&] { EXPECT_TRUE(upload_->FinishFile().ok()); });
+  while (files_.hits() == 0) std::this_thread::yield();
+  EXPECT_TRUE(upload_->IsFileFull());
+  EXPECT_FALSE(upload_->IsWhole());
+  EXPECT_EQ(upload_->received_bytes(), 5000);
+  EXPECT_EQ(upload_->Append(5000, BytesOf("b")).value(), 0);
+  files_.Clear();
+  slow.join();
   ASSERT_TRUE(Send(all_.size()).ok());
   ExpectWhole();
 }

@@ -93,6 +93,7 @@ class UploadStagingTest : public testing::Test {
             ->Append(offset, {reinterpret_cast<const std::byte*>(text.data()),
                               text.size()})
             .ok());
+    EXPECT_TRUE(upload->FinishFile().ok());
   }
 
   // A job that imports the upload.
