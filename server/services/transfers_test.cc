@@ -247,9 +247,7 @@ TEST_F(UploadTest, ASlowSyncKeepsNobodyElseWaiting) {
   const std::string slow = Begin().id();
   request_.set_name("other");
   const std::string other = Begin().id();
-  files_.Inject({.effect = io::Effect::kBlock,
-                 .only = io::Operation::kSync,
-                 .path_end = "incoming"});
+  files_.Inject({.effect = io::Effect::kBlock, .only = io::Operation::kSync});
   v1::Upload upload;
   grpc::Status sent;
   std::thread sender([&] { sent = Send(slow, 0, all_.size(), &upload); });
