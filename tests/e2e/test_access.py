@@ -336,21 +336,29 @@ def test_however_many_users_come_the_daemons_own_gets_in():
     try:
         with contextlib.closing(Daemon(folder / "data", "--socket-group", "nogroup")) as daemon:
             path = str(daemon.data_dir / "hearth.sock")
-            # Begins to speak HTTP/2, and says whether it is answered.
+            # Begins to speak HTTP/2, says whether it is answered, and stays until it may go.
             connect = ("import socket, sys\n"
                        "connection = socket.socket(socket.AF_UNIX)\n"
                        "connection.connect(sys.argv[1])\n"
                        "connection.sendall(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n'"
                        "                   b'\\0\\0\\0\\4\\0\\0\\0\\0\\0')\n"
-                       "print(len(connection.recv(1)))")
-            answers = [subprocess.run(["/usr/bin/python3", "-c", connect, path], check=True,
-                                      user=user, group=65534, extra_groups=[], cwd="/",
-                                      stdout=subprocess.PIPE, text=True).stdout.strip()
-                       for user in range(2000, 2070)]
+                       "print(len(connection.recv(1)), flush=True)\n"
+                       "sys.stdin.read()")
+            users = [subprocess.Popen(["/usr/bin/python3", "-c", connect, path], user=user,
+                                      group=65534, extra_groups=[], cwd="/", text=True,
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                     for user in range(2000, 2070)]
+            answers = [user.stdout.readline().strip() for user in users]
             # Beside the daemon's own, which is root.
-            assert answers == ["1"] * 63 + ["0"] * 7
-            assert "more than 64 different callers" in daemon.log
+            assert sorted(answers) == ["0"] * 7 + ["1"] * 63
+            assert "64 different callers have connected and not called yet" in daemon.log
             assert "uid:0, operator" in call("--server", f"unix:{path}", "status").out
+            for user in users:
+                user.communicate()
+            # They have gone: others may come.
+            wait_for(lambda: run(["/usr/bin/python3", "-c", connect, path], user=3000, group=65534,
+                                 extra_groups=[], cwd="/", input="").out.strip() == "1",
+                     "a door to be free")
     finally:
         shutil.rmtree(folder)
 
