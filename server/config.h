@@ -62,6 +62,9 @@ struct Config {
   /// The first pause before a waiting job is tried again. No option: tests make
   /// it short.
   absl::Duration first_wait_pause = absl::Seconds(1);
+  /// How long the client of a download or an upload may neither take nor send a
+  /// message. No option: tests make it short.
+  absl::Duration transfer_patience = absl::Minutes(2);
   /// The SQLite VFS through which the database is reached; empty = SQLite's
   /// default. No option: tests make it fail.
   std::string database_vfs;

@@ -588,7 +588,7 @@ class DaemonImpl final : public Daemon {
   RetiredSeries retired_series_;
   EventHub hub_;
   // Reads and writes the files of downloads and uploads.
-  Transfers transfers_;
+  Transfers transfers_{config_.transfer_patience};
   std::unique_ptr<DataDir> data_dir_;
   // What jobs may read and write outside of the data directory.
   std::unique_ptr<io::FileSystem> import_files_;

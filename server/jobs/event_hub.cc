@@ -4,7 +4,8 @@
 
 namespace hearth::server {
 
-EventHub::EventHub() : thread_([this] { Run(); }) {}
+EventHub::EventHub(const Clock& clock)
+    : clock_(clock), thread_([this] { Run(); }) {}
 
 EventHub::~EventHub() {
   {
@@ -18,7 +19,7 @@ EventHub::~EventHub() {
 void EventHub::Add(const std::string& id, std::shared_ptr<Watcher> watcher) {
   absl::MutexLock lock(&mutex_);
   const Watcher* key = watcher.get();
-  entries_[key] = {.id = id, .watcher = std::move(watcher), .is_awake = false};
+  entries_[key] = {.id = id, .watcher = std::move(watcher)};
   by_job_.emplace(id, key);
   WakeLocked(key);
 }
@@ -32,6 +33,26 @@ void EventHub::Notify(const std::string& id) {
 void EventHub::Wake(const Watcher* watcher) {
   absl::MutexLock lock(&mutex_);
   WakeLocked(watcher);
+}
+
+void EventHub::WakeAt(const Watcher* watcher, double seconds) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(watcher);
+  if (found == entries_.end()) return;
+  timed_.erase({found->second.wakes_at, watcher});
+  found->second.wakes_at = seconds;
+  timed_.insert({seconds, watcher});
+  if (timed_.begin()->second == watcher) work_.Signal();
+}
+
+double EventHub::WakeByTime() {
+  while (!timed_.empty()) {
+    const auto [seconds, watcher] = *timed_.begin();
+    if (seconds > clock_.SteadySeconds()) return seconds;
+    timed_.erase(timed_.begin());
+    WakeLocked(watcher);
+  }
+  return std::numeric_limits<double>::infinity();
 }
 
 void EventHub::Stop() {
@@ -63,6 +84,7 @@ void EventHub::Drop(const Watcher* watcher) {
     }
   }
   if (found->second.is_awake) std::erase(awake_, watcher);
+  timed_.erase({found->second.wakes_at, watcher});
   entries_.erase(found);
 }
 
@@ -77,8 +99,13 @@ void EventHub::Run() {
 
 std::shared_ptr<Watcher> EventHub::Next() {
   absl::MutexLock lock(&mutex_);
-  while (!exiting_ && awake_.empty()) work_.Wait(&mutex_);
-  if (exiting_) return nullptr;
+  while (true) {
+    if (exiting_) return nullptr;
+    const double next = WakeByTime();
+    if (!awake_.empty()) break;
+    work_.WaitWithTimeout(&mutex_,
+                          absl::Seconds(next - clock_.SteadySeconds()));
+  }
   Entry& entry = entries_.at(awake_.front());
   awake_.pop_front();
   // A wake that comes from here on leads to another pump.

@@ -2,13 +2,17 @@
 #define HEARTH_SERVER_JOBS_EVENT_HUB_H_
 
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/base/clock.h"
 
 namespace hearth::server {
 
@@ -28,7 +32,8 @@ class Watcher {
 /// event always leads to a Pump after that event. Thread-safe.
 class EventHub {
  public:
-  EventHub();
+  /// `clock` must outlive the hub.
+  explicit EventHub(const Clock& clock = Clock::Real());
   /// Drops the watchers that are left, unpumped.
   ~EventHub();
   EventHub(const EventHub&) = delete;
@@ -44,6 +49,12 @@ class EventHub {
   /// Wakes one watcher; nothing happens if it was dropped.
   void Wake(const Watcher* watcher) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Wakes one watcher when the steady clock shows `seconds`, or has before,
+  /// instead of when the last call for it said. Nothing happens if it was
+  /// dropped.
+  void WakeAt(const Watcher* watcher, double seconds)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// From now on every Pump hears that the daemon stops; wakes all.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -55,18 +66,25 @@ class EventHub {
     std::string id;
     std::shared_ptr<Watcher> watcher;
     bool is_awake = false;
+    // When it is woken by the clock; infinite = never.
+    double wakes_at = std::numeric_limits<double>::infinity();
   };
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // The next watcher to pump; blocks for it. Null: the hub goes.
   std::shared_ptr<Watcher> Next() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Wakes those whose time has come. Returns when the next one's does.
+  double WakeByTime() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
   void WakeLocked(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const Clock& clock_;
   mutable absl::Mutex mutex_;
   std::map<const Watcher*, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   std::multimap<std::string, const Watcher*> by_job_ ABSL_GUARDED_BY(mutex_);
+  // Those that are woken by the clock, by the time.
+  std::set<std::pair<double, const Watcher*>> timed_ ABSL_GUARDED_BY(mutex_);
   // Watchers to pump, each once.
   std::deque<const Watcher*> awake_ ABSL_GUARDED_BY(mutex_);
   // Signalled when the thread has something to do.

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "engine/base/clock.h"
 
 namespace hearth::server {
 namespace {
@@ -46,6 +47,22 @@ class CountingWatcher final : public Watcher {
   int pumps_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+TEST(EventHubTest, AWatcherIsWokenOnceAtTheLastTimeItWasGiven) {
+  EventHub hub;
+  const auto watcher = std::make_shared<CountingWatcher>(100);
+  hub.Add("train-1", watcher);
+  watcher->AwaitPumps(1);
+  const double now = Clock::Real().SteadySeconds();
+  hub.WakeAt(watcher.get(), now + 3600);
+  hub.WakeAt(watcher.get(), now + 0.01);
+  watcher->AwaitPumps(2);
+  EXPECT_GE(Clock::Real().SteadySeconds(), now + 0.01);
+  hub.WakeAt(watcher.get(), now);
+  watcher->AwaitPumps(3);
+  hub.WakeAt(watcher.get(), now + 3600);
+  EXPECT_EQ(watcher->pumps(), 3);
+}
 
 TEST(EventHubTest, AWatcherIsPumpedWhenAddedAndAtEachEventOfItsJob) {
   EventHub hub;

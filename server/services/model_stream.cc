@@ -51,7 +51,10 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   }
 
   bool Pump(bool stopping) override {
-    if (is_writing_) return true;
+    if (is_writing_) {
+      if (Transfers::HasPassed(patient_until_)) GiveUp();
+      return true;
+    }
     const absl::StatusOr<bool> goes_on = Step(stopping);
     if (goes_on.ok() && *goes_on) return true;
     place_.reset();
@@ -99,6 +102,12 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
     return true;
   }
 
+  // Ends what is written, which the client does not take: then OnWriteDone.
+  void GiveUp() {
+    place_.reset();
+    context_.TryCancel();
+  }
+
   // Opens the model, if the caller may have it.
   bool Open() {
     refusal_ = guard_.Run(context_, request_, &chunk_,
@@ -142,6 +151,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   }
 
   void Write() {
+    patient_until_ = transfers_.BePatientWith(*this);
     is_writing_ = true;
     StartWrite(&chunk_);
   }
@@ -162,6 +172,8 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   uint64_t next_;
   v1::ModelChunk chunk_;
   std::atomic<bool> is_writing_ = false;
+  // How long the client may take for the chunk, on the steady clock.
+  double patient_until_ = 0;
   std::atomic<bool> is_broken_ = false;
   std::shared_ptr<ModelStream> self_;
 };

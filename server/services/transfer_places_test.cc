@@ -5,6 +5,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/services/transfers.h"
 
@@ -23,7 +24,7 @@ void Fill(Transfers& transfers, const std::string& caller, int count,
 }
 
 TEST(TransfersTest, OneCallerLeavesRoomForOthers) {
-  Transfers transfers;
+  Transfers transfers(absl::Minutes(1));
   Places places;
   Fill(transfers, "ann", Transfers::kMostOfCaller, places);
   EXPECT_TRUE(absl::IsResourceExhausted(transfers.Enter("ann").status()));
@@ -33,7 +34,7 @@ TEST(TransfersTest, OneCallerLeavesRoomForOthers) {
 }
 
 TEST(TransfersTest, ThereIsABoundForAll) {
-  Transfers transfers;
+  Transfers transfers(absl::Minutes(1));
   Places places;
   for (int caller = 0; caller < Transfers::kMost / Transfers::kMostOfCaller;
        ++caller) {

@@ -14,6 +14,13 @@ Transfers::~Transfers() {
   slow_thread_.join();
 }
 
+double Transfers::BePatientWith(const Watcher& transfer) {
+  const double until =
+      Clock::Real().SteadySeconds() + absl::ToDoubleSeconds(patience_);
+  hub_.WakeAt(&transfer, until);
+  return until;
+}
+
 void Transfers::DoSlowly(std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
   slow_work_.push_back(std::move(work));

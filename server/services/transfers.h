@@ -12,6 +12,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "engine/base/clock.h"
 #include "server/jobs/event_hub.h"
 
 namespace hearth::server {
@@ -25,7 +27,10 @@ class Transfers {
   static constexpr int kMost = 128;
   static constexpr int kMostOfCaller = 16;
 
-  Transfers() : slow_thread_([this] { RunSlowly(); }) {}
+  /// `patience`: how long a client may neither send nor take a message; then
+  /// its transfer ends, and another one may have its place.
+  explicit Transfers(absl::Duration patience)
+      : patience_(patience), slow_thread_([this] { RunSlowly(); }) {}
   ~Transfers();
   Transfers(const Transfers&) = delete;
   Transfers& operator=(const Transfers&) = delete;
@@ -52,6 +57,16 @@ class Transfers {
   /// The thread that reads and writes.
   EventHub& hub() { return hub_; }
 
+  /// Wakes `transfer` when its client has lost our patience, unless it is asked
+  /// for it again before; returns when that is, on the steady clock.
+  double BePatientWith(const Watcher& transfer);
+  /// Whether the steady clock shows `seconds`, or has.
+  static bool HasPassed(double seconds) {
+    return Clock::Real().SteadySeconds() >= seconds;
+  }
+  /// For errors.
+  absl::Duration patience() const { return patience_; }
+
   /// Calls `work` on the other thread, after what it was given before.
   void DoSlowly(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -61,6 +76,7 @@ class Transfers {
   std::function<void()> NextSlowWork() ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const std::string& caller) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  const absl::Duration patience_;
   absl::Mutex mutex_;
   int count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, int> of_callers_ ABSL_GUARDED_BY(mutex_);

@@ -1,4 +1,6 @@
 // Downloads and uploads over gRPC.
+#include "server/services/transfers.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "engine/base/sha256.h"
 #include "engine/io/faulty_file_system.h"
 #include "hearth/v1/datasets.grpc.pb.h"
@@ -107,6 +110,42 @@ TEST_F(DownloadTest, DamageIsNamed) {
   const grpc::Status status = Download();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::DATA_LOSS);
   EXPECT_THAT(status.error_message(), HasSubstr(ModelPath()));
+}
+
+TEST_F(DownloadTest, AClientThatTakesNothingLosesItsPlace) {
+  daemon_ = nullptr;
+  config_.transfer_patience = absl::Milliseconds(50);
+  Start();
+  // More than gRPC takes for a client that does not read.
+  const std::string header =
+      R"({"__metadata__":{"config":"{}"},"w":{"dtype":"U8","shape":[4194304],)"
+      R"("data_offsets":[0,4194304]}})";
+  std::ofstream(ModelPath(), std::ios::binary)
+      << static_cast<char>(header.size()) << std::string(7, '\0') << header
+      << std::string(4 << 20, 'w');
+  struct Reader {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::ModelChunk>> stream;
+  };
+  std::vector<std::unique_ptr<Reader>> readers;
+  v1::ModelChunk chunk;
+  for (int i = 0; i < Transfers::kMostOfCaller; ++i) {
+    Reader& reader = *readers.emplace_back(std::make_unique<Reader>());
+    reader.stream = jobs_->DownloadModel(&reader.context, request_);
+    // It has its place then.
+    reader.stream->Read(&chunk);
+  }
+  // Until one of them has lost its place.
+  while (Download().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) {
+    std::this_thread::yield();
+  }
+  int cancelled = 0;
+  for (const auto& reader : readers) {
+    while (reader->stream->Read(&chunk)) continue;
+    cancelled +=
+        reader->stream->Finish().error_code() == grpc::StatusCode::CANCELLED;
+  }
+  EXPECT_GE(cancelled, 1);
 }
 
 // Whichever operation on the model's file fails, the client hears of it.
@@ -247,9 +286,7 @@ TEST_F(UploadTest, ASlowSyncKeepsNobodyElseWaiting) {
   const std::string slow = Begin().id();
   request_.set_name("other");
   const std::string other = Begin().id();
-  files_.Inject({.effect = io::Effect::kBlock,
-                 .only = io::Operation::kSync,
-                 .path_end = "incoming"});
+  files_.Inject({.effect = io::Effect::kBlock, .only = io::Operation::kSync});
   v1::Upload upload;
   grpc::Status sent;
   std::thread sender([&] { sent = Send(slow, 0, all_.size(), &upload); });
@@ -261,6 +298,36 @@ TEST_F(UploadTest, ASlowSyncKeepsNobodyElseWaiting) {
   files_.Clear();
   sender.join();
   EXPECT_TRUE(sent.ok()) << sent.error_message();
+  EXPECT_EQ(upload.received_bytes(), all_.size());
+}
+
+TEST_F(UploadTest, AnIdleStreamEndsAndTheUploadGoesOn) {
+  daemon_ = nullptr;
+  config_.transfer_patience = absl::Milliseconds(50);
+  Start();
+  const std::string id = Begin().id();
+  {
+    // Neither has named its upload, nor sent all of it.
+    grpc::ClientContext silent_context;
+    grpc::ClientContext context;
+    v1::Upload upload;
+    const auto silent = datasets_->SendUpload(&silent_context, &upload);
+    const auto writer = datasets_->SendUpload(&context, &upload);
+    v1::UploadChunk chunk;
+    chunk.set_id(id);
+    chunk.set_data(all_.substr(0, 10));
+    writer->Write(chunk);
+    EXPECT_EQ(writer->Finish().error_code(),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+    EXPECT_EQ(silent->Finish().error_code(),
+              grpc::StatusCode::DEADLINE_EXCEEDED);
+  }
+  daemon_ = nullptr;
+  config_.transfer_patience = absl::Hours(1);
+  Start();
+  const uint64_t received = Begin().received_bytes();
+  v1::Upload upload;
+  ASSERT_TRUE(Send(id, received, all_.size(), &upload).ok());
   EXPECT_EQ(upload.received_bytes(), all_.size());
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "server/mapping/status_mapping.h"
@@ -54,7 +56,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     // Tells the client at once that somebody is there.
     StartSendInitialMetadata();
     transfers_.hub().Add("", self_);
-    StartRead(&chunk_);
+    Read();
   }
 
   bool Pump(bool stopping) override {
@@ -90,7 +92,13 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
           "from there");
     }
     if (has_ended_) return End();
-    if (!has_chunk_) return true;
+    if (!has_chunk_) {
+      if (!Transfers::HasPassed(patient_until_)) return true;
+      return absl::DeadlineExceededError(absl::StrCat(
+          "nothing has been sent for ",
+          absl::FormatDuration(transfers_.patience()),
+          "; what has come stays: go on with the upload from there"));
+    }
     HEARTH_RETURN_IF_ERROR(finished_);
     if (upload_ == nullptr && !Open()) return false;
     HEARTH_RETURN_IF_ERROR(check_());
@@ -118,8 +126,13 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
     }
     has_chunk_ = false;
     taken_ = 0;
-    StartRead(&chunk_);
+    Read();
     return true;
+  }
+
+  void Read() {
+    patient_until_ = transfers_.BePatientWith(*this);
+    StartRead(&chunk_);
   }
 
   void FinishFile() {
@@ -176,6 +189,8 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   absl::Status finished_;
   std::atomic<bool> is_finishing_ = false;
   std::atomic<bool> has_chunk_ = false;
+  // How long the client may take for it, on the steady clock.
+  std::atomic<double> patient_until_ = std::numeric_limits<double>::infinity();
   std::atomic<bool> has_ended_ = false;
   std::atomic<bool> is_broken_ = false;
   std::shared_ptr<UploadStream> self_;
