@@ -4,29 +4,23 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/clock.h"
-#include "engine/io/file_system.h"
 #include "hearth/v1/access.pb.h"
+#include "server/access/access_fixture.h"
 #include "server/access/audit_log.h"
 #include "server/access/caller.h"
 #include "server/storage/job_store.h"
 #include "server/storage/sweep_store.h"
 #include "server/storage/token_store.h"
-#include "server/storage/trash.h"
-#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 namespace {
 
-namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -34,32 +28,9 @@ constexpr char kView[] = "/hearth.v1.Jobs/GetJob";
 constexpr char kUse[] = "/hearth.v1.Jobs/SubmitJob";
 constexpr char kOperate[] = "/hearth.v1.Admin/SetDraining";
 
-class AccessControlTest : public ::testing::Test {
+class AccessControlTest : public AccessTest {
  protected:
-  AccessControlTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    jobs_ = *JobStore::Open(io::FileSystem::Posix(), folder_ + "/hearth.db",
-                            Clock::Real(), [](const auto&) {});
-    sweeps_ =
-        std::make_unique<SweepStore>(*jobs_, Clock::Real(), [](const auto&) {});
-    fs::create_directories(folder_ + "/uploads");
-    trash_ = std::make_unique<Trash>(io::FileSystem::Posix(),
-                                     folder_ + "/trash", [] {});
-    uploads_ = *UploadStaging::Open({.files = io::FileSystem::Posix(),
-                                     .clock = Clock::Real(),
-                                     .jobs = *jobs_,
-                                     .trash = *trash_},
-                                    {.folder = folder_ + "/uploads"});
-    tokens_ = *TokenStore::Open(*jobs_, io::FileSystem::Posix(),
-                                folder_ + "/marker", Clock::Real());
-    audit_ = *AuditLog::Open(folder_ + "/audit.log", Clock::Real());
-    access_ = std::make_unique<AccessControl>(AccessParts{.tokens = *tokens_,
-                                                          .jobs = *jobs_,
-                                                          .sweeps = *sweeps_,
-                                                          .uploads = *uploads_,
-                                                          .audit = *audit_});
-  }
+  AccessControlTest() : AccessTest("access_control_test") {}
 
   std::string NewToken(const std::string& name, v1::Role role) {
     v1::CreateTokenRequest request;
@@ -88,15 +59,6 @@ class AccessControlTest : public ::testing::Test {
     std::ifstream file(folder_ + "/audit.log");
     return {std::istreambuf_iterator<char>(file), {}};
   }
-
-  const std::string folder_ = ::testing::TempDir() + "/access_control_test";
-  std::unique_ptr<JobStore> jobs_;
-  std::unique_ptr<SweepStore> sweeps_;
-  std::unique_ptr<Trash> trash_;
-  std::unique_ptr<UploadStaging> uploads_;
-  std::unique_ptr<TokenStore> tokens_;
-  std::unique_ptr<AuditLog> audit_;
-  std::unique_ptr<AccessControl> access_;
 };
 
 TEST_F(AccessControlTest, EachRoleMayWhatThoseBelowItMay) {

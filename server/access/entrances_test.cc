@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <future>
 #include <memory>
@@ -18,22 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "engine/base/clock.h"
-#include "engine/io/file_system.h"
-#include "server/access/access_control.h"
-#include "server/access/audit_log.h"
+#include "server/access/access_fixture.h"
 #include "server/access/caller.h"
 #include "server/front/front.h"
-#include "server/storage/job_store.h"
-#include "server/storage/sweep_store.h"
-#include "server/storage/token_store.h"
-#include "server/storage/trash.h"
-#include "server/storage/upload_staging.h"
 
 namespace hearth::server {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t kDoors = 2;
 
@@ -89,30 +78,9 @@ class Client {
   bool has_asked_ = false;
 };
 
-class DoorsTest : public ::testing::Test {
+class DoorsTest : public AccessTest {
  protected:
-  DoorsTest() {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_ + "/uploads");
-    jobs_ = *JobStore::Open(io::FileSystem::Posix(), folder_ + "/hearth.db",
-                            Clock::Real(), [](const auto&) {});
-    sweeps_ =
-        std::make_unique<SweepStore>(*jobs_, Clock::Real(), [](const auto&) {});
-    trash_ = std::make_unique<Trash>(io::FileSystem::Posix(),
-                                     folder_ + "/trash", [] {});
-    uploads_ = *UploadStaging::Open({.files = io::FileSystem::Posix(),
-                                     .clock = Clock::Real(),
-                                     .jobs = *jobs_,
-                                     .trash = *trash_},
-                                    {.folder = folder_ + "/uploads"});
-    tokens_ = *TokenStore::Open(*jobs_, io::FileSystem::Posix(),
-                                folder_ + "/marker", Clock::Real());
-    audit_ = *AuditLog::Open(folder_ + "/audit.log", Clock::Real());
-    access_ = std::make_unique<AccessControl>(AccessParts{.tokens = *tokens_,
-                                                          .jobs = *jobs_,
-                                                          .sweeps = *sweeps_,
-                                                          .uploads = *uploads_,
-                                                          .audit = *audit_});
+  DoorsTest() : AccessTest("entrances_test") {
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&mirror_);
     doors_ = std::make_unique<Doors>(builder, *access_, kDoors);
@@ -136,14 +104,6 @@ class DoorsTest : public ::testing::Test {
     return doors_->Enter(Named(name)).status().code();
   }
 
-  const std::string folder_ = ::testing::TempDir() + "/entrances_test";
-  std::unique_ptr<JobStore> jobs_;
-  std::unique_ptr<SweepStore> sweeps_;
-  std::unique_ptr<Trash> trash_;
-  std::unique_ptr<UploadStaging> uploads_;
-  std::unique_ptr<TokenStore> tokens_;
-  std::unique_ptr<AuditLog> audit_;
-  std::unique_ptr<AccessControl> access_;
   Mirror mirror_;
   std::unique_ptr<Doors> doors_;
   std::unique_ptr<grpc::Server> server_;
