@@ -1,11 +1,12 @@
 #ifndef HEARTH_ENGINE_MODEL_CONVOLUTION_H_
 #define HEARTH_ENGINE_MODEL_CONVOLUTION_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
-#include "engine/model/graph_functions.h"
 #include "engine/model/named_tensor.h"
+#include "engine/model/relu_dropout.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/topology.h"
 
@@ -26,18 +27,12 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
 
-  /// Rows of the block's destinations, for `x`, those of its sources.
-  virtual at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                             const LayerNodes& nodes) const = 0;
-
-  /// The same after the activation, which may be made in one pass with the
-  /// layer's last operation.
-  virtual at::Tensor ForwardActivated(const at::Tensor& x,
-                                      const sample::Block& block,
-                                      const LayerNodes& nodes,
-                                      const ReluActivation& activation) const {
-    return Activate(Forward(x, block, nodes), activation);
-  }
+  /// Rows of the block's destinations, for `x`, those of its sources; after the
+  /// `activation` if there is one, which a layer may make in one pass with its
+  /// last operation.
+  virtual at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const = 0;
 
   /// In the order in which they were drawn.
   virtual std::vector<NamedTensor> parameters() const = 0;

@@ -20,13 +20,14 @@ class GatConvolution final : public Convolution {
             initializer.Glorot({1, heads.heads(), heads.channels()})),
         bias_(initializer.Zeros(place.out)) {}
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
     const at::Tensor transformed = Linear(x, weight_);
     const at::Tensor sums =
         SumByAttention(transformed, ScoreWeight(),
                        std::make_shared<Edges>(SelfLoopAdjacency(block)));
-    return AddBias(heads_.Join(sums), bias_);
+    return Activate(AddBias(heads_.Join(sums), bias_), activation);
   }
 
   std::vector<NamedTensor> parameters() const override {

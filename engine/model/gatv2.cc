@@ -18,14 +18,15 @@ class Gatv2Convolution final : public Convolution {
         attention_(initializer.Glorot({1, heads.heads(), heads.channels()})),
         bias_(initializer.Zeros(place.out)) {}
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
     const at::Tensor own = x.narrow(0, 0, block.num_destinations);
     const at::Tensor sums = SumByDynamicAttention(
         Linear(x, source_weight_, source_bias_),
         Linear(own, destination_weight_, destination_bias_), attention_,
         std::make_shared<Edges>(SelfLoopAdjacency(block)));
-    return AddBias(heads_.Join(sums), bias_);
+    return Activate(AddBias(heads_.Join(sums), bias_), activation);
   }
 
   std::vector<NamedTensor> parameters() const override {

@@ -13,15 +13,13 @@ class GcnConvolution final : public Convolution {
       : weight_(initializer.Glorot({place.out, place.in})),
         bias_(initializer.Zeros(place.out)) {}
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
-    return Propagate(x, block, nodes, /*activation=*/std::nullopt);
-  }
-
-  at::Tensor ForwardActivated(const at::Tensor& x, const sample::Block& block,
-                              const LayerNodes& nodes,
-                              const ReluActivation& activation) const override {
-    return Propagate(x, block, nodes, activation);
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
+    return PropagateLinear(
+        x, weight_, bias_, /*root_weight=*/std::nullopt,
+        std::make_shared<Edges>(SymmetricAdjacency(block, nodes.in_degrees)),
+        activation);
   }
 
   std::vector<NamedTensor> parameters() const override {
@@ -29,15 +27,6 @@ class GcnConvolution final : public Convolution {
   }
 
  private:
-  at::Tensor Propagate(const at::Tensor& x, const sample::Block& block,
-                       const LayerNodes& nodes,
-                       const std::optional<ReluActivation>& activation) const {
-    return PropagateLinear(
-        x, weight_, bias_, /*root_weight=*/std::nullopt,
-        std::make_shared<Edges>(SymmetricAdjacency(block, nodes.in_degrees)),
-        activation);
-  }
-
   at::Tensor weight_;
   at::Tensor bias_;
 };

@@ -17,15 +17,13 @@ class GinConvolution final : public Convolution {
         outer_weight_(initializer.Linear({place.out, place.out}, place.out)),
         outer_bias_(initializer.Linear({place.out}, place.out)) {}
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
-    return Propagate(x, block, /*activation=*/std::nullopt);
-  }
-
-  at::Tensor ForwardActivated(const at::Tensor& x, const sample::Block& block,
-                              const LayerNodes& nodes,
-                              const ReluActivation& activation) const override {
-    return Propagate(x, block, activation);
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
+    const at::Tensor inner = PropagateLinear(
+        x, inner_weight_, inner_bias_, /*root_weight=*/std::nullopt,
+        std::make_shared<Edges>(SumAdjacency(block)), ReluActivation());
+    return Linear(inner, outer_weight_, outer_bias_, activation);
   }
 
   std::vector<NamedTensor> parameters() const override {
@@ -40,14 +38,6 @@ class GinConvolution final : public Convolution {
   }
 
  private:
-  at::Tensor Propagate(const at::Tensor& x, const sample::Block& block,
-                       const std::optional<ReluActivation>& activation) const {
-    const at::Tensor inner = PropagateLinear(
-        x, inner_weight_, inner_bias_, /*root_weight=*/std::nullopt,
-        std::make_shared<Edges>(SumAdjacency(block)), ReluActivation());
-    return Linear(inner, outer_weight_, outer_bias_, activation);
-  }
-
   at::Tensor inner_weight_;
   at::Tensor inner_bias_;
   at::Tensor outer_weight_;

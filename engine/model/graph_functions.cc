@@ -381,8 +381,9 @@ at::Tensor SumByDynamicAttention(const at::Tensor& sources,
                                               edges);
 }
 
-at::Tensor Activate(const at::Tensor& x, const ReluActivation& activation) {
-  return ActivateFunction::apply(x, activation);
+at::Tensor Activate(const at::Tensor& x,
+                    const std::optional<ReluActivation>& activation) {
+  return activation ? ActivateFunction::apply(x, *activation) : x;
 }
 
 at::Tensor LeakyReluDropout(const at::Tensor& x,

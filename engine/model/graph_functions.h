@@ -69,8 +69,10 @@ at::Tensor SumByDynamicAttention(const at::Tensor& sources,
                                  const at::Tensor& vectors,
                                  const EdgesPtr& edges);
 
-/// Works in place: `x` must not be needed by anyone else.
-at::Tensor Activate(const at::Tensor& x, const ReluActivation& activation);
+/// The `activation` of x; x itself if there is none. Works in place: `x` must
+/// not be needed by anyone else.
+at::Tensor Activate(const at::Tensor& x,
+                    const std::optional<ReluActivation>& activation);
 
 /// LeakyReLU of slope kLeakyReluSlope, then `dropout` if there is one, in place
 /// likewise.

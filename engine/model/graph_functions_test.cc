@@ -163,7 +163,7 @@ TEST(LinearTest, AnActivationOfItsOwnIsThatOfAnotherFunction) {
 TEST(ActivateTest, GradientIsScaledWhereKept) {
   const at::Tensor x = Values({10, 20}).requires_grad_();
   const DropoutPattern pattern(0.5, 1, {.epoch = 0, .batch = 0}, 0);
-  const at::Tensor result = Activate(x * 2, {pattern});
+  const at::Tensor result = Activate(x * 2, ReluActivation{pattern});
   result.sum().backward();
   const at::Tensor flat = x.detach().flatten();
   const at::Tensor gradient = x.grad().flatten();

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/model/graph_functions.h"
 #include "engine/model/row_functions.h"
 
 namespace hearth::model {
@@ -30,8 +31,9 @@ class HeteroConvolution final : public Convolution {
     }
   }
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
     const std::vector<RelationBlock> blocks =
         SplitByRelation(block, schema_.relations.size());
     RelationInputs inputs(x);
@@ -46,7 +48,7 @@ class HeteroConvolution final : public Convolution {
           AddRows(sum, live_[i].convolution->Forward(relation, sets[i], inputs),
                   relation.destinations);
     }
-    return sum;
+    return Activate(sum, activation);
   }
 
   std::vector<NamedTensor> parameters() const override {

@@ -234,11 +234,11 @@ class Term<at::BFloat16> {
 
 // What stands before and after the terms of a sum of products.
 struct SumFrame {
-  // Where the sum begins.
-  enum class Start { kZero, kBias, kSum } start = Start::kZero;
+  // What becomes of what is there: it goes, the sum begins with it, or the
+  // complete sum is added to it.
+  enum class Before { kReplaced, kBegins, kAddedTo } before = Before::kReplaced;
+  // Begins every row of a sum that replaces; may be null.
   const float* bias = nullptr;
-  // Whether the sum is added to what is there once it is complete.
-  bool adds = false;
   // The activation of the sum, which is dense then; may be null.
   const ReluActivation* activation = nullptr;
 };
@@ -259,20 +259,20 @@ class BlockSums {
   void Compute(int64_t first, int64_t count) {
     float* const rows = sum_.mutable_data_ptr<float>() + first * sum_.stride(0);
     const int64_t padded = RoundUp(count, kPadding);
+    const bool is_added = frame_.before == SumFrame::Before::kAddedTo;
     Matrix<float> target = {rows, sum_.stride(0)};
-    if (padded != count || frame_.adds) {
+    if (padded != count || is_added) {
       if (!tail_.defined()) tail_ = EmptyMatrix<float>(kBlockRows, out_);
       target = {tail_.mutable_data_ptr<float>(), out_};
     }
-    Begin(rows, count, target);
-    bool add = frame_.start != SumFrame::Start::kZero;
+    bool add = Begin(rows, count, target);
     for (size_t term = 0; term < terms_.size(); ++term) {
       Multiply(padded, out_, terms_[term].inner(),
                terms_[term].Left(first, count, padded, left_[term]),
                terms_[term].right(), add, target);
       add = true;
     }
-    if (frame_.adds) {
+    if (is_added) {
       AddTo(target.data, {rows, sum_.stride(0)}, count);
     } else if (target.data != rows) {
       for (int64_t row = 0; row < count; ++row) {
@@ -295,16 +295,16 @@ class BlockSums {
     }
   }
 
-  void Begin(const float* rows, int64_t count, Matrix<float> target) const {
-    using Start = SumFrame::Start;
-    if (frame_.start == Start::kZero) return;
-    if (frame_.start == Start::kSum && target.data == rows) return;
+  // Whether there is something in `target` now to which terms are added.
+  bool Begin(const float* rows, int64_t count, Matrix<float> target) const {
+    const bool begins = frame_.before == SumFrame::Before::kBegins;
+    if (!begins && frame_.bias == nullptr) return false;
+    if (begins && target.data == rows) return true;
     for (int64_t row = 0; row < count; ++row) {
-      const float* from = frame_.start == Start::kBias
-                              ? frame_.bias
-                              : rows + row * sum_.stride(0);
+      const float* from = begins ? rows + row * sum_.stride(0) : frame_.bias;
       std::copy_n(from, out_, target.data + row * target.stride);
     }
+    return true;
   }
 
   const absl::Span<const Term<T>> terms_;
@@ -608,10 +608,7 @@ at::Tensor SumOfProducts(absl::Span<const Factors> terms,
   at::Tensor sum =
       EmptyMatrix<float>(terms.front().x.size(0), terms.front().w.size(0));
   SumFrame frame;
-  if (bias) {
-    frame.start = SumFrame::Start::kBias;
-    frame.bias = bias->const_data_ptr<float>();
-  }
+  if (bias) frame.bias = bias->const_data_ptr<float>();
   if (activation) frame.activation = &*activation;
   ComputeSums(terms, frame, sum);
   return sum;
@@ -623,7 +620,7 @@ at::Tensor Product(const at::Tensor& x, const at::Tensor& w) {
 
 void AddProduct(const at::Tensor& x, const at::Tensor& w,
                 const at::Tensor& sum) {
-  ComputeSums({{x, w}}, {.start = SumFrame::Start::kSum}, sum);
+  ComputeSums({{x, w}}, {.before = SumFrame::Before::kBegins}, sum);
 }
 
 at::Tensor ThroughActivation(const RowGradient& rows) {
@@ -642,7 +639,7 @@ at::Tensor ThroughActivation(const RowGradient& rows) {
 
 void AddRoundedProduct(const at::Tensor& x, const at::Tensor& w,
                        const at::Tensor& sum) {
-  ComputeSums({{x, w}}, {.adds = true}, sum);
+  ComputeSums({{x, w}}, {.before = SumFrame::Before::kAddedTo}, sum);
 }
 
 ParameterGradients TransposedProducts(const RowGradient& g,

@@ -145,13 +145,12 @@ at::Tensor Network::Forward(
         of_top ? LayerNodes{sample.top->in_degrees, sample.top->node_types}
                : LayerNodes{sample.in_degrees, sample.node_types};
     const bool to_top = layer + 1 == last && sample.top.has_value();
+    std::optional<ReluActivation> activation;
     if (layer != last && !to_top && activation_ == Activation::kRelu) {
-      x = layers_[layer]->ForwardActivated(x, sample.blocks[layer], nodes,
-                                           {Dropout(position, layer)});
-      continue;
+      activation = {Dropout(position, layer)};
     }
-    x = layers_[layer]->Forward(x, sample.blocks[layer], nodes);
-    if (layer == last) break;
+    x = layers_[layer]->Forward(x, sample.blocks[layer], nodes, activation);
+    if (layer == last || activation) continue;
     if (to_top) {
       const sample::TopLayer& top = *sample.top;
       if (batch.top_rows.pushed != nullptr) {
@@ -175,7 +174,7 @@ at::Tensor Network::ActivateRows(
     const at::Tensor& x, const std::optional<train::StepPosition>& position,
     size_t layer) const {
   const std::optional<DropoutPattern> dropout = Dropout(position, layer);
-  return activation_ == Activation::kRelu ? Activate(x, {dropout})
+  return activation_ == Activation::kRelu ? Activate(x, ReluActivation{dropout})
                                           : LeakyReluDropout(x, dropout);
 }
 

@@ -86,58 +86,58 @@ void Round(const MatrixBlock<float>& from, int64_t to_stride,
   }
 }
 
-void Pair(const MatrixBlock<float>& from, Bfloat16Pair* to) {
-  const hn::ScalableTag<float> floats;
-  const hn::RebindToUnsigned<decltype(floats)> words;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
+// The bfloat16s of elements, in the upper halves of words: of a vector, and of
+// one element.
+template <class D>
+HWY_INLINE hn::Vec<D> UpperHalves(D words, const float* from) {
+  const hn::RebindToFloat<D> floats;
+  return RoundLanes(floats, hn::LoadU(floats, from));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> UpperHalves(D words, const Bfloat16Bits* from) {
+  const hn::Rebind<uint16_t, D> halves;
+  return hn::ShiftLeft<16>(hn::PromoteTo(words, hn::LoadU(halves, from)));
+}
+
+HWY_INLINE uint32_t UpperHalf(float value) { return RoundedUpperHalf(value); }
+
+HWY_INLINE uint32_t UpperHalf(Bfloat16Bits bits) {
+  return uint32_t{bits} << 16;
+}
+
+template <typename T>
+HWY_INLINE void Pair(const MatrixBlock<T>& from, Bfloat16Pair* to) {
+  const hn::ScalableTag<uint32_t> words;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(words));
   for (int64_t row = 0; row < from.rows; row += 2, to += from.columns) {
     PrefetchRow(from, row + kRowsAhead);
     PrefetchRow(from, row + kRowsAhead + 1);
-    const float* first = from.data + row * from.stride;
+    const T* first = from.data + row * from.stride;
     const bool paired = row + 1 < from.rows;
-    const float* second = paired ? first + from.stride : first;
-    const uint32_t keep = paired ? 0xFFFF0000u : 0u;
+    const T* second = paired ? first + from.stride : first;
+    const uint32_t keep = paired ? 0xFFFFFFFFu : 0u;
     int64_t column = 0;
     for (; column + lanes <= from.columns; column += lanes) {
-      const auto lower = RoundLanes(floats, hn::LoadU(floats, first + column));
-      const auto upper = RoundLanes(floats, hn::LoadU(floats, second + column));
+      const auto lower = UpperHalves(words, first + column);
+      const auto upper = UpperHalves(words, second + column);
       hn::StoreU(hn::Or(hn::ShiftRight<16>(lower),
                         hn::And(upper, hn::Set(words, keep))),
                  words, to + column);
     }
     for (; column < from.columns; ++column) {
-      to[column] = (RoundedUpperHalf(first[column]) >> 16) |
-                   (RoundedUpperHalf(second[column]) & keep);
+      to[column] =
+          (UpperHalf(first[column]) >> 16) | (UpperHalf(second[column]) & keep);
     }
   }
 }
 
+void PairFloats(const MatrixBlock<float>& from, Bfloat16Pair* to) {
+  Pair(from, to);
+}
+
 void PairRounded(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to) {
-  const hn::ScalableTag<uint32_t> words;
-  const hn::Rebind<uint16_t, decltype(words)> halves;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(words));
-  for (int64_t row = 0; row < from.rows; row += 2, to += from.columns) {
-    PrefetchRow(from, row + kRowsAhead);
-    PrefetchRow(from, row + kRowsAhead + 1);
-    const Bfloat16Bits* first = from.data + row * from.stride;
-    const bool paired = row + 1 < from.rows;
-    const Bfloat16Bits* second = paired ? first + from.stride : first;
-    const uint32_t keep = paired ? 0xFFFFFFFFu : 0u;
-    int64_t column = 0;
-    for (; column + lanes <= from.columns; column += lanes) {
-      const auto lower =
-          hn::PromoteTo(words, hn::LoadU(halves, first + column));
-      const auto upper =
-          hn::PromoteTo(words, hn::LoadU(halves, second + column));
-      hn::StoreU(hn::Or(lower, hn::And(hn::ShiftLeft<16>(upper),
-                                       hn::Set(words, keep))),
-                 words, to + column);
-    }
-    for (; column < from.columns; ++column) {
-      to[column] = first[column] |
-                   ((static_cast<uint32_t>(second[column]) << 16) & keep);
-    }
-  }
+  Pair(from, to);
 }
 
 void AddRowsOf(const MatrixBlock<float>& block, float* sums) {
@@ -226,7 +226,7 @@ HWY_AFTER_NAMESPACE();
 namespace hearth::model {
 
 HWY_EXPORT(Round);
-HWY_EXPORT(Pair);
+HWY_EXPORT(PairFloats);
 HWY_EXPORT(PairRounded);
 HWY_EXPORT(AddRowsOf);
 HWY_EXPORT(TransposeFloats);
@@ -238,7 +238,7 @@ void RoundRows(const MatrixBlock<float>& from, int64_t to_stride,
 }
 
 void PairRows(const MatrixBlock<float>& from, Bfloat16Pair* to) {
-  HWY_DYNAMIC_DISPATCH(Pair)(from, to);
+  HWY_DYNAMIC_DISPATCH(PairFloats)(from, to);
 }
 
 void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to) {

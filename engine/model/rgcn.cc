@@ -28,8 +28,9 @@ class RgcnConvolution final : public Convolution {
     if (bases > 0) combination_ = initializer.Glorot({relations, bases});
   }
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
     const std::vector<RelationBlock> blocks =
         SplitByRelation(block, static_cast<size_t>(relations_));
     RelationInputs inputs(x);
@@ -44,7 +45,7 @@ class RgcnConvolution final : public Convolution {
       sum = AddRows(sum, inputs.TakeMean(i, blocks[i], weights[i].t()),
                     blocks[i].destinations);
     }
-    return sum;
+    return Activate(sum, activation);
   }
 
   std::vector<NamedTensor> parameters() const override {

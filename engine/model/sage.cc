@@ -12,15 +12,12 @@ class SageConvolution final : public Convolution {
         bias_(initializer.Linear({place.out}, place.in)),
         root_weight_(initializer.Linear({place.out, place.in}, place.in)) {}
 
-  at::Tensor Forward(const at::Tensor& x, const sample::Block& block,
-                     const LayerNodes& nodes) const override {
-    return Propagate(x, block, /*activation=*/std::nullopt);
-  }
-
-  at::Tensor ForwardActivated(const at::Tensor& x, const sample::Block& block,
-                              const LayerNodes& nodes,
-                              const ReluActivation& activation) const override {
-    return Propagate(x, block, activation);
+  at::Tensor Forward(
+      const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
+      const std::optional<ReluActivation>& activation) const override {
+    return PropagateLinear(x, neighbor_weight_, bias_, root_weight_,
+                           std::make_shared<Edges>(MeanAdjacency(block)),
+                           activation);
   }
 
   std::vector<NamedTensor> parameters() const override {
@@ -30,13 +27,6 @@ class SageConvolution final : public Convolution {
   }
 
  private:
-  at::Tensor Propagate(const at::Tensor& x, const sample::Block& block,
-                       const std::optional<ReluActivation>& activation) const {
-    return PropagateLinear(x, neighbor_weight_, bias_, root_weight_,
-                           std::make_shared<Edges>(MeanAdjacency(block)),
-                           activation);
-  }
-
   at::Tensor neighbor_weight_;
   at::Tensor bias_;
   at::Tensor root_weight_;
