@@ -17,11 +17,14 @@
 namespace hearth::strategy {
 namespace {
 
+uint64_t FeatureBytes(const MemoryBasis& basis) {
+  return static_cast<uint64_t>(basis.num_nodes()) *
+         static_cast<uint64_t>(basis.row_bytes());
+}
+
 // The rows of all nodes, from a page on.
 uint64_t AllRowBytes(const MemoryBasis& basis) {
-  return static_cast<uint64_t>(basis.num_nodes()) *
-             static_cast<uint64_t>(basis.row_bytes()) +
-         kPageBytes;
+  return FeatureBytes(basis) + kPageBytes;
 }
 
 // Memory that packing holds at most beside partitions of the features, which
@@ -36,9 +39,7 @@ uint64_t PackingBytes(const MemoryBasis& basis) {
 
 // More memory than that is of no use to packing.
 uint64_t MostPackingBytes(const MemoryBasis& basis) {
-  return 2 * static_cast<uint64_t>(basis.num_nodes()) *
-             static_cast<uint64_t>(basis.row_bytes()) +
-         PackingBytes(basis);
+  return 2 * FeatureBytes(basis) + PackingBytes(basis);
 }
 
 // Rows in memory, and bytes of a list of them and of where each node's row is.
@@ -110,19 +111,12 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
           rows * pages_of_row * kBytesPerPage);
 }
 
-// What planning takes beyond what is there once the plan is open: neither rows
-// nor reads, unless the next plan is made while one runs.
+// What planning takes beyond `later`, the bytes that are there only once the
+// plan is open; all of it where the next plan is made while one runs.
 uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
-                       const MemoryEstimate& running) {
+                       uint64_t later) {
   const uint64_t planning = PlanningBytes(options, basis);
   if (basis.prepares_ahead) return planning;
-  uint64_t later = 0;
-  for (const MemoryShare& share : running.shares) {
-    if (share.owner == "cache" || share.owner == "checksums" ||
-        share.owner == "reads" || share.owner == "buffers") {
-      later += share.bytes;
-    }
-  }
   // On the way to the GPU.
   const uint64_t loading = options.gpu_cache_bytes > 0 ? kGpuLoadBytes : 0;
   return std::max(planning > later ? planning - later : 0, loading);
@@ -143,6 +137,7 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   constexpr uint64_t kTableBytesPerRow =
       3 * (sizeof(int32_t) + sizeof(int64_t));
   const uint64_t read_bytes = rows * row_bytes + 2 * kPageBytes;
+  // Rows and reads come first: planning has neither.
   MemoryEstimate estimate;
   estimate.Add("cache", std::min(options.cpu_cache_bytes, AllRowBytes(basis)),
                /*kept=*/true);
@@ -152,6 +147,11 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
                /*kept=*/true);
   estimate.Add("reads", ReadBytes(options, basis));
+  estimate.Add("buffers",
+               static_cast<uint64_t>(read) *
+                   (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow));
+  estimate.Add("planning",
+               BesideRunning(options, basis, estimate.TotalBytes()));
   // Offline: a sampler's batches, and those that wait to be written. Graph
   // loaders have their chunks' bytes besides.
   const int offline = basis.pipeline.samplers + 3 * basis.shards;
@@ -163,10 +163,6 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                                               : std::max(offline, online),
               .assembled = assembled},
              estimate);
-  estimate.Add("buffers",
-               static_cast<uint64_t>(read) *
-                   (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow));
-  estimate.Add("planning", BesideRunning(options, basis, estimate));
   return estimate;
 }
 
