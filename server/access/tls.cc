@@ -244,7 +244,7 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
   if (context == nullptr) return NotUsable(files.certificate);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_cipher_list(context.get(), "ECDHE+AESGCM:ECDHE+CHACHA20");
-  // Of the others one handshake may take 10 ms.
+  // One operation of the others takes up to 5 ms (ffdhe8192).
   SSL_CTX_set1_groups_list(context.get(), "X25519:P-256:P-384");
   // Each connection proves anew who it is.
   SSL_CTX_set_options(context.get(),

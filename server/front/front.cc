@@ -399,8 +399,9 @@ class FrontImpl final : public Front {
     connection.visitor.wire.reset();
     connection.outer.reset();
     connection.inner.reset();
-    if (connection.leave)
+    if (connection.leave) {
       connection.leave(connection.visitor.guard->HasAsked());
+    }
     --connection.party.connections;
     std::erase(hot_, &connection);
     dead_.splice(dead_.end(), *connection.list, connection.place);
