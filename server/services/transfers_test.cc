@@ -116,7 +116,12 @@ TEST_F(DownloadTest, AClientThatTakesNothingLosesItsPlace) {
   daemon_ = nullptr;
   config_.transfer_patience = absl::Milliseconds(50);
   Start();
-  // More than gRPC takes for a client that does not read.
+  // The windows of the clients do not grow with their bandwidth: a model is
+  // more than gRPC takes for a client that does not read.
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  const auto jobs = v1::Jobs::NewStub(grpc::CreateCustomChannel(
+      daemon_->grpc_address(), grpc::InsecureChannelCredentials(), arguments));
   const std::string header =
       R"({"__metadata__":{"config":"{}"},"w":{"dtype":"U8","shape":[4194304],)"
       R"("data_offsets":[0,4194304]}})";
@@ -131,7 +136,7 @@ TEST_F(DownloadTest, AClientThatTakesNothingLosesItsPlace) {
   v1::ModelChunk chunk;
   for (int i = 0; i < Transfers::kMostOfCaller; ++i) {
     Reader& reader = *readers.emplace_back(std::make_unique<Reader>());
-    reader.stream = jobs_->DownloadModel(&reader.context, request_);
+    reader.stream = jobs->DownloadModel(&reader.context, request_);
     // It has its place then.
     reader.stream->Read(&chunk);
   }
