@@ -7,7 +7,7 @@ import errno
 
 import pytest
 
-from daemon import Daemon
+from daemon import Daemon, wait_for
 from jobs import LONG, LONG_BATCHES_PER_EPOCH
 from memory_disk import mounted
 
@@ -37,13 +37,19 @@ def small(disk, graph_folder):
         yield daemon
 
 
-def fill(disk):
+def take_all(disk):
     """Takes all the space there is, to the last byte."""
     with open(disk / "filler", "ab", buffering=0) as filler:
         for size in (1 << 20, 4096, 1):
-            with contextlib.suppress(OSError):
+            with pytest.raises(OSError) as error:
                 while True:
                     filler.write(bytes(size))
+            assert error.value.errno == errno.ENOSPC
+
+
+def fill(disk):
+    """Likewise, where nobody gives space back meanwhile."""
+    take_all(disk)
     with pytest.raises(OSError) as error:
         (disk / "one").write_bytes(b"x" * 4096)
     assert error.value.errno == errno.ENOSPC
@@ -72,8 +78,12 @@ def test_a_job_that_fills_the_disk_waits_and_goes_on(small, disk, undisturbed):
     assert pieces > 0
     job = small.json(*KEPT, "--detach")["id"]
     small.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
-    fill(disk)
-    small.wait_for_state(job, "WAITING")
+
+    def is_waiting():
+        # Each of its checkpoints gives the space of an earlier one back.
+        take_all(disk)
+        return small.state(job) == "WAITING"
+    wait_for(is_waiting, "the job to wait for space")
     assert small.json("job", "show", job)["waiting_reason"].startswith("disk space: ")
     assert small.json("status")["memory_reserved_bytes"] == 0
     # The daemon goes on, and starts, with no space at all.
