@@ -117,11 +117,11 @@ def digest(shown):
 
 
 # As a terminal with bash-completion does when the first Tab is pressed.
-COMPLETED = """bash -c '
+COMPLETED = r"""bash -c '
     . /usr/share/bash-completion/bash_completion
     _completion_loader hearth || test $? = 124
     COMP_LINE="hearth train --strat" COMP_POINT=${#COMP_LINE}
-    "$(complete -p hearth | sed "s/.*-F \([^ ]*\).*/\\1/")"
+    "$(complete -p hearth | sed "s/.*-F \([^ ]*\).*/\1/")"
     echo "${COMPREPLY[@]}"'"""
 
 
