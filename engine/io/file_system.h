@@ -82,6 +82,11 @@ class MappedFile {
   /// become shorter, else UNAVAILABLE, naming file and offset: who reads data()
   /// asks before it trusts what it read.
   virtual absl::Status status() const = 0;
+
+  /// Asks the kernel to read the whole file into the page cache, in order and
+  /// at the disk's full speed, and does not wait for it. What it could not read
+  /// is read when it is used.
+  virtual void Prefetch() const = 0;
 };
 
 /// The order in which a mapping will be read, as advice to the kernel. kNormal

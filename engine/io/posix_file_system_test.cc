@@ -149,15 +149,32 @@ int64_t ResidentPages(FileSystem& files, const std::string& path) {
                        [](unsigned char page) { return (page & 1) != 0; });
 }
 
-TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
-  const std::string path = scratch_.Path("f");
-  auto written = files_.Create(path);
+// A file of 1 MiB whose pages have left the page cache.
+void WriteUncached(FileSystem& files, const std::string& path) {
+  auto written = files.Create(path);
   ASSERT_TRUE((*written)->Append(Bytes(std::string(1 << 20, 'x'))).ok());
   ASSERT_TRUE((*written)->Sync().ok());  // Only clean pages can be dropped.
   const int fd = ::open(path.c_str(), O_RDONLY);
-  // The writer's pages leave the cache.
   ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
   ::close(fd);
+}
+
+TEST_F(PosixFileSystemTest, PrefetchingBringsAWholeFileIntoThePageCache) {
+  const std::string path = scratch_.Path("f");
+  WriteUncached(files_, path);
+  const auto mapped = *files_.Map(path, AccessPattern::kRandom);
+  // The reads go on beside the caller, and are a hint: asked again until all
+  // pages are there.
+  for (int wait = 0; wait < 1000 && ResidentPages(files_, path) < 256; ++wait) {
+    mapped->Prefetch();
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(ResidentPages(files_, path), 256);
+}
+
+TEST_F(PosixFileSystemTest, AScanLeavesNothingInThePageCache) {
+  const std::string path = scratch_.Path("f");
+  WriteUncached(files_, path);
   const auto file = files_.OpenForScan(path);
   std::vector<std::byte> memory((64 << 10) + 4096);
   for (const size_t misalignment : {0, 8}) {

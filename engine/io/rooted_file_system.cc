@@ -144,6 +144,7 @@ class RootedMappedFile final : public MappedFile {
   absl::Status status() const override {
     return Renamed(file_->status(), proc_path_, path_);
   }
+  void Prefetch() const override { file_->Prefetch(); }
 
  private:
   const std::unique_ptr<MappedFile> file_;

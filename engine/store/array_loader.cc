@@ -83,6 +83,10 @@ absl::Status LoadedArray::status() const {
   return mapped_ != nullptr ? mapped_->status() : absl::OkStatus();
 }
 
+void LoadedArray::Prefetch() const {
+  if (mapped_ != nullptr) mapped_->Prefetch();
+}
+
 absl::Span<const std::byte> LoadedArray::bytes() const {
   if (mapped_ != nullptr) return mapped_->data().subspan(data_offset_);
   return memory_.bytes();

@@ -29,6 +29,9 @@ class LoadedArray {
   /// io::MappedFile::status of a mapping; OK in memory.
   absl::Status status() const;
 
+  /// io::MappedFile::Prefetch of a mapping; does nothing in memory.
+  void Prefetch() const;
+
   /// The elements as what they are. REQUIRES: sizeof(T) is their size.
   template <typename T>
   absl::Span<const T> As() const {

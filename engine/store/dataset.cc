@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/joined_device.h"
@@ -216,6 +217,7 @@ class FolderDataset final : public Dataset {
     HEARTH_ASSIGN_OR_RETURN(
         LoadedArray indices,
         LoadVerified(entry.indices, residency.indices, stop));
+    if (IndicesFitPageCache()) indices.Prefetch();
     return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
                                path_);
   }
@@ -346,6 +348,17 @@ class FolderDataset final : public Dataset {
   absl::Status Lacks(const NodeTypeEntry& type, absl::string_view what) const {
     return absl::FailedPreconditionError(absl::StrCat(
         path_, ": nodes of type \"", type.name, "\" have no ", what));
+  }
+
+  // Whether the page cache has room for the indices of all edge types beside
+  // what else needs it. A sampler asks for their pages one by one in random
+  // order, each a read of its own: all at once is then much faster.
+  bool IndicesFitPageCache() const {
+    uint64_t bytes = 0;
+    for (const EdgeTypeEntry& type : manifest_.edge_types) {
+      bytes += type.indices.file_size_bytes;
+    }
+    return bytes <= std::min(MemoryCapacityBytes(), AvailableMemoryBytes()) / 2;
   }
 
   absl::StatusOr<LoadedArray> LoadVerified(const ArrayFile& array,
