@@ -29,7 +29,8 @@
 //  3. Extractors take batches from it and bring their rows into the feature
 //     buffer (extractor.h), claiming them in turns. A batch in the training
 //     queue is an alias list: its rows stay in the buffer.
-//  4. One thread assembles: copies the batch's rows from their slots into the
+//  4. One thread assembles: waits for rows that others were loading when the
+//     batch claimed them, copies the batch's rows from their slots into the
 //     matrix that the trainer takes, and gives the references back at once. It
 //     is the paper's releaser. So slots are held by batches from extraction to
 //     assembly and never wait for the trainer's step, which is what makes the
@@ -97,7 +98,7 @@ class GnndriveStrategy final : public Strategy {
                      {.threads = pipeline_options_.samplers,
                       .queue_capacity = options_.sample_queue});
     stages.push_back(ExtractStage(pass, extraction));
-    stages.push_back(AssembleStage(pass));
+    stages.push_back(AssembleStage(pass, extraction));
     const std::unique_ptr<pipeline::Pipeline> pipeline =
         pipeline::NewPipeline(std::move(stages), "train", resources_.clock,
                               options_.reorder ? pipeline::Order::kAsDone
@@ -193,17 +194,21 @@ class GnndriveStrategy final : public Strategy {
   }
 
   // Step 4.
-  pipeline::Stage AssembleStage(const Pass& pass) {
+  pipeline::Stage AssembleStage(const Pass& pass, Extraction& extraction) {
     return {.name = "assemble",
             .width = 1,
             .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
-            .work = [this](int thread, pipeline::Item& item) {
-              return Assemble(static_cast<GnndriveBatch&>(item));
-            }};
+            .work =
+                [this, &extraction](int thread, pipeline::Item& item) {
+                  return Assemble(extraction.stop.get_token(),
+                                  static_cast<GnndriveBatch&>(item));
+                },
+            .interrupt = [&extraction] { extraction.stop.request_stop(); }};
   }
 
-  absl::Status Assemble(GnndriveBatch& batch) {
+  absl::Status Assemble(std::stop_token stop, GnndriveBatch& batch) {
     if (batch.num_rows() > buffer_->num_slots()) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(batch.pins.AwaitRows(std::move(stop)));
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_.dim, buffers_));
     CopyRows(batch.pins, inputs);
@@ -299,8 +304,9 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                /*kept=*/true);
   estimate.Add("cache", static_cast<uint64_t>(plan.cache_slots) * row_bytes,
                /*kept=*/true);
-  // Its nodes that are missing, and their reads.
-  const uint64_t reading = rows * (sizeof(int64_t) + io::kPlanBytesPerRow) +
+  // Its nodes that are missing, where they stand, those that have arrived, and
+  // their reads.
+  const uint64_t reading = rows * (3 * sizeof(int64_t) + io::kPlanBytesPerRow) +
                            Extractor::StagingBytes(row_bytes);
   estimate.Add("reads", static_cast<uint64_t>(plan.extractors) * reading);
   // From the extractor to the trainer, who has a whole batch.
@@ -313,9 +319,9 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                   options.sample_queue * basis.shards + extracted + assembled,
        .assembled = assembled},
       estimate);
-  // The slots of its rows that each extracted batch keeps pinned.
-  estimate.Add("pins",
-               static_cast<uint64_t>(extracted + 1) * rows * sizeof(int64_t));
+  // Its slots, of each extracted batch, and those that others are loading.
+  estimate.Add("pins", static_cast<uint64_t>(extracted + 1) * rows * 2 *
+                           sizeof(int64_t));
   return estimate;
 }
 
