@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,8 +24,8 @@
 //            that enter the cache into a buffer, as they are stored). The next
 //            batch joins the one being read once the last reads of that are in
 //            flight.
-//  assemble  In order, by one thread: widens the rows that were found from
-//            their slots; moves the entering rows into the slots of those that
+//  assemble  In order, by a team: widens the rows that were found from their
+//            slots; then moves the entering rows into the slots of those that
 //            leave.
 //
 // So the table is that of the next batches while the slots are still those of
@@ -36,20 +37,13 @@ namespace hearth::strategy {
 /// A batch of the main loop.
 class ExecutedBatch final : public SampledBatch {
  public:
-  /// Rows found, at consecutive positions.
-  struct Run {
-    int64_t position = 0;
-    size_t begin = 0;
-    size_t count = 0;
-  };
-
   using SampledBatch::SampledBatch;
 
   Changeset changeset;
   float* inputs = nullptr;
   // The slots of the rows found, and where the rows belong.
   std::vector<int64_t> hit_slots;
-  std::vector<Run> runs;
+  std::vector<int32_t> hit_positions;
   // The nodes whose rows are to be read, where these belong, and for each the
   // index in in_ids if it enters the cache, else -1.
   std::vector<int64_t> misses;
@@ -66,6 +60,9 @@ class ExecutedBatch final : public SampledBatch {
 };
 
 namespace {
+
+// Rows that a thread assembles at a time.
+constexpr int64_t kRowsPerPart = 4096;
 
 using Batches = std::deque<std::unique_ptr<ExecutedBatch>>;
 
@@ -93,10 +90,12 @@ void CountBatch(const ExecutedBatch& batch, PassReport& report) {
 }  // namespace
 
 Executor::Executor(const ExecutorContext& context, const Superbatch& superbatch,
-                   cache::DirectCache rows)
+                   cache::DirectCache rows,
+                   std::unique_ptr<pipeline::Team> assemblers)
     : context_(context),
       superbatch_(superbatch),
       rows_(std::move(rows)),
+      assemblers_(std::move(assemblers)),
       unused_(static_cast<size_t>(context.capacity)) {}
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
@@ -106,8 +105,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       cache::DirectCache rows,
       cache::DirectCache::Make(context.data.topology.num_nodes(),
                                context.capacity, context.data.row_format()));
-  std::unique_ptr<Executor> executor(
-      new Executor(context, superbatch, std::move(rows)));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<pipeline::Team> assemblers,
+                          pipeline::Team::Create(context.extractors));
+  std::unique_ptr<Executor> executor(new Executor(
+      context, superbatch, std::move(rows), std::move(assemblers)));
   HEARTH_ASSIGN_OR_RETURN(
       executor->plan_,
       ChangesetFileReader::Open(context.files.files(),
@@ -230,26 +231,19 @@ void Executor::Locate(ExecutedBatch& batch) {
   const std::vector<store::NodeId>& nodes = batch.sample().input_nodes;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (i + kAhead < nodes.size()) rows_.Prefetch(nodes[i + kAhead]);
-    const auto position = static_cast<int64_t>(i);
+    const auto position = static_cast<int32_t>(i);
     const int64_t slot = rows_.Find(nodes[i]);
     if (slot == cache::DirectCache::kAbsent) {
       batch.misses.push_back(nodes[i]);
-      batch.miss_positions.push_back(static_cast<int32_t>(i));
+      batch.miss_positions.push_back(position);
       continue;
     }
     if (unused_[slot]) {
       unused_[slot] = false;
       ++batch.first_uses;
     }
-    if (batch.runs.empty() ||
-        batch.runs.back().position +
-                static_cast<int64_t>(batch.runs.back().count) !=
-            position) {
-      batch.runs.push_back(
-          {.position = position, .begin = batch.hit_slots.size()});
-    }
     batch.hit_slots.push_back(slot);
-    ++batch.runs.back().count;
+    batch.hit_positions.push_back(position);
   }
   LocateEntering(batch);
   rows_.Replace(batch.changeset.in_ids, batch.changeset.out_ids,
@@ -333,18 +327,25 @@ absl::Status Executor::Begin(ExecutedBatch& batch, io::RowStream& stream) {
 }
 
 void Executor::Assemble(ExecutedBatch& batch) {
-  const int64_t dim = rows_.format().dim;
-  for (const ExecutedBatch::Run& run : batch.runs) {
-    rows_.Gather(
-        absl::MakeConstSpan(batch.hit_slots).subspan(run.begin, run.count),
-        batch.inputs + run.position * dim);
-  }
+  assemblers_->RunRanges(
+      std::ssize(batch.hit_slots), kRowsPerPart,
+      [&](int64_t first, int64_t count) {
+        rows_.Scatter(
+            absl::MakeConstSpan(batch.hit_slots).subspan(first, count),
+            absl::MakeConstSpan(batch.hit_positions).subspan(first, count),
+            batch.inputs);
+      });
   const double start = context_.clock.SteadySeconds();
   const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
-  for (size_t i = 0; i < batch.entering_slots.size(); ++i) {
-    std::memcpy(rows_.row(batch.entering_slots[i]),
-                batch.entering.buffer().data() + i * row_bytes, row_bytes);
-  }
+  const std::byte* entering = batch.entering.buffer().data();
+  assemblers_->RunRanges(
+      std::ssize(batch.entering_slots), kRowsPerPart,
+      [&](int64_t first, int64_t count) {
+        for (int64_t i = first; i < first + count; ++i) {
+          std::memcpy(rows_.row(batch.entering_slots[i]),
+                      entering + static_cast<size_t>(i) * row_bytes, row_bytes);
+        }
+      });
   // Another batch may use the memory.
   batch.entering = {};
   batch.update_seconds = context_.clock.SteadySeconds() - start;

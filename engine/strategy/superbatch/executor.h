@@ -16,6 +16,7 @@
 #include "engine/io/row_reader.h"
 #include "engine/io/row_stream.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/pipeline/team.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/strategy.h"
@@ -42,8 +43,8 @@ struct ExecutorContext {
   BufferPool& admitted;
   /// Rows that the cache holds.
   int64_t capacity = 0;
-  /// Threads that load samples, and as many that read rows; reads that each of
-  /// these keeps in flight.
+  /// Threads that load samples, as many that read rows, and as many that
+  /// assemble a batch; reads that each reading one keeps in flight.
   int extractors = 1;
   int io_depth = 64;
 };
@@ -103,7 +104,7 @@ class Executor {
 
  private:
   Executor(const ExecutorContext& context, const Superbatch& superbatch,
-           cache::DirectCache rows);
+           cache::DirectCache rows, std::unique_ptr<pipeline::Team> assemblers);
 
   absl::Status Fill(std::stop_token stop, PassReport& report);
   pipeline::Stage LoadStage();
@@ -122,6 +123,7 @@ class Executor {
   std::unique_ptr<ChangesetFileReader> plan_;
   // Its table belongs to the locating stage, its rows to the assembling one.
   cache::DirectCache rows_;
+  const std::unique_ptr<pipeline::Team> assemblers_;
   std::stop_source abandon_;
   // By slot: whether the row was read to fill the cache and not needed yet.
   std::vector<bool> unused_;
