@@ -62,11 +62,13 @@ void DirectCache::Replace(absl::Span<const NodeId> in,
   }
 }
 
-void DirectCache::Gather(absl::Span<const int64_t> slots, float* out) const {
-  AssembleRows(
+void DirectCache::Scatter(absl::Span<const int64_t> slots,
+                          absl::Span<const int32_t> positions,
+                          float* out) const {
+  ScatterRows(
       StoredRows{
           .data = arena_.rows(), .dtype = format_.dtype, .dim = format_.dim},
-      slots, out);
+      slots, positions, out);
 }
 
 }  // namespace hearth::cache

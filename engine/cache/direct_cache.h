@@ -59,9 +59,10 @@ class DirectCache {
   /// The row_bytes() bytes of a slot.
   std::byte* row(int64_t slot) { return arena_.row(slot); }
 
-  /// out[i] = the row in slots[i], widened to float32; `out` is [slots.size(),
-  /// dim].
-  void Gather(absl::Span<const int64_t> slots, float* out) const;
+  /// Row positions[i] of `out`, which is [.., dim], = the row in slots[i],
+  /// widened to float32. REQUIRES: as many slots as positions.
+  void Scatter(absl::Span<const int64_t> slots,
+               absl::Span<const int32_t> positions, float* out) const;
 
  private:
   DirectCache(const store::RowFormat& format, SlotArena arena,

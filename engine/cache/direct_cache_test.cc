@@ -61,15 +61,15 @@ TEST(DirectCacheTest, ReplacesRowsBySlot) {
   EXPECT_TRUE(slots.empty());
 }
 
-TEST(DirectCacheTest, GathersInAnyOrder) {
+TEST(DirectCacheTest, ScattersInAnyOrder) {
   auto made = *DirectCache::Make(10, 3, kFloats);
   DirectCache cache = std::move(made);
   Put(cache, 0, {1, 2, 3});
   Put(cache, 1, {4, 5, 6});
   Put(cache, 2, {7, 8, 9});
-  std::vector<float> out(9);
-  cache.Gather({2, 0, 2}, out.data());
-  EXPECT_EQ(out, (std::vector<float>{7, 8, 9, 1, 2, 3, 7, 8, 9}));
+  std::vector<float> out(12);
+  cache.Scatter({2, 0, 2}, {3, 2, 0}, out.data());
+  EXPECT_EQ(out, (std::vector<float>{7, 8, 9, 0, 0, 0, 1, 2, 3, 7, 8, 9}));
 }
 
 TEST(DirectCacheTest, WidensWhatIsStored) {
@@ -79,7 +79,7 @@ TEST(DirectCacheTest, WidensWhatIsStored) {
   const std::vector<uint16_t> halves = {0x3C00, 0xC000};  // 1, -2.
   std::memcpy(cache.row(0), halves.data(), 4);
   std::vector<float> out(2);
-  cache.Gather({0}, out.data());
+  cache.Scatter({0}, {0}, out.data());
   EXPECT_EQ(out, (std::vector<float>{1, -2}));
   WidenRow(kHalves, cache.row(0), out.data());
   EXPECT_EQ(out, (std::vector<float>{1, -2}));
@@ -93,7 +93,7 @@ TEST(DirectCacheTest, WithoutSlotsNothingIsInside) {
   const auto cache = *DirectCache::Make(1 << 20, 0, kFloats);
   EXPECT_EQ(cache.Find(77), DirectCache::kAbsent);
   cache.Prefetch(77);
-  cache.Gather({}, nullptr);
+  cache.Scatter({}, {}, nullptr);
 }
 
 TEST(DirectCacheTest, RefusesWhatFitsNoMemory) {

@@ -24,7 +24,11 @@ std::vector<ExtractionWorld> ExtractionWorld::Successors() const {
       result.push_back(*this);
       result.back().LoadOne(b, i);
     }
-    if (failing_reads_ > 0) {
+    if (!batches_[b].arrived.empty()) {
+      result.push_back(*this);
+      result.back().PublishArrived(b);
+    }
+    if (failing_reads_ > 0 && !batches_[b].missing.empty()) {
       result.push_back(*this);
       result.back().FailRead(b);
     }
@@ -54,7 +58,8 @@ std::string ExtractionWorld::Key() const {
   for (const Batch& batch : batches_) {
     absl::StrAppend(&key, "|", static_cast<int>(batch.phase), batch.asleep,
                     batch.failed, batch.released);
-    for (const auto* list : {&batch.slots, &batch.missing, &batch.awaited}) {
+    for (const auto* list :
+         {&batch.slots, &batch.missing, &batch.arrived, &batch.awaited}) {
       absl::StrAppend(&key, "/");
       for (const int64_t slot : *list) absl::StrAppend(&key, slot, ",");
     }
@@ -80,6 +85,7 @@ void ExtractionWorld::Check() const {
       }
     }
     for (const int64_t slot : batch.missing) ++loaders[slot];
+    for (const int64_t slot : batch.arrived) ++loaders[slot];
   }
   std::set<NodeId> nodes;
   std::vector<int64_t> standby;
@@ -127,7 +133,7 @@ bool ExtractionWorld::CanStep(size_t b) const {
       return case_->turns == ExtractionTurns::kNone ||
              (!turn_taken_ && (!by_number || next_turn_ == b));
     case Phase::kExtracted:
-      return !by_number || next_consumed_ == b;
+      return by_number ? next_consumed_ == b : AssemblerIsFree();
     case Phase::kEnded:
       return false;
     default:
@@ -140,6 +146,14 @@ int ExtractionWorld::NumExtracting() const {
       std::count_if(batches_.begin(), batches_.end(), [](const Batch& batch) {
         return batch.phase != Phase::kQueued && batch.phase < Phase::kExtracted;
       }));
+}
+
+// Whoever failed gives its references back itself.
+bool ExtractionWorld::AssemblerIsFree() const {
+  return std::none_of(batches_.begin(), batches_.end(), [](const Batch& batch) {
+    return batch.phase == Phase::kWaitsForRows ||
+           (batch.phase == Phase::kReleases && !batch.failed);
+  });
 }
 
 void ExtractionWorld::Step(size_t b) {
@@ -161,7 +175,7 @@ void ExtractionWorld::Step(size_t b) {
     case Phase::kWaitsForRows:
       return AwaitOne(b);
     case Phase::kExtracted:
-      batch.phase = Phase::kReleases;
+      batch.phase = Phase::kWaitsForRows;
       return;
     case Phase::kReleases:
       return ReleaseOne(b);
@@ -186,7 +200,7 @@ void ExtractionWorld::ClaimOne(size_t b) {
   }
   if (!AllClaimed(b)) return;
   PassTurn();
-  batch.phase = batch.missing.empty() ? Phase::kWaitsForRows : Phase::kLoads;
+  batch.phase = batch.missing.empty() ? Phase::kExtracted : Phase::kLoads;
 }
 
 bool ExtractionWorld::AllClaimed(size_t b) const {
@@ -203,14 +217,25 @@ void ExtractionWorld::LoadOne(size_t b, size_t index) {
   const int64_t slot = batch.missing[index];
   bytes_[slot] = table_.node(slot);
   batch.missing.erase(batch.missing.begin() + static_cast<int64_t>(index));
-  if (table_.Publish(slot)) Wake(Phase::kWaitsForRows);
+  batch.arrived.push_back(slot);
+}
+
+void ExtractionWorld::PublishArrived(size_t b) {
+  Batch& batch = batches_[b];
+  bool awaited = false;
+  for (const int64_t slot : batch.arrived) {
+    awaited = table_.Publish(slot) || awaited;
+  }
+  batch.arrived.clear();
+  if (awaited) Wake(Phase::kWaitsForRows);
   if (!batch.missing.empty()) return;
-  batch.phase = AllClaimed(b) ? Phase::kWaitsForRows : Phase::kWaitsForSlot;
+  batch.phase = AllClaimed(b) ? Phase::kExtracted : Phase::kWaitsForSlot;
 }
 
 void ExtractionWorld::FailRead(size_t b) {
   Batch& batch = batches_[b];
   --failing_reads_;
+  PublishArrived(b);
   bool awaited = false;
   for (const int64_t slot : batch.missing) {
     awaited = table_.Fail(slot, absl::UnavailableError("EIO")) || awaited;
@@ -224,7 +249,7 @@ void ExtractionWorld::FailRead(size_t b) {
 void ExtractionWorld::AwaitOne(size_t b) {
   Batch& batch = batches_[b];
   if (batch.awaited.empty()) {
-    batch.phase = Phase::kExtracted;
+    batch.phase = Phase::kReleases;
     for (size_t i = 0; i < batch.slots.size(); ++i) {
       ASSERT_EQ(bytes_[batch.slots[i]], case_->batches[b][i]);
     }

@@ -20,16 +20,16 @@ struct ExtractionCase {
   std::vector<std::vector<store::NodeId>> batches;
   int64_t slots = 0;
   int extractors = 2;
-  /// Who may claim when; batches are consumed by number with kByNumber.
+  /// Who may claim when; batches are assembled by number with kByNumber.
   ExtractionTurns turns = ExtractionTurns::kByNumber;
   int failing_reads = 0;
 };
 
-/// Extractors, a trainer, the releaser and failing reads: all that is going on,
-/// and what can happen next. The steps are the transitions of SlotTable, each
-/// of which FeatureBuffer makes under its lock, in the order of its protocol;
-/// who would wait on a condition variable sleeps until a transition says that
-/// somebody is to be woken. A value; for tests.
+/// Extractors, one assembler, which is the releaser, and failing reads: all
+/// that is going on, and what can happen next. The steps are the transitions of
+/// SlotTable, each of which FeatureBuffer makes under its lock, in the order of
+/// its protocol; who would wait on a condition variable sleeps until a
+/// transition says that somebody is to be woken. A value; for tests.
 class ExtractionWorld {
  public:
   explicit ExtractionWorld(const ExtractionCase& parameters)
@@ -59,8 +59,8 @@ class ExtractionWorld {
     kClaims,
     kLoads,
     kWaitsForSlot,
-    kWaitsForRows,
     kExtracted,
+    kWaitsForRows,
     kReleases,
     kEnded,
   };
@@ -71,6 +71,7 @@ class ExtractionWorld {
     bool failed = false;
     std::vector<int64_t> slots;
     std::vector<int64_t> missing;  // Slots to load.
+    std::vector<int64_t> arrived;  // Loaded, not yet published.
     std::vector<int64_t> awaited;  // Slots that others load.
     size_t released = 0;
   };
@@ -78,11 +79,13 @@ class ExtractionWorld {
   void CheckSlot(int64_t slot, int64_t loaders) const;
   bool CanStep(size_t b) const;
   int NumExtracting() const;
+  bool AssemblerIsFree() const;
   void Step(size_t b);
   void ClaimOne(size_t b);
   bool AllClaimed(size_t b) const;
   void PassTurn();
   void LoadOne(size_t b, size_t index);
+  void PublishArrived(size_t b);
   void FailRead(size_t b);
   void AwaitOne(size_t b);
   void GiveUp(size_t b);

@@ -10,11 +10,14 @@
 //  1. Claim takes a reference to each row (the alias list), a standby slot for
 //     each that is not there, and notes those that others load (wait list).
 //  2. What is missing is read and, row by row as it arrives, copied into its
-//     slot without the lock (no one else touches a slot that is being loaded)
-//     and published under it.
+//     slot without the lock (no one else touches a slot that is being loaded).
+//     Block by block the rows that have arrived are published under it, if it
+//     is free: who has reads in flight never waits for it. All are when the
+//     last has arrived.
 //  3. If no slot stood by, AwaitSlot and 1 again. What was claimed before has
 //     been loaded by then, so nobody who holds references waits for this batch.
-//  4. AwaitRows waits for the wait list.
+//  4. Who uses the rows waits for the wait list first, by AwaitRows. Who claims
+//     and loads need not: it can go on with another batch.
 //  5. The rows are used, and the references given back.
 //
 // Each transition of the table wakes those whom it concerns: Publish and Fail
@@ -27,6 +30,8 @@ namespace {
 // Transitions under one hold of the lock: enough to make its cost small, few
 // enough that others get their turn.
 constexpr size_t kChunk = 256;
+// Rows after which the lock is tried.
+constexpr size_t kPublished = 64;
 // How far ahead of its claim a node is asked for.
 constexpr size_t kNodesAhead = 8;
 
@@ -48,6 +53,7 @@ FeatureBuffer::Pins& FeatureBuffer::Pins::operator=(Pins&& other) noexcept {
   std::swap(buffer_, other.buffer_);
   std::swap(slots_, other.slots_);
   std::swap(missing_, other.missing_);
+  std::swap(arrived_, other.arrived_);
   std::swap(awaited_, other.awaited_);
   std::swap(num_missed_, other.num_missed_);
   return *this;
@@ -81,15 +87,36 @@ bool FeatureBuffer::Pins::Claim(absl::Span<const store::NodeId> nodes) {
 void FeatureBuffer::Pins::Load(size_t index, const std::byte* row) {
   const int64_t slot = slots_[missing_[index]];
   std::memcpy(buffer_->arena_.row(slot), row, buffer_->arena_.row_bytes());
-  absl::MutexLock lock(&buffer_->mutex_);
-  if (buffer_->table_.Publish(slot)) buffer_->loaded_.SignalAll();
+  arrived_.push_back(slot);
+  if (arrived_.size() % kPublished != 0) return;
+  if (!buffer_->mutex_.TryLock()) return;
+  PublishArrived();
+  buffer_->mutex_.Unlock();
 }
 
-void FeatureBuffer::Pins::FinishLoading() { missing_.clear(); }
+void FeatureBuffer::Pins::PublishArrived() {
+  bool awaited = false;
+  for (const int64_t slot : arrived_) {
+    awaited = buffer_->table_.Publish(slot) || awaited;
+  }
+  arrived_.clear();
+  if (awaited) buffer_->loaded_.SignalAll();
+}
+
+void FeatureBuffer::Pins::FinishLoading() {
+  if (!arrived_.empty()) {
+    absl::MutexLock lock(&buffer_->mutex_);
+    PublishArrived();
+  }
+  // Pins stay for long after this; none but who loads needs these.
+  arrived_ = {};
+  missing_ = {};
+}
 
 void FeatureBuffer::Pins::FailLoading(const absl::Status& error) {
   if (missing_.empty()) return;
   absl::MutexLock lock(&buffer_->mutex_);
+  PublishArrived();
   SlotTable& table = buffer_->table_;
   bool awaited = false;
   for (const int64_t position : missing_) {

@@ -82,8 +82,9 @@ class FeatureBuffer::Pins {
   /// Rows that this batch had to load, missing() included.
   int64_t num_missed() const { return num_missed_; }
 
-  /// The row of missing()[index] has arrived: copies it into its slot, for all
-  /// to use. Once for each.
+  /// The row of missing()[index] has arrived: copies it into its slot. Once for
+  /// each. All may use it soon, at the latest after FinishLoading. Never waits
+  /// for others.
   void Load(size_t index, const std::byte* row);
 
   /// All of missing() has been loaded.
@@ -103,9 +104,13 @@ class FeatureBuffer::Pins {
   void Release();
 
  private:
+  void PublishArrived() ABSL_EXCLUSIVE_LOCKS_REQUIRED(buffer_->mutex_);
+
   FeatureBuffer* buffer_ = nullptr;
   std::vector<int64_t> slots_;
   std::vector<int64_t> missing_;
+  // Slots whose rows have arrived, not yet published.
+  std::vector<int64_t> arrived_;
   // The wait list: slots that others are loading.
   std::vector<int64_t> awaited_;
   int64_t num_missed_ = 0;

@@ -108,6 +108,34 @@ TEST(FeatureBufferTest, WaitsForRowsThatOthersLoad) {
   waiter.join();
 }
 
+// Without waiting: a stop was requested.
+bool AreThere(FeatureBuffer& buffer, const std::vector<NodeId>& nodes) {
+  std::stop_source stopped;
+  stopped.request_stop();
+  FeatureBuffer::Pins pins(buffer);
+  EXPECT_TRUE(pins.Claim(nodes));
+  EXPECT_TRUE(pins.missing().empty());
+  return pins.AwaitRows(stopped.get_token()).ok();
+}
+
+TEST(FeatureBufferTest, RowsArePublishedInBlocksAndAllOfThemAtTheEnd) {
+  constexpr int64_t kRows = 1000;
+  FeatureBuffer buffer = MakeBuffer(kRows);
+  std::vector<NodeId> nodes(kRows);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  FeatureBuffer::Pins loader(buffer);
+  EXPECT_TRUE(loader.Claim(nodes));
+  for (size_t i = 0; i + 1 < kRows; ++i) {
+    loader.Load(i, Row(nodes[loader.missing()[i]]).data());
+  }
+  EXPECT_TRUE(AreThere(buffer, {0, 1}));
+  EXPECT_FALSE(AreThere(buffer, {0, kRows - 1}));
+  loader.Load(kRows - 1, Row(kRows - 1).data());
+  loader.FinishLoading();
+  EXPECT_TRUE(AreThere(buffer, nodes));
+  ExpectRows(buffer, nodes, loader);
+}
+
 TEST(FeatureBufferTest, AFailedLoadTellsAllWhoWaitAndIsTriedAnew) {
   FeatureBuffer buffer = MakeBuffer(4);
   const std::vector<NodeId> nodes = {1, 2};

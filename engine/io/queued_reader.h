@@ -23,36 +23,42 @@ namespace hearth::io {
 template <typename Reader>
 class Queued {
  public:
+  /// Reads of rows that lie anywhere are no longer, unless one row takes more.
+  static constexpr uint64_t kReadBytes = 16 << 10;
+
   /// Memory for reads in flight, at most, with rows of so many bytes on a disk
   /// whose reads are aligned to 4 KiB or less.
-  static uint64_t StagingBytes(int depth, uint64_t row_bytes) {
+  static uint64_t StagingBytes(int depth, uint64_t row_bytes,
+                               uint64_t read_bytes = kReadBytes) {
     return static_cast<uint64_t>(depth) *
-           std::max(kReadBytes, row_bytes + (8 << 10));
+           std::max(read_bytes, row_bytes + (8 << 10));
   }
 
   /// The longest read that it plans.
   static uint64_t LongestRead(const BlockDevice& device,
-                              const RowLayout& layout) {
-    return std::max(kReadBytes, RowStream::MinStagingBytes(device, layout));
+                              const RowLayout& layout,
+                              uint64_t read_bytes = kReadBytes) {
+    return std::max(read_bytes, RowStream::MinStagingBytes(device, layout));
   }
 
-  /// With `depth` reads in flight, of 16 KiB each or more; rows are checked by
-  /// `check`, if there is one, which outlives the reader. Errors as those of
-  /// ReadQueues::Take and RowStream::Create.
+  /// With `depth` reads in flight, none longer than `read_bytes` or one row's;
+  /// rows are checked by `check`, if there is one, which outlives the reader.
+  /// Errors as those of ReadQueues::Take and RowStream::Create.
   static absl::StatusOr<Queued> Open(ReadQueues& queues, int depth,
                                      BlockDevice& device,
                                      const RowLayout& layout,
                                      const Clock& clock,
-                                     const RowCheck* check = nullptr) {
+                                     const RowCheck* check = nullptr,
+                                     uint64_t read_bytes = kReadBytes) {
     Queued queued;
+    const uint64_t longest = LongestRead(device, layout, read_bytes);
     HEARTH_ASSIGN_OR_RETURN(queued.queue_,
                             queues.Take(static_cast<size_t>(depth)));
     HEARTH_ASSIGN_OR_RETURN(
         queued.reader_,
         Reader::Create(device, layout, *queued.queue_,
-                       {.staging_bytes = LongestRead(device, layout) *
-                                         static_cast<uint64_t>(depth),
-                        .cost = {},
+                       {.staging_bytes = longest * static_cast<uint64_t>(depth),
+                        .cost = {.max_request_bytes = longest},
                         .clock = &clock,
                         .check = check}));
     return queued;
@@ -64,8 +70,6 @@ class Queued {
   Reader& reader() { return *reader_; }
 
  private:
-  static constexpr uint64_t kReadBytes = 16 << 10;
-
   Queued() = default;
 
   ReadQueues::Handle queue_;

@@ -55,6 +55,13 @@ class OrderedQueue {
     return closed_ || number < next_ + Capacity();
   }
 
+  /// Whether there is a place for one more item by PushNext, or the queue is
+  /// closed.
+  bool HasPlace() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return closed_ || size_ < Capacity();
+  }
+
   /// Blocks until there is a place, then gives the item the next number: items
   /// leave in the order in which they come. False as above. REQUIRES: all items
   /// are pushed this way; item not null.

@@ -25,8 +25,9 @@
 //     until the queue has a place for that number. The number that the other
 //     side waits for always has one (see OrderedQueue), so some thread can
 //     always go on.
-//     A stage with a loop of its own takes and pushes through its ports, in
-//     order, and may hold several items in between.
+//     Each thread of a stage with a loop takes and pushes through its ports, in
+//     order, and may hold several items in between. It pushes the oldest first,
+//     so that the number that is waited for is never behind one that waits.
 //  4. The end needs no message: a thread ends when the next number is beyond
 //     the last.
 //  5. The first error, of a stage or the sink, or a requested stop, is recorded
@@ -52,7 +53,7 @@ class ThreadedPipeline final : public Pipeline {
                    const Clock& clock, Order order)
       : order_(order), stages_(std::move(stages)) {
     for (size_t i = 0; i < stages_.size(); ++i) {
-      assert(stages_[i].loop == nullptr || (i > 0 && stages_[i].width == 1));
+      assert(stages_[i].loop == nullptr || i > 0);
     }
     stages_.push_back({.name = std::move(sink_name)});
     for (const Stage& stage : stages_) {
@@ -121,9 +122,12 @@ class ThreadedPipeline final : public Pipeline {
     try {
       for (size_t i = 0; i < queues.size(); ++i) {
         if (stages_[i].loop != nullptr) {
-          threads.emplace_back(
-              [this, i, num_items = source.num_items, in = queues[i - 1],
-               out = queues[i]] { RunLoop(i, num_items, *in, *out); });
+          for (int thread = 0; thread < stages_[i].width; ++thread) {
+            threads.emplace_back(
+                [this, i, thread, in = queues[i - 1], out = queues[i]] {
+                  RunLoop(i, thread, *in, *out);
+                });
+          }
           continue;
         }
         const TakeItem take =
@@ -166,67 +170,73 @@ class ThreadedPipeline final : public Pipeline {
     meter.Switch(thread, Activity::kAbsent);
   }
 
-  // The ports of a stage's loop.
+  // The ports of one thread of a stage with a loop.
   class Ports final : public StagePorts {
    public:
-    Ports(const ThreadedPipeline& pipeline, StageMeter& meter, Queue& in,
-          Queue& out)
-        : pipeline_(pipeline), meter_(meter), in_(in), out_(out) {}
+    Ports(const ThreadedPipeline& pipeline, StageMeter& meter, int thread,
+          Queue& in, Queue& out)
+        : pipeline_(pipeline),
+          meter_(meter),
+          thread_(thread),
+          in_(in),
+          out_(out) {}
+
+    int thread() const override { return thread_; }
 
     std::unique_ptr<Item> Take() override {
-      meter_.Switch(0, Activity::kStarved);
+      meter_.Switch(thread_, Activity::kStarved);
       return Hold(in_.Pop());
     }
 
     std::unique_ptr<Item> TryTake() override { return Hold(in_.TryPop()); }
 
-    // Items reach it in their order, which are its first ones where they go on
-    // as they are done, too.
-    bool CanPut() const override { return out_.HasPlaceFor(num_put_); }
+    bool CanPut() const override {
+      if (pipeline_.order_ == Order::kAsDone) return out_.HasPlace();
+      return out_.HasPlaceFor(held_.front());
+    }
 
     bool Put(std::unique_ptr<Item> item) override {
-      ++num_put_;
       meter_.CountItem();
-      meter_.Switch(0, Activity::kBlocked);
+      meter_.Switch(thread_, Activity::kBlocked);
       const int64_t number = held_.front();
       held_.pop_front();
       const bool put = pipeline_.Push(out_, {number, std::move(item)});
-      meter_.Switch(0, Activity::kBusy);
+      meter_.Switch(thread_, Activity::kBusy);
       return put;
     }
 
-    int64_t num_put() const { return num_put_; }
+    // Whether there is an item that was taken and not put, or one to take.
+    bool HasMore() { return !held_.empty() || Take() != nullptr; }
 
    private:
     std::unique_ptr<Item> Hold(Queue::Numbered taken) {
-      meter_.Switch(0, Activity::kBusy);
+      meter_.Switch(thread_, Activity::kBusy);
       if (taken.item != nullptr) held_.push_back(taken.number);
       return std::move(taken.item);
     }
 
     const ThreadedPipeline& pipeline_;
     StageMeter& meter_;
+    const int thread_;
     Queue& in_;
     Queue& out_;
     // The numbers of the items that were taken and not put.
     std::deque<int64_t> held_;
-    int64_t num_put_ = 0;
   };
 
-  void RunLoop(size_t stage, int64_t num_items, Queue& in, Queue& out)
-      ABSL_LOCKS_EXCLUDED(mutex_) {
+  void RunLoop(size_t stage, int thread, Queue& in, Queue& out) {
     StageMeter& meter = *meters_[stage];
-    meter.Switch(0, Activity::kBusy);
-    Ports ports(*this, meter, in, out);
+    meter.Switch(thread, Activity::kBusy);
+    Ports ports(*this, meter, thread, in, out);
     absl::Status status =
         CatchExceptions([&] { return stages_[stage].loop(ports); });
-    if (status.ok() && ports.num_put() < num_items) {
+    if (status.ok() && ports.HasMore()) {
       // Nothing, if the run has ended early.
       status = absl::InternalError(absl::StrCat("stage ", stages_[stage].name,
                                                 " has kept items for itself"));
     }
     if (!status.ok()) Stop(std::move(status));
-    meter.Switch(0, Activity::kAbsent);
+    meter.Switch(thread, Activity::kAbsent);
   }
 
   // The same for the sink.

@@ -20,10 +20,14 @@ class Item {
   virtual ~Item() = default;
 };
 
-/// The two ends of a stage that holds several items at a time. For its thread.
+/// The two ends of a stage that holds several items at a time, for one of its
+/// threads.
 class StagePorts {
  public:
   virtual ~StagePorts() = default;
+
+  /// The number of the thread: 0 .. width - 1.
+  virtual int thread() const = 0;
 
   /// The next item in order, once it is there; null behind the last one, and
   /// when the run ends early.
@@ -32,11 +36,11 @@ class StagePorts {
   /// The next item if it is there; null otherwise.
   virtual std::unique_ptr<Item> TryTake() = 0;
 
-  /// Whether Put would not wait.
+  /// Whether Put would not wait. REQUIRES: an item was taken and not put.
   virtual bool CanPut() const = 0;
 
   /// Hands an item on, once there is a place. False, destroying the item, when
-  /// the run ends early. REQUIRES: it is the oldest of those taken.
+  /// the run ends early. REQUIRES: it is the oldest that the thread has taken.
   virtual bool Put(std::unique_ptr<Item> item) = 0;
 };
 
@@ -50,10 +54,10 @@ struct Stage {
   int queue_capacity = 2;
   /// Called from the stage's threads, for different items at the same time.
   std::function<absl::Status(int thread, Item& item)> work = nullptr;
-  /// In place of `work`, for a stage that holds items back to work on several
-  /// at a time: takes all items, hands each on, in order, and returns; to
-  /// return OK before is INTERNAL. REQUIRES a width of 1, and not to be the
-  /// first stage.
+  /// In place of `work`, for a stage whose threads hold items back to work on
+  /// several at a time: takes items until there are no more, hands each on, in
+  /// the order in which it took them, and returns; to return OK before is
+  /// INTERNAL. REQUIRES: not to be the first stage.
   std::function<absl::Status(StagePorts& ports)> loop = nullptr;
   /// Called once, from any thread, when an error or a stop ends the run early:
   /// makes work that waits for something outside of the pipeline, or for what

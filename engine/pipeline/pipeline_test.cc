@@ -43,8 +43,8 @@ struct Scenario {
   int width = 1;
   int queue_capacity = 1;
   int64_t num_items = 20;
-  // The stages but the first hold back so many items each; -1: they have no
-  // loops.
+  // The threads of the stages but the first hold back so many items each; -1:
+  // they have no loops.
   int held = -1;
   // Called by every stage, and by the sink as stage `num_stages`.
   std::function<absl::Status(int stage, int64_t number)> fault =
@@ -80,8 +80,11 @@ absl::Status HoldBack(const Scenario& scenario, int stage, StagePorts& ports) {
 Stage MakeStage(const Scenario& scenario, int stage) {
   if (scenario.held >= 0 && stage > 0) {
     return {.name = absl::StrCat("stage", stage),
+            .width = scenario.width,
             .queue_capacity = scenario.queue_capacity,
             .loop = [&scenario, stage](StagePorts& ports) {
+              EXPECT_GE(ports.thread(), 0);
+              EXPECT_LT(ports.thread(), scenario.width);
               return HoldBack(scenario, stage, ports);
             }};
   }
@@ -238,11 +241,12 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PipelineShapeTest,
                                                std::get<1>(info.param));
                          });
 INSTANTIATE_TEST_SUITE_P(Loops, PipelineShapeTest,
-                         ::testing::Combine(::testing::Values(1),
+                         ::testing::Combine(::testing::Values(1, 2, 4),
                                             ::testing::Values(1, 3),
                                             ::testing::Values(0, 1, 3, 100)),
                          [](const auto& info) {
-                           return absl::StrCat("capacity",
+                           return absl::StrCat("width", std::get<0>(info.param),
+                                               "_capacity",
                                                std::get<1>(info.param), "_held",
                                                std::get<2>(info.param));
                          });

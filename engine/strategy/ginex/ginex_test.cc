@@ -202,7 +202,8 @@ TEST_F(GinexTest, ReportsItsPhasesAndStages) {
   for (const auto& stage : report.stages) threads[stage.name] = stage.threads;
   EXPECT_EQ(threads, (std::map<std::string, int>{{"sample", 2},
                                                  {"load", 3},
-                                                 {"read", 1},
+                                                 {"locate", 1},
+                                                 {"read", 3},
                                                  {"assemble", 1},
                                                  {"train", 1}}));
 }

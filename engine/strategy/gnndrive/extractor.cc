@@ -43,8 +43,7 @@ absl::Status Extractor::Extract(const Shared& shared, GnndriveBatch& batch) {
     HEARTH_RETURN_IF_ERROR(ClaimAll(shared, nodes, batch.pins, batch.tally));
   }
   batch.rows_missed = batch.pins.num_missed();
-  HEARTH_RETURN_IF_ERROR(LoadMissing(shared, nodes, batch.pins, batch.tally));
-  return batch.pins.AwaitRows(shared.stop);
+  return LoadMissing(shared, nodes, batch.pins, batch.tally);
 }
 
 absl::Status Extractor::ExtractInParts(const Shared& shared,

@@ -57,11 +57,11 @@ class Extractor {
     std::stop_token stop;
   };
 
-  /// Algorithm 1 for `batch`, claiming in its turn: when it returns OK, the
-  /// rows of all input nodes are in the buffer, pinned by the batch.
-  /// CANCELLED if a stop is requested, else what reading gave: its own, or
-  /// another extractor's of a row that both need. REQUIRES: the batch has no
-  /// more rows than the buffer has slots.
+  /// Algorithm 1 for `batch`, claiming in its turn, without its last step: when
+  /// it returns OK, the rows of all input nodes are pinned by the batch, and in
+  /// the buffer, but for those that others load: Pins::AwaitRows, by who uses
+  /// them, waits for these. CANCELLED if a stop is requested, else what reading
+  /// gave. REQUIRES: the batch has no more rows than the buffer has slots.
   absl::Status Extract(const Shared& shared, GnndriveBatch& batch);
 
   /// A part of a batch: `pins` has the rows of input nodes `first` .. .
@@ -69,8 +69,9 @@ class Extractor {
       absl::FunctionRef<void(int64_t first, const cache::FeatureBuffer::Pins&)>;
 
   /// The same for a batch of any size, part by part, each as large as the
-  /// buffer: calls `use` with each in turn. Keeps other batches from claiming
-  /// meanwhile.
+  /// buffer: calls `use` with each in turn, once its rows are there. Keeps
+  /// other batches from claiming meanwhile. Its error may be another
+  /// extractor's, of a row that both need.
   absl::Status ExtractInParts(const Shared& shared, GnndriveBatch& batch,
                               UsePart use);
 

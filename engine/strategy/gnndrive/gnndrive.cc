@@ -13,6 +13,7 @@
 #include "engine/cache/slot_arena.h"
 #include "engine/cache/slot_table.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/pipeline/team.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/buffer_pool.h"
@@ -29,7 +30,8 @@
 //  3. Extractors take batches from it and bring their rows into the feature
 //     buffer (extractor.h), claiming them in turns. A batch in the training
 //     queue is an alias list: its rows stay in the buffer.
-//  4. One thread assembles: copies the batch's rows from their slots into the
+//  4. A team assembles one batch at a time: waits for rows that others were
+//     loading when it claimed them, copies its rows from their slots into the
 //     matrix that the trainer takes, and gives the references back at once. It
 //     is the paper's releaser. So slots are held by batches from extraction to
 //     assembly and never wait for the trainer's step, which is what makes the
@@ -45,6 +47,8 @@ namespace {
 constexpr char kLevel[] = "cpu_cache";
 // Assembled batches are big: one waits while one is trained.
 constexpr int kAssembledWaiting = 1;
+// Rows that a thread assembles at a time.
+constexpr int64_t kRowsPerPart = 4096;
 
 SlotBudget BudgetFor(const GnndriveOptions& options,
                      const PipelineOptions& pipeline,
@@ -92,12 +96,14 @@ class GnndriveStrategy final : public Strategy {
                               : cache::ClaimTurns::Order::kByNumber,
                           pass.first_batch * pass.shards);
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
+    HEARTH_ASSIGN_OR_RETURN(extraction.assemblers,
+                            pipeline::Team::Create(extractors_));
     std::vector<pipeline::Stage> stages =
         SampleStages(pass, seeds, Source(),
                      {.threads = pipeline_options_.samplers,
                       .queue_capacity = options_.sample_queue});
     stages.push_back(ExtractStage(pass, extraction));
-    stages.push_back(AssembleStage(pass));
+    stages.push_back(AssembleStage(pass, extraction));
     const std::unique_ptr<pipeline::Pipeline> pipeline =
         pipeline::NewPipeline(std::move(stages), "train", resources_.clock,
                               options_.reorder ? pipeline::Order::kAsDone
@@ -117,6 +123,7 @@ class GnndriveStrategy final : public Strategy {
     cache::ClaimTurns turns;
     std::stop_source stop;
     std::vector<std::unique_ptr<Extractor>> extractors;
+    std::unique_ptr<pipeline::Team> assemblers;
   };
 
   SampleSource Source() const { return {*topology_, labels_}; }
@@ -188,34 +195,42 @@ class GnndriveStrategy final : public Strategy {
     return extractor.ExtractInParts(
         shared, batch,
         [&](int64_t first, const cache::FeatureBuffer::Pins& pins) {
-          CopyRows(pins, inputs + first * features_.dim);
+          CopyRows(pins.slots(), inputs + first * features_.dim);
         });
   }
 
   // Step 4.
-  pipeline::Stage AssembleStage(const Pass& pass) {
+  pipeline::Stage AssembleStage(const Pass& pass, Extraction& extraction) {
     return {.name = "assemble",
             .width = 1,
             .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
-            .work = [this](int thread, pipeline::Item& item) {
-              return Assemble(static_cast<GnndriveBatch&>(item));
-            }};
+            .work =
+                [this, &extraction](int thread, pipeline::Item& item) {
+                  return Assemble(extraction,
+                                  static_cast<GnndriveBatch&>(item));
+                },
+            .interrupt = [&extraction] { extraction.stop.request_stop(); }};
   }
 
-  absl::Status Assemble(GnndriveBatch& batch) {
+  absl::Status Assemble(Extraction& extraction, GnndriveBatch& batch) {
     if (batch.num_rows() > buffer_->num_slots()) return absl::OkStatus();
+    HEARTH_RETURN_IF_ERROR(batch.pins.AwaitRows(extraction.stop.get_token()));
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_.dim, buffers_));
-    CopyRows(batch.pins, inputs);
+    extraction.assemblers->RunRanges(
+        batch.num_rows(), kRowsPerPart, [&](int64_t first, int64_t count) {
+          CopyRows(batch.pins.slots().subspan(first, count),
+                   inputs + first * features_.dim);
+        });
     batch.pins.Release();
     return absl::OkStatus();
   }
 
-  void CopyRows(const cache::FeatureBuffer::Pins& pins, float* out) const {
+  void CopyRows(absl::Span<const int64_t> slots, float* out) const {
     cache::AssembleRows(cache::StoredRows{.data = buffer_->arena().rows(),
                                           .dtype = features_.dtype,
                                           .dim = features_.dim},
-                        pins.slots(), out);
+                        slots, out);
   }
 
   Delivery MakeDelivery(const Pass& pass,
@@ -299,8 +314,9 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                /*kept=*/true);
   estimate.Add("cache", static_cast<uint64_t>(plan.cache_slots) * row_bytes,
                /*kept=*/true);
-  // Its nodes that are missing, and their reads.
-  const uint64_t reading = rows * (sizeof(int64_t) + io::kPlanBytesPerRow) +
+  // Its nodes that are missing, where they stand, those that have arrived, and
+  // their reads.
+  const uint64_t reading = rows * (3 * sizeof(int64_t) + io::kPlanBytesPerRow) +
                            Extractor::StagingBytes(row_bytes);
   estimate.Add("reads", static_cast<uint64_t>(plan.extractors) * reading);
   // From the extractor to the trainer, who has a whole batch.
@@ -313,9 +329,9 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
                   options.sample_queue * basis.shards + extracted + assembled,
        .assembled = assembled},
       estimate);
-  // The slots of its rows that each extracted batch keeps pinned.
-  estimate.Add("pins",
-               static_cast<uint64_t>(extracted + 1) * rows * sizeof(int64_t));
+  // Its slots, of each extracted batch, and those that others are loading.
+  estimate.Add("pins", static_cast<uint64_t>(extracted + 1) * rows * 2 *
+                           sizeof(int64_t));
   return estimate;
 }
 

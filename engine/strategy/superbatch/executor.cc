@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/assemble.h"
 #include "engine/store/row_format.h"
@@ -14,12 +17,15 @@
 // The main loop's stages:
 //
 //  load      The sample and the changeset of a batch come from their files.
-//  read      In order, by one thread: looks the nodes up in the table; reads
-//            the rows that are not inside, straight into the input rows (and
-//            those that enter the cache into a buffer, as they are stored);
+//  locate    In order, by one thread: looks the nodes up in the table, and
 //            changes the table.
-//  assemble  In order, by one thread: widens the rows that were found from
-//            their slots; moves the entering rows into the slots of those that
+//  read      Several threads, each with reads of its own in flight: reads the
+//            rows that are not inside, straight into the input rows (and those
+//            that enter the cache into a buffer, as they are stored). The next
+//            batch joins the one being read once the last reads of that are in
+//            flight.
+//  assemble  In order, by a team: widens the rows that were found from their
+//            slots; then moves the entering rows into the slots of those that
 //            leave.
 //
 // So the table is that of the next batches while the slots are still those of
@@ -31,20 +37,18 @@ namespace hearth::strategy {
 /// A batch of the main loop.
 class ExecutedBatch final : public SampledBatch {
  public:
-  /// Rows found, at consecutive positions.
-  struct Run {
-    int64_t position = 0;
-    size_t begin = 0;
-    size_t count = 0;
-  };
-
   using SampledBatch::SampledBatch;
 
   Changeset changeset;
   float* inputs = nullptr;
   // The slots of the rows found, and where the rows belong.
   std::vector<int64_t> hit_slots;
-  std::vector<Run> runs;
+  std::vector<int32_t> hit_positions;
+  // The nodes whose rows are to be read, where these belong, and for each the
+  // index in in_ids if it enters the cache, else -1.
+  std::vector<int64_t> misses;
+  std::vector<int32_t> miss_positions;
+  std::vector<int32_t> miss_entering;
   // Rows found for the first time since the cache was filled with them: they
   // count as read.
   int64_t first_uses = 0;
@@ -56,6 +60,16 @@ class ExecutedBatch final : public SampledBatch {
 };
 
 namespace {
+
+// Rows that a thread assembles at a time.
+constexpr int64_t kRowsPerPart = 4096;
+
+using Batches = std::deque<std::unique_ptr<ExecutedBatch>>;
+
+std::unique_ptr<ExecutedBatch> ToBatch(std::unique_ptr<pipeline::Item> item) {
+  return std::unique_ptr<ExecutedBatch>(
+      static_cast<ExecutedBatch*>(item.release()));
+}
 
 void Count(const io::ReadTally& tally, PassReport& report) {
   report.bytes_read = report.bytes_read.value_or(0) + tally.bytes_read;
@@ -76,11 +90,12 @@ void CountBatch(const ExecutedBatch& batch, PassReport& report) {
 }  // namespace
 
 Executor::Executor(const ExecutorContext& context, const Superbatch& superbatch,
-                   cache::DirectCache rows, io::QueuedReader reader)
+                   cache::DirectCache rows,
+                   std::unique_ptr<pipeline::Team> assemblers)
     : context_(context),
       superbatch_(superbatch),
       rows_(std::move(rows)),
-      reader_(std::move(reader)),
+      assemblers_(std::move(assemblers)),
       unused_(static_cast<size_t>(context.capacity)) {}
 
 absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
@@ -90,14 +105,10 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       cache::DirectCache rows,
       cache::DirectCache::Make(context.data.topology.num_nodes(),
                                context.capacity, context.data.row_format()));
-  HEARTH_ASSIGN_OR_RETURN(
-      io::QueuedReader reader,
-      io::QueuedReader::Open(context.read_queues, context.io_depth,
-                             *context.data.features.device,
-                             context.data.features.layout, context.clock,
-                             context.data.row_check.get()));
-  std::unique_ptr<Executor> executor(
-      new Executor(context, superbatch, std::move(rows), std::move(reader)));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<pipeline::Team> assemblers,
+                          pipeline::Team::Create(context.extractors));
+  std::unique_ptr<Executor> executor(new Executor(
+      context, superbatch, std::move(rows), std::move(assemblers)));
   HEARTH_ASSIGN_OR_RETURN(
       executor->plan_,
       ChangesetFileReader::Open(context.files.files(),
@@ -107,6 +118,14 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
   return executor;
 }
 
+absl::StatusOr<io::QueuedReader> Executor::OpenFiller(
+    io::ReadQueues& queues, const Clock& clock, int io_depth,
+    const store::StoredFeatures& features, const io::RowCheck* check) {
+  return io::QueuedReader::Open(queues, std::min(io_depth, kFillDepth),
+                                *features.device, features.layout, clock, check,
+                                kFillReadBytes);
+}
+
 absl::Status Executor::Fill(std::stop_token stop, PassReport& report) {
   HEARTH_ASSIGN_OR_RETURN(std::vector<store::NodeId> nodes,
                           plan_->ReadInitial());
@@ -114,10 +133,14 @@ absl::Status Executor::Fill(std::stop_token stop, PassReport& report) {
   // for planning the reads stays small.
   std::sort(nodes.begin(), nodes.end());
   rows_.Fill(nodes);
+  HEARTH_ASSIGN_OR_RETURN(
+      io::QueuedReader filler,
+      OpenFiller(context_.read_queues, context_.clock, context_.io_depth,
+                 context_.data.features, context_.data.row_check.get()));
   const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
   for (size_t first = 0; first < nodes.size(); first += kFilledAtOnce) {
     io::ReadTally tally;
-    const absl::Status status = reader_.reader().Read(
+    const absl::Status status = filler.reader().Read(
         absl::MakeConstSpan(nodes).subspan(first, kFilledAtOnce),
         [&](size_t position, const std::byte* row) {
           const size_t slot = first + position;
@@ -136,7 +159,8 @@ absl::Status Executor::Run(const Strategy::Consumer& consumer,
   report.hits = {{.level = "cpu_cache"}};
   report.phases = {{.name = "cache_update"}};
   const std::unique_ptr<pipeline::Pipeline> pipeline = pipeline::NewPipeline(
-      {LoadStage(), ReadStage(), AssembleStage()}, "train", context_.clock);
+      {LoadStage(), LocateStage(), ReadStage(), AssembleStage()}, "train",
+      context_.clock);
   const Delivery delivery = {
       .clock = context_.clock,
       .range = {.first = superbatch_.first, .count = superbatch_.count},
@@ -155,21 +179,29 @@ absl::Status Executor::Run(const Strategy::Consumer& consumer,
 
 pipeline::Stage Executor::LoadStage() {
   return {.name = "load",
-          .width = context_.loaders,
+          .width = context_.extractors,
           .queue_capacity = QueueCapacity(context_.pass, kLoadedWaiting),
           .work = [this](int /*thread*/, pipeline::Item& item) {
             return Load(static_cast<ExecutedBatch&>(item));
           }};
 }
 
-pipeline::Stage Executor::ReadStage() {
-  return {.name = "read",
+pipeline::Stage Executor::LocateStage() {
+  return {.name = "locate",
           .queue_capacity = QueueCapacity(context_.pass, 1),
-          .work =
-              [this](int /*thread*/, pipeline::Item& item) {
-                return Read(static_cast<ExecutedBatch&>(item));
-              },
-          .interrupt = [this] { abandon_.request_stop(); }};
+          .work = [this](int /*thread*/, pipeline::Item& item) {
+            Locate(static_cast<ExecutedBatch&>(item));
+            return absl::OkStatus();
+          }};
+}
+
+pipeline::Stage Executor::ReadStage() {
+  return {
+      .name = "read",
+      .width = context_.extractors,
+      .queue_capacity = QueueCapacity(context_.pass, 1),
+      .loop = [this](pipeline::StagePorts& ports) { return ReadAll(ports); },
+      .interrupt = [this] { abandon_.request_stop(); }};
 }
 
 pipeline::Stage Executor::AssembleStage() {
@@ -192,84 +224,128 @@ absl::Status Executor::Load(ExecutedBatch& batch) const {
   return absl::OkStatus();
 }
 
-absl::Status Executor::Read(ExecutedBatch& batch) {
-  Locate(batch);
-  HEARTH_ASSIGN_OR_RETURN(
-      batch.inputs, batch.TakeInputs(rows_.format().dim, context_.inputs));
-  HEARTH_RETURN_IF_ERROR(ReadMisses(batch));
-  rows_.Replace(batch.changeset.in_ids, batch.changeset.out_ids,
-                batch.entering_slots);
-  return absl::OkStatus();
-}
-
-// Splits the batch's rows into those inside and those to be read.
+// Splits the batch's rows into those inside and those to be read, and makes the
+// table that of the next batch.
 void Executor::Locate(ExecutedBatch& batch) {
   constexpr size_t kAhead = 16;
   const std::vector<store::NodeId>& nodes = batch.sample().input_nodes;
-  misses_.clear();
-  miss_positions_.clear();
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (i + kAhead < nodes.size()) rows_.Prefetch(nodes[i + kAhead]);
-    const auto position = static_cast<int64_t>(i);
+    const auto position = static_cast<int32_t>(i);
     const int64_t slot = rows_.Find(nodes[i]);
     if (slot == cache::DirectCache::kAbsent) {
-      misses_.push_back(nodes[i]);
-      miss_positions_.push_back(position);
+      batch.misses.push_back(nodes[i]);
+      batch.miss_positions.push_back(position);
       continue;
     }
     if (unused_[slot]) {
       unused_[slot] = false;
       ++batch.first_uses;
     }
-    if (batch.runs.empty() ||
-        batch.runs.back().position +
-                static_cast<int64_t>(batch.runs.back().count) !=
-            position) {
-      batch.runs.push_back(
-          {.position = position, .begin = batch.hit_slots.size()});
-    }
     batch.hit_slots.push_back(slot);
-    ++batch.runs.back().count;
+    batch.hit_positions.push_back(position);
+  }
+  LocateEntering(batch);
+  rows_.Replace(batch.changeset.in_ids, batch.changeset.out_ids,
+                batch.entering_slots);
+}
+
+void Executor::LocateEntering(ExecutedBatch& batch) {
+  const std::vector<int32_t>& positions = batch.changeset.in_positions;
+  entering_.assign(static_cast<size_t>(batch.num_rows()), -1);
+  for (size_t i = 0; i < positions.size(); ++i) {
+    entering_[positions[i]] = static_cast<int32_t>(i);
+  }
+  batch.miss_entering.reserve(batch.misses.size());
+  for (const int32_t position : batch.miss_positions) {
+    batch.miss_entering.push_back(entering_[position]);
   }
 }
 
-absl::Status Executor::ReadMisses(ExecutedBatch& batch) {
-  const Changeset& changeset = batch.changeset;
+absl::Status Executor::ReadAll(pipeline::StagePorts& ports) {
+  const store::StoredFeatures& features = context_.data.features;
+  Batches reading;
+  // Goes before them.
+  HEARTH_ASSIGN_OR_RETURN(
+      io::QueuedStream queued,
+      io::QueuedStream::Open(context_.read_queues, context_.io_depth,
+                             *features.device, features.layout, context_.clock,
+                             context_.data.row_check.get()));
+  io::RowStream& stream = queued.reader();
+  // The oldest of them, whose rows are there.
+  size_t num_done = 0;
+  while (true) {
+    if (reading.size() < kReadAtOnce &&
+        stream.outstanding() < context_.io_depth) {
+      std::unique_ptr<ExecutedBatch> next =
+          ToBatch(reading.empty() ? ports.Take() : ports.TryTake());
+      if (next != nullptr) {
+        reading.push_back(std::move(next));
+        HEARTH_RETURN_IF_ERROR(Begin(*reading.back(), stream));
+      } else if (reading.empty()) {
+        return absl::OkStatus();
+      }
+    }
+    while (stream.TakeOff()) ++num_done;
+    // Waits for a place where nothing else is to be done.
+    while (num_done > 0 && (stream.outstanding() == 0 || ports.CanPut())) {
+      std::unique_ptr<ExecutedBatch> oldest = std::move(reading.front());
+      reading.pop_front();
+      --num_done;
+      if (!ports.Put(std::move(oldest))) return absl::OkStatus();
+    }
+    if (abandon_.stop_requested()) {
+      return absl::CancelledError(
+          absl::StrCat(features.device->path(), ": reading was stopped"));
+    }
+    if (stream.outstanding() > 0) HEARTH_RETURN_IF_ERROR(stream.Advance());
+  }
+}
+
+// Plans the reads of a batch's missing rows, and tells where these go.
+absl::Status Executor::Begin(ExecutedBatch& batch, io::RowStream& stream) {
   const store::RowFormat& format = rows_.format();
   const auto row_bytes = static_cast<size_t>(format.row_bytes());
+  HEARTH_ASSIGN_OR_RETURN(batch.inputs,
+                          batch.TakeInputs(format.dim, context_.inputs));
   batch.entering = context_.admitted.Take();
-  cache::AlignedBuffer& entering = batch.entering.buffer();
-  HEARTH_RETURN_IF_ERROR(entering.Resize(changeset.in_ids.size() * row_bytes));
-  entering_.assign(static_cast<size_t>(batch.num_rows()), -1);
-  for (size_t i = 0; i < changeset.in_positions.size(); ++i) {
-    entering_[changeset.in_positions[i]] = static_cast<int32_t>(i);
-  }
-  return reader_.reader().Read(
-      misses_,
-      [&](size_t miss, const std::byte* row) {
-        const int64_t position = miss_positions_[miss];
-        cache::WidenRow(format, row, batch.inputs + position * format.dim);
-        const int32_t index = entering_[position];
+  HEARTH_RETURN_IF_ERROR(batch.entering.buffer().Resize(
+      batch.changeset.in_ids.size() * row_bytes));
+  return stream.Add(
+      batch.misses,
+      [&batch, &format, row_bytes](size_t miss, const std::byte* row) {
+        cache::WidenRow(
+            format, row,
+            batch.inputs + int64_t{batch.miss_positions[miss]} * format.dim);
+        const int32_t index = batch.miss_entering[miss];
         if (index < 0) return;
-        std::memcpy(entering.data() + static_cast<size_t>(index) * row_bytes,
+        std::memcpy(batch.entering.buffer().data() +
+                        static_cast<size_t>(index) * row_bytes,
                     row, row_bytes);
       },
-      abandon_.get_token(), batch.tally);
+      batch.tally);
 }
 
 void Executor::Assemble(ExecutedBatch& batch) {
-  const int64_t dim = rows_.format().dim;
-  for (const ExecutedBatch::Run& run : batch.runs) {
-    rows_.Gather(
-        absl::MakeConstSpan(batch.hit_slots).subspan(run.begin, run.count),
-        batch.inputs + run.position * dim);
-  }
+  assemblers_->RunRanges(
+      std::ssize(batch.hit_slots), kRowsPerPart,
+      [&](int64_t first, int64_t count) {
+        rows_.Scatter(
+            absl::MakeConstSpan(batch.hit_slots).subspan(first, count),
+            absl::MakeConstSpan(batch.hit_positions).subspan(first, count),
+            batch.inputs);
+      });
   const double start = context_.clock.SteadySeconds();
   const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
-  for (size_t i = 0; i < batch.entering_slots.size(); ++i) {
-    std::memcpy(rows_.row(batch.entering_slots[i]),
-                batch.entering.buffer().data() + i * row_bytes, row_bytes);
-  }
+  const std::byte* entering = batch.entering.buffer().data();
+  assemblers_->RunRanges(
+      std::ssize(batch.entering_slots), kRowsPerPart,
+      [&](int64_t first, int64_t count) {
+        for (int64_t i = first; i < first + count; ++i) {
+          std::memcpy(rows_.row(batch.entering_slots[i]),
+                      entering + static_cast<size_t>(i) * row_bytes, row_bytes);
+        }
+      });
   // Another batch may use the memory.
   batch.entering = {};
   batch.update_seconds = context_.clock.SteadySeconds() - start;

@@ -14,7 +14,10 @@
 #include "engine/io/queued_reader.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
+#include "engine/io/row_stream.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/pipeline/team.h"
+#include "engine/store/dataset.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/strategy.h"
 #include "engine/strategy/superbatch/changeset_file.h"
@@ -40,8 +43,9 @@ struct ExecutorContext {
   BufferPool& admitted;
   /// Rows that the cache holds.
   int64_t capacity = 0;
-  /// Threads that load samples, and reads in flight of the one that reads rows.
-  int loaders = 1;
+  /// Threads that load samples, as many that read rows, and as many that
+  /// assemble a batch; reads that each reading one keeps in flight.
+  int extractors = 1;
   int io_depth = 64;
 };
 
@@ -50,20 +54,38 @@ struct ExecutorContext {
 /// memory for it is free. Belongs to the thread that runs the pass.
 class Executor {
  public:
-  /// Batches loaded ahead of the one that is read.
+  /// Batches loaded ahead of the one that is located.
   static constexpr int kLoadedWaiting = 2;
-  /// Batches in `shards` shards: shards with input rows, at most: one is read,
-  /// a batch waits, one is assembled, a batch waits, a batch is with the
-  /// trainer.
-  static constexpr int AssembledAtOnce(int shards) { return 2 + 3 * shards; }
+  /// Shards that a thread reads at once: those of which the last reads are in
+  /// flight, and the next one.
+  static constexpr int kReadAtOnce = 2;
+  /// Batches in `shards` shards: shards that are located: one is, a batch
+  /// waits.
+  static constexpr int LocatedAtOnce(int shards) { return 1 + shards; }
+  /// Shards with input rows, at most: those that are read, a batch waits, one
+  /// is assembled, a batch waits, a batch is with the trainer.
+  static constexpr int AssembledAtOnce(int readers, int shards) {
+    return kReadAtOnce * readers + 1 + 3 * shards;
+  }
 
   /// Bytes that a batch carries beside its sample, for each of its rows: from
-  /// its changeset's file until it is read; and from then on.
+  /// its changeset's file until it is located; and from then on.
   static constexpr uint64_t kLoadedBytesPerRow = 40;
   static constexpr uint64_t kReadBytesPerRow = 72;
 
-  /// Rows that are read at once when the cache is filled.
+  /// Rows that are read at once when the cache is filled; how long a read is
+  /// then at most, and how many are in flight. The rows lie close together, so
+  /// that the file is read nearly from end to end.
   static constexpr int64_t kFilledAtOnce = 64 << 10;
+  static constexpr uint64_t kFillReadBytes = 256 << 10;
+  static constexpr int kFillDepth = 16;
+
+  /// The reader of the rows that the cache is filled with. `features` and
+  /// `check` outlive it; null: rows are not checked. Errors as
+  /// io::QueuedReader::Open.
+  static absl::StatusOr<io::QueuedReader> OpenFiller(
+      io::ReadQueues& queues, const Clock& clock, int io_depth,
+      const store::StoredFeatures& features, const io::RowCheck* check);
 
   /// Reads the rows that the plan (whose records begin at `offsets`) starts
   /// with; adds what that took to `report`.
@@ -82,31 +104,31 @@ class Executor {
 
  private:
   Executor(const ExecutorContext& context, const Superbatch& superbatch,
-           cache::DirectCache rows, io::QueuedReader reader);
+           cache::DirectCache rows, std::unique_ptr<pipeline::Team> assemblers);
 
   absl::Status Fill(std::stop_token stop, PassReport& report);
   pipeline::Stage LoadStage();
+  pipeline::Stage LocateStage();
   pipeline::Stage ReadStage();
   pipeline::Stage AssembleStage();
   absl::Status Load(ExecutedBatch& batch) const;
-  absl::Status Read(ExecutedBatch& batch);
   void Locate(ExecutedBatch& batch);
-  absl::Status ReadMisses(ExecutedBatch& batch);
+  void LocateEntering(ExecutedBatch& batch);
+  absl::Status ReadAll(pipeline::StagePorts& ports);
+  absl::Status Begin(ExecutedBatch& batch, io::RowStream& stream);
   void Assemble(ExecutedBatch& batch);
 
   const ExecutorContext context_;
   const Superbatch superbatch_;
   std::unique_ptr<ChangesetFileReader> plan_;
-  // Its table belongs to the reading stage, its rows to the assembling one.
+  // Its table belongs to the locating stage, its rows to the assembling one.
   cache::DirectCache rows_;
-  io::QueuedReader reader_;
+  const std::unique_ptr<pipeline::Team> assemblers_;
   std::stop_source abandon_;
   // By slot: whether the row was read to fill the cache and not needed yet.
   std::vector<bool> unused_;
-  // Lists of the batch being read: the nodes to read, their positions, and for
-  // each position the index in in_ids of the row that enters the cache, or -1.
-  std::vector<int64_t> misses_;
-  std::vector<int64_t> miss_positions_;
+  // For each position of the batch being located the index in in_ids of the row
+  // that enters the cache, or -1.
   std::vector<int32_t> entering_;
 };
 

@@ -22,6 +22,7 @@
 #include "engine/strategy/spread_sampling.h"
 #include "engine/strategy/superbatch/memory_bound.h"
 #include "engine/strategy/superbatch/neighbor_cache_file.h"
+#include "engine/strategy/superbatch/row_read_counter.h"
 #include "engine/strategy/superbatch/runtime_files.h"
 #include "engine/strategy/superbatch/superbatch_data.h"
 #include "engine/strategy/superbatch/superbatch_pass.h"
@@ -130,9 +131,12 @@ class SuperbatchForecaster {
     // The first epoch of a job makes the neighbor cache besides.
     seconds.inspect =
         SecondsOf(report_, "inspect") + SecondsOf(report_, "switch");
-    execute.read =
-        std::max(static_cast<double>(row_reads_.requests) / pages_per_second,
-                 static_cast<double>(row_reads_.bytes_read) / bytes_per_second);
+    const auto reading = [&](const io::ReadTally& reads) {
+      return std::max(static_cast<double>(reads.requests) / pages_per_second,
+                      static_cast<double>(reads.bytes_read) / bytes_per_second);
+    };
+    seconds.inspect += reading(row_reads_.filling);
+    execute.read = reading(row_reads_.executing);
     execute.train = step_seconds * static_cast<double>(report_.batches);
     const auto processors =
         static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
@@ -166,7 +170,7 @@ class SuperbatchForecaster {
   const Pass& pass_;
   PassReport report_;
   // Those of rows: neighbor lists have been read.
-  io::ReadTally row_reads_;
+  RowReads row_reads_;
 };
 
 }  // namespace

@@ -65,19 +65,26 @@ uint64_t SamplingReadBytes(const SuperbatchOptions& options,
           static_cast<uint64_t>(most) * kBytesPerEdge);
 }
 
-// Reading rows: those of a batch, or those that the cache is filled with.
+// Reading rows: those that the cache is filled with, or then those of batches.
 uint64_t RowReadBytes(const SuperbatchOptions& options,
                       const MemoryBasis& basis) {
-  const int64_t most = std::max(basis.batches.WithMargin().num_inputs(),
-                                Executor::kFilledAtOnce);
-  constexpr uint64_t kBytesPerRow = 3 * sizeof(int64_t) + io::kPlanBytesPerRow;
-  const uint64_t initial =
+  const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
+  const auto rows =
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
+  const uint64_t filling =
+      io::QueuedReader::StagingBytes(
+          std::min(options.io_depth, Executor::kFillDepth), row_bytes,
+          Executor::kFillReadBytes) +
+      Executor::kFilledAtOnce * io::kPlanBytesPerRow +
       2 * sizeof(int64_t) *
-      static_cast<uint64_t>(cache::DirectCache::Capacity(
-          options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes()));
-  return io::QueuedReader::StagingBytes(
-             options.io_depth, static_cast<uint64_t>(basis.row_bytes())) +
-         static_cast<uint64_t>(most) * kBytesPerRow + initial;
+          static_cast<uint64_t>(cache::DirectCache::Capacity(
+              options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes()));
+  const uint64_t reading =
+      static_cast<uint64_t>(basis.pipeline.extractors) *
+          (io::QueuedStream::StagingBytes(options.io_depth, row_bytes) +
+           Executor::kReadAtOnce * rows * io::kPlanBytesPerRow) +
+      rows * sizeof(int32_t);
+  return std::max(filling, reading);
 }
 
 }  // namespace
@@ -89,7 +96,9 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   const int loaded =
       basis.pipeline.extractors + Executor::kLoadedWaiting * basis.shards;
-  const int assembled = Executor::AssembledAtOnce(basis.shards);
+  const int located = Executor::LocatedAtOnce(basis.shards);
+  const int assembled =
+      Executor::AssembledAtOnce(basis.pipeline.extractors, basis.shards);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
@@ -108,17 +117,19 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   estimate.Add("reads", std::max(SamplingReadBytes(options, basis),
                                  RowReadBytes(options, basis)));
   // Loaders and samplers have their files' bytes besides.
-  AddBatches(
-      basis,
-      {.samplers = basis.pipeline.samplers,
-       .sampled = std::max(2 * basis.pipeline.samplers,
-                           basis.pipeline.extractors + loaded + assembled),
-       .assembled = assembled},
-      estimate);
-  // Changesets of loaded batches, and rows that were read for the cache.
+  AddBatches(basis,
+             {.samplers = basis.pipeline.samplers,
+              .sampled = std::max(
+                  2 * basis.pipeline.samplers,
+                  basis.pipeline.extractors + loaded + located + assembled),
+              .assembled = assembled},
+             estimate);
+  // Changesets of loaded batches, what was located, and rows that were read for
+  // the cache.
   estimate.Add(
       "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
+              static_cast<uint64_t>(located) * Executor::kReadBytesPerRow +
               static_cast<uint64_t>(assembled) *
                   (Executor::kReadBytesPerRow + row_bytes + row_bytes / 8)));
   return estimate;

@@ -16,13 +16,19 @@ absl::StatusOr<RowReadCounter> RowReadCounter::Make(
       io::QueuedReader reader,
       io::QueuedReader::Open(queues, depth, *features.device, features.layout,
                              clock));
-  return RowReadCounter(features, reader.reader().cost());
+  HEARTH_ASSIGN_OR_RETURN(
+      io::QueuedReader filler,
+      Executor::OpenFiller(queues, clock, depth, features, nullptr));
+  return RowReadCounter(features, filler.reader().cost(),
+                        reader.reader().cost());
 }
 
 RowReadCounter::RowReadCounter(const store::StoredFeatures& features,
-                               const io::ReadCost& cost)
+                               const io::ReadCost& filling,
+                               const io::ReadCost& executing)
     : features_(features),
-      cost_(cost),
+      filling_(filling),
+      executing_(executing),
       inside_(static_cast<size_t>(features.layout.num_rows)) {}
 
 absl::Status RowReadCounter::Fill(std::vector<store::NodeId> nodes) {
@@ -32,8 +38,8 @@ absl::Status RowReadCounter::Fill(std::vector<store::NodeId> nodes) {
   const absl::Span<const store::NodeId> all = nodes;
   for (size_t first = 0; first < nodes.size();
        first += Executor::kFilledAtOnce) {
-    HEARTH_RETURN_IF_ERROR(
-        CountReads(all.subspan(first, Executor::kFilledAtOnce)));
+    HEARTH_RETURN_IF_ERROR(CountReads(
+        all.subspan(first, Executor::kFilledAtOnce), filling_, reads_.filling));
   }
   for (const store::NodeId node : nodes) {
     inside_[static_cast<size_t>(node)] = true;
@@ -47,7 +53,7 @@ absl::Status RowReadCounter::Add(absl::Span<const store::NodeId> nodes,
   for (const store::NodeId node : nodes) {
     if (!inside_[static_cast<size_t>(node)]) misses_.push_back(node);
   }
-  HEARTH_RETURN_IF_ERROR(CountReads(misses_));
+  HEARTH_RETURN_IF_ERROR(CountReads(misses_, executing_, reads_.executing));
   rows_needed_ += static_cast<int64_t>(nodes.size());
   for (const store::NodeId node : changeset.out_ids) {
     inside_[static_cast<size_t>(node)] = false;
@@ -58,13 +64,15 @@ absl::Status RowReadCounter::Add(absl::Span<const store::NodeId> nodes,
   return absl::OkStatus();
 }
 
-absl::Status RowReadCounter::CountReads(absl::Span<const store::NodeId> nodes) {
+absl::Status RowReadCounter::CountReads(absl::Span<const store::NodeId> nodes,
+                                        const io::ReadCost& cost,
+                                        io::ReadTally& tally) {
   HEARTH_RETURN_IF_ERROR(io::Coalesce(
-      nodes, features_.layout, features_.device->alignment(), cost_, plan_));
-  reads_.rows += static_cast<int64_t>(nodes.size());
-  reads_.payload_bytes += static_cast<int64_t>(plan_.payload_bytes);
-  reads_.bytes_read += static_cast<int64_t>(plan_.read_bytes);
-  reads_.requests += std::ssize(plan_.reads);
+      nodes, features_.layout, features_.device->alignment(), cost, plan_));
+  tally.rows += static_cast<int64_t>(nodes.size());
+  tally.payload_bytes += static_cast<int64_t>(plan_.payload_bytes);
+  tally.bytes_read += static_cast<int64_t>(plan_.read_bytes);
+  tally.requests += std::ssize(plan_.reads);
   return absl::OkStatus();
 }
 

@@ -17,6 +17,12 @@
 
 namespace hearth::strategy {
 
+/// The reads of an execution by purpose.
+struct RowReads {
+  io::ReadTally filling;
+  io::ReadTally executing;
+};
+
 /// Counts the reads by which an Executor would get the rows of a superbatch,
 /// and makes none. Single-owner.
 class RowReadCounter {
@@ -37,23 +43,25 @@ class RowReadCounter {
   /// Rows that all batches so far need.
   int64_t rows_needed() const { return rows_needed_; }
 
-  /// The reads for them, those to fill the cache included; nobody waits.
-  const io::ReadTally& reads() const { return reads_; }
+  /// The reads to fill the cache, and those for the batches; nobody waits.
+  const RowReads& reads() const { return reads_; }
 
  private:
   RowReadCounter(const store::StoredFeatures& features,
-                 const io::ReadCost& cost);
+                 const io::ReadCost& filling, const io::ReadCost& executing);
 
-  absl::Status CountReads(absl::Span<const store::NodeId> nodes);
+  absl::Status CountReads(absl::Span<const store::NodeId> nodes,
+                          const io::ReadCost& cost, io::ReadTally& tally);
 
   const store::StoredFeatures& features_;
-  const io::ReadCost cost_;
+  const io::ReadCost filling_;
+  const io::ReadCost executing_;
   // [num_nodes] whether the cache has the row.
   std::vector<bool> inside_;
   std::vector<store::NodeId> misses_;
   io::ReadPlan plan_;
   int64_t rows_needed_ = 0;
-  io::ReadTally reads_;
+  RowReads reads_;
 };
 
 }  // namespace hearth::strategy

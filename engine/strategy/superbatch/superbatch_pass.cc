@@ -80,7 +80,8 @@ PassReport SuperbatchPass::EmptyReport(const SuperbatchContext& context,
   }
   report.stages = inspector.stages();
   for (const auto& [stage, threads] :
-       {std::pair{"load", context.pipeline.extractors}, std::pair{"read", 1},
+       {std::pair{"load", context.pipeline.extractors}, std::pair{"locate", 1},
+        std::pair{"read", context.pipeline.extractors},
         std::pair{"assemble", 1}, std::pair{"train", 1}}) {
     report.stages.push_back({.name = stage, .threads = threads});
   }
@@ -99,7 +100,7 @@ absl::Status SuperbatchPass::Run(const Strategy::Consumer& consumer,
   return status;
 }
 
-absl::StatusOr<io::ReadTally> SuperbatchPass::Foretell(std::stop_token stop) {
+absl::StatusOr<RowReads> SuperbatchPass::Foretell(std::stop_token stop) {
   HEARTH_ASSIGN_OR_RETURN(
       RowReadCounter reads,
       RowReadCounter::Make(context_.read_queues, context_.clock,
@@ -109,17 +110,19 @@ absl::StatusOr<io::ReadTally> SuperbatchPass::Foretell(std::stop_token stop) {
         return CountReads(superbatch, reads, stop);
       },
       stop));
-  const io::ReadTally& tally = reads.reads();
+  const io::ReadTally& filling = reads.reads().filling;
+  const io::ReadTally& executing = reads.reads().executing;
+  const int64_t rows_read = filling.rows + executing.rows;
   whole_.rows_needed = reads.rows_needed();
   whole_.bytes_needed =
       reads.rows_needed() * context_.data.row_format().row_bytes();
-  whole_.rows_read = tally.rows;
-  whole_.hits.front().rows = reads.rows_needed() - tally.rows;
-  whole_.bytes_read = tally.bytes_read;
-  whole_.read_ops = tally.requests;
+  whole_.rows_read = rows_read;
+  whole_.hits.front().rows = reads.rows_needed() - rows_read;
+  whole_.bytes_read = filling.bytes_read + executing.bytes_read;
+  whole_.read_ops = filling.requests + executing.requests;
   report_ = whole_;
   AddInspection();
-  return tally;
+  return reads.reads();
 }
 
 absl::Status SuperbatchPass::RunAll(Executing execute,
@@ -235,7 +238,7 @@ absl::Status SuperbatchPass::Execute(const Superbatch& superbatch,
                                    .inputs = context_.inputs,
                                    .admitted = context_.admitted,
                                    .capacity = Capacity(),
-                                   .loaders = context_.pipeline.extractors,
+                                   .extractors = context_.pipeline.extractors,
                                    .io_depth = context_.options.io_depth};
   std::unique_ptr<Executor> executor;
   HEARTH_RETURN_IF_ERROR(Timed(kSwitch, [&]() -> absl::Status {

@@ -58,7 +58,7 @@ class SuperbatchPass {
   /// Samples and plans all superbatches, and counts the reads by which they
   /// would be executed. The report has them too, as that of Run would. Delivers
   /// nothing.
-  absl::StatusOr<io::ReadTally> Foretell(std::stop_token stop);
+  absl::StatusOr<RowReads> Foretell(std::stop_token stop);
 
  private:
   // Indices in the report's phases.
