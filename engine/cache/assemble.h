@@ -12,6 +12,9 @@
 
 namespace hearth::cache {
 
+/// Rows that a thread of a team assembles at a time.
+inline constexpr int64_t kRowsPerPart = 4096;
+
 /// Rows as they are stored, one after the other: the slots of an arena, say.
 struct StoredRows {
   const std::byte* data = nullptr;

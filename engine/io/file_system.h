@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -84,9 +85,10 @@ class MappedFile {
   virtual absl::Status status() const = 0;
 
   /// Asks the kernel to read the whole file into the page cache, in order and
-  /// at the disk's full speed, and does not wait for it. What it could not read
-  /// is read when it is used.
-  virtual void Prefetch() const = 0;
+  /// at the disk's full speed. Waits only for room among the disk's requests,
+  /// so that of a large file most has been read on return; a stop ends it
+  /// early. What it could not read is read when it is used.
+  virtual void Prefetch(const std::stop_token& stop) const = 0;
 };
 
 /// The order in which a mapping will be read, as advice to the kernel. kNormal

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -191,11 +192,12 @@ class PosixMappedFile final : public MappedFile {
                      " could not be read (Input/output error)"));
   }
 
-  void Prefetch() const override {
+  void Prefetch(const std::stop_token& stop) const override {
     // Of a longer range the kernel takes its read-ahead alone, 128 KiB unless
     // set otherwise.
     constexpr size_t kStepBytes = 128 << 10;
-    for (size_t begin = 0; begin < data_.size(); begin += kStepBytes) {
+    for (size_t begin = 0; begin < data_.size() && !stop.stop_requested();
+         begin += kStepBytes) {
       ::posix_fadvise(fd_.get(), static_cast<off_t>(begin), kStepBytes,
                       POSIX_FADV_WILLNEED);
     }

@@ -166,7 +166,7 @@ TEST_F(PosixFileSystemTest, PrefetchingBringsAWholeFileIntoThePageCache) {
   // The reads go on beside the caller, and are a hint: asked again until all
   // pages are there.
   for (int wait = 0; wait < 1000 && ResidentPages(files_, path) < 256; ++wait) {
-    mapped->Prefetch();
+    mapped->Prefetch({});
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_EQ(ResidentPages(files_, path), 256);

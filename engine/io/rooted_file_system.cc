@@ -17,6 +17,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -144,7 +145,9 @@ class RootedMappedFile final : public MappedFile {
   absl::Status status() const override {
     return Renamed(file_->status(), proc_path_, path_);
   }
-  void Prefetch() const override { file_->Prefetch(); }
+  void Prefetch(const std::stop_token& stop) const override {
+    file_->Prefetch(stop);
+  }
 
  private:
   const std::unique_ptr<MappedFile> file_;

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
-#include "engine/model/team.h"
+#include "engine/base/team.h"
 #include "gtest/gtest.h"
 
 namespace hearth::model {
@@ -83,13 +83,13 @@ TEST(GradientSumTest, TheOrderMatters) {
 
 TEST(GradientSumTest, PartsAreIndependent) {
   constexpr int kMembers = 4;
-  const auto team = Team::Start(kMembers);
+  const auto team = Team::Create(kMembers);
   ASSERT_TRUE(team.ok()) << team.status();
   for (const size_t size : {3, 40, 100000}) {
     Arrays arrays = MakeArrays(kMembers, size);
     const std::vector<float> expected = InOrder(arrays);
     const std::vector<absl::Span<float>> spans = Spans(arrays);
-    const absl::Status status = (*team)->Run([&](int member) {
+    const absl::Status status = (*team)->RunMembers([&](int member) {
       SumPart(spans, member, kMembers);
       return absl::OkStatus();
     });

@@ -9,10 +9,10 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/model/gradient_sum.h"
 #include "engine/model/replica.h"
 #include "engine/model/step_memory.h"
-#include "engine/model/team.h"
 #include "engine/model/torch_boundary.h"
 #include "engine/sample/batch_shape.h"
 
@@ -88,7 +88,7 @@ class ParallelStep final : public train::TrainStep {
 
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(team_,
-                            Team::Start(static_cast<int>(trainers_.size())));
+                            Team::Create(static_cast<int>(trainers_.size())));
     HEARTH_RETURN_IF_ERROR(OnTeam([&](int rank) {
       trainers_[rank] = std::make_unique<Trainer>(options_, shape_);
     }));
@@ -142,7 +142,7 @@ class ParallelStep final : public train::TrainStep {
 
   // A state that does not fit one replica fits none, and changes none.
   absl::Status Load(const store::TensorMap& state) override {
-    return team_->Run([&](int rank) {
+    return team_->RunMembers([&](int rank) {
       return RunTorch(options_.train_threads,
                       [&] { return trainers_[rank]->replica.Load(state); });
     });
@@ -178,7 +178,7 @@ class ParallelStep final : public train::TrainStep {
 
  private:
   absl::Status OnTeam(absl::FunctionRef<void(int rank)> part) {
-    return team_->Run([&](int rank) {
+    return team_->RunMembers([&](int rank) {
       return RunTorch(options_.train_threads, [&] {
         part(rank);
         return absl::OkStatus();
@@ -192,7 +192,7 @@ class ParallelStep final : public train::TrainStep {
   }
 
   absl::Status SumGradients() {
-    return team_->Run([&](int rank) {
+    return team_->RunMembers([&](int rank) {
       SumPart(flats_, rank, static_cast<int>(flats_.size()));
       return absl::OkStatus();
     });

@@ -83,8 +83,8 @@ absl::Status LoadedArray::status() const {
   return mapped_ != nullptr ? mapped_->status() : absl::OkStatus();
 }
 
-void LoadedArray::Prefetch() const {
-  if (mapped_ != nullptr) mapped_->Prefetch();
+void LoadedArray::Prefetch(const std::stop_token& stop) const {
+  if (mapped_ != nullptr) mapped_->Prefetch(stop);
 }
 
 absl::Span<const std::byte> LoadedArray::bytes() const {

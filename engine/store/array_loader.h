@@ -30,7 +30,7 @@ class LoadedArray {
   absl::Status status() const;
 
   /// io::MappedFile::Prefetch of a mapping; does nothing in memory.
-  void Prefetch() const;
+  void Prefetch(const std::stop_token& stop) const;
 
   /// The elements as what they are. REQUIRES: sizeof(T) is their size.
   template <typename T>

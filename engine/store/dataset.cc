@@ -217,7 +217,9 @@ class FolderDataset final : public Dataset {
     HEARTH_ASSIGN_OR_RETURN(
         LoadedArray indices,
         LoadVerified(entry.indices, residency.indices, stop));
-    if (IndicesFitPageCache()) indices.Prefetch();
+    if (residency.indices != Residency::kMemory && IndicesFitPageCache()) {
+      indices.Prefetch(stop);
+    }
     return ArrayTopology::Make(std::move(indptr), std::move(indices), entry,
                                path_);
   }

@@ -172,8 +172,8 @@ class Dataset {
   /// The topology of the edge type at `edge_type` of the manifest's. Its
   /// checksums are verified: as it is read into memory, or once before it is
   /// mapped; CANCELLED after a stop meanwhile. Mapped indices that take at most
-  /// half of the memory are read into the page cache, beside what the caller
-  /// does. REQUIRES: there is such a type.
+  /// half of the available memory are read into the page cache. REQUIRES: there
+  /// is such a type.
   virtual absl::StatusOr<std::unique_ptr<LoadedTopology>> LoadTopology(
       TopologyResidency residency, const std::stop_token& stop,
       size_t edge_type) const = 0;

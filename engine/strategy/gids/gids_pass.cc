@@ -188,14 +188,14 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
   // Batches that are being read, and the next one, which has no room yet.
   Batches reading;
   std::unique_ptr<GidsBatch> next;
-  // Goes before them.
+  // Is destroyed before the batches that its reads write to.
   HEARTH_ASSIGN_OR_RETURN(
       io::QueuedStream queued,
       io::QueuedStream::Open(context_.read_queues, context_.limits.depth,
                              *features.device, features.layout, context_.clock,
                              context_.row_check));
   io::RowStream& stream = queued.reader();
-  // The oldest of them, whose rows are there.
+  // How many of the oldest batches in `reading` have all their rows.
   size_t num_done = 0;
   const auto put_oldest = [&] {
     std::unique_ptr<GidsBatch> oldest = std::move(reading.front());

@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/cache/assemble.h"
 #include "engine/cache/claim_turns.h"
 #include "engine/cache/feature_buffer.h"
 #include "engine/cache/slot_arena.h"
 #include "engine/cache/slot_table.h"
 #include "engine/pipeline/pipeline.h"
-#include "engine/pipeline/team.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/buffer_pool.h"
@@ -47,8 +47,6 @@ namespace {
 constexpr char kLevel[] = "cpu_cache";
 // Assembled batches are big: one waits while one is trained.
 constexpr int kAssembledWaiting = 1;
-// Rows that a thread assembles at a time.
-constexpr int64_t kRowsPerPart = 4096;
 
 SlotBudget BudgetFor(const GnndriveOptions& options,
                      const PipelineOptions& pipeline,
@@ -96,8 +94,7 @@ class GnndriveStrategy final : public Strategy {
                               : cache::ClaimTurns::Order::kByNumber,
                           pass.first_batch * pass.shards);
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
-    HEARTH_ASSIGN_OR_RETURN(extraction.assemblers,
-                            pipeline::Team::Create(extractors_));
+    HEARTH_ASSIGN_OR_RETURN(extraction.assemblers, Team::Create(extractors_));
     std::vector<pipeline::Stage> stages =
         SampleStages(pass, seeds, Source(),
                      {.threads = pipeline_options_.samplers,
@@ -115,7 +112,7 @@ class GnndriveStrategy final : public Strategy {
   void Rest() override { buffers_.Clear(); }
 
  private:
-  // State that the extractors of one pass share.
+  // What the extractors and the assembling team of one pass work with.
   struct Extraction {
     Extraction(cache::ClaimTurns::Order order, int64_t first_batch)
         : turns(order, first_batch) {}
@@ -123,7 +120,7 @@ class GnndriveStrategy final : public Strategy {
     cache::ClaimTurns turns;
     std::stop_source stop;
     std::vector<std::unique_ptr<Extractor>> extractors;
-    std::unique_ptr<pipeline::Team> assemblers;
+    std::unique_ptr<Team> assemblers;
   };
 
   SampleSource Source() const { return {*topology_, labels_}; }
@@ -218,7 +215,8 @@ class GnndriveStrategy final : public Strategy {
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
                             batch.TakeInputs(features_.dim, buffers_));
     extraction.assemblers->RunRanges(
-        batch.num_rows(), kRowsPerPart, [&](int64_t first, int64_t count) {
+        batch.num_rows(), cache::kRowsPerPart,
+        [&](int64_t first, int64_t count) {
           CopyRows(batch.pins.slots().subspan(first, count),
                    inputs + first * features_.dim);
         });

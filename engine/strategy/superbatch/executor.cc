@@ -61,9 +61,6 @@ class ExecutedBatch final : public SampledBatch {
 
 namespace {
 
-// Rows that a thread assembles at a time.
-constexpr int64_t kRowsPerPart = 4096;
-
 using Batches = std::deque<std::unique_ptr<ExecutedBatch>>;
 
 std::unique_ptr<ExecutedBatch> ToBatch(std::unique_ptr<pipeline::Item> item) {
@@ -90,8 +87,7 @@ void CountBatch(const ExecutedBatch& batch, PassReport& report) {
 }  // namespace
 
 Executor::Executor(const ExecutorContext& context, const Superbatch& superbatch,
-                   cache::DirectCache rows,
-                   std::unique_ptr<pipeline::Team> assemblers)
+                   cache::DirectCache rows, std::unique_ptr<Team> assemblers)
     : context_(context),
       superbatch_(superbatch),
       rows_(std::move(rows)),
@@ -105,8 +101,8 @@ absl::StatusOr<std::unique_ptr<Executor>> Executor::Make(
       cache::DirectCache rows,
       cache::DirectCache::Make(context.data.topology.num_nodes(),
                                context.capacity, context.data.row_format()));
-  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<pipeline::Team> assemblers,
-                          pipeline::Team::Create(context.extractors));
+  HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<Team> assemblers,
+                          Team::Create(context.extractors));
   std::unique_ptr<Executor> executor(new Executor(
       context, superbatch, std::move(rows), std::move(assemblers)));
   HEARTH_ASSIGN_OR_RETURN(
@@ -265,14 +261,14 @@ void Executor::LocateEntering(ExecutedBatch& batch) {
 absl::Status Executor::ReadAll(pipeline::StagePorts& ports) {
   const store::StoredFeatures& features = context_.data.features;
   Batches reading;
-  // Goes before them.
+  // Is destroyed before the batches that its reads write to.
   HEARTH_ASSIGN_OR_RETURN(
       io::QueuedStream queued,
       io::QueuedStream::Open(context_.read_queues, context_.io_depth,
                              *features.device, features.layout, context_.clock,
                              context_.data.row_check.get()));
   io::RowStream& stream = queued.reader();
-  // The oldest of them, whose rows are there.
+  // How many of the oldest batches in `reading` have all their rows.
   size_t num_done = 0;
   while (true) {
     if (reading.size() < kReadAtOnce &&
@@ -328,7 +324,7 @@ absl::Status Executor::Begin(ExecutedBatch& batch, io::RowStream& stream) {
 
 void Executor::Assemble(ExecutedBatch& batch) {
   assemblers_->RunRanges(
-      std::ssize(batch.hit_slots), kRowsPerPart,
+      std::ssize(batch.hit_slots), cache::kRowsPerPart,
       [&](int64_t first, int64_t count) {
         rows_.Scatter(
             absl::MakeConstSpan(batch.hit_slots).subspan(first, count),
@@ -339,7 +335,7 @@ void Executor::Assemble(ExecutedBatch& batch) {
   const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
   const std::byte* entering = batch.entering.buffer().data();
   assemblers_->RunRanges(
-      std::ssize(batch.entering_slots), kRowsPerPart,
+      std::ssize(batch.entering_slots), cache::kRowsPerPart,
       [&](int64_t first, int64_t count) {
         for (int64_t i = first; i < first + count; ++i) {
           std::memcpy(rows_.row(batch.entering_slots[i]),

@@ -10,13 +10,13 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/base/team.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/queued_reader.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
 #include "engine/io/row_stream.h"
 #include "engine/pipeline/pipeline.h"
-#include "engine/pipeline/team.h"
 #include "engine/store/dataset.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/strategy.h"
@@ -104,7 +104,7 @@ class Executor {
 
  private:
   Executor(const ExecutorContext& context, const Superbatch& superbatch,
-           cache::DirectCache rows, std::unique_ptr<pipeline::Team> assemblers);
+           cache::DirectCache rows, std::unique_ptr<Team> assemblers);
 
   absl::Status Fill(std::stop_token stop, PassReport& report);
   pipeline::Stage LoadStage();
@@ -123,7 +123,7 @@ class Executor {
   std::unique_ptr<ChangesetFileReader> plan_;
   // Its table belongs to the locating stage, its rows to the assembling one.
   cache::DirectCache rows_;
-  const std::unique_ptr<pipeline::Team> assemblers_;
+  const std::unique_ptr<Team> assemblers_;
   std::stop_source abandon_;
   // By slot: whether the row was read to fill the cache and not needed yet.
   std::vector<bool> unused_;
