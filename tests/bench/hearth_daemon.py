@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -105,6 +106,12 @@ class HearthDaemon:
         """For commands that print nothing of use."""
         subprocess.run([HEARTH, "--server", self._address, *arguments], capture_output=True,
                        check=False)
+
+    def peak_resident_bytes(self) -> int:
+        """The most that it has held so far, mapped files included."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        found = re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+        return int(found[1]) << 10 if found else 0
 
     def close(self) -> None:
         if self._process.poll() is None:

@@ -4,6 +4,7 @@ command line's."""
 from __future__ import annotations
 
 import csv
+import re
 import sys
 import threading
 from pathlib import Path
@@ -147,11 +148,15 @@ def test_a_daemon_that_does_not_answer(fresh):
     assert told[0] >= 10 and told[1] == 0
 
 
-def test_a_sweep_is_that_of_the_command_line(daemon, client, tmp_path):
+def test_a_sweep_is_that_of_the_command_line(daemon, client, tmp_path, capfd):
     sweep = client.sweep({**QUICK, "epochs": 9}, space={"lr": "log:1e-5:1e-1",
                                                         "hidden": hearth.Integers(8, 32)},
                          algorithm="asha", trials=6)
-    done = client.sweep_wait(sweep.id)
+    done = client.sweep_progress(sweep.id)
+    told = capfd.readouterr().err
+    assert told.startswith(f"{sweep.id}: running\n") and told.endswith(f"{sweep.id}: done\n")
+    assert len(re.findall(r": trial \d+: epoch \d+: loss ", told)) == len(
+        client.sweep_epochs(sweep.id))
     table = tmp_path / "epochs.csv"
     daemon.hearth("sweep", "show", sweep.id, "--csv", str(table))
     shown = daemon.json("sweep", "show", sweep.id)

@@ -78,6 +78,7 @@ class AsyncSweep(SweepRecord):
     refresh = on_id(AsyncClient.sweep_show)
     watch = on_id(AsyncClient.sweep_watch)
     wait = on_id(AsyncClient.sweep_wait)
+    progress = on_id(AsyncClient.sweep_progress)
     track = on_id(AsyncClient.sweep_track)
     epochs = on_id(AsyncClient.sweep_epochs)
     best = on_id(AsyncClient.sweep_best)

@@ -19,7 +19,7 @@ from hearth.jobs import (AnyJob, EvaluateReport, ExplainReport, JobEvent, JobSta
 from hearth.options.kinds import job_spec, option_of
 from hearth.options.specs import change_options, merged, option_named_by
 from hearth.options.values import Value
-from hearth.progress import Progress
+from hearth.progress import JobProgress, Progress
 from hearth.rows import Rows
 from hearth.v1 import jobs_pb2, spec_pb2
 
@@ -179,7 +179,7 @@ class JobCalls(Generic[AnyJob]):
         from hearth.trackers.following import JobRuns
         job = await self.job(id)
         runs = JobRuns(job, trackers)
-        with Progress(job.id) if progress else Progress.none() as shown:
+        with JobProgress(job.id) if progress else Progress[JobEvent](job.id) as shown:
             async with aclosing(self.watch(id)) as events:
                 async for event in events:
                     shown.take(event)

@@ -1,4 +1,4 @@
-"""What people see of a job that they follow: a bar, or lines."""
+"""What people see of a job or a sweep that they follow: a bar, or lines."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import re
 import sys
 import warnings
 from types import TracebackType
-from typing import Any, Optional, TextIO
+from typing import Any, Generic, Optional, TextIO, TypeVar
 
 from hearth.jobs import JobEvent, Progressed
+from hearth.sweeps import ReplicaEnded, SweepEvent, SweepRecord, TrialAdded
 
 # What a terminal would obey: texts are others'.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-class Progress:
-    """Shows the events of one job: as a bar by tqdm in terminals and notebooks, with the other
-    events as lines above it; as lines alone without tqdm, and where the output is a file."""
+_Event = TypeVar("_Event")
+_AnyProgress = TypeVar("_AnyProgress", bound="Progress[Any]")
+
+
+class Progress(Generic[_Event]):
+    """Shows the events of one job or sweep: as a bar by tqdm in terminals and notebooks, with
+    other events as lines above it; as lines alone without tqdm, and where the output is a file."""
 
     def __init__(self, title: str, output: Optional[TextIO] = None) -> None:
         self._title = title
@@ -25,12 +30,7 @@ class Progress:
         self._bar: Any = None
         self._phase = ""
 
-    @staticmethod
-    def none() -> Progress:
-        """Shows nothing."""
-        return _Nothing()
-
-    def __enter__(self) -> Progress:
+    def __enter__(self: _AnyProgress) -> _AnyProgress:
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], value: Optional[BaseException],
@@ -38,10 +38,34 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
 
+    def take(self, event: _Event) -> None:
+        """Shows one event; this one shows none."""
+
+    def _show(self, description: str, done: int, total: Optional[int]) -> None:
+        """Moves the bar; it begins anew with each description."""
+        if self._bar is None:
+            self._bar = self._tqdm(file=self._output, leave=False, unit="")
+        if description != self._phase:
+            self._phase = description
+            self._bar.reset(total=total)
+            self._bar.set_description(description, refresh=False)
+        self._bar.total = total
+        self._bar.n = done
+
+    def _write(self, line: str) -> None:
+        line = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", f"{self._title}: {line}")
+        if self._tqdm is not None:
+            self._tqdm.write(line, file=self._output)
+        else:
+            print(line, file=self._output, flush=True)
+
+
+class JobProgress(Progress[JobEvent]):
+    """Shows a job: its bar is that of the phase that it is in."""
+
     def take(self, event: JobEvent) -> None:
-        """Shows one event."""
         if not isinstance(event, Progressed):
-            self._write(f"{self._title}: {event}")
+            self._write(str(event))
         elif self._tqdm is not None:
             self._move(event)
 
@@ -49,31 +73,35 @@ class Progress:
         phase = f"{self._title} {event.phase}"
         if event.epoch:
             phase = f"{self._title} epoch {event.epoch}/{event.epochs} {event.phase}"
-        if self._bar is None:
-            self._bar = self._tqdm(file=self._output, leave=False, unit="")
-        if phase != self._phase:
-            self._phase = phase
-            self._bar.reset(total=event.total or None)
-            self._bar.set_description(phase, refresh=False)
-        self._bar.n = event.done
+        self._show(phase, event.done, event.total or None)
         if event.loss is not None:
             self._bar.set_postfix(loss=f"{event.loss:.4f}", refresh=False)
         self._bar.refresh()
 
-    def _write(self, line: str) -> None:
-        line = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", line)
+
+class SweepProgress(Progress[SweepEvent]):
+    """Shows a sweep: its bar has the jobs that have ended, of those of all trials so far."""
+
+    def __init__(self, sweep: SweepRecord, output: Optional[TextIO] = None) -> None:
+        super().__init__(sweep.id, output)
+        self._num_seeds = max(sweep.message.spec.seeds, 1)
+        self._added = 0
+        self._ended: set[tuple[int, int]] = set()
+
+    def take(self, event: SweepEvent) -> None:
+        for line in str(event).splitlines():
+            self._write(line)
+        stopped = [one for one in event.decisions if one.action == "STOP"]
+        for one in stopped:
+            self._write(f"trial {one.trial} is stopped: {one.reason}")
+        self._ended |= {(one.trial, one.replica) for one in stopped}
+        if isinstance(event, TrialAdded):
+            self._added += 1
+        if isinstance(event, ReplicaEnded):
+            self._ended.add((event.trial, event.replica))
         if self._tqdm is not None:
-            self._tqdm.write(line, file=self._output)
-        else:
-            print(line, file=self._output, flush=True)
-
-
-class _Nothing(Progress):
-    def __init__(self) -> None:
-        super().__init__("")
-
-    def take(self, event: JobEvent) -> None:
-        pass
+            self._show(f"{self._title} jobs", len(self._ended), self._added * self._num_seeds)
+            self._bar.refresh()
 
 
 def _tqdm_for(output: TextIO) -> Any:

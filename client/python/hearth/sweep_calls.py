@@ -12,6 +12,7 @@ from hearth.connection import Connection, new_request_id
 from hearth.errors import HearthError, InvalidRequest
 from hearth.options.specs import merged, option_named_by, sweep_spec, trial_settings
 from hearth.options.values import Value
+from hearth.progress import Progress, SweepProgress
 from hearth.rows import Rows
 from hearth.space import Space
 from hearth.sweeps import (AnySweep, EpochResult, EpochsReported, SweepEvent, Trial, event_from,
@@ -90,19 +91,32 @@ class SweepCalls(Generic[AnySweep]):
             sweep = await self.sweep_show(id)
         return sweep
 
-    async def sweep_track(self, id: str, *trackers: Tracker) -> AnySweep:
+    async def sweep_progress(self, id: str) -> AnySweep:
+        """Shows the progress of a sweep until it has ended, and returns it: a bar of its jobs
+        (tqdm, in a terminal or a notebook) with a line for each trial, epoch and end, or the
+        lines alone without tqdm and where the output is a file. An interrupt leaves the sweep
+        alone."""
+        return await self._follow_sweep(id, progress=True)
+
+    async def sweep_track(self, id: str, *trackers: Tracker, progress: bool = False) -> AnySweep:
         """Follows a sweep until it has ended, and returns it: each trial is a run of trackers of
         experiments (hearth.trackers), whose figures are the means over its replicas. No epoch is
         logged twice."""
+        return await self._follow_sweep(id, *trackers, progress=progress)
+
+    async def _follow_sweep(self, id: str, *trackers: Tracker, progress: bool) -> AnySweep:
         from hearth.trackers.following import SweepRuns
-        runs = SweepRuns(await self.sweep_show(id), trackers)
-        async with aclosing(self.sweep_watch(id)) as events:
-            async for event in events:
-                for job in runs.wanted(event):
-                    runs.take(await self._connection.call(
-                        "Jobs/GetJob", jobs_pb2.GetJobRequest(id=job), jobs_pb2.Job))
         sweep = await self.sweep_show(id)
-        runs.end(sweep)
+        runs = SweepRuns(sweep, trackers)
+        with SweepProgress(sweep) if progress else Progress[SweepEvent](id) as shown:
+            async with aclosing(self.sweep_watch(id)) as events:
+                async for event in events:
+                    shown.take(event)
+                    for job in runs.wanted(event) if trackers else ():
+                        runs.take(await self._connection.call(
+                            "Jobs/GetJob", jobs_pb2.GetJobRequest(id=job), jobs_pb2.Job))
+            sweep = await self.sweep_show(id)
+            runs.end(sweep)
         return sweep
 
     async def sweep_epochs(self, id: str) -> Rows[EpochResult]:

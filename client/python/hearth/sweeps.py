@@ -93,6 +93,8 @@ class SweepRecord(Record):
     end_time: Optional[datetime]
     last_sequence: int
     priority: int
+    owner: str
+    trace_id: str
     trials: Rows[Trial]
     """All by number; none in lists of sweeps."""
     message: sweeps_pb2.Sweep = field(repr=False, compare=False)
@@ -147,6 +149,9 @@ class SweepStateChanged:
     decisions: tuple[Decision, ...]
     state: SweepState
 
+    def __str__(self) -> str:
+        return self.state.value.lower()
+
 
 @dataclass(frozen=True)
 class TrialAdded:
@@ -158,6 +163,10 @@ class TrialAdded:
     trial: int
     parameters: Parameters
 
+    def __str__(self) -> str:
+        values = ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+        return f"trial {self.trial}: {values}"
+
 
 @dataclass(frozen=True)
 class EpochsReported:
@@ -168,6 +177,16 @@ class EpochsReported:
     decisions: tuple[Decision, ...]
     metric: str
     results: Rows[EpochResult]
+
+    def __str__(self) -> str:
+        """A line for each of them."""
+        return "\n".join(f"trial {one.trial}: epoch {one.epoch}: {self._figures(one)}"
+                         for one in self.results)
+
+    def _figures(self, one: EpochResult) -> str:
+        if one.metric is None or self.metric == "loss":
+            return f"loss {one.loss:.4f}"
+        return f"loss {one.loss:.4f}, {self.metric} {one.metric:.4f}"
 
 
 @dataclass(frozen=True)
@@ -184,6 +203,10 @@ class ReplicaEnded:
     test_metric: Optional[float]
     """Of the job's own test."""
 
+    def __str__(self) -> str:
+        why = f": {self.reason}" if self.reason else ""
+        return f"trial {self.trial}: replica {self.replica} {self.state.value.lower()}{why}"
+
 
 @dataclass(frozen=True)
 class EvaluationBegun:
@@ -194,6 +217,11 @@ class EvaluationBegun:
     decisions: tuple[Decision, ...]
     trial: int
     fault: str
+
+    def __str__(self) -> str:
+        if self.fault:
+            return f"trial {self.trial} is not tested: {self.fault}"
+        return f"trial {self.trial} is tested as the best one"
 
 
 @dataclass(frozen=True)
@@ -208,6 +236,11 @@ class EvaluationEnded:
     reason: str
     test_metric: Optional[float]
 
+    def __str__(self) -> str:
+        result = f": {self.test_metric:.4f}" if self.test_metric is not None else ""
+        why = f": {self.reason}" if self.reason else ""
+        return f"test of replica {self.replica} {self.state.value.lower()}{result}{why}"
+
 
 @dataclass(frozen=True)
 class TrialStopped:
@@ -217,6 +250,9 @@ class TrialStopped:
     time: datetime
     decisions: tuple[Decision, ...]
     trial: int
+
+    def __str__(self) -> str:
+        return f"trial {self.trial} was stopped"
 
 
 AnySweep = TypeVar("AnySweep", bound=SweepRecord)

@@ -15,8 +15,9 @@ from hearth.client import Dataset, Job, Sweep  # noqa: E402
 from hearth.daemon import plan_from, status_from  # noqa: E402
 from hearth.graphs import dataset_from  # noqa: E402
 from hearth.jobs import event_from, job_from  # noqa: E402
-from hearth.progress import Progress  # noqa: E402
+from hearth.progress import JobProgress, SweepProgress  # noqa: E402
 from hearth.rows import Rows  # noqa: E402
+from hearth.sweeps import event_from as sweep_event_from  # noqa: E402
 from hearth.sweeps import sweep_from  # noqa: E402
 from hearth.v1 import (admin_pb2, datasets_pb2, jobs_pb2, plans_pb2,  # noqa: E402
                        report_pb2, sweeps_pb2)
@@ -141,7 +142,7 @@ LINES = ["train-1: running", "train-1: epoch 1: loss 0.5000, accuracy 0.5000, 2.
 
 def test_progress_of_a_file_is_lines():
     output = io.StringIO()
-    with Progress("train-1", output) as progress:
+    with JobProgress("train-1", output) as progress:
         for event in events():
             progress.take(event)
     assert output.getvalue().splitlines() == LINES
@@ -149,7 +150,7 @@ def test_progress_of_a_file_is_lines():
 
 def test_texts_of_others_command_no_terminal():
     output = io.StringIO()
-    with Progress("train-1", output) as progress:
+    with JobProgress("train-1", output) as progress:
         progress.take(event_from(jobs_pb2.JobEvent(sequence=1, log={
             "severity": "INFO", "text": "\x1b[2Jgone\nné"})))
     assert output.getvalue() == "train-1: \\x1b[2Jgone\\x0ané\n"
@@ -163,7 +164,7 @@ class Terminal(io.StringIO):
 def test_progress_in_a_terminal_is_a_bar():
     pytest.importorskip("tqdm", reason="tqdm is not installed")
     output = Terminal()
-    with Progress("train-1", output) as progress:
+    with JobProgress("train-1", output) as progress:
         for event in events():
             progress.take(event)
     shown = output.getvalue()
@@ -174,10 +175,55 @@ def test_progress_in_a_terminal_is_a_bar():
 def test_progress_without_tqdm_is_lines(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     output = Terminal()
-    with Progress("train-1", output) as progress:
+    with JobProgress("train-1", output) as progress:
         for event in events():
             progress.take(event)
     assert output.getvalue().splitlines() == LINES
+
+
+def sweep_events():
+    lr = [{"name": "lr", "value": "0.1"}]
+    made = [sweeps_pb2.SweepEvent(sequence=1, state={"state": "SWEEP_RUNNING"}),
+            sweeps_pb2.SweepEvent(sequence=2, added={"trial": 1, "parameters": lr}),
+            sweeps_pb2.SweepEvent(sequence=3, added={"trial": 2, "parameters": lr}, decisions=[
+                {"trial": 1, "action": "START"}]),
+            sweeps_pb2.SweepEvent(sequence=4, results={"metric": "accuracy", "results": [
+                {"trial": 1, "epoch": 1, "loss": 0.5, "metric": 0.25},
+                {"trial": 2, "epoch": 1, "loss": 0.75}]}, decisions=[
+                    {"trial": 2, "action": "STOP", "reason": "worse than \x1b"}]),
+            sweeps_pb2.SweepEvent(sequence=5, ended={"trial": 1, "state": "SUCCEEDED"}),
+            sweeps_pb2.SweepEvent(sequence=6, test={"trial": 1}),
+            sweeps_pb2.SweepEvent(sequence=7, tested={"state": "SUCCEEDED", "test_metric": 0.5}),
+            sweeps_pb2.SweepEvent(sequence=8, state={"state": "SWEEP_DONE"})]
+    return [sweep_event_from(one) for one in made]
+
+
+SWEEP_LINES = ["sweep-1: running", "sweep-1: trial 1: lr=0.1", "sweep-1: trial 2: lr=0.1",
+               "sweep-1: trial 1: epoch 1: loss 0.5000, accuracy 0.2500",
+               "sweep-1: trial 2: epoch 1: loss 0.7500",
+               "sweep-1: trial 2 is stopped: worse than \\x1b",
+               "sweep-1: trial 1: replica 0 succeeded", "sweep-1: trial 1 is tested as the best one",
+               "sweep-1: test of replica 0 succeeded: 0.5000", "sweep-1: done"]
+
+
+def test_progress_of_a_sweep_in_a_file_is_lines():
+    output = io.StringIO()
+    with SweepProgress(sweep(), output) as progress:
+        for event in sweep_events():
+            progress.take(event)
+    assert output.getvalue().splitlines() == SWEEP_LINES
+
+
+def test_progress_of_a_sweep_in_a_terminal_is_a_bar_of_its_jobs():
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    output = Terminal()
+    with SweepProgress(sweep(), output) as progress:
+        for event in sweep_events():
+            progress.take(event)
+    shown = output.getvalue()
+    assert all(line in shown for line in SWEEP_LINES)
+    assert "sweep-1 jobs" in shown and "2/2" in shown
+    assert shown.index("0/2") < shown.index("1/2") < shown.index("2/2")
 
 
 def test_a_job_that_does_not_train_has_no_frames():
