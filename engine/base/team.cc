@@ -27,7 +27,7 @@ struct Team::Round {
   int64_t parts = 0;
   // For each member whether it has begun its part; empty if any member may do
   // any part.
-  std::vector<bool> done_by;
+  std::vector<bool> done_by = {};
   int64_t next = 0;
   // Parts that are not done.
   int64_t left = parts;
