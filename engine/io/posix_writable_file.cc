@@ -3,14 +3,16 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
@@ -34,13 +36,11 @@ class PosixWritableFile : public WritableFile {
 
   absl::Status Write(uint64_t offset,
                      absl::Span<const std::byte> data) override {
-    HEARTH_RETURN_IF_ERROR(CheckUsable());
-    const auto write = [this](uint64_t at, absl::Span<const std::byte> part) {
-      return WriteOnce(at, part);
-    };
-    HEARTH_RETURN_IF_ERROR(WriteFully(write, path_, offset, data));
-    end_ = std::max(end_, offset + data.size());
-    return absl::OkStatus();
+    return WriteBy(
+        [this](uint64_t at, absl::Span<const std::byte> part) {
+          return WriteOnce(at, part);
+        },
+        offset, data);
   }
 
   absl::Status Allocate(uint64_t size_bytes) final {
@@ -74,8 +74,20 @@ class PosixWritableFile : public WritableFile {
   }
 
  protected:
+  /// Writes all of `data` by calls of `once`.
+  absl::Status WriteBy(WriteCall once, uint64_t offset,
+                       absl::Span<const std::byte> data) {
+    HEARTH_RETURN_IF_ERROR(CheckUsable());
+    HEARTH_RETURN_IF_ERROR(WriteFully(once, path_, offset, data));
+    const uint64_t end = offset + data.size();
+    uint64_t before = end_;
+    while (before < end && !end_.compare_exchange_weak(before, end)) {
+    }
+    return absl::OkStatus();
+  }
+
   /// pwrite.
-  virtual ssize_t WriteOnce(uint64_t offset, absl::Span<const std::byte> data) {
+  ssize_t WriteOnce(uint64_t offset, absl::Span<const std::byte> data) const {
     return ::pwrite(fd_.get(), data.data(), data.size(),
                     static_cast<off_t>(offset));
   }
@@ -103,8 +115,9 @@ class PosixWritableFile : public WritableFile {
 
   Descriptor fd_;
   const std::string path_;
-  uint64_t end_ = 0;
-  bool sync_failed_ = false;
+  // Threads may write at the same time.
+  std::atomic<uint64_t> end_ = 0;
+  std::atomic<bool> sync_failed_ = false;
 };
 
 /// Writes past the page cache by a second descriptor with O_DIRECT. What is not
@@ -120,13 +133,16 @@ class UncachedPosixFile final : public PosixWritableFile {
 
   absl::Status Write(uint64_t offset,
                      absl::Span<const std::byte> data) override {
-    const Range before = std::exchange(cached_, Range{});
-    HEARTH_RETURN_IF_ERROR(PosixWritableFile::Write(offset, data));
-    if (cached_.bytes == 0) {
-      cached_ = before;
-      return absl::OkStatus();
-    }
-    HEARTH_RETURN_IF_ERROR(SyncRange(cached_, SYNC_FILE_RANGE_WRITE));
+    Range cached;
+    HEARTH_RETURN_IF_ERROR(WriteBy(
+        [&](uint64_t at, absl::Span<const std::byte> part) {
+          return WriteOncePastCache(at, part, cached);
+        },
+        offset, data));
+    if (cached.bytes == 0) return absl::OkStatus();
+    const absl::MutexLock lock(&mutex_);
+    HEARTH_RETURN_IF_ERROR(SyncRange(cached, SYNC_FILE_RANGE_WRITE));
+    const Range before = std::exchange(cached_, cached);
     if (before.bytes == 0) return absl::OkStatus();
     HEARTH_RETURN_IF_ERROR(SyncRange(before, SYNC_FILE_RANGE_WAIT_BEFORE |
                                                  SYNC_FILE_RANGE_WRITE |
@@ -148,8 +164,10 @@ class UncachedPosixFile final : public PosixWritableFile {
     uint64_t bytes = 0;
   };
 
-  ssize_t WriteOnce(uint64_t offset,
-                    absl::Span<const std::byte> data) override {
+  // pwrite past the cache, if that can be; else adds to `cached` what was
+  // written through it.
+  ssize_t WriteOncePastCache(uint64_t offset, absl::Span<const std::byte> data,
+                             Range& cached) const {
     const bool aligned =
         offset % kDirectBytes == 0 &&
         reinterpret_cast<uintptr_t>(data.data()) % kDirectBytes == 0;
@@ -160,10 +178,10 @@ class UncachedPosixFile final : public PosixWritableFile {
       // A disk that wants larger units is written through the cache.
       if (count >= 0 || errno != EINVAL) return count;
     }
-    const ssize_t count = PosixWritableFile::WriteOnce(offset, data);
+    const ssize_t count = WriteOnce(offset, data);
     if (count > 0) {
-      if (cached_.bytes == 0) cached_.offset = offset;
-      cached_.bytes = offset + static_cast<uint64_t>(count) - cached_.offset;
+      if (cached.bytes == 0) cached.offset = offset;
+      cached.bytes = offset + static_cast<uint64_t>(count) - cached.offset;
     }
     return count;
   }
@@ -189,8 +207,9 @@ class UncachedPosixFile final : public PosixWritableFile {
   }
 
   const Descriptor direct_;
+  absl::Mutex mutex_;
   /// Bytes that the last write through the cache left there.
-  Range cached_;
+  Range cached_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

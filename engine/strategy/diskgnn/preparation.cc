@@ -295,6 +295,7 @@ absl::StatusOr<PackedLayout> Preparation::Pack(PlanLease& lease,
             Progress(absl::StrCat("packing, ", progress.stage),
                      progress.done_bytes, progress.total_bytes);
           },
+      .threads = context_.samplers,
       .stop = context_.stop,
       .clock = &context_.clock};
   return Phase("packing", [&] {

@@ -153,6 +153,8 @@ bool HasWeights(const MiniBatch& batch) {
                      [](const Block& block) { return !block.weights.empty(); });
 }
 
+constexpr absl::string_view kRestDamaged = "is damaged (degrees and blocks)";
+
 absl::Status Damaged(uint64_t offset, absl::string_view problem) {
   return absl::DataLossError(
       absl::StrCat("the graph sample at byte ", offset, " ", problem));
@@ -176,8 +178,18 @@ absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
   return header;
 }
 
-absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
-                         const Header& header, std::vector<NodeId>& nodes) {
+// The header of `bytes`, which are all of the batch's.
+absl::StatusOr<Header> DecodeWholeHeader(absl::Span<const std::byte> bytes,
+                                         const BatchKey& key) {
+  HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeHeader(bytes, key));
+  if (bytes.size() == header.total_bytes) return header;
+  return Damaged(0, absl::StrCat("has ", bytes.size(), " bytes, not ",
+                                 header.total_bytes));
+}
+
+// The packed input nodes.
+absl::StatusOr<absl::Span<const std::byte>> CheckNodes(
+    absl::Span<const std::byte> bytes, const Header& header) {
   if (bytes.size() < header.nodes_end()) {
     return Damaged(bytes.size(), "is cut off");
   }
@@ -185,6 +197,12 @@ absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
   if (Crc32c(bytes) != header.nodes_crc) {
     return Damaged(sizeof(Header), "is damaged (input nodes)");
   }
+  return bytes;
+}
+
+absl::Status DecodeNodes(absl::Span<const std::byte> bytes,
+                         const Header& header, std::vector<NodeId>& nodes) {
+  HEARTH_ASSIGN_OR_RETURN(bytes, CheckNodes(bytes, header));
   nodes.resize(static_cast<size_t>(header.num_nodes));
   Unpack(bytes.data(), header.node_bytes, absl::MakeSpan(nodes));
   return absl::OkStatus();
@@ -269,13 +287,19 @@ uint64_t EncodedNodesBytes(const MiniBatch& batch) {
   return sizeof(Header) + batch.input_nodes.size() * NodeWidth(batch);
 }
 
+absl::Status CheckBatch(absl::Span<const std::byte> bytes,
+                        const BatchKey& key) {
+  HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeWholeHeader(bytes, key));
+  HEARTH_RETURN_IF_ERROR(CheckNodes(bytes, header).status());
+  if (Crc32c(bytes.subspan(header.nodes_end())) == header.rest_crc) {
+    return absl::OkStatus();
+  }
+  return Damaged(header.nodes_end(), kRestDamaged);
+}
+
 absl::StatusOr<MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
                                       const BatchKey& key) {
-  HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeHeader(bytes, key));
-  if (bytes.size() != header.total_bytes) {
-    return Damaged(0, absl::StrCat("has ", bytes.size(), " bytes, not ",
-                                   header.total_bytes));
-  }
+  HEARTH_ASSIGN_OR_RETURN(const Header header, DecodeWholeHeader(bytes, key));
   MiniBatch batch;
   batch.key = key;
   batch.num_seeds = header.num_seeds;
@@ -298,7 +322,7 @@ absl::StatusOr<MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
     whole = whole && TakeBlock(header, bytes, block);
   }
   if (!whole || !bytes.empty()) {
-    return Damaged(header.nodes_end(), "is damaged (degrees and blocks)");
+    return Damaged(header.nodes_end(), kRestDamaged);
   }
   return batch;
 }

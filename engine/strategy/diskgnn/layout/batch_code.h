@@ -30,6 +30,11 @@ uint64_t EncodedNodesBytes(const sample::MiniBatch& batch);
 absl::StatusOr<sample::MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
                                               const sample::BatchKey& key);
 
+/// Whether they are that batch, undamaged, without decoding them. DATA_LOSS as
+/// DecodeBatch.
+absl::Status CheckBatch(absl::Span<const std::byte> bytes,
+                        const sample::BatchKey& key);
+
 /// Its input nodes alone, from the beginning of its bytes; they replace
 /// `nodes`.
 absl::Status DecodeBatchNodes(absl::Span<const std::byte> bytes,

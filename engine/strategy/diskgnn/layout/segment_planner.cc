@@ -1,12 +1,12 @@
 #include "engine/strategy/diskgnn/layout/segment_planner.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/strategy/diskgnn/layout/minhash_order.h"
+#include "engine/strategy/diskgnn/layout/radix_sort.h"
 
 namespace hearth::strategy {
 namespace {
@@ -46,7 +46,9 @@ absl::Status SegmentPlanner::Choose(const Segment& segment,
   Forget();
   segment_ = segment;
   HEARTH_RETURN_IF_ERROR(Count(stop));
-  std::sort(nodes_.begin(), nodes_.end());
+  // Not kept: ordering takes as much.
+  std::vector<NodeId> scratch;
+  RadixSort(nodes_, scratch, [](NodeId node) { return node; });
   Separate(FindThreshold());
   return absl::OkStatus();
 }

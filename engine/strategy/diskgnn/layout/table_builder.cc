@@ -1,7 +1,8 @@
 #include "engine/strategy/diskgnn/layout/table_builder.h"
 
-#include <algorithm>
 #include <cstddef>
+
+#include "engine/strategy/diskgnn/layout/radix_sort.h"
 
 namespace hearth::strategy {
 
@@ -37,7 +38,8 @@ void TableBuilder::Build(const SegmentPlanner& planner, int64_t disk_base,
 
 void TableBuilder::Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
                         std::vector<int32_t>& positions) {
-  std::sort(from.begin(), from.end());
+  RadixSort(from, scratch_,
+            [](const Address& address) { return address.first; });
   rows.clear();
   positions.clear();
   for (const auto& [row, position] : from) {

@@ -32,13 +32,14 @@ class TableBuilder {
   // A row of a level, and the position that it belongs to.
   using Address = std::pair<int64_t, int32_t>;
 
-  static void Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
-                   std::vector<int32_t>& positions);
+  void Sort(std::vector<Address>& from, std::vector<int64_t>& rows,
+            std::vector<int32_t>& positions);
 
   std::vector<Address> gpu_;
   std::vector<Address> cpu_;
   std::vector<Address> disk_;
   std::vector<Address> packed_;
+  std::vector<Address> scratch_;
   std::vector<store::NodeId> packed_nodes_;
   AddressTable table_;
 };

@@ -56,10 +56,10 @@ DispatchSpool::~DispatchSpool() {
   files_.RemoveTree(path_).IgnoreError();
 }
 
-absl::Span<uint32_t> DispatchSpool::Block(int64_t partition) {
+absl::Span<uint32_t> DispatchSpool::Block(int64_t number) {
   const uint64_t words = options_.block_bytes / sizeof(uint32_t);
   return {reinterpret_cast<uint32_t*>(buffers_.bytes().data()) +
-              static_cast<uint64_t>(partition) * words,
+              static_cast<uint64_t>(number) * words,
           words};
 }
 
@@ -114,13 +114,14 @@ absl::Status DispatchSpool::Flush(int64_t partition) {
   return absl::OkStatus();
 }
 
-absl::Status DispatchSpool::EndAdding() {
+absl::Status DispatchSpool::EndAdding(int readers) {
   for (int64_t i = 0; i < options_.num_partitions; ++i) {
     HEARTH_RETURN_IF_ERROR(Flush(i));
   }
   HEARTH_RETURN_IF_ERROR(file_->Close());
-  HEARTH_ASSIGN_OR_RETURN(buffers_,
-                          io::AlignedMemory::Allocate(options_.block_bytes));
+  HEARTH_ASSIGN_OR_RETURN(
+      buffers_, io::AlignedMemory::Allocate(static_cast<uint64_t>(readers) *
+                                            options_.block_bytes));
   HEARTH_ASSIGN_OR_RETURN(reader_, files_.OpenForRead(path_));
   return absl::OkStatus();
 }
@@ -139,8 +140,9 @@ absl::Status DispatchSpool::ReadBlock(uint64_t offset,
                    " is damaged (its checksum does not match)"));
 }
 
-absl::Status DispatchSpool::ForEach(int64_t partition, Visit visit) {
-  const absl::Span<uint32_t> block = Block(0);
+absl::Status DispatchSpool::ForEach(int64_t partition, Visit visit,
+                                    int reader) {
+  const absl::Span<uint32_t> block = Block(reader);
   for (const uint64_t offset : blocks_[partition]) {
     HEARTH_RETURN_IF_ERROR(ReadBlock(offset, block));
     for (uint32_t at = kHeaderWords; at < block[1];) {

@@ -37,7 +37,7 @@ struct DispatchOptions {
   }
 };
 
-/// Takes and gives back lists of nodes. Single-owner.
+/// Takes and gives back lists of nodes. Single-owner, but for its readers.
 class DispatchSpool {
  public:
   /// Called with a target and the ascending numbers, within the partition, of
@@ -55,13 +55,15 @@ class DispatchSpool {
   /// `nodes`, ascending, go to `target`.
   absl::Status Add(uint32_t target, absl::Span<const store::NodeId> nodes);
 
-  /// No more is added; frees the buffers.
-  absl::Status EndAdding();
+  /// No more is added, and so many threads read: frees the buffers but for a
+  /// block for each reader.
+  absl::Status EndAdding(int readers = 1);
 
   /// Calls `visit` for what was added for a partition, in that order, in
   /// pieces of any size. Damaged blocks are read once more, then DATA_LOSS
-  /// naming file and offset. REQUIRES: EndAdding was called.
-  absl::Status ForEach(int64_t partition, Visit visit);
+  /// naming file and offset. Each reader, from 0, may be another thread.
+  /// REQUIRES: EndAdding was called.
+  absl::Status ForEach(int64_t partition, Visit visit, int reader = 0);
 
  private:
   DispatchSpool(io::FileSystem& files, std::string path,
@@ -69,7 +71,7 @@ class DispatchSpool {
                 std::unique_ptr<io::WritableFile> file,
                 io::AlignedMemory buffers);
 
-  absl::Span<uint32_t> Block(int64_t partition);
+  absl::Span<uint32_t> Block(int64_t number);
   absl::Status AddToPartition(int64_t partition, uint32_t target,
                               absl::Span<const store::NodeId> nodes);
   absl::Status Flush(int64_t partition);
@@ -80,7 +82,7 @@ class DispatchSpool {
   const DispatchOptions options_;
   std::unique_ptr<io::WritableFile> file_;
   std::unique_ptr<io::ReadableFile> reader_;
-  // One block for each partition.
+  // One block for each partition, then for each reader.
   io::AlignedMemory buffers_;
   // Words in each partition's block.
   std::vector<uint32_t> filled_;

@@ -10,7 +10,7 @@
 namespace hearth::strategy {
 
 /// The graph samples of a trace's batches as bytes (EncodeBatch), to be put
-/// into their chunks. Single-owner.
+/// into their chunks.
 class EncodedSamples {
  public:
   virtual ~EncodedSamples() = default;
@@ -18,7 +18,7 @@ class EncodedSamples {
   /// [num_batches] bytes of each.
   virtual absl::Span<const uint64_t> sizes() const = 0;
 
-  /// Fills `out`, which has the size of batch `batch`.
+  /// Fills `out`, which has the size of batch `batch`. Thread-safe.
   virtual absl::Status Read(int64_t batch, absl::Span<std::byte> out) = 0;
 };
 

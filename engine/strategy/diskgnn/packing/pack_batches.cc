@@ -7,12 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/base/wait_cause.h"
 #include "engine/io/scratch_file.h"
 #include "engine/io/stream_writer.h"
@@ -31,9 +33,10 @@
 // 2. Planning (pack_heads.h): the beginning of every chunk; which rows go
 // where,
 //    spooled by partition of the feature file.
-// 3. Scanning: each partition is read, while the last one's rows are appended
+// 3. Scanning: each partition is read, while a team appends the last one's rows
 // to the packs, to
-//    the disk caches in the order of the nodes, and to the images.
+//    the disk caches in the order of the nodes, and to the images. Each pack
+//    and each disk cache is one worker's.
 // 4. Ordering (disk_cache_writer.h): each disk cache in its own order.
 // 5. Sync all, name all, write the index.
 //
@@ -90,11 +93,11 @@ class LevelImage {
 
 absl::Status AppendRows(const FeatureScan::Partition& partition,
                         absl::Span<const uint32_t> nodes, int64_t row_bytes,
-                        int64_t region, RegionWriter& writer) {
+                        int64_t region, RegionWriter& writer, int worker) {
   const auto bytes = static_cast<uint64_t>(row_bytes);
   while (!nodes.empty()) {
     const absl::Span<std::byte> room =
-        writer.Begin(region, nodes.size() * bytes);
+        writer.Begin(region, nodes.size() * bytes, worker);
     const size_t count = room.size() / bytes;
     if (count == 0) {
       return absl::FailedPreconditionError(
@@ -104,7 +107,7 @@ absl::Status AppendRows(const FeatureScan::Partition& partition,
       std::memcpy(room.data() + i * bytes,
                   partition.rows + uint64_t{nodes[i]} * bytes, bytes);
     }
-    HEARTH_RETURN_IF_ERROR(writer.Commit(region, count * bytes));
+    HEARTH_RETURN_IF_ERROR(writer.Commit(region, count * bytes, worker));
     nodes.remove_prefix(count);
   }
   return absl::OkStatus();
@@ -122,6 +125,7 @@ class Packer {
                    io::JoinPath(context.options.folder, kDiskRowsFile)) {}
 
   absl::Status Pack() {
+    HEARTH_ASSIGN_OR_RETURN(team_, Team::Create(memory_.workers));
     HEARTH_ASSIGN_OR_RETURN(packs_, context_.files.CreateUncached(
                                         pack_files_.Temporary(kPacksFile)));
     HEARTH_RETURN_IF_ERROR(packs_->Allocate(layout_.packs_bytes()));
@@ -130,7 +134,7 @@ class Packer {
                                {.num_partitions = memory_.num_partitions,
                                 .partition_nodes = memory_.partition_nodes,
                                 .block_bytes = memory_.block_bytes},
-                               *packs_, layout_));
+                               *team_, *packs_, layout_));
     HEARTH_ASSIGN_OR_RETURN(
         FeatureScan scan,
         FeatureScan::Make(*context_.input.features, context_.input.rows,
@@ -174,10 +178,12 @@ class Packer {
     const std::vector<FileRange> disk_regions = DiskRegions();
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<io::WritableFile> disk_rows,
                             context_.files.CreateUncached(disk_rows_.path()));
-    HEARTH_ASSIGN_OR_RETURN(RegionWriter packs,
-                            RegionWriter::Make(*packs_, PackRegions()));
-    HEARTH_ASSIGN_OR_RETURN(RegionWriter disk,
-                            RegionWriter::Make(*disk_rows, disk_regions));
+    HEARTH_ASSIGN_OR_RETURN(
+        RegionWriter packs,
+        RegionWriter::Make(*packs_, PackRegions(), team_->size()));
+    HEARTH_ASSIGN_OR_RETURN(
+        RegionWriter disk,
+        RegionWriter::Make(*disk_rows, disk_regions, team_->size()));
     HEARTH_RETURN_IF_ERROR(ScanPartitions(scan, packs, disk));
     HEARTH_RETURN_IF_ERROR(packs.CheckFull());
     HEARTH_RETURN_IF_ERROR(disk.CheckFull());
@@ -206,9 +212,15 @@ class Packer {
                             image(kCpuCacheFile, levels.cpu_nodes()));
     HEARTH_RETURN_IF_ERROR(scan.Run(
         [&](const FeatureScan::Partition& partition) -> absl::Status {
-          HEARTH_RETURN_IF_ERROR(gpu.Append(partition));
-          HEARTH_RETURN_IF_ERROR(cpu.Append(partition));
-          return AppendDispatched(partition, packs, disk);
+          HEARTH_RETURN_IF_ERROR(Distribute(partition, [&](int64_t part) {
+            if (part > 0) {
+              return AppendDispatched(partition, static_cast<int>(part - 1),
+                                      packs, disk);
+            }
+            HEARTH_RETURN_IF_ERROR(gpu.Append(partition));
+            return cpu.Append(partition);
+          }));
+          return absl::OkStatus();
         },
         *context_.options.clock, context_.options.stop));
     HEARTH_ASSIGN_OR_RETURN(layout_.gpu_crc, gpu.Finish());
@@ -216,27 +228,47 @@ class Packer {
     return absl::OkStatus();
   }
 
-  /// The rows of a partition that batches and segments need.
-  absl::Status AppendDispatched(const FeatureScan::Partition& partition,
-                                RegionWriter& packs, RegionWriter& disk) {
-    const int64_t num_batches = layout_.num_batches();
-    HEARTH_RETURN_IF_ERROR(heads_.dispatch->ForEach(
-        partition.index,
-        [&](uint32_t target, absl::Span<const uint32_t> nodes) {
-          if (context_.options.stop.stop_requested()) {
-            return absl::CancelledError("packing rows: stopped on request");
-          }
-          const bool is_pack = target < num_batches;
-          return AppendRows(partition, nodes, layout_.row_bytes,
-                            is_pack ? target : target - num_batches,
-                            is_pack ? packs : disk);
-        }));
+  /// Has the team append a partition's rows: part 0 to the images, every other
+  /// one to the targets of a worker. The error of the lowest part.
+  absl::Status Distribute(
+      const FeatureScan::Partition& partition,
+      absl::FunctionRef<absl::Status(int64_t part)> append) {
+    std::vector<absl::Status> statuses(static_cast<size_t>(team_->size()) + 1);
+    team_->Run(std::ssize(statuses),
+               [&](int64_t part) { statuses[part] = append(part); });
+    for (const absl::Status& status : statuses) {
+      HEARTH_RETURN_IF_ERROR(status);
+    }
     const auto done = static_cast<uint64_t>(
         (partition.first + partition.num_rows) * layout_.row_bytes);
     ProgressOf("scanning")(done,
                            static_cast<uint64_t>(context_.input.rows.num_rows *
                                                  layout_.row_bytes));
     return absl::OkStatus();
+  }
+
+  /// The rows of a partition that a worker's batches and segments need. A
+  /// target has one worker, so that its rows stay in order.
+  absl::Status AppendDispatched(const FeatureScan::Partition& partition,
+                                int worker, RegionWriter& packs,
+                                RegionWriter& disk) {
+    const int64_t num_batches = layout_.num_batches();
+    const auto workers = static_cast<uint32_t>(team_->size());
+    return heads_.dispatch->ForEach(
+        partition.index,
+        [&](uint32_t target, absl::Span<const uint32_t> nodes) {
+          if (target % workers != static_cast<uint32_t>(worker)) {
+            return absl::OkStatus();
+          }
+          if (context_.options.stop.stop_requested()) {
+            return absl::CancelledError("packing rows: stopped on request");
+          }
+          const bool is_pack = target < num_batches;
+          return AppendRows(partition, nodes, layout_.row_bytes,
+                            is_pack ? target : target - num_batches,
+                            is_pack ? packs : disk, worker);
+        },
+        worker);
   }
 
   /// Stage 4.
@@ -260,6 +292,7 @@ class Packer {
   PackFiles& pack_files_;
   PackedLayout& layout_;
   io::ScratchFile disk_rows_;
+  std::unique_ptr<Team> team_;
   std::unique_ptr<io::WritableFile> packs_;
   PackHeads heads_;
 };
@@ -309,7 +342,8 @@ absl::StatusOr<PackedLayout> PackBatches(io::FileSystem& files,
   layout.plan_id = options.plan_id;
   HEARTH_ASSIGN_OR_RETURN(
       const PackMemory memory,
-      PlanPackMemory(layout, input.rows.num_rows, options.memory_limit_bytes));
+      PlanPackMemory(layout, input.rows.num_rows, options.memory_limit_bytes,
+                     options.threads));
   PackFiles pack_files(files, options.folder);
   HEARTH_RETURN_IF_ERROR(pack_files.Begin());
   HEARTH_RETURN_IF_ERROR(CheckDisk(files, options.folder, layout, memory));

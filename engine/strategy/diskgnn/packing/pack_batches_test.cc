@@ -19,6 +19,7 @@
 #include "engine/strategy/diskgnn/layout/segmentation.h"
 #include "engine/strategy/diskgnn/packing/layout_index.h"
 #include "engine/strategy/diskgnn/packing/pack_memory.h"
+#include "engine/strategy/diskgnn/packing/region_writer.h"
 #include "engine/strategy/diskgnn/packing/sample_spool.h"
 #include "engine/strategy/diskgnn/packing/small_plan.h"
 #include "gtest/gtest.h"
@@ -103,6 +104,56 @@ TEST_P(PackShapesTest, TheSameBytesAtAnyMemoryLimit) {
     const absl::Status status = plan.Pack(Posix(), options).status();
     ASSERT_TRUE(status.ok()) << limit << ": " << status;
     EXPECT_TRUE(plan.Files() == files) << limit;
+  }
+}
+
+TEST_P(PackShapesTest, TheSameBytesByAnyNumberOfThreads) {
+  const SmallPlan plan(GetParam());
+  ASSERT_TRUE(plan.Pack(Posix()).ok());
+  const std::map<std::string, std::string> files = plan.Files();
+  for (const int threads : {2, 3, 16}) {
+    PackOptions options;
+    options.threads = threads;
+    const absl::Status status = plan.Pack(Posix(), options).status();
+    ASSERT_TRUE(status.ok()) << threads << ": " << status;
+    EXPECT_TRUE(plan.Files() == files) << threads;
+  }
+}
+
+TEST(PackThreadsTest, ManyPartitionsAreSharedAmongThem) {
+  const SmallPlan plan(
+      {.num_nodes = 3000, .batch_nodes = 900, .row_bytes = 5000});
+  ASSERT_TRUE(plan.Pack(Posix()).ok());
+  const std::map<std::string, std::string> files = plan.Files();
+  PackOptions options;
+  options.memory_limit_bytes = 25 << 20;
+  options.threads = 2;
+  const auto memory = PlanPackMemory(plan.layout(), plan.shape().num_nodes,
+                                     options.memory_limit_bytes, 2);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_EQ(memory->workers, 2);
+  EXPECT_GT(memory->num_partitions, 2);
+  ASSERT_TRUE(plan.Pack(Posix(), options).ok());
+  EXPECT_TRUE(plan.Files() == files);
+}
+
+TEST(PackThreadsTest, TheirBuffersAreWithinTheLimit) {
+  const SmallPlan plan({});
+  const auto memory_of = [&](uint64_t limit, int threads) {
+    return *PlanPackMemory(plan.layout(), plan.shape().num_nodes, limit,
+                           threads);
+  };
+  const uint64_t least = LeastMemory(plan);
+  EXPECT_EQ(memory_of(least, 8).workers, 1);
+  const PackMemory one = memory_of(1 << 30, 1);
+  const PackMemory eight = memory_of(1 << 30, 8);
+  EXPECT_EQ(one.workers, 1);
+  EXPECT_EQ(eight.workers, 8);
+  EXPECT_GE(eight.scan_bytes,
+            one.scan_bytes + 7 * 2 * RegionWriter::kStagingBytes);
+  for (uint64_t limit = least; limit < 1 << 30; limit *= 2) {
+    EXPECT_LE(memory_of(limit, 8).scan_bytes, limit);
+    EXPECT_LE(memory_of(limit, 8).planning_bytes, limit);
   }
 }
 
@@ -230,13 +281,15 @@ TEST_F(PackBatchesTest, ADiskTooFullIsRefusedBeforeAnythingIsWritten) {
 
 TEST_F(PackBatchesTest, ADiskThatFillsUpLeavesNothing) {
   const SmallPlan plan({.num_batches = 4});
+  PackOptions options;
+  options.threads = 2;
   int64_t nth = 1;
   for (;; ++nth) {
     faulty_.Inject({.nth = nth,
                     .effect = io::Effect::kTearWrite,
                     .status = absl::ResourceExhaustedError("full"),
                     .only = io::Operation::kWrite});
-    const absl::Status status = plan.Pack(faulty_).status();
+    const absl::Status status = plan.Pack(faulty_, options).status();
     if (faulty_.hits() == 0) break;
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << nth << ": " << status;
     EXPECT_TRUE(plan.Files().empty()) << nth;
@@ -250,13 +303,15 @@ TEST_F(PackBatchesTest, AnyFailureLeavesNothing) {
   const SmallPlan plan({.num_batches = 4, .segment_size = 2});
   ASSERT_TRUE(plan.Pack(Posix()).ok());
   const std::map<std::string, std::string> whole = plan.Files();
+  PackOptions two_threads;
+  two_threads.threads = 2;
   for (const io::Effect effect : {io::Effect::kFail, io::Effect::kLoseReply}) {
     // Every failure, and some of the lost replies, which take the same paths.
     const int64_t step = effect == io::Effect::kFail ? 1 : 3;
     for (int64_t nth = 1;; nth += step) {
       ASSERT_TRUE(Posix().RemoveTree(plan.folder()).ok());
       faulty_.Inject({.nth = nth, .effect = effect});
-      const absl::Status status = plan.Pack(faulty_).status();
+      const absl::Status status = plan.Pack(faulty_, two_threads).status();
       if (faulty_.hits() == 0) {
         EXPECT_TRUE(status.ok()) << status;
         EXPECT_GT(nth, 40);
@@ -334,6 +389,7 @@ TEST_F(PackBatchesTest, StopsWhereverItIs) {
     std::stop_source stop;
     size_t calls = 0;
     PackOptions options;
+    options.threads = 2;
     options.progress = [&](const PackProgress& progress) {
       if (++calls == nth) stop.request_stop();
     };

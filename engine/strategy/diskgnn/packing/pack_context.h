@@ -46,6 +46,9 @@ struct PackOptions {
   uint64_t memory_limit_bytes = uint64_t{1} << 30;
   /// Called on the caller's thread, every few dozen MiB. May be empty.
   std::function<void(const PackProgress&)> progress;
+  /// That work at the same time, the caller's included; the features are read
+  /// by one more.
+  int threads = 1;
   std::stop_token stop;
   /// For waiting times alone. Outlives the packing.
   const Clock* clock = &Clock::Real();

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "engine/base/crc32c.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
@@ -32,9 +33,9 @@ bool SameCounts(const LevelCounts& a, const LevelCounts& b) {
 
 class HeadWriter {
  public:
-  HeadWriter(const PackContext& context, io::WritableFile& packs,
+  HeadWriter(const PackContext& context, Team& team, io::WritableFile& packs,
              PackedLayout& layout)
-      : context_(context), packs_(packs), layout_(layout) {}
+      : context_(context), team_(team), packs_(packs), layout_(layout) {}
 
   absl::StatusOr<PackHeads> Write(const DispatchOptions& dispatch) {
     HEARTH_RETURN_IF_ERROR(Prepare(dispatch));
@@ -42,13 +43,12 @@ class HeadWriter {
     int64_t disk_base = 0;
     for (int64_t i = 0; i < segmentation.num_segments(); ++i) {
       const Segment segment = SegmentAt(segmentation, i);
-      HEARTH_RETURN_IF_ERROR(PlanSegment(segment));
       for (int64_t batch = segment.begin; batch < segment.end; ++batch) {
-        HEARTH_RETURN_IF_ERROR(WriteBatch(batch, disk_base));
+        HEARTH_RETURN_IF_ERROR(WriteBatch(segment, batch, disk_base));
       }
       disk_base += std::ssize(planner_->cached_nodes());
     }
-    HEARTH_RETURN_IF_ERROR(heads_.dispatch->EndAdding());
+    HEARTH_RETURN_IF_ERROR(heads_.dispatch->EndAdding(team_.size()));
     HEARTH_RETURN_IF_ERROR(heads_.order->EndAdding());
     return std::move(heads_);
   }
@@ -87,11 +87,38 @@ class HeadWriter {
                                 planner_->cached_nodes());
   }
 
-  absl::Status WriteBatch(int64_t batch, int64_t disk_base) {
+  /// The sample does not depend on the rest, so that it is another thread's.
+  absl::Status WriteBatch(const Segment& segment, int64_t batch,
+                          int64_t disk_base) {
     const PackOptions& options = context_.options;
     if (options.stop.stop_requested()) {
       return absl::CancelledError("packing batches: stopped on request");
     }
+    absl::Status table;
+    absl::Status sample;
+    team_.Run(2, [&](int64_t part) {
+      if (part == 0) {
+        table = WriteTable(segment, batch, disk_base);
+      } else {
+        sample = WriteSample(batch);
+      }
+    });
+    HEARTH_RETURN_IF_ERROR(table);
+    HEARTH_RETURN_IF_ERROR(sample);
+    done_bytes_ +=
+        layout_.TableRange(batch).end() - layout_.SampleRange(batch).offset;
+    if (options.progress) {
+      options.progress({.stage = "planning",
+                        .done_bytes = done_bytes_,
+                        .total_bytes = total_bytes_});
+    }
+    return absl::OkStatus();
+  }
+
+  /// With the first batch of a segment, plans it.
+  absl::Status WriteTable(const Segment& segment, int64_t batch,
+                          int64_t disk_base) {
+    if (batch == segment.begin) HEARTH_RETURN_IF_ERROR(PlanSegment(segment));
     HEARTH_ASSIGN_OR_RETURN(const absl::Span<const NodeId> nodes,
                             context_.input.trace->Load(batch));
     builder_.Build(*planner_, disk_base, nodes);
@@ -101,36 +128,31 @@ class HeadWriter {
     }
     HEARTH_RETURN_IF_ERROR(heads_.dispatch->Add(static_cast<uint32_t>(batch),
                                                 builder_.packed_nodes()));
-    HEARTH_RETURN_IF_ERROR(WriteHead(batch));
-    if (options.progress) {
-      options.progress({.stage = "planning",
-                        .done_bytes = done_bytes_,
-                        .total_bytes = total_bytes_});
-    }
-    return absl::OkStatus();
+    const FileRange table = layout_.TableRange(batch);
+    const absl::Span<std::byte> pages = memory_.bytes().subspan(
+        table.offset - layout_.SampleRange(batch).offset,
+        table.end() - table.offset);
+    EncodeTable(builder_.table(), layout_.rows, pages.data());
+    layout_.chunks[batch].table_crc = Crc32c(pages.first(table.bytes));
+    std::memset(pages.data() + table.bytes, 0, pages.size() - table.bytes);
+    return packs_.Write(table.offset, pages);
   }
 
-  absl::Status WriteHead(int64_t batch) {
+  absl::Status WriteSample(int64_t batch) {
     const FileRange sample = layout_.SampleRange(batch);
-    const FileRange table = layout_.TableRange(batch);
     const absl::Span<std::byte> pages =
-        memory_.bytes().first(table.end() - sample.offset);
-    std::memset(pages.data(), 0, pages.size());
+        memory_.bytes().first(layout_.TableRange(batch).offset - sample.offset);
+    Chunk& chunk = layout_.chunks[batch];
     WriteChunkHeader(layout_, batch, pages.data());
     HEARTH_RETURN_IF_ERROR(context_.input.samples->Read(
-        batch,
-        pages.subspan(kChunkHeaderBytes, layout_.chunks[batch].sample_bytes)));
-    const absl::Span<std::byte> table_bytes =
-        pages.subspan(table.offset - sample.offset, table.bytes);
-    EncodeTable(builder_.table(), layout_.rows, table_bytes.data());
-    Chunk& chunk = layout_.chunks[batch];
+        batch, pages.subspan(kChunkHeaderBytes, chunk.sample_bytes)));
     chunk.sample_crc = Crc32c(pages.first(sample.bytes));
-    chunk.table_crc = Crc32c(table_bytes);
-    done_bytes_ += pages.size();
+    std::memset(pages.data() + sample.bytes, 0, pages.size() - sample.bytes);
     return packs_.Write(sample.offset, pages);
   }
 
   const PackContext& context_;
+  Team& team_;
   io::WritableFile& packs_;
   PackedLayout& layout_;
   PackHeads heads_;
@@ -145,9 +167,9 @@ class HeadWriter {
 
 absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
                                          const DispatchOptions& dispatch,
-                                         io::WritableFile& packs,
+                                         Team& team, io::WritableFile& packs,
                                          PackedLayout& layout) {
-  return HeadWriter(context, packs, layout).Write(dispatch);
+  return HeadWriter(context, team, packs, layout).Write(dispatch);
 }
 
 }  // namespace hearth::strategy

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "engine/base/team.h"
 #include "engine/io/file_system.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/disk_order.h"
@@ -24,10 +25,11 @@ struct PackHeads {
 /// the address tables, writes the beginning of every chunk (header, graph
 /// sample, address table) to `packs`, and spools which rows go where. Sets the
 /// checksums of what it wrote in `layout`. The spools are scratch files in the
-/// options' folder. FAILED_PRECONDITION if a batch is not what was measured.
+/// options' folder, the first one readable by all of `team`.
+/// FAILED_PRECONDITION if a batch is not what was measured.
 absl::StatusOr<PackHeads> WritePackHeads(const PackContext& context,
                                          const DispatchOptions& dispatch,
-                                         io::WritableFile& packs,
+                                         Team& team, io::WritableFile& packs,
                                          PackedLayout& layout);
 
 }  // namespace hearth::strategy

@@ -26,7 +26,12 @@ constexpr uint64_t kPieceBytes = 128 << 10;
 constexpr uint64_t kMinBlockBytes = kPageBytes;
 constexpr uint64_t kMaxBlockBytes = 1 << 20;
 // Bytes for each node of a batch while its address table is made.
-constexpr uint64_t kBytesPerBatchNode = 96;
+constexpr uint64_t kBytesPerBatchNode = 112;
+// Each worker but the first: a block of the dispatch spool, and rows for packs
+// and for the disk cache on their way.
+constexpr uint64_t kBytesPerWorker =
+    kMaxBlockBytes + 2 * RegionWriter::kStagingBytes;
+constexpr int kMaxWorkers = 16;
 
 /// The parts that the memory is divided among.
 struct Needs {
@@ -108,12 +113,16 @@ uint64_t EnoughPartitionBytes(const Needs& needs) {
                   static_cast<uint64_t>(std::min(bytes, 1e18)));
 }
 
-std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes) {
+std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes,
+                                 int workers) {
   const uint64_t least = LeastPartitionsBytes(needs.row_bytes);
-  if (limit_bytes < needs.scan_bytes + least) return std::nullopt;
+  const auto others = static_cast<uint64_t>(workers - 1);
+  const uint64_t scan_bytes = needs.scan_bytes + others * kBytesPerWorker;
+  if (limit_bytes < scan_bytes + least) return std::nullopt;
   PackMemory memory;
+  memory.workers = workers;
   const uint64_t partition_bytes =
-      std::min((limit_bytes - needs.scan_bytes) / kPartitionsHeld,
+      std::min((limit_bytes - scan_bytes) / kPartitionsHeld,
                EnoughPartitionBytes(needs)) -
       2 * kPageBytes;
   const uint64_t nodes = std::clamp<uint64_t>(
@@ -124,14 +133,13 @@ std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes) {
   memory.num_partitions = static_cast<int64_t>(partitions);
   if (limit_bytes < needs.planning_bytes) return std::nullopt;
   const uint64_t for_blocks = limit_bytes - needs.planning_bytes;
-  memory.block_bytes = std::min(
-      kMaxBlockBytes, for_blocks / (partitions + 1) / kPageBytes * kPageBytes);
+  const uint64_t blocks = partitions + 1 + others;
+  memory.block_bytes =
+      std::min(kMaxBlockBytes, for_blocks / blocks / kPageBytes * kPageBytes);
   if (memory.block_bytes < kMinBlockBytes) return std::nullopt;
   memory.scan_bytes =
-      needs.scan_bytes +
-      kPartitionsHeld * (nodes * needs.row_bytes + 2 * kPageBytes);
-  memory.planning_bytes =
-      needs.planning_bytes + (partitions + 1) * memory.block_bytes;
+      scan_bytes + kPartitionsHeld * (nodes * needs.row_bytes + 2 * kPageBytes);
+  memory.planning_bytes = needs.planning_bytes + blocks * memory.block_bytes;
   // Every record of the dispatch spool has two words more than nodes; a block
   // has two words of its own, and may leave two unused.
   const uint64_t words = needs.num_entries + 2 * needs.num_regions * partitions;
@@ -141,13 +149,20 @@ std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes) {
   return memory;
 }
 
+// As many as are asked for whose buffers take up to an eighth of the limit.
+int WorkersWithin(uint64_t limit_bytes, int threads) {
+  const uint64_t others =
+      std::min<uint64_t>(limit_bytes / 8 / kBytesPerWorker, kMaxWorkers - 1);
+  return std::clamp(threads, 1, 1 + static_cast<int>(others));
+}
+
 // The least limit that can be divided.
 uint64_t LeastLimit(const Needs& needs) {
   uint64_t too_little = 0;
   uint64_t enough = uint64_t{1} << 62;
   while (enough - too_little > 1) {
     const uint64_t middle = too_little + (enough - too_little) / 2;
-    (Divide(needs, middle) ? enough : too_little) = middle;
+    (Divide(needs, middle, 1) ? enough : too_little) = middle;
   }
   return enough;
 }
@@ -174,14 +189,17 @@ uint64_t EnoughPackMemory(const PackBound& bound) {
 
 absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                                           int64_t num_nodes,
-                                          uint64_t limit_bytes) {
+                                          uint64_t limit_bytes, int threads) {
   if (layout.row_bytes <= 0 || layout.row_bytes > kMaxRowBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("rows of ", layout.row_bytes,
                      " bytes cannot be packed: the limit is ", kMaxRowBytes));
   }
   const Needs needs = NeedsOf(layout, num_nodes);
-  std::optional<PackMemory> memory = Divide(needs, limit_bytes);
+  std::optional<PackMemory> memory =
+      Divide(needs, limit_bytes, WorkersWithin(limit_bytes, threads));
+  // One worker needs the least.
+  if (!memory) memory = Divide(needs, limit_bytes, 1);
   if (!memory) {
     const uint64_t least = LeastLimit(needs);
     return absl::ResourceExhaustedError(

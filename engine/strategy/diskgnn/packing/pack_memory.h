@@ -13,6 +13,8 @@ struct PackMemory {
   /// The feature file is read in partitions of as many rows.
   int64_t partition_nodes = 0;
   int64_t num_partitions = 0;
+  /// Threads that distribute a partition's rows, each with buffers of its own.
+  int workers = 1;
   /// Bytes of a block of the dispatch spool.
   uint64_t block_bytes = 0;
   /// Memory that the scan holds at most: its partitions and all buffers.
@@ -24,12 +26,14 @@ struct PackMemory {
   uint64_t scratch_disk_bytes = 0;
 };
 
-/// Rows of a graph of `num_nodes` in a plan of `layout`, within `limit_bytes`.
+/// Rows of a graph of `num_nodes` in a plan of `layout`, within `limit_bytes`,
+/// by up to `threads`: fewer where their buffers would take much of the limit.
 /// RESOURCE_EXHAUSTED, naming the least limit that would do, if that is too
 /// little; INVALID_ARGUMENT for rows of more than kMaxRowBytes.
 absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,
                                           int64_t num_nodes,
-                                          uint64_t limit_bytes);
+                                          uint64_t limit_bytes,
+                                          int threads = 1);
 
 /// The facts that bound what packing needs before there is a layout.
 struct PackBound {

@@ -19,31 +19,35 @@ RegionWriter::RegionWriter(io::WritableFile& file,
       carries_(std::move(carries)),
       staging_(std::move(staging)) {}
 
-absl::StatusOr<RegionWriter> RegionWriter::Make(
-    io::WritableFile& file, std::vector<FileRange> regions) {
+absl::StatusOr<RegionWriter> RegionWriter::Make(io::WritableFile& file,
+                                                std::vector<FileRange> regions,
+                                                int workers) {
   HEARTH_ASSIGN_OR_RETURN(
       io::AlignedMemory carries,
       io::AlignedMemory::Allocate(regions.size() * kPageBytes));
   HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory staging,
-                          io::AlignedMemory::Allocate(kStagingBytes));
+                          io::AlignedMemory::Allocate(
+                              static_cast<uint64_t>(workers) * kStagingBytes));
   return RegionWriter(file, std::move(regions), std::move(carries),
                       std::move(staging));
 }
 
-absl::Span<std::byte> RegionWriter::Begin(int64_t region, uint64_t bytes) {
+absl::Span<std::byte> RegionWriter::Begin(int64_t region, uint64_t bytes,
+                                          int worker) {
   const State& state = states_[region];
   const uint64_t carried = state.filled % kPageBytes;
-  std::memcpy(staging_.bytes().data(), Carry(region), carried);
-  return staging_.bytes().subspan(
-      carried, std::min({bytes, kStagingBytes - carried,
-                         regions_[region].bytes - state.filled}));
+  const absl::Span<std::byte> staging = Staging(worker);
+  std::memcpy(staging.data(), Carry(region), carried);
+  return staging.subspan(carried,
+                         std::min({bytes, kStagingBytes - carried,
+                                   regions_[region].bytes - state.filled}));
 }
 
-absl::Status RegionWriter::Commit(int64_t region, uint64_t count) {
+absl::Status RegionWriter::Commit(int64_t region, uint64_t count, int worker) {
   State& state = states_[region];
   const FileRange& range = regions_[region];
   const uint64_t carried = state.filled % kPageBytes;
-  std::byte* const staged = staging_.bytes().data();
+  std::byte* const staged = Staging(worker).data();
   state.crc = Crc32c({staged + carried, count}, state.crc);
   const uint64_t offset = range.offset + state.filled - carried;
   state.filled += count;

@@ -18,9 +18,10 @@ namespace hearth::strategy {
 /// end: what batched packing appends to (DiskGNN, section 5.2). All writes are
 /// whole pages at page boundaries, so that they pass by the page cache: what is
 /// left of a page waits in memory for the region's next piece; the end of a
-/// region is filled up with zeros. Single-owner.
+/// region is filled up with zeros. Single-owner, but for its workers: each may
+/// be another thread, where no two fill the same region at the same time.
 ///
-/// Memory: kBytesPerRegion each, and kStagingBytes.
+/// Memory: kBytesPerRegion each, and kStagingBytes for each worker.
 class RegionWriter {
  public:
   static constexpr uint64_t kBytesPerRegion = kPageBytes + 40;
@@ -28,14 +29,16 @@ class RegionWriter {
 
   /// `file` outlives the writer. RESOURCE_EXHAUSTED without memory.
   static absl::StatusOr<RegionWriter> Make(io::WritableFile& file,
-                                           std::vector<FileRange> regions);
+                                           std::vector<FileRange> regions,
+                                           int workers = 1);
 
   /// Where the next bytes of `region` are to be put: at most `bytes`, and no
-  /// fewer unless there is less staging memory, or the region ends.
-  absl::Span<std::byte> Begin(int64_t region, uint64_t bytes);
+  /// fewer unless there is less staging memory, or the region ends. Workers are
+  /// counted from 0.
+  absl::Span<std::byte> Begin(int64_t region, uint64_t bytes, int worker = 0);
 
-  /// `count` bytes of what Begin gave were put there.
-  absl::Status Commit(int64_t region, uint64_t count);
+  /// `count` bytes of what Begin gave that worker were put there.
+  absl::Status Commit(int64_t region, uint64_t count, int worker = 0);
 
   /// CRC32C of a region's bytes so far.
   uint32_t crc(int64_t region) const { return states_[region].crc; }
@@ -56,6 +59,11 @@ class RegionWriter {
   // The bytes of the region's last, not yet full page.
   std::byte* Carry(int64_t region) {
     return carries_.bytes().data() + static_cast<uint64_t>(region) * kPageBytes;
+  }
+
+  absl::Span<std::byte> Staging(int worker) {
+    return staging_.bytes().subspan(
+        static_cast<uint64_t>(worker) * kStagingBytes, kStagingBytes);
   }
 
   io::WritableFile* file_;

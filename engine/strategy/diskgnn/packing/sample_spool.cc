@@ -148,6 +148,8 @@ absl::Status SampleSpool::Remove(io::FileSystem& files,
 }
 
 absl::StatusOr<absl::Span<const NodeId>> SampleSpool::Load(int64_t batch) {
+  if (batch == loaded_) return absl::MakeConstSpan(nodes_);
+  loaded_ = -1;
   const Record& record = records_[batch];
   bytes_.resize(record.nodes_bytes);
   absl::Status status;
@@ -155,7 +157,10 @@ absl::StatusOr<absl::Span<const NodeId>> SampleSpool::Load(int64_t batch) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_RETURN_IF_ERROR(file_->Read(record.offset, absl::MakeSpan(bytes_)));
     status = DecodeBatchNodes(bytes_, KeyOf(batch), nodes_);
-    if (status.ok()) return absl::MakeConstSpan(nodes_);
+    if (status.ok()) {
+      loaded_ = batch;
+      return absl::MakeConstSpan(nodes_);
+    }
   }
   return AtBatch(batch, status);
 }
@@ -165,7 +170,7 @@ absl::Status SampleSpool::Read(int64_t batch, absl::Span<std::byte> out) {
   absl::Status status;
   for (int attempt = 0; attempt < 2; ++attempt) {
     HEARTH_RETURN_IF_ERROR(file_->Read(record.offset, out));
-    status = DecodeBatch(out, KeyOf(batch)).status();
+    status = CheckBatch(out, KeyOf(batch));
     if (status.ok()) return status;
   }
   return AtBatch(batch, status);

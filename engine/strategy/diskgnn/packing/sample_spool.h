@@ -68,7 +68,8 @@ class SampleSpoolWriter {
 };
 
 /// Reads a spool: as a trace, in the order of writing, as bytes, and as
-/// batches. Memory: 48 bytes a batch. Single-owner.
+/// batches. Memory: 48 bytes a batch, and the nodes of
+/// one. Single-owner.
 class SampleSpool final : public plan::AccessTrace, public EncodedSamples {
  public:
   /// NOT_FOUND if none was finished at `path`; DATA_LOSS, naming the file, if
@@ -87,7 +88,7 @@ class SampleSpool final : public plan::AccessTrace, public EncodedSamples {
 
   absl::Span<const uint64_t> sizes() const override { return sizes_; }
 
-  /// Checked as Load.
+  /// Checked as Load; other threads may do so meanwhile.
   absl::Status Read(int64_t batch, absl::Span<std::byte> out) override;
 
  private:
@@ -105,6 +106,9 @@ class SampleSpool final : public plan::AccessTrace, public EncodedSamples {
   const std::unique_ptr<io::ReadableFile> file_;
   const std::vector<Record> records_;
   std::vector<uint64_t> sizes_;
+  // The batch whose input nodes were loaded last, or -1: planning asks for
+  // those of one batch several times in a row.
+  int64_t loaded_ = -1;
   std::vector<std::byte> bytes_;
   std::vector<store::NodeId> nodes_;
 };

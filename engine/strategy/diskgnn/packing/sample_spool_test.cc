@@ -94,6 +94,7 @@ void ExpectEveryBitIsCovered(const MiniBatch& batch) {
     std::vector<std::byte> bent = good;
     bent[at] ^= std::byte{1};
     EXPECT_TRUE(absl::IsDataLoss(DecodeBatch(bent, batch.key).status())) << at;
+    EXPECT_TRUE(absl::IsDataLoss(CheckBatch(bent, batch.key))) << at;
   }
   for (size_t size = 0; size < good.size(); ++size) {
     EXPECT_TRUE(absl::IsDataLoss(
@@ -102,6 +103,10 @@ void ExpectEveryBitIsCovered(const MiniBatch& batch) {
   }
   EXPECT_TRUE(absl::IsDataLoss(
       DecodeBatch(good, {.epoch_key = 3, .batch = 5}).status()));
+  EXPECT_TRUE(CheckBatch(good, batch.key).ok());
+  EXPECT_TRUE(absl::IsDataLoss(
+      CheckBatch(absl::MakeConstSpan(good).first(good.size() - 1), batch.key)));
+  EXPECT_TRUE(absl::IsDataLoss(CheckBatch(good, {.epoch_key = 3, .batch = 5})));
 }
 
 TEST(BatchCodeTest, EveryBitIsCovered) {
