@@ -64,6 +64,7 @@ TEST(TimeOfEpochTest, ASlowTrainerOrAssemblerBoundsIt) {
   EXPECT_GT(time.seconds, 1000);
   const double alone = time.seconds;
   shape.loaders = 4;
+  shape.processors = 16;
   time = TimeOfEpoch(Epoch(), shape, rates);
   EXPECT_EQ(time.bound, "assembler");
   EXPECT_LT(time.seconds, 0.3 * alone);
