@@ -200,6 +200,9 @@ void PrintSweep(const v1::Sweep& sweep, const SweepHistory& history,
                 std::ostream& out, size_t most) {
   out << EscapeControl(sweep.id()) << ": " << StateWord(sweep.state()) << ", "
       << CountsText(sweep) << "\n";
+  if (!sweep.trace_id().empty()) {
+    out << "trace " << EscapeControl(sweep.trace_id()) << "\n";
+  }
   if (sweep.has_best_metric()) {
     out << "best so far: trial " << sweep.best_trial() << ", "
         << EscapeControl(sweep.metric()) << " "

@@ -57,6 +57,27 @@ void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
                        static_cast<int64_t>(positions.size()), out);
 }
 
+void ScatterRows(Team& team, const StoredRows& rows,
+                 absl::Span<const int64_t> slots,
+                 absl::Span<const int32_t> positions, float* out) {
+  team.RunRanges(std::ssize(positions), kRowsPerPart,
+                 [&](int64_t first, int64_t count) {
+                   ScatterRows(rows, slots.subspan(first, count),
+                               positions.subspan(first, count), out);
+                 });
+}
+
+void ScatterRows(Team& team, const StoredRows& rows,
+                 absl::Span<const int32_t> positions, float* out) {
+  const store::RowFormat format = {.dim = rows.dim, .dtype = rows.dtype};
+  team.RunRanges(std::ssize(positions), kRowsPerPart,
+                 [&](int64_t first, int64_t count) {
+                   StoredRows part = rows;
+                   part.data += first * format.row_bytes();
+                   ScatterRows(part, positions.subspan(first, count), out);
+                 });
+}
+
 void AssembleRows(const store::LoadedFeatures& features,
                   absl::Span<const store::NodeId> nodes, float* out) {
   assert(std::all_of(nodes.begin(), nodes.end(), [&](store::NodeId node) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "engine/base/team.h"
 #include "engine/store/dataset.h"
 #include "engine/store/dtype.h"
 #include "engine/store/row_format.h"
@@ -41,6 +42,13 @@ void ScatterRows(const StoredRows& rows, absl::Span<const int64_t> slots,
 /// The same for row i instead of row slots[i].
 void ScatterRows(const StoredRows& rows, absl::Span<const int32_t> positions,
                  float* out);
+
+/// The same two by a team, kRowsPerPart at a time.
+void ScatterRows(Team& team, const StoredRows& rows,
+                 absl::Span<const int64_t> slots,
+                 absl::Span<const int32_t> positions, float* out);
+void ScatterRows(Team& team, const StoredRows& rows,
+                 absl::Span<const int32_t> positions, float* out);
 
 /// Brings the feature rows of `nodes` together: out[i] = row nodes[i], widened
 /// to float32 and followed by zeros where it has fewer columns than others.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/base/team.h"
 #include "engine/cache/slot_arena.h"
 #include "engine/store/dataset.h"
 #include "engine/store/dtype.h"
@@ -97,6 +98,36 @@ TEST(AssembleRowsTest, FromSlots) {
           .data = arena.rows(), .dtype = store::DType::kFloat16, .dim = 2},
       {3, 0, 3}, out.data());
   EXPECT_EQ(out, (std::vector<float>{-0.5, 1, 1, 1, -0.5, 1}));
+}
+
+// Several parts for a team, the last one short.
+TEST(ScatterRowsTest, ATeamPutsRowsWhereOneThreadDoes) {
+  constexpr int64_t kRows = 3 * kRowsPerPart + 5;
+  std::vector<uint16_t> halves(2 * kRows);
+  std::vector<int64_t> slots(kRows);
+  std::vector<int32_t> positions(kRows);
+  for (int64_t i = 0; i < kRows; ++i) {
+    halves[2 * i] = static_cast<uint16_t>(i % 0x7C00);
+    halves[2 * i + 1] = static_cast<uint16_t>(i % 0x6FFF);
+    slots[i] = (i * 7) % kRows;
+    positions[i] = static_cast<int32_t>(kRows - 1 - i);
+  }
+  const StoredRows rows = {
+      .data = reinterpret_cast<const std::byte*>(halves.data()),
+      .dtype = store::DType::kFloat16,
+      .dim = 2};
+  std::vector<float> expected(2 * kRows);
+  std::vector<float> out(2 * kRows);
+  for (const int threads : {1, 3}) {
+    const auto team = *Team::Create(threads);
+    ScatterRows(rows, slots, positions, expected.data());
+    ScatterRows(*team, rows, slots, positions, out.data());
+    EXPECT_EQ(out, expected);
+    ScatterRows(rows, positions, expected.data());
+    EXPECT_NE(out, expected);
+    ScatterRows(*team, rows, positions, out.data());
+    EXPECT_EQ(out, expected);
+  }
 }
 
 TEST(AssembleRowsTest, OfNoNodes) {

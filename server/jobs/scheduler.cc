@@ -336,7 +336,11 @@ void Scheduler::Report(absl::Span<EpochOfJob> jobs) {
   TrialObserver* const observer = trial_observer();
   {
     absl::MutexLock lock(&mutex_);
-    for (EpochOfJob& one : jobs) one.job = running_.at(one.job.id()).job;
+    for (EpochOfJob& one : jobs) {
+      const Run& run = running_.at(one.job.id());
+      one.stop = run.stop.get_token();
+      one.job = run.job;
+    }
   }
   std::vector<EpochOfJob*> trials;
   for (EpochOfJob& one : jobs) {

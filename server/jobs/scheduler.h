@@ -78,6 +78,8 @@ enum class EpochVerdict {
 struct EpochOfJob {
   v1::Job job;
   v1::EpochReport report;
+  /// Requested once the job is to stop: nothing is to be waited for then.
+  std::stop_token stop;
   /// The answer: what is to become of the job, or why it cannot go on.
   absl::StatusOr<EpochVerdict> verdict = EpochVerdict::kGoOn;
 };
@@ -94,7 +96,7 @@ class TrialObserver {
   virtual std::vector<std::string> OnEpochs(
       absl::Span<EpochOfJob* const> epochs) = 0;
 
-  /// A job, of a sweep or not, may have ended.
+  /// A job, of a sweep or not, may have ended, or was asked to stop.
   virtual void OnEnded(const std::string& id) = 0;
 };
 

@@ -542,6 +542,30 @@ TEST_F(JudgedTest, APauseAStopAndARestartEndTheWait) {
   EXPECT_EQ(JobOf(id).report().train().epochs_size(), 2);
 }
 
+// The wait of the other one, which began earlier, is not over either.
+TEST_F(JudgedTest, AJobThatIsCancelledWaitsForNoVerdict) {
+  daemon_.reset();
+  config_.max_running_jobs = 2;
+  Start();
+  const std::string id = Begin(60);
+  AwaitEpoch(id, 1);
+  grpc::ClientContext context;
+  v1::AddTrialRequest request;
+  request.set_id(id);
+  v1::TrialSetting& size = *request.add_parameters();
+  size.set_name("batch-size");
+  size.set_value("48");
+  v1::Sweep sweep;
+  ASSERT_TRUE(Sweeps()->AddTrial(&context, request, &sweep).ok());
+  const std::string job = sweep.trials(1).jobs(0);
+  while (GetSweep(id).trials(1).epochs() < 1) {
+  }
+  ASSERT_TRUE(Cancel(job).ok());
+  EXPECT_EQ(AwaitEnd(job).state(), v1::CANCELLED);
+  EXPECT_EQ(GetSweep(id).trials(0).epochs(), 1u);
+  ASSERT_TRUE(Change(&v1::Sweeps::Stub::StopSweep, id, &sweep).ok());
+}
+
 TEST_F(JudgedTest, ATrialWhoseJobIsGoneFails) {
   const std::string id = Begin(60);
   AwaitEpoch(id, 1);

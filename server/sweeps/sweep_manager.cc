@@ -308,6 +308,8 @@ class SweepManagerImpl final : public SweepManager {
   void OnEnded(const std::string& id) override {
     absl::MutexLock lock(&mutex_);
     if (!owners_.contains(id)) return;
+    // It may be one that waits to be judged.
+    judgement_.SignalAll();
     Tell(Message::Kind::kHasEnded, id);
   }
 
@@ -454,12 +456,13 @@ class SweepManagerImpl final : public SweepManager {
     }
   }
 
-  // For how long a job waits after its epoch, in all; 0 = it goes on, or was
-  // judged.
+  // For how long a job waits after its epoch, in all; 0 = it goes on, stops, or
+  // was judged.
   double SecondsToJudge(const EpochOfJob& epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const LiveSweep* sweep = FindOwner(epoch.job.id());
-    if (sweep == nullptr || !epoch.verdict.ok() || sweep->search().paused()) {
+    if (sweep == nullptr || !epoch.verdict.ok() || sweep->search().paused() ||
+        epoch.stop.stop_requested()) {
       return 0;
     }
     const int64_t trial = int64_t{epoch.job.trial()} - 1;

@@ -58,14 +58,15 @@ class HearthDaemon:
     """Runs from its making to close()."""
 
     def __init__(self, data_dir: Path, cgroup: Optional[MemoryCgroup] = None,
-                 flags: Sequence[str] = ()) -> None:
+                 flags: Sequence[str] = (), limits_jobs: bool = False) -> None:
+        """Unless it limits jobs, which is to nine tenths of the cgroup's memory, the cgroup holds
+        it to what it really takes, not to its upper bound of that."""
         self._address_file = data_dir.with_suffix(".addresses")
         self._log_file = data_dir.with_suffix(".log")
         self._address_file.unlink(missing_ok=True)
         command = [HEARTHD, "--data-dir", str(data_dir), "--listen", "127.0.0.1:0",
                    "--metrics-listen", "", "--address-file", str(self._address_file), *flags]
-        if "--memory-limit" in _help_of_daemon():
-            # The cgroup holds it to what it really takes, not to its upper bound of that.
+        if not limits_jobs and "--memory-limit" in _help_of_daemon():
             command += ["--memory-limit", "1024TiB"]
         if cgroup is not None:
             command = cgroup.command(command)

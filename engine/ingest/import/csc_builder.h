@@ -15,10 +15,10 @@ namespace hearth::ingest {
 inline constexpr char kScratchName[] = "sorting.scratch";
 
 /// Sorts edges by destination, keeping their order within one: the topology in
-/// CSC. The result does not depend on the memory limit: where the edges do not
-/// fit, they are first distributed to ranges of destinations in a scratch file
-/// of num_edges * ScratchEdgeBytes. RESOURCE_EXHAUSTED, with the
-/// numbers, where even that does not fit.
+/// CSC. They are read once. The result does not depend on the memory limit:
+/// what exceeds it goes through a scratch file of up to num_edges *
+/// ScratchEdgeBytes. RESOURCE_EXHAUSTED, with the numbers, where even that does
+/// not suffice.
 absl::StatusOr<CscArrays> BuildCsc(ImportContext& context, EdgeSource& edges,
                                    const EdgeEnds& ends,
                                    const store::ArrayPlace& place);

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/random.h"
-#include "engine/ingest/import/range_sorter.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/scratch_directory.h"
@@ -24,7 +23,7 @@ using testing::ElementsAre;
 
 constexpr uint64_t kMiB = 1 << 20;
 
-/// Edges in memory; `on_pass` is told when a pass begins.
+/// Edges in memory.
 class VectorEdges final : public EdgeSource {
  public:
   VectorEdges(std::vector<int64_t> sources, std::vector<int64_t> destinations)
@@ -35,10 +34,7 @@ class VectorEdges final : public EdgeSource {
   }
 
   absl::Status Read(int64_t first, int64_t count, EdgeBlock& block) override {
-    if (first == 0) {
-      ++passes_;
-      if (on_pass_) on_pass_(passes_, destinations_);
-    }
+    if (first == 0) ++passes_;
     block.sources.assign(sources_.begin() + first,
                          sources_.begin() + first + count);
     block.destinations.assign(destinations_.begin() + first,
@@ -46,15 +42,11 @@ class VectorEdges final : public EdgeSource {
     return absl::OkStatus();
   }
 
-  void OnPass(std::function<void(int, std::vector<int64_t>&)> on_pass) {
-    on_pass_ = std::move(on_pass);
-  }
   int passes() const { return passes_; }
 
  private:
   std::vector<int64_t> sources_;
   std::vector<int64_t> destinations_;
-  std::function<void(int, std::vector<int64_t>&)> on_pass_;
   int passes_ = 0;
 };
 
@@ -127,7 +119,7 @@ struct Graph {
   int64_t num_edges;
   /// One edge in so many ends in node 1; 0 = none.
   uint64_t hub;
-  /// Whether an edge list within 1 MiB needs the scratch file.
+  /// Whether the edges need the scratch file within 1 MiB.
   bool scratch;
 };
 
@@ -160,8 +152,8 @@ INSTANTIATE_TEST_SUITE_P(
     Graphs, CscGraphTest,
     testing::Values(Graph{"small", 10, 100, 0, false},
                     Graph{"one node", 1, 1000, 0, false},
-                    Graph{"no edges", 100'000, 0, 0, true},
-                    Graph{"many nodes", 300'000, 1000, 0, true},
+                    Graph{"no edges", 100'000, 0, 0, false},
+                    Graph{"many nodes", 300'000, 1000, 0, false},
                     Graph{"many edges", 1000, 500'000, 0, true},
                     Graph{"both", 100'000, 500'000, 0, true},
                     // More edges than memory holds end in one node.
@@ -186,33 +178,51 @@ TEST_F(CscBuilderTest, TooManyNodesForTheMemoryAreRefusedWithNumbers) {
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("256.0 KiB"));
 }
 
-// Edges that change from one pass to the next, as a file that somebody writes
-// to may, must neither be taken nor run over the ends of buffers.
-class ChangingEdgesTest
-    : public CscBuilderTest,
-      public testing::WithParamInterface<std::pair<uint64_t, int>> {};
-
-TEST_P(ChangingEdgesTest, AreRefused) {
-  const uint64_t memory = GetParam().first;
-  const int pass = GetParam().second;
-  const int64_t num_nodes = 50'000, num_edges = 200'000;
-  RandomStream random(3, RandomPurpose::kGenerator);
-  std::vector<int64_t> nodes;
-  for (int64_t i = 0; i < num_edges; ++i) {
-    nodes.push_back(static_cast<int64_t>(random.Below(num_nodes)));
+TEST_F(CscBuilderTest, ReadsTheEdgesOnce) {
+  std::vector<int64_t> nodes(300'000);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i] = static_cast<int64_t>(i * 7919 % 1000);
   }
-  VectorEdges edges(nodes, nodes);
-  edges.OnPass([&](int now, std::vector<int64_t>& destinations) {
-    if (now == pass)
-      std::fill(destinations.begin(), destinations.end(), 49'999);
-  });
-  const absl::Status status = Build(edges, num_nodes, memory);
-  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  for (const uint64_t memory : {kMiB, 64 * kMiB}) {
+    VectorEdges edges(nodes, nodes);
+    ASSERT_TRUE(Build(edges, 1000, memory).ok());
+    EXPECT_EQ(edges.passes(), 1);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Passes, ChangingEdgesTest,
-                         testing::Values(std::pair(64 * kMiB, 3),
-                                         std::pair(kMiB, 2)));
+TEST_F(CscBuilderTest, AnErrorOfTheSourceEndsIt) {
+  class FailingEdges final : public EdgeSource {
+   public:
+    int64_t num_edges() const override { return 500'000; }
+    absl::Status Read(int64_t first, int64_t count, EdgeBlock& block) override {
+      if (first + count > 400'000) return absl::InvalidArgumentError("bad");
+      block.sources.assign(static_cast<size_t>(count), 1);
+      block.destinations.assign(static_cast<size_t>(count), 2);
+      return absl::OkStatus();
+    }
+  } edges;
+  EXPECT_EQ(Build(edges, 10, kMiB), absl::InvalidArgumentError("bad"));
+}
+
+// Whoever of the threads has the bucket, and whatever the others do.
+TEST_F(CscBuilderTest, AStopEndsTheSort) {
+  std::vector<int64_t> nodes(500'000);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i] = static_cast<int64_t>(i * 7919 % 100'000);
+  }
+  VectorEdges edges(nodes, nodes);
+  std::stop_source stop;
+  ImportContext context(
+      files_, kMiB, scratch_.Path("scratch"),
+      [&](absl::string_view phase, uint64_t done, uint64_t total) {
+        if (phase == "edges" && done > total / 2) stop.request_stop();
+      },
+      stop.get_token());
+  const absl::Status status = BuildCsc(context, edges, {100'000, 100'000},
+                                       {scratch_.path(), "test", "edge"})
+                                  .status();
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
 
 // A disk that gives back what was not written.
 TEST_F(CscBuilderTest, DamageInTheScratchFileIsNoticed) {
@@ -224,30 +234,6 @@ TEST_F(CscBuilderTest, DamageInTheScratchFileIsNoticed) {
   VectorEdges edges(nodes, nodes);
   files_.Inject({.for_good = true, .effect = io::Effect::kCorruptRead});
   EXPECT_TRUE(absl::IsDataLoss(Build(edges, num_nodes, kMiB)));
-}
-
-// ---- Joining ranges
-
-TEST(JoinRangesTest, JoinsWhatFits) {
-  // 8 bytes a node and 4 an edge.
-  const SortBudget budget{4, 100};
-  const std::vector<NodeRange> slices = {{0, 2, 5},   {2, 2, 5}, {4, 2, 8},
-                                         {6, 2, 100}, {8, 2, 0}, {10, 2, 0}};
-  EXPECT_THAT(JoinRanges(slices, budget),
-              ElementsAre(NodeRange{0, 4, 10}, NodeRange{4, 2, 8},
-                          NodeRange{6, 2, 100}, NodeRange{8, 4, 0}));
-}
-
-TEST(SortBudgetTest, CountsPasses) {
-  const SortBudget budget{4, 100};
-  EXPECT_EQ(budget.WindowEdges(5), 15);
-  EXPECT_EQ(budget.WindowEdges(13), 0);
-  EXPECT_EQ(budget.Passes({0, 5, 15}), 2);
-  EXPECT_EQ(budget.Passes({0, 5, 16}), 3);
-  EXPECT_EQ(budget.Passes({0, 5, 0}), 1);
-  EXPECT_TRUE(budget.Fits({0, 5, 15}));
-  EXPECT_FALSE(budget.Fits({0, 5, 16}));
-  EXPECT_FALSE(budget.Fits({0, 13, 0}));
 }
 
 }  // namespace

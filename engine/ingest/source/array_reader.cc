@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -125,6 +126,11 @@ absl::Status ArrayReader::ReadBytes(int64_t first, absl::Span<std::byte> out) {
 
 template <typename Stored, typename Wanted>
 absl::Status ArrayReader::ReadAs(int64_t first, absl::Span<Wanted> out) {
+  if constexpr (std::is_integral_v<Stored> && std::is_integral_v<Wanted> &&
+                sizeof(Stored) == sizeof(Wanted)) {
+    return ReadBytes(first, {reinterpret_cast<std::byte*>(out.data()),
+                             out.size() * sizeof(Wanted)});
+  }
   while (!out.empty()) {
     const size_t count = std::min(out.size(), kConvertedElements);
     raw_.resize(count * sizeof(Stored));

@@ -16,6 +16,18 @@ bool IsInRange(int64_t node, int64_t num_nodes) {
   return static_cast<uint64_t>(node) < static_cast<uint64_t>(num_nodes);
 }
 
+/// Without a branch for each: a node's number and its distance to the last have
+/// no sign bit.
+bool AreInRange(absl::Span<const int64_t> nodes, int64_t num_nodes) {
+  const auto last = static_cast<uint64_t>(num_nodes - 1);
+  uint64_t signs = 0;
+  for (const int64_t node : nodes) {
+    const auto number = static_cast<uint64_t>(node);
+    signs |= number | (last - number);
+  }
+  return signs >> 63 == 0;
+}
+
 bool HasTwoRows(const ArrayReader& edges, EdgeShape shape) {
   if (shape != EdgeShape::kEither) return shape == EdgeShape::kRows;
   return edges.header().shape[0] == 2;
@@ -46,6 +58,10 @@ class ArrayEdgeSource final : public EdgeSource {
     block.destinations.resize(static_cast<size_t>(count));
     HEARTH_RETURN_IF_ERROR(planar_ ? ReadPlanar(first, block)
                                    : ReadInterleaved(first, block));
+    if (AreInRange(block.sources, ends_.num_sources) &&
+        AreInRange(block.destinations, ends_.num_destinations)) {
+      return absl::OkStatus();
+    }
     for (size_t i = 0; i < block.size(); ++i) {
       if (IsInRange(block.sources[i], ends_.num_sources) &&
           IsInRange(block.destinations[i], ends_.num_destinations)) {

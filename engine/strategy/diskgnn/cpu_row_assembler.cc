@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/cache/assemble.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/strategy/diskgnn/packing/row_image.h"
@@ -16,15 +17,17 @@ class CpuRowAssembler final : public RowAssembler {
                   io::AlignedMemory cpu)
       : format_(format), gpu_(std::move(gpu)), cpu_(std::move(cpu)) {}
 
-  absl::Status Assemble(const LoadedRows& batch, float* out) override {
+  absl::Status Assemble(const LoadedRows& batch, Team& team,
+                        float* out) override {
     const AddressTable& table = batch.table;
     for (const auto& [level, rows] :
          {std::pair(&table.gpu, &gpu_), std::pair(&table.cpu, &cpu_)}) {
-      cache::ScatterRows(RowsAt(rows->bytes().data()), level->rows,
+      cache::ScatterRows(team, RowsAt(rows->bytes().data()), level->rows,
                          level->positions, out);
     }
-    cache::ScatterRows(RowsAt(batch.disk.data()), table.disk.positions, out);
-    cache::ScatterRows(RowsAt(batch.packed.data()), table.packed, out);
+    cache::ScatterRows(team, RowsAt(batch.disk.data()), table.disk.positions,
+                       out);
+    cache::ScatterRows(team, RowsAt(batch.packed.data()), table.packed, out);
     return absl::OkStatus();
   }
 

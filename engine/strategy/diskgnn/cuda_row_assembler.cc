@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/cuda/memory.h"
 #include "engine/cuda/stream.h"
 #include "engine/store/dtype.h"
@@ -47,7 +48,8 @@ class CudaRowAssembler final : public RowAssembler {
 
   absl::Status Load(const LevelImages& images, const std::stop_token& stop);
 
-  absl::Status Assemble(const LoadedRows& batch, float* out) override;
+  absl::Status Assemble(const LoadedRows& batch, Team& team,
+                        float* out) override;
 
   void Rest() override { room_ = {}; }
 
@@ -137,7 +139,8 @@ absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
       stop);
 }
 
-absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch, float* out) {
+absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch, Team& /*team*/,
+                                        float* out) {
   absl::Status status = Queue(batch, out);
   status.Update(stream_->Wait());
   return status;

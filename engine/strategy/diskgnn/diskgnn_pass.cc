@@ -19,8 +19,10 @@
 //             gathered.
 //  features   One sequential read brings the address table and the packed rows;
 //             the queue brings the pages of the disk cache.
-//  assemble   Rows of the caches in memory, rows of the disk cache and packed
-//             rows are widened to where the table says.
+//  assemble   One batch after the other, by a team: rows of the caches in
+//  memory,
+//             rows of the disk cache and packed rows are widened to where the
+//             table says.
 
 namespace hearth::strategy {
 namespace {
@@ -65,12 +67,13 @@ absl::StatusOr<std::unique_ptr<DiskgnnPass>> DiskgnnPass::Make(
     const std::vector<store::NodeId>& seeds, const PlannedPass& planned) {
   std::unique_ptr<DiskgnnPass> made(
       new DiskgnnPass(context, pass, seeds, planned));
-  HEARTH_RETURN_IF_ERROR(made->MakeLoaders());
+  HEARTH_RETURN_IF_ERROR(made->MakeThreads());
   return made;
 }
 
-absl::Status DiskgnnPass::MakeLoaders() {
+absl::Status DiskgnnPass::MakeThreads() {
   const PreparedPlan& plan = context_.plan;
+  HEARTH_ASSIGN_OR_RETURN(assemblers_, Team::Create(context_.loaders));
   graph_loaders_.resize(static_cast<size_t>(context_.loaders));
   feature_loaders_.resize(graph_loaders_.size());
   for (GraphLoader& loader : graph_loaders_) {
@@ -204,7 +207,7 @@ absl::Status DiskgnnPass::Assemble(PackedBatch& batch) {
       context_.plan.assembler().Assemble({.table = batch.table,
                                           .disk = batch.disk_rows,
                                           .packed = batch.packed_rows},
-                                         inputs));
+                                         *assemblers_, inputs));
   // Another batch may use the memory.
   batch.read = {};
   batch.table = {};

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
+#include "engine/base/team.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_reader.h"
@@ -55,7 +56,8 @@ struct DiskgnnContext {
   BufferPool& reads;
   /// Whether there is a budget for a GPU cache.
   bool gpu_cache = false;
-  /// Threads of each loader, and reads in flight of each.
+  /// Threads of each loader and of the assembler, and reads in flight of each
+  /// thread of a loader.
   int loaders = 1;
   int io_depth = 64;
 };
@@ -105,7 +107,7 @@ class DiskgnnPass {
               const std::vector<store::NodeId>& seeds,
               const PlannedPass& planned);
 
-  absl::Status MakeLoaders();
+  absl::Status MakeThreads();
   pipeline::Stage GraphStage();
   pipeline::Stage FeatureStage();
   pipeline::Stage AssembleStage();
@@ -120,6 +122,7 @@ class DiskgnnPass {
   const int64_t first_;
   std::vector<GraphLoader> graph_loaders_;
   std::vector<FeatureLoader> feature_loaders_;
+  std::unique_ptr<Team> assemblers_;
   std::stop_source abandon_;
 };
 

@@ -25,6 +25,7 @@
 #include "benchmark/benchmark.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/cache/aligned_buffer.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
@@ -161,10 +162,11 @@ class Epoch {
                                         static_cast<size_t>(features_->dim) *
                                         sizeof(float)));
     return plan.assembler().Assemble(
-        {.table = table_, .disk = {}, .packed = packed},
+        {.table = table_, .disk = {}, .packed = packed}, *team_,
         reinterpret_cast<float*>(rows_.data()));
   }
 
+  const std::unique_ptr<Team> team_ = *Team::Create(1);
   std::unique_ptr<store::Dataset> dataset_;
   std::optional<store::Labels> labels_;
   std::optional<store::StoredFeatures> features_;

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "engine/base/team.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/file_system.h"
 #include "engine/store/row_format.h"
@@ -32,9 +33,10 @@ class RowAssembler {
   virtual ~RowAssembler() = default;
 
   /// Widens all rows of a batch to where they belong in `out`, [rows of the
-  /// batch, dim] float32 in host memory; done when it returns. INTERNAL or
-  /// RESOURCE_EXHAUSTED, of a device.
-  virtual absl::Status Assemble(const LoadedRows& batch, float* out) = 0;
+  /// batch, dim] float32 in host memory; done when it returns. The team shares
+  /// the work of processors. INTERNAL or RESOURCE_EXHAUSTED, of a device.
+  virtual absl::Status Assemble(const LoadedRows& batch, Team& team,
+                                float* out) = 0;
 
   /// Gives back what it holds for batches.
   virtual void Rest() = 0;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/team.h"
 #include "engine/cuda/fake_cuda.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
@@ -85,13 +86,14 @@ class AssemblerWorld {
   absl::Status Assemble(RowAssembler& assembler) const {
     const size_t rows = 16;
     std::vector<float> out(rows * static_cast<size_t>(dim_), -1);
-    const absl::Status status = assembler.Assemble(batch(), out.data());
+    const absl::Status status = assembler.Assemble(batch(), team(), out.data());
     if (status.ok()) {
       EXPECT_EQ(out, Expected());
     }
     return status;
   }
 
+  Team& team() const { return *team_; }
   io::FaultyFileSystem& files() { return files_; }
   PackedLayout& layout() { return layout_; }
 
@@ -136,6 +138,7 @@ class AssemblerWorld {
 
   const io::ScratchDirectory scratch_;
   io::FaultyFileSystem files_{io::FileSystem::Posix()};
+  const std::unique_ptr<Team> team_ = *Team::Create(2);
   const int64_t dim_;
   const std::vector<uint16_t> gpu_;
   const std::vector<uint16_t> cpu_;
@@ -185,7 +188,8 @@ TEST_P(RowAssemblerTest, BringsNothingTogether) {
   ASSERT_TRUE(assembler.ok()) << assembler.status();
   const AddressTable none;
   EXPECT_EQ((*assembler)
-                ->Assemble({.table = none, .disk = {}, .packed = {}}, nullptr),
+                ->Assemble({.table = none, .disk = {}, .packed = {}},
+                           world.team(), nullptr),
             absl::OkStatus());
 }
 
@@ -203,7 +207,7 @@ TEST_P(RowAssemblerTest, SomeLevelsOfABatchAreEmpty) {
       (*assembler)
           ->Assemble(
               {.table = table, .disk = {}, .packed = world.batch().packed},
-              out.data()),
+              world.team(), out.data()),
       absl::OkStatus());
   EXPECT_EQ(out[0], kernels::WidenFloat16(27));
   EXPECT_EQ(out[5], kernels::WidenFloat16(2));

@@ -29,7 +29,7 @@ struct MachineRates {
 
 /// How a pass runs.
 struct PassShape {
-  /// Threads of each loader.
+  /// Threads of each loader and of the assembler.
   int loaders = 1;
   int processors = 1;
   /// Whole batches of an epoch.

@@ -62,6 +62,12 @@ TEST(TimeOfEpochTest, ASlowTrainerOrAssemblerBoundsIt) {
   time = TimeOfEpoch(Epoch(), shape, rates);
   EXPECT_EQ(time.bound, "assembler");
   EXPECT_GT(time.seconds, 1000);
+  const double alone = time.seconds;
+  shape.loaders = 4;
+  shape.processors = 16;
+  time = TimeOfEpoch(Epoch(), shape, rates);
+  EXPECT_EQ(time.bound, "assembler");
+  EXPECT_LT(time.seconds, 0.3 * alone);
 }
 
 TEST(TimeOfEpochTest, AllWorkSharesTheProcessors) {
