@@ -13,6 +13,7 @@
 #include "server/jobs/model_folder.h"
 #include "server/mapping/field_violations.h"
 #include "server/mapping/resume_checks.h"
+#include "server/storage/job_uses.h"
 #include "server/storage/outside.h"
 
 namespace hearth::server {
@@ -20,40 +21,8 @@ namespace {
 
 constexpr size_t kMaxRequestIdLength = 128;
 
-bool UsesDataset(const v1::JobSpec& spec, const std::string& name) {
-  switch (spec.kind_case()) {
-    case v1::JobSpec::kTrain:
-      return spec.train().data().dataset() == name;
-    case v1::JobSpec::kImport:
-      return spec.import().name() == name;
-    case v1::JobSpec::kGenerate:
-      return spec.generate().name() == name;
-    case v1::JobSpec::kVerify:
-      return spec.verify().dataset() == name;
-    case v1::JobSpec::kExportDataset:
-      return spec.export_dataset().dataset() == name;
-    case v1::JobSpec::kPrepare:
-      return spec.prepare().data().dataset() == name;
-    case v1::JobSpec::kExplain:
-      return spec.explain().train().data().dataset() == name;
-    case v1::JobSpec::kEvaluate:
-      return spec.evaluate().train().data().dataset() == name;
-    case v1::JobSpec::kExport:
-    case v1::JobSpec::KIND_NOT_SET:
-      break;
-  }
-  return false;
-}
-
-bool UsesModel(const v1::JobSpec& spec, const std::string& job_id) {
-  return (spec.has_export_() && spec.export_().job_id() == job_id) ||
-         (spec.has_evaluate() && spec.evaluate().job_id() == job_id);
-}
-
-// The names that are claimed.
-std::string DatasetClaim(const std::string& name) {
-  return absl::StrCat("dataset \"", name, "\"");
-}
+// The names that are claimed, or of which deletions are noted, beside
+// DatasetUse.
 std::string JobClaim(const std::string& id) { return absl::StrCat("job ", id); }
 
 }  // namespace
@@ -88,17 +57,6 @@ absl::Status Admission::CheckSize(const google::protobuf::Message& spec,
 Admission::Admission(const AdmissionParts& parts, SpecLimits limits,
                      std::vector<std::string> import_roots)
     : parts_(parts), limits_(limits), import_roots_(std::move(import_roots)) {}
-
-template <typename Predicate>
-absl::StatusOr<std::string> Admission::FindUnended(
-    const Predicate& uses) const {
-  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs,
-                          parts_.store.Unended());
-  for (const v1::Job& job : jobs) {
-    if (uses(job.spec())) return job.id();
-  }
-  return std::string();
-}
 
 absl::StatusOr<v1::Job> Admission::Submit(const v1::SubmitJobRequest& request,
                                           const JobOrigin& origin) {
@@ -274,7 +232,7 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimNewDataset(
     const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
-      claims_.Take(DatasetClaim(name), "is being made by another request"));
+      claims_.Take(DatasetUse(name), "is being made by another request"));
   if (parts_.files.Stat(parts_.data_dir.DatasetPath(name)).ok()) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name,
@@ -282,9 +240,7 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimNewDataset(
                      "another name"));
   }
   HEARTH_ASSIGN_OR_RETURN(const std::string other,
-                          FindUnended([&name](const v1::JobSpec& other_spec) {
-                            return UsesDataset(other_spec, name);
-                          }));
+                          parts_.store.FindUser(DatasetUse(name)));
   if (!other.empty()) {
     return absl::AlreadyExistsError(
         absl::StrCat("dataset \"", name, "\" is being made by ", other));
@@ -296,7 +252,7 @@ absl::StatusOr<NameClaims::Claim> Admission::ClaimDataset(
     const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(
       NameClaims::Claim claim,
-      claims_.Share(DatasetClaim(name), "is used by a job that is submitted"));
+      claims_.Share(DatasetUse(name), "is used by a job that is submitted"));
   HEARTH_RETURN_IF_ERROR(parts_.datasets.Get(name).status());
   return claim;
 }
@@ -307,14 +263,12 @@ absl::Status Admission::CheckNewDataset(const std::string& name) {
 
 absl::StatusOr<NameClaims::Claim> Admission::ClaimUpload(
     const std::string& id) {
-  HEARTH_ASSIGN_OR_RETURN(NameClaims::Claim claim,
-                          claims_.Take(absl::StrCat("upload ", id),
-                                       "is used by a job that is submitted"));
+  HEARTH_ASSIGN_OR_RETURN(
+      NameClaims::Claim claim,
+      claims_.Take(UploadUse(id), "is used by a job that is submitted"));
   HEARTH_RETURN_IF_ERROR(parts_.uploads.SourceOf(id).status());
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
-                          FindUnended([&id](const v1::JobSpec& spec) {
-                            return spec.import().upload() == id;
-                          }));
+                          parts_.store.FindUser(UploadUse(id)));
   if (user.empty()) return claim;
   return absl::FailedPreconditionError(
       absl::StrCat("upload \"", id, "\" is used by ", user));
@@ -363,7 +317,7 @@ absl::Status Admission::DeleteJob(const v1::DeleteJobRequest& request) {
 }
 
 absl::Status Admission::DeleteDataset(const v1::DeleteDatasetRequest& request) {
-  return DeleteOnce(request.request_id(), DatasetClaim(request.name()),
+  return DeleteOnce(request.request_id(), DatasetUse(request.name()),
                     [&] { return RemoveDataset(request.name()); });
 }
 
@@ -381,9 +335,7 @@ absl::Status Admission::RemoveJob(const std::string& id) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
                           claims_.Take(JobClaim(id), "is being deleted"));
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
-                          FindUnended([&id](const v1::JobSpec& spec) {
-                            return UsesModel(spec, id);
-                          }));
+                          parts_.store.FindUser(ModelUse(id)));
   if (!user.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(user, " uses the model of ", id));
@@ -409,11 +361,9 @@ absl::Status Admission::RemoveJob(const std::string& id) {
 
 absl::Status Admission::RemoveDataset(const std::string& name) {
   HEARTH_ASSIGN_OR_RETURN(const NameClaims::Claim claim,
-                          claims_.Take(DatasetClaim(name), "is being deleted"));
+                          claims_.Take(DatasetUse(name), "is being deleted"));
   HEARTH_ASSIGN_OR_RETURN(const std::string user,
-                          FindUnended([&name](const v1::JobSpec& spec) {
-                            return UsesDataset(spec, name);
-                          }));
+                          parts_.store.FindUser(DatasetUse(name)));
   if (!user.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat("dataset \"", name, "\" is used by ", user));

@@ -147,9 +147,6 @@ class Admission {
   // ALREADY_EXISTS if there is something; INVALID_ARGUMENT if it is within the
   // data directory.
   absl::Status CheckNewPath(const std::string& path) const;
-  // The id of an unended job for which `uses` holds; empty = none.
-  template <typename Predicate>
-  absl::StatusOr<std::string> FindUnended(const Predicate& uses) const;
 
   const AdmissionParts parts_;
   const SpecLimits limits_;

@@ -12,6 +12,7 @@
 #include "engine/base/status_macros.h"
 #include "server/storage/job_id.h"
 #include "server/storage/job_state.h"
+#include "server/storage/job_uses.h"
 
 namespace hearth::server {
 namespace {
@@ -87,7 +88,55 @@ absl::StatusOr<std::string> JobRows::Insert(const std::string& request_id,
   statement.Bind(9, trial.has_value() ? trial->replica : 0);
   statement.BindText(10, origin.owner).BindText(11, origin.trace_id);
   HEARTH_RETURN_IF_ERROR(statement.Run());
-  return MakeJobId(KindOf(spec), database_.LastInsertRow());
+  const int64_t number = database_.LastInsertRow();
+  HEARTH_RETURN_IF_ERROR(AddUses(number, spec));
+  return MakeJobId(KindOf(spec), number);
+}
+
+// Triggers forget what a job used when it ends or goes.
+absl::Status JobRows::IndexUses() {
+  HEARTH_RETURN_IF_ERROR(database_.Execute(R"sql(
+PRAGMA temp_store = MEMORY;
+CREATE TEMP TABLE IF NOT EXISTS job_uses (
+  job  INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  PRIMARY KEY (job, name)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS temp.users ON job_uses (name, job);
+CREATE TEMP TRIGGER IF NOT EXISTS user_ended AFTER UPDATE OF state ON main.jobs
+WHEN new.state NOT IN (1, 2, 3, 7) BEGIN
+  DELETE FROM job_uses WHERE job = new.number;
+END;
+CREATE TEMP TRIGGER IF NOT EXISTS user_deleted AFTER DELETE ON main.jobs BEGIN
+  DELETE FROM job_uses WHERE job = old.number;
+END;
+)sql"));
+  HEARTH_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, ReadUnended());
+  for (const v1::Job& job : jobs) {
+    HEARTH_RETURN_IF_ERROR(AddUses(JobNumber(job.id()), job.spec()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobRows::AddUses(int64_t number, const v1::JobSpec& spec) {
+  for (const std::string& name : UsesOf(spec)) {
+    HEARTH_ASSIGN_OR_RETURN(
+        Statement insert,
+        database_.Prepare("INSERT OR IGNORE INTO job_uses (job, name) "
+                          "VALUES (?1, ?2)"));
+    HEARTH_RETURN_IF_ERROR(insert.Bind(1, number).BindText(2, name).Run());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> JobRows::FindUser(const std::string& name) {
+  HEARTH_ASSIGN_OR_RETURN(
+      Statement statement,
+      database_.Prepare("SELECT kind, number FROM job_uses JOIN jobs ON number "
+                        "= job WHERE name = ?1 ORDER BY job LIMIT 1"));
+  HEARTH_ASSIGN_OR_RETURN(const bool row, statement.BindText(1, name).Step());
+  if (!row) return std::string();
+  return MakeJobId(statement.Bytes(0), statement.Int64(1));
 }
 
 absl::StatusOr<int64_t> JobRows::CountUnendedOf(const std::string& owner) {
@@ -282,6 +331,7 @@ absl::Status JobRows::Requeue(const v1::ResumeJobRequest& request,
                         "interruptions = 0, held = 0 WHERE number = ?1"));
   HEARTH_RETURN_IF_ERROR(update.Bind(1, JobNumber(request.id())).Run());
   HEARTH_RETURN_IF_ERROR(SetSpec(request.id(), spec));
+  HEARTH_RETURN_IF_ERROR(AddUses(JobNumber(request.id()), spec));
   if (request.request_id().empty()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
       Statement insert,

@@ -71,7 +71,12 @@ struct StoredJob {
 ///           changes and epochs, and of the others those among the job's last
 ///           `events_kept` (up to a tenth more)
 ///
-/// schema.h makes them. Messages are stored serialized. Thread-compatible.
+/// schema.h makes them. Messages are stored serialized. One more table is in
+/// memory alone, and rolled back with the others:
+///
+///   job_uses  the names that the jobs which have not ended use
+///
+/// Thread-compatible.
 class JobRows {
  public:
   /// Both must outlive this. REQUIRES: the tables are there.
@@ -83,6 +88,14 @@ class JobRows {
       const std::string& request_id, const v1::JobSpec& spec, int priority,
       const std::optional<TrialOf>& trial = std::nullopt,
       const JobOrigin& origin = {});
+
+  /// Begins the index that FindUser asks, with the jobs that have not ended.
+  /// REQUIRES: called before Insert and Requeue, outside of transactions.
+  absl::Status IndexUses();
+
+  /// The id of the first job that has not ended and uses `name` (see
+  /// job_uses.h); empty if none does.
+  absl::StatusOr<std::string> FindUser(const std::string& name);
 
   /// Number of jobs of `owner` that have not ended.
   absl::StatusOr<int64_t> CountUnendedOf(const std::string& owner);
@@ -119,7 +132,8 @@ class JobRows {
   /// step that MayFollow does not allow; NOT_FOUND.
   absl::Status Move(const std::string& id, const StateUpdate& update);
 
-  /// Replaces a job's spec. REQUIRES: the job is there.
+  /// Replaces a job's spec by one that uses the same names. REQUIRES: the job
+  /// is there.
   absl::Status SetSpec(const std::string& id, const v1::JobSpec& spec);
 
   /// Moves a job to QUEUED with another spec and remembers the request, if it
@@ -202,6 +216,7 @@ class JobRows {
   absl::StatusOr<v1::Job> ReadBareJob(const Statement& row);
   absl::StatusOr<v1::Job> ReadJob(const Statement& row);
   absl::Status CheckRow(const Statement& row);
+  absl::Status AddUses(int64_t number, const v1::JobSpec& spec);
   absl::Status SetAside(int64_t number, const std::string& reason);
   absl::Status ReadEpochs(int64_t number, v1::TrainReport& report);
   absl::Status PruneEvents(int64_t number, int64_t up_to);

@@ -129,8 +129,11 @@ class SqliteJobStore final : public JobStore {
     absl::MutexLock lock(&mutex_);
     warnings_ = std::move(warnings);
     HEARTH_RETURN_IF_ERROR(SetAsideDamagedRows(*database_, rows_, warnings_));
-    if (folders_ == nullptr) return absl::OkStatus();
-    return AdoptFolders(*database_, rows_, *folders_, warnings_);
+    if (folders_ != nullptr) {
+      HEARTH_RETURN_IF_ERROR(
+          AdoptFolders(*database_, rows_, *folders_, warnings_));
+    }
+    return rows_.IndexUses();
   }
 
   const std::vector<std::string>& warnings() const override {
@@ -356,6 +359,11 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<std::vector<v1::Job>> Unended() override {
     absl::MutexLock lock(&mutex_);
     return rows_.ReadUnended();
+  }
+
+  absl::StatusOr<std::string> FindUser(const std::string& name) override {
+    absl::MutexLock lock(&mutex_);
+    return rows_.FindUser(name);
   }
 
   absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState() override {

@@ -200,6 +200,11 @@ class JobStore {
   /// All jobs that have not ended, in order of submission; without epochs.
   virtual absl::StatusOr<std::vector<v1::Job>> Unended() = 0;
 
+  /// The id of the first job that has not ended and uses `name` (see
+  /// job_uses.h); empty if none does. However many jobs there are, it looks at
+  /// one.
+  virtual absl::StatusOr<std::string> FindUser(const std::string& name) = 0;
+
   /// Number of jobs in each state; all states are there.
   virtual absl::StatusOr<std::map<v1::JobState, int64_t>> CountByState() = 0;
 

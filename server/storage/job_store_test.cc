@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "engine/io/file_system.h"
 #include "server/storage/job_id.h"
+#include "server/storage/job_uses.h"
 #include "server/storage/sqlite.h"
 
 namespace hearth::server {
@@ -289,6 +290,56 @@ TEST_F(JobStoreTest, AnEpochThatIsReportedAgainIsKeptOnce) {
   EXPECT_EQ(report.epochs(2).epoch(), 3u);
   EXPECT_EQ(store_->Get(id)->last_sequence(), 5u);
   EXPECT_TRUE(absl::IsNotFound(store_->AppendEpoch("train-9", Epoch(1))));
+}
+
+TEST_F(JobStoreTest, TheFirstJobThatUsesAThingIsFoundUntilItHasEnded) {
+  const std::string a = DatasetUse("a");
+  EXPECT_EQ(*store_->FindUser(a), "");
+  const std::string first = Submit(TrainSpec("a"));
+  const std::string second = Submit(TrainSpec("a"));
+  Submit(TrainSpec("b"));
+  EXPECT_EQ(*store_->FindUser(a), first);
+  Finish(first, v1::FAILED);
+  EXPECT_EQ(*store_->FindUser(a), second);
+  Finish(second, v1::SUCCEEDED);
+  EXPECT_EQ(*store_->FindUser(a), "");
+  ASSERT_TRUE(store_->Resume(ResumeRequest("", first), TrainSpec("a")).ok());
+  EXPECT_EQ(*store_->FindUser(a), first);
+  Reopen();
+  EXPECT_EQ(*store_->FindUser(a), first);
+  ASSERT_TRUE(Move(first, v1::CANCELLED).ok());
+  EXPECT_EQ(*store_->FindUser(a), "");
+}
+
+TEST_F(JobStoreTest, UsersOfModelsAndUploadsAreFound) {
+  v1::JobSpec evaluate;
+  evaluate.mutable_evaluate()->set_job_id("train-7");
+  *evaluate.mutable_evaluate()->mutable_train() = TrainSpec("a").train();
+  const std::string evaluates = Submit(evaluate);
+  EXPECT_EQ(*store_->FindUser(ModelUse("train-7")), evaluates);
+  EXPECT_EQ(*store_->FindUser(DatasetUse("a")), evaluates);
+  EXPECT_EQ(*store_->FindUser(ModelUse("train-70")), "");
+  v1::JobSpec import = ImportSpec("c");
+  import.mutable_import()->set_upload("u1");
+  const std::string imports = Submit(import);
+  EXPECT_EQ(*store_->FindUser(UploadUse("u1")), imports);
+  EXPECT_EQ(*store_->FindUser(DatasetUse("c")), imports);
+}
+
+TEST_F(JobStoreTest, AChangeThatIsRolledBackChangesNoUser) {
+  const std::string id = Submit(TrainSpec("a"));
+  const absl::Status undone = store_->Transact(
+      [&](Database&, JobRows& rows, ChangedJobs&) -> absl::Status {
+        EXPECT_TRUE(rows.Insert("", TrainSpec("b"), 0).ok());
+        StateUpdate cancelled;
+        cancelled.state = v1::CANCELLED;
+        EXPECT_TRUE(rows.Move(id, cancelled).ok());
+        EXPECT_EQ(*rows.FindUser(DatasetUse("a")), "");
+        return absl::AbortedError("undone");
+      });
+  ASSERT_TRUE(absl::IsAborted(undone)) << undone;
+  EXPECT_EQ(*store_->FindUser(DatasetUse("a")), id);
+  EXPECT_EQ(*store_->FindUser(DatasetUse("b")), "");
 }
 
 TEST_F(JobStoreTest, RecoveryPutsInterruptedJobsBack) {
