@@ -48,8 +48,8 @@ class ReadableFile {
   virtual const std::string& path() const = 0;
 };
 
-/// A file being written. Single-owner. Destroying it without Close loses
-/// nothing but the error.
+/// A file being written. Single-owner, but for Write. Destroying it without
+/// Close loses nothing but the error.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -57,7 +57,8 @@ class WritableFile {
   /// Writes all of `data` at the end.
   virtual absl::Status Append(absl::Span<const std::byte> data) = 0;
 
-  /// Writes all of `data` at `offset`.
+  /// Writes all of `data` at `offset`. Several threads may do so at the same
+  /// time, each where nobody else does, while none calls anything else.
   virtual absl::Status Write(uint64_t offset,
                              absl::Span<const std::byte> data) = 0;
 
