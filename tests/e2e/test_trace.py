@@ -39,14 +39,14 @@ def test_a_job_keeps_the_trace_of_its_submission(traced):
 
 
 def test_a_sweep_and_its_jobs_keep_the_trace_of_its_submission(traced):
-    options = ["sweep", "submit", *QUICK[1:], "--space", "clip-norm=0,1", "--algorithm", "grid",
+    options = ["sweep", "submit", *QUICK[1:], "--space", "clip-norm=1,2", "--algorithm", "grid",
                "--output", "json"]
     done = run(traced.command(*options), env={"TRACEPARENT": PARENT})
     assert done.code == 0, done
     sweep = done.json["id"]
     assert traced.json("sweep", "show", sweep)["trace_id"] == TRACE
     assert f"trace {TRACE}" in traced.hearth("sweep", "show", sweep).out.splitlines()
-    jobs = [job for job in traced.json("job", "list") if job["sweep"] == sweep]
+    jobs = [job for job in traced.json("job", "list")["jobs"] if job["sweep"] == sweep]
     assert len(jobs) >= 2 and {job["trace_id"] for job in jobs} == {TRACE}
 
 
