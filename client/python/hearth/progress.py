@@ -85,7 +85,8 @@ class SweepProgress(Progress[SweepEvent]):
     def __init__(self, sweep: SweepRecord, output: Optional[TextIO] = None) -> None:
         super().__init__(sweep.id, output)
         self._num_seeds = max(sweep.message.spec.seeds, 1)
-        self._added = 0
+        # Those of most searches are there from the beginning.
+        self._num_trials = len(sweep.trials)
         self._ended: set[tuple[int, int]] = set()
 
     def take(self, event: SweepEvent) -> None:
@@ -96,11 +97,11 @@ class SweepProgress(Progress[SweepEvent]):
             self._write(f"trial {one.trial} is stopped: {one.reason}")
         self._ended |= {(one.trial, one.replica) for one in stopped}
         if isinstance(event, TrialAdded):
-            self._added += 1
+            self._num_trials = max(self._num_trials, event.trial)
         if isinstance(event, ReplicaEnded):
             self._ended.add((event.trial, event.replica))
         if self._tqdm is not None:
-            self._show(f"{self._title} jobs", len(self._ended), self._added * self._num_seeds)
+            self._show(f"{self._title} jobs", len(self._ended), self._num_trials * self._num_seeds)
             self._bar.refresh()
 
 
