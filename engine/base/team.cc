@@ -14,9 +14,9 @@ namespace hearth {
 struct Team::Round {
   // The number of the part that `member` is to do next, if there is one.
   std::optional<int64_t> Next(int member) {
-    if (!done_by.empty()) {
-      if (done_by[member]) return std::nullopt;
-      done_by[member] = true;
+    if (!begun.empty()) {
+      if (begun[member]) return std::nullopt;
+      begun[member] = true;
       return member;
     }
     if (next == parts) return std::nullopt;
@@ -27,11 +27,25 @@ struct Team::Round {
   int64_t parts = 0;
   // For each member whether it has begun its part; empty if any member may do
   // any part.
-  std::vector<bool> done_by = {};
+  std::vector<bool> begun = {};
   int64_t next = 0;
   // Parts that are not done.
   int64_t left = parts;
 };
+
+namespace {
+
+// Runs parts that may fail by `run`, which is given what runs one.
+template <typename Work, typename Run>
+absl::Status FirstError(int64_t parts, const Work& work, const Run& run) {
+  std::vector<absl::Status> statuses(static_cast<size_t>(parts));
+  run([&](int64_t part) { statuses[part] = work(part); });
+  absl::Status first;
+  for (const absl::Status& status : statuses) first.Update(status);
+  return first;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Team>> Team::Create(int threads) {
   std::unique_ptr<Team> team(new Team());
@@ -79,19 +93,18 @@ void Team::RunRanges(
   });
 }
 
+absl::Status Team::TryRun(int64_t parts,
+                          absl::FunctionRef<absl::Status(int64_t part)> work) {
+  return FirstError(parts, work, [&](const auto& part) { Run(parts, part); });
+}
+
 absl::Status Team::RunMembers(
     absl::FunctionRef<absl::Status(int member)> work) {
-  std::vector<absl::Status> statuses(size());
-  const auto work_and_keep = [&](int64_t member) {
-    statuses[member] = work(static_cast<int>(member));
-  };
-  Round round = {.work = work_and_keep,
-                 .parts = size(),
-                 .done_by = std::vector<bool>(size())};
-  RunRound(round);
-  absl::Status first;
-  for (const absl::Status& status : statuses) first.Update(status);
-  return first;
+  return FirstError(size(), work, [&](const auto& part) {
+    Round round = {
+        .work = part, .parts = size(), .begun = std::vector<bool>(size())};
+    RunRound(round);
+  });
 }
 
 void Team::RunRound(Round& round) {

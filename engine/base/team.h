@@ -36,7 +36,13 @@ class Team {
   void Run(int64_t parts, absl::FunctionRef<void(int64_t part)> work)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// The same for 0 .. count - 1 in parts of up to `part` numbers: calls
+  /// The same of parts that may fail: the error of the lowest one, if any, once
+  /// all have returned.
+  absl::Status TryRun(int64_t parts,
+                      absl::FunctionRef<absl::Status(int64_t part)> work)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  /// Run for 0 .. count - 1 in parts of up to `part` numbers: calls
   /// work(first, count of them).
   void RunRanges(int64_t count, int64_t part,
                  absl::FunctionRef<void(int64_t first, int64_t count)> work);
@@ -55,7 +61,8 @@ class Team {
 
   absl::Status Start(int others);
   void WorkUntilEnded(int member) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Does the parts that are this member's to do; all others wait for the last.
+  // Does parts of the round until none is left for this member; whoever ends
+  // the last one signals that.
   void DoParts(int member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunRound(Round& round) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -46,6 +46,18 @@ TEST_P(TeamTest, RangesCoverAllNumbers) {
   }
 }
 
+TEST_P(TeamTest, TheErrorOfTheLowestPartIsTold) {
+  std::atomic<int> done = 0;
+  const absl::Status status = team_->TryRun(9, [&](int64_t part) {
+    ++done;
+    if (part < 3) return absl::OkStatus();
+    return absl::AbortedError(std::to_string(part));
+  });
+  EXPECT_EQ(status, absl::AbortedError("3"));
+  EXPECT_EQ(done, 9);
+  EXPECT_TRUE(team_->TryRun(2, [](int64_t) { return absl::OkStatus(); }).ok());
+}
+
 // Nobody passes before all of its threads are there.
 TEST_P(TeamTest, AllThreadsWork) {
   absl::Mutex mutex;

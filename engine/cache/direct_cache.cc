@@ -62,10 +62,11 @@ void DirectCache::Replace(absl::Span<const NodeId> in,
   }
 }
 
-void DirectCache::Scatter(absl::Span<const int64_t> slots,
+void DirectCache::Scatter(Team& team, absl::Span<const int64_t> slots,
                           absl::Span<const int32_t> positions,
                           float* out) const {
   ScatterRows(
+      team,
       StoredRows{
           .data = arena_.rows(), .dtype = format_.dtype, .dim = format_.dim},
       slots, positions, out);

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/base/team.h"
 #include "engine/cache/slot_arena.h"
 #include "engine/io/aligned_memory.h"
 #include "engine/store/row_format.h"
@@ -60,8 +61,8 @@ class DirectCache {
   std::byte* row(int64_t slot) { return arena_.row(slot); }
 
   /// Row positions[i] of `out`, which is [.., dim], = the row in slots[i],
-  /// widened to float32. REQUIRES: as many slots as positions.
-  void Scatter(absl::Span<const int64_t> slots,
+  /// widened to float32, by a team. REQUIRES: as many slots as positions.
+  void Scatter(Team& team, absl::Span<const int64_t> slots,
                absl::Span<const int32_t> positions, float* out) const;
 
  private:

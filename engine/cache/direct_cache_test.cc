@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/base/team.h"
 #include "engine/cache/assemble.h"
 #include "engine/store/dtype.h"
 #include "engine/store/row_format.h"
@@ -62,24 +63,26 @@ TEST(DirectCacheTest, ReplacesRowsBySlot) {
 }
 
 TEST(DirectCacheTest, ScattersInAnyOrder) {
+  const auto team = *Team::Create(2);
   auto made = *DirectCache::Make(10, 3, kFloats);
   DirectCache cache = std::move(made);
   Put(cache, 0, {1, 2, 3});
   Put(cache, 1, {4, 5, 6});
   Put(cache, 2, {7, 8, 9});
   std::vector<float> out(12);
-  cache.Scatter({2, 0, 2}, {3, 2, 0}, out.data());
+  cache.Scatter(*team, {2, 0, 2}, {3, 2, 0}, out.data());
   EXPECT_EQ(out, (std::vector<float>{7, 8, 9, 0, 0, 0, 1, 2, 3, 7, 8, 9}));
 }
 
 TEST(DirectCacheTest, WidensWhatIsStored) {
+  const auto team = *Team::Create(2);
   constexpr store::RowFormat kHalves = {.dim = 2,
                                         .dtype = store::DType::kFloat16};
   auto cache = *DirectCache::Make(4, 1, kHalves);
   const std::vector<uint16_t> halves = {0x3C00, 0xC000};  // 1, -2.
   std::memcpy(cache.row(0), halves.data(), 4);
   std::vector<float> out(2);
-  cache.Scatter({0}, {0}, out.data());
+  cache.Scatter(*team, {0}, {0}, out.data());
   EXPECT_EQ(out, (std::vector<float>{1, -2}));
   WidenRow(kHalves, cache.row(0), out.data());
   EXPECT_EQ(out, (std::vector<float>{1, -2}));
@@ -90,10 +93,11 @@ TEST(DirectCacheTest, WidensWhatIsStored) {
 }
 
 TEST(DirectCacheTest, WithoutSlotsNothingIsInside) {
+  const auto team = *Team::Create(2);
   const auto cache = *DirectCache::Make(1 << 20, 0, kFloats);
   EXPECT_EQ(cache.Find(77), DirectCache::kAbsent);
   cache.Prefetch(77);
-  cache.Scatter({}, {}, nullptr);
+  cache.Scatter(*team, {}, {}, nullptr);
 }
 
 TEST(DirectCacheTest, RefusesWhatFitsNoMemory) {

@@ -8,7 +8,7 @@
 
 namespace hearth::server {
 
-// The names of what jobs use; each kind has names of its own.
+/// The names of what jobs use; each kind has names of its own.
 std::string DatasetUse(const std::string& name);
 std::string ModelUse(const std::string& job_id);
 std::string UploadUse(const std::string& id);

@@ -4,8 +4,8 @@
 Each graph is R-MAT with rows of 128 float16 columns, and as many training nodes
 as every other, so that an epoch has as many batches. Each job runs in a fresh
 daemon in a memory cgroup of its own, with a cold page cache. HEARTHD and HEARTH
-name the binaries. Figures are kept in WORK/growth.json; a graph whose figures
-are there is left out.
+name the binaries. Figures are kept in WORK/growth.json; what is there is not
+measured again.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ class Graph:
 @dataclasses.dataclass(frozen=True)
 class Settings:
     work: Path
-    train_nodes: int
     memory_limit: int
     cache_share: float
     disk_limit: Optional[str]
@@ -197,8 +196,8 @@ def _parse(arguments: Sequence[str]) -> tuple[Settings, list[Graph]]:
     add("--disk-limit", help="of diskgnn's plan, as that of hearth train; default none")
     add("--keep", action="store_true", help="leave the graphs on the disk")
     options = parser.parse_args(arguments)
-    settings = Settings(options.work.resolve(), options.train_nodes, options.memory_limit,
-                        options.cache_share, options.disk_limit, options.keep)
+    settings = Settings(options.work.resolve(), options.memory_limit, options.cache_share,
+                        options.disk_limit, options.keep)
     return settings, [Graph(int(nodes), options.train_nodes) for nodes in options.nodes.split(",")]
 
 

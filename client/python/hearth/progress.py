@@ -14,14 +14,14 @@ from hearth.sweeps import ReplicaEnded, SweepEvent, SweepRecord, TrialAdded
 # What a terminal would obey: texts are others'.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-
 _Event = TypeVar("_Event")
 _AnyProgress = TypeVar("_AnyProgress", bound="Progress[Any]")
 
 
 class Progress(Generic[_Event]):
-    """Shows the events of one job or sweep: as a bar by tqdm in terminals and notebooks, with
-    other events as lines above it; as lines alone without tqdm, and where the output is a file."""
+    """How the events of one job or sweep are shown: as a bar by tqdm in terminals and notebooks,
+    with other events as lines above it; as lines alone without tqdm, and where the output is a
+    file. By itself it shows nothing."""
 
     def __init__(self, title: str, output: Optional[TextIO] = None) -> None:
         self._title = title
@@ -39,7 +39,7 @@ class Progress(Generic[_Event]):
             self._bar.close()
 
     def take(self, event: _Event) -> None:
-        """Shows one event; this one shows none."""
+        """Shows one event."""
 
     def _show(self, description: str, done: int, total: Optional[int]) -> None:
         """Moves the bar; it begins anew with each description."""
@@ -93,8 +93,9 @@ class SweepProgress(Progress[SweepEvent]):
         for line in str(event).splitlines():
             self._write(line)
         stopped = [one for one in event.decisions if one.action == "STOP"]
-        for one in stopped:
-            self._write(f"trial {one.trial} is stopped: {one.reason}")
+        # All replicas of a trial stop together.
+        for trial, reason in dict.fromkeys((one.trial, one.reason) for one in stopped):
+            self._write(f"trial {trial} is stopped: {reason}")
         self._ended |= {(one.trial, one.replica) for one in stopped}
         if isinstance(event, TrialAdded):
             self._num_trials = max(self._num_trials, event.trial)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/base/random.h"
+#include "engine/ingest/import/bucket_sorter.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/scratch_directory.h"
@@ -204,7 +205,7 @@ TEST_F(CscBuilderTest, AnErrorOfTheSourceEndsIt) {
   EXPECT_EQ(Build(edges, 10, kMiB), absl::InvalidArgumentError("bad"));
 }
 
-// Whoever of the threads has the bucket, and whatever the others do.
+// Another thread may be sorting the next bucket.
 TEST_F(CscBuilderTest, AStopEndsTheSort) {
   std::vector<int64_t> nodes(500'000);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -222,6 +223,13 @@ TEST_F(CscBuilderTest, AStopEndsTheSort) {
                                        {scratch_.path(), "test", "edge"})
                                   .status();
   EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST(SortBudgetTest, PositionsLeaveAWindowForEdges) {
+  // 8 bytes a node and 4 an edge.
+  const SortBudget budget{4, 100};
+  EXPECT_EQ(budget.WindowEdges(5), 15);
+  EXPECT_EQ(budget.WindowEdges(13), 0);
 }
 
 // A disk that gives back what was not written.

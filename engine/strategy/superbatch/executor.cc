@@ -323,14 +323,8 @@ absl::Status Executor::Begin(ExecutedBatch& batch, io::RowStream& stream) {
 }
 
 void Executor::Assemble(ExecutedBatch& batch) {
-  assemblers_->RunRanges(
-      std::ssize(batch.hit_slots), cache::kRowsPerPart,
-      [&](int64_t first, int64_t count) {
-        rows_.Scatter(
-            absl::MakeConstSpan(batch.hit_slots).subspan(first, count),
-            absl::MakeConstSpan(batch.hit_positions).subspan(first, count),
-            batch.inputs);
-      });
+  rows_.Scatter(*assemblers_, batch.hit_slots, batch.hit_positions,
+                batch.inputs);
   const double start = context_.clock.SteadySeconds();
   const auto row_bytes = static_cast<size_t>(rows_.format().row_bytes());
   const std::byte* entering = batch.entering.buffer().data();

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -31,12 +30,10 @@
 
 // 1. Work out memory and disk; remove what is left of an earlier attempt.
 // 2. Planning (pack_heads.h): the beginning of every chunk; which rows go
-// where,
-//    spooled by partition of the feature file.
+//    where, spooled by partition of the feature file.
 // 3. Scanning: each partition is read, while a team appends the last one's rows
-// to the packs, to
-//    the disk caches in the order of the nodes, and to the images. Each pack
-//    and each disk cache is one worker's.
+//    to the packs, to the disk caches in the order of the nodes, and to the
+//    images. Each pack and each disk cache is one worker's.
 // 4. Ordering (disk_cache_writer.h): each disk cache in its own order.
 // 5. Sync all, name all, write the index.
 //
@@ -212,38 +209,26 @@ class Packer {
                             image(kCpuCacheFile, levels.cpu_nodes()));
     HEARTH_RETURN_IF_ERROR(scan.Run(
         [&](const FeatureScan::Partition& partition) -> absl::Status {
-          HEARTH_RETURN_IF_ERROR(Distribute(partition, [&](int64_t part) {
-            if (part > 0) {
-              return AppendDispatched(partition, static_cast<int>(part - 1),
-                                      packs, disk);
-            }
-            HEARTH_RETURN_IF_ERROR(gpu.Append(partition));
-            return cpu.Append(partition);
-          }));
+          // Part 0 is the images', every other one a worker's.
+          HEARTH_RETURN_IF_ERROR(
+              team_->TryRun(team_->size() + 1, [&](int64_t part) {
+                if (part > 0) {
+                  return AppendDispatched(partition, static_cast<int>(part - 1),
+                                          packs, disk);
+                }
+                HEARTH_RETURN_IF_ERROR(gpu.Append(partition));
+                return cpu.Append(partition);
+              }));
+          const int64_t scanned = partition.first + partition.num_rows;
+          ProgressOf("scanning")(
+              static_cast<uint64_t>(scanned * layout_.row_bytes),
+              static_cast<uint64_t>(context_.input.rows.num_rows *
+                                    layout_.row_bytes));
           return absl::OkStatus();
         },
         *context_.options.clock, context_.options.stop));
     HEARTH_ASSIGN_OR_RETURN(layout_.gpu_crc, gpu.Finish());
     HEARTH_ASSIGN_OR_RETURN(layout_.cpu_crc, cpu.Finish());
-    return absl::OkStatus();
-  }
-
-  /// Has the team append a partition's rows: part 0 to the images, every other
-  /// one to the targets of a worker. The error of the lowest part.
-  absl::Status Distribute(
-      const FeatureScan::Partition& partition,
-      absl::FunctionRef<absl::Status(int64_t part)> append) {
-    std::vector<absl::Status> statuses(static_cast<size_t>(team_->size()) + 1);
-    team_->Run(std::ssize(statuses),
-               [&](int64_t part) { statuses[part] = append(part); });
-    for (const absl::Status& status : statuses) {
-      HEARTH_RETURN_IF_ERROR(status);
-    }
-    const auto done = static_cast<uint64_t>(
-        (partition.first + partition.num_rows) * layout_.row_bytes);
-    ProgressOf("scanning")(done,
-                           static_cast<uint64_t>(context_.input.rows.num_rows *
-                                                 layout_.row_bytes));
     return absl::OkStatus();
   }
 

@@ -94,17 +94,10 @@ class HeadWriter {
     if (options.stop.stop_requested()) {
       return absl::CancelledError("packing batches: stopped on request");
     }
-    absl::Status table;
-    absl::Status sample;
-    team_.Run(2, [&](int64_t part) {
-      if (part == 0) {
-        table = WriteTable(segment, batch, disk_base);
-      } else {
-        sample = WriteSample(batch);
-      }
-    });
-    HEARTH_RETURN_IF_ERROR(table);
-    HEARTH_RETURN_IF_ERROR(sample);
+    HEARTH_RETURN_IF_ERROR(team_.TryRun(2, [&](int64_t part) {
+      return part == 0 ? WriteTable(segment, batch, disk_base)
+                       : WriteSample(batch);
+    }));
     done_bytes_ +=
         layout_.TableRange(batch).end() - layout_.SampleRange(batch).offset;
     if (options.progress) {
