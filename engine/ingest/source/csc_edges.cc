@@ -96,8 +96,7 @@ class CscEdges final : public EdgeSource {
       offsets_first_ = next_;
       offsets_.resize(static_cast<size_t>(
           std::min(kBlockOffsets, ends_.num_destinations + 1 - next_)));
-      HEARTH_RETURN_IF_ERROR(
-          indptr_.ReadInts(next_, absl::MakeSpan(offsets_)));
+      HEARTH_RETURN_IF_ERROR(indptr_.ReadInts(next_, absl::MakeSpan(offsets_)));
     }
     const int64_t offset =
         offsets_[static_cast<size_t>(next_ - offsets_first_)];
