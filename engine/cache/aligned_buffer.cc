@@ -9,8 +9,7 @@
 namespace hearth::cache {
 
 uint64_t AlignedBuffer::MemoryBytes(uint64_t largest) {
-  constexpr uint64_t kHugePageBytes = 2 << 20;
-  return RoundUp(largest, kHugePageBytes);
+  return RoundUp(largest, io::AlignedMemory::kHugePageBytes);
 }
 
 absl::Status AlignedBuffer::Resize(uint64_t size) {
