@@ -26,70 +26,79 @@ TEST(BufferPoolTest, BuffersAreAlignedAndWhole) {
   pool.Free(nullptr);
 }
 
-TEST(BufferPoolTest, LargeBuffersAreReused) {
+TEST(BufferPoolTest, BuffersLieInMemoryOfFreedOnes) {
   BufferPool pool;
   void* const first = pool.Allocate(4 * kMebibyte);
+  void* const second = pool.Allocate(4 * kMebibyte);
   pool.Free(first);
-  EXPECT_GE(pool.idle_bytes(), 4 * kMebibyte);
-  void* const second = pool.Allocate(4 * kMebibyte - 5000);
-  EXPECT_EQ(second, first);
-  EXPECT_EQ(pool.idle_bytes(), 0u);
   pool.Free(second);
+  EXPECT_EQ(pool.resident_bytes(), 8 * kMebibyte);
+  // One that spans both, then smaller ones instead of it.
+  void* const large = pool.Allocate(8 * kMebibyte);
+  EXPECT_EQ(large, first);
+  pool.Free(large);
+  std::vector<void*> small;
+  for (int i = 0; i < 16; ++i) small.push_back(pool.Allocate(kMebibyte / 2));
+  EXPECT_EQ(pool.resident_bytes(), 8 * kMebibyte);
+  for (void* const buffer : small) pool.Free(buffer);
+}
+
+TEST(BufferPoolTest, TheSmallestGapThatHoldsABufferTakesIt) {
+  BufferPool pool;
+  std::vector<void*> buffers;
+  for (const size_t mebibytes : {8, 1, 3, 1, 4, 1}) {
+    buffers.push_back(pool.Allocate(mebibytes * kMebibyte));
+  }
+  for (const size_t i : {0, 2, 4}) pool.Free(buffers[i]);
+  void* const small = pool.Allocate(3 * kMebibyte - 64);
+  EXPECT_EQ(small, buffers[2]);
+  void* const large = pool.Allocate(5 * kMebibyte);
+  EXPECT_EQ(large, buffers[0]);
+  for (void* const buffer : {small, large, buffers[1], buffers[3]}) {
+    pool.Free(buffer);
+  }
+  pool.Free(buffers[5]);
 }
 
 TEST(BufferPoolTest, SmallBuffersAreNotKept) {
   BufferPool pool;
   pool.Free(pool.Allocate(1000));
-  EXPECT_EQ(pool.idle_bytes(), 0u);
+  EXPECT_EQ(pool.resident_bytes(), 0u);
 }
 
-TEST(BufferPoolTest, FarLargerBuffersAreSpared) {
+TEST(BufferPoolTest, KeepsNoMoreThanAQuarterMoreThanWasEverInUseAtOnce) {
   BufferPool pool;
-  pool.Free(pool.Allocate(8 * kMebibyte));
-  const size_t idle = pool.idle_bytes();
-  void* const small = pool.Allocate(kMebibyte);
-  EXPECT_EQ(pool.idle_bytes(), idle);
-  pool.Free(small);
-}
-
-TEST(BufferPoolTest, KeepsNoMoreThanWasEverInUseAtOnceAndAnEighth) {
-  BufferPool pool;
-  void* const first = pool.Allocate(8 * kMebibyte);
-  void* const second = pool.Allocate(8 * kMebibyte);
+  void* const first = pool.Allocate(16 * kMebibyte);
+  void* const second = pool.Allocate(2 * kMebibyte);
   pool.Free(first);
-  pool.Free(second);
-  const size_t most = pool.idle_bytes();
-  // Sizes that none of the idle ones serves.
-  for (const size_t mebibytes : {4, 11, 3, 14, 5}) {
-    void* const buffer = pool.Allocate(mebibytes * kMebibyte);
-    EXPECT_LE(pool.idle_bytes() + mebibytes * kMebibyte, most + most / 8)
-        << mebibytes;
-    pool.Free(buffer);
+  // Neither fits into the gap of the first one with those before it.
+  for (const size_t mebibytes : {10, 7, 12, 15, 9}) {
+    void* const large = pool.Allocate(mebibytes * kMebibyte);
+    void* const small = pool.Allocate((17 - mebibytes) * kMebibyte);
+    std::memset(large, 1, mebibytes * kMebibyte);
+    EXPECT_LE(pool.resident_bytes(), 24 * kMebibyte) << mebibytes;
+    pool.Free(large);
+    pool.Free(small);
   }
+  pool.Free(second);
 }
 
-TEST(BufferPoolTest, MakesRoomByWhatIsIdleLongest) {
-  BufferPool pool;
-  void* const old = pool.Allocate(8 * kMebibyte);
-  void* const young = pool.Allocate(4 * kMebibyte);
-  pool.Free(old);
-  pool.Trim();
-  pool.Free(young);
-  pool.Free(pool.Allocate(3 * kMebibyte));
-  void* const again = pool.Allocate(4 * kMebibyte);
-  EXPECT_EQ(again, young);
-  pool.Free(again);
-}
-
+// Memory that is given up is mapped again, cleared, when it is used.
 TEST(BufferPoolTest, TrimGivesUpWhatIsLongUnused) {
   BufferPool pool;
-  pool.Free(pool.Allocate(kMebibyte));
+  void* const buffer = pool.Allocate(4 * kMebibyte);
+  std::memset(buffer, 1, 4 * kMebibyte);
+  pool.Free(buffer);
   for (uint64_t i = 0; i < BufferPool::kTrimsKept; ++i) {
     pool.Trim();
-    EXPECT_GT(pool.idle_bytes(), 0u);
+    EXPECT_EQ(pool.resident_bytes(), 4 * kMebibyte);
   }
   pool.Trim();
-  EXPECT_EQ(pool.idle_bytes(), 0u);
+  EXPECT_EQ(pool.resident_bytes(), 0u);
+  void* const again = pool.Allocate(4 * kMebibyte);
+  EXPECT_EQ(again, buffer);
+  EXPECT_EQ(*static_cast<uint8_t*>(again), 0);
+  pool.Free(again);
 }
 
 TEST(BufferPoolTest, TrimKeepsWhatIsInUseEachStep) {
@@ -97,16 +106,21 @@ TEST(BufferPoolTest, TrimKeepsWhatIsInUseEachStep) {
   for (uint64_t i = 0; i < 3 * BufferPool::kTrimsKept; ++i) {
     pool.Free(pool.Allocate(kMebibyte));
     pool.Trim();
-    EXPECT_GT(pool.idle_bytes(), 0u);
+    EXPECT_GT(pool.resident_bytes(), 0u);
   }
 }
 
-TEST(BufferPoolTest, ClearGivesUpAll) {
+TEST(BufferPoolTest, ClearGivesUpAllThatNoBufferLiesIn) {
   BufferPool pool;
-  pool.Free(pool.Allocate(kMebibyte));
+  void* const kept = pool.Allocate(kMebibyte);
+  std::memset(kept, 7, kMebibyte);
   pool.Free(pool.Allocate(9 * kMebibyte));
   pool.Clear();
-  EXPECT_EQ(pool.idle_bytes(), 0u);
+  EXPECT_EQ(pool.resident_bytes(), 2 * kMebibyte);
+  EXPECT_EQ(static_cast<uint8_t*>(kept)[kMebibyte - 1], 7);
+  pool.Free(kept);
+  pool.Clear();
+  EXPECT_EQ(pool.resident_bytes(), 0u);
 }
 
 TEST(BufferPoolTest, ImpossibleSizesThrow) {
@@ -121,7 +135,7 @@ TEST(BufferPoolTest, ThreadsNeverShareABuffer) {
   for (uint8_t id = 0; id < 4; ++id) {
     threads.emplace_back([&pool, id] {
       for (size_t i = 0; i < 50; ++i) {
-        const size_t bytes = (1 + i % 3) * BufferPool::kSmallestPooled;
+        const size_t bytes = (1 + i % 3) * BufferPool::kSmallestPooled + i;
         auto* const buffer = static_cast<uint8_t*>(pool.Allocate(bytes));
         std::memset(buffer, id, bytes);
         EXPECT_EQ(buffer[0], id);

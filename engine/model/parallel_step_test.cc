@@ -2,11 +2,12 @@
 
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -377,18 +378,21 @@ TEST(ParallelStepTest, RefusesShardsThatDoNotFit) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// While this exists, the process may have so much more address space.
-class AddressSpaceLimit {
+// While this exists, the process may have so much more writable memory.
+class DataLimit {
  public:
-  explicit AddressSpaceLimit(uint64_t more) {
-    getrlimit(RLIMIT_AS, &before_);
-    uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
+  explicit DataLimit(uint64_t more) {
+    getrlimit(RLIMIT_DATA, &before_);
+    uint64_t kibibytes = 0;
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (std::sscanf(line.c_str(), "VmData: %" SCNu64, &kibibytes) == 1) break;
+    }
     rlimit limit = before_;
-    limit.rlim_cur = pages * static_cast<uint64_t>(getpagesize()) + more;
-    setrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = (kibibytes << 10) + more;
+    setrlimit(RLIMIT_DATA, &limit);
   }
-  ~AddressSpaceLimit() { setrlimit(RLIMIT_AS, &before_); }
+  ~DataLimit() { setrlimit(RLIMIT_DATA, &before_); }
 
  private:
   rlimit before_;
@@ -414,7 +418,7 @@ TEST(ParallelStepTest, OneShardThatFailsEndsTheStepForAll) {
     for (int i = 0; i < 3; ++i) {
       views.push_back(i == failing ? large.View() : small[i].View());
     }
-    const AddressSpaceLimit limit(32 << 20);
+    const DataLimit limit(32 << 20);
     const absl::Status status = step->Train(views, {}).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   }

@@ -26,6 +26,10 @@ uint64_t FactorBytes(train::Precision precision) {
              : sizeof(float);
 }
 
+// What buffers of so many bytes take: their pool may have a quarter more than
+// is in use at once (buffer_pool.h).
+uint64_t PooledBytes(uint64_t bytes) { return bytes + bytes / 4; }
+
 }  // namespace
 
 uint64_t StepMemoryBytes(const train::TrainOptions& options,
@@ -53,11 +57,8 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
     saved += layer.saved;
     most = std::max(most, saved + std::max(layer.forward, layer.backward));
   }
-  // Buffers may be an eighth larger than their tensors, and the pool may hold
-  // an eighth more of them than are in use (buffer_pool.h).
-  const uint64_t buffers = most + most / 8;
-  return kRuntimeBytes + kParameterCopies * parameters + edges + buffers +
-         buffers / 8;
+  return kRuntimeBytes + edges +
+         PooledBytes(kParameterCopies * parameters + most);
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
@@ -68,7 +69,7 @@ uint64_t KeptMemoryBytes(const train::TrainOptions& options,
     // Those do not depend on the batch.
     parameters += kind->Memory(place, BlockSize()).parameters;
   }
-  return kParameterCopies * parameters;
+  return PooledBytes(kParameterCopies * parameters);
 }
 
 }  // namespace hearth::model

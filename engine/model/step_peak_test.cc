@@ -112,7 +112,7 @@ class StepPeakTest : public testing::Test {
                         const train::ModelShape& shape,
                         const SyntheticBatch& batch) {
     const int64_t bound =
-        BoundOf(options, shape, sample::ShapeOf(batch.sample)) * 64 / 81;
+        BoundOf(options, shape, sample::ShapeOf(batch.sample)) * 4 / 5;
     const int64_t peak = PeakBytes(options, shape, batch.View());
     EXPECT_LT(peak, bound + static_cast<int64_t>(
                                 KeptMemoryBytes(options, shape) / 8));
