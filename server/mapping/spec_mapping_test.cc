@@ -618,6 +618,13 @@ TEST(SpecMappingTest, PrepareHasTheDefaultsOfTraining) {
   EXPECT_TRUE(
       std::holds_alternative<strategy::DiskgnnOptions>(options.data.strategy));
   EXPECT_FALSE(options.training_only);
+  EXPECT_EQ(options.embedding_width, 256);
+  const v1::PrepareSpec without =
+      Fill(
+          "prepare { data { dataset: 'wordnet' diskgnn {} } "
+          "training_only: true }")
+          .prepare();
+  EXPECT_EQ(ToPrepareJobOptions(without, "/d").embedding_width, 0);
 }
 
 TEST(SpecMappingTest, NodesAreShuffledUnlessTheSpecNamesAnotherOrder) {
