@@ -44,6 +44,10 @@ class DaemonFaultTest : public DaemonTest {
       data.mutable_ginex()->set_superbatch(3);
     } else if (strategy == "diskgnn") {
       data.mutable_diskgnn();
+    } else if (strategy == "outre") {
+      data.mutable_outre()->set_superbatch(3);
+      data.mutable_partition()->set_parts(12);
+      data.mutable_partition()->set_macro_batch_parts(3);
     } else if (strategy == "gids") {
       data.mutable_gids();
       spec.mutable_train()->mutable_pipeline()->set_io_depth(4);
@@ -231,14 +235,14 @@ class DaemonFaultTest : public DaemonTest {
 };
 
 TEST_F(DaemonFaultTest, ReadsThatFailOnce) {
-  for (const char* strategy : {"gnndrive", "ginex", "gids"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "outre", "gids"}) {
     SCOPED_TRACE(strategy);
     RunWithFailingReads(strategy, {});
   }
 }
 
 TEST_F(DaemonFaultTest, ReadsThatFailForGood) {
-  for (const char* strategy : {"gnndrive", "ginex", "gids"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "outre", "gids"}) {
     SCOPED_TRACE(strategy);
     EXPECT_GE(RunWithFailingReads(strategy, {.for_good = true}), 8);
   }
@@ -254,12 +258,16 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
       {"memory", {}},
       {"gnndrive", {}},
       {"ginex", {"edge.indices.npy"}},
+      {"outre", {"edge.indices.npy"}},
       {"diskgnn", {}},
       {"gids", {}}};
   const std::map<std::string, std::set<std::string>> own_files = {
       {"memory", {"edge.indices.npy"}},
       {"gnndrive", {}},
       {"ginex", {"edge.indices.npy", "neighbor_cache", "plan.0", "sample.0"}},
+      {"outre",
+       {"neighbor_cache", "partition.index", "partition.lists", "plan.0",
+        "sample.0"}},
       {"diskgnn", {"cpu_cache", "index", "packs", "samples"}},
       {"gids", {}}};
   for (const auto& [strategy, expected] : unverified) {
@@ -287,10 +295,11 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
   }
 }
 
-// A job writes checkpoints and its model; ginex its runtime files, diskgnn its
-// plan, gids its scores.
+// A job writes checkpoints and its model; ginex its runtime files, outre a
+// partition besides, diskgnn its plan, gids its scores.
 TEST_F(DaemonFaultTest, WritesThatFail) {
-  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "gids"}) {
+  for (const char* strategy :
+       {"gnndrive", "ginex", "outre", "diskgnn", "gids"}) {
     SCOPED_TRACE(strategy);
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);
@@ -336,7 +345,8 @@ TEST_F(DaemonFaultTest, ImportsWhoseWritesFail) {
 // The space of a deleted job lets another one go on.
 TEST_F(DaemonFaultTest, ADiskThatFillsUp) {
   config_.first_wait_pause = absl::Hours(1);
-  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "gids"}) {
+  for (const char* strategy :
+       {"gnndrive", "ginex", "outre", "diskgnn", "gids"}) {
     SCOPED_TRACE(strategy);
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);
