@@ -157,7 +157,7 @@ absl::Status DataOptions::Validate() const {
     if (!strategy::DeliversInOrder(strategy)) {
       return absl::InvalidArgumentError(
           absl::StrCat("history: strategy ", strategy::Name(strategy),
-                       " delivers no batches with one"));
+                       " delivers batches out of order"));
     }
     HEARTH_RETURN_IF_ERROR(CheckShare(*history, strategy));
   }

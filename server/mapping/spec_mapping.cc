@@ -257,7 +257,7 @@ class SpecChecker {
       violations_.Add(
           path + ".history",
           absl::StrCat("must be off: strategy ", strategy::Name(strategy),
-                       " delivers no batches with a history"));
+                       " delivers batches out of order"));
     }
     if (data.on().has_share() &&
         !strategy::SharedCacheBytes(strategy).has_value()) {

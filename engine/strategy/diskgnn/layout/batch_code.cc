@@ -95,6 +95,7 @@ struct TopHeader {
   uint64_t num_pushed;
   int64_t total_age;
 };
+static_assert(std::is_trivially_copyable_v<TopHeader>);
 
 uint32_t HeaderCrc(const Header& header) {
   return Crc32c({reinterpret_cast<const std::byte*>(&header),
@@ -200,7 +201,7 @@ bool TakeTop(const Header& of, absl::Span<const std::byte>& bytes,
       !TakeNumbers(header.num_pushed, bytes, top.pushed)) {
     return false;
   }
-  // All others.
+  // The nodes that are not pulled are computed.
   auto pulled = top.pulled.begin();
   for (int32_t i = 0; i < std::ssize(top.nodes); ++i) {
     if (pulled != top.pulled.end() && *pulled == i) {
