@@ -44,6 +44,13 @@ class DaemonFaultTest : public DaemonTest {
       data.mutable_ginex()->set_superbatch(3);
     } else if (strategy == "diskgnn") {
       data.mutable_diskgnn();
+    } else if (strategy == "outre") {
+      data.mutable_outre()->set_superbatch(3);
+      data.mutable_partition()->set_parts(12);
+      data.mutable_partition()->set_macro_batch_parts(1);
+      // The lists of a batch's few parts have room, and not all others.
+      data.set_batch_size(30);
+      data.mutable_outre()->set_neighbor_cache_bytes(56 << 10);
     } else if (strategy == "gids") {
       data.mutable_gids();
       spec.mutable_train()->mutable_pipeline()->set_io_depth(4);
@@ -231,14 +238,14 @@ class DaemonFaultTest : public DaemonTest {
 };
 
 TEST_F(DaemonFaultTest, ReadsThatFailOnce) {
-  for (const char* strategy : {"gnndrive", "ginex", "gids"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "outre", "gids"}) {
     SCOPED_TRACE(strategy);
     RunWithFailingReads(strategy, {});
   }
 }
 
 TEST_F(DaemonFaultTest, ReadsThatFailForGood) {
-  for (const char* strategy : {"gnndrive", "ginex", "gids"}) {
+  for (const char* strategy : {"gnndrive", "ginex", "outre", "gids"}) {
     SCOPED_TRACE(strategy);
     EXPECT_GE(RunWithFailingReads(strategy, {.for_good = true}), 8);
   }
@@ -254,12 +261,17 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
       {"memory", {}},
       {"gnndrive", {}},
       {"ginex", {"edge.indices.npy"}},
+      {"outre", {"edge.indices.npy"}},
       {"diskgnn", {}},
       {"gids", {}}};
   const std::map<std::string, std::set<std::string>> own_files = {
       {"memory", {"edge.indices.npy"}},
       {"gnndrive", {}},
       {"ginex", {"edge.indices.npy", "neighbor_cache", "plan.0", "sample.0"}},
+      {"outre",
+       {"edge.indices.npy", "neighbor_cache.cross", "partition.cross",
+        "partition.index", "partition.lists", "partition.scatter.tmp",
+        "partition.training", "plan.0", "sample.0"}},
       {"diskgnn", {"cpu_cache", "index", "packs", "samples"}},
       {"gids", {}}};
   for (const auto& [strategy, expected] : unverified) {
@@ -268,7 +280,7 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
     // Most neighbors of many nodes, so that most bytes matter.
     v1::DataSpec& data = *spec.mutable_train()->mutable_data();
     data.mutable_neighbor()->set_fanouts(0, 11);
-    data.set_batch_size(120);
+    if (strategy != "outre") data.set_batch_size(120);
     if (strategy == "ginex") data.mutable_ginex()->set_superbatch(2);
     const std::string results = Undisturbed(spec);
     const std::set<std::string> files = FilesRead(spec);
@@ -287,10 +299,11 @@ TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
   }
 }
 
-// A job writes checkpoints and its model; ginex its runtime files, diskgnn its
-// plan, gids its scores.
+// A job writes checkpoints and its model; ginex its runtime files, outre a
+// partition besides, diskgnn its plan, gids its scores.
 TEST_F(DaemonFaultTest, WritesThatFail) {
-  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "gids"}) {
+  for (const char* strategy :
+       {"gnndrive", "ginex", "outre", "diskgnn", "gids"}) {
     SCOPED_TRACE(strategy);
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);
@@ -336,7 +349,8 @@ TEST_F(DaemonFaultTest, ImportsWhoseWritesFail) {
 // The space of a deleted job lets another one go on.
 TEST_F(DaemonFaultTest, ADiskThatFillsUp) {
   config_.first_wait_pause = absl::Hours(1);
-  for (const char* strategy : {"gnndrive", "ginex", "diskgnn", "gids"}) {
+  for (const char* strategy :
+       {"gnndrive", "ginex", "outre", "diskgnn", "gids"}) {
     SCOPED_TRACE(strategy);
     const v1::JobSpec spec = Spec(strategy);
     const std::string results = Undisturbed(spec);

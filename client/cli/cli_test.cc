@@ -367,6 +367,9 @@ TEST_F(CliTest, PrepareAndExplainTakeTheOptionsOfTraining) {
   prepare.insert(prepare.end(), {"--model", "none"});
   EXPECT_EQ(Run(prepare), kExitDone);
   EXPECT_TRUE(daemon_.submissions().back().spec().prepare().training_only());
+  prepare.insert(prepare.end(), {"--model", "gin", "--hidden", "24"});
+  EXPECT_EQ(Run(prepare), kExitDone);
+  EXPECT_EQ(daemon_.submissions().back().spec().prepare().hidden(), 24u);
   std::vector<std::string> explain = options;
   explain.insert(explain.begin(), "explain");
   explain.insert(explain.end(), {"--model", "gcn"});

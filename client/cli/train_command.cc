@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -22,6 +23,20 @@ struct Arguments {
 // The command that the options are given to.
 enum class Purpose { kTrain, kPrepare, kExplain };
 
+// The width of the model's hidden layers; 0 if there is none, or it is not
+// given.
+uint32_t HiddenOf(const v1::TrainSpec& spec) {
+  const auto* models = v1::TrainSpec::descriptor()->FindOneofByName("model");
+  const auto* chosen =
+      spec.GetReflection()->GetOneofFieldDescriptor(spec, models);
+  if (chosen == nullptr) return 0;
+  const google::protobuf::Message& model =
+      spec.GetReflection()->GetMessage(spec, chosen);
+  const auto* hidden = model.GetDescriptor()->FindFieldByName("hidden");
+  return hidden == nullptr ? 0
+                           : model.GetReflection()->GetUInt32(model, hidden);
+}
+
 v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train,
                    bool partition_only) {
   v1::JobSpec spec;
@@ -34,6 +49,7 @@ v1::JobSpec JobFor(Purpose purpose, const v1::TrainJobSpec& train,
       *spec.mutable_prepare()->mutable_pipeline() = train.pipeline();
       spec.mutable_prepare()->set_training_only(train.trains(0).has_none());
       spec.mutable_prepare()->set_partition_only(partition_only);
+      spec.mutable_prepare()->set_hidden(HiddenOf(train.trains(0)));
       break;
     case Purpose::kExplain:
       *spec.mutable_explain()->mutable_train() = train;

@@ -21,6 +21,7 @@
 #include "engine/io/file_system.h"
 #include "engine/job/checkpoint.h"
 #include "engine/job/data_run.h"
+#include "engine/job/job_history.h"
 #include "engine/job/observer.h"
 #include "engine/job/report_json.h"
 #include "engine/job/train_alone.h"
@@ -30,6 +31,7 @@
 #include "engine/store/sealed_json.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
+#include "engine/train/model_options.h"
 #include "nlohmann/json.hpp"
 
 namespace hearth::job {
@@ -171,11 +173,16 @@ TrainJobOptions WithoutHistory(TrainJobOptions options) {
   return options;
 }
 
-absl::StatusOr<std::string> FingerprintOf(const Member::Parts& job) {
+// The dataset's fingerprint, if the job can have its history: what is refused
+// then would have been compared with for nothing.
+absl::StatusOr<std::string> CheckedFingerprint(const Member::Parts& job) {
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::Dataset> dataset,
       store::Dataset::Open(job.environment.files, job.options.data.dataset_path,
                            job.environment.verified));
+  HEARTH_RETURN_IF_ERROR(
+      CheckHistoryMemory(job.options.data, dataset->manifest(),
+                         train::HiddenWidth(job.options.train.model)));
   return dataset->manifest().fingerprint;
 }
 
@@ -223,6 +230,7 @@ absl::Status Train(const Member::Parts& exact, int64_t epochs, KeptEpochs& kept,
   result.first_batch_seconds = report.first_batch_seconds;
   result.memory_bytes = std::max(data->memory().TotalBytes(),
                                  data->partitioning_memory().TotalBytes());
+  result.partition = report.partition;
   return absl::OkStatus();
 }
 
@@ -233,8 +241,8 @@ absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
   io::FileSystem& files = job.environment.files;
   const int64_t epochs = job.options.data.history->compare_epochs;
   const TrainJobOptions options = WithoutHistory(job.options);
+  HEARTH_ASSIGN_OR_RETURN(std::string fingerprint, CheckedFingerprint(job));
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(options.directory));
-  HEARTH_ASSIGN_OR_RETURN(std::string fingerprint, FingerprintOf(job));
   KeptEpochs kept(files, options.directory, std::move(fingerprint));
   if (const absl::Status status = kept.Read(); absl::IsDataLoss(status)) {
     job.observer.OnLog(Severity::kWarning, std::string(status.message()));

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "engine/job/member.h"
 #include "engine/job/report.h"
+#include "engine/strategy/strategy.h"
 
 namespace hearth::job {
 
@@ -21,6 +22,9 @@ struct ExactEpochs {
   std::optional<double> first_batch_seconds;
   /// Upper bound of the memory that training them took.
   uint64_t memory_bytes = 0;
+  /// The partition that orders the seeds, as it was found or made for them;
+  /// absent if none does.
+  std::optional<strategy::PreparationReport> partition;
 };
 
 /// Trains the first `compare_epochs` epochs of the history in `job.options`
@@ -29,7 +33,8 @@ struct ExactEpochs {
 /// its own in the folder "exact" of the job's. Nothing of it is left but the
 /// result, which is kept there, so that a later run of the job only reads it.
 /// The observer hears of it as of the phase "comparing". Errors as RunTrainJob;
-/// INVALID_ARGUMENT without validation nodes.
+/// INVALID_ARGUMENT without validation nodes, or if the history has no room
+/// (CheckHistoryMemory).
 absl::StatusOr<ExactEpochs> TrainExactEpochs(const Member::Parts& job,
                                              std::stop_token stop);
 

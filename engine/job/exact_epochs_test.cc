@@ -161,6 +161,17 @@ TEST_F(ExactEpochsTest, AreThoseOfTheJobWithoutItsHistory) {
             report->epochs[1].exact->valid_metric);
 }
 
+TEST_F(ExactEpochsTest, ThePartitionIsReportedAsTheirs) {
+  TrainJobOptions options = Comparing("parts");
+  options.data.partition_order =
+      PartitionOrder{.parts = 12, .macro_batch_parts = 3};
+  const auto report = Run(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(report->partition.has_value());
+  EXPECT_FALSE(report->partition->reused);
+  EXPECT_FALSE(report->partition->phases.empty());
+}
+
 TEST_F(ExactEpochsTest, AreToldOfAndLeaveNothingButTheirFigures) {
   const auto report = Run(Comparing("job"));
   ASSERT_TRUE(report.ok()) << report.status();
@@ -298,6 +309,11 @@ TEST_F(ExactEpochsTest, AreRefusedWhereThereCanBeNone) {
   TrainJobOptions options = Comparing("model");
   options.train.model = train::NoModelOptions{};
   EXPECT_THAT(complaint(options), HasSubstr("without a model"));
+  options = Comparing("memory");
+  options.data.history->cache_bytes = 1000;
+  EXPECT_THAT(complaint(options),
+              HasSubstr("history.cache_bytes: 1000 B hold no embedding"));
+  EXPECT_EQ(observer_.comparing_batches, 0) << "it was compared for nothing";
   EditManifest(
       [](store::Manifest& manifest) { manifest.node_types[0].valid = {}; });
   EXPECT_THAT(complaint(Comparing("valid")),

@@ -170,11 +170,13 @@ class ExplainRun {
     if (data_.history.has_value() && !report_.bytes_read.has_value()) {
       report_.notes.push_back(
           "Rows and reads are those without a history, which needs fewer.");
-      if (options_.data.history->compare_epochs > 0) {
-        report_.notes.push_back(absl::StrCat(
-            "The first epochs, ", options_.data.history->compare_epochs,
-            " of them, are trained twice, to compare."));
-      }
+    }
+    if (data_.history.has_value() &&
+        options_.data.history->compare_epochs > 0) {
+      report_.notes.push_back(absl::StrCat(
+          "The first epochs, ", options_.data.history->compare_epochs,
+          " of them, are trained without the history before, to compare: what "
+          "they read, and what is prepared for them, is not counted."));
     }
     if (passes_->num_periods() > 1) {
       report_.notes.push_back(absl::StrCat(

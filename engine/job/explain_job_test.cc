@@ -131,6 +131,33 @@ TEST_F(ExplainJobTest, FromAllBatchesItForecastsWhatHappens) {
   }
 }
 
+TEST_F(ExplainJobTest, AHistoryIsTakenIntoAccount) {
+  TrainJobOptions options = Diskgnn();
+  const auto exact = Explain(options);
+  ASSERT_TRUE(exact.ok()) << exact.status();
+  options.data.history =
+      HistoryOptions{.cache_bytes = 16 << 10, .staleness = 3};
+  const auto report = Explain(options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_LT(report->rows_needed, exact->rows_needed);
+  // The first batches decide what later ones pull, though few are looked at.
+  options.data.history->compare_epochs = 1;
+  const auto some = Explain(options, 9);
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_EQ(some->sampled_batches, 9u);
+  EXPECT_LT(some->rows_needed, Explain(Diskgnn(), 9)->rows_needed);
+  EXPECT_THAT(absl::StrJoin(some->notes, "\n"),
+              HasSubstr("trained without the history before"));
+  options.data.history->compare_epochs = 0;
+  const auto trained = Run(options);
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  ExpectWhatHappens(*report, *trained);
+  const auto known = Explain(options);
+  ASSERT_TRUE(known.ok()) << known.status();
+  EXPECT_TRUE(known->plan_exists);
+  ExpectWhatHappens(*known, *trained);
+}
+
 TEST_F(ExplainJobTest, APlanThatIsThereTellsItsOwnFigures) {
   strategy::DiskgnnOptions diskgnn = Small();
   diskgnn.disk_limit_bytes = kTightLimit;

@@ -16,6 +16,9 @@
 #include "engine/job/memory_ledger.h"
 #include "engine/sample/cache_split.h"
 #include "engine/sample/epoch_profile.h"
+#include "engine/store/manifest.h"
+#include "engine/store/node_space.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/pass.h"
 
@@ -32,6 +35,39 @@ constexpr int64_t kBatchesForOne = 10;
 // Batches that pushed an embedding, as the sampler and the trainer know them.
 constexpr int64_t kStateBytes = 2 * sizeof(int64_t);
 
+// What embeddings take.
+struct EmbeddingSizes {
+  int64_t num_nodes = 0;
+  // Of one embedding.
+  int64_t width = 0;
+
+  uint64_t TableBytes() const {
+    return HistoryCandidates::MemoryBytes(num_nodes);
+  }
+
+  int64_t EmbeddingBytes() const {
+    return width * static_cast<int64_t>(sizeof(float)) + kStateBytes;
+  }
+
+  int64_t Within(uint64_t bytes) const {
+    if (bytes < TableBytes()) return 0;
+    return std::min(num_nodes, static_cast<int64_t>(bytes - TableBytes()) /
+                                   EmbeddingBytes());
+  }
+};
+
+// The memory that embeddings have for themselves; none if they share a cache
+// with rows.
+std::optional<uint64_t> OwnBytes(const DataOptions& data,
+                                 const store::Manifest& manifest) {
+  if (data.history->cache_bytes > 0) return data.history->cache_bytes;
+  if (strategy::SharedCacheBytes(data.strategy).has_value()) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(store::NodeSpace(manifest).num_nodes() *
+                               store::CommonFormat(manifest).row_bytes() / 10);
+}
+
 // Chooses a history, or goes on with one that was chosen.
 class HistoryMaking {
  public:
@@ -40,6 +76,8 @@ class HistoryMaking {
       : environment_(environment),
         basis_(basis),
         options_(*basis.data.history),
+        sizes_(
+            {.num_nodes = basis.num_nodes(), .width = basis.embedding_width}),
         observer_(observer),
         stop_(stop) {}
 
@@ -84,6 +122,8 @@ class HistoryMaking {
   }
 
   absl::StatusOr<KeptHistoryChoice> Choose() const {
+    HEARTH_RETURN_IF_ERROR(CheckHistoryMemory(
+        basis_.data, basis_.dataset.manifest(), basis_.embedding_width));
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(ReserveMemory(reservation));
     HEARTH_ASSIGN_OR_RETURN(
@@ -97,7 +137,7 @@ class HistoryMaking {
     choice.shuffled_redundancy = profile.shuffled_redundancy;
     choice.sample_weight = options_.sample_weight.value_or(profile.beta());
     choice.staleness = Staleness();
-    HEARTH_RETURN_IF_ERROR(ChooseSize(profile, choice));
+    ChooseSize(profile, choice);
     kept.nodes = profile.BestHistories(choice.embeddings, choice.sample_weight);
     return kept;
   }
@@ -118,41 +158,16 @@ class HistoryMaking {
     return std::clamp<int64_t>(batches / kBatchesForOne, 1, kMostStaleness);
   }
 
-  uint64_t TableBytes() const {
-    return HistoryCandidates::MemoryBytes(basis_.num_nodes());
-  }
-
-  int64_t EmbeddingBytes() const {
-    return basis_.embedding_width * static_cast<int64_t>(sizeof(float)) +
-           kStateBytes;
-  }
-
-  int64_t EmbeddingsWithin(uint64_t bytes) const {
-    if (bytes < TableBytes()) return 0;
-    return std::min(
-        basis_.num_nodes(),
-        static_cast<int64_t>(bytes - TableBytes()) / EmbeddingBytes());
-  }
-
-  absl::Status ChooseSize(const EpochProfile& profile,
-                          HistoryChoice& choice) const {
-    const std::optional<uint64_t> cache =
-        strategy::SharedCacheBytes(basis_.data.strategy);
-    if (options_.cache_bytes == 0 && cache.has_value()) {
-      SplitCache(profile, *cache, choice);
-      return absl::OkStatus();
+  void ChooseSize(const EpochProfile& profile, HistoryChoice& choice) const {
+    const std::optional<uint64_t> own =
+        OwnBytes(basis_.data, basis_.dataset.manifest());
+    if (own.has_value()) {
+      choice.bytes = *own;
+      choice.embeddings = sizes_.Within(*own);
+    } else {
+      SplitCache(profile, *strategy::SharedCacheBytes(basis_.data.strategy),
+                 choice);
     }
-    choice.bytes = options_.cache_bytes > 0
-                       ? options_.cache_bytes
-                       : static_cast<uint64_t>(basis_.num_nodes() *
-                                               basis_.row_bytes() / 10);
-    choice.embeddings = EmbeddingsWithin(choice.bytes);
-    if (choice.embeddings > 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("history.cache_bytes: ", FormatByteSize(choice.bytes),
-                     " hold no embedding: finding them takes ",
-                     FormatByteSize(TableBytes()), " for ", basis_.num_nodes(),
-                     " nodes, and each of them ", EmbeddingBytes(), " bytes"));
   }
 
   void SplitCache(const EpochProfile& profile, uint64_t bytes,
@@ -167,7 +182,7 @@ class HistoryMaking {
              },
          .embeddings_within =
              [this](uint64_t of_embeddings) {
-               return EmbeddingsWithin(of_embeddings);
+               return sizes_.Within(of_embeddings);
              }},
         options_.share);
     choice.share = split.share;
@@ -216,11 +231,27 @@ class HistoryMaking {
   const JobEnvironment& environment_;
   const HistoryBasis& basis_;
   const HistoryOptions& options_;
+  const EmbeddingSizes sizes_;
   Observer& observer_;
   const std::stop_token& stop_;
 };
 
 }  // namespace
+
+absl::Status CheckHistoryMemory(const DataOptions& data,
+                                const store::Manifest& manifest,
+                                int64_t embedding_width) {
+  const EmbeddingSizes sizes = {
+      .num_nodes = store::NodeSpace(manifest).num_nodes(),
+      .width = embedding_width};
+  const std::optional<uint64_t> own = OwnBytes(data, manifest);
+  if (!own.has_value() || sizes.Within(*own) > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "history.cache_bytes: ", FormatByteSize(*own),
+      " hold no embedding: finding them takes ",
+      FormatByteSize(sizes.TableBytes()), " for ", sizes.num_nodes,
+      " nodes, and each of them ", sizes.EmbeddingBytes(), " bytes"));
+}
 
 absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
                                        const HistoryBasis& basis,

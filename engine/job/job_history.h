@@ -1,15 +1,19 @@
 #ifndef HEARTH_ENGINE_JOB_JOB_HISTORY_H_
 #define HEARTH_ENGINE_JOB_JOB_HISTORY_H_
 
+#include <cstdint>
 #include <memory>
 #include <stop_token>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/job/history_basis.h"
 #include "engine/job/history_choice.h"
 #include "engine/job/job_environment.h"
 #include "engine/job/observer.h"
+#include "engine/job/train_job_options.h"
 #include "engine/sample/history.h"
+#include "engine/store/manifest.h"
 #include "engine/strategy/kinds.h"
 
 namespace hearth::job {
@@ -24,6 +28,12 @@ struct JobHistory {
   strategy::StrategyOptions strategy;
 };
 
+/// INVALID_ARGUMENT, with the numbers, if the memory that `data` gives its
+/// history has no room for a single embedding.
+absl::Status CheckHistoryMemory(const DataOptions& data,
+                                const store::Manifest& manifest,
+                                int64_t embedding_width);
+
 /// Chooses the nodes whose embeddings are kept: those whose neighborhoods take
 /// most reading in the first training pass, which is profiled for it (OUTRE,
 /// section 4.4). There are as many as have room in the memory given for them;
@@ -31,8 +41,8 @@ struct JobHistory {
 /// that most reads are saved; else in a tenth of the features' size. What is
 /// chosen stays in the job's folder, and holds when the job goes on.
 ///
-/// INVALID_ARGUMENT, with the numbers, if memory that was given has no room for
-/// a single one, or if the cache has become smaller than what they take of it;
+/// Errors as CheckHistoryMemory, before anything is made; INVALID_ARGUMENT,
+/// with the numbers, if the cache has become smaller than what they take of it;
 /// errors of OpenProfile; CANCELLED when a stop is requested.
 absl::StatusOr<JobHistory> MakeHistory(const JobEnvironment& environment,
                                        const HistoryBasis& basis,

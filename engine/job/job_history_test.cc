@@ -162,7 +162,8 @@ TEST_F(JobHistoryTest, EveryStrategyAndAnyWidthsGiveTheLossesOfMemory) {
     ASSERT_TRUE(expected.ok()) << expected.status();
     for (const auto& strategy : std::vector<strategy::StrategyOptions>{
              strategy::MmapOptions{},
-             strategy::GnndriveOptions{.cpu_cache_bytes = 65536}}) {
+             strategy::GnndriveOptions{.cpu_cache_bytes = 65536},
+             strategy::DiskgnnOptions{.cpu_cache_bytes = 8192}}) {
       // The topology of some is on disk, which changes what is kept.
       TrainJobOptions one = options;
       one.data.strategy = strategy;
@@ -196,6 +197,58 @@ TEST_F(JobHistoryTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
     EXPECT_EQ(report->loss_digest, expected->loss_digest) << batch;
     EXPECT_EQ(report->resumes, 1u);
   }
+}
+
+TEST_F(JobHistoryTest, WhatIsSampledBeforehandGoesOnFromAnywhere) {
+  TrainJobOptions options = WithHistory("diskgnn");
+  options.data.strategy = strategy::DiskgnnOptions{.cpu_cache_bytes = 8192};
+  const auto expected = Run(options);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  for (const int64_t batch : {2, 3, 6, 23}) {
+    options.directory = root_ + "/stop" + std::to_string(batch);
+    options.checkpoint_every = 2;
+    std::stop_source stop;
+    observer_.act_at = batch;
+    observer_.training_batches = 0;
+    observer_.act = [&stop] { stop.request_stop(); };
+    const auto stopped = Run(options, stop.get_token());
+    ASSERT_TRUE(absl::IsCancelled(stopped.status())) << stopped.status();
+    observer_.act_at = -1;
+    const auto report = Run(options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->loss_digest, expected->loss_digest) << batch;
+    EXPECT_TRUE(report->preparations.at(0).preparation.reused);
+  }
+}
+
+// Another history is another plan; one without is as if there were none.
+TEST_F(JobHistoryTest, PlansAreThoseOfTheHistory) {
+  const auto diskgnn = [this](TrainJobOptions options, const char* directory) {
+    options.directory = root_ + "/" + directory;
+    options.data.strategy = strategy::DiskgnnOptions{.cpu_cache_bytes = 8192};
+    return options;
+  };
+  const auto plan_of = [&](const TrainJobOptions& options,
+                           const char* directory) {
+    const auto report = Run(diskgnn(options, directory));
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? report->preparations.at(0).preparation
+                       : strategy::PreparationReport();
+  };
+  const std::string kept = plan_of(WithHistory("a"), "a").plan;
+  const std::string exact = plan_of(Options("b"), "b").plan;
+  EXPECT_NE(exact, kept);
+  EXPECT_NE(plan_of(WithHistory("c", 4), "c").plan, kept);
+  TrainJobOptions fewer = WithHistory("d");
+  fewer.data.history->cache_bytes -= 1000;
+  EXPECT_NE(plan_of(fewer, "d").plan, kept);
+  const auto again = plan_of(WithHistory("e"), "e");
+  EXPECT_TRUE(again.reused);
+  EXPECT_EQ(again.plan, kept);
+  // The test of a model alone finds the plan with which it was trained.
+  const auto test = plan_of(ForTest(diskgnn(WithHistory("a"), "a")), "a");
+  EXPECT_TRUE(test.reused);
+  EXPECT_EQ(test.plan, kept);
 }
 
 TEST_F(JobHistoryTest, TheProfileIsAPlanThatLaterJobsFind) {
@@ -333,9 +386,6 @@ TEST_F(JobHistoryTest, IsRefusedWhereThereCanBeNone) {
   EXPECT_TRUE(absl::IsInvalidArgument(Run(options).status()));
   options = WithHistory("order");
   options.data.strategy = strategy::GnndriveOptions{.reorder = true};
-  EXPECT_TRUE(absl::IsInvalidArgument(Run(options).status()));
-  options = WithHistory("diskgnn");
-  options.data.strategy = strategy::DiskgnnOptions{};
   EXPECT_TRUE(absl::IsInvalidArgument(Run(options).status()));
 }
 

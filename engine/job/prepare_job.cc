@@ -25,7 +25,8 @@ absl::StatusOr<PrepareReport> RunPrepareJob(const JobEnvironment& environment,
       DataRun::Open(environment,
                     {.data = options.data,
                      .pipeline = options.pipeline,
-                     .training_only = options.training_only},
+                     .training_only = options.training_only,
+                     .embedding_width = options.embedding_width},
                     observer, std::move(stop)));
   PrepareReport report;
   report.partition = data->partition();

@@ -20,6 +20,9 @@ struct PrepareJobOptions {
   bool training_only = false;
   /// Whether only the partition is made that orders the seeds.
   bool partition_only = false;
+  /// Width of the embeddings of the job's model (train::HiddenWidth), for a
+  /// history.
+  int64_t embedding_width = 0;
 };
 
 /// Prepares for a train job with the same data: makes the partition that orders

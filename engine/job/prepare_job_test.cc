@@ -61,6 +61,22 @@ TEST_F(PrepareJobTest, TrainingFindsWhatWasPrepared) {
   EXPECT_EQ(trained->loss_digest, Run(Options("m"))->loss_digest);
 }
 
+TEST_F(PrepareJobTest, APlanWithAHistoryIsThatOfTheModelsWidth) {
+  TrainJobOptions options = Diskgnn("a");
+  options.train.model = train::SageOptions{.hidden = 12};
+  options.data.history = HistoryOptions{.cache_bytes = 16 << 10};
+  const JobEnvironment environment = Environment();
+  const auto prepared = RunPrepareJob(environment,
+                                      {.data = options.data,
+                                       .pipeline = options.pipeline,
+                                       .embedding_width = 12},
+                                      observer_, {});
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  const auto trained = Run(options);
+  ASSERT_TRUE(trained.ok()) << trained.status();
+  EXPECT_TRUE(trained->preparations.at(0).preparation.reused);
+}
+
 TEST_F(PrepareJobTest, WithoutEvaluationItIsThePlanOfJobsWithoutAModel) {
   TrainJobOptions options = Diskgnn("a");
   options.train.model = train::NoModelOptions{};

@@ -99,7 +99,11 @@ absl::StatusOr<TrainReport> RunTrainJob(const JobEnvironment& environment,
   report->memory_bound_bytes =
       base_memory_bytes +
       std::max(report->memory_bound_bytes, exact.memory_bytes);
-  if (exact.trained) report->first_batch_seconds = exact.first_batch_seconds;
+  if (exact.trained) {
+    report->first_batch_seconds = exact.first_batch_seconds;
+    // The job itself has only found what was made for these.
+    report->partition = std::move(exact.partition);
+  }
   return report;
 }
 

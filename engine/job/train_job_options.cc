@@ -154,11 +154,10 @@ absl::Status DataOptions::Validate() const {
       return absl::InvalidArgumentError(
           "history needs a model of two layers or more");
     }
-    if (!strategy::KindOf(strategy).takes_history ||
-        !strategy::DeliversInOrder(strategy)) {
+    if (!strategy::DeliversInOrder(strategy)) {
       return absl::InvalidArgumentError(
           absl::StrCat("history: strategy ", strategy::Name(strategy),
-                       " delivers no batches with one"));
+                       " delivers batches out of order"));
     }
     HEARTH_RETURN_IF_ERROR(CheckShare(*history, strategy));
   }
@@ -201,7 +200,11 @@ absl::Status TrainJobOptions::Validate() const {
 
 TrainJobOptions ForTest(TrainJobOptions trained) {
   trained.part = TrainPart::kTest;
-  trained.data.history.reset();
+  if (!strategy::KindOf(trained.data.strategy).makes_plans) {
+    trained.data.history.reset();
+  } else if (trained.data.history.has_value()) {
+    trained.data.history->compare_epochs = 0;
+  }
   trained.join = false;
   return trained;
 }

@@ -142,7 +142,8 @@ struct TrainJobOptions {
 
 /// The options of a run that tests the model which a job with these has
 /// trained, by the same batches as that would. Embeddings of earlier batches
-/// are for training alone.
+/// are for training alone, but where there are plans, the test's is the one of
+/// training, for which these were chosen.
 TrainJobOptions ForTest(TrainJobOptions trained);
 
 }  // namespace hearth::job

@@ -1,13 +1,23 @@
 #include "engine/sample/history.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
+
+#include "engine/base/sha256.h"
 
 namespace hearth::sample {
 namespace {
 
 // No batch.
 constexpr int64_t kNever = INT64_MIN;
+
+std::string DigestOf(absl::Span<const store::NodeId> nodes) {
+  Sha256 hash;
+  hash.Update({reinterpret_cast<const std::byte*>(nodes.data()),
+               nodes.size() * sizeof(store::NodeId)});
+  return hash.HexDigest();
+}
 
 bool Ascends(const std::vector<int32_t>& positions, size_t end) {
   return std::is_sorted(positions.begin(), positions.end()) &&
@@ -21,7 +31,9 @@ bool Ascends(const std::vector<int32_t>& positions, size_t end) {
 
 HistoryCandidates::HistoryCandidates(absl::Span<const store::NodeId> nodes,
                                      int64_t num_nodes)
-    : size_(std::ssize(nodes)), slots_(static_cast<size_t>(num_nodes), kNone) {
+    : size_(std::ssize(nodes)),
+      digest_(DigestOf(nodes)),
+      slots_(static_cast<size_t>(num_nodes), kNone) {
   int32_t slot = 0;
   for (const store::NodeId node : nodes) slots_[node] = slot++;
 }

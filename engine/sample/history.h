@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,12 +34,15 @@ class HistoryCandidates {
   int32_t SlotOf(store::NodeId node) const { return slots_[node]; }
   int64_t size() const { return size_; }
   int64_t num_nodes() const { return std::ssize(slots_); }
+  /// SHA-256 of the nodes in their order, in hexadecimal.
+  const std::string& digest() const { return digest_; }
 
   /// Memory of the candidates of a graph of `num_nodes`.
   static uint64_t MemoryBytes(int64_t num_nodes);
 
  private:
   const int64_t size_;
+  const std::string digest_;
   // By node.
   std::vector<int32_t> slots_;
 };

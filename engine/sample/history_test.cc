@@ -55,6 +55,13 @@ TEST(HistoryCandidatesTest, HaveTheSlotsOfTheirOrder) {
   EXPECT_EQ(candidates.SlotOf(4), HistoryCandidates::kNone);
 }
 
+TEST(HistoryCandidatesTest, OtherNodesHaveAnotherDigest) {
+  const std::string digest = HistoryCandidates({{7, 3, 99}}, 100).digest();
+  EXPECT_EQ(digest, HistoryCandidates({{7, 3, 99}}, 101).digest());
+  EXPECT_NE(digest, HistoryCandidates({{3, 7, 99}}, 100).digest());
+  EXPECT_NE(digest, HistoryCandidates({{7, 3}}, 100).digest());
+}
+
 // Every sequence of up to six batches in which two candidates are met or not,
 // against a dictionary of when each was pushed.
 TEST(HistoryDecisionsTest, AreThoseOfADictionary) {

@@ -57,9 +57,6 @@ struct StrategyKind {
   /// Whether neighbors stay on disk, mapped or read one by one: they are
   /// verified before the first batch, not whenever they are read.
   bool leaves_neighbors_on_disk = true;
-  /// Whether its passes may have a history (Pass::history), as long as batches
-  /// are delivered in order.
-  bool takes_history = false;
 };
 
 /// Every strategy, in the order of the alternatives.

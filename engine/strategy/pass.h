@@ -44,7 +44,7 @@ struct Pass {
   BatchBound batches = {};
   /// Which embeddings come from earlier batches; null = none. Must outlive the
   /// pass. REQUIRES: two fan-outs or more, and a strategy that delivers in
-  /// order (StrategyKind::takes_history).
+  /// order.
   const sample::HistoryPolicy* history = nullptr;
 };
 

@@ -1,7 +1,9 @@
 #include "engine/strategy/spread_sampling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
+#include <utility>
 
 #include "engine/base/status_macros.h"
 #include "engine/pipeline/pipeline.h"
@@ -14,6 +16,49 @@ namespace {
 int64_t BatchesOf(const Pass& pass) {
   const auto seeds = std::ssize(pass.order->Epoch(pass.epoch_key));
   return NumBatches(seeds, pass.batch_size) - pass.first_batch;
+}
+
+using TakeShard =
+    absl::FunctionRef<absl::Status(const ShardPick&, const sample::MiniBatch&)>;
+
+// Samples `picks`, all of them of `pass`.
+absl::Status SamplePicks(const SpreadSampling& sampling, const Pass& pass,
+                         absl::Span<const ShardPick> picks, TakeShard take,
+                         std::stop_token stop) {
+  const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+  std::vector<pipeline::Stage> stages = SampleStages(
+      pass, seeds, sampling.source, {.threads = sampling.samplers});
+  const int64_t first = pass.first_batch * pass.shards;
+  int64_t count = std::ssize(picks);
+  if (pass.history != nullptr) {
+    // Those that are not picked go through the stages, too, since what they
+    // push decides what later ones pull, but need nothing of the last one.
+    count = picks.back().number - first + 1;
+    stages.back().work = [picks, rest = std::move(stages.back().work)](
+                             int thread, pipeline::Item& item) {
+      const int64_t number = static_cast<SampledBatch&>(item).number();
+      const bool is_picked = std::binary_search(
+          picks.begin(), picks.end(), ShardPick{picks.front().pass, number},
+          [](const auto& a, const auto& b) { return a.number < b.number; });
+      return is_picked ? rest(thread, item) : absl::OkStatus();
+    };
+  }
+  auto next = picks.begin();
+  return pipeline::NewPipeline(std::move(stages), "take", sampling.clock)
+      ->Run(
+          count,
+          [&](int64_t index) {
+            return std::make_unique<SampledBatch>(
+                pass.history == nullptr
+                    ? picks[static_cast<size_t>(index)].number
+                    : first + index);
+          },
+          [&](std::unique_ptr<pipeline::Item> item) {
+            const auto& batch = static_cast<SampledBatch&>(*item);
+            if (batch.number() != next->number) return absl::OkStatus();
+            return take(*next++, batch.sample());
+          },
+          std::move(stop));
 }
 
 }  // namespace
@@ -60,22 +105,12 @@ absl::Status SampleShards(
   for (size_t begin = 0; begin < picks.size();) {
     size_t end = begin;
     while (end < picks.size() && picks[end].pass == picks[begin].pass) ++end;
-    const Pass& pass = passes[picks[begin].pass];
-    const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
-    const std::unique_ptr<pipeline::Pipeline> pipeline =
-        pipeline::NewPipeline({SampleStage(pass, seeds, sampling.source,
-                                           {.threads = sampling.samplers})},
-                              "take", sampling.clock);
-    size_t next = begin;
-    HEARTH_RETURN_IF_ERROR(pipeline->Run(
-        static_cast<int64_t>(end - begin),
-        [&](int64_t index) {
-          return std::make_unique<SampledBatch>(
-              picks[begin + static_cast<size_t>(index)].number);
-        },
-        [&](std::unique_ptr<pipeline::Item> item) {
-          HEARTH_RETURN_IF_ERROR(
-              take(picks[next++], static_cast<SampledBatch&>(*item).sample()));
+    Pass pass = passes[picks[begin].pass];
+    if (!sampling.with_histories) pass.history = nullptr;
+    HEARTH_RETURN_IF_ERROR(SamplePicks(
+        sampling, pass, picks.subspan(begin, end - begin),
+        [&](const ShardPick& pick, const sample::MiniBatch& batch) {
+          HEARTH_RETURN_IF_ERROR(take(pick, batch));
           if (sampling.progress) sampling.progress(++done, picks.size());
           return absl::OkStatus();
         },

@@ -45,6 +45,10 @@ struct SpreadSampling {
   int samplers = 1;
   /// Hears of shards done and in all. May be empty.
   std::function<void(uint64_t done, uint64_t total)> progress = nullptr;
+  /// Whether passes keep to their histories, for which the last layer of every
+  /// shard up to the last one that is picked is sampled; else they are taken to
+  /// have none.
+  bool with_histories = false;
 };
 
 /// Samples `picks`, which SpreadOver made of `passes`, by several threads, and

@@ -253,12 +253,11 @@ class SpecChecker {
 
   void CheckHistory(const std::string& path, const v1::DataSpec& data) {
     const strategy::StrategyOptions strategy = ToStrategyOptions(data, {});
-    if (!strategy::KindOf(strategy).takes_history ||
-        !strategy::DeliversInOrder(strategy)) {
+    if (!strategy::DeliversInOrder(strategy)) {
       violations_.Add(
           path + ".history",
           absl::StrCat("must be off: strategy ", strategy::Name(strategy),
-                       " delivers no batches with a history"));
+                       " delivers batches out of order"));
     }
     if (data.on().has_share() &&
         !strategy::SharedCacheBytes(strategy).has_value()) {
@@ -393,7 +392,8 @@ job::PrepareJobOptions ToPrepareJobOptions(const v1::PrepareSpec& spec,
   return {.data = ToDataOptions(spec.data(), spec.pipeline(), dataset_path),
           .pipeline = ToPipelineOptions(spec.pipeline()),
           .training_only = spec.training_only(),
-          .partition_only = spec.partition_only()};
+          .partition_only = spec.partition_only(),
+          .embedding_width = spec.training_only() ? 0 : spec.hidden()};
 }
 
 job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,

@@ -618,6 +618,13 @@ TEST(SpecMappingTest, PrepareHasTheDefaultsOfTraining) {
   EXPECT_TRUE(
       std::holds_alternative<strategy::DiskgnnOptions>(options.data.strategy));
   EXPECT_FALSE(options.training_only);
+  EXPECT_EQ(options.embedding_width, 256);
+  const v1::PrepareSpec without =
+      Fill(
+          "prepare { data { dataset: 'wordnet' diskgnn {} } "
+          "training_only: true }")
+          .prepare();
+  EXPECT_EQ(ToPrepareJobOptions(without, "/d").embedding_width, 0);
 }
 
 TEST(SpecMappingTest, NodesAreShuffledUnlessTheSpecNamesAnotherOrder) {
@@ -654,6 +661,7 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
   ASSERT_TRUE(history("memory {} on { cache_bytes: 9 }").has_value());
   EXPECT_EQ(history("mmap {} on { cache_bytes: 9 }")->cache_bytes, 9u);
   EXPECT_EQ(history("gnndrive {} on { staleness: 7 }")->staleness, 7);
+  EXPECT_EQ(history("diskgnn {} on { staleness: 7 }")->staleness, 7);
   EXPECT_FALSE(history("ginex {} on {}")->share.has_value());
   EXPECT_EQ(history("ginex {} on { share: 0 sample_weight: 2.5 }")->share, 0);
   EXPECT_EQ(history("ginex {} on { sample_weight: 2.5 }")->sample_weight, 2.5);
@@ -674,9 +682,8 @@ TEST(SpecMappingTest, AHistoryIsForModelsWithEmbeddingsAndBatchesInOrder) {
                         "compare_epochs: 1 } } trains { none {} } }"),
               HasSubstr("train.data.on.compare_epochs: must be 0 for model "
                         "none"));
-  for (const char* data :
-       {"diskgnn {} on {}", "gnndrive { reorder: true } on {}",
-        "memory {} on {} neighbor { fanouts: 5 }"}) {
+  for (const char* data : {"gnndrive { reorder: true } on {}",
+                           "memory {} on {} neighbor { fanouts: 5 }"}) {
     EXPECT_THAT(Complaint(WithStrategy(data)),
                 HasSubstr("train.data.history: must be off"));
   }

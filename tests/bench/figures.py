@@ -64,8 +64,10 @@ def trainer_idle(stages: Sequence[dict[str, Any]]) -> Optional[float]:
 
 
 def prepare_seconds_of(report: dict[str, Any]) -> Optional[float]:
-    """From a train job's report: seconds until all its plans were made or found."""
-    preparations = report.get("preparations")
+    """From a train job's report: seconds until all its plans were made or found, the partition of
+    its seeds among them."""
+    preparations = [*report.get("preparations", ()),
+                    *([report["partition"]] if report.get("partition") else ())]
     return sum(each["seconds"] for each in preparations) if preparations else None
 
 

@@ -136,8 +136,9 @@ def main(arguments: list[str]) -> int:
     except (NoRoom, RunFailed, UnknownStrategy) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if isinstance(error, UnknownStrategy) else 1
-    unordered = {strategy.name for strategy in ALL if not strategy.ordered}
-    wrong = disagreements(outcome.runs, lambda name: name not in unordered)
+    by_name = {strategy.name: strategy for strategy in ALL}
+    wrong = disagreements(outcome.runs, lambda name: by_name[name].ordered,
+                          lambda name: by_name[name].order)
     outcome.notes += wrong
     summaries = summarize(outcome.runs, outcome.disk)
     _write(settings, document(settings, outcome, summaries))

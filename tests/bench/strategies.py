@@ -22,6 +22,11 @@ class Strategy:
     def cached(self) -> bool:
         return bool(self.budgets)
 
+    @property
+    def order(self) -> str:
+        """Strategies with equal orders train on the same batches."""
+        return dict(self.options).get("--order", "shuffled")
+
     def arguments(self, job: Mapping[str, str], cache_bytes: int) -> list[str]:
         """Of `hearth train`, with what all jobs are given."""
         taken = {name: value for name, value in job.items() if name not in self.unknown}
@@ -59,6 +64,8 @@ ALL = (
     # Without its three parts, and all memory for its cache: the paper's BaM baseline.
     Strategy("gids-bam", "gids", (("--merge-max", "1"), ("--window", "0"), ("--cpu-cache", "0")),
              budgets=(("--window-cache", 1.0),), unknown=_NO_EXTRACTORS),
+    # Its batches are not those of the others.
+    Strategy("outre", "outre", (("--order", "partition"),), budgets=_CACHE),
     # Its preparation is not a part of its epochs.
     Strategy("diskgnn", "diskgnn", budgets=_CACHE),
 )

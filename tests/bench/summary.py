@@ -152,14 +152,17 @@ def summarize(runs: Sequence[Run], disk: dict[int, DiskRates]) -> list[Summary]:
     return summaries
 
 
-def disagreements(runs: Sequence[Run], is_ordered: Callable[[str], bool]) -> list[str]:
-    """Strategies that did not train on the same batches, so that nothing can be compared."""
+def disagreements(runs: Sequence[Run], is_ordered: Callable[[str], bool],
+                  order_of: Callable[[str], str]) -> list[str]:
+    """Strategies with the same order of seeds that did not train on the same batches, so that
+    nothing can be compared."""
     found = []
-    for model in _distinct(run.model for run in runs):
-        done = [run for run in runs if run.model == model and run.failure is None]
+    for model, order in _distinct((run.model, order_of(run.strategy)) for run in runs):
+        done = [run for run in runs if run.failure is None
+                and (run.model, order_of(run.strategy)) == (model, order)]
         rows = {tuple(epoch.rows_needed for epoch in run.epochs) for run in done}
         digests = {run.loss_digest for run in done if is_ordered(run.strategy)}
         for what, values in (("rows needed", rows), ("loss digests", digests)):
             if len(values) > 1:
-                found.append(f"model {model}: runs differ in their {what}")
+                found.append(f"model {model}, {order} order: runs differ in their {what}")
     return found

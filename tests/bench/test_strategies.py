@@ -64,6 +64,14 @@ def test_an_unknown_name_is_refused():
         choose(NEW, ["ginx"])
 
 
+def test_only_one_that_has_another_order_trains_on_other_batches():
+    assert {each.name for each in ALL if each.order != "shuffled"} == {"outre"}
+    outre = next(each for each in ALL if each.name == "outre")
+    assert outre.order == "partition"
+    assert outre.arguments({}, 4096) == [
+        "--strategy", "outre", "--order", "partition", "--cpu-cache", "4096"]
+
+
 def test_only_strategies_with_a_cache_get_a_budget():
     by_name = {strategy.name: strategy.arguments({}, 4096) for strategy in ALL}
     assert by_name["mmap"] == ["--strategy", "mmap"]

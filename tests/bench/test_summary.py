@@ -62,6 +62,7 @@ def test_an_epoch_of_a_report():
 def test_preparing_stands_apart():
     assert prepare_seconds_of({"preparations": []}) is None
     assert prepare_seconds_of({}) is None
+    assert prepare_seconds_of({"partition": {"seconds": 4.0}}) == 4
     seconds = prepare_seconds_of({"preparations": [{"seconds": 2.5}, {"seconds": 1.0}]})
     assert seconds == 3.5
     summary = by_name([run("diskgnn", epoch(1), prepare_seconds=seconds)])["diskgnn"]
@@ -158,11 +159,17 @@ def test_caches_and_models_are_not_mixed():
 def test_runs_that_trained_on_other_batches_cannot_be_compared():
     good = [run("mmap", epoch(1)), run("ginex", epoch(2)),
             run("gnndrive-reorder", epoch(2), loss_digest="e"), run("memory", failure="no")]
-    def ordered(name):
-        return name != "gnndrive-reorder"
+    def found_in(runs):
+        return disagreements(runs, lambda name: name != "gnndrive-reorder",
+                             lambda name: "partition" if name == "outre" else "shuffled")
 
-    assert disagreements(good, ordered) == []
-    assert disagreements([*good, run("gnndrive", epoch(1), loss_digest="e")], ordered) == [
-        "model sage: runs differ in their loss digests"]
-    assert disagreements([*good, run("gnndrive", epoch(1, rows=999))], ordered) == [
-        "model sage: runs differ in their rows needed"]
+    assert found_in(good) == []
+    assert found_in([*good, run("gnndrive", epoch(1), loss_digest="e")]) == [
+        "model sage, shuffled order: runs differ in their loss digests"]
+    assert found_in([*good, run("gnndrive", epoch(1, rows=999))]) == [
+        "model sage, shuffled order: runs differ in their rows needed"]
+    # Other batches, the same in each of its rounds.
+    other = run("outre", epoch(1, rows=800), loss_digest="e")
+    assert found_in([*good, other, other]) == []
+    assert found_in([*good, other, run("outre", epoch(1, rows=801), loss_digest="e")]) == [
+        "model sage, partition order: runs differ in their rows needed"]

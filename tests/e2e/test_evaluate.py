@@ -20,6 +20,7 @@ _OPTIONS = {
     # The best epoch is not the last one.
     "memory-patience": ("--patience", "2", "--epochs", "30", "--lr", "0.3"),
     "memory-history": ("--history", "on", "--history-cache", "1MiB"),
+    "diskgnn-history": ("--history", "on", "--history-cache", "1MiB"),
     "memory-trainers": ("--trainers", "2"),
     "memory-auc": ("--metric", "roc_auc", "--model", "gat", "--dropout", "0.5"),
 }

@@ -8,6 +8,7 @@ import pytest
 from daemon import TIRELESS
 from jobs import LONG, QUICK
 from test_metrics import value
+from test_partition import partitions
 
 HISTORY = ("--history", "on", "--history-cache", "64KiB", "--staleness", "4")
 PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
@@ -50,7 +51,9 @@ def test_widths_and_caches_change_nothing(daemon, trainers, order):
         for strategy in (("mmap",), ("mmap", "--samplers", "3", "--extractors", "2"),
                          ("gnndrive", "--cpu-cache", "16KiB"),
                          ("gnndrive", "--cpu-cache", "1MiB", "--samplers", "2"),
-                         ("gids", "--cpu-cache", "16KiB", "--window-cache", "16KiB"))}
+                         ("gids", "--cpu-cache", "16KiB", "--window-cache", "16KiB"),
+                         ("diskgnn", "--cpu-cache", "16KiB"),
+                         ("diskgnn", "--cpu-cache", "64KiB", "--samplers", "3"))}
     assert len(digests) == 1
 
 
@@ -68,7 +71,6 @@ def test_histories_of_a_model_that_does_not_learn_are_exact(daemon):
 
 
 @pytest.mark.parametrize("options, words", [
-    (("--strategy", "diskgnn"), "--history: must be off"),
     (("--strategy", "gnndrive", "--reorder", "true"), "--history: must be off"),
     (("--fanouts", "5"), "--history: must be off"),
     (("--staleness", "0"), "--staleness"),
@@ -81,6 +83,7 @@ def test_histories_of_a_model_that_does_not_learn_are_exact(daemon):
     (("--history-compare=-1",), "--history-compare"),
     (("--history-compare", "100"), "--history-compare: must be at most epochs"),
     (("--history-compare", "1", "--model", "none"), "--history-compare: must be 0"),
+    (("--history-compare", "1", "--history-cache", "1KiB"), "hold no embedding"),
 ], ids=lambda value: "" if isinstance(value, str) else "-".join(value).replace("--", ""))
 def test_what_makes_no_sense_is_refused(daemon, options, words):
     refused = daemon.hearth(*QUICK, *HISTORY, *options, code=None)
@@ -122,6 +125,18 @@ def test_what_a_history_saves_is_explained(daemon):
     assert "history: embeddings of" in shown and "rows for each seed" in shown
 
 
+def test_batches_with_a_history_are_prepared_once(daemon):
+    exact_job = (*QUICK[1:], "--strategy", "diskgnn", "--cpu-cache", "16KiB")
+    made = daemon.json("prepare", *exact_job, *HISTORY)["report"]["preparation"]
+    trained = daemon.json("train", *exact_job, *HISTORY)["report"]
+    found, = trained["preparations"]
+    assert found["plan"] == made["plan"] and found["reused"] and not trained["exact"]
+    shown = daemon.hearth("plan", "show", made["plan"]).out
+    assert f"embeddings of {trained['history']['embeddings']} nodes" in shown
+    exact = daemon.json("prepare", *exact_job)["report"]["preparation"]
+    assert exact["plan"] != made["plan"] and exact["disk_bytes"] > made["disk_bytes"]
+
+
 def test_a_resumed_job_keeps_the_embeddings_that_it_began_with(daemon):
     job = (*LONG, *PARTITION, "--strategy", "outre", "--history", "on", "--cpu-cache", "48KiB",
            "--epochs", "3")
@@ -142,10 +157,12 @@ def test_a_comparison_needs_a_history(daemon):
     assert refused.code in (1, 2) and "--history-compare" in refused.err
 
 
-def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_folder):
+@pytest.mark.parametrize("strategy", ["memory", "diskgnn"])
+def test_a_kill_in_the_middle_of_an_epoch_changes_nothing(start_daemon, graph_folder, strategy):
     daemon = start_daemon(*TIRELESS)
     daemon.import_graph("planted", graph_folder)
-    job = (*LONG, *HISTORY, "--history-cache", "1MiB", "--epochs", "3", "--checkpoint-every", "3")
+    job = (*LONG, *HISTORY, "--history-cache", "1MiB", "--epochs", "3", "--checkpoint-every", "3",
+           "--strategy", strategy)
     expected = daemon.json(*job)["report"]["loss_digest"]
     again = daemon.hearth(*job, "--detach").out.strip()
     # Batches are counted from each start on.
@@ -166,13 +183,18 @@ def compared(report):
 
 @pytest.mark.parametrize("strategy", [
     ("memory",), ("outre", "--cpu-cache", "64KiB", "--parts", "24", "--macro-batch-parts", "5"),
-], ids=["memory", "outre"])
+    ("diskgnn", "--cpu-cache", "16KiB"),
+], ids=["memory", "outre", "diskgnn"])
 def test_its_price_is_shown_by_epochs_without_it(daemon, strategy):
     job = (*QUICK, "--strategy", *strategy)
-    exact = daemon.json(*job)["report"]
-    alone = daemon.json(*job, *HISTORY)["report"]
+    for made in partitions(daemon):
+        daemon.hearth("plan", "delete", made)
     shown = daemon.json(*job, *HISTORY, "--history-compare", "2")
     report = shown["report"]
+    # What made it was the comparison.
+    assert strategy[0] != "outre" or not report["partition"].get("reused")
+    exact = daemon.json(*job)["report"]
+    alone = daemon.json(*job, *HISTORY)["report"]
     assert report["loss_digest"] == alone["loss_digest"] and not report["exact"]
     assert report["test_metric"] == alone["test_metric"]
     assert compared(report) == [

@@ -117,17 +117,23 @@ def test_500_million_edges_import_within_1_gib(start_daemon, tmp_path):
 
 def peak_of_import(daemon, folder, *flags):
     """Peak of the daemon's memory, in bytes, while it imports `folder` as "huge"."""
-    importing = daemon.begin("dataset", "import", "huge", "--source", str(folder), *flags)
+    peak = peak_during(daemon, "dataset", "import", "huge", "--source", str(folder), *flags)
+    wait_for(lambda: daemon.json("dataset", "show", "huge"), "the dataset")
+    return peak
+
+
+def peak_during(daemon, *command):
+    """Peak of the daemon's memory, in bytes, until `command`, which may take long, has succeeded."""
+    running = daemon.begin(*command)
     peak = 0
 
     def has_ended():
         nonlocal peak
         peak = max(peak, daemon.resident_bytes())
-        return importing.poll() is not None
+        return running.poll() is not None
 
     deadline = time.monotonic() + 20 * PATIENCE_SECONDS
     while time.monotonic() < deadline and not has_ended():
         time.sleep(0.005)
-    assert importing.poll() == 0, importing.stderr.read()
-    wait_for(lambda: daemon.json("dataset", "show", "huge"), "the dataset")
+    assert running.poll() == 0, running.stderr.read()
     return peak

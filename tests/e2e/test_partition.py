@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import shutil
 import time
 
 import pytest
 
-from daemon import TIRELESS
+from daemon import PATIENCE_SECONDS, TIRELESS
 from jobs import ENDLESS, LONG, QUICK
 from stored import digests
+from test_import_kills import GIB, peak_during
 from test_metrics import value
 
 PARTITION = ("--order", "partition", "--parts", "24", "--macro-batch-parts", "5")
@@ -129,6 +131,24 @@ def test_it_is_prepared_listed_shown_and_found(start_daemon, graph_folder):
     assert len(partitions(daemon)) == 4
     daemon.hearth("dataset", "delete", "planted")
     assert partitions(daemon) == []
+
+
+@pytest.mark.full("sizes")
+def test_500_million_edges_are_partitioned_within_1_gib(start_daemon, tell):
+    daemon = start_daemon()
+    if shutil.disk_usage(daemon.data_dir).free < 40 * GIB:
+        pytest.skip("needs 40 GiB of disk")
+    daemon.hearth("dataset", "generate", "huge", "--graph", "rmat", "--nodes", "30000000",
+                  "--edges", "500000000", "--dim", "4", "--train", "0.01",
+                  patience=20 * PATIENCE_SECONDS)
+    peak = peak_during(daemon, "prepare", "--dataset", "huge", "--partition")
+    assert peak < GIB
+    name = next(job["id"] for job in daemon.json("job", "list")["jobs"]
+                if job["id"].startswith("prepare"))
+    job = daemon.json("job", "show", name)
+    made = job["report"]["partition"]
+    assert job["report"]["memory_bound_bytes"] >= peak and made["disk_bytes"] > 2 * 10**9
+    tell(f"{made['reason']}: {made['seconds']:.0f} s, at most {peak / 2**20:.0f} MiB")
 
 
 def test_the_plan_of_the_strategy_is_made_too(daemon):

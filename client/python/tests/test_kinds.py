@@ -78,7 +78,9 @@ def test_plans_are_prepared_for_jobs_and_partitions():
     spec = job_spec("prepare", {"dataset": "papers", "strategy": "ginex", "model": "none",
                                 "samplers": 2}).prepare
     assert spec.training_only and not spec.partition_only
-    assert spec.data.HasField("ginex") and spec.pipeline.samplers == 2
+    assert spec.data.HasField("ginex") and spec.pipeline.samplers == 2 and spec.hidden == 0
+    spec = job_spec("prepare", {"dataset": "papers", "model": "gin", "hidden": 24}).prepare
+    assert spec.hidden == 24
     spec = job_spec("prepare", {"dataset": "papers", "partition": True}).prepare
     assert spec.partition_only and spec.data.HasField("partition")
 

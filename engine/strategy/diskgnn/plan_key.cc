@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/sha256.h"
 #include "engine/plan/plan_store.h"
+#include "engine/sample/history.h"
 
 namespace hearth::strategy {
 namespace {
@@ -39,6 +40,10 @@ std::string DigestOfPass(const Pass& pass,
     for (const int32_t fanout : pass.sampler.fanouts_of[type]) {
       Add(hash, "of", type, fanout);
     }
+  }
+  if (pass.history != nullptr) {
+    Add(hash, "history", pass.history->staleness,
+        pass.history->candidates->digest());
   }
   Add(hash, seeds.size());
   hash.Update({reinterpret_cast<const std::byte*>(seeds.data()),

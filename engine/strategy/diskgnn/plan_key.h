@@ -28,7 +28,8 @@ struct PlannedPass {
 };
 
 /// All that the shards of a pass depend on, with its seeds in their order, but
-/// the dataset; not its first batch. Hexadecimal.
+/// the dataset; not its first batch, nor the embeddings that are kept there.
+/// Hexadecimal.
 std::string DigestOfPass(const Pass& pass,
                          absl::Span<const store::NodeId> seeds);
 

@@ -1,9 +1,11 @@
 #include "engine/strategy/diskgnn/plan_key.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "engine/sample/history.h"
 #include "gtest/gtest.h"
 
 namespace hearth::strategy {
@@ -42,10 +44,34 @@ TEST(DigestOfPassTest, IsAllThatTheBatchesDependOn) {
   EXPECT_TRUE(is_new(SmallPass(), {5, 3}));
 }
 
+TEST(DigestOfPassTest, IsWhichEmbeddingsAHistoryKeepsForHowLong) {
+  std::set<std::string> digests = {DigestOfPass(SmallPass(), kSeeds)};
+  const auto is_new = [&](const sample::HistoryPolicy& policy) {
+    Pass pass = SmallPass();
+    pass.history = &policy;
+    return digests.insert(DigestOfPass(pass, kSeeds)).second;
+  };
+  const auto of = [](const std::vector<store::NodeId>& nodes) {
+    return std::make_shared<sample::HistoryCandidates>(nodes, 10);
+  };
+  EXPECT_TRUE(is_new({.candidates = of({5, 3}), .staleness = 3}));
+  EXPECT_TRUE(is_new({.candidates = of({5, 3}), .staleness = 4}));
+  EXPECT_TRUE(is_new({.candidates = of({5, 9}), .staleness = 3}));
+  EXPECT_FALSE(is_new({.candidates = of({5, 3}), .staleness = 3}));
+}
+
 TEST(DigestOfPassTest, IsNotWhereAPassBegins) {
+  const sample::HistoryPolicy fresh = {
+      .candidates = std::make_shared<sample::HistoryCandidates>(kSeeds, 10),
+      .staleness = 3};
+  sample::HistoryPolicy resumed = fresh;
+  resumed.live = {{.slot = 1, .batch = 0}};
   Pass pass = SmallPass();
+  pass.history = &fresh;
+  const std::string digest = DigestOfPass(pass, kSeeds);
   pass.first_batch = 1;
-  EXPECT_EQ(DigestOfPass(pass, kSeeds), DigestOfPass(SmallPass(), kSeeds));
+  pass.history = &resumed;
+  EXPECT_EQ(DigestOfPass(pass, kSeeds), digest);
 }
 
 TEST(KeyOfPlanTest, IsAllThatItsBytesDependOn) {

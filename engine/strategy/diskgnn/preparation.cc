@@ -11,6 +11,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/wait_cause.h"
+#include "engine/sample/history.h"
 #include "engine/store/residency.h"
 #include "engine/strategy/diskgnn/layout_choice.h"
 #include "engine/strategy/diskgnn/offline_sampling.h"
@@ -336,6 +337,13 @@ plan::PlanProperties Preparation::Describe(const PackedLayout& layout) const {
                       {DescribeSampler(pass.sampler),
                        {"batch size", absl::StrCat(pass.batch_size)},
                        {"data seed", absl::StrCat(pass.sampler.data_seed)}});
+    if (pass.history != nullptr) {
+      properties.emplace_back(
+          "history",
+          absl::StrCat("embeddings of ", pass.history->candidates->size(),
+                       " nodes, each for fewer than ", pass.history->staleness,
+                       " batches"));
+    }
   }
   if (!report_.reason.empty()) {
     properties.emplace_back(kLayoutProperty, report_.reason);

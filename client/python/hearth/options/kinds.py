@@ -97,8 +97,10 @@ def _set_prepare(values: dict[str, Value], spec: spec_pb2.PrepareSpec) -> None:
     spec.data.CopyFrom(train.data)
     if train.HasField("pipeline"):
         spec.pipeline.CopyFrom(train.pipeline)
+    model = getattr(train.trains[0], train.trains[0].WhichOneof("model") or "none")
     spec.training_only = train.trains[0].HasField("none")
     spec.partition_only = partition_only
+    spec.hidden = getattr(model, "hidden", 0)
 
 
 def _set_fields(kind: str, values: Mapping[str, Value], spec: Message) -> None:

@@ -15,7 +15,9 @@
 // number of edges of each destination, and the positions of their sources; in
 // version 2 the number of their weights, and these; in version 3 the types of
 // the edges. Version 3 has the types of the input nodes behind their
-// in-degrees.
+// in-degrees. Version 4 is version 1, and version 5 version 3, with a top layer
+// behind the blocks: a TopHeader, its nodes, their in-degrees and types, the
+// positions that are pulled and those that are pushed.
 
 namespace hearth::strategy {
 namespace {
@@ -23,15 +25,22 @@ namespace {
 using sample::BatchKey;
 using sample::Block;
 using sample::MiniBatch;
+using sample::TopLayer;
 using store::NodeId;
 
-// The last character is the version.
-constexpr char kMagic[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '1'};
-constexpr char kMagicWithWeights[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '2'};
-constexpr char kMagicWithTypes[8] = {'H', 'e', 'a', 'r', 't', 'h', 'B', '3'};
+constexpr char kMagic[7] = {'H', 'e', 'a', 'r', 't', 'h', 'B'};
+
+enum Version : char {
+  kPlain = '1',
+  kWithWeights = '2',
+  kWithTypes = '3',
+  kWithTop = '4',
+  kWithTypesAndTop = '5'
+};
 
 struct Header {
-  char magic[8];
+  char magic[7];
+  Version version;
   uint64_t epoch_key;
   uint64_t batch;
   int64_t num_seeds;
@@ -51,11 +60,17 @@ struct Header {
   uint64_t nodes_end() const {
     return sizeof(Header) + static_cast<uint64_t>(num_nodes) * node_bytes;
   }
-  bool HasMagic(const char (&name)[8]) const {
-    return std::memcmp(magic, name, sizeof(magic)) == 0;
+  bool is_known() const {
+    return std::memcmp(magic, kMagic, sizeof(magic)) == 0 &&
+           version >= kPlain && version <= kWithTypesAndTop;
   }
-  bool has_weights() const { return HasMagic(kMagicWithWeights); }
-  bool has_types() const { return HasMagic(kMagicWithTypes); }
+  bool has_weights() const { return version == kWithWeights; }
+  bool has_types() const {
+    return version == kWithTypes || version == kWithTypesAndTop;
+  }
+  bool has_top() const {
+    return version == kWithTop || version == kWithTypesAndTop;
+  }
 };
 static_assert(std::is_trivially_copyable_v<Header>);
 
@@ -73,6 +88,14 @@ struct BlockHeader {
   }
 };
 static_assert(std::is_trivially_copyable_v<BlockHeader>);
+
+struct TopHeader {
+  uint64_t num_nodes;
+  uint64_t num_pulled;
+  uint64_t num_pushed;
+  int64_t total_age;
+};
+static_assert(std::is_trivially_copyable_v<TopHeader>);
 
 uint32_t HeaderCrc(const Header& header) {
   return Crc32c({reinterpret_cast<const std::byte*>(&header),
@@ -92,28 +115,28 @@ uint16_t NodeWidth(const MiniBatch& batch) {
       PackedWidthOf(absl::MakeConstSpan(batch.input_nodes)));
 }
 
-// Types of nodes or edges, behind the bytes that each of them takes.
-void AppendTypes(const std::vector<store::TypeId>& types,
-                 std::vector<std::byte>& bytes) {
-  const int width = PackedWidthOf(absl::MakeConstSpan(types));
+// Numbers, behind the bytes that each of them takes.
+template <typename Integer>
+void AppendNumbers(const std::vector<Integer>& numbers,
+                   std::vector<std::byte>& bytes) {
+  const int width = PackedWidthOf(absl::MakeConstSpan(numbers));
   const size_t begin = bytes.size();
-  bytes.resize(begin + 1 + types.size() * static_cast<size_t>(width));
+  bytes.resize(begin + 1 + numbers.size() * static_cast<size_t>(width));
   bytes[begin] = static_cast<std::byte>(width);
-  Pack(absl::MakeConstSpan(types), width, bytes.data() + begin + 1);
+  Pack(absl::MakeConstSpan(numbers), width, bytes.data() + begin + 1);
 }
 
 // Takes `count` of them from the beginning of `bytes`. False if they are not
 // there.
-bool TakeTypes(size_t count, absl::Span<const std::byte>& bytes,
-               std::vector<store::TypeId>& types) {
+template <typename Integer>
+bool TakeNumbers(size_t count, absl::Span<const std::byte>& bytes,
+                 std::vector<Integer>& numbers) {
   if (bytes.empty()) return false;
   const auto width = static_cast<size_t>(bytes[0]);
   bytes.remove_prefix(1);
-  if (width > sizeof(store::TypeId) || count * width > bytes.size()) {
-    return false;
-  }
-  types.resize(count);
-  Unpack(bytes.data(), static_cast<int>(width), absl::MakeSpan(types));
+  if (width > sizeof(Integer) || count * width > bytes.size()) return false;
+  numbers.resize(count);
+  Unpack(bytes.data(), static_cast<int>(width), absl::MakeSpan(numbers));
   bytes.remove_prefix(count * width);
   return true;
 }
@@ -137,7 +160,7 @@ void AppendBlock(const Block& block, const Header& of,
             at);
   Pack(absl::MakeConstSpan(block.indices),
        static_cast<int>(header.position_bytes), at);
-  if (of.has_types()) AppendTypes(block.edge_types, bytes);
+  if (of.has_types()) AppendNumbers(block.edge_types, bytes);
   if (!of.has_weights()) return;
   const uint64_t num_weights = block.weights.size();
   const auto* counted = reinterpret_cast<const std::byte*>(&num_weights);
@@ -147,10 +170,67 @@ void AppendBlock(const Block& block, const Header& of,
   bytes.insert(bytes.end(), weights, weights + num_weights * sizeof(float));
 }
 
+void AppendTop(const TopLayer& top, const Header& of,
+               std::vector<std::byte>& bytes) {
+  const TopHeader header = {.num_nodes = top.nodes.size(),
+                            .num_pulled = top.pulled.size(),
+                            .num_pushed = top.pushed.size(),
+                            .total_age = top.total_age};
+  const auto* begin = reinterpret_cast<const std::byte*>(&header);
+  bytes.insert(bytes.end(), begin, begin + sizeof(header));
+  AppendNumbers(top.nodes, bytes);
+  AppendNumbers(top.in_degrees, bytes);
+  if (of.has_types()) AppendNumbers(top.node_types, bytes);
+  AppendNumbers(top.pulled, bytes);
+  AppendNumbers(top.pushed, bytes);
+}
+
+// Takes the top layer from the beginning of `bytes`. False if it is not there.
+bool TakeTop(const Header& of, absl::Span<const std::byte>& bytes,
+             TopLayer& top) {
+  TopHeader header;
+  if (bytes.size() < sizeof(header)) return false;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  bytes.remove_prefix(sizeof(header));
+  top.total_age = header.total_age;
+  if (!TakeNumbers(header.num_nodes, bytes, top.nodes) ||
+      !TakeNumbers(header.num_nodes, bytes, top.in_degrees) ||
+      (of.has_types() &&
+       !TakeNumbers(header.num_nodes, bytes, top.node_types)) ||
+      !TakeNumbers(header.num_pulled, bytes, top.pulled) ||
+      !TakeNumbers(header.num_pushed, bytes, top.pushed)) {
+    return false;
+  }
+  // The nodes that are not pulled are computed.
+  auto pulled = top.pulled.begin();
+  for (int32_t i = 0; i < std::ssize(top.nodes); ++i) {
+    if (pulled != top.pulled.end() && *pulled == i) {
+      ++pulled;
+    } else {
+      top.computed.push_back(i);
+    }
+  }
+  return true;
+}
+
 // Whether the edges of some blocks have weights.
 bool HasWeights(const MiniBatch& batch) {
   return std::any_of(batch.blocks.begin(), batch.blocks.end(),
                      [](const Block& block) { return !block.weights.empty(); });
+}
+
+// A batch without input nodes may have a top layer.
+bool HasTypes(const MiniBatch& batch) {
+  return !batch.node_types.empty() ||
+         (batch.top.has_value() && !batch.top->node_types.empty());
+}
+
+Version VersionOf(const MiniBatch& batch) {
+  if (batch.top.has_value()) {
+    return HasTypes(batch) ? kWithTypesAndTop : kWithTop;
+  }
+  if (HasTypes(batch)) return kWithTypes;
+  return HasWeights(batch) ? kWithWeights : kPlain;
 }
 
 constexpr absl::string_view kRestDamaged = "is damaged (degrees and blocks)";
@@ -165,9 +245,7 @@ absl::StatusOr<Header> DecodeHeader(absl::Span<const std::byte> bytes,
   Header header;
   if (bytes.size() < sizeof(header)) return Damaged(0, "is cut off");
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (!(header.HasMagic(kMagic) || header.has_weights() ||
-        header.has_types()) ||
-      header.header_crc != HeaderCrc(header)) {
+  if (!header.is_known() || header.header_crc != HeaderCrc(header)) {
     return Damaged(0, "is damaged (header)");
   }
   if (header.epoch_key != key.epoch_key || header.batch != key.batch) {
@@ -232,7 +310,7 @@ bool TakeBlock(const Header& of, absl::Span<const std::byte>& bytes,
          absl::MakeSpan(block.indices));
   bytes.remove_prefix(header.body_bytes());
   if (of.has_types() &&
-      !TakeTypes(block.indices.size(), bytes, block.edge_types)) {
+      !TakeNumbers(block.indices.size(), bytes, block.edge_types)) {
     return false;
   }
   if (of.has_weights()) {
@@ -254,10 +332,8 @@ bool TakeBlock(const Header& of, absl::Span<const std::byte>& bytes,
 
 std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
   Header header = {};
-  const auto& magic = !batch.node_types.empty() ? kMagicWithTypes
-                      : HasWeights(batch)       ? kMagicWithWeights
-                                                : kMagic;
-  std::memcpy(header.magic, magic, sizeof(header.magic));
+  std::memcpy(header.magic, kMagic, sizeof(header.magic));
+  header.version = VersionOf(batch);
   header.epoch_key = batch.key.epoch_key;
   header.batch = batch.key.batch;
   header.num_seeds = batch.num_seeds;
@@ -271,8 +347,9 @@ std::vector<std::byte> EncodeBatch(const MiniBatch& batch) {
   std::byte* at = Pack(absl::MakeConstSpan(batch.input_nodes),
                        header.node_bytes, bytes.data() + sizeof(header));
   Pack(absl::MakeConstSpan(batch.in_degrees), header.degree_bytes, at);
-  if (header.has_types()) AppendTypes(batch.node_types, bytes);
+  if (header.has_types()) AppendNumbers(batch.node_types, bytes);
   for (const Block& block : batch.blocks) AppendBlock(block, header, bytes);
+  if (header.has_top()) AppendTop(*batch.top, header, bytes);
   header.total_bytes = bytes.size();
   const absl::Span<const std::byte> all = bytes;
   header.nodes_crc =
@@ -316,10 +393,13 @@ absl::StatusOr<MiniBatch> DecodeBatch(absl::Span<const std::byte> bytes,
     batch.blocks.resize(header.num_blocks);
   }
   if (whole && header.has_types()) {
-    whole = TakeTypes(batch.input_nodes.size(), bytes, batch.node_types);
+    whole = TakeNumbers(batch.input_nodes.size(), bytes, batch.node_types);
   }
   for (Block& block : batch.blocks) {
     whole = whole && TakeBlock(header, bytes, block);
+  }
+  if (whole && header.has_top()) {
+    whole = TakeTop(header, bytes, batch.top.emplace());
   }
   if (!whole || !bytes.empty()) {
     return Damaged(header.nodes_end(), kRestDamaged);

@@ -18,7 +18,8 @@
 
 namespace hearth::strategy {
 
-/// REQUIRES: edges have no weights where nodes have types.
+/// REQUIRES: edges have no weights where nodes have types or the batch has a
+/// top layer.
 std::vector<std::byte> EncodeBatch(const sample::MiniBatch& batch);
 
 /// Bytes at the beginning of an encoded batch that hold its input nodes: all

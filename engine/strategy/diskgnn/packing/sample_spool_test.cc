@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -53,6 +54,15 @@ void ExpectSame(const MiniBatch& a, const MiniBatch& b) {
     EXPECT_EQ(a.blocks[i].edge_types, b.blocks[i].edge_types);
   }
   EXPECT_EQ(a.node_types, b.node_types);
+  ASSERT_EQ(a.top.has_value(), b.top.has_value());
+  if (!a.top.has_value()) return;
+  EXPECT_EQ(a.top->nodes, b.top->nodes);
+  EXPECT_EQ(a.top->in_degrees, b.top->in_degrees);
+  EXPECT_EQ(a.top->node_types, b.top->node_types);
+  EXPECT_EQ(a.top->computed, b.top->computed);
+  EXPECT_EQ(a.top->pulled, b.top->pulled);
+  EXPECT_EQ(a.top->pushed, b.top->pushed);
+  EXPECT_EQ(a.top->total_age, b.top->total_age);
 }
 
 // The same of a heterograph, with types up to `highest`.
@@ -64,12 +74,32 @@ MiniBatch MakeTypedBatch(uint64_t number, store::TypeId highest) {
   return batch;
 }
 
+// The batch with a top layer of four nodes, of which some are pulled.
+MiniBatch WithTop(MiniBatch batch, std::vector<int32_t> computed,
+                  std::vector<int32_t> pulled) {
+  batch.top = {.nodes = {8, 7, int64_t{1} << 33, 6},
+               .in_degrees = {0, 1, 70'000, 2},
+               .computed = std::move(computed),
+               .pulled = std::move(pulled),
+               .pushed = {},
+               .total_age = 5};
+  if (!batch.top->computed.empty()) {
+    batch.top->pushed = {batch.top->computed.back()};
+  }
+  if (!batch.node_types.empty()) batch.top->node_types = {0, 300, 2, 1};
+  return batch;
+}
+
 TEST(BatchCodeTest, ComesBackWhateverTheWidths) {
   MiniBatch empty;
   empty.key = {.epoch_key = 0, .batch = 9};
   for (const MiniBatch& batch :
        {MakeBatch(0, 0), MakeBatch(1, 70'000), MakeBatch(2, int64_t{1} << 40),
-        empty, MakeTypedBatch(3, 3), MakeTypedBatch(4, 40'000)}) {
+        empty, MakeTypedBatch(3, 3), MakeTypedBatch(4, 40'000),
+        WithTop(MakeBatch(5, 0), {1, 3}, {0, 2}),
+        WithTop(MakeTypedBatch(6, 3), {0}, {1, 2, 3}),
+        WithTop(MakeBatch(7, 0), {0, 1, 2, 3}, {}),
+        WithTop(empty, {}, {0, 1, 2, 3})}) {
     const std::vector<std::byte> bytes = EncodeBatch(batch);
     const auto decoded = DecodeBatch(bytes, batch.key);
     ASSERT_TRUE(decoded.ok()) << decoded.status();
@@ -112,6 +142,7 @@ void ExpectEveryBitIsCovered(const MiniBatch& batch) {
 TEST(BatchCodeTest, EveryBitIsCovered) {
   ExpectEveryBitIsCovered(MakeBatch(4, 1000));
   ExpectEveryBitIsCovered(MakeTypedBatch(4, 7));
+  ExpectEveryBitIsCovered(WithTop(MakeTypedBatch(4, 7), {1}, {0, 2, 3}));
 }
 
 class SampleSpoolTest : public ::testing::Test {
