@@ -497,8 +497,8 @@ class GrpcClient : public Client {
     v1::UploadChunk chunk;
     chunk.set_id(upload.id());
     uint64_t offset = upload.received_bytes();
-    // Of an upload that has come one empty message is sent: its last files may
-    // be empty.
+    // One empty message is sent of an upload that has come whole: its last
+    // files may be empty.
     do {
       absl::StatusOr<std::string> data = source.Read(offset, kChunkBytes);
       read = data.status();

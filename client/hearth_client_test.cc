@@ -99,7 +99,7 @@ TEST(Client, WatchFindsADaemonThatIsBack) {
   ClientOptions options;
   options.server = daemon.address();
   options.first_backoff = absl::Milliseconds(1);
-  // Of pauses alone: gRPC by itself looks at its connections every 5 s.
+  // Less than the 5 s after which gRPC looks at its connections by itself.
   options.watch_patience = absl::Seconds(1);
   const std::unique_ptr<Client> client = NewClient(options);
   EXPECT_TRUE(IsUnreachable(client->GetStatus().status()));

@@ -215,7 +215,7 @@ class PosixModelFolder final : public ModelFolder {
   // Locked.
   Descriptor folder_;
   Descriptor file_;
-  // Of the model that is coming; empty = not known.
+  // The digest of the model that is coming; empty = not known.
   std::string sha256_;
   Sha256 digest_;
   uint64_t size_ = 0;

@@ -41,7 +41,7 @@ class UploadFiles final : public UploadSource {
  private:
   struct File {
     std::string path;
-    // Of its first byte in the upload.
+    // The place of its first byte in the upload.
     uint64_t begin = 0;
     uint64_t end = 0;
   };

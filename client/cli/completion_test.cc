@@ -67,7 +67,7 @@ TEST_F(CompletionTest, ValuesAreThoseThatAreTaken) {
               IsSupersetOf({"numpy", "edge-list"}));
   EXPECT_THAT(Words(Of({"completion", ""})),
               UnorderedElementsAre("bash", "zsh"));
-  // Of the words behind the equals sign.
+  // Candidates are the words behind the equals sign.
   const Completion joined = Of({"train", "--strategy=m"});
   EXPECT_EQ(joined.typed, "m");
   EXPECT_THAT(Words(joined), Contains("mmap"));

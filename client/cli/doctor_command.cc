@@ -60,7 +60,8 @@ absl::StatusOr<doctor::DaemonAnswer> AskDaemon(
   return answer;
 }
 
-// Of a daemon that did not answer: to be started, or to be reached otherwise.
+// The finding about a daemon that did not answer: start it, or reach it
+// otherwise.
 Finding NoAnswer(const absl::Status& status, bool was_named) {
   return {.severity = was_named || !client::IsUnreachable(status)
                           ? Severity::kProblem

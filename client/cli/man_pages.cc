@@ -13,7 +13,7 @@ namespace {
 
 std::string Source() { return absl::StrCat("Hearth ", kVersion); }
 
-// Of the program itself.
+// The page of the program itself.
 std::string Overview(const CLI::App& app,
                      const std::vector<const CLI::App*>& commands) {
   options::ManPageHead head = {.name = "hearth",

@@ -48,7 +48,7 @@ class TopView {
   v1::Status status_;
   std::vector<v1::Job> jobs_;
   std::map<std::string, Doing> doing_;
-  // Of the last two answers of one process.
+  // Rates between the last two answers of one process.
   std::optional<double> reads_per_second_;
   std::optional<double> bytes_per_second_;
   double answered_ = 0;

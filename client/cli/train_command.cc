@@ -14,7 +14,7 @@ namespace {
 
 struct Arguments {
   TrainArguments train;
-  // Of `prepare`: only the partition is made.
+  // `prepare` makes only the partition.
   bool partition_only = false;
   Submission submission;
 };

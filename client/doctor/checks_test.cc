@@ -189,7 +189,7 @@ TEST(ChecksTest, ProcessorAndGpu) {
 
 TEST(ChecksTest, PermissionsOfTheDataDirectory) {
   FolderFacts facts = GoodFolder();
-  // Of a daemon with --socket-group.
+  // The mode that a daemon with --socket-group gives it.
   facts.mode = 0710;
   EXPECT_EQ(OfFolder(facts, "data directory").severity, Severity::kOk);
   facts.mode = 0755;

@@ -46,7 +46,7 @@ struct MachineFacts {
   uint64_t memory_bytes = 0;
   uint64_t memory_available_bytes = 0;
   uint64_t memory_capacity_bytes = 0;
-  /// Of the first processor: "avx2", "avx512f".
+  /// Features of the first processor: "avx2", "avx512f".
   std::set<std::string> cpu_features;
   /// Version of the driver of NVIDIA's GPUs; empty = there is none.
   std::string gpu_driver;
@@ -73,12 +73,13 @@ struct FolderFacts {
   uid_t owner = 0;
   /// Permissions, as of chmod.
   mode_t mode = 0;
-  /// Of the folder, or of the nearest one above it that exists: "ext4", "xfs",
-  /// or a number in hexadecimal that has no name here.
+  /// The file system of the folder, or of the nearest one above it that exists:
+  /// "ext4", "xfs", or a number in hexadecimal that has no name here.
   std::string file_system = {};
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;
-  /// Of the disk below; nullopt where there is none, or it is not known.
+  /// The read-ahead of the disk below; nullopt where there is none, or it is
+  /// not known.
   std::optional<uint64_t> read_ahead_kib = std::nullopt;
   std::optional<bool> rotates = std::nullopt;
   /// "nvme0n1"; empty = not known.

@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/round_up.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::cache {
+
+uint64_t AlignedBuffer::MemoryBytes(uint64_t largest) {
+  constexpr uint64_t kHugePageBytes = 2 << 20;
+  return RoundUp(largest, kHugePageBytes);
+}
 
 absl::Status AlignedBuffer::Resize(uint64_t size) {
   if (size > capacity()) {

@@ -14,6 +14,10 @@ namespace hearth::cache {
 /// stream of batches soon allocates no more. Thread-compatible; movable.
 class AlignedBuffer {
  public:
+  /// The memory that a buffer takes which is never resized to more than
+  /// `largest` bytes: what it holds beyond that is never written to.
+  static uint64_t MemoryBytes(uint64_t largest);
+
   /// Makes at least `size` bytes available at data(). What was in the buffer
   /// is lost when it has to grow. RESOURCE_EXHAUSTED, naming the size, if the
   /// system refuses; the buffer is then empty.

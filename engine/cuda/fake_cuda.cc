@@ -18,6 +18,8 @@
 // thread that waits.
 
 struct HearthCudaStream {
+  // The stream that this one stands for: itself, but for wrapped ones.
+  HearthCudaStream* wrapped = this;
   std::deque<std::function<int()>> work;
   int64_t queued = 0;
   int64_t done = 0;
@@ -80,6 +82,7 @@ void RunUntil(State& state, HearthCudaStream& stream, int64_t number)
 int Queue(State& state, HearthCudaStream* stream, std::function<int()> work)
     ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
   if (const int error = CallError(state); error != 0) return error;
+  stream = stream->wrapped;
   stream->work.push_back(std::move(work));
   ++stream->queued;
   if (state.work == FakeCuda::Work::kAtOnce) {
@@ -157,6 +160,13 @@ int Create(int device, Handle** handle) {
   return 0;
 }
 
+int StreamWrap(int device, void* native, HearthCudaStream** stream) {
+  const int error = Create(device, stream);
+  if (error == 0) (*stream)->wrapped = static_cast<HearthCudaStream*>(native);
+  return error;
+}
+
+// A wrapper has no work of its own.
 int StreamDestroy(HearthCudaStream* stream) {
   State& state = TheState();
   absl::MutexLock lock(&state.mutex);
@@ -188,6 +198,7 @@ int DropOnFailure(State& state, HearthCudaStream* stream)
 int EventRecord(HearthCudaEvent* event, HearthCudaStream* stream) {
   State& state = TheState();
   absl::MutexLock lock(&state.mutex);
+  stream = stream->wrapped;
   if (const int error = DropOnFailure(state, stream); error != 0) return error;
   *event = {.stream = stream, .after = stream->queued};
   return 0;
@@ -251,6 +262,17 @@ int ScatterRows(const HearthCudaScatter* scatter, HearthCudaStream* stream) {
   });
 }
 
+// The function of the table that queues a kernel of models.
+template <typename Argument, bool (*kRun)(const FakeMemory&, Argument)>
+int QueueKernel(const Argument* argument, HearthCudaStream* stream) {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mutex);
+  return Queue(state, stream, [&state, argument = *argument] {
+    state.mutex.AssertHeld();
+    return kRun(state.memory, argument) ? 0 : FakeCuda::kIllegalAddress;
+  });
+}
+
 constexpr HearthCudaTable kTable = {
     .version = HEARTH_CUDA_VERSION,
     .table_bytes = sizeof(HearthCudaTable),
@@ -271,6 +293,16 @@ constexpr HearthCudaTable kTable = {
     .scatter_rows = ScatterRows,
     .allocate_pinned = AllocatePinned,
     .release_pinned = ReleasePinned,
+    .stream_wrap = StreamWrap,
+    .sum_edges = QueueKernel<HearthCudaSum, RunSum>,
+    .dot_edges = QueueKernel<HearthCudaDots, RunDots>,
+    .score_edges = QueueKernel<HearthCudaScores, RunScores>,
+    .softmax_edges = QueueKernel<HearthCudaSoftmax, RunSoftmax>,
+    .softmax_gradient = QueueKernel<HearthCudaSoftmax, RunSoftmaxGradient>,
+    .score_gradient = QueueKernel<HearthCudaScoreGradient, RunScoreGradient>,
+    .activate = QueueKernel<HearthCudaActivate, RunActivate>,
+    .activation_gradient =
+        QueueKernel<HearthCudaActivate, RunActivationGradient>,
 };
 
 }  // namespace

@@ -13,7 +13,9 @@ namespace hearth::cuda {
 /// device's work. It is as strict as a GPU and stricter: nothing is done before
 /// it must be (what was queued, when somebody waits for it), so that a missing
 /// wait shows as wrong bytes; fresh memory is full of rubbish; kernels may
-/// touch nothing but device memory and pinned memory that is allocated.
+/// touch nothing but device memory and pinned memory that is allocated. The
+/// kernels of models are a GPU's own, emulated. A native stream, to wrap, is
+/// one of the fake's.
 ///
 /// There is one at a time. When it ends, it is a test failure if memory, a
 /// stream or an event was not given back. Thread-safe.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "kernels/cuda/emulation/emulated_kernels.h"
 #include "kernels/feature_rows.h"
 #include "kernels/gather.h"
 #include "kernels/scatter.h"
@@ -55,7 +56,150 @@ bool RunPart(const FakeMemory& memory, const HearthCudaScatter& scatter,
   return true;
 }
 
+// Turns the pointers of a kernel's argument, in place, into addresses of the
+// host.
+class Translation {
+ public:
+  explicit Translation(const FakeMemory& memory) : memory_(memory) {}
+
+  // Whether the kernel may touch all that it was to.
+  bool ok() const { return ok_; }
+
+  // `count` elements. Those of none may be anywhere.
+  template <typename T>
+  void Translate(T*& pointer, int64_t count) {
+    if (count == 0 || !ok_) return;
+    pointer = memory_.ReachFromKernel(pointer,
+                                      static_cast<size_t>(count) * sizeof(T));
+    ok_ = pointer != nullptr;
+  }
+
+  // The same, but a null stays one.
+  template <typename T>
+  void TranslateOptional(T*& pointer, int64_t count) {
+    if (pointer != nullptr) Translate(pointer, count);
+  }
+
+ private:
+  const FakeMemory& memory_;
+  bool ok_ = true;
+};
+
+// How far the lists of a kernel reach into its other arrays.
+struct EdgeExtents {
+  // Rows at the edges' other ends.
+  int64_t others = 0;
+  // Entries of arrays with one for each edge.
+  int64_t places = 0;
+};
+
+EdgeExtents TranslateEdges(Translation& translation, HearthCudaEdges& edges) {
+  translation.Translate(edges.indptr, edges.num_rows + 1);
+  if (!translation.ok()) return {};
+  const int64_t count = edges.indptr[edges.num_rows];
+  translation.Translate(edges.indices, count);
+  translation.TranslateOptional(edges.edges, count);
+  if (!translation.ok() || count == 0) return {};
+  return {.others = static_cast<int64_t>(Extent(edges.indices, count)),
+          .places = edges.edges == nullptr
+                        ? count
+                        : static_cast<int64_t>(Extent(edges.edges, count))};
+}
+
+EdgeExtents TranslateScored(Translation& translation,
+                            HearthCudaScored& scored) {
+  const EdgeExtents extents = TranslateEdges(translation, scored.edges);
+  // Of the last row, what its columns take.
+  const int64_t width = scored.heads * scored.channels;
+  const auto elements = [&](int64_t rows) {
+    return rows == 0 ? 0 : (rows - 1) * scored.stride + width;
+  };
+  translation.Translate(scored.own, elements(scored.edges.num_rows));
+  translation.Translate(scored.other, elements(extents.others));
+  translation.TranslateOptional(scored.attention, width);
+  return extents;
+}
+
+// Runs `kernel` on an argument whose pointers were translated.
+template <typename Kernel, typename Argument>
+bool Run(const Translation& translation, const Kernel& kernel,
+         const Argument& argument) {
+  return translation.ok() && kernel(argument) == 0;
+}
+
 }  // namespace
+
+bool RunSum(const FakeMemory& memory, HearthCudaSum sum) {
+  Translation translation(memory);
+  const EdgeExtents extents = TranslateEdges(translation, sum.edges);
+  const int64_t width = sum.heads * sum.channels;
+  translation.Translate(sum.weights, extents.places * sum.heads);
+  translation.Translate(sum.source, extents.others * width);
+  translation.Translate(sum.out, sum.edges.num_rows * width);
+  return Run(translation, kernels::EmulateSum, sum);
+}
+
+bool RunDots(const FakeMemory& memory, HearthCudaDots dots) {
+  Translation translation(memory);
+  const EdgeExtents extents = TranslateEdges(translation, dots.edges);
+  const int64_t width = dots.heads * dots.channels;
+  translation.Translate(dots.own, dots.edges.num_rows * width);
+  translation.Translate(dots.other, extents.others * width);
+  translation.Translate(dots.out, extents.places * dots.heads);
+  return Run(translation, kernels::EmulateDots, dots);
+}
+
+bool RunScores(const FakeMemory& memory, HearthCudaScores scores) {
+  Translation translation(memory);
+  const EdgeExtents extents = TranslateScored(translation, scores.scored);
+  translation.Translate(scores.scores, extents.places * scores.scored.heads);
+  return Run(translation, kernels::EmulateScores, scores);
+}
+
+bool RunSoftmax(const FakeMemory& memory, HearthCudaSoftmax softmax) {
+  Translation translation(memory);
+  const EdgeExtents extents = TranslateEdges(translation, softmax.edges);
+  translation.Translate(softmax.values, extents.places * softmax.heads);
+  return Run(translation, kernels::EmulateSoftmax, softmax);
+}
+
+bool RunSoftmaxGradient(const FakeMemory& memory, HearthCudaSoftmax softmax) {
+  Translation translation(memory);
+  const EdgeExtents extents = TranslateEdges(translation, softmax.edges);
+  translation.Translate(softmax.softmax, extents.places * softmax.heads);
+  translation.Translate(softmax.values, extents.places * softmax.heads);
+  return Run(translation, kernels::EmulateSoftmaxGradient, softmax);
+}
+
+bool RunScoreGradient(const FakeMemory& memory,
+                      HearthCudaScoreGradient gradient) {
+  Translation translation(memory);
+  const EdgeExtents extents = TranslateScored(translation, gradient.scored);
+  const int64_t rows = gradient.scored.edges.num_rows;
+  const int64_t width = gradient.scored.heads * gradient.scored.channels;
+  translation.Translate(gradient.by_scores,
+                        extents.places * gradient.scored.heads);
+  translation.Translate(
+      gradient.by_own,
+      rows == 0 ? 0 : (rows - 1) * gradient.scored.stride + width);
+  translation.TranslateOptional(gradient.by_attention, rows * width);
+  return Run(translation, kernels::EmulateScoreGradient, gradient);
+}
+
+bool RunActivate(const FakeMemory& memory, HearthCudaActivate activate) {
+  Translation translation(memory);
+  translation.Translate(activate.output, activate.count);
+  return Run(translation, kernels::EmulateActivate, activate);
+}
+
+bool RunActivationGradient(const FakeMemory& memory,
+                           HearthCudaActivate activate) {
+  Translation translation(memory);
+  translation.Translate(activate.output, activate.count);
+  translation.Translate(activate.gradient, activate.count);
+  translation.Translate(activate.result, activate.count);
+  return Run(translation, kernels::EmulateActivationGradient, activate);
+}
 
 bool RunGather(const FakeMemory& memory, const HearthCudaGather& gather) {
   if (gather.count == 0 || gather.dim == 0) return true;

@@ -11,6 +11,18 @@ namespace hearth::cuda {
 bool RunGather(const FakeMemory& memory, const HearthCudaGather& gather);
 bool RunScatter(const FakeMemory& memory, const HearthCudaScatter& scatter);
 
+/// Those that models use: a GPU's own, emulated.
+bool RunSum(const FakeMemory& memory, HearthCudaSum sum);
+bool RunDots(const FakeMemory& memory, HearthCudaDots dots);
+bool RunScores(const FakeMemory& memory, HearthCudaScores scores);
+bool RunSoftmax(const FakeMemory& memory, HearthCudaSoftmax softmax);
+bool RunSoftmaxGradient(const FakeMemory& memory, HearthCudaSoftmax softmax);
+bool RunScoreGradient(const FakeMemory& memory,
+                      HearthCudaScoreGradient gradient);
+bool RunActivate(const FakeMemory& memory, HearthCudaActivate activate);
+bool RunActivationGradient(const FakeMemory& memory,
+                           HearthCudaActivate activate);
+
 }  // namespace hearth::cuda
 
 #endif  // HEARTH_ENGINE_CUDA_FAKE_KERNELS_H_

@@ -9,10 +9,23 @@ absl::StatusOr<std::unique_ptr<Stream>> Stream::Create(const Device& device) {
   HEARTH_RETURN_IF_ERROR(ToStatus(
       device, device.table->stream_create(device.number, &made->stream_),
       "making a stream"));
-  HEARTH_RETURN_IF_ERROR(
-      ToStatus(device, device.table->event_create(device.number, &made->event_),
-               "making an event"));
+  HEARTH_RETURN_IF_ERROR(made->MakeEvent());
   return made;
+}
+
+absl::StatusOr<std::unique_ptr<Stream>> Stream::Wrap(const Device& device,
+                                                     void* native) {
+  std::unique_ptr<Stream> made(new Stream(device));
+  HEARTH_RETURN_IF_ERROR(ToStatus(
+      device, device.table->stream_wrap(device.number, native, &made->stream_),
+      "wrapping a stream"));
+  HEARTH_RETURN_IF_ERROR(made->MakeEvent());
+  return made;
+}
+
+absl::Status Stream::MakeEvent() {
+  return ToStatus(device_, device_.table->event_create(device_.number, &event_),
+                  "making an event");
 }
 
 Stream::~Stream() {
@@ -33,6 +46,47 @@ absl::Status Stream::Copy(void* to, const void* from, uint64_t bytes) {
 absl::Status Stream::Scatter(const HearthCudaScatter& scatter) {
   return ToStatus(device_, device_.table->scatter_rows(&scatter, stream_),
                   "scattering rows");
+}
+
+absl::Status Stream::SumEdges(const HearthCudaSum& sum) {
+  return ToStatus(device_, device_.table->sum_edges(&sum, stream_),
+                  "summing along edges");
+}
+
+absl::Status Stream::DotEdges(const HearthCudaDots& dots) {
+  return ToStatus(device_, device_.table->dot_edges(&dots, stream_),
+                  "multiplying along edges");
+}
+
+absl::Status Stream::ScoreEdges(const HearthCudaScores& scores) {
+  return ToStatus(device_, device_.table->score_edges(&scores, stream_),
+                  "scoring edges");
+}
+
+absl::Status Stream::SoftmaxEdges(const HearthCudaSoftmax& softmax) {
+  return ToStatus(device_, device_.table->softmax_edges(&softmax, stream_),
+                  "the softmax of edges");
+}
+
+absl::Status Stream::SoftmaxGradient(const HearthCudaSoftmax& softmax) {
+  return ToStatus(device_, device_.table->softmax_gradient(&softmax, stream_),
+                  "the gradient of a softmax");
+}
+
+absl::Status Stream::ScoreGradient(const HearthCudaScoreGradient& gradient) {
+  return ToStatus(device_, device_.table->score_gradient(&gradient, stream_),
+                  "the gradient of scores");
+}
+
+absl::Status Stream::Activate(const HearthCudaActivate& activate) {
+  return ToStatus(device_, device_.table->activate(&activate, stream_),
+                  "activating rows");
+}
+
+absl::Status Stream::ActivationGradient(const HearthCudaActivate& activate) {
+  return ToStatus(device_,
+                  device_.table->activation_gradient(&activate, stream_),
+                  "the gradient of an activation");
 }
 
 absl::Status Stream::Wait() {

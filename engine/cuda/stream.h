@@ -19,6 +19,11 @@ class Stream {
  public:
   static absl::StatusOr<std::unique_ptr<Stream>> Create(const Device& device);
 
+  /// A stream that somebody else made with the CUDA runtime, and destroys later
+  /// than this.
+  static absl::StatusOr<std::unique_ptr<Stream>> Wrap(const Device& device,
+                                                      void* native);
+
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
   /// Waits.
@@ -30,11 +35,24 @@ class Stream {
   /// Queues a scatter.
   absl::Status Scatter(const HearthCudaScatter& scatter);
 
+  /// Queues what models compute on a GPU; the functions of the table have the
+  /// same names.
+  absl::Status SumEdges(const HearthCudaSum& sum);
+  absl::Status DotEdges(const HearthCudaDots& dots);
+  absl::Status ScoreEdges(const HearthCudaScores& scores);
+  absl::Status SoftmaxEdges(const HearthCudaSoftmax& softmax);
+  absl::Status SoftmaxGradient(const HearthCudaSoftmax& softmax);
+  absl::Status ScoreGradient(const HearthCudaScoreGradient& gradient);
+  absl::Status Activate(const HearthCudaActivate& activate);
+  absl::Status ActivationGradient(const HearthCudaActivate& activate);
+
   /// Until all that was queued is done.
   absl::Status Wait();
 
  private:
   explicit Stream(const Device& device) : device_(device) {}
+
+  absl::Status MakeEvent();
 
   const Device device_;
   HearthCudaStream* stream_ = nullptr;

@@ -193,8 +193,8 @@ class PosixMappedFile final : public MappedFile {
   }
 
   void Prefetch(const std::stop_token& stop) const override {
-    // Of a longer range the kernel takes its read-ahead alone, 128 KiB unless
-    // set otherwise.
+    // The kernel reads no more of a longer range than its read-ahead, 128 KiB
+    // unless set otherwise.
     constexpr size_t kStepBytes = 128 << 10;
     for (size_t begin = 0; begin < data_.size() && !stop.stop_requested();
          begin += kStepBytes) {

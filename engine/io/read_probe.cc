@@ -54,7 +54,7 @@ class Prober {
   }
   ~Prober() { queue_.Unregister(device_, memory_); }
 
-  // Of the depth that reaches the peak.
+  // The profile of the depth that reaches the peak.
   absl::StatusOr<ReadProfile> Search() {
     std::vector<double> rates;
     double peak = 0;

@@ -18,8 +18,8 @@ struct ReadProfile {
   double peak_reads_per_second = 0;
   /// The least number of reads in flight, a power of two, with 0.98 of that.
   size_t depth = 1;
-  /// Of some reads of this depth: from the submission of the first to its
-  /// completion, and from the submission of the last to its completion.
+  /// The times from submission to completion of the first and of the last of
+  /// some reads at this depth.
   double first_seconds = 0;
   double last_seconds = 0;
 };

@@ -200,7 +200,8 @@ bool QueuedRowStream::TakeOff() {
 
 void QueuedRowStream::Recycle(std::unique_ptr<List> list) {
   list->arrived = nullptr;
-  // Of lists that come one by one; otherwise all would grow to the largest.
+  // Only lists that come one by one are kept: otherwise all would grow to the
+  // size of the largest.
   if (lists_.size() <= 1) spare_ = std::move(list);
 }
 

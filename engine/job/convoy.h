@@ -234,7 +234,7 @@ class Convoy final : private RunHost {
   std::optional<int64_t> next_epoch_ ABSL_GUARDED_BY(mutex_);
   // Whether somebody has left since others could come on board.
   bool has_free_place_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of the data run; stopped once `stopping_`.
+  // Stops the data run, once `stopping_`.
   std::stop_source stop_ ABSL_GUARDED_BY(mutex_);
   // Whether all that were there have been asked to stop: who comes later, and
   // was not, waits for the next data run.

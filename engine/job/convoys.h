@@ -58,7 +58,7 @@ class Convoys {
   mutable absl::Mutex mutex_;
   // Those that are over go when the next one begins.
   std::list<std::shared_ptr<Convoy>> convoys_ ABSL_GUARDED_BY(mutex_);
-  // Of jobs that are expected or on board.
+  // The convoy of each job that is expected or on board.
   std::map<std::string, std::shared_ptr<Convoy>> of_jobs_
       ABSL_GUARDED_BY(mutex_);
 };

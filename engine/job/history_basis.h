@@ -33,7 +33,7 @@ struct HistoryBasis {
 
   /// Whether nodes or edges are of several types.
   bool is_typed() const { return dataset.manifest().is_typed(); }
-  /// Of all types together.
+  /// Nodes of all types together.
   int64_t num_nodes() const {
     return store::NodeSpace(dataset.manifest()).num_nodes();
   }

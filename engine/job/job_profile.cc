@@ -45,7 +45,7 @@ constexpr char kFormat[] = "hearth profile 1";
 constexpr char kFile[] = "profile";
 // Batches in shuffled order, spread over an epoch, whose rows are counted.
 constexpr int64_t kShuffledBatches = 256;
-// Of resident lists: a part, and whether the list is kept.
+// Memory of resident lists: a part, and whether the list is kept.
 constexpr uint64_t kListBytesPerNode = sizeof(uint16_t) + 1;
 
 // Makes the profile of a job.

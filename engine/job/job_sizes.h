@@ -52,8 +52,8 @@ struct JobSizes {
   strategy::StrategyConfiguration chosen;
   /// What of them is less than asked.
   std::vector<strategy::BudgetCut> cuts;
-  /// Of what is chosen; with the share "row checksums" where each row is
-  /// verified.
+  /// The memory of what is chosen; with the share "row checksums" where each
+  /// row is verified.
   strategy::MemoryEstimate estimate;
   RowVerification rows = RowVerification::kNone;
 };

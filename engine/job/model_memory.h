@@ -20,7 +20,7 @@ class ModelMemory {
   struct Model {
     /// In all, while it makes a step.
     uint64_t bytes = 0;
-    /// Of these, what stays between steps.
+    /// The part of these that stays between steps.
     uint64_t kept_bytes = 0;
   };
 

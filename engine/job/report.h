@@ -20,7 +20,7 @@ namespace hearth::job {
 struct ExactEpoch {
   double loss = 0;
   std::optional<double> valid_metric;
-  /// Of the training pass.
+  /// Seconds and rows of the training pass.
   double seconds = 0;
   int64_t rows_needed = 0;
 };

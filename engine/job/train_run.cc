@@ -243,7 +243,7 @@ TrainReport TrainRun::Complete(const Rider& rider, TrainReport report) const {
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
     report.memory.Add("other models", bytes);
   }
-  // Of this run, and of what came before it.
+  // The larger of the bounds of this run and of what came before it.
   report.memory_bound_bytes = std::max(report.memory.TotalBytes(),
                                        data.partitioning_memory().TotalBytes());
   report.first_batch_seconds = rider.first_batch_seconds;

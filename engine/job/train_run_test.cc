@@ -15,7 +15,7 @@ TEST(FirstAfterLongestGapTest, GoesOnWhereThoseBehindMeetTheOthersSoonest) {
   EXPECT_EQ(FirstAfterLongestGap({0, 3}, 100), 0);
   EXPECT_EQ(FirstAfterLongestGap({0, 1}, 9), 0);
   EXPECT_EQ(FirstAfterLongestGap({0, 8}, 9), 8);
-  // Of equal gaps, the one that ends first.
+  // The one that ends first wins among equal gaps.
   EXPECT_EQ(FirstAfterLongestGap({0, 5}, 10), 0);
 }
 

@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
@@ -65,13 +66,17 @@ BufferPool::~BufferPool() { Clear(); }
 void* BufferPool::Allocate(size_t bytes) {
   if (bytes > std::numeric_limits<size_t>::max() / 2) throw std::bad_alloc();
   const size_t size = BlockSize(bytes + kHeader);
-  void* block = size < kSmallestPooled ? nullptr : TakeIdle(size);
+  void* block = size < kSmallestPooled ? nullptr : TakeIdleOrMakeRoom(size);
   if (block == nullptr) block = NewBlock(size, kHeader + bytes);
   if (block == nullptr) {
     Clear();
     block = NewBlock(size, kHeader + bytes);
   }
-  if (block == nullptr) throw std::bad_alloc();
+  if (block == nullptr) {
+    const absl::MutexLock lock(&mutex_);
+    if (size >= kSmallestPooled) used_bytes_ -= size;
+    throw std::bad_alloc();
+  }
   return BufferOf(block);
 }
 
@@ -84,23 +89,21 @@ void BufferPool::Free(void* buffer) {
     return;
   }
   const absl::MutexLock lock(&mutex_);
+  used_bytes_ -= size;
   idle_.emplace(size, Idle{block, trims_});
   idle_bytes_ += size;
 }
 
 void BufferPool::Trim() {
-  uint64_t oldest;
-  {
-    const absl::MutexLock lock(&mutex_);
-    ++trims_;
-    if (trims_ <= kTrimsKept) return;
-    oldest = trims_ - kTrimsKept;
-  }
-  ReleaseBefore(oldest);
+  const absl::MutexLock lock(&mutex_);
+  ++trims_;
+  if (trims_ > kTrimsKept) ReleaseBefore(trims_ - kTrimsKept);
 }
 
 void BufferPool::Clear() {
+  const absl::MutexLock lock(&mutex_);
   ReleaseBefore(std::numeric_limits<uint64_t>::max());
+  most_used_bytes_ = used_bytes_;
 }
 
 size_t BufferPool::idle_bytes() const {
@@ -108,11 +111,19 @@ size_t BufferPool::idle_bytes() const {
   return idle_bytes_;
 }
 
-void* BufferPool::TakeIdle(size_t bytes) {
+void* BufferPool::TakeIdleOrMakeRoom(size_t size) {
   const absl::MutexLock lock(&mutex_);
-  auto found = idle_.lower_bound(bytes);
+  void* const block = TakeIdle(size);
+  used_bytes_ += block == nullptr ? size : SizeOf(block);
+  most_used_bytes_ = std::max(most_used_bytes_, used_bytes_);
+  if (block == nullptr) MakeRoom();
+  return block;
+}
+
+void* BufferPool::TakeIdle(size_t size) {
+  auto found = idle_.lower_bound(size);
   // Not one that is far too large: its next user would miss it.
-  if (found == idle_.end() || found->first > bytes + bytes / 2) return nullptr;
+  if (found == idle_.end() || found->first > size + size / 4) return nullptr;
   // The last one used of that size, so that surplus ones grow old.
   found = std::prev(idle_.upper_bound(found->first));
   void* const block = found->second.block;
@@ -121,16 +132,26 @@ void* BufferPool::TakeIdle(size_t bytes) {
   return block;
 }
 
+// Releases the buffers that are idle longest, until all are within the bound.
+void BufferPool::MakeRoom() {
+  const size_t most = most_used_bytes_ + most_used_bytes_ / 8;
+  while (!idle_.empty() && used_bytes_ + idle_bytes_ > most) {
+    Release(std::min_element(idle_.begin(), idle_.end(),
+                             [](const auto& a, const auto& b) {
+                               return a.second.since < b.second.since;
+                             }));
+  }
+}
+
+BufferPool::Idles::iterator BufferPool::Release(Idles::iterator idle) {
+  idle_bytes_ -= idle->first;
+  std::free(idle->second.block);
+  return idle_.erase(idle);
+}
+
 void BufferPool::ReleaseBefore(uint64_t since) {
-  const absl::MutexLock lock(&mutex_);
-  for (auto it = idle_.begin(); it != idle_.end();) {
-    if (it->second.since >= since) {
-      ++it;
-      continue;
-    }
-    idle_bytes_ -= it->first;
-    std::free(it->second.block);
-    it = idle_.erase(it);
+  for (auto idle = idle_.begin(); idle != idle_.end();) {
+    idle = idle->second.since < since ? Release(idle) : std::next(idle);
   }
 }
 

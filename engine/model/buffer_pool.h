@@ -12,7 +12,9 @@ namespace hearth::model {
 
 /// Keeps large buffers between steps. A step frees and allocates hundreds of
 /// megabytes; given back to the kernel, they would have to be cleared and
-/// mapped again each time, a fifth of a step's time. Thread-safe.
+/// mapped again each time, a fifth of a step's time. Beside those in use it
+/// keeps so many that all together are at most an eighth more than were ever
+/// in use at once. Thread-safe.
 class BufferPool {
  public:
   /// Buffers below this are left to malloc, which keeps them well enough.
@@ -36,7 +38,7 @@ class BufferPool {
   /// Marks the end of a step: gives up buffers unused for kTrimsKept steps.
   void Trim() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  /// Gives up all unused buffers.
+  /// Gives up all unused buffers, and forgets how many were in use.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// Bytes of buffers kept but unused.
@@ -47,14 +49,24 @@ class BufferPool {
     void* block;
     uint64_t since;
   };
+  using Idles = std::multimap<size_t, Idle>;
 
-  void* TakeIdle(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  void ReleaseBefore(uint64_t since) ABSL_LOCKS_EXCLUDED(mutex_);
+  // An idle block for a buffer of that size, in use from now on; null if there
+  // is none, and room for a new one.
+  void* TakeIdleOrMakeRoom(size_t size) ABSL_LOCKS_EXCLUDED(mutex_);
+  void* TakeIdle(size_t size) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Idles::iterator Release(Idles::iterator idle)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseBefore(uint64_t since) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
   // By size.
-  std::multimap<size_t, Idle> idle_ ABSL_GUARDED_BY(mutex_);
+  Idles idle_ ABSL_GUARDED_BY(mutex_);
   size_t idle_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Bytes of the buffers in use, and the most that there were at once.
+  size_t used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t most_used_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t trims_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -52,6 +52,35 @@ TEST(BufferPoolTest, FarLargerBuffersAreSpared) {
   pool.Free(small);
 }
 
+TEST(BufferPoolTest, KeepsNoMoreThanWasEverInUseAtOnceAndAnEighth) {
+  BufferPool pool;
+  void* const first = pool.Allocate(8 * kMebibyte);
+  void* const second = pool.Allocate(8 * kMebibyte);
+  pool.Free(first);
+  pool.Free(second);
+  const size_t most = pool.idle_bytes();
+  // Sizes that none of the idle ones serves.
+  for (const size_t mebibytes : {4, 11, 3, 14, 5}) {
+    void* const buffer = pool.Allocate(mebibytes * kMebibyte);
+    EXPECT_LE(pool.idle_bytes() + mebibytes * kMebibyte, most + most / 8)
+        << mebibytes;
+    pool.Free(buffer);
+  }
+}
+
+TEST(BufferPoolTest, MakesRoomByWhatIsIdleLongest) {
+  BufferPool pool;
+  void* const old = pool.Allocate(8 * kMebibyte);
+  void* const young = pool.Allocate(4 * kMebibyte);
+  pool.Free(old);
+  pool.Trim();
+  pool.Free(young);
+  pool.Free(pool.Allocate(3 * kMebibyte));
+  void* const again = pool.Allocate(4 * kMebibyte);
+  EXPECT_EQ(again, young);
+  pool.Free(again);
+}
+
 TEST(BufferPoolTest, TrimGivesUpWhatIsLongUnused) {
   BufferPool pool;
   pool.Free(pool.Allocate(kMebibyte));

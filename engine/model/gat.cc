@@ -2,6 +2,8 @@
 
 #include <ATen/ops/cat.h>
 
+#include <algorithm>
+
 #include "engine/model/attention_heads.h"
 #include "engine/model/graph_functions.h"
 
@@ -70,8 +72,21 @@ class GatKind final : public ModelKind {
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
     const AttentionHeads heads(place, options_.heads);
-    return PropagationMemory(place, heads.width(), block) +
-           AttentionMemory(heads.heads(), block);
+    const uint64_t output = MatrixBytes(block.destinations, place.out);
+    const uint64_t sums = MatrixBytes(block.destinations, heads.width());
+    const uint64_t transformed = MatrixBytes(block.sources, heads.width());
+    const uint64_t scores = 2 * MatrixBytes(block.sources, heads.heads());
+    const uint64_t attention = EdgeScoreBytes(heads.heads(), block);
+    // Either all gradients of attention, or, once what was saved for them is
+    // gone, that of the layer's input.
+    return {.parameters =
+                MatrixBytes(static_cast<uint64_t>(place.in) + 4, heads.width()),
+            .edges = EdgesBytes(block),
+            .saved = transformed + scores + attention + output,
+            .forward = sums + output,
+            .backward = std::max(
+                output + sums + scores + attention + transformed,
+                place.first ? 0 : MatrixBytes(block.sources, place.in))};
   }
 
  private:

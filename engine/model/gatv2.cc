@@ -1,5 +1,7 @@
 #include "engine/model/gatv2.h"
 
+#include <algorithm>
+
 #include "engine/model/attention_heads.h"
 #include "engine/model/graph_functions.h"
 
@@ -65,16 +67,26 @@ class Gatv2Kind final : public ModelKind {
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
     const AttentionHeads heads(place, options_.heads);
-    // Besides: the sources' rows with their bias; those of the destinations,
-    // twice as well, their gradient and their shares of that by `att`; and the
-    // gradient of the input in the parts of which it is the sum.
-    const LayerMemory more = {
-        .tensors =
-            MatrixBytes(block.sources, heads.width()) +
-            4 * MatrixBytes(block.destinations, heads.width()) +
-            (place.first ? 0 : 2 * MatrixBytes(block.sources, place.in))};
-    return PropagationMemory(place, heads.width(), block) +
-           AttentionMemory(heads.heads(), block) + more;
+    const uint64_t output = MatrixBytes(block.destinations, place.out);
+    const uint64_t rows = MatrixBytes(block.destinations, heads.width());
+    const uint64_t transformed = MatrixBytes(block.sources, heads.width());
+    const uint64_t attention = EdgeScoreBytes(heads.heads(), block);
+    // The gradient of the input comes in parts, by sources and destinations,
+    // before they are added up.
+    const uint64_t input_gradient =
+        place.first ? 0
+                    : 3 * MatrixBytes(block.sources, place.in) +
+                          MatrixBytes(block.destinations, place.in);
+    // Either all gradients of attention (those by the destinations' rows and by
+    // `att` are as large as the rows), or, once what was saved for them is
+    // gone, that of the layer's input.
+    return {.parameters = 2 * MatrixBytes(static_cast<uint64_t>(place.in) + 3,
+                                          heads.width()),
+            .edges = EdgesBytes(block),
+            .saved = transformed + rows + attention + output,
+            .forward = rows + output,
+            .backward = std::max(output + 3 * rows + attention + transformed,
+                                 input_gradient)};
   }
 
  private:

@@ -45,7 +45,7 @@ class GcnKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    return PropagationMemory(place, place.out, block);
+    return PropagationMemory(place, block);
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "engine/model/graph_functions.h"
@@ -58,12 +59,15 @@ class GinKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    // The second product besides, with its bias, and the gradients of both
-    // and of their input.
-    const LayerMemory outer = {
-        .parameters = MatrixBytes(place.out + 1, place.out),
-        .tensors = 4 * MatrixBytes(block.destinations, place.out)};
-    return PropagationMemory(place, place.out, block) + outer;
+    const uint64_t rows = MatrixBytes(block.destinations, place.out);
+    LayerMemory memory = PropagationMemory(place, block);
+    memory.parameters += LinearBytes(place.out, place.out);
+    // The second product's output.
+    memory.saved += rows;
+    // The gradients by that, by it before its activation, and by its input, of
+    // which the last is the first product's.
+    memory.backward = std::max(memory.backward, 3 * rows);
+    return memory;
   }
 
  private:

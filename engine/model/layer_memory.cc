@@ -1,53 +1,82 @@
 #include "engine/model/layer_memory.h"
 
-// The tensors of one layer, with S sources, D destinations, I input columns and
-// O output columns (of all heads, for attention):
-//
-//   S x I   gradient of the layer's input (none for the first layer)
-//   S x O   products of the sources, where they come before the sum, and their
-//           gradient
-//   D x I   sums of the inputs, where they come first, and their gradient
-//   D x O   output, before and after ReLU and dropout, and their gradients
-//
-// with attention besides, for each edge and head, scores, weights and their
-// gradients. All are float32.
+#include "engine/model/graph_functions.h"
 
 namespace hearth::model {
 namespace {
 
-constexpr uint64_t kFloat = sizeof(float);
 // Positions, weights and the transposed adjacency.
 constexpr uint64_t kEdgeBytes = 24;
 constexpr uint64_t kNodeBytes = 32;
-constexpr uint64_t kAttentionArrays = 6;
 
 // With a self loop at each destination.
 uint64_t EdgesWithLoops(const BlockSize& block) {
   return block.edges + block.destinations;
 }
 
-}  // namespace
+// Whether blocks up to the size of `block`, with edges in about that proportion
+// to their sources, may be summed first, or multiplied first.
+struct Orders {
+  bool sums_first = false;
+  bool products_first = false;
+};
 
-LayerMemory PropagationMemory(const LayerPlace& place, int64_t width,
-                              const BlockSize& block) {
-  const auto in = static_cast<uint64_t>(place.in);
-  const auto out = static_cast<uint64_t>(width);
-  const uint64_t input_gradient = place.first ? 0 : block.sources * in;
-  return {
-      // Two matrices, and vectors of the output's width.
-      .parameters = kFloat * (2 * in * out + 4 * out),
-      .tensors = kFloat * (input_gradient + 2 * block.sources * out +
-                           2 * block.destinations * in +
-                           4 * block.destinations * out) +
-                 kEdgeBytes * EdgesWithLoops(block) +
-                 kNodeBytes * block.sources,
-  };
+Orders OrdersOf(const LayerPlace& place, const BlockSize& block) {
+  Orders orders;
+  for (const double proportion : {0.75, 1.0, 1.5}) {
+    const bool sums_first =
+        SumsFirst({.sources = static_cast<int64_t>(block.sources),
+                   .destinations = static_cast<int64_t>(block.destinations),
+                   .edges = static_cast<int64_t>(
+                       proportion * static_cast<double>(block.edges)),
+                   .in = place.in,
+                   .out = place.out,
+                   .needs_input_gradient = !place.first});
+    (sums_first ? orders.sums_first : orders.products_first) = true;
+  }
+  return orders;
 }
 
-LayerMemory AttentionMemory(int64_t heads, const BlockSize& block) {
-  return {.tensors =
-              kFloat * static_cast<uint64_t>(heads) *
-              (kAttentionArrays * EdgesWithLoops(block) + 4 * block.sources)};
+}  // namespace
+
+uint64_t EdgesBytes(const BlockSize& block) {
+  return kEdgeBytes * EdgesWithLoops(block) + kNodeBytes * block.sources;
+}
+
+uint64_t EdgeScoreBytes(int64_t heads, const BlockSize& block) {
+  return MatrixBytes(EdgesWithLoops(block), heads);
+}
+
+// With S sources, D destinations, I input columns and O output columns, the
+// sums, [D, I], stay until their part of the weight's gradient is made; sums of
+// products, [D, O], come from the products, [S, O], and back to them. The
+// gradient of the output is there twice where it has to be brought through an
+// activation; that of the input is [S, I], and [D, I] before it is spread over
+// the sources.
+LayerMemory PropagationMemory(const LayerPlace& place, const BlockSize& block) {
+  const uint64_t output = MatrixBytes(block.destinations, place.out);
+  const uint64_t sums = MatrixBytes(block.destinations, place.in);
+  const uint64_t products = MatrixBytes(block.sources, place.out);
+  const uint64_t input_gradient =
+      place.first ? 0 : MatrixBytes(block.sources, place.in);
+  LayerMemory memory = {
+      // Two matrices, and vectors of the output's width.
+      .parameters =
+          2 * MatrixBytes(static_cast<uint64_t>(place.in) + 2, place.out),
+      .edges = EdgesBytes(block)};
+  const Orders orders = OrdersOf(place, block);
+  if (orders.sums_first) {
+    memory.saved = sums / sizeof(float) * block.factor_bytes;
+    memory.backward = output;
+    if (!place.first) memory.backward += output + sums + input_gradient;
+  }
+  if (orders.products_first) {
+    memory.forward = products + output;
+    memory.backward =
+        std::max(memory.backward, 2 * output + products + input_gradient);
+  }
+  memory.saved += output;
+  return memory;
 }
 
 }  // namespace hearth::model

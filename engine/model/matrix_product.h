@@ -77,7 +77,7 @@ struct RowGradient {
   /// What the activation made, of the same shape, contiguous; undefined if
   /// there was none.
   at::Tensor activated = {};
-  /// Of the activation.
+  /// The factor of the activation.
   float scale = 1;
 };
 

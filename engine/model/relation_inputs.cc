@@ -29,9 +29,9 @@ at::Tensor RelationInputs::Take(size_t set) {
 
 at::Tensor RelationInputs::TakeMean(size_t set, const RelationBlock& relation,
                                     const at::Tensor& weight) {
-  // Of one width, rows lie as the sum wants them; there is no gradient that
-  // would be as large as the whole matrix. Products first need the relation's
-  // rows alone. Counting all rows as sources would speak for sums more still.
+  // Rows of one width lie as the sum wants them, and no gradient as large as
+  // the whole matrix is needed. Products that come first need the relation's
+  // rows alone. Counting all rows as sources would favor sums even more.
   const bool in_place =
       !x_.requires_grad() && sets_[set].columns == x_.size(1) &&
       SumsFirst({.sources = relation.edges.num_sources,

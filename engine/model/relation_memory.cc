@@ -56,12 +56,13 @@ LayerMemory RelationTensors(const LayerPlace& place,
       4 * MatrixBytes(block.destinations, place.out) +
       kEdgeBytes * block.edges + kNodeBytes * (block.sources + gathered);
   if (!place.first) bytes += MatrixBytes(gathered + block.sources, place.in);
-  return {.tensors = bytes};
+  // As if all were there from the forward pass to the end.
+  return {.saved = bytes};
 }
 
 LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows) {
-  return {.parameters = MatrixBytes(static_cast<uint64_t>(in) + 1, out),
-          .tensors = 2 * MatrixBytes(rows, in) + 4 * MatrixBytes(rows, out)};
+  return {.parameters = LinearBytes(in, out),
+          .saved = 2 * MatrixBytes(rows, in) + 4 * MatrixBytes(rows, out)};
 }
 
 }  // namespace hearth::model

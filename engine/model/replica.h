@@ -62,7 +62,7 @@ class Replica {
 
   const train::TrainOptions options_;
   const train::ModelShape shape_;
-  // Of classes or labels, in the loss.
+  // Weights of classes or labels in the loss.
   const std::vector<float> weights_;
   const train::Precision precision_;
   const Network network_;

@@ -96,11 +96,11 @@ class RgatKind final : public HeteroKind {
                          const BlockSize& block) const override {
     // Products of all sources stay, and have gradients by their sums and by
     // their scores; scores of both ends with gradients.
-    return AttentionMemory(options_.heads, block) +
-           LayerMemory{.tensors =
-                           3 * MatrixBytes(rows.sources, place.out) +
-                           4 * MatrixBytes(rows.sources + rows.destinations,
-                                           options_.heads)};
+    return {.saved = 6 * EdgeScoreBytes(options_.heads, block) +
+                     4 * MatrixBytes(block.sources, options_.heads) +
+                     3 * MatrixBytes(rows.sources, place.out) +
+                     4 * MatrixBytes(rows.sources + rows.destinations,
+                                     options_.heads)};
   }
 
  private:

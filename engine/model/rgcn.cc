@@ -111,7 +111,7 @@ class RgcnKind final : public ModelKind {
     const LayerMemory own = {
         .parameters = MatrixBytes(matrices * in + 1, place.out) +
                       MatrixBytes(relations, options_.bases),
-        .tensors = 2 * MatrixBytes(block.destinations, place.in)};
+        .saved = 2 * MatrixBytes(block.destinations, place.in)};
     std::vector<size_t> all(schema_.relations.size());
     std::iota(all.begin(), all.end(), size_t{0});
     return own + RelationTensors(place, CountRows(schema_, all, block), block);
@@ -125,8 +125,8 @@ class RgcnKind final : public ModelKind {
       memory.parameters +=
           LinearMemory(type.feature_dim, options_.hidden, 0).parameters;
     }
-    memory.tensors =
-        LinearMemory(feature_dim_, options_.hidden, num_inputs).tensors;
+    memory.saved =
+        LinearMemory(feature_dim_, options_.hidden, num_inputs).saved;
     return memory;
   }
 

@@ -46,7 +46,7 @@ class SageKind final : public ModelKind {
 
   LayerMemory Memory(const LayerPlace& place,
                      const BlockSize& block) const override {
-    return PropagationMemory(place, place.out, block);
+    return PropagationMemory(place, block);
   }
 
  private:

@@ -1,9 +1,12 @@
 #include "engine/model/step_memory.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "engine/model/layer_memory.h"
+#include "engine/model/matrix_product.h"
 #include "engine/model/model_kind.h"
 #include "engine/model/model_kinds.h"
 
@@ -16,26 +19,43 @@ constexpr uint64_t kRuntimeBytes = uint64_t{64} << 20;
 // is saved, as it is written, and as the best epoch's.
 constexpr uint64_t kParameterCopies = 16;
 
+// Bytes of an element of rows that are made for products alone.
+uint64_t FactorBytes(train::Precision precision) {
+  return ResolvedPrecision(precision) == train::Precision::kBfloat16
+             ? sizeof(uint16_t)
+             : sizeof(float);
+}
+
 }  // namespace
 
 uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch) {
   const auto kind = NewModelKind(options.model, shape);
+  const LayerMemory ends =
+      kind->EndsMemory(static_cast<uint64_t>(batch.nodes.front()),
+                       static_cast<uint64_t>(batch.nodes.back()));
+  uint64_t parameters = ends.parameters;
+  uint64_t edges = ends.edges;
+  uint64_t saved = ends.saved;
+  // Layers go forward one after another, and backward from the last: then what
+  // those behind them saved is gone.
+  uint64_t most = ends.forward + ends.backward;
   const std::vector<LayerPlace> places = LayerPlaces(*kind, shape);
-  LayerMemory sum = kind->EndsMemory(static_cast<uint64_t>(batch.nodes.front()),
-                                     static_cast<uint64_t>(batch.nodes.back()));
   for (size_t i = 0; i < places.size(); ++i) {
-    const BlockSize block = {
-        .sources = static_cast<uint64_t>(batch.nodes[i]),
-        .destinations = static_cast<uint64_t>(batch.nodes[i + 1]),
-        .edges = static_cast<uint64_t>(batch.edges[i])};
-    sum = sum + kind->Memory(places[i], block);
+    const LayerMemory layer = kind->Memory(
+        places[i], {.sources = static_cast<uint64_t>(batch.nodes[i]),
+                    .destinations = static_cast<uint64_t>(batch.nodes[i + 1]),
+                    .edges = static_cast<uint64_t>(batch.edges[i]),
+                    .factor_bytes = FactorBytes(options.precision)});
+    parameters += layer.parameters;
+    edges += layer.edges;
+    saved += layer.saved;
+    most = std::max(most, saved + std::max(layer.forward, layer.backward));
   }
-  // Batches differ in size: buffers of the last few steps that fit none of the
-  // next are kept for a while (buffer_pool.h).
-  return kRuntimeBytes + kParameterCopies * sum.parameters + sum.tensors +
-         sum.tensors / 2;
+  // Buffers may be an eighth larger than their tensors (buffer_pool.h).
+  return kRuntimeBytes + kParameterCopies * parameters + edges + most +
+         most / 8;
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,

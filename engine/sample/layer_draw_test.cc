@@ -29,7 +29,7 @@ struct Layer {
                  .indices = {3, 4, 5, 3, 3, 1}};
 };
 
-// Of each node, by hand: the sum of in_degree^-2 over its edges.
+// The sum of in_degree^-2 over the edges of each node, by hand.
 const std::map<NodeId, double> kImportance = {
     {20, 1.0 / 9 + 1 + 1.0 / 4}, {21, 1.0 / 9}, {22, 1.0 / 9}, {11, 1.0 / 4}};
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
 #include "engine/sample/example_graph.h"
 #include "engine/store/node_space.h"
@@ -33,7 +34,7 @@ inline Graph RandomRelation(int64_t num_destinations, int64_t num_sources,
 /// Papers 0 .. 299, authors 300 .. 499, a type without nodes, venues 500 ..
 /// 519.
 struct TypedExample {
-  /// Of one edge type.
+  /// The edges of one type.
   struct Edges {
     Graph graph;
     size_t source = 0;
@@ -50,6 +51,7 @@ struct TypedExample {
       relations.push_back({.topology = IsWide(type) ? one.graph.wide_topology()
                                                     : one.graph.topology(),
                            .type = static_cast<store::TypeId>(type),
+                           .name = absl::StrCat("e", type),
                            .first_destination = nodes.First(one.destination),
                            .first_source = nodes.First(one.source),
                            .num_sources = nodes.First(one.source + 1) -

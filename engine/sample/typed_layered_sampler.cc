@@ -39,8 +39,8 @@ absl::Status TypedLayeredSampler::LookUpNewNodes(MiniBatch& batch) {
       const int64_t end = relation.topology.indptr[node + 1];
       if (start < 0 || end < start || end > relation.topology.num_edges()) {
         return absl::DataLossError(
-            absl::StrCat("the topology of edge type ", relation.type,
-                         " has edges ", start, " to ", end, " of node ", node,
+            absl::StrCat("the topology of edge type \"", relation.name,
+                         "\" has edges ", start, " to ", end, " of node ", node,
                          ", of ", relation.topology.num_edges()));
       }
       if (end == start) continue;

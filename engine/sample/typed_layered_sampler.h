@@ -19,7 +19,7 @@ namespace hearth::sample {
 /// neighbors, one of each edge type, the input nodes have. Single-owner.
 class TypedLayeredSampler : public LayeredSampler {
  protected:
-  /// Of `relations` indptr alone is used. They, and it, must outlive the
+  /// Only the indptr of each of `relations` is used; both must outlive the
   /// sampler.
   TypedLayeredSampler(absl::Span<const store::Relation> relations,
                       const store::NodeSpace& nodes,
@@ -28,7 +28,7 @@ class TypedLayeredSampler : public LayeredSampler {
   /// The neighbors of one edge type that an input node has.
   struct List {
     const store::Relation* relation = nullptr;
-    /// Of its first neighbor among the edges of the relation.
+    /// The place of its first neighbor among the edges of the relation.
     int64_t start = 0;
     /// Neighbors, 1 or more, and those of the node's lists before this one.
     int64_t degree = 0;

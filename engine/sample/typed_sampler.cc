@@ -64,7 +64,7 @@ class TypedSampler final : public TypedLayeredSampler {
     });
     if (!wrong.has_value()) return absl::OkStatus();
     return absl::DataLossError(absl::StrCat(
-        "the topology of edge type ", relation.type, " names node ", *wrong,
+        "the topology of edge type \"", relation.name, "\" names node ", *wrong,
         ", which is not one of its ", relation.num_sources, " sources"));
   }
 

@@ -13,6 +13,7 @@
 #include "engine/sample/example_graph.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/typed_example.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace hearth::sample {
@@ -20,6 +21,7 @@ namespace {
 
 using store::NodeId;
 using store::Relation;
+using ::testing::HasSubstr;
 
 std::vector<NodeId> Seeds(NodeId first, int64_t count) {
   std::vector<NodeId> seeds(static_cast<size_t>(count));
@@ -162,11 +164,15 @@ TEST_F(TypedSamplerTest, DamagedArraysAreDataLoss) {
   for (const int32_t wrong : {-1, 20}) {
     std::vector<int64_t>& indices = edges_[3].graph.wide_indices;
     const int64_t right = std::exchange(indices[5], wrong);
-    EXPECT_TRUE(absl::IsDataLoss(sample())) << wrong;
+    const absl::Status status = sample();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << wrong;
+    EXPECT_THAT(status.message(), HasSubstr("edge type \"e3\"")) << wrong;
     indices[5] = right;
   }
   edges_[2].graph.indptr[5] = 1 << 20;
-  EXPECT_TRUE(absl::IsDataLoss(sample()));
+  const absl::Status status = sample();
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_THAT(status.message(), HasSubstr("edge type \"e2\""));
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ Relation RelationAt(const Manifest& manifest, const NodeSpace& nodes,
   const size_t destination = TypeNamed(manifest, entry.destination_type);
   return {.topology = {},
           .type = static_cast<TypeId>(edge_type),
+          .name = entry.name,
           .first_destination = nodes.First(destination),
           .first_source = nodes.First(source),
           .num_sources = nodes.First(source + 1) - nodes.First(source)};

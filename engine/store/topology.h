@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STORE_TOPOLOGY_H_
 
 #include <cstdint>
+#include <string>
 #include <variant>
 
 #include "absl/types/span.h"
@@ -37,6 +38,8 @@ struct Relation {
   /// sources.
   Topology topology;
   TypeId type = 0;
+  /// The edge type's in the manifest, for messages; never used to find it.
+  std::string name = {};
   /// The numbers of the first destination and of the first source among all
   /// nodes.
   NodeId first_destination = 0;

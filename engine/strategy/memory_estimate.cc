@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
+#include "engine/cache/aligned_buffer.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/node_space.h"
 #include "engine/store/topology.h"
@@ -116,13 +117,12 @@ void AddBatches(const MemoryBasis& basis, const BatchCounts& wanted,
   const uint64_t batch =
       largest.MemoryBytes() + (basis.has_history ? TopBytes(largest) : 0);
   const auto rows = static_cast<uint64_t>(largest.num_inputs());
-  // A buffer may be an eighth larger than its batch (cache::AlignedBuffer).
-  const uint64_t inputs =
-      rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float);
+  const uint64_t inputs = cache::AlignedBuffer::MemoryBytes(
+      rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float));
   estimate.Add("labels", basis.label_bytes(), /*kept=*/true);
   estimate.Add("samplers", Times(largest.SamplerBytes(), counts.samplers));
-  estimate.Add("batches", Times(batch, counts.sampled) +
-                              Times(inputs + inputs / 8, counts.assembled));
+  estimate.Add("batches",
+               Times(batch, counts.sampled) + Times(inputs, counts.assembled));
 }
 
 }  // namespace hearth::strategy

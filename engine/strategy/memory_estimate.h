@@ -59,12 +59,12 @@ struct MemoryBasis {
   /// Whether training passes have a history (Pass::history).
   bool has_history = false;
 
-  /// Of all types together.
+  /// Nodes of all types, and bytes of the arrays of all types.
   int64_t num_nodes() const;
   uint64_t feature_bytes() const;
   uint64_t indptr_bytes() const;
   uint64_t indices_bytes() const;
-  /// Of the node type that has most.
+  /// Bytes of the labels of the node type that has most.
   uint64_t label_bytes() const;
   /// The format in which rows are kept.
   store::RowFormat row_format() const { return store::CommonFormat(manifest); }

@@ -160,7 +160,7 @@ class Search {
   std::vector<int64_t> Ranking() const;
 
  private:
-  // Of trials that were added.
+  // The data of trials that were added.
   static constexpr int64_t kNoData = -1;
 
   struct Replica {

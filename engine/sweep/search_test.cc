@@ -410,7 +410,7 @@ TEST(HalvingTest, DoesNotWaitForTrialsThatEnded) {
   EXPECT_THAT(RecordOne(search, {.trial = 1, .epoch = 1, .score = 2}),
               ElementsAre(Hold(1)));
   EXPECT_THAT(search.StopTrial(2, "enough"), ElementsAre(Stop(2)));
-  // Of the three that are left, two go on.
+  // Two of the three that are left go on.
   EXPECT_THAT(search.End(3, 0, Outcome::kFailed, "diverged"),
               ElementsAre(GoOn(0), GoOn(1)));
   EXPECT_FALSE(search.CanAddTrials());

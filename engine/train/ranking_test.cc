@@ -33,8 +33,8 @@ TEST(RankingTest, IsScikitLearns) {
 TEST(RankingTest, EqualScoresAreOneStep) {
   const Ranking ranking = OneColumn(
       {2, 0, 1, 3, 2, 1, 2}, {false, false, true, true, true, false, false});
-  // Of 3 * 4 pairs, the 3 wins 4; the 2 wins 2 and ties with 2; the 1 wins 1
-  // and ties with 1.
+  // Among 3 * 4 pairs, the 3 wins 4; the 2 wins 2 and ties with 2; the 1 wins
+  // 1 and ties with 1.
   EXPECT_DOUBLE_EQ(RocAuc(ranking), (4 + 2 + 2 * 0.5 + 1 + 0.5) / 12);
   // Precisions after the steps with positives: 1/1, 2/4, 3/6.
   EXPECT_DOUBLE_EQ(AveragePrecision(ranking), (1 + 0.5 + 0.5) / 3);

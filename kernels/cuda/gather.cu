@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/gather.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/widen_row.cuh"
 
 namespace hearth::kernels {
@@ -15,7 +16,7 @@ __global__ void GatherKernel(HearthCudaGather gather) {
 }
 
 template <typename Element>
-cudaError_t Launch(const HearthCudaGather& gather, cudaStream_t stream) {
+cudaError_t LaunchOf(const HearthCudaGather& gather, cudaStream_t stream) {
   const bool wide = gather.dim % kWide<Element> == 0 &&
                     IsAligned(gather.source) && IsAligned(gather.out);
   const auto kernel =
@@ -29,7 +30,7 @@ cudaError_t LaunchGather(const HearthCudaGather& gather, cudaStream_t stream) {
   if (gather.count < 0 || gather.dim < 0) return cudaErrorInvalidValue;
   if (gather.count == 0 || gather.dim == 0) return cudaSuccess;
   return ForElement(gather.element, [&](auto element) {
-    return Launch<decltype(element)>(gather, stream);
+    return LaunchOf<decltype(element)>(gather, stream);
   });
 }
 

@@ -69,6 +69,105 @@ typedef struct HearthCudaScatter {
   float* out; /* [any, dim] */
 } HearthCudaScatter;
 
+/* Edges by row, on the device. Forward, rows are destinations, and indices name
+ * sources; transposed, it is the other way round. */
+typedef struct HearthCudaEdges {
+  const int64_t* indptr;  /* [num_rows + 1] ascending from 0 */
+  const int32_t* indices; /* [num_edges] the row at each edge's other end */
+  /* [num_edges] where each edge stands in arrays with an entry for each edge,
+   * or null: at its own place. */
+  const int64_t* edges;
+  int64_t num_rows;
+} HearthCudaEdges;
+
+/* Group h of out[r] = the sum over the edges (s, e) of row r, in their order,
+ * of weights[e, h] times group h of source[s]; zero without edges. */
+typedef struct HearthCudaSum {
+  HearthCudaEdges edges;
+  const float* weights; /* [num_edges, heads] */
+  const float* source;  /* [any, heads * channels] */
+  int64_t heads;
+  int64_t channels;
+  float* out; /* [num_rows, heads * channels] */
+} HearthCudaSum;
+
+/* out[e, h] = the dot product of group h of own[r] and group h of other[s] for
+ * each edge (s, e) of each row r. */
+typedef struct HearthCudaDots {
+  HearthCudaEdges edges;
+  const float* own;   /* [num_rows, heads * channels] */
+  const float* other; /* [any, heads * channels] */
+  int64_t heads;
+  int64_t channels;
+  float* out; /* [num_edges, heads] */
+} HearthCudaDots;
+
+/* What the score of an edge depends on: that of head h is attention[h] times
+ * LeakyReLU (slope 0.2) of group h of own[r] + other[s], summed over its
+ * channels. A row of own or other begins `stride` elements after the last. */
+typedef struct HearthCudaScored {
+  HearthCudaEdges edges;
+  const float* own;       /* [num_rows, stride] */
+  const float* other;     /* [any, stride] */
+  const float* attention; /* [heads, channels], or null: all are 1 */
+  int64_t heads;
+  int64_t channels;
+  int64_t stride;
+} HearthCudaScored;
+
+/* For edges that stand at their own places. */
+typedef struct HearthCudaScores {
+  HearthCudaScored scored;
+  float* scores; /* [num_edges, heads] */
+} HearthCudaScores;
+
+/* Values for each edge and head, for edges that stand at their own places:
+ * their softmax over the edges of each row takes their place; or, for the
+ * softmax and the gradient by it, the gradient by the values takes the
+ * latter's. */
+typedef struct HearthCudaSoftmax {
+  HearthCudaEdges edges;
+  int64_t heads;
+  const float* softmax; /* [num_edges, heads]; of the gradient alone */
+  float* values;        /* [num_edges, heads] */
+} HearthCudaSoftmax;
+
+/* For the gradient by the scores, [num_edges, heads]: that by `own` or `other`,
+ * whichever the rows of the edges are, and where it is wanted what each row's
+ * edges add to that by `attention`. */
+typedef struct HearthCudaScoreGradient {
+  HearthCudaScored scored;
+  const float* by_scores;
+  float* by_own;       /* [num_rows, scored.stride] */
+  float* by_attention; /* [num_rows, heads * channels], or null */
+  /* Whether by_own is added to, instead of written. */
+  int32_t adds;
+} HearthCudaScoreGradient;
+
+/* LeakyReLU of that slope (0: ReLU), then dropout, in place; the pattern of
+ * what is dropped depends on the elements' places alone. Words of Philox4x32-10
+ * are drawn with `key`, and counters that end with `nonce`, for tiles of 64
+ * elements: word j of block b decides on element 16 j + b. Below `threshold`,
+ * an element is dropped: none is where it is 0. The others are multiplied with
+ * `scale`. */
+typedef struct HearthCudaActivation {
+  float slope;
+  float scale;
+  uint32_t threshold;
+  uint32_t key[2];
+  uint32_t nonce[2];
+} HearthCudaActivation;
+
+/* For `count` elements: activates `output` in place; or, where `output` is what
+ * that gave, `result` = the gradient through it of `gradient`. */
+typedef struct HearthCudaActivate {
+  HearthCudaActivation activation;
+  int64_t count;
+  float* output;
+  const float* gradient; /* of the gradient alone, as `result` is */
+  float* result;
+} HearthCudaActivate;
+
 typedef struct HearthCudaTable {
   uint32_t version;
   uint32_t table_bytes;
@@ -112,6 +211,26 @@ typedef struct HearthCudaTable {
    * its bus, and that copies do not wait for. Both may wait for the device. */
   int (*allocate_pinned)(int device, size_t bytes, void** memory);
   int (*release_pinned)(int device, void* memory);
+
+  /* Makes a stream of the CUDA runtime's (cudaStream_t), of `device`, known
+   * here. stream_destroy leaves it as it is. */
+  int (*stream_wrap)(int device, void* native, HearthCudaStream** stream);
+
+  /* What models compute along edges and between layers. Every element is made
+   * by one thread in an order that is given, so that results repeat bit for
+   * bit. All pointers must be reachable from the stream's device. */
+  int (*sum_edges)(const HearthCudaSum* sum, HearthCudaStream* stream);
+  int (*dot_edges)(const HearthCudaDots* dots, HearthCudaStream* stream);
+  int (*score_edges)(const HearthCudaScores* scores, HearthCudaStream* stream);
+  int (*softmax_edges)(const HearthCudaSoftmax* softmax,
+                       HearthCudaStream* stream);
+  int (*softmax_gradient)(const HearthCudaSoftmax* softmax,
+                          HearthCudaStream* stream);
+  int (*score_gradient)(const HearthCudaScoreGradient* gradient,
+                        HearthCudaStream* stream);
+  int (*activate)(const HearthCudaActivate* activate, HearthCudaStream* stream);
+  int (*activation_gradient)(const HearthCudaActivate* activate,
+                             HearthCudaStream* stream);
 } HearthCudaTable;
 
 /* The only symbol of the plug-in, under this name: the table of `version`, or

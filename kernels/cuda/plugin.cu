@@ -4,13 +4,18 @@
 #include <cstdio>
 #include <new>
 
+#include "kernels/cuda/activation.cuh"
+#include "kernels/cuda/edges.cuh"
 #include "kernels/cuda/gather.cuh"
 #include "kernels/cuda/hearth_cuda.h"
 #include "kernels/cuda/scatter.cuh"
+#include "kernels/cuda/scores.cuh"
 
 struct HearthCudaStream {
   int device;
   cudaStream_t stream;
+  // Whether it was made here.
+  bool owned;
 };
 
 struct HearthCudaEvent {
@@ -71,7 +76,7 @@ int Release(int device, void* memory) {
 }
 
 int StreamCreate(int device, HearthCudaStream** stream) {
-  auto* created = new (std::nothrow) HearthCudaStream{device, nullptr};
+  auto* created = new (std::nothrow) HearthCudaStream{device, nullptr, true};
   if (created == nullptr) return cudaErrorMemoryAllocation;
   // Not joined to the default stream, which would hide a wait.
   const int error = On(device, [&] {
@@ -86,10 +91,21 @@ int StreamCreate(int device, HearthCudaStream** stream) {
 }
 
 int StreamDestroy(HearthCudaStream* stream) {
-  const int error =
-      On(stream->device, [&] { return cudaStreamDestroy(stream->stream); });
+  int error = cudaSuccess;
+  if (stream->owned) {
+    error =
+        On(stream->device, [&] { return cudaStreamDestroy(stream->stream); });
+  }
   delete stream;
   return error;
+}
+
+int StreamWrap(int device, void* native, HearthCudaStream** stream) {
+  auto* wrapped = new (std::nothrow)
+      HearthCudaStream{device, static_cast<cudaStream_t>(native), false};
+  if (wrapped == nullptr) return cudaErrorMemoryAllocation;
+  *stream = wrapped;
+  return cudaSuccess;
 }
 
 int EventCreate(int device, HearthCudaEvent** event) {
@@ -134,14 +150,11 @@ int Copy(void* to, const void* from, size_t bytes, HearthCudaStream* stream) {
   });
 }
 
-int GatherRows(const HearthCudaGather* gather, HearthCudaStream* stream) {
-  return On(stream->device,
-            [&] { return LaunchGather(*gather, stream->stream); });
-}
-
-int ScatterRows(const HearthCudaScatter* scatter, HearthCudaStream* stream) {
-  return On(stream->device,
-            [&] { return LaunchScatter(*scatter, stream->stream); });
+// The function of the table that queues the work of `kLaunch`.
+template <typename Argument,
+          cudaError_t (*kLaunch)(const Argument&, cudaStream_t)>
+int Queue(const Argument* argument, HearthCudaStream* stream) {
+  return On(stream->device, [&] { return kLaunch(*argument, stream->stream); });
 }
 
 int AllocatePinned(int device, size_t bytes, void** memory) {
@@ -171,10 +184,19 @@ constexpr HearthCudaTable kTable = {
     .stream_wait_event = StreamWaitEvent,
     .event_synchronize = EventSynchronize,
     .copy = Copy,
-    .gather_rows = GatherRows,
-    .scatter_rows = ScatterRows,
+    .gather_rows = Queue<HearthCudaGather, LaunchGather>,
+    .scatter_rows = Queue<HearthCudaScatter, LaunchScatter>,
     .allocate_pinned = AllocatePinned,
     .release_pinned = ReleasePinned,
+    .stream_wrap = StreamWrap,
+    .sum_edges = Queue<HearthCudaSum, LaunchSum>,
+    .dot_edges = Queue<HearthCudaDots, LaunchDots>,
+    .score_edges = Queue<HearthCudaScores, LaunchScores>,
+    .softmax_edges = Queue<HearthCudaSoftmax, LaunchSoftmax>,
+    .softmax_gradient = Queue<HearthCudaSoftmax, LaunchSoftmaxGradient>,
+    .score_gradient = Queue<HearthCudaScoreGradient, LaunchScoreGradient>,
+    .activate = Queue<HearthCudaActivate, LaunchActivate>,
+    .activation_gradient = Queue<HearthCudaActivate, LaunchActivationGradient>,
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <cstdint>
 
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/scatter.cuh"
 #include "kernels/cuda/widen_row.cuh"
 
@@ -23,8 +24,8 @@ __global__ void ScatterKernel(HearthCudaScatter scatter) {
 }
 
 template <typename Element>
-cudaError_t Launch(const HearthCudaScatter& scatter, int64_t count,
-                   cudaStream_t stream) {
+cudaError_t LaunchOf(const HearthCudaScatter& scatter, int64_t count,
+                     cudaStream_t stream) {
   bool wide = scatter.dim % kWide<Element> == 0 && IsAligned(scatter.out);
   for (const HearthCudaScatterPart& part : scatter.parts) {
     wide = wide && (part.count == 0 || IsAligned(part.rows));
@@ -46,7 +47,7 @@ cudaError_t LaunchScatter(const HearthCudaScatter& scatter,
   if (scatter.dim < 0) return cudaErrorInvalidValue;
   if (count == 0 || scatter.dim == 0) return cudaSuccess;
   return ForElement(scatter.element, [&](auto element) {
-    return Launch<decltype(element)>(scatter, count, stream);
+    return LaunchOf<decltype(element)>(scatter, count, stream);
   });
 }
 

@@ -44,7 +44,7 @@ absl::StatusOr<Caller> OfCertificate(const Credentials& credentials) {
   for (absl::string_view uri : credentials.certificate_uris) {
     if (!absl::ConsumePrefix(&uri, AccessControl::kRoleUri)) continue;
     v1::Role role = v1::ROLE_UNSPECIFIED;
-    // Of several roles none is meant.
+    // A certificate with several roles has none.
     if (named.has_value() ||
         !v1::Role_Parse(absl::AsciiStrToUpper(uri), &role) ||
         role == v1::ROLE_UNSPECIFIED) {

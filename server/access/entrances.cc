@@ -75,7 +75,7 @@ Credentials CredentialsOf(
     }
   }
   const auto [first, last] = metadata.equal_range("authorization");
-  // Of several none is meant: they are refused as no token.
+  // Several are refused like none: it is not clear which one is meant.
   for (auto entry = first; entry != last; ++entry) {
     credentials.authorization =
         entry == first ? ToString(entry->second) : std::string();

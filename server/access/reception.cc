@@ -45,7 +45,7 @@ absl::Status Reception::Bind() {
 absl::Status Reception::OpenDoors(grpc::ServerBuilder& builder,
                                   AccessControl& access) {
   if (options_.socket != nullptr) {
-    // Of others than its user, only root gets through mode 0600.
+    // Mode 0600 lets nobody through but its user and root.
     user_doors_ = std::make_unique<Doors>(
         builder, access, options_.socket->has_group() ? kMaxUsers : 2);
     HEARTH_RETURN_IF_ERROR(user_doors_->Reserve(OfUser(geteuid())));

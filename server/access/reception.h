@@ -40,7 +40,7 @@ class Reception {
     std::string tcp_address;
     /// That of the TCP address; without it that must be on loopback.
     std::optional<TlsFiles> tls = std::nullopt;
-    /// Of each address.
+    /// The limits of each address.
     FrontLimits limits = {};
   };
 

@@ -37,6 +37,12 @@ class Purse {
     return true;
   }
 
+  /// Gives one back, up to the burst.
+  void Earn(double now) {
+    left_ = std::min(budget_.burst, LeftAt(now) + 1);
+    last_ = now;
+  }
+
   /// Whether it is as if it were new.
   bool IsFull(double now) const { return LeftAt(now) >= budget_.burst; }
 

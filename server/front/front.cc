@@ -652,7 +652,7 @@ class FrontImpl final : public Front {
   // Those with more to move, but for their turn.
   std::vector<Connection*> hot_;
   Parties<Party> parties_;
-  // Of all parties.
+  // The budget of all parties together.
   Purse openings_;
   // Some wait for them.
   bool is_short_of_openings_ = false;

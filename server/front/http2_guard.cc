@@ -19,9 +19,11 @@ enum FrameType : uint8_t {
   kHeaders = 1,
   kReset = 3,
   kSettings = 4,
+  kPing = 6,
   kWindowUpdate = 8,
 };
 constexpr uint8_t kEndStream = 1;
+constexpr uint8_t kAck = 1;
 constexpr uint32_t kNoError = 0;
 
 struct Frame {
@@ -80,6 +82,20 @@ class FrameReader {
   size_t head_bytes_ = 0;
   size_t payload_left_ = 0;
 };
+
+// Whether a client has reason to send a frame that brings nothing after this
+// one of the server: to answer it, or to measure the way that it came.
+bool CallsForAFrame(const Frame& frame) {
+  switch (frame.type) {
+    case kData:
+      return frame.payload_bytes > 0;
+    case kPing:
+    case kSettings:
+      return (frame.flags & kAck) == 0;
+    default:
+      return false;
+  }
+}
 
 absl::Status TooMany(absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat("too many ", what));
@@ -180,6 +196,7 @@ class Http2Guard final : public Guard {
   }
 
   absl::Status OnServer(const Frame& frame) {
+    if (CallsForAFrame(frame)) control_frames_.Earn(clock_.SteadySeconds());
     const bool ends = (frame.type == kData || frame.type == kHeaders) &&
                       (frame.flags & kEndStream) != 0;
     if (ends && EndStream(frame.stream)) has_been_answered_ = true;

@@ -26,7 +26,9 @@ struct Http2Limits {
   Budget resets = {.burst = 10, .per_second = 1};
   /// Frames that ask for work and bring none: SETTINGS, PING, PRIORITY,
   /// CONTINUATION, GOAWAY, resets of streams that are over, unknown ones, and
-  /// DATA without bytes that does not end its stream.
+  /// DATA without bytes that does not end its stream. Each PING, SETTINGS and
+  /// DATA with bytes of the server earns one: clients answer the former, and
+  /// those that measure the way (grpc-go) ping at DATA, as often as it comes.
   Budget control_frames = {.burst = 2000, .per_second = 500};
 };
 

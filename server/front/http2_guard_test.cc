@@ -185,6 +185,42 @@ TEST_F(Http2GuardTest, FramesThatBringNothingHaveABudget) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
 }
 
+TEST_F(Http2GuardTest, AFrameIsFreeForEachThatTheServerCallsForOneWith) {
+  Open();
+  const std::string ping = Frame(kPing, 0, "12345678");
+  for (int i = 0; i < 100; ++i) {
+    // As grpc-go measures the way: while data comes, and after each answer.
+    EXPECT_TRUE(FromServer(Frame(kData, 1, "d")).ok());
+    EXPECT_TRUE(FromClient(ping).ok()) << i;
+    EXPECT_TRUE(FromServer(ping).ok());
+    EXPECT_TRUE(FromClient(Frame(kPing, 0, "12345678", 1)).ok()) << i;
+    EXPECT_TRUE(FromServer(Frame(kSettings, 0, "abcdef")).ok());
+    EXPECT_TRUE(FromClient(Frame(kSettings, 0, "", 1)).ok()) << i;
+  }
+}
+
+TEST_F(Http2GuardTest, WhatTheServerCallsForIsNotKeptBeyondTheBudget) {
+  Open();
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(FromServer(Frame(kData, 1, "d")).ok());
+  }
+  const std::string ping = Frame(kPing, 0, "12345678");
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(FromClient(ping).ok()) << i;
+  EXPECT_FALSE(FromClient(ping).ok());
+}
+
+TEST_F(Http2GuardTest, AnswersOfTheServerToFramesThatBringNothingEarnNone) {
+  Open();
+  absl::Status status;
+  for (int i = 0; i < 6 && status.ok(); ++i) {
+    status = FromClient(Frame(kPing, 0, "12345678"));
+    EXPECT_TRUE(FromServer(Frame(kPing, 0, "12345678", 1) +
+                           Frame(kSettings, 0, "", 1) + Frame(kData, 1, ""))
+                    .ok());
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(Http2GuardTest, DataIsFreeHoweverMuchItIs) {
   Open();
   EXPECT_TRUE(FromClient(Frame(kHeaders, 1, "h")).ok());

@@ -181,8 +181,8 @@ class JobQueue {
   std::array<Jobs, kNumLanes> new_;
   Jobs waiting_;
   std::unordered_map<std::string, Place> keys_;
-  // Of those in `new_`: since when they are here; and how many of each lane
-  // take no memory.
+  // The jobs in `new_`: since when each is here, and how many of each lane take
+  // no memory.
   std::multiset<double> since_;
   std::array<size_t, kNumLanes> without_memory_ = {};
 };

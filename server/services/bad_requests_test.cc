@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Of a dataset that is there, so that nothing else is at fault.
+// A job on a dataset that is there, so that nothing else is at fault.
 constexpr char kTrain[] =
     "spec { train { data { dataset: 'graph' memory {} batch_size: 64 "
     "epochs: 1 DATA } trains { sage { MODEL } TRAIN } JOB } }";

@@ -166,7 +166,7 @@ class ModelStream final : public grpc::ServerWriteReactor<v1::ModelChunk>,
   std::unique_ptr<ModelReader> reader_;
   bool is_digested_ = false;
   bool is_described_ = false;
-  // Of a caller that may not have the model, or a model that is not there.
+  // Whether the caller may not have the model, or the model is not there.
   bool is_refused_ = false;
   grpc::Status refusal_;
   uint64_t next_;

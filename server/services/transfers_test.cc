@@ -246,7 +246,7 @@ TEST_F(UploadTest, IsImportedOverARestart) {
   const v1::Job ended = AwaitEnd(Submit(SpecOf(id)));
   EXPECT_EQ(ended.state(), v1::SUCCEEDED) << ended.error().message();
   const std::string sent = FingerprintOf("sent");
-  // Of the same name: checksums are seeded with it.
+  // The same name: checksums are seeded with it.
   ASSERT_TRUE(DeleteDataset("sent").ok());
   Import("sent");
   EXPECT_EQ(sent, FingerprintOf("sent"));

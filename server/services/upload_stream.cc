@@ -178,7 +178,7 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
   std::string id_;
   std::shared_ptr<StagedUpload> upload_;
   std::unique_ptr<Transfers::Place> place_;
-  // Of a caller that may not send this upload.
+  // Whether the caller may not send this upload.
   bool is_refused_ = false;
   grpc::Status refusal_;
   // Being read until `has_chunk_`.

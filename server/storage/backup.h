@@ -15,7 +15,7 @@ namespace hearth::server {
 struct BackupResult {
   int64_t jobs = 0;
   int64_t models = 0;
-  /// Of all files.
+  /// Bytes of all files.
   uint64_t size_bytes = 0;
 };
 

@@ -673,7 +673,7 @@ TEST_F(JobStoreTest, OldEventsGoButStatesAndEpochsStay) {
   }
   EXPECT_EQ(states, 3);
   EXPECT_EQ(epochs, 30);
-  // Of each three events, one is an epoch.
+  // One of each three events is an epoch.
   EXPECT_GE(others, 20 * 2 / 3);
   EXPECT_LE(others, 22 * 2 / 3 + 1);
   EXPECT_EQ(store_->Get(id)->last_sequence(), 93u);

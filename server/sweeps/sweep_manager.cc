@@ -644,7 +644,7 @@ class SweepManagerImpl final : public SweepManager {
       }
       while (true) {
         const absl::Status status = Deliver(message);
-        // Of a job that is gone there is nothing more to say.
+        // A job that is gone needs to hear nothing.
         if (status.ok() || absl::IsNotFound(status) ||
             absl::IsFailedPrecondition(status)) {
           break;
@@ -789,9 +789,9 @@ class SweepManagerImpl final : public SweepManager {
   // Sweeps that have not ended.
   std::map<std::string, std::unique_ptr<LiveSweep>> live_
       ABSL_GUARDED_BY(mutex_);
-  // Of jobs whose end has not been heard of.
+  // Owners of the jobs whose end has not been heard of.
   std::map<std::string, Owner> owners_ ABSL_GUARDED_BY(mutex_);
-  // Of those that shall not go on.
+  // Verdicts on those that shall not go on.
   std::map<std::string, EpochVerdict> verdicts_ ABSL_GUARDED_BY(mutex_);
   // Signalled when a trial was judged, or something happened to its sweep, and
   // when nobody is waited for any more.

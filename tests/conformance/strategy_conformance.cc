@@ -40,7 +40,7 @@ namespace hearth::strategy {
 namespace {
 
 store::Dataset* planted = nullptr;
-// Of all planted graphs: their edges are the same.
+// The partition of all planted graphs, whose edges are the same.
 hearth::testing::PartedPlantedGraph* parted = nullptr;
 sample::SeedOrder* shuffled = nullptr;
 // The one of the running case.

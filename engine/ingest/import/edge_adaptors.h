@@ -3,8 +3,6 @@
 
 #include <memory>
 
-#include "absl/status/statusor.h"
-#include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/edge_source.h"
 
 namespace hearth::ingest {
@@ -16,15 +14,6 @@ std::unique_ptr<EdgeSource> NewEdgesWithReverse(
 
 /// Each edge reversed.
 std::unique_ptr<EdgeSource> NewReversedEdges(std::unique_ptr<EdgeSource> edges);
-
-/// The edges of a topology in CSC, destination after destination, to be read
-/// from the first to the last, each time. INVALID_ARGUMENT, here or when they
-/// are read, if indptr does not begin with 0, descends, or does not end with
-/// the number of edges, and for ids out of range, naming the position.
-/// REQUIRES: CheckCscHeaders.
-absl::StatusOr<std::unique_ptr<EdgeSource>> NewCscEdgeSource(
-    std::unique_ptr<ArrayReader> indptr, std::unique_ptr<ArrayReader> indices,
-    const EdgeEnds& ends);
 
 }  // namespace hearth::ingest
 

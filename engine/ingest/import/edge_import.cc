@@ -11,6 +11,7 @@
 #include "engine/ingest/import/edge_adaptors.h"
 #include "engine/ingest/import/written_array.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/csc_edges.h"
 #include "engine/io/file_system.h"
 #include "engine/store/array_writer.h"
 

@@ -24,7 +24,7 @@ namespace hearth::ingest {
 struct FeatureFill {
   /// The type, by its place among the graph's.
   size_t node_type = 0;
-  /// Of the features of the neighbors.
+  /// Type and number of columns of the features of the neighbors.
   store::DType dtype = store::DType::kFloat32;
   int64_t num_columns = 0;
   /// Edge types that join the nodes with those whose features are averaged, in

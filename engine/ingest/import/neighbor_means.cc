@@ -161,7 +161,7 @@ class BufferedMeans final : public NeighborMeans {
   std::vector<std::byte> memory_;
   io::ReadPlan plan_;
   std::vector<std::byte> read_;
-  /// Of the node whose rows are being added.
+  /// Sums and number of the rows that are being added for a node.
   std::vector<double> sums_;
   int64_t count_ = 0;
   std::vector<std::byte> mean_;

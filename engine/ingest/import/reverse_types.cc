@@ -14,6 +14,7 @@
 #include "engine/ingest/import/source_checks.h"
 #include "engine/ingest/import/written_array.h"
 #include "engine/ingest/source/array_reader.h"
+#include "engine/ingest/source/csc_edges.h"
 
 namespace hearth::ingest {
 namespace {

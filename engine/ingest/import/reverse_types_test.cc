@@ -54,7 +54,7 @@ TEST(ReverseTypesTest, ATypeThatHasItsReverseGetsNone) {
               IsEmpty());
   EXPECT_THAT(Reverse({{"rev_writes", "p", "a"}, {"writes", "a", "p"}}),
               IsEmpty());
-  // Of something else.
+  // A type that is the reverse of something else has a reverse, too.
   EXPECT_THAT(Reverse({{"p:rev_writes:a", "p", "a"}}),
               ElementsAre(Pair(0, "a:rev_rev_writes:p")));
 }

@@ -225,7 +225,7 @@ TEST_F(HeterographImportTest, FilledFeaturesAreMeansOfNeighbors) {
 }
 
 TEST_F(HeterographImportTest, TypesAreFilledInRoundsFromFeaturesOfOneKind) {
-  // Of papers from authors', float16, not from venues'.
+  // Papers get the means of authors' features, float16, not of venues'.
   Write({.paper_dim = 0});
   options_.fill_features = true;
   options_.memory_limit_bytes = kMiB;

@@ -65,7 +65,7 @@ class CountWriter {
  private:
   io::StreamWriter& file_;
   CrossCounts counts_;
-  // Of the list that comes next, as far as it is known.
+  // The count of the list that comes next, as far as it is known.
   int64_t cross_ = 0;
   std::vector<uint32_t> values_;
 };

@@ -14,7 +14,7 @@ namespace hearth::plan {
 struct CrossCounts {
   int64_t inner_edges = 0;
   int64_t cut_edges = 0;
-  /// Of the file.
+  /// The checksum of the file.
   uint32_t crc32c = 0;
 };
 

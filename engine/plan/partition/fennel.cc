@@ -34,7 +34,7 @@ int Fennel::Place(const PartCounts& neighbors, bool is_training) {
       training_penalties_[training_penalties_.lowest()] != PenaltyTree::kClosed;
   const PenaltyTree& penalties =
       is_training && training_fits ? training_penalties_ : penalties_;
-  // Of the parts without neighbors, the one with the lowest penalty is best.
+  // The best part without neighbors is the one with the lowest penalty.
   int best = penalties.lowest();
   double best_score = static_cast<double>(neighbors[best]) - penalties[best];
   neighbors.ForEach([&](int part, int64_t count) {

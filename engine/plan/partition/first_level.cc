@@ -168,9 +168,9 @@ class FirstLevelPlacer {
   Fennel fennel_;
   NodeLabels<uint8_t> labels_;
   std::optional<BloomFilters> filters_;
-  // Of each thread of step 1.
+  // The counts of each thread of step 1.
   std::vector<PartCounts> scratch_;
-  // Of the node that is placed next.
+  // The counts of the node that is placed next.
   PartCounts neighbors_;
   // Every node has a part already, from the round before.
   bool again_ = false;

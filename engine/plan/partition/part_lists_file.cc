@@ -17,7 +17,7 @@ namespace {
 using store::NodeId;
 
 constexpr uint64_t kPageBytes = 4096;
-// Of all threads together.
+// The windows of all threads together.
 constexpr uint64_t kAllWindowsBytes = 128 << 20;
 
 /// Writes one area.

@@ -36,7 +36,7 @@ struct PartEntry {
   int64_t nodes = 0;
   int64_t neighbors = 0;
   int64_t training_nodes = 0;
-  /// Of its bytes in the file of lists.
+  /// The checksum of its bytes in the file of lists.
   uint32_t crc32c = 0;
   uint32_t unused = 0;
 

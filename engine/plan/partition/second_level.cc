@@ -66,7 +66,7 @@ class SecondLevelPlacer {
     return inner;
   }
 
-  /// Of the last round.
+  /// The sizes that the parts have after the last round.
   std::vector<PartEntry> Sizes() const {
     std::vector<PartEntry> sizes;
     for (int part = 0; part < fennel_.parts(); ++part) {
@@ -129,8 +129,8 @@ class SecondLevelPlacer {
   Fennel fennel_;
   std::optional<BloomFilters> filters_;
   NodeLabels<uint16_t>& labels_;
-  // Of the node that is placed next: the parts of its neighbors, and how many
-  // there are.
+  // The node that is placed next: the parts of its neighbors, and how many
+  // neighbors there are.
   PartCounts neighbors_;
   int64_t list_size_ = 0;
   // Neighbors of all nodes of each part.

@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/cache/aligned_buffer.h"
 #include "engine/io/coalesce.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
@@ -147,9 +148,9 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                DiskCacheBytes(limited, basis) / kPageBytes * sizeof(uint32_t),
                /*kept=*/true);
   estimate.Add("reads", ReadBytes(options, basis));
-  estimate.Add("buffers",
-               static_cast<uint64_t>(read) *
-                   (read_bytes + read_bytes / 8 + rows * kTableBytesPerRow));
+  estimate.Add("buffers", static_cast<uint64_t>(read) *
+                              (cache::AlignedBuffer::MemoryBytes(read_bytes) +
+                               rows * kTableBytesPerRow));
   estimate.Add("planning",
                BesideRunning(options, basis, estimate.TotalBytes()));
   // Offline: a sampler's batches, and those that wait to be written. Graph

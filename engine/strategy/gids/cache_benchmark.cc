@@ -108,7 +108,7 @@ int64_t LruHits(const Trace& trace, int64_t num_lines) {
   return hits;
 }
 
-// Of rows kept from batch to batch, those that are needed soonest (Belady).
+// Hits of a cache that keeps the rows that are needed soonest (Belady).
 int64_t OptimalHits(const Trace& trace, int64_t num_lines) {
   absl::flat_hash_map<store::NodeId, std::deque<size_t>> uses;
   for (size_t batch = 0; batch < trace.size(); ++batch) {

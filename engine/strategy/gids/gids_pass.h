@@ -96,7 +96,7 @@ class GidsPass {
   const std::vector<store::NodeId> seeds_;
   Locator locator_;
   std::stop_source abandon_;
-  // Of the batches that were admitted and not assembled.
+  // Staging memory of the batches that were admitted and not yet assembled.
   std::atomic<uint64_t> staged_bytes_ = 0;
 };
 

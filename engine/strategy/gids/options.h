@@ -45,7 +45,7 @@ struct GidsOptions {
   /// Rows of the constant buffer; absent: a tenth of the features.
   std::optional<uint64_t> cpu_cache_bytes = std::nullopt;
   HotNodes hot = HotNodes::kReversePageRank;
-  /// Of kFile: nodes in an .npy file, the hottest first.
+  /// The .npy file of kFile: nodes, the hottest first.
   std::string hot_file = {};
   /// Lines of the window cache; absent: the rows of four of the largest
   /// batches.

@@ -9,7 +9,8 @@
 namespace hearth::strategy {
 namespace {
 
-// Of the features, in the constant buffer (GIDS, section 4.1).
+// The part of the features, 1 in so many, that the constant buffer has (GIDS,
+// section 4.1).
 constexpr uint64_t kDefaultShare = 10;
 // Batches whose rows the window cache has lines for.
 constexpr int64_t kDefaultBatches = 4;

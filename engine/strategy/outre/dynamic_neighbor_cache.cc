@@ -154,7 +154,7 @@ class DynamicListFeed final : public ListFeed {
 /// Bytes of the macro batches of any batch of `pass` and the next one, at most.
 uint64_t MostBytes(const plan::Partition& partition, const Pass& pass) {
   const PassMacroBatches macro_batches(pass);
-  // Of the first macro batches together.
+  // Bytes of the first macro batches together.
   std::vector<uint64_t> bytes = {0};
   for (const sample::MacroBatch& macro_batch : macro_batches.all()) {
     bytes.push_back(bytes.back() +

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/cache/aligned_buffer.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/queued_reader.h"
@@ -129,9 +130,10 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   estimate.Add(
       "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
-              static_cast<uint64_t>(located) * Executor::kReadBytesPerRow +
-              static_cast<uint64_t>(assembled) *
-                  (Executor::kReadBytesPerRow + row_bytes + row_bytes / 8)));
+              static_cast<uint64_t>(located + assembled) *
+                  Executor::kReadBytesPerRow) +
+          static_cast<uint64_t>(assembled) *
+              cache::AlignedBuffer::MemoryBytes(rows * row_bytes));
   return estimate;
 }
 

@@ -99,7 +99,7 @@ class SuperbatchStrategy final : public Strategy {
   const std::string folder_;
   const SuperbatchData data_;
   const std::unique_ptr<ListSource> lists_;
-  // Of the neighbor budget, once that is shared out.
+  // The part of the neighbor budget that it got, once that is shared out.
   std::optional<uint64_t> neighbor_cache_bytes_;
   NeighborCacheFile neighbors_;
   BufferPool inputs_;

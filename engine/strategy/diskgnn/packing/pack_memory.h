@@ -40,9 +40,9 @@ struct PackBound {
   int64_t num_nodes = 0;
   int64_t row_bytes = 0;
   int64_t num_batches = 0;
-  /// Of the largest batch.
+  /// Nodes of the largest batch.
   int64_t batch_nodes = 0;
-  /// Of its sample in memory.
+  /// Memory of its sample.
   uint64_t sample_bytes = 0;
 };
 

@@ -1,0 +1,39 @@
+#include "kernels/cuda/emulation/emulated_kernels.h"
+
+#include "kernels/cuda/activation.cu"
+#include "kernels/cuda/edges.cu"
+#include "kernels/cuda/scores.cu"
+
+namespace hearth::kernels {
+
+int EmulateSum(const HearthCudaSum& sum) { return LaunchSum(sum, nullptr); }
+
+int EmulateDots(const HearthCudaDots& dots) {
+  return LaunchDots(dots, nullptr);
+}
+
+int EmulateScores(const HearthCudaScores& scores) {
+  return LaunchScores(scores, nullptr);
+}
+
+int EmulateSoftmax(const HearthCudaSoftmax& softmax) {
+  return LaunchSoftmax(softmax, nullptr);
+}
+
+int EmulateSoftmaxGradient(const HearthCudaSoftmax& softmax) {
+  return LaunchSoftmaxGradient(softmax, nullptr);
+}
+
+int EmulateScoreGradient(const HearthCudaScoreGradient& gradient) {
+  return LaunchScoreGradient(gradient, nullptr);
+}
+
+int EmulateActivate(const HearthCudaActivate& activate) {
+  return LaunchActivate(activate, nullptr);
+}
+
+int EmulateActivationGradient(const HearthCudaActivate& activate) {
+  return LaunchActivationGradient(activate, nullptr);
+}
+
+}  // namespace hearth::kernels

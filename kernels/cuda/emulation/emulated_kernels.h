@@ -1,0 +1,22 @@
+#ifndef HEARTH_KERNELS_CUDA_EMULATION_EMULATED_KERNELS_H_
+#define HEARTH_KERNELS_CUDA_EMULATION_EMULATED_KERNELS_H_
+
+#include "kernels/cuda/hearth_cuda.h"
+
+/// Kernels for GPUs, built for the processor and run by the calling thread, on
+/// memory of the host: for tests. Each returns what its Launch function does.
+
+namespace hearth::kernels {
+
+int EmulateSum(const HearthCudaSum& sum);
+int EmulateDots(const HearthCudaDots& dots);
+int EmulateScores(const HearthCudaScores& scores);
+int EmulateSoftmax(const HearthCudaSoftmax& softmax);
+int EmulateSoftmaxGradient(const HearthCudaSoftmax& softmax);
+int EmulateScoreGradient(const HearthCudaScoreGradient& gradient);
+int EmulateActivate(const HearthCudaActivate& activate);
+int EmulateActivationGradient(const HearthCudaActivate& activate);
+
+}  // namespace hearth::kernels
+
+#endif  // HEARTH_KERNELS_CUDA_EMULATION_EMULATED_KERNELS_H_
