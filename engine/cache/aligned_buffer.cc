@@ -7,10 +7,20 @@
 #include "engine/base/status_macros.h"
 
 namespace hearth::cache {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+
+// Batches differ a little in size. Room that is never written to takes no
+// memory, and spares the next batches a fresh start. (The larger of both,
+// should the sum not fit in 64 bits.)
+uint64_t WithRoom(uint64_t size) { return std::max(size, size + size / 8); }
+
+}  // namespace
 
 uint64_t AlignedBuffer::MemoryBytes(uint64_t largest) {
-  constexpr uint64_t kHugePageBytes = 2 << 20;
-  return RoundUp(largest, kHugePageBytes);
+  constexpr uint64_t kHuge = io::AlignedMemory::kHugePageBytes;
+  return RoundUp(largest, WithRoom(largest) < kHuge ? kPageBytes : kHuge);
 }
 
 absl::Status AlignedBuffer::Resize(uint64_t size) {
@@ -18,11 +28,8 @@ absl::Status AlignedBuffer::Resize(uint64_t size) {
     // The old memory goes first, so that both are never held at once.
     memory_ = io::AlignedMemory();
     size_ = 0;
-    // Batches differ a little in size. Room that is never written to takes no
-    // memory, and spares the next batches a fresh start. (The larger of both,
-    // should the sum not fit in 64 bits.)
-    HEARTH_ASSIGN_OR_RETURN(
-        memory_, io::AlignedMemory::Allocate(std::max(size, size + size / 8)));
+    HEARTH_ASSIGN_OR_RETURN(memory_,
+                            io::AlignedMemory::Allocate(WithRoom(size)));
   }
   size_ = size;
   return absl::OkStatus();

@@ -14,8 +14,8 @@ namespace hearth::cache {
 /// stream of batches soon allocates no more. Thread-compatible; movable.
 class AlignedBuffer {
  public:
-  /// The memory that a buffer takes which is never resized to more than
-  /// `largest` bytes: what it holds beyond that is never written to.
+  /// The most memory that a buffer takes which is never resized to more than
+  /// `largest` bytes: nobody writes to what it holds beyond them.
   static uint64_t MemoryBytes(uint64_t largest);
 
   /// Makes at least `size` bytes available at data(). What was in the buffer

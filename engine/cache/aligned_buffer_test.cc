@@ -1,8 +1,12 @@
 #include "engine/cache/aligned_buffer.h"
 
+#include <sys/mman.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "gtest/gtest.h"
@@ -41,6 +45,36 @@ TEST(AlignedBufferTest, KeepsItsMemoryWhenLessOrALittleMoreIsAsked) {
     EXPECT_EQ(buffer.data(), data) << size;
     EXPECT_EQ(buffer.size(), size);
   }
+}
+
+// Bytes of the pages that the buffer has in memory.
+uint64_t ResidentBytes(AlignedBuffer& buffer) {
+  constexpr uint64_t kPage = 4096;
+  std::vector<unsigned char> pages((buffer.capacity() + kPage - 1) / kPage);
+  EXPECT_EQ(::mincore(buffer.data(), buffer.capacity(), pages.data()), 0);
+  return kPage * static_cast<uint64_t>(std::count_if(
+                     pages.begin(), pages.end(),
+                     [](unsigned char page) { return (page & 1) != 0; }));
+}
+
+TEST(AlignedBufferTest, TakesNoMoreMemoryThanIsTold) {
+  for (const uint64_t largest :
+       {uint64_t{1}, uint64_t{5000}, uint64_t{1} << 20, uint64_t{2'000'000},
+        uint64_t{3} << 20, uint64_t{33'000'000}}) {
+    AlignedBuffer buffer;
+    for (const uint64_t size : {largest - largest / 10, largest}) {
+      ASSERT_TRUE(buffer.Resize(size).ok());
+      std::memset(buffer.data(), 0xAB, size);
+    }
+    EXPECT_LE(ResidentBytes(buffer), AlignedBuffer::MemoryBytes(largest))
+        << largest;
+  }
+}
+
+TEST(AlignedBufferTest, SmallBuffersAreNotCountedAsHugePages) {
+  EXPECT_EQ(AlignedBuffer::MemoryBytes(0), 0u);
+  EXPECT_EQ(AlignedBuffer::MemoryBytes(5000), 8192u);
+  EXPECT_EQ(AlignedBuffer::MemoryBytes(3 << 20), uint64_t{4} << 20);
 }
 
 TEST(AlignedBufferTest, MovesTakeTheMemoryAlong) {

@@ -109,7 +109,7 @@ EdgeExtents TranslateEdges(Translation& translation, HearthCudaEdges& edges) {
 EdgeExtents TranslateScored(Translation& translation,
                             HearthCudaScored& scored) {
   const EdgeExtents extents = TranslateEdges(translation, scored.edges);
-  // Of the last row, what its columns take.
+  // The last row takes no more than its columns.
   const int64_t width = scored.heads * scored.channels;
   const auto elements = [&](int64_t rows) {
     return rows == 0 ? 0 : (rows - 1) * scored.stride + width;

@@ -12,14 +12,14 @@
 namespace hearth::io {
 namespace {
 
-constexpr uint64_t kHugePageBytes = 2 << 20;
 // No machine has more; keeps the rounding below from overflowing.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
 
 /// Unmaps what lies before and after the aligned part of a larger mapping.
 std::byte* TrimToHugePages(std::byte* mapping, uint64_t mapped, uint64_t kept) {
   const auto address = reinterpret_cast<uintptr_t>(mapping);
-  const uint64_t before = RoundUp(address, kHugePageBytes) - address;
+  const uint64_t before =
+      RoundUp(address, AlignedMemory::kHugePageBytes) - address;
   if (before > 0) ::munmap(mapping, before);
   const uint64_t after = mapped - before - kept;
   if (after > 0) ::munmap(mapping + before + kept, after);

@@ -14,6 +14,8 @@ namespace hearth::io {
 /// Given back to the system when destroyed. Thread-compatible; movable.
 class AlignedMemory {
  public:
+  static constexpr uint64_t kHugePageBytes = 2 << 20;
+
   /// RESOURCE_EXHAUSTED, naming the size, if the system refuses. (It may also
   /// grant more than it has: ask for what is available before.)
   static absl::StatusOr<AlignedMemory> Allocate(uint64_t size_bytes);

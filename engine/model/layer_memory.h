@@ -46,7 +46,7 @@ struct LayerMemory {
   /// output and its input among them.
   uint64_t backward = 0;
 
-  /// Of two parts of a layer, as if each held the most it does at once.
+  /// The memory of two parts of a layer, as if both held their most at once.
   friend LayerMemory operator+(const LayerMemory& a, const LayerMemory& b) {
     return {.parameters = a.parameters + b.parameters,
             .edges = a.edges + b.edges,

@@ -53,9 +53,11 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
     saved += layer.saved;
     most = std::max(most, saved + std::max(layer.forward, layer.backward));
   }
-  // Buffers may be an eighth larger than their tensors (buffer_pool.h).
-  return kRuntimeBytes + kParameterCopies * parameters + edges + most +
-         most / 8;
+  // Buffers may be an eighth larger than their tensors, and the pool may hold
+  // an eighth more of them than are in use (buffer_pool.h).
+  const uint64_t buffers = most + most / 8;
+  return kRuntimeBytes + kParameterCopies * parameters + edges + buffers +
+         buffers / 8;
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,

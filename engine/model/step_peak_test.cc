@@ -106,16 +106,16 @@ class StepPeakTest : public testing::Test {
     c10::SetCPUAllocator(&allocator, /*priority=*/255);
   }
 
-  // The peak as a part of the bound, which has an eighth for buffers that are
-  // larger than their tensors.
+  // The peak as a part of the bound without its room for buffers that are
+  // larger than their tensors, or idle.
   static double Compare(const train::TrainOptions& options,
                         const train::ModelShape& shape,
                         const SyntheticBatch& batch) {
     const int64_t bound =
-        BoundOf(options, shape, sample::ShapeOf(batch.sample));
+        BoundOf(options, shape, sample::ShapeOf(batch.sample)) * 64 / 81;
     const int64_t peak = PeakBytes(options, shape, batch.View());
-    EXPECT_LT(peak, bound * 8 / 9 + static_cast<int64_t>(
-                                        KeptMemoryBytes(options, shape) / 8));
+    EXPECT_LT(peak, bound + static_cast<int64_t>(
+                                KeptMemoryBytes(options, shape) / 8));
     return static_cast<double>(peak) / static_cast<double>(bound);
   }
 };
@@ -142,7 +142,7 @@ TEST_P(PlainStepPeakTest, TheBoundIsTight) {
             options,
             {.feature_dim = feature_dim, .label_width = 16, .num_layers = 3},
             batch),
-        0.55)
+        0.62)
         << train::Name(model) << ", " << max_neighbors << " neighbors";
   }
 }
@@ -180,7 +180,7 @@ TEST_F(StepPeakTest, TheBoundOfRelationalModelsHolds) {
         options.model = model;
         options.dropout = 0.1;
         // It knows no types, and takes all nodes for those of most relations.
-        EXPECT_GT(Compare(options, graph.shape, batch), 1.0 / 12)
+        EXPECT_GT(Compare(options, graph.shape, batch), 9.0 / 96)
             << train::Name(model);
       }
     }

@@ -17,7 +17,7 @@ namespace {
 using Floats = std::vector<float>;
 
 constexpr int64_t kNumSources = 70;
-// Of Philox4x32-10, all zero.
+// The words of Philox4x32-10 for a key and a counter of zeros.
 constexpr uint32_t kPublishedWords[] = {0x6627E8D5u, 0xE169C58Du, 0xBC57AC4Cu,
                                         0x9B00DBD8u};
 
@@ -292,7 +292,7 @@ TEST(EdgesEmulationTest, TheSoftmaxsGradientIsItsSlope) {
 }
 
 TEST(EdgesEmulationTest, DropsByThePublishedGenerator) {
-  // Of the first tile, block 0 decides on elements 0, 16, 32 and 48.
+  // Block 0 of the first tile decides on elements 0, 16, 32 and 48.
   for (const uint32_t word : kPublishedWords) {
     for (const uint32_t threshold : {word, word + 1}) {
       Floats output(64, 1);

@@ -8,7 +8,7 @@
 namespace hearth::kernels {
 namespace {
 
-// Of LeakyReLU in scores.
+// The slope of LeakyReLU in scores.
 constexpr float kSlope = 0.2f;
 
 __device__ inline float AttentionAt(const HearthCudaScored& scored,
@@ -41,14 +41,23 @@ __global__ void ScoresKernel(HearthCudaScores scores) {
   }
 }
 
-// A thread takes the edges of a row and a head.
-__global__ void SoftmaxKernel(HearthCudaSoftmax softmax) {
+// Calls `function(begin, end)` for this thread's pairs of a row and a head: the
+// values of its edges are those from `begin` on, `heads` apart.
+template <typename F>
+__device__ void ForRowHeads(const HearthCudaSoftmax& softmax,
+                            const F& function) {
   const int64_t heads = softmax.heads;
   for (int64_t item = FirstItem(); item < softmax.edges.num_rows * heads;
        item += ItemStride()) {
     const int64_t row = item / heads;
-    const int64_t begin = softmax.edges.indptr[row] * heads + item % heads;
-    const int64_t end = softmax.edges.indptr[row + 1] * heads;
+    function(softmax.edges.indptr[row] * heads + item % heads,
+             softmax.edges.indptr[row + 1] * heads);
+  }
+}
+
+__global__ void SoftmaxKernel(HearthCudaSoftmax softmax) {
+  const int64_t heads = softmax.heads;
+  ForRowHeads(softmax, [&](int64_t begin, int64_t end) {
     float highest = -INFINITY;
     for (int64_t i = begin; i < end; i += heads) {
       if (softmax.values[i] > highest) highest = softmax.values[i];
@@ -59,17 +68,12 @@ __global__ void SoftmaxKernel(HearthCudaSoftmax softmax) {
       total += softmax.values[i];
     }
     for (int64_t i = begin; i < end; i += heads) softmax.values[i] /= total;
-  }
+  });
 }
 
-// Likewise.
 __global__ void SoftmaxGradientKernel(HearthCudaSoftmax softmax) {
   const int64_t heads = softmax.heads;
-  for (int64_t item = FirstItem(); item < softmax.edges.num_rows * heads;
-       item += ItemStride()) {
-    const int64_t row = item / heads;
-    const int64_t begin = softmax.edges.indptr[row] * heads + item % heads;
-    const int64_t end = softmax.edges.indptr[row + 1] * heads;
+  ForRowHeads(softmax, [&](int64_t begin, int64_t end) {
     float mean = 0;
     for (int64_t i = begin; i < end; i += heads) {
       mean = fmaf(softmax.softmax[i], softmax.values[i], mean);
@@ -77,7 +81,7 @@ __global__ void SoftmaxGradientKernel(HearthCudaSoftmax softmax) {
     for (int64_t i = begin; i < end; i += heads) {
       softmax.values[i] = softmax.softmax[i] * (softmax.values[i] - mean);
     }
-  }
+  });
 }
 
 // A warp takes a row, a thread a column of it.
