@@ -31,8 +31,8 @@ struct GraphAdditions {
 };
 
 /// Writes the arrays of a graph and collects their entries: labels, split and
-/// ids, then topology, then features. Each of these, of each type, is a part
-/// that is made anew only if it was not there. Single-owner.
+/// ids, then topology, then features. Each of these, of each type, is a part,
+/// and is made only if it was not kept. Single-owner.
 class GraphWriter {
  public:
   /// Writes to `folder`, which is there. References must outlive this.

@@ -30,7 +30,7 @@
 // 2. Open the source: all its arrays, whose headers are checked against each
 //    other. Most mistakes show here, before anything is written; only text and
 //    the like is unpacked, to the scratch folder in the unfinished one. Parts
-//    made of files that have changed since are removed.
+//    made of files that have changed since, or damaged ones, are removed.
 // 3. Check that memory limit and disk suffice for all of it.
 // 4. Write labels, split, topology, features there, each file synced, unless
 //    they are among those parts. Small arrays first: their mistakes show before
@@ -80,8 +80,10 @@ class GraphImport {
         scratch_folder_(io::JoinPath(folder_, kScratchFolder)),
         parts_(files, folder_, options.resumption),
         noting_files_(files, folder_),
+        progress_(progress),
+        stop_(std::move(stop)),
         context_(noting_files_, options.memory_limit_bytes, scratch_folder_,
-                 progress, std::move(stop)) {}
+                 progress_, stop_) {}
 
   absl::StatusOr<ImportResult> Run(OpenSource open) {
     HEARTH_RETURN_IF_ERROR(CheckOptions());
@@ -133,7 +135,8 @@ class GraphImport {
     return absl::OkStatus();
   }
 
-  /// Opens the source, and lets go of parts that were made of another.
+  /// Opens the source, and lets go of parts that were made of another, or are
+  /// damaged.
   absl::StatusOr<SourceGraph> OpenAndBind(OpenSource open) {
     if (!options_.resumption.has_value()) return open(context_);
     noting_files_.BeginNoting();
@@ -144,7 +147,7 @@ class GraphImport {
     Sha256 digest;
     digest.Update(absl::StrCat(kVersion, " ", key.size(), " ", key, "\n"));
     noting_files_.AddTo(digest);
-    HEARTH_RETURN_IF_ERROR(parts_.BindTo(digest.HexDigest()));
+    HEARTH_RETURN_IF_ERROR(parts_.BindTo(digest.HexDigest(), progress_, stop_));
     return graph;
   }
 
@@ -258,6 +261,8 @@ class GraphImport {
   const std::string scratch_folder_;
   KeptParts parts_;
   NotingFileSystem noting_files_;
+  const ImportProgress& progress_;
+  const std::stop_token stop_;
   ImportContext context_;
 };
 

@@ -14,15 +14,16 @@ namespace hearth::ingest {
 
 /// How an import goes on where an earlier run of it ended early.
 struct ImportResumption {
-  /// Names all that decides about the dataset besides the source's files: parts
+  /// Names all that decides about the dataset besides the source's files. Parts
   /// that a run with another key has made are not used.
   std::string key = "";
-  /// Parts are recorded once those that are not yet have so many bytes. Less is
-  /// sooner made anew than kept: a record takes three syncs, about 10 ms.
+  /// Bytes of whole parts for which a record of them is worth its cost: three
+  /// syncs, about 10 ms. Fewer are made anew about as soon.
   uint64_t min_bytes = 64 << 20;
-  /// Called when parts are durable from which another run goes on.
+  /// Called when parts are durable from which another run goes on. Must be set.
   std::function<void()> on_durable = nullptr;
-  /// Told which parts an earlier run has made, in sentences.
+  /// Told which parts of an earlier run are kept and which are not, in
+  /// sentences. Must be set.
   std::function<void(const std::string& text)> on_log = nullptr;
 };
 
@@ -55,8 +56,8 @@ struct ImportOptions {
   /// the destination; empty = `destination`.tmp.
   std::string unfinished = "";
   /// nullopt = an import that ends early leaves nothing. Otherwise it leaves in
-  /// `unfinished` the parts that it has recorded, for the next run, until a run
-  /// succeeds or whoever gave this removes the folder.
+  /// `unfinished` the parts that it has recorded, for the next run; once no run
+  /// is to follow, the caller removes the folder.
   std::optional<ImportResumption> resumption = std::nullopt;
 };
 

@@ -1,14 +1,13 @@
 #include "engine/ingest/import/kept_parts.h"
 
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/ingest/import/feature_writer.h"
+#include "engine/ingest/inspect/verify.h"
 #include "engine/io/atomic_file.h"
 #include "engine/store/block_checksums.h"
 #include "engine/store/manifest.h"
@@ -20,8 +19,9 @@
 // 2. Sync the unfinished folder's parent, the first time.
 // 3. Write the record anew, with all parts; sync it; rename it; sync the
 //    folder, which makes the arrays' own entries durable, too.
-// Recorded files are not written to again before the record is gone from the
-// disk: a record always tells the truth about the files it names.
+// Recorded files are not written to again, nor removed, before the record on
+// the disk names them no more. What became of them nevertheless is found by
+// their checksums before they are used.
 
 namespace hearth::ingest {
 namespace {
@@ -60,7 +60,18 @@ std::vector<NamedFile> FilesOf(const PartArray& array) {
   return files;
 }
 
-/// Bytes of the array, wherever it lies: what it costs to go through it.
+/// Names of the parts' files in the folder.
+std::set<std::string> NamesOf(const std::vector<ImportPart>& parts) {
+  std::set<std::string> names;
+  for (const ImportPart& part : parts) {
+    for (const PartArray& array : part.arrays) {
+      for (NamedFile& file : FilesOf(array)) names.insert(std::move(file.path));
+    }
+  }
+  return names;
+}
+
+/// Bytes of the arrays, wherever they lie: what it costs to go through them.
 uint64_t BytesOf(const ImportPart& part) {
   uint64_t bytes = 0;
   for (const PartArray& array : part.arrays) {
@@ -82,60 +93,102 @@ std::string KeptParts::RecordPath() const {
 absl::Status KeptParts::Load() {
   const absl::Status read =
       resumption_.has_value() ? Read() : absl::NotFoundError("nothing is kept");
-  // What the disk cannot tell now it may tell the next run.
-  if (absl::IsUnavailable(read)) return read;
-  if (!read.ok()) {
-    recorded_.clear();
-    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(folder_));
-    return absl::IsNotFound(read)
-               ? absl::OkStatus()
-               : files_.SyncDirectory(io::ParentDirectory(folder_));
-  }
-  for (const ImportPart& part : recorded_) {
-    for (const PartArray& array : part.arrays) {
-      for (const NamedFile& file : FilesOf(array)) {
-        bytes_found_ += file.size_bytes;
-      }
-    }
-  }
-  return RemoveAllBut(recorded_);
+  if (read.ok()) return RemoveAllBut(recorded_);
+  // What cannot be read now may be there for the next run.
+  if (!absl::IsNotFound(read) && !absl::IsDataLoss(read)) return read;
+  HEARTH_RETURN_IF_ERROR(files_.RemoveTree(folder_));
+  if (absl::IsNotFound(read)) return absl::OkStatus();
+  resumption_->on_log(absl::StrCat("began anew: ", read.message()));
+  return files_.SyncDirectory(io::ParentDirectory(folder_));
 }
 
 absl::Status KeptParts::Read() {
   HEARTH_ASSIGN_OR_RETURN(
       const std::string text,
       io::ReadWholeFile(files_, RecordPath(), kMaxRecordBytes));
-  HEARTH_ASSIGN_OR_RETURN(PartRecord record, ParsePartRecord(text));
-  source_digest_ = std::move(record.source_sha256);
-  recorded_ = std::move(record.parts);
-  return CheckFiles();
+  absl::StatusOr<PartRecord> record = ParsePartRecord(text);
+  if (!record.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(RecordPath(), ": ", record.status().message()));
+  }
+  source_digest_ = std::move(record->source_sha256);
+  recorded_ = std::move(record->parts);
+  return absl::OkStatus();
 }
 
-absl::Status KeptParts::CheckFiles() const {
-  for (const ImportPart& part : recorded_) {
-    for (const PartArray& array : part.arrays) {
-      for (const NamedFile& file : FilesOf(array)) {
-        const absl::StatusOr<io::FileInfo> info =
-            files_.Stat(io::JoinPath(folder_, file.path));
-        if (absl::IsNotFound(info.status()) ||
-            (info.ok() && info->size_bytes != file.size_bytes)) {
-          return absl::DataLossError(
-              absl::StrCat(file.path, " is not as it was recorded"));
-        }
-        HEARTH_RETURN_IF_ERROR(info.status());
-      }
-    }
+absl::Status KeptParts::BindTo(const std::string& source_digest,
+                               const ImportProgress& progress,
+                               const std::stop_token& stop) {
+  std::vector<ImportPart> whole;
+  if (source_digest_ == source_digest) {
+    HEARTH_ASSIGN_OR_RETURN(whole, FindWhole(progress, stop));
+  } else if (!recorded_.empty()) {
+    resumption_->on_log(
+        "began anew: the source has changed since the earlier run");
+  }
+  source_digest_ = source_digest;
+  if (whole.size() == recorded_.size()) return absl::OkStatus();
+  const std::set<std::string> found = NamesOf(recorded_);
+  if (whole.empty()) {
+    // Which takes no space of a disk that may be full.
+    HEARTH_RETURN_IF_ERROR(RemoveRecord());
+    HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
+    recorded_.clear();
+  } else {
+    HEARTH_RETURN_IF_ERROR(Record(std::move(whole)));
+  }
+  const std::set<std::string> stay = NamesOf(recorded_);
+  for (const std::string& name : found) {
+    if (stay.contains(name)) continue;
+    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(io::JoinPath(folder_, name)));
   }
   return absl::OkStatus();
 }
 
-absl::Status KeptParts::RemoveAllBut(const std::vector<ImportPart>& parts) {
-  std::set<std::string> stay = {kRecordName};
-  for (const ImportPart& part : parts) {
-    for (const PartArray& array : part.arrays) {
-      for (NamedFile& file : FilesOf(array)) stay.insert(std::move(file.path));
+absl::StatusOr<std::vector<ImportPart>> KeptParts::FindWhole(
+    const ImportProgress& progress, const std::stop_token& stop) {
+  std::vector<ImportPart> whole;
+  for (const ImportPart& part : recorded_) {
+    const absl::Status status = Check(part, progress, stop);
+    if (absl::IsDataLoss(status)) {
+      resumption_->on_log(
+          absl::StrCat("made again: ", part.name, ": ", status.message()));
+      continue;
+    }
+    HEARTH_RETURN_IF_ERROR(status);
+    whole.push_back(part);
+  }
+  return whole;
+}
+
+/// DATA_LOSS for a part that is damaged. Checksums of rows count as whole where
+/// they have the right size: jobs make them again where they are damaged.
+absl::Status KeptParts::Check(const ImportPart& part,
+                              const ImportProgress& progress,
+                              const std::stop_token& stop) const {
+  std::vector<const store::ArrayFile*> arrays;
+  for (const PartArray& array : part.arrays) {
+    arrays.push_back(&array.array.file);
+    for (const NamedFile& file : FilesOf(array)) {
+      const absl::StatusOr<io::FileInfo> info =
+          files_.Stat(io::JoinPath(folder_, file.path));
+      if (absl::IsNotFound(info.status()) ||
+          (info.ok() && info->size_bytes != file.size_bytes)) {
+        return absl::DataLossError(
+            absl::StrCat(file.path, " does not have its size"));
+      }
+      HEARTH_RETURN_IF_ERROR(info.status());
     }
   }
+  const auto on_read = [&progress](uint64_t done, uint64_t total) {
+    if (progress) progress("checking", done, total);
+  };
+  return VerifyArrays(files_, folder_, arrays, on_read, stop).status();
+}
+
+absl::Status KeptParts::RemoveAllBut(const std::vector<ImportPart>& parts) {
+  std::set<std::string> stay = NamesOf(parts);
+  stay.insert(kRecordName);
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                           files_.List(folder_));
   for (const std::string& name : names) {
@@ -145,36 +198,22 @@ absl::Status KeptParts::RemoveAllBut(const std::vector<ImportPart>& parts) {
   return absl::OkStatus();
 }
 
-absl::Status KeptParts::BindTo(const std::string& source_digest) {
-  if (recorded_.empty() || source_digest_ == source_digest) {
-    source_digest_ = source_digest;
-    return absl::OkStatus();
-  }
-  source_digest_ = source_digest;
-  HEARTH_RETURN_IF_ERROR(RemoveRecord());
-  HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
-  for (const ImportPart& part : std::exchange(recorded_, {})) {
+uint64_t KeptParts::bytes_found() const {
+  uint64_t bytes = 0;
+  for (const ImportPart& part : recorded_) {
     for (const PartArray& array : part.arrays) {
-      for (const NamedFile& file : FilesOf(array)) {
-        HEARTH_RETURN_IF_ERROR(
-            files_.RemoveTree(io::JoinPath(folder_, file.path)));
-      }
+      for (const NamedFile& file : FilesOf(array)) bytes += file.size_bytes;
     }
   }
-  bytes_found_ = 0;
-  resumption_->on_log(
-      "began anew: the source or its files have changed since the last run");
-  return absl::OkStatus();
+  return bytes;
 }
-
-uint64_t KeptParts::bytes_found() const { return bytes_found_; }
 
 std::optional<ImportPart> KeptParts::Take(const std::string& name) {
   const auto found =
       std::find_if(recorded_.begin(), recorded_.end(),
                    [&](const ImportPart& part) { return part.name == name; });
   if (found == recorded_.end()) return std::nullopt;
-  resumption_->on_log(absl::StrCat("went on: ", name, " were there"));
+  resumption_->on_log(absl::StrCat("kept from an earlier run: ", name));
   return *found;
 }
 
@@ -182,28 +221,28 @@ absl::Status KeptParts::Add(const ImportPart& part) {
   if (!resumption_.has_value() || !IsText(part)) return absl::OkStatus();
   unrecorded_.push_back(part);
   unrecorded_bytes_ += BytesOf(part);
-  return unrecorded_bytes_ < resumption_->min_bytes ? absl::OkStatus()
-                                                    : Record();
-}
-
-absl::Status KeptParts::Record() {
+  if (unrecorded_bytes_ < resumption_->min_bytes) return absl::OkStatus();
   if (recorded_.empty()) {
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(io::ParentDirectory(folder_)));
   }
-  PartRecord record{source_digest_, recorded_};
-  record.parts.insert(record.parts.end(), unrecorded_.begin(),
-                      unrecorded_.end());
-  HEARTH_RETURN_IF_ERROR(io::WriteFileAtomically(files_, RecordPath(),
-                                                 SerializePartRecord(record)));
-  recorded_ = std::move(record.parts);
+  std::vector<ImportPart> parts = recorded_;
+  parts.insert(parts.end(), unrecorded_.begin(), unrecorded_.end());
+  HEARTH_RETURN_IF_ERROR(Record(std::move(parts)));
   unrecorded_.clear();
   unrecorded_bytes_ = 0;
   resumption_->on_durable();
   return absl::OkStatus();
 }
 
+absl::Status KeptParts::Record(std::vector<ImportPart> parts) {
+  HEARTH_RETURN_IF_ERROR(io::WriteFileAtomically(
+      files_, RecordPath(), SerializePartRecord({source_digest_, parts})));
+  recorded_ = std::move(parts);
+  return absl::OkStatus();
+}
+
 absl::Status KeptParts::RemoveRecord() {
-  return recorded_.empty() ? absl::OkStatus() : files_.RemoveTree(RecordPath());
+  return files_.RemoveTree(RecordPath());
 }
 
 void KeptParts::RemoveUnfinished() {
@@ -212,9 +251,9 @@ void KeptParts::RemoveUnfinished() {
     return;
   }
   // A record that was written, but not synced, may name the others, too.
-  std::move(unrecorded_.begin(), unrecorded_.end(),
-            std::back_inserter(recorded_));
-  RemoveAllBut(recorded_).IgnoreError();
+  std::vector<ImportPart> parts = recorded_;
+  parts.insert(parts.end(), unrecorded_.begin(), unrecorded_.end());
+  RemoveAllBut(parts).IgnoreError();
 }
 
 }  // namespace hearth::ingest

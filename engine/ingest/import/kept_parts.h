@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "engine/ingest/import/import_options.h"
 #include "engine/ingest/import/part_record.h"
+#include "engine/ingest/source/import_context.h"
 #include "engine/io/file_system.h"
 
 namespace hearth::ingest {
@@ -26,23 +29,25 @@ class KeptParts {
   KeptParts(io::FileSystem& files, std::string folder,
             const std::optional<ImportResumption>& resumption);
 
-  /// Finds the parts that an earlier run left, and removes all else that lies
-  /// in the folder; call first. A record that is damaged, or does not fit the
-  /// files, is none.
+  /// Reads the record that an earlier run left, and removes all that lies in
+  /// the folder besides; call first. A record that is damaged is none.
   absl::Status Load();
 
-  /// The source is the one of this digest: parts made of another are removed.
-  /// Call before Take and Add.
-  absl::Status BindTo(const std::string& source_digest);
+  /// Binds the parts to the source of this digest. Those that were made of
+  /// another are removed; the others are read against their checksums, and
+  /// removed where damaged. Call before Take and Add. CANCELLED after a stop.
+  absl::Status BindTo(const std::string& source_digest,
+                      const ImportProgress& progress,
+                      const std::stop_token& stop);
 
-  /// Bytes in the folder of the parts that were found.
+  /// Bytes in the folder of the parts that can be taken.
   uint64_t bytes_found() const;
 
   /// The part of that name, if it was found; nullopt if it is to be made.
   std::optional<ImportPart> Take(const std::string& name);
 
-  /// A part is whole and synced. It is recorded, or will be together with later
-  /// ones once they are worth it.
+  /// Adds a part that is whole and synced. It is recorded, or will be together
+  /// with later ones once they are worth it.
   absl::Status Add(const ImportPart& part);
 
   /// Removes the record: the folder is about to be the dataset.
@@ -54,19 +59,22 @@ class KeptParts {
 
  private:
   absl::Status Read();
-  absl::Status CheckFiles() const;
+  absl::StatusOr<std::vector<ImportPart>> FindWhole(
+      const ImportProgress& progress, const std::stop_token& stop);
+  absl::Status Check(const ImportPart& part, const ImportProgress& progress,
+                     const std::stop_token& stop) const;
+  absl::Status Record(std::vector<ImportPart> parts);
   absl::Status RemoveAllBut(const std::vector<ImportPart>& parts);
-  absl::Status Record();
   std::string RecordPath() const;
 
   io::FileSystem& files_;
   const std::string folder_;
   const std::optional<ImportResumption>& resumption_;
   std::string source_digest_;
-  /// Those in the record, and whole ones that are not yet.
+  /// Parts in the record, and whole ones that are not there yet.
   std::vector<ImportPart> recorded_;
   std::vector<ImportPart> unrecorded_;
-  uint64_t bytes_found_ = 0;
+  /// Bytes of the unrecorded ones.
   uint64_t unrecorded_bytes_ = 0;
 };
 

@@ -20,8 +20,8 @@ struct PartArray {
   store::FinishedArray array;
 };
 
-/// A part of a dataset that is made as a whole: the arrays of one type, and
-/// what else the manifest and the statistics have of making them.
+/// A part of a dataset that is made as a whole: some arrays of one type, with
+/// what the manifest and the statistics say of them.
 struct ImportPart {
   /// "features of paper"; no other part has it.
   std::string name;
@@ -29,21 +29,21 @@ struct ImportPart {
   std::vector<PartArray> arrays;
   /// Changes to the source, in words.
   std::vector<std::string> transforms;
-  /// Of labels.
+  /// Kind and width of the labels, where it has labels.
   store::LabelKind label_kind = store::LabelKind::kClasses;
   int64_t label_width = 0;
-  /// Of features.
+  /// Statistics of the features, where it has features.
   std::optional<ScannedFeatures> scanned;
 };
 
 /// The parts of a dataset that are whole, as an import notes them for the next
 /// run.
 struct PartRecord {
-  /// The version of what is written of a source: to be raised when parts of the
-  /// same source are written differently, or the record is.
+  /// Version of the record and of the files it names: to be raised when either
+  /// is written differently.
   static constexpr int kVersion = 1;
 
-  /// Stands for the source that they were made of.
+  /// Digest of the source that they were made of.
   std::string source_sha256;
   std::vector<ImportPart> parts;
 };

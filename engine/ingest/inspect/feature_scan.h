@@ -21,7 +21,7 @@ struct SuspectColumns {
   std::vector<uint32_t> whole_numbers;
 };
 
-/// What the scan of a feature matrix has found.
+/// Findings of the scan of a feature matrix.
 struct ScannedFeatures {
   FeatureStatistics statistics;
   SuspectColumns suspects;

@@ -34,12 +34,14 @@ namespace hearth::ingest {
 namespace {
 
 using hearth::testing::HeteroGraph;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 /// Every file of a dataset; of the manifest, what is the same in each import.
 using Contents = std::map<std::string, std::string>;
@@ -132,6 +134,20 @@ class ResumedImportTest : public ::testing::Test {
                               1 << 30);
   }
 
+  enum class Damage { kCut, kRemoved, kChanged };
+
+  /// Does it to the last byte of the file.
+  void Inflict(Damage damage, const std::string& path) {
+    if (damage == Damage::kRemoved) {
+      ASSERT_TRUE(posix_.RemoveTree(path).ok());
+      return;
+    }
+    std::string bytes = *io::ReadWholeFile(posix_, path, 1 << 30);
+    bytes.back() ^= 1;
+    if (damage == Damage::kCut) bytes.pop_back();
+    WriteFile(path, bytes);
+  }
+
   void WriteFile(const std::string& path, const std::string& bytes) {
     ASSERT_TRUE(io::WriteFileAtomically(posix_, path, bytes).ok());
   }
@@ -160,7 +176,7 @@ TEST_F(ResumedImportTest, NoPartThatWasRecordedIsMadeAgain) {
       EXPECT_FALSE(Live(parts).ok());
       ASSERT_TRUE(Live().ok());
       EXPECT_THAT(logs_, SizeIs(parts));
-      EXPECT_THAT(logs_, Each(HasSubstr("went on: ")));
+      EXPECT_THAT(logs_, Each(HasSubstr("kept from an earlier run: ")));
       EXPECT_EQ(durable_, kNumParts - parts);
       EXPECT_EQ(WasWritten("paper.labels.npy"), parts < 2);
       EXPECT_EQ(WasWritten("paper_cites_paper.indices.npy"), parts < 5);
@@ -181,7 +197,7 @@ TEST_F(ResumedImportTest, LivesOfOnePartEachComeToAnEnd) {
   EXPECT_EQ(durable_, 0);
   EXPECT_THAT(logs_, SizeIs(kNumParts));
   EXPECT_EQ(logs_.front(),
-            "went on: labels, split and ids of author were there");
+            "kept from an earlier run: labels, split and ids of author");
   EXPECT_EQ(TakeDataset(), expected);
 }
 
@@ -192,10 +208,10 @@ TEST_F(ResumedImportTest, AStopKeepsPartsAndNothingElse) {
   };
   EXPECT_TRUE(absl::IsCancelled(Live()));
   const std::vector<std::string> left = *posix_.List(options_.unfinished);
-  EXPECT_THAT(left, ::testing::Contains(KeptParts::kRecordName));
-  EXPECT_THAT(left, ::testing::Contains("paper.features.npy"));
-  EXPECT_THAT(left, Not(::testing::Contains(HasSubstr("venue.features"))));
-  EXPECT_THAT(left, Not(::testing::Contains("scratch")));
+  EXPECT_THAT(left, Contains(KeptParts::kRecordName));
+  EXPECT_THAT(left, Contains("paper.features.npy"));
+  EXPECT_THAT(left, Not(Contains(HasSubstr("venue.features"))));
+  EXPECT_THAT(left, Not(Contains("scratch")));
   stop_ = std::stop_source();
   ASSERT_TRUE(Live().ok());
   EXPECT_THAT(logs_, SizeIs(8));
@@ -237,31 +253,61 @@ TEST_F(ResumedImportTest, ADamagedRecordIsNone) {
     damaged[at] ^= 1;
     WriteFile(RecordPath(), at % 2 == 0 ? damaged : record.substr(0, at));
     ASSERT_TRUE(Live().ok());
-    EXPECT_THAT(logs_, IsEmpty());
+    EXPECT_THAT(logs_, ElementsAre(HasSubstr("began anew")));
     EXPECT_EQ(TakeDataset(), expected);
   }
 }
 
-TEST_F(ResumedImportTest, ARecordWhoseFilesAreNotThereIsNone) {
+TEST_F(ResumedImportTest, APartThatIsDamagedIsMadeAgain) {
   const Contents expected = ImportUndisturbed();
-  for (const char* name :
-       {"paper.labels.npy", "paper_cites_paper.indices.npy.crc",
-        "paper.features.npy", "paper.features.npy.rows.crc"}) {
-    for (const bool is_cut : {true, false}) {
-      SCOPED_TRACE(absl::StrCat(name, is_cut));
+  const std::map<std::string, std::string> parts = {
+      {"paper.labels.npy", "labels, split and ids of paper"},
+      {"paper.train.npy.crc", "labels, split and ids of paper"},
+      {"paper_cites_paper.indices.npy", "edges of paper:cites:paper"},
+      {"paper.features.npy", "features of paper"}};
+  for (const auto& [name, part] : parts) {
+    const std::string path = io::JoinPath(options_.unfinished, name);
+    for (const Damage damage :
+         {Damage::kCut, Damage::kRemoved, Damage::kChanged}) {
+      SCOPED_TRACE(absl::StrCat(name, " ", static_cast<int>(damage)));
       ASSERT_FALSE(Live(9).ok());
-      const std::string path = io::JoinPath(options_.unfinished, name);
-      if (is_cut) {
-        const auto size = posix_.Stat(path)->size_bytes;
-        ASSERT_EQ(truncate(path.c_str(), static_cast<off_t>(size - 1)), 0);
-      } else {
-        ASSERT_TRUE(posix_.RemoveTree(path).ok());
-      }
+      Inflict(damage, path);
       ASSERT_TRUE(Live().ok());
-      EXPECT_THAT(logs_, IsEmpty());
+      EXPECT_THAT(logs_, SizeIs(9));
+      EXPECT_THAT(logs_.front(),
+                  StartsWith(absl::StrCat("made again: ", part, ": ")));
+      EXPECT_THAT(
+          logs_,
+          Not(Contains(absl::StrCat("kept from an earlier run: ", part))));
       EXPECT_EQ(TakeDataset(), expected);
     }
   }
+}
+
+TEST_F(ResumedImportTest, WhereEveryPartIsDamagedNoneIsKept) {
+  const store::NumpyFolder folder;
+  format_ = "numpy";
+  options_.source = io::JoinPath(folder.scratch().path(), "source");
+  options_.fill_features = false;
+  const Contents expected = ImportUndisturbed();
+  ASSERT_FALSE(Live(1).ok());
+  Inflict(Damage::kChanged,
+          io::JoinPath(options_.unfinished, "node.labels.npy"));
+  ASSERT_TRUE(Live().ok());
+  EXPECT_THAT(logs_, ElementsAre(HasSubstr("made again: labels, split and")));
+  EXPECT_EQ(TakeDataset(), expected);
+}
+
+TEST_F(ResumedImportTest, ADeathAfterDamageWasFoundLosesNoOtherPart) {
+  const Contents expected = ImportUndisturbed();
+  ASSERT_FALSE(Live(9).ok());
+  Inflict(Damage::kChanged,
+          io::JoinPath(options_.unfinished, "paper.labels.npy"));
+  EXPECT_FALSE(Live(1).ok());
+  ASSERT_TRUE(Live().ok());
+  EXPECT_THAT(logs_, SizeIs(9));
+  EXPECT_THAT(logs_, Each(HasSubstr("kept from an earlier run: ")));
+  EXPECT_EQ(TakeDataset(), expected);
 }
 
 TEST_F(ResumedImportTest, ASourceThatChangedIsImportedAnew) {
@@ -333,8 +379,9 @@ TEST_F(ResumedImportTest, SpaceIsAskedForWhatIsNotThere) {
 struct FaultCase {
   io::Effect effect;
   bool for_good;
-  /// Whether it hits the first run, or the one that goes on after a part.
-  bool is_first;
+  /// Parts of an earlier run, and whether the first of them is damaged.
+  int num_parts;
+  bool is_damaged = false;
 };
 
 class ResumedImportFaultTest : public ResumedImportTest,
@@ -354,8 +401,12 @@ TEST_P(ResumedImportFaultTest, TheNextRunGoesOnAfterAnyFault) {
   int64_t nth = 1;
   for (bool hit = true; hit; ++nth) {
     SCOPED_TRACE(nth);
-    if (!GetParam().is_first) {
-      ASSERT_FALSE(Live(1).ok());
+    if (GetParam().num_parts > 0) {
+      ASSERT_FALSE(Live(GetParam().num_parts).ok());
+    }
+    if (GetParam().is_damaged) {
+      Inflict(Damage::kChanged,
+              io::JoinPath(options_.unfinished, "node.labels.npy"));
     }
     files_.Inject({.nth = nth,
                    .for_good = GetParam().for_good,
@@ -378,11 +429,13 @@ TEST_P(ResumedImportFaultTest, TheNextRunGoesOnAfterAnyFault) {
 
 INSTANTIATE_TEST_SUITE_P(
     Effects, ResumedImportFaultTest,
-    ::testing::Values(FaultCase{io::Effect::kFail, false, true},
-                      FaultCase{io::Effect::kFail, true, true},
-                      FaultCase{io::Effect::kFail, true, false},
-                      FaultCase{io::Effect::kLoseReply, true, true},
-                      FaultCase{io::Effect::kLoseReply, false, false}));
+    ::testing::Values(FaultCase{io::Effect::kFail, false, 0},
+                      FaultCase{io::Effect::kFail, true, 0},
+                      FaultCase{io::Effect::kFail, true, 1},
+                      FaultCase{io::Effect::kFail, false, 2, true},
+                      FaultCase{io::Effect::kFail, true, 2, true},
+                      FaultCase{io::Effect::kLoseReply, true, 0},
+                      FaultCase{io::Effect::kLoseReply, false, 1}));
 
 // ---- Sources that are unpacked first
 
@@ -407,9 +460,10 @@ TEST_F(ResumedImportTest, TextThatIsRelabeledGoesOnToo) {
   EXPECT_FALSE(live(1).ok());
   EXPECT_FALSE(live(1).ok());
   ASSERT_TRUE(live(-1).ok());
-  EXPECT_THAT(logs_,
-              ElementsAre("went on: labels, split and ids of node were there",
-                          "went on: edges of edge were there"));
+  EXPECT_THAT(
+      logs_,
+      ElementsAre("kept from an earlier run: labels, split and ids of node",
+                  "kept from an earlier run: edges of edge"));
   EXPECT_EQ(TakeDataset(), expected);
 }
 
