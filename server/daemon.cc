@@ -259,7 +259,9 @@ class DaemonImpl final : public Daemon {
          .import_files = import_files_.get(),
          .export_files = export_files_.get(),
          .upload_source =
-             [this](const std::string& id) { return uploads_->SourceOf(id); }},
+             [this](const std::string& id) { return uploads_->SourceOf(id); },
+         .throw_away =
+             [this](const std::string& path) { return trash_->Throw(path); }},
         config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, memory_, *plans_, clock_,

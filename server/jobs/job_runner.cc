@@ -101,8 +101,10 @@ class EngineJobRunner final : public JobRunner {
   }
 
   void Discard(const std::string& id) override {
-    const absl::Status removed =
-        files().RemoveTree(parts_.data_dir.UnfinishedDatasetPath(id));
+    const std::string folder = parts_.data_dir.UnfinishedDatasetPath(id);
+    if (absl::IsNotFound(files().Stat(folder).status())) return;
+    const absl::Status removed = parts_.throw_away ? parts_.throw_away(folder)
+                                                   : files().RemoveTree(folder);
     if (removed.ok()) return;
     spdlog::warn("{}: what it has left goes at the next start: {}", id,
                  removed.ToString());

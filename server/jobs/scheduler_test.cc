@@ -258,7 +258,7 @@ TEST_F(SchedulerTest, WhatAJobHasLeftGoesBeforeItEndsWithoutSuccess) {
   ASSERT_TRUE(scheduler_->Cancel(cancelled).ok());
   AwaitState(cancelled, v1::CANCELLED);
   EXPECT_THAT(runner_.discarded(), ElementsAre(queued, bad, cancelled));
-  // Of a job that goes on later, it stays.
+  // It stays where the job goes on later.
   const std::string interrupted = Submit();
   AwaitState(interrupted, v1::RUNNING);
   ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());

@@ -107,8 +107,8 @@ absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   return absl::OkStatus();
 }
 
-// The names of what stays in `directory`: what has been finished, or is in
-// `kept`.
+// Removes what is unfinished in `directory`, but for `kept`; the names of what
+// stays.
 absl::StatusOr<std::vector<std::string>> RemoveLeftovers(
     io::FileSystem& files, const std::string& directory,
     const std::set<std::string>& kept = {}) {
