@@ -51,13 +51,13 @@ struct Size {
   int64_t num_columns = 128;
 };
 
-/// What something took.
+/// Time that something took.
 struct Cost {
   double seconds = 0;
   double cpu_seconds = 0;
 };
 
-/// Of all threads of the process, in the kernel, too.
+/// CPU time of all threads of the process, in the kernel, too.
 double CpuSeconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

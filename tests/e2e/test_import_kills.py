@@ -113,7 +113,7 @@ def test_an_import_that_gets_on_outlives_more_deaths_than_retries(start_daemon,
         assert again.get(what) == shown.get(what)
     log = daemon.hearth("job", "logs", job).out
     for name in names[:-1]:
-        assert f"went on: features of {name} were there" in log
+        assert f"kept from an earlier run: features of {name}" in log
     assert leftovers(daemon) == []
     daemon.hearth("dataset", "verify", "wide")
 
@@ -131,7 +131,7 @@ def test_an_import_that_failed_leaves_nothing(start_daemon, wide_heterograph):
     assert leftovers(daemon) == []
     # It begins anew, then.
     assert daemon.json("job", "resume", job)["state"] == "SUCCEEDED"
-    assert "went on" not in daemon.hearth("job", "logs", job).out
+    assert "kept from an earlier run" not in daemon.hearth("job", "logs", job).out
 
 
 def test_an_import_goes_on_after_the_daemon_was_stopped(start_daemon, wide_heterograph):
@@ -145,7 +145,7 @@ def test_an_import_goes_on_after_the_daemon_was_stopped(start_daemon, wide_heter
     assert not begun.exists()
     daemon.start()
     assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"
-    assert f"went on: features of {names[1]} were there" in daemon.hearth("job", "logs", job).out
+    assert f"kept from an earlier run: features of {names[1]}" in daemon.hearth("job", "logs", job).out
 
 
 def test_a_cancelled_import_leaves_nothing(start_daemon, edge_list):
