@@ -64,7 +64,7 @@ class JobRunner {
                                             JobEvents& events,
                                             std::stop_token stop) = 0;
 
-  /// Removes what runs of the job have left for another run alone. Called
+  /// Removes what runs of the job have left only for another run of it. Called
   /// before the store knows that a job which has run FAILED or is CANCELLED, or
   /// right after for one that did not run; no run of it begins meanwhile.
   virtual void Discard(const std::string& /*id*/) {}
