@@ -77,7 +77,7 @@ def test_kill_9_while_ids_are_relabeled_many_times(start_daemon, edge_list):
 
 @pytest.fixture(scope="module")
 def wide_heterograph(tmp_path_factory):
-    """Five types of nodes with 72 MiB of features each: as many parts worth to be kept."""
+    """Five types of nodes with 72 MiB of features each: as many parts worth keeping."""
     random = np.random.default_rng(7)
     names = ("paper", "author", "field", "journal", "venue")
     rows = random.standard_normal((18 << 10, 1 << 10), dtype=np.float32)
@@ -142,7 +142,6 @@ def test_an_import_goes_on_after_the_daemon_was_stopped(start_daemon, wide_heter
     begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{names[2]}.features.npy"
     wait_for(begun.exists, "the import to make two parts")
     daemon.stop()
-    assert not begun.exists()
     daemon.start()
     assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"
     assert f"kept from an earlier run: features of {names[1]}" in daemon.hearth("job", "logs", job).out
