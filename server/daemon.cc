@@ -22,6 +22,7 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -258,7 +259,9 @@ class DaemonImpl final : public Daemon {
          .import_files = import_files_.get(),
          .export_files = export_files_.get(),
          .upload_source =
-             [this](const std::string& id) { return uploads_->SourceOf(id); }},
+             [this](const std::string& id) { return uploads_->SourceOf(id); },
+         .throw_away =
+             [this](const std::string& path) { return trash_->Throw(path); }},
         config_.import_roots);
     scheduler_ = std::make_unique<Scheduler>(
         *store_, *runner_, memory_, *plans_, clock_,
@@ -294,6 +297,7 @@ class DaemonImpl final : public Daemon {
         config_.import_roots);
     HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Job> unended, store_->Unended());
     HEARTH_RETURN_IF_ERROR(admission_->FailUnresumable(unended));
+    HEARTH_RETURN_IF_ERROR(RemoveUnfinishedDatasets(unended));
     scheduler_->Load(unended);
     HEARTH_ASSIGN_OR_RETURN(sweeps_,
                             SweepManager::Make({.store = *store_,
@@ -304,6 +308,12 @@ class DaemonImpl final : public Daemon {
                                                 .plans = *plans_,
                                                 .registry = *registry_}));
     return absl::OkStatus();
+  }
+
+  absl::Status RemoveUnfinishedDatasets(const std::vector<v1::Job>& unended) {
+    std::set<std::string> ids;
+    for (const v1::Job& job : unended) ids.insert(job.id());
+    return data_dir_->RemoveUnfinishedDatasets(files_, ids);
   }
 
   void OnJobEvent(const std::string& id) {

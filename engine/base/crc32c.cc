@@ -36,9 +36,11 @@ uint32_t ExtendPortable(uint32_t crc, const unsigned char* data, size_t size) {
 #if defined(__x86_64__)
 
 // The instruction takes three cycles but starts each cycle: three independent
-// streams of kStreamBytes keep it busy. Their checksums are joined by
-// advancing the earlier ones over zeros, a linear map held in byte tables.
-constexpr size_t kStreamBytes = 1024;
+// streams keep it busy. Their checksums are joined by advancing the earlier
+// ones over zeros, a linear map held in byte tables, one for each length of
+// streams. The short ones are for rows: three of them are a row of 128 floats.
+constexpr size_t kLongStreamBytes = 1024;
+constexpr size_t kShortStreamBytes = 168;
 
 struct ZeroTable {
   std::array<std::array<uint32_t, 256>, 4> bytes;
@@ -66,6 +68,7 @@ constexpr ZeroTable MakeZeroTable(size_t zeros) {
   return table;
 }
 
+template <size_t kStreamBytes>
 const ZeroTable& StreamZeros() {
   static const ZeroTable table = MakeZeroTable(kStreamBytes);
   return table;
@@ -82,9 +85,11 @@ uint64_t Load64(const unsigned char* data) {
   return word;
 }
 
-__attribute__((target("sse4.2"))) uint32_t ExtendSse42(
-    uint32_t crc, const unsigned char* data, size_t size) {
-  const ZeroTable& zeros = StreamZeros();
+/// Takes as many times three streams from the beginning of the data as it has.
+template <size_t kStreamBytes>
+__attribute__((target("sse4.2"))) uint32_t ExtendByStreams(
+    uint32_t crc, const unsigned char*& data, size_t& size) {
+  const ZeroTable& zeros = StreamZeros<kStreamBytes>();
   while (size >= 3 * kStreamBytes) {
     uint64_t first = crc, second = 0, third = 0;
     for (size_t i = 0; i < kStreamBytes; i += 8) {
@@ -98,6 +103,13 @@ __attribute__((target("sse4.2"))) uint32_t ExtendSse42(
     data += 3 * kStreamBytes;
     size -= 3 * kStreamBytes;
   }
+  return crc;
+}
+
+__attribute__((target("sse4.2"))) uint32_t ExtendSse42(
+    uint32_t crc, const unsigned char* data, size_t size) {
+  crc = ExtendByStreams<kLongStreamBytes>(crc, data, size);
+  crc = ExtendByStreams<kShortStreamBytes>(crc, data, size);
   uint64_t wide = crc;
   for (; size >= 8; size -= 8, data += 8) {
     wide = _mm_crc32_u64(wide, Load64(data));

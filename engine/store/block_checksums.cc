@@ -176,6 +176,8 @@ absl::StatusOr<BlockChecksums> BlockChecksums::LoadSealed(
 
 bool BlockChecksums::Matches(absl::Span<const std::byte> data, uint64_t file_id,
                              uint64_t number) const {
+  // It is seldom in the cache where there are many rows.
+  __builtin_prefetch(&checksums_[number]);
   return BlockCrc32c(data, file_id, number) == checksums_[number];
 }
 

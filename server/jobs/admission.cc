@@ -115,6 +115,11 @@ absl::StatusOr<v1::Job> Admission::Resume(const v1::ResumeJobRequest& request) {
   return job;
 }
 
+absl::Status Admission::Cancel(const std::string& id) {
+  const NameClaims::Claim self = claims_.Await(JobClaim(id));
+  return parts_.scheduler.Cancel(id);
+}
+
 absl::Status Admission::CheckResumable(const v1::Job& job) {
   if (!job.spec().has_train()) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(

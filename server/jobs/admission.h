@@ -71,6 +71,10 @@ class Admission {
   absl::StatusOr<v1::Job> Resume(const v1::ResumeJobRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  /// Cancels a job (Scheduler::Cancel), which cannot be resumed before what it
+  /// has left is gone.
+  absl::Status Cancel(const std::string& id);
+
   /// OK if new work is taken and a job of `spec`, which is validated, could run
   /// now. Nothing that it relies on goes while the claim lives.
   absl::StatusOr<NameClaims::Claim> Admit(const v1::JobSpec& spec)

@@ -32,6 +32,25 @@ ingest::ImportProgress ProgressTo(job::Observer& observer) {
   };
 }
 
+/// The options for a job that may go on, where an earlier run of it with an
+/// equal spec, but for its memory, was interrupted.
+template <typename Spec>
+ingest::ImportOptions ResumableOptions(const DatasetJobParts& parts,
+                                       const std::string& job_id, Spec spec,
+                                       job::Observer& observer) {
+  ingest::ImportOptions options =
+      ToImportOptions(spec, parts.data_dir.DatasetPath(spec.name()));
+  options.unfinished = parts.data_dir.UnfinishedDatasetPath(job_id);
+  ingest::ImportResumption& resumption = options.resumption.emplace();
+  spec.clear_memory_limit_bytes();
+  resumption.key = spec.SerializeAsString();
+  resumption.on_durable = [&observer] { observer.OnDurable(); };
+  resumption.on_log = [&observer](const std::string& text) {
+    observer.OnLog(job::Severity::kInfo, text);
+  };
+  return options;
+}
+
 /// Logs what was done to the source, and what looks like a mistake in it.
 void LogImport(io::FileSystem& files, const store::Manifest& manifest,
                const std::string& folder, job::Observer& observer) {
@@ -79,21 +98,23 @@ v1::JobReport ExportedTo(const std::string& destination) {
 }  // namespace
 
 absl::StatusOr<v1::JobReport> RunImport(
-    const DatasetJobParts& parts, const v1::ImportSpec& spec,
-    const std::vector<std::string>& import_roots, job::Observer& observer,
-    std::stop_token stop) {
+    const DatasetJobParts& parts, const std::string& job_id,
+    const v1::ImportSpec& spec, const std::vector<std::string>& import_roots,
+    job::Observer& observer, std::stop_token stop) {
   const std::string folder = parts.data_dir.DatasetPath(spec.name());
   const auto import = [&]() -> absl::StatusOr<ingest::ImportResult> {
     HEARTH_RETURN_IF_ERROR(CheckImportSource(spec.path(), import_roots, stop));
     observer.OnRunning();
     return ingest::ImportDataset(
         parts.files, {ToFormat(spec.format()), ToFormatOptions(spec)},
-        ToImportOptions(spec, folder), ProgressTo(observer), stop);
+        ResumableOptions(parts, job_id, spec, observer), ProgressTo(observer),
+        stop);
   };
   return MakeDataset(parts, folder, observer, import);
 }
 
 absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
+                                          const std::string& job_id,
                                           const v1::GenerateSpec& spec,
                                           job::Observer& observer,
                                           std::stop_token stop) {
@@ -105,8 +126,9 @@ absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
     const std::string folder = parts.data_dir.DatasetPath(spec.name());
     return MakeDataset(parts, folder, observer, [&] {
       observer.OnRunning();
-      return ingest::ImportGraph(parts.files, ToImportOptions(spec, folder),
-                                 open, ProgressTo(observer), stop);
+      return ingest::ImportGraph(
+          parts.files, ResumableOptions(parts, job_id, spec, observer), open,
+          ProgressTo(observer), stop);
     });
   }
   HEARTH_RETURN_IF_ERROR(

@@ -23,16 +23,19 @@ struct DatasetJobParts {
   const DataDir& data_dir;
 };
 
-/// Run jobs on datasets with the engine. One that was interrupted after its
-/// result had appeared, but before that was noted, succeeds when it is run
-/// again. CANCELLED when `stop` is requested.
+/// Run jobs on datasets with the engine. Those that make a dataset go on with
+/// the parts that an earlier run of the job `job_id` has made, and leave theirs
+/// to the next one, in DataDir::UnfinishedDatasetPath. One that was interrupted
+/// after its result had appeared, but before that was noted, succeeds when it
+/// is run again. CANCELLED when `stop` is requested.
 
 absl::StatusOr<v1::JobReport> RunImport(
-    const DatasetJobParts& parts, const v1::ImportSpec& spec,
-    const std::vector<std::string>& import_roots, job::Observer& observer,
-    std::stop_token stop);
+    const DatasetJobParts& parts, const std::string& job_id,
+    const v1::ImportSpec& spec, const std::vector<std::string>& import_roots,
+    job::Observer& observer, std::stop_token stop);
 
 absl::StatusOr<v1::JobReport> RunGenerate(const DatasetJobParts& parts,
+                                          const std::string& job_id,
                                           const v1::GenerateSpec& spec,
                                           job::Observer& observer,
                                           std::stop_token stop);

@@ -1,5 +1,7 @@
 #include "server/jobs/job_runner.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -59,14 +61,14 @@ class EngineJobRunner final : public JobRunner {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(job.spec().import().memory_limit_bytes()));
-        return Import(job.spec().import(), observer, std::move(stop));
+        return Import(job, observer, std::move(stop));
       }
       case v1::JobSpec::kGenerate: {
         HEARTH_ASSIGN_OR_RETURN(
             const job::MemoryLedger::Reservation reservation,
             ReserveMemory(job.spec().generate().memory_limit_bytes()));
-        return RunGenerate(DatasetParts(export_files()), job.spec().generate(),
-                           observer, std::move(stop));
+        return RunGenerate(DatasetParts(export_files()), job.id(),
+                           job.spec().generate(), observer, std::move(stop));
       }
       case v1::JobSpec::kVerify:
         return RunVerify(DatasetParts(files()), job.spec().verify(), observer,
@@ -98,6 +100,16 @@ class EngineJobRunner final : public JobRunner {
         "this hearthd does not know the job's kind; a newer one accepted it");
   }
 
+  void Discard(const std::string& id) override {
+    const std::string folder = parts_.data_dir.UnfinishedDatasetPath(id);
+    if (absl::IsNotFound(files().Stat(folder).status())) return;
+    const absl::Status removed = parts_.throw_away ? parts_.throw_away(folder)
+                                                   : files().RemoveTree(folder);
+    if (removed.ok()) return;
+    spdlog::warn("{}: what it has left goes at the next start: {}", id,
+                 removed.ToString());
+  }
+
  private:
   io::FileSystem& files() const { return parts_.environment.files; }
 
@@ -123,17 +135,18 @@ class EngineJobRunner final : public JobRunner {
     return reservation;
   }
 
-  absl::StatusOr<v1::JobReport> Import(v1::ImportSpec spec,
+  absl::StatusOr<v1::JobReport> Import(const v1::Job& job,
                                        job::Observer& observer,
                                        std::stop_token stop) {
+    v1::ImportSpec spec = job.spec().import();
     std::vector<std::string> roots = import_roots_;
     if (!spec.upload().empty()) {
       HEARTH_ASSIGN_OR_RETURN(*spec.mutable_path(),
                               parts_.upload_source(spec.upload()));
       roots.clear();
     }
-    return RunImport(DatasetParts(import_files()), spec, roots, observer,
-                     std::move(stop));
+    return RunImport(DatasetParts(import_files()), job.id(), spec, roots,
+                     observer, std::move(stop));
   }
 
   absl::StatusOr<v1::JobReport> Train(const v1::Job& job,

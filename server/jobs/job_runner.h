@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
 #include "engine/job/job_environment.h"
@@ -31,6 +32,9 @@ struct JobRunnerParts {
   /// The path of an upload that is whole, by its id.
   std::function<absl::StatusOr<std::string>(const std::string& id)>
       upload_source = nullptr;
+  /// Takes a folder away, without waiting until all of it is removed; null =
+  /// the environment's files remove it.
+  std::function<absl::Status(const std::string& path)> throw_away = nullptr;
 };
 
 /// A runner of jobs of every kind by the engine. A job that was

@@ -47,13 +47,15 @@ class JobRunnerTest : public ::testing::Test {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job,
                                     std::vector<std::string> roots = {}) {
-    const auto runner = NewJobRunner({.environment = environment_,
-                                      .data_dir = *data_dir_,
-                                      .store = *store_,
-                                      .registry = *registry_,
-                                      .retired_series = retired_},
-                                     std::move(roots));
-    return runner->Run(job, events_, {});
+    return NewJobRunner(Parts(), std::move(roots))->Run(job, events_, {});
+  }
+
+  JobRunnerParts Parts() {
+    return {.environment = environment_,
+            .data_dir = *data_dir_,
+            .store = *store_,
+            .registry = *registry_,
+            .retired_series = retired_};
   }
 
   v1::Job ImportJob() {
@@ -155,6 +157,24 @@ TEST_F(JobRunnerTest, SeriesOfAJobOutliveIt) {
       registry_->Text(),
       HasSubstr(
           "hearth_train_epochs_total{job=\"train-1\",strategy=\"mmap\"}"));
+}
+
+TEST_F(JobRunnerTest, WhatAnImportHasLeftIsThrownAwayWhereThereIsAny) {
+  const std::string left = data_dir_->UnfinishedDatasetPath("import-1");
+  std::vector<std::string> thrown;
+  JobRunnerParts parts = Parts();
+  parts.throw_away = [&](const std::string& path) {
+    thrown.push_back(path);
+    return absl::OkStatus();
+  };
+  const auto throwing = NewJobRunner(parts, {});
+  throwing->Discard("import-1");
+  EXPECT_THAT(thrown, ::testing::IsEmpty());
+  fs::create_directories(left);
+  throwing->Discard("import-1");
+  EXPECT_THAT(thrown, ::testing::ElementsAre(left));
+  NewJobRunner(Parts(), {})->Discard("import-1");
+  EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(JobRunnerTest, AnUnknownKindIsNotImplemented) {

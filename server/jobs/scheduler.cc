@@ -282,17 +282,18 @@ void Scheduler::RetryNow(WaitCause cause) {
 }
 
 absl::Status Scheduler::Cancel(const std::string& id) {
-  HEARTH_RETURN_IF_ERROR(CancelQuietly(id));
+  HEARTH_ASSIGN_OR_RETURN(const bool has_ended, CancelQuietly(id));
+  if (has_ended) runner_.Discard(id);
   if (TrialObserver* observer = trial_observer()) observer->OnEnded(id);
   return absl::OkStatus();
 }
 
-absl::Status Scheduler::CancelQuietly(const std::string& id) {
+absl::StatusOr<bool> Scheduler::CancelQuietly(const std::string& id) {
   absl::MutexLock lock(&mutex_);
   const auto running = running_.find(id);
   if (running == running_.end()) {
     HEARTH_ASSIGN_OR_RETURN(const v1::Job job, store_.Get(id));
-    if (HasEnded(job.state())) return absl::OkStatus();
+    if (HasEnded(job.state())) return false;
     // It is queued, or held.
     StateUpdate update;
     update.state = v1::CANCELLED;
@@ -300,12 +301,12 @@ absl::Status Scheduler::CancelQuietly(const std::string& id) {
     if (IsQueued(id)) Remove(id);
     // Those behind it may have been held up.
     changed_.SignalAll();
-    return absl::OkStatus();
+    return true;
   }
   HEARTH_RETURN_IF_ERROR(store_.RequestCancel(id));
   running->second.cancelled_by_user = true;
   running->second.stop.request_stop();
-  return absl::OkStatus();
+  return false;
 }
 
 absl::Status Scheduler::Stop(absl::Duration patience) {
@@ -388,6 +389,7 @@ void Scheduler::Work(Lane lane, size_t worker) {
       if (Requeue(*job, lack)) continue;
       StateUpdate update;
       update.state = v1::CANCELLED;
+      runner_.Discard(job->id);
       Persist(*job, update);
     }
     // Before it leaves `running_`: whoever waits for that may then go.
@@ -536,6 +538,9 @@ absl::Status Scheduler::RunJob(QueuedJob& job) {
                  status.ToString());
   } else {
     spdlog::info("{}: {}", job.LogName(), v1::JobState_Name(update.state));
+  }
+  if (update.state == v1::FAILED || update.state == v1::CANCELLED) {
+    runner_.Discard(job.id);
   }
   Persist(job, update);
   return update.state == v1::WAITING ? status : absl::OkStatus();

@@ -63,6 +63,11 @@ class JobRunner {
   virtual absl::StatusOr<v1::JobReport> Run(const v1::Job& job,
                                             JobEvents& events,
                                             std::stop_token stop) = 0;
+
+  /// Removes what runs of the job have left only for another run of it. Called
+  /// before the store knows that a job which has run FAILED or is CANCELLED, or
+  /// right after for one that did not run; no run of it begins meanwhile.
+  virtual void Discard(const std::string& /*id*/) {}
 };
 
 /// What is to become of a job after an epoch.
@@ -238,7 +243,9 @@ class Scheduler {
   void StopAfterEpoch(const std::string& id, EpochVerdict verdict)
       ABSL_LOCKS_EXCLUDED(mutex_);
   TrialObserver* trial_observer() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CancelQuietly(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the job is CANCELLED at once.
+  absl::StatusOr<bool> CancelQuietly(const std::string& id)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::stop_token StopTokenOf(const std::string& id)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Puts a job that waits back into the queue; false if somebody has cancelled

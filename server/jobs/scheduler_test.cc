@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 
 v1::JobSpec Spec(const std::string& dataset) {
   v1::JobSpec spec;
@@ -72,6 +73,11 @@ class FakeRunner final : public JobRunner {
     return found->second();
   }
 
+  void Discard(const std::string& id) override {
+    absl::MutexLock lock(&mutex_);
+    discarded_.push_back(id);
+  }
+
   void Finish(const std::string& id, Result result) {
     absl::MutexLock lock(&mutex_);
     results_[id] = std::move(result);
@@ -86,6 +92,11 @@ class FakeRunner final : public JobRunner {
     while (started_.size() < jobs) changed_.Wait(&mutex_);
   }
 
+  std::vector<std::string> discarded() {
+    absl::MutexLock lock(&mutex_);
+    return discarded_;
+  }
+
   std::vector<std::string> started() {
     absl::MutexLock lock(&mutex_);
     return started_;
@@ -95,6 +106,7 @@ class FakeRunner final : public JobRunner {
   absl::Mutex mutex_;
   absl::CondVar changed_;
   std::vector<std::string> started_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> discarded_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Result> results_ ABSL_GUARDED_BY(mutex_);
 };
@@ -230,6 +242,28 @@ TEST_F(SchedulerTest, RunningToCancelled) {
   ASSERT_TRUE(scheduler_->Cancel(id).ok());
   AwaitState(id, v1::CANCELLED);
   EXPECT_FALSE(store_->Get(id)->has_error());
+}
+
+TEST_F(SchedulerTest, WhatAJobHasLeftGoesBeforeItEndsWithoutSuccess) {
+  Start(1);
+  const std::string good = Submit(), bad = Submit(), cancelled = Submit(),
+                    queued = Submit();
+  ASSERT_TRUE(scheduler_->Cancel(queued).ok());
+  EXPECT_THAT(runner_.discarded(), ElementsAre(queued));
+  runner_.Succeed(good);
+  runner_.Finish(bad, [] { return absl::DataLossError("features.npy: bad"); });
+  AwaitState(bad, v1::FAILED);
+  EXPECT_THAT(runner_.discarded(), ElementsAre(queued, bad));
+  AwaitState(cancelled, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(cancelled).ok());
+  AwaitState(cancelled, v1::CANCELLED);
+  EXPECT_THAT(runner_.discarded(), ElementsAre(queued, bad, cancelled));
+  // It stays where the job goes on later.
+  const std::string interrupted = Submit();
+  AwaitState(interrupted, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
+  EXPECT_EQ(StateOf(interrupted), v1::QUEUED);
+  EXPECT_THAT(runner_.discarded(), SizeIs(3));
 }
 
 TEST_F(SchedulerTest, CancelOfAnEndedJobDoesNothing) {

@@ -128,8 +128,7 @@ class JobsService final
                          v1::Job* response) override {
     return guard_.Run(
         *context, *request, response, [&](const Caller&) -> absl::Status {
-          const absl::Status status = scheduler_.Cancel(request->id());
-          if (!status.ok()) return status;
+          HEARTH_RETURN_IF_ERROR(admission_.Cancel(request->id()));
           return Reply(store_.Get(request->id()), response);
         });
   }

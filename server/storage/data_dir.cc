@@ -107,14 +107,17 @@ absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
   return absl::OkStatus();
 }
 
-// The names of what stays in `directory`.
+// Removes what is unfinished in `directory`, but for `kept`; the names of what
+// stays.
 absl::StatusOr<std::vector<std::string>> RemoveLeftovers(
-    io::FileSystem& files, const std::string& directory) {
+    io::FileSystem& files, const std::string& directory,
+    const std::set<std::string>& kept = {}) {
   HEARTH_ASSIGN_OR_RETURN(std::vector<std::string> names,
                           files.List(directory));
   const auto first = std::stable_partition(
-      names.begin(), names.end(), [](const std::string& name) {
-        return !absl::EndsWith(name, io::kTemporarySuffix);
+      names.begin(), names.end(), [&](const std::string& name) {
+        return !absl::EndsWith(name, io::kTemporarySuffix) ||
+               kept.contains(name);
       });
   for (auto leftover = first; leftover != names.end(); ++leftover) {
     HEARTH_RETURN_IF_ERROR(
@@ -201,7 +204,7 @@ absl::Status DataDir::Prepare(io::FileSystem& files,
   HEARTH_RETURN_IF_ERROR(files.CreateDirectory(UploadsPath()));
   HEARTH_RETURN_IF_ERROR(files.RemoveTree(ScratchPath()));
   HEARTH_RETURN_IF_ERROR(files.SyncDirectory(path_));
-  for (const std::string& folder : {path_, DatasetsPath(), PlansPath()}) {
+  for (const std::string& folder : {path_, PlansPath()}) {
     HEARTH_RETURN_IF_ERROR(RemoveLeftovers(files, folder).status());
   }
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> jobs,
@@ -210,6 +213,15 @@ absl::Status DataDir::Prepare(io::FileSystem& files,
     HEARTH_RETURN_IF_ERROR(RemoveLeftoversOfJob(files, JobPath(job)));
   }
   return absl::OkStatus();
+}
+
+absl::Status DataDir::RemoveUnfinishedDatasets(
+    io::FileSystem& files, const std::set<std::string>& jobs) const {
+  std::set<std::string> kept;
+  for (const std::string& job : jobs) {
+    kept.insert(absl::StrCat(job, io::kTemporarySuffix));
+  }
+  return RemoveLeftovers(files, DatasetsPath(), kept).status();
 }
 
 std::string DataDir::DatabasePath() const {
@@ -222,6 +234,11 @@ std::string DataDir::DatasetsPath() const {
 
 std::string DataDir::DatasetPath(const std::string& name) const {
   return io::JoinPath(DatasetsPath(), name);
+}
+
+std::string DataDir::UnfinishedDatasetPath(const std::string& job_id) const {
+  return io::JoinPath(DatasetsPath(),
+                      absl::StrCat(job_id, io::kTemporarySuffix));
 }
 
 std::string DataDir::JobsPath() const { return io::JoinPath(path_, kJobsName); }

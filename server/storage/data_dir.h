@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,7 @@ namespace hearth::server {
 ///   format_version     of this layout
 ///   hearth.db          jobs and their events
 ///   datasets/NAME/     imported graphs
+///   datasets/ID.tmp/   what the job of that id has made of one so far
 ///   jobs/ID/           a job's checkpoint and model, and what lists it again
 ///                      (see job_folders.h)
 ///   last_deleted       greatest number of a job that was deleted
@@ -47,12 +49,12 @@ class DataDir {
   static constexpr char kTokensMarkerName[] = "tokens_required";
 
   /// Creates `path` if it is missing, locks it, and removes what an earlier
-  /// daemon left unfinished ("*.tmp"). Only the daemon's user can enter it
-  /// (mode 0700); `group` can pass through it (0710) to the socket.
-  /// FAILED_PRECONDITION for a folder that is open to others and holds what no
-  /// daemon has made. UNAVAILABLE, naming the other's pid, if
-  /// a daemon has it, at once and without touching anything;
-  /// FAILED_PRECONDITION if its layout is newer.
+  /// daemon left unfinished ("*.tmp"), but for datasets. Only the daemon's user
+  /// can enter it (mode 0700); `group` can pass through it (0710) to the
+  /// socket. FAILED_PRECONDITION for a folder that is open to others and holds
+  /// what no daemon has made. UNAVAILABLE, naming the other's pid, if a daemon
+  /// has it, at once and without touching anything; FAILED_PRECONDITION if its
+  /// layout is newer.
   static absl::StatusOr<std::unique_ptr<DataDir>> Open(
       io::FileSystem& files, std::string path,
       std::optional<gid_t> group = std::nullopt);
@@ -61,11 +63,19 @@ class DataDir {
   DataDir(const DataDir&) = delete;
   DataDir& operator=(const DataDir&) = delete;
 
+  /// Removes unfinished datasets, but for those of `jobs`, by id, which go on
+  /// with them. To be called once it is known which jobs have not ended.
+  absl::Status RemoveUnfinishedDatasets(
+      io::FileSystem& files, const std::set<std::string>& jobs) const;
+
   const std::string& path() const { return path_; }
   std::string DatabasePath() const;
   std::string DatasetsPath() const;
   /// REQUIRES: a valid name (see names.h).
   std::string DatasetPath(const std::string& name) const;
+  /// The folder of the dataset that a job makes while it is unfinished: no
+  /// dataset is called so. It is the job's until that has ended.
+  std::string UnfinishedDatasetPath(const std::string& job_id) const;
   std::string JobsPath() const;
   /// REQUIRES: an id that the job store gave out.
   std::string JobPath(const std::string& id) const;

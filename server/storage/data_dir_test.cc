@@ -98,7 +98,6 @@ TEST_F(DataDirTest, AnotherProcessIsNamedAndNothingTouched) {
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
   EXPECT_TRUE(Open().ok());
-  EXPECT_FALSE(Exists("datasets/half.tmp"));
 }
 
 TEST_F(DataDirTest, NobodyElseEntersIt) {
@@ -134,7 +133,6 @@ TEST_F(DataDirTest, AFolderOfOthersThatIsOpenIsLeftAsItIs) {
 TEST_F(DataDirTest, RemovesLeftoversAndNothingElse) {
   Write("format_version", "1\n");
   Write("hearth.db.tmp", "x");
-  Write("datasets/half.tmp/features.npy", "x");
   Write("datasets/whole/features.npy", "x");
   Write("jobs/train-1/checkpoint.tmp", "x");
   Write("jobs/train-1/checkpoint", "x");
@@ -143,12 +141,32 @@ TEST_F(DataDirTest, RemovesLeftoversAndNothingElse) {
   const auto data_dir = Open();
   ASSERT_TRUE(data_dir.ok()) << data_dir.status();
   EXPECT_FALSE(Exists("hearth.db.tmp"));
-  EXPECT_FALSE(Exists("datasets/half.tmp"));
   EXPECT_FALSE(Exists("jobs/train-1/checkpoint.tmp"));
   EXPECT_FALSE(Exists("jobs/train-2.tmp"));
   EXPECT_TRUE(Exists("datasets/whole/features.npy"));
   EXPECT_TRUE(Exists("jobs/train-1/checkpoint"));
   EXPECT_TRUE(Exists("jobs/notes"));
+}
+
+TEST_F(DataDirTest, UnfinishedDatasetsStayForTheJobsThatMakeThem) {
+  Write("format_version", "1\n");
+  Write("datasets/import-1.tmp/features.npy", "x");
+  Write("datasets/import-2.tmp/features.npy", "x");
+  Write("datasets/half.tmp/features.npy", "x");
+  Write("datasets/import-2/features.npy", "x");
+  const auto data_dir = Open();
+  ASSERT_TRUE(data_dir.ok()) << data_dir.status();
+  EXPECT_EQ((*data_dir)->UnfinishedDatasetPath("import-1"),
+            path_ + "/datasets/import-1.tmp");
+  EXPECT_TRUE(Exists("datasets/import-2.tmp/features.npy"));
+  ASSERT_TRUE((*data_dir)
+                  ->RemoveUnfinishedDatasets(io::FileSystem::Posix(),
+                                             {"import-1", "train-3"})
+                  .ok());
+  EXPECT_TRUE(Exists("datasets/import-1.tmp/features.npy"));
+  EXPECT_FALSE(Exists("datasets/import-2.tmp"));
+  EXPECT_FALSE(Exists("datasets/half.tmp"));
+  EXPECT_TRUE(Exists("datasets/import-2/features.npy"));
 }
 
 TEST_F(DataDirTest, ANewerFormatIsRefusedBeforeAnyChange) {

@@ -12,6 +12,7 @@ import pytest
 
 from daemon import PATIENCE_SECONDS, TIRELESS, wait_for
 from graphs import planted_graph
+from heterographs import Heterograph
 
 GIB = 1 << 30
 
@@ -72,6 +73,78 @@ def test_kill_9_leaves_nothing_half_imported_many_times(start_daemon, large_fold
 @pytest.mark.full("imports")
 def test_kill_9_while_ids_are_relabeled_many_times(start_daemon, edge_list):
     kill_imports(start_daemon(*TIRELESS), edge_list, 20, random.Random(4), "--relabel")
+
+
+@pytest.fixture(scope="module")
+def wide_heterograph(tmp_path_factory):
+    """Five types of nodes with 72 MiB of features each: as many parts worth keeping."""
+    random = np.random.default_rng(7)
+    names = ("paper", "author", "field", "journal", "venue")
+    rows = random.standard_normal((18 << 10, 1 << 10), dtype=np.float32)
+    count = len(rows)
+    graph = Heterograph(
+        {name: np.roll(rows, shift, axis=0) for shift, name in enumerate(names)},
+        {(name, "is_of", "paper"): random.integers(0, count, (2, 50_000)) for name in names},
+        random.integers(0, 4, count),
+        dict(zip(("train_set", "validation_set", "test_set"),
+                 np.split(random.permutation(count), (10_000, 14_000)))))
+    return names, graph.write(tmp_path_factory.mktemp("wide") / "graph")
+
+
+def test_an_import_that_gets_on_outlives_more_deaths_than_retries(start_daemon,
+                                                                   wide_heterograph):
+    names, source = wide_heterograph
+    daemon = start_daemon("--retries", "2")
+    # Little memory makes it slower, and changes nothing else.
+    importing = ("dataset", "import", "wide", "--source", str(source), "--memory-limit", "1MiB")
+    daemon.hearth(*importing)
+    shown = daemon.json("dataset", "show", "wide")
+    daemon.hearth("dataset", "delete", "wide")
+    job = daemon.json(*importing, "--detach")["id"]
+    for following in names[1:]:
+        # The part before it is durable, and the daemon knows it.
+        begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{following}.features.npy"
+        wait_for(begun.exists, f"the import to begin {following}")
+        daemon.kill()
+        daemon.start()
+    assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"
+    again = daemon.json("dataset", "show", "wide")
+    for what in ("fingerprint", "node_types", "edge_types", "transforms", "warnings"):
+        assert again.get(what) == shown.get(what)
+    log = daemon.hearth("job", "logs", job).out
+    for name in names[:-1]:
+        assert f"kept from an earlier run: features of {name}" in log
+    assert leftovers(daemon) == []
+    daemon.hearth("dataset", "verify", "wide")
+
+
+def test_an_import_that_failed_leaves_nothing(start_daemon, wide_heterograph):
+    names, source = wide_heterograph
+    daemon = start_daemon("--retries", "1")
+    job = daemon.json("dataset", "import", "wide", "--source", str(source),
+                      "--memory-limit", "1MiB", "--detach")["id"]
+    begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{names[1]}.features.npy"
+    wait_for(begun.exists, "the import to make a part")
+    daemon.kill()
+    daemon.start()
+    assert daemon.state(job) == "FAILED"
+    assert leftovers(daemon) == []
+    # It begins anew, then.
+    assert daemon.json("job", "resume", job)["state"] == "SUCCEEDED"
+    assert "kept from an earlier run" not in daemon.hearth("job", "logs", job).out
+
+
+def test_an_import_goes_on_after_the_daemon_was_stopped(start_daemon, wide_heterograph):
+    names, source = wide_heterograph
+    daemon = start_daemon()
+    job = daemon.json("dataset", "import", "wide", "--source", str(source),
+                      "--memory-limit", "1MiB", "--detach")["id"]
+    begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{names[2]}.features.npy"
+    wait_for(begun.exists, "the import to make two parts")
+    daemon.stop()
+    daemon.start()
+    assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"
+    assert f"kept from an earlier run: features of {names[1]}" in daemon.hearth("job", "logs", job).out
 
 
 def test_a_cancelled_import_leaves_nothing(start_daemon, edge_list):

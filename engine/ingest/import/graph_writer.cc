@@ -2,16 +2,20 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/base/status_macros.h"
+#include "engine/ingest/import/csc_arrays.h"
 #include "engine/ingest/import/edge_import.h"
 #include "engine/ingest/import/feature_import.h"
+#include "engine/ingest/import/feature_writer.h"
 #include "engine/ingest/import/id_import.h"
 #include "engine/ingest/import/label_import.h"
 #include "engine/ingest/import/split_import.h"
+#include "engine/ingest/inspect/labeled_feature_scan.h"
 #include "engine/ingest/source/array_reader.h"
 #include "engine/ingest/source/row_source.h"
 #include "engine/io/file_system.h"
@@ -19,8 +23,32 @@
 namespace hearth::ingest {
 namespace {
 
+constexpr char kLabels[] = "labels";
+constexpr std::array<const char*, 3> kSplit = {"train", "valid", "test"};
+constexpr char kIds[] = "ids";
+constexpr char kIdText[] = "id_text";
+constexpr char kIndptr[] = "indptr";
+constexpr char kIndices[] = "indices";
+
 std::string BaseName(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
+}
+
+void AddArray(ImportPart& part, std::string what, store::FinishedArray array) {
+  part.arrays.push_back({std::move(what), std::move(array)});
+}
+
+void AddArrays(ImportPart& part, CscArrays arrays) {
+  AddArray(part, kIndptr, std::move(arrays.indptr));
+  AddArray(part, kIndices, std::move(arrays.indices));
+}
+
+/// The entry of an array of the part; an absent one if it has none.
+store::ArrayFile FileOf(const ImportPart& part, absl::string_view what) {
+  for (const PartArray& array : part.arrays) {
+    if (array.what == what) return array.array.file;
+  }
+  return store::ArrayFile();
 }
 
 }  // namespace
@@ -38,14 +66,17 @@ absl::StatusOr<store::Manifest> GraphWriter::Write(
     HEARTH_RETURN_IF_ERROR(
         WriteReverse(type, graph.EndsOf(graph.edges[type.edge_type])));
   }
+  scanned_features_.resize(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
-    place_ = places_[i];
-    HEARTH_RETURN_IF_ERROR(
-        WriteFeatures(graph.nodes[i], manifest_.node_types[i]));
+    if (graph.nodes[i].features == nullptr) continue;
+    HEARTH_RETURN_IF_ERROR(AddFeatures(i, [&](ImportPart& part) {
+      return MakeFeatures(graph.nodes[i], manifest_.node_types[i], part);
+    }));
   }
   for (const FeatureFill& fill : additions.fills) {
-    place_ = places_[fill.node_type];
-    HEARTH_RETURN_IF_ERROR(FillFeatures(fill));
+    HEARTH_RETURN_IF_ERROR(AddFeatures(fill.node_type, [&](ImportPart& part) {
+      return FillFeatures(fill, manifest_.node_types[fill.node_type], part);
+    }));
   }
   return std::move(manifest_);
 }
@@ -54,74 +85,97 @@ store::ArrayPlace GraphWriter::NewPlace(const std::string& type) {
   return {folder_, options_.name, prefixes_.New(type)};
 }
 
+absl::StatusOr<ImportPart> GraphWriter::FindOrMake(
+    std::string name, absl::FunctionRef<absl::Status(ImportPart& part)> make) {
+  std::optional<ImportPart> part = parts_.Take(name);
+  if (!part.has_value()) {
+    part.emplace().name = std::move(name);
+    HEARTH_RETURN_IF_ERROR(make(*part));
+    HEARTH_RETURN_IF_ERROR(parts_.Add(*part));
+  }
+  for (const PartArray& array : part->arrays) {
+    checksums_.push_back(array.array.checksums_sha256);
+  }
+  manifest_.transforms.insert(manifest_.transforms.end(),
+                              part->transforms.begin(), part->transforms.end());
+  return *std::move(part);
+}
+
 absl::Status GraphWriter::WriteNodes(SourceNodes& nodes) {
+  place_ = NewPlace(nodes.type);
+  HEARTH_ASSIGN_OR_RETURN(
+      const ImportPart part,
+      FindOrMake(absl::StrCat("labels, split and ids of ", nodes.type),
+                 [&](ImportPart& made) -> absl::Status {
+                   HEARTH_RETURN_IF_ERROR(MakeLabels(nodes, made));
+                   HEARTH_RETURN_IF_ERROR(MakeSplit(nodes, made));
+                   return MakeIds(nodes, made);
+                 }));
   store::NodeTypeEntry entry;
   entry.name = nodes.type;
   entry.num_nodes = nodes.num_nodes;
-  place_ = NewPlace(nodes.type);
-  HEARTH_RETURN_IF_ERROR(WriteLabels(nodes, entry));
-  HEARTH_RETURN_IF_ERROR(WriteSplit(nodes, entry));
-  HEARTH_RETURN_IF_ERROR(WriteIds(nodes, entry));
+  entry.label_kind = part.label_kind;
+  entry.label_width = part.label_width;
+  entry.labels = FileOf(part, kLabels);
+  entry.train = FileOf(part, kSplit[0]);
+  entry.valid = FileOf(part, kSplit[1]);
+  entry.test = FileOf(part, kSplit[2]);
+  entry.ids = FileOf(part, kIds);
+  entry.id_text = FileOf(part, kIdText);
   places_.push_back(place_);
   manifest_.node_types.push_back(std::move(entry));
   return absl::OkStatus();
 }
 
-absl::Status GraphWriter::WriteLabels(SourceNodes& nodes,
-                                      store::NodeTypeEntry& entry) {
+absl::Status GraphWriter::MakeLabels(SourceNodes& nodes, ImportPart& part) {
   uint64_t elements = 0;
   if (nodes.labels != nullptr) {
     elements = static_cast<uint64_t>(nodes.labels->header().NumElements());
   }
-  for (const auto& part : nodes.split) {
-    if (part == nullptr) continue;
-    elements += static_cast<uint64_t>(part->header().shape[0]);
+  for (const auto& ids : nodes.split) {
+    if (ids == nullptr) continue;
+    elements += static_cast<uint64_t>(ids->header().shape[0]);
   }
   context_.Begin("labels", elements * sizeof(int64_t));
   if (nodes.labels == nullptr) return absl::OkStatus();
   HEARTH_ASSIGN_OR_RETURN(
       ImportedLabels labels,
       ImportLabels(context_, *nodes.labels, nodes.label_kind, place_));
-  entry.label_kind = labels.kind;
-  entry.label_width = labels.width;
-  entry.labels = Take(std::move(labels.array));
+  part.label_kind = labels.kind;
+  part.label_width = labels.width;
+  AddArray(part, kLabels, std::move(labels.array));
   return absl::OkStatus();
 }
 
-absl::Status GraphWriter::WriteSplit(SourceNodes& nodes,
-                                     store::NodeTypeEntry& entry) {
-  const std::array<std::pair<store::ArrayFile*, const char*>, 3> parts = {
-      {{&entry.train, "train"},
-       {&entry.valid, "valid"},
-       {&entry.test, "test"}}};
+absl::Status GraphWriter::MakeSplit(SourceNodes& nodes, ImportPart& part) {
   std::vector<SplitPart> done;
-  for (size_t i = 0; i < parts.size(); ++i) {
+  for (size_t i = 0; i < kSplit.size(); ++i) {
     if (nodes.split[i] == nullptr) continue;
     HEARTH_ASSIGN_OR_RETURN(
-        SplitPart part,
+        SplitPart split,
         ReadSplitPart(context_, *nodes.split[i], nodes.num_nodes, done));
-    HEARTH_ASSIGN_OR_RETURN(
-        store::FinishedArray array,
-        WriteSplitPart(context_, part, place_, parts[i].second));
-    *parts[i].first = Take(std::move(array));
-    if (!part.was_sorted) Record(absl::StrCat(part.name, ": sorted"));
-    done.push_back(std::move(part));
+    HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array,
+                            WriteSplitPart(context_, split, place_, kSplit[i]));
+    AddArray(part, kSplit[i], std::move(array));
+    if (!split.was_sorted) {
+      part.transforms.push_back(absl::StrCat(split.name, ": sorted"));
+    }
+    done.push_back(std::move(split));
   }
   return absl::OkStatus();
 }
 
-absl::Status GraphWriter::WriteIds(SourceNodes& nodes,
-                                   store::NodeTypeEntry& entry) {
+absl::Status GraphWriter::MakeIds(SourceNodes& nodes, ImportPart& part) {
   if (nodes.ids != nullptr) {
     HEARTH_ASSIGN_OR_RETURN(store::FinishedArray array,
                             CopyIds(context_, *nodes.ids, place_));
-    entry.ids = Take(std::move(array));
+    AddArray(part, kIds, std::move(array));
   }
   if (nodes.id_text != nullptr) {
     HEARTH_ASSIGN_OR_RETURN(
         store::FinishedArray array,
         CopyIdText(context_, *nodes.id_text, nodes.num_nodes, place_));
-    entry.id_text = Take(std::move(array));
+    AddArray(part, kIdText, std::move(array));
   }
   return absl::OkStatus();
 }
@@ -132,91 +186,116 @@ absl::Status GraphWriter::WriteTopology(SourceEdges& edges,
   entry.name = edges.type;
   entry.source_type = edges.source_type;
   entry.destination_type = edges.destination_type;
-  place_ = NewPlace(edges.type);
-  HEARTH_ASSIGN_OR_RETURN(
-      ImportedEdges imported,
-      ImportEdges(context_, edges, ends, options_.edges, place_));
-  for (std::string& done : imported.transforms) Record(std::move(done));
-  AddTopology(std::move(entry), std::move(imported.arrays));
-  return absl::OkStatus();
+  return AddTopology(std::move(entry), [&](ImportPart& part) -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(
+        ImportedEdges imported,
+        ImportEdges(context_, edges, ends, options_.edges, place_));
+    part.transforms = std::move(imported.transforms);
+    AddArrays(part, std::move(imported.arrays));
+    return absl::OkStatus();
+  });
 }
 
 absl::Status GraphWriter::WriteReverse(const ReverseType& type,
                                        const EdgeEnds& ends) {
-  const store::EdgeTypeEntry& forward = manifest_.edge_types[type.edge_type];
+  const store::EdgeTypeEntry forward = manifest_.edge_types[type.edge_type];
   store::EdgeTypeEntry entry;
   entry.name = type.name;
   entry.source_type = forward.destination_type;
   entry.destination_type = forward.source_type;
-  place_ = NewPlace(type.name);
+  return AddTopology(std::move(entry), [&](ImportPart& part) -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(
+        CscArrays arrays,
+        ReverseWritten(context_, folder_, forward, ends, place_));
+    part.transforms.push_back(
+        absl::StrCat(type.name, ": added, the reverse of ", forward.name));
+    AddArrays(part, std::move(arrays));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status GraphWriter::AddTopology(
+    store::EdgeTypeEntry entry,
+    absl::FunctionRef<absl::Status(ImportPart& part)> make) {
+  place_ = NewPlace(entry.name);
   HEARTH_ASSIGN_OR_RETURN(
-      CscArrays arrays,
-      ReverseWritten(context_, folder_, forward, ends, place_));
-  Record(absl::StrCat(type.name, ": added, the reverse of ", forward.name));
-  AddTopology(std::move(entry), std::move(arrays));
+      const ImportPart part,
+      FindOrMake(absl::StrCat("edges of ", entry.name), make));
+  entry.indptr = FileOf(part, kIndptr);
+  entry.indices = FileOf(part, kIndices);
+  entry.num_edges = entry.indices.shape[0];
+  manifest_.edge_types.push_back(std::move(entry));
   return absl::OkStatus();
 }
 
-void GraphWriter::AddTopology(store::EdgeTypeEntry entry, CscArrays arrays) {
-  entry.num_edges = arrays.indices.file.shape[0];
-  entry.indptr = Take(std::move(arrays.indptr));
-  entry.indices = Take(std::move(arrays.indices));
-  manifest_.edge_types.push_back(std::move(entry));
+absl::Status GraphWriter::AddFeatures(
+    size_t node_type, absl::FunctionRef<absl::Status(ImportPart& part)> make) {
+  store::NodeTypeEntry& entry = manifest_.node_types[node_type];
+  place_ = places_[node_type];
+  HEARTH_ASSIGN_OR_RETURN(
+      ImportPart part,
+      FindOrMake(absl::StrCat("features of ", entry.name), make));
+  entry.features = FileOf(part, kFeatures);
+  scanned_features_[node_type] = std::move(part.scanned);
+  return absl::OkStatus();
 }
 
-absl::Status GraphWriter::WriteFeatures(SourceNodes& nodes,
-                                        store::NodeTypeEntry& entry) {
-  feature_scans_.emplace_back();
-  if (nodes.features == nullptr) return absl::OkStatus();
+absl::Status GraphWriter::MakeFeatures(SourceNodes& nodes,
+                                       const store::NodeTypeEntry& entry,
+                                       ImportPart& part) {
   ArrayReader& features = *nodes.features;
   const std::string name = BaseName(features.path());
   HEARTH_ASSIGN_OR_RETURN(
-      feature_scans_.back(),
+      const std::unique_ptr<LabeledFeatureScan> scan,
       LabeledFeatureScan::Create(context_.files(), folder_, entry,
                                  StoredType(features.header()),
                                  features.header().shape[1]));
-  const FeatureChoices choices{options_.non_finite,
-                               [this](const RowBlock& rows) {
-                                 return feature_scans_.back()->Add(rows);
-                               }};
+  const FeatureChoices choices{
+      options_.non_finite,
+      [&scan](const RowBlock& rows) { return scan->Add(rows); }};
   if (options_.in_place) {
     HEARTH_ASSIGN_OR_RETURN(const std::string path,
                             context_.files().RealPath(features.path()));
     HEARTH_ASSIGN_OR_RETURN(
         store::FinishedArray array,
         RegisterFeatures(context_, features, choices, path, place_));
-    entry.features = Take(std::move(array));
-    Record(absl::StrCat(name, ": used in place"));
+    AddArray(part, kFeatures, std::move(array));
+    part.transforms.push_back(absl::StrCat(name, ": used in place"));
+    part.scanned = scan->scan().Result();
     return absl::OkStatus();
   }
   HEARTH_ASSIGN_OR_RETURN(ImportedFeatures imported,
                           CopyFeatures(context_, features, choices, place_));
-  entry.features = Take(std::move(imported.array));
+  AddArray(part, kFeatures, std::move(imported.array));
+  part.scanned = scan->scan().Result();
   if (imported.num_zeroed > 0) {
-    Record(absl::StrCat(imported.num_zeroed, " values of ", name,
-                        " that were NaN or infinite became 0"));
+    part.transforms.push_back(
+        absl::StrCat(imported.num_zeroed, " values of ", name,
+                     " that were NaN or infinite became 0"));
   }
   if (features.header().fortran_order) {
-    Record(absl::StrCat(name, ": Fortran order to C order"));
+    part.transforms.push_back(absl::StrCat(name, ": Fortran order to C order"));
   }
   if (features.header().type.item_bytes > 4) {
-    Record(absl::StrCat(name, ": float64 to float32"));
+    part.transforms.push_back(absl::StrCat(name, ": float64 to float32"));
   }
   return absl::OkStatus();
 }
 
-absl::Status GraphWriter::FillFeatures(const FeatureFill& fill) {
-  store::NodeTypeEntry& entry = manifest_.node_types[fill.node_type];
-  std::unique_ptr<LabeledFeatureScan>& scan = feature_scans_[fill.node_type];
+absl::Status GraphWriter::FillFeatures(const FeatureFill& fill,
+                                       const store::NodeTypeEntry& entry,
+                                       ImportPart& part) {
   HEARTH_ASSIGN_OR_RETURN(
-      scan, LabeledFeatureScan::Create(context_.files(), folder_, entry,
-                                       fill.dtype, fill.num_columns));
+      const std::unique_ptr<LabeledFeatureScan> scan,
+      LabeledFeatureScan::Create(context_.files(), folder_, entry, fill.dtype,
+                                 fill.num_columns));
   HEARTH_ASSIGN_OR_RETURN(
       store::FinishedArray array,
       WriteFill(
           context_, manifest_, fill,
           [&scan](const RowBlock& rows) { return scan->Add(rows); }, place_));
-  entry.features = Take(std::move(array));
+  AddArray(part, kFeatures, std::move(array));
+  part.scanned = scan->scan().Result();
   const auto names = [this](const std::vector<size_t>& edge_types) {
     return absl::StrJoin(edge_types, ", ", [this](std::string* out, size_t i) {
       absl::StrAppend(out, manifest_.edge_types[i].name);
@@ -228,17 +307,8 @@ absl::Status GraphWriter::FillFeatures(const FeatureFill& fill) {
     absl::StrAppend(&told, "; other features lie at the ends of ",
                     names(fill.left_out));
   }
-  Record(std::move(told));
+  part.transforms.push_back(std::move(told));
   return absl::OkStatus();
-}
-
-store::ArrayFile GraphWriter::Take(store::FinishedArray array) {
-  checksums_.push_back(std::move(array.checksums_sha256));
-  return std::move(array.file);
-}
-
-void GraphWriter::Record(std::string transform) {
-  manifest_.transforms.push_back(std::move(transform));
 }
 
 }  // namespace hearth::ingest

@@ -1,19 +1,21 @@
 #ifndef HEARTH_ENGINE_INGEST_IMPORT_GRAPH_WRITER_H_
 #define HEARTH_ENGINE_INGEST_IMPORT_GRAPH_WRITER_H_
 
-#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/ingest/import/csc_arrays.h"
 #include "engine/ingest/import/feature_fill.h"
 #include "engine/ingest/import/file_prefixes.h"
 #include "engine/ingest/import/import_options.h"
+#include "engine/ingest/import/kept_parts.h"
+#include "engine/ingest/import/part_record.h"
 #include "engine/ingest/import/reverse_types.h"
-#include "engine/ingest/inspect/labeled_feature_scan.h"
+#include "engine/ingest/inspect/feature_scan.h"
 #include "engine/ingest/source/edge_source.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/ingest/source/source_graph.h"
@@ -29,13 +31,17 @@ struct GraphAdditions {
 };
 
 /// Writes the arrays of a graph and collects their entries: labels, split and
-/// ids, then topology, then features. Single-owner.
+/// ids, then topology, then features. Each of these, of each type, is a part,
+/// and is made only if it was not kept. Single-owner.
 class GraphWriter {
  public:
   /// Writes to `folder`, which is there. References must outlive this.
   GraphWriter(ImportContext& context, const ImportOptions& options,
-              std::string folder)
-      : context_(context), options_(options), folder_(std::move(folder)) {}
+              std::string folder, KeptParts& parts)
+      : context_(context),
+        options_(options),
+        folder_(std::move(folder)),
+        parts_(parts) {}
 
   /// The manifest's types and transforms. To be called once. REQUIRES:
   /// CheckHeaders and PrepareEdges of the graph; additions are of it.
@@ -45,37 +51,48 @@ class GraphWriter {
   /// Digests of the checksum files, in the order of writing.
   const std::vector<std::string>& checksums() const { return checksums_; }
 
-  /// The scan of each node type's features; null without any.
-  const std::vector<std::unique_ptr<LabeledFeatureScan>>& feature_scans()
-      const {
-    return feature_scans_;
+  /// What is in each node type's features; nullopt without any.
+  const std::vector<std::optional<ScannedFeatures>>& scanned_features() const {
+    return scanned_features_;
   }
 
  private:
   store::ArrayPlace NewPlace(const std::string& type);
   absl::Status WriteNodes(SourceNodes& nodes);
-  absl::Status WriteLabels(SourceNodes& nodes, store::NodeTypeEntry& entry);
-  absl::Status WriteSplit(SourceNodes& nodes, store::NodeTypeEntry& entry);
-  absl::Status WriteIds(SourceNodes& nodes, store::NodeTypeEntry& entry);
+  absl::Status MakeLabels(SourceNodes& nodes, ImportPart& part);
+  absl::Status MakeSplit(SourceNodes& nodes, ImportPart& part);
+  absl::Status MakeIds(SourceNodes& nodes, ImportPart& part);
   absl::Status WriteTopology(SourceEdges& edges, const EdgeEnds& ends);
   absl::Status WriteReverse(const ReverseType& type, const EdgeEnds& ends);
-  void AddTopology(store::EdgeTypeEntry entry, CscArrays arrays);
-  absl::Status WriteFeatures(SourceNodes& nodes, store::NodeTypeEntry& entry);
-  absl::Status FillFeatures(const FeatureFill& fill);
+  /// Writes the topology that `entry` has the types of.
+  absl::Status AddTopology(
+      store::EdgeTypeEntry entry,
+      absl::FunctionRef<absl::Status(ImportPart& part)> make);
+  absl::Status MakeFeatures(SourceNodes& nodes,
+                            const store::NodeTypeEntry& entry,
+                            ImportPart& part);
+  absl::Status FillFeatures(const FeatureFill& fill,
+                            const store::NodeTypeEntry& entry,
+                            ImportPart& part);
+  /// Writes the features of a type in its place.
+  absl::Status AddFeatures(
+      size_t node_type, absl::FunctionRef<absl::Status(ImportPart& part)> make);
 
-  /// The array's entry; its checksums go into the fingerprint.
-  store::ArrayFile Take(store::FinishedArray array);
-  void Record(std::string transform);
+  /// The part of that name: as it was found, or made. Its checksums go into the
+  /// fingerprint, its transforms into the manifest.
+  absl::StatusOr<ImportPart> FindOrMake(
+      std::string name, absl::FunctionRef<absl::Status(ImportPart& part)> make);
 
   ImportContext& context_;
   const ImportOptions& options_;
   const std::string folder_;
+  KeptParts& parts_;
   FilePrefixes prefixes_;
   store::ArrayPlace place_;
   /// The place of each node type.
   std::vector<store::ArrayPlace> places_;
   std::vector<std::string> checksums_;
-  std::vector<std::unique_ptr<LabeledFeatureScan>> feature_scans_;
+  std::vector<std::optional<ScannedFeatures>> scanned_features_;
   store::Manifest manifest_;
 };
 

@@ -10,29 +10,38 @@
 #include "absl/time/time.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/clock.h"
+#include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/version.h"
 #include "engine/ingest/import/edge_import.h"
 #include "engine/ingest/import/feature_fill.h"
 #include "engine/ingest/import/graph_writer.h"
+#include "engine/ingest/import/kept_parts.h"
 #include "engine/ingest/import/reverse_types.h"
 #include "engine/ingest/import/source_checks.h"
 #include "engine/ingest/inspect/graph_scan.h"
 #include "engine/ingest/inspect/statistics.h"
+#include "engine/ingest/source/noting_file_system.h"
 #include "engine/io/atomic_file.h"
 
 // Protocol:
-// 1. Remove a leftover `destination`.tmp.
+// 1. Remove what lies in the unfinished folder, but for parts that an earlier
+//    run of the same import recorded there: see kept_parts.cc.
 // 2. Open the source: all its arrays, whose headers are checked against each
 //    other. Most mistakes show here, before anything is written; only text and
-//    the like is unpacked, to the scratch folder in `destination`.tmp.
+//    the like is unpacked, to the scratch folder in the unfinished one. Parts
+//    made of files that have changed since, or damaged ones, are removed.
 // 3. Check that memory limit and disk suffice for all of it.
-// 4. Write labels, split, topology, features there, each file synced. Small
-//    arrays first: their mistakes show before the long work. Features that are
-//    filled in come last, since they are made of others.
+// 4. Write labels, split, topology, features there, each file synced, unless
+//    they are among those parts. Small arrays first: their mistakes show before
+//    the long work. Features that are filled in come last, since they are made
+//    of others. Record parts that are whole, where another run may go on.
 // 5. Remove the scratch folder. Read labels and topology once more for the
-//    statistics; write and sync these, then the manifest; sync the folder.
+//    statistics; write and sync these, then the manifest; remove the record;
+//    sync the folder.
 // 6. Rename the folder to `destination`; sync its parent.
-// An error removes the folder again. A kill leaves the leftover of step 1.
+// An error removes the folder again, but for recorded parts. A kill leaves the
+// leftover of step 1.
 
 namespace hearth::ingest {
 namespace {
@@ -65,17 +74,23 @@ class GraphImport {
               const ImportProgress& progress, std::stop_token stop)
       : files_(files),
         options_(options),
-        folder_(absl::StrCat(options.destination, io::kTemporarySuffix)),
+        folder_(!options.unfinished.empty()
+                    ? options.unfinished
+                    : absl::StrCat(options.destination, io::kTemporarySuffix)),
         scratch_folder_(io::JoinPath(folder_, kScratchFolder)),
-        context_(files, options.memory_limit_bytes, scratch_folder_, progress,
-                 std::move(stop)) {}
+        parts_(files, folder_, options.resumption),
+        noting_files_(files, folder_),
+        progress_(progress),
+        stop_(std::move(stop)),
+        context_(noting_files_, options.memory_limit_bytes, scratch_folder_,
+                 progress_, stop_) {}
 
   absl::StatusOr<ImportResult> Run(OpenSource open) {
     HEARTH_RETURN_IF_ERROR(CheckOptions());
-    HEARTH_RETURN_IF_ERROR(files_.RemoveTree(folder_));
+    HEARTH_RETURN_IF_ERROR(parts_.Load());
     absl::StatusOr<ImportResult> result = Import(open);
     // The first error is the one to tell.
-    if (!result.ok()) files_.RemoveTree(folder_).IgnoreError();
+    if (!result.ok()) parts_.RemoveUnfinished();
     return result;
   }
 
@@ -120,8 +135,24 @@ class GraphImport {
     return absl::OkStatus();
   }
 
+  /// Opens the source, and lets go of parts that were made of another, or are
+  /// damaged.
+  absl::StatusOr<SourceGraph> OpenAndBind(OpenSource open) {
+    if (!options_.resumption.has_value()) return open(context_);
+    noting_files_.BeginNoting();
+    absl::StatusOr<SourceGraph> graph = open(context_);
+    noting_files_.EndNoting();
+    HEARTH_RETURN_IF_ERROR(graph.status());
+    const std::string& key = options_.resumption->key;
+    Sha256 digest;
+    digest.Update(absl::StrCat(kVersion, " ", key.size(), " ", key, "\n"));
+    noting_files_.AddTo(digest);
+    HEARTH_RETURN_IF_ERROR(parts_.BindTo(digest.HexDigest(), progress_, stop_));
+    return graph;
+  }
+
   absl::StatusOr<ImportResult> Import(OpenSource open) {
-    HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, open(context_));
+    HEARTH_ASSIGN_OR_RETURN(SourceGraph graph, OpenAndBind(open));
     HEARTH_RETURN_IF_ERROR(graph.CheckTypes(options_.source));
     for (SourceNodes& nodes : graph.nodes) {
       if (options_.label_kind) nodes.label_kind = options_.label_kind;
@@ -143,15 +174,17 @@ class GraphImport {
     bytes += BytesOfReverse(graph, additions.reverse_types);
     bytes += BytesToFill(graph, additions.fills);
     if (options_.edges.ChangesLists()) bytes += BytesOfTransforms(graph);
+    bytes -= std::min(bytes, parts_.bytes_found());
     HEARTH_RETURN_IF_ERROR(context_.CheckSpace(bytes, "the import"));
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
-    GraphWriter writer(context_, options_, folder_);
+    GraphWriter writer(context_, options_, folder_, parts_);
     ImportResult result;
     HEARTH_ASSIGN_OR_RETURN(result.manifest,
                             writer.Write(std::move(graph), additions));
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(scratch_folder_));
     HEARTH_RETURN_IF_ERROR(WriteStatistics(writer, result));
     HEARTH_RETURN_IF_ERROR(WriteManifest(writer.checksums(), result));
+    HEARTH_RETURN_IF_ERROR(parts_.RemoveRecord());
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
     HEARTH_RETURN_IF_ERROR(Publish());
     return result;
@@ -182,9 +215,9 @@ class GraphImport {
 
   absl::Status WriteStatistics(const GraphWriter& writer,
                                ImportResult& result) {
-    HEARTH_ASSIGN_OR_RETURN(
-        const DatasetStatistics statistics,
-        ScanGraph(context_, folder_, result.manifest, writer.feature_scans()));
+    HEARTH_ASSIGN_OR_RETURN(const DatasetStatistics statistics,
+                            ScanGraph(context_, folder_, result.manifest,
+                                      writer.scanned_features()));
     const std::string text = SerializeStatistics(statistics);
     result.bytes_written += text.size();
     return io::WriteFileAtomically(
@@ -226,6 +259,10 @@ class GraphImport {
   const ImportOptions& options_;
   const std::string folder_;
   const std::string scratch_folder_;
+  KeptParts parts_;
+  NotingFileSystem noting_files_;
+  const ImportProgress& progress_;
+  const std::stop_token stop_;
   ImportContext context_;
 };
 

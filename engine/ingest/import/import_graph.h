@@ -27,8 +27,8 @@ using OpenSource =
 
 /// Makes a dataset of a graph. Every value is checked; INVALID_ARGUMENT (or
 /// DATA_LOSS for truncated files) names the file, the first offending position
-/// and what is wrong. Writes into `destination`.tmp, synced, then renamed:
-/// after any error, cancellation (CANCELLED) or kill nothing is at
+/// and what is wrong. Writes into the unfinished folder, synced, then
+/// renamed: after any error, cancellation (CANCELLED) or kill nothing is at
 /// `destination`. RESOURCE_EXHAUSTED, with the bytes needed, if disk or memory
 /// limit do not suffice; ALREADY_EXISTS if something is at `destination`.
 absl::StatusOr<ImportResult> ImportGraph(io::FileSystem& files,

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_INGEST_IMPORT_IMPORT_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,21 @@
 #include "engine/store/label_kind.h"
 
 namespace hearth::ingest {
+
+/// How an import goes on where an earlier run of it ended early.
+struct ImportResumption {
+  /// Names all that decides about the dataset besides the source's files. Parts
+  /// that a run with another key has made are not used.
+  std::string key = "";
+  /// Bytes of whole parts for which a record of them is worth its cost: three
+  /// syncs, about 10 ms. Fewer are made anew about as soon.
+  uint64_t min_bytes = 64 << 20;
+  /// Called when parts are durable from which another run goes on. Must be set.
+  std::function<void()> on_durable = nullptr;
+  /// Told which parts of an earlier run are kept and which are not, in
+  /// sentences. Must be set.
+  std::function<void(const std::string& text)> on_log = nullptr;
+};
 
 /// Options of making a dataset of a graph, whatever its format.
 struct ImportOptions {
@@ -36,6 +52,13 @@ struct ImportOptions {
   /// Upper bound for the import's own buffers; at least 1 MiB. More makes
   /// sorting the edges of a graph that does not fit quicker.
   uint64_t memory_limit_bytes = 1 << 30;
+  /// The folder of the dataset while it is unfinished, on the file system of
+  /// the destination; empty = `destination`.tmp.
+  std::string unfinished = "";
+  /// nullopt = an import that ends early leaves nothing. Otherwise it leaves in
+  /// `unfinished` the parts that it has recorded, for the next run; once no run
+  /// is to follow, the caller removes the folder.
+  std::optional<ImportResumption> resumption = std::nullopt;
 };
 
 }  // namespace hearth::ingest

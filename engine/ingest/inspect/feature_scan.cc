@@ -169,6 +169,10 @@ void FeatureScan::NarrowSuspects(absl::Span<const float> row,
   });
 }
 
+ScannedFeatures FeatureScan::Result() const {
+  return {Statistics(), Suspects(), begins_like_npy_};
+}
+
 SuspectColumns FeatureScan::Suspects() const {
   SuspectColumns suspects = suspects_;
   if (!saw_label_) suspects.labels.clear();

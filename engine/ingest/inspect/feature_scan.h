@@ -21,6 +21,15 @@ struct SuspectColumns {
   std::vector<uint32_t> whole_numbers;
 };
 
+/// Findings of the scan of a feature matrix.
+struct ScannedFeatures {
+  FeatureStatistics statistics;
+  SuspectColumns suspects;
+  /// Whether the first row is the beginning of an .npy file: values that were
+  /// taken for raw ones with their header.
+  bool begins_like_npy = false;
+};
+
 /// Counts what is in a feature matrix while its rows pass by: one pass over the
 /// values, wide, and one over few columns, those that still look remarkable.
 /// Sums are taken around the first finite value, in double: small deviations
@@ -40,9 +49,9 @@ class FeatureScan {
   /// Statistics of all rows so far.
   FeatureStatistics Statistics() const;
   SuspectColumns Suspects() const;
-  /// Whether the first row is the beginning of an .npy file: values that were
-  /// taken for raw ones with their header.
   bool begins_like_npy() const { return begins_like_npy_; }
+  /// All of these.
+  ScannedFeatures Result() const;
 
  private:
   /// Rows as floats, converted where they are not.

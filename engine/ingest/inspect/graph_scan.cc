@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/base/status_macros.h"
-#include "engine/ingest/inspect/feature_scan.h"
 #include "engine/ingest/inspect/label_scan.h"
 #include "engine/ingest/inspect/node_probes.h"
 #include "engine/ingest/inspect/topology_scan.h"
@@ -17,7 +17,7 @@ namespace hearth::ingest {
 absl::StatusOr<DatasetStatistics> ScanGraph(
     ImportContext& context, const std::string& folder,
     const store::Manifest& manifest,
-    absl::Span<const std::unique_ptr<LabeledFeatureScan>> features) {
+    absl::Span<const std::optional<ScannedFeatures>> features) {
   TopologyScan topology(context, folder, manifest);
   uint64_t bytes = topology.BytesToScan();
   for (const store::NodeTypeEntry& nodes : manifest.node_types) {
@@ -38,11 +38,10 @@ absl::StatusOr<DatasetStatistics> ScanGraph(
     HEARTH_ASSIGN_OR_RETURN(probes[i].num_train_only_sources,
                             topology.NumTrainOnlySources(i));
     HEARTH_RETURN_IF_ERROR(ScanLabels(context, folder, nodes, some, probes[i]));
-    if (features[i] != nullptr) {
-      const FeatureScan& scan = features[i]->scan();
-      some.features = scan.Statistics();
-      probes[i].suspects = scan.Suspects();
-      probes[i].begins_like_npy = scan.begins_like_npy();
+    if (features[i].has_value()) {
+      some.features = features[i]->statistics;
+      probes[i].suspects = features[i]->suspects;
+      probes[i].begins_like_npy = features[i]->begins_like_npy;
     }
     statistics.nodes.push_back(std::move(some));
   }

@@ -1,12 +1,12 @@
 #ifndef HEARTH_ENGINE_INGEST_INSPECT_GRAPH_SCAN_H_
 #define HEARTH_ENGINE_INGEST_INSPECT_GRAPH_SCAN_H_
 
-#include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/ingest/inspect/labeled_feature_scan.h"
+#include "engine/ingest/inspect/feature_scan.h"
 #include "engine/ingest/inspect/statistics.h"
 #include "engine/ingest/source/import_context.h"
 #include "engine/store/manifest.h"
@@ -15,12 +15,12 @@ namespace hearth::ingest {
 
 /// Counts what is in a dataset whose arrays are all in `folder`, reading labels
 /// and topology once more, and warns of what looks like a mistake. `features`
-/// has the scan of each node type's features, null without any. CANCELLED, or
+/// has what the scan of each node type's features has found. CANCELLED, or
 /// DATA_LOSS if an array is not what was written.
 absl::StatusOr<DatasetStatistics> ScanGraph(
     ImportContext& context, const std::string& folder,
     const store::Manifest& manifest,
-    absl::Span<const std::unique_ptr<LabeledFeatureScan>> features);
+    absl::Span<const std::optional<ScannedFeatures>> features);
 
 }  // namespace hearth::ingest
 

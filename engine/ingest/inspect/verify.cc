@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -185,16 +186,19 @@ class ArrayBlocks {
 
 class Verification {
  public:
-  Verification(io::FileSystem& files, const store::Dataset& dataset,
+  Verification(io::FileSystem& files, std::string folder,
                const VerifyProgress& progress, std::stop_token stop)
       : files_(files),
-        dataset_(dataset),
+        folder_(std::move(folder)),
         progress_(progress),
         stop_(std::move(stop)) {}
 
-  absl::StatusOr<VerifyResult> Run() {
+  /// `other_files` checks what lies in the folder besides arrays.
+  absl::StatusOr<VerifyResult> Run(
+      absl::Span<const store::ArrayFile* const> arrays,
+      absl::FunctionRef<absl::Status()> other_files) {
     uint64_t scratch_bytes = 0;
-    for (const store::ArrayFile* array : dataset_.manifest().Arrays()) {
+    for (const store::ArrayFile* array : arrays) {
       total_ += array->file_size_bytes + ChecksumBytes(*array);
       scratch_bytes =
           std::max(scratch_bytes, ArrayBlocks::ScratchBytes(DataBytes(*array)));
@@ -203,18 +207,15 @@ class Verification {
       HEARTH_ASSIGN_OR_RETURN(scratch_.emplace_back(),
                               io::AlignedMemory::Allocate(scratch_bytes));
     }
-    HEARTH_RETURN_IF_ERROR(CheckTwice([this] { return CheckManifest(); }));
-    HEARTH_RETURN_IF_ERROR(CheckTwice(
-        [this] { return LoadStatistics(files_, dataset_.path()).status(); }));
-    for (const store::ArrayFile* array : dataset_.manifest().Arrays()) {
+    HEARTH_RETURN_IF_ERROR(other_files());
+    for (const store::ArrayFile* array : arrays) {
       HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckArray(*array)));
       ++result_.files;
     }
-    HEARTH_RETURN_IF_ERROR(damage_.ToStatus(dataset_.path()));
+    HEARTH_RETURN_IF_ERROR(damage_.ToStatus(folder_));
     return result_;
   }
 
- private:
   /// Records damage that is there at the second attempt, too.
   absl::Status CheckTwice(absl::FunctionRef<absl::Status()> check) {
     absl::Status status = check();
@@ -224,21 +225,12 @@ class Verification {
     return damage_.AddIfDamage(status);
   }
 
-  absl::Status CheckManifest() {
-    const std::string path =
-        io::JoinPath(dataset_.path(), store::Manifest::kFileName);
-    HEARTH_ASSIGN_OR_RETURN(
-        const std::string text,
-        io::ReadWholeFile(files_, path, store::Manifest::kMaxFileBytes));
-    return store::ParseManifest(text, path).status();
-  }
-
+ private:
   /// Damage that leaves nothing else of the array to check is returned.
   absl::Status CheckArray(const store::ArrayFile& array) {
-    const std::string& folder = dataset_.path();
     HEARTH_ASSIGN_OR_RETURN(
         std::unique_ptr<io::ReadableFile> checksums,
-        files_.OpenForRead(io::JoinPath(folder, array.crc_path)));
+        files_.OpenForRead(io::JoinPath(folder_, array.crc_path)));
     HEARTH_RETURN_IF_ERROR(CheckSize(*checksums, ChecksumBytes(array)));
     HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
         *checksums,
@@ -247,7 +239,7 @@ class Verification {
     HEARTH_RETURN_IF_ERROR(Advance(ChecksumBytes(array)));
     HEARTH_ASSIGN_OR_RETURN(
         std::unique_ptr<io::ReadableFile> data,
-        files_.OpenForScan(store::ArrayPath(folder, array)));
+        files_.OpenForScan(store::ArrayPath(folder_, array)));
     HEARTH_RETURN_IF_ERROR(CheckSize(*data, array.file_size_bytes));
     HEARTH_RETURN_IF_ERROR(damage_.AddIfDamage(CheckBeginning(
         *data, {array.data_offset, array.header_crc32c, "the header"},
@@ -299,7 +291,7 @@ class Verification {
   }
 
   io::FileSystem& files_;
-  const store::Dataset& dataset_;
+  const std::string folder_;
   const VerifyProgress& progress_;
   const std::stop_token stop_;
   /// Memory of each thread; the first is the caller's own where there is no
@@ -310,13 +302,37 @@ class Verification {
   VerifyResult result_;
 };
 
+absl::Status CheckManifest(io::FileSystem& files, const std::string& folder) {
+  const std::string path = io::JoinPath(folder, store::Manifest::kFileName);
+  HEARTH_ASSIGN_OR_RETURN(
+      const std::string text,
+      io::ReadWholeFile(files, path, store::Manifest::kMaxFileBytes));
+  return store::ParseManifest(text, path).status();
+}
+
 }  // namespace
 
 absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
                                            const store::Dataset& dataset,
                                            const VerifyProgress& progress,
                                            std::stop_token stop) {
-  return Verification(files, dataset, progress, std::move(stop)).Run();
+  const std::string& folder = dataset.path();
+  Verification verification(files, folder, progress, std::move(stop));
+  return verification.Run(dataset.manifest().Arrays(), [&]() -> absl::Status {
+    HEARTH_RETURN_IF_ERROR(
+        verification.CheckTwice([&] { return CheckManifest(files, folder); }));
+    return verification.CheckTwice(
+        [&] { return LoadStatistics(files, folder).status(); });
+  });
+}
+
+absl::StatusOr<VerifyResult> VerifyArrays(
+    io::FileSystem& files, const std::string& folder,
+    absl::Span<const store::ArrayFile* const> arrays,
+    const VerifyProgress& progress, std::stop_token stop) {
+  return Verification(files, folder, progress, std::move(stop)).Run(arrays, [] {
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace hearth::ingest

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <stop_token>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/io/file_system.h"
 #include "engine/store/dataset.h"
+#include "engine/store/manifest.h"
 
 namespace hearth::ingest {
 
@@ -36,6 +39,13 @@ absl::StatusOr<VerifyResult> VerifyDataset(io::FileSystem& files,
                                            const store::Dataset& dataset,
                                            const VerifyProgress& progress,
                                            std::stop_token stop);
+
+/// The same of these arrays alone, in the folder of a dataset that may not be
+/// whole yet.
+absl::StatusOr<VerifyResult> VerifyArrays(
+    io::FileSystem& files, const std::string& folder,
+    absl::Span<const store::ArrayFile* const> arrays,
+    const VerifyProgress& progress, std::stop_token stop);
 
 }  // namespace hearth::ingest
 
