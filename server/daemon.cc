@@ -507,7 +507,6 @@ class DaemonImpl final : public Daemon {
     services_.push_back(NewJobsService({.access = *access_,
                                         .admission = *admission_,
                                         .store = *store_,
-                                        .scheduler = *scheduler_,
                                         .files = files_,
                                         .data_dir = *data_dir_,
                                         .hub = hub_,

@@ -30,8 +30,7 @@ class JobsService final
         access_(parts.access),
         guard_(parts.access),
         admission_(parts.admission),
-        store_(parts.store),
-        scheduler_(parts.scheduler) {}
+        store_(parts.store) {}
 
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
@@ -171,7 +170,6 @@ class JobsService final
   const CallGuard guard_;
   Admission& admission_;
   JobStore& store_;
-  Scheduler& scheduler_;
 };
 
 }  // namespace

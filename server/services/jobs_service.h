@@ -9,7 +9,6 @@
 #include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/jobs/event_hub.h"
-#include "server/jobs/scheduler.h"
 #include "server/services/transfers.h"
 #include "server/storage/data_dir.h"
 #include "server/storage/job_store.h"
@@ -21,7 +20,6 @@ struct JobsParts {
   AccessControl& access;
   Admission& admission;
   JobStore& store;
-  Scheduler& scheduler;
   io::FileSystem& files;
   const DataDir& data_dir;
   /// Whose thread writes the watches, which cost none.
