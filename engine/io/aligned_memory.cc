@@ -15,7 +15,8 @@ namespace {
 // No machine has more; keeps the rounding below from overflowing.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 56;
 
-/// Unmaps what lies before and after the aligned part of a larger mapping.
+}  // namespace
+
 std::byte* TrimToHugePages(std::byte* mapping, uint64_t mapped, uint64_t kept) {
   const auto address = reinterpret_cast<uintptr_t>(mapping);
   const uint64_t before =
@@ -25,8 +26,6 @@ std::byte* TrimToHugePages(std::byte* mapping, uint64_t mapped, uint64_t kept) {
   if (after > 0) ::munmap(mapping + before + kept, after);
   return mapping + before;
 }
-
-}  // namespace
 
 absl::StatusOr<AlignedMemory> AlignedMemory::Allocate(uint64_t size_bytes) {
   if (size_bytes == 0) return AlignedMemory();

@@ -35,6 +35,11 @@ class AlignedMemory {
   uint64_t size_ = 0;
 };
 
+/// Unmaps what lies before and after the part of `kept` bytes of a mapping that
+/// begins at a huge page, and returns that. REQUIRES: `mapped` has a huge page
+/// more than `kept`, which is whole huge pages.
+std::byte* TrimToHugePages(std::byte* mapping, uint64_t mapped, uint64_t kept);
+
 }  // namespace hearth::io
 
 #endif  // HEARTH_ENGINE_IO_ALIGNED_MEMORY_H_

@@ -116,6 +116,19 @@ class JobHistoryTest : public JobTest {
                                           .staleness = staleness};
     return options;
   }
+
+  // The report of a job that was stopped at that training batch, and run again.
+  absl::StatusOr<TrainReport> RunInTwo(const TrainJobOptions& options,
+                                       int64_t batch) {
+    std::stop_source stop;
+    observer_.act_at = batch;
+    observer_.training_batches = 0;
+    observer_.act = [&stop] { stop.request_stop(); };
+    const auto stopped = Run(options, stop.get_token());
+    EXPECT_TRUE(absl::IsCancelled(stopped.status())) << stopped.status();
+    observer_.act_at = -1;
+    return Run(options);
+  }
 };
 
 TEST_F(JobHistoryTest, EmbeddingsAreReusedAndTheReportSaysSo) {
@@ -185,14 +198,7 @@ TEST_F(JobHistoryTest, StoppedAnywhereItGoesOnAsIfUndisturbed) {
   for (const int64_t batch : {1, 3, 5, 6, 7, 14, 23}) {
     TrainJobOptions options = WithHistory("stop" + std::to_string(batch));
     options.checkpoint_every = 2;
-    std::stop_source stop;
-    observer_.act_at = batch;
-    observer_.training_batches = 0;
-    observer_.act = [&stop] { stop.request_stop(); };
-    const auto stopped = Run(options, stop.get_token());
-    ASSERT_TRUE(absl::IsCancelled(stopped.status())) << stopped.status();
-    observer_.act_at = -1;
-    const auto report = Run(options);
+    const auto report = RunInTwo(options, batch);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->loss_digest, expected->loss_digest) << batch;
     EXPECT_EQ(report->resumes, 1u);
@@ -207,14 +213,7 @@ TEST_F(JobHistoryTest, WhatIsSampledBeforehandGoesOnFromAnywhere) {
   for (const int64_t batch : {2, 3, 6, 23}) {
     options.directory = root_ + "/stop" + std::to_string(batch);
     options.checkpoint_every = 2;
-    std::stop_source stop;
-    observer_.act_at = batch;
-    observer_.training_batches = 0;
-    observer_.act = [&stop] { stop.request_stop(); };
-    const auto stopped = Run(options, stop.get_token());
-    ASSERT_TRUE(absl::IsCancelled(stopped.status())) << stopped.status();
-    observer_.act_at = -1;
-    const auto report = Run(options);
+    const auto report = RunInTwo(options, batch);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_EQ(report->loss_digest, expected->loss_digest) << batch;
     EXPECT_TRUE(report->preparations.at(0).preparation.reused);

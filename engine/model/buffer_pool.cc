@@ -39,13 +39,9 @@ BufferPool::BufferPool() {
         ::mmap(nullptr, bytes + kPageBytes, PROT_NONE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) continue;
-    auto* const begin = static_cast<std::byte*>(mapping);
-    const auto address = reinterpret_cast<uintptr_t>(begin);
-    const size_t before = RoundUp(address, kPageBytes) - address;
-    if (before > 0) ::munmap(begin, before);
-    region_ = begin + before;
+    region_ = io::TrimToHugePages(static_cast<std::byte*>(mapping),
+                                  bytes + kPageBytes, bytes);
     region_bytes_ = bytes;
-    ::munmap(region_ + bytes, kPageBytes - before);
     // Advice only: a kernel without huge pages serves small ones.
     ::madvise(region_, bytes, MADV_HUGEPAGE);
     gaps_.emplace(0, bytes);

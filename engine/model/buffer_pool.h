@@ -57,7 +57,7 @@ class BufferPool {
     // Buffers that lie in it, wholly or in part.
     int64_t buffers = 0;
     bool is_resident = false;
-    // Trims before the last of them was freed.
+    // Number of the step in which the last of them was freed.
     uint64_t idle_since = 0;
   };
 

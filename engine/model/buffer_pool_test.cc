@@ -71,7 +71,7 @@ TEST(BufferPoolTest, KeepsNoMoreThanAQuarterMoreThanWasEverInUseAtOnce) {
   void* const first = pool.Allocate(16 * kMebibyte);
   void* const second = pool.Allocate(2 * kMebibyte);
   pool.Free(first);
-  // Neither fits into the gap of the first one with those before it.
+  // The small one does not fit behind the large one in the gap of the first.
   for (const size_t mebibytes : {10, 7, 12, 15, 9}) {
     void* const large = pool.Allocate(mebibytes * kMebibyte);
     void* const small = pool.Allocate((17 - mebibytes) * kMebibyte);

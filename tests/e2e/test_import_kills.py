@@ -91,6 +91,21 @@ def wide_heterograph(tmp_path_factory):
     return names, graph.write(tmp_path_factory.mktemp("wide") / "graph")
 
 
+def await_features(daemon, job, name):
+    """Waits until the import writes the features of `name`: those before are durable."""
+    begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{name}.features.npy"
+    wait_for(begun.exists, f"the import to begin {name}")
+
+
+def begin_import(daemon, source, name):
+    """The id of an import that is writing the features of `name`."""
+    # Little memory makes it slower, and changes nothing else.
+    job = daemon.json("dataset", "import", "wide", "--source", str(source),
+                      "--memory-limit", "1MiB", "--detach")["id"]
+    await_features(daemon, job, name)
+    return job
+
+
 def test_an_import_that_gets_on_outlives_more_deaths_than_retries(start_daemon,
                                                                    wide_heterograph):
     names, source = wide_heterograph
@@ -102,9 +117,7 @@ def test_an_import_that_gets_on_outlives_more_deaths_than_retries(start_daemon,
     daemon.hearth("dataset", "delete", "wide")
     job = daemon.json(*importing, "--detach")["id"]
     for following in names[1:]:
-        # The part before it is durable, and the daemon knows it.
-        begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{following}.features.npy"
-        wait_for(begun.exists, f"the import to begin {following}")
+        await_features(daemon, job, following)
         daemon.kill()
         daemon.start()
     assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"
@@ -121,10 +134,7 @@ def test_an_import_that_gets_on_outlives_more_deaths_than_retries(start_daemon,
 def test_an_import_that_failed_leaves_nothing(start_daemon, wide_heterograph):
     names, source = wide_heterograph
     daemon = start_daemon("--retries", "1")
-    job = daemon.json("dataset", "import", "wide", "--source", str(source),
-                      "--memory-limit", "1MiB", "--detach")["id"]
-    begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{names[1]}.features.npy"
-    wait_for(begun.exists, "the import to make a part")
+    job = begin_import(daemon, source, names[1])
     daemon.kill()
     daemon.start()
     assert daemon.state(job) == "FAILED"
@@ -137,10 +147,7 @@ def test_an_import_that_failed_leaves_nothing(start_daemon, wide_heterograph):
 def test_an_import_goes_on_after_the_daemon_was_stopped(start_daemon, wide_heterograph):
     names, source = wide_heterograph
     daemon = start_daemon()
-    job = daemon.json("dataset", "import", "wide", "--source", str(source),
-                      "--memory-limit", "1MiB", "--detach")["id"]
-    begun = daemon.data_dir / "datasets" / f"{job}.tmp" / f"{names[2]}.features.npy"
-    wait_for(begun.exists, "the import to make two parts")
+    job = begin_import(daemon, source, names[2])
     daemon.stop()
     daemon.start()
     assert daemon.json("job", "watch", job)["state"] == "SUCCEEDED"

@@ -28,7 +28,7 @@ void NotingFileSystem::AddTo(Sha256& digest) const {
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> NotingFileSystem::OpenForRead(
     const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          base_.OpenForRead(path));
+                          base().OpenForRead(path));
   HEARTH_RETURN_IF_ERROR(NoteOpen(*file, path));
   return file;
 }
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<io::ReadableFile>> NotingFileSystem::OpenForRead(
 absl::StatusOr<std::unique_ptr<io::ReadableFile>> NotingFileSystem::OpenForScan(
     const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          base_.OpenForScan(path));
+                          base().OpenForScan(path));
   HEARTH_RETURN_IF_ERROR(NoteOpen(*file, path));
   return file;
 }
@@ -45,13 +45,13 @@ absl::StatusOr<std::unique_ptr<io::BlockDevice>>
 NotingFileSystem::OpenBlockDevice(const std::string& path,
                                   const io::BlockDeviceOptions& options) {
   HEARTH_RETURN_IF_ERROR(NotePath(path));
-  return base_.OpenBlockDevice(path, options);
+  return base().OpenBlockDevice(path, options);
 }
 
 absl::StatusOr<std::unique_ptr<io::MappedFile>> NotingFileSystem::Map(
     const std::string& path, io::AccessPattern pattern) {
   HEARTH_RETURN_IF_ERROR(NotePath(path));
-  return base_.Map(path, pattern);
+  return base().Map(path, pattern);
 }
 
 bool NotingFileSystem::Notes(absl::string_view path) const {
@@ -61,7 +61,7 @@ bool NotingFileSystem::Notes(absl::string_view path) const {
 
 absl::Status NotingFileSystem::NotePath(const std::string& path) {
   if (!Notes(path)) return absl::OkStatus();
-  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, base_.Stat(path));
+  HEARTH_ASSIGN_OR_RETURN(const io::FileInfo info, base().Stat(path));
   Note(path, info);
   return absl::OkStatus();
 }

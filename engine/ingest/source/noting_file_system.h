@@ -1,12 +1,10 @@
 #ifndef HEARTH_ENGINE_INGEST_SOURCE_NOTING_FILE_SYSTEM_H_
 #define HEARTH_ENGINE_INGEST_SOURCE_NOTING_FILE_SYSTEM_H_
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -14,18 +12,21 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/base/sha256.h"
+#include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
+#include "engine/io/forwarding_file_system.h"
 
 namespace hearth::ingest {
 
 /// A file system on top of another one that notes which files are opened for
 /// reading while it is told to, and how these are: what a source consists of,
 /// whatever its format. Thread-safe.
-class NotingFileSystem final : public io::FileSystem {
+class NotingFileSystem final : public io::ForwardingFileSystem {
  public:
   /// Files in `folder` are not noted. `base` must outlive this.
   NotingFileSystem(io::FileSystem& base, std::string folder)
-      : base_(base), apart_(io::JoinPath(std::move(folder), "")) {}
+      : ForwardingFileSystem(base),
+        apart_(io::JoinPath(std::move(folder), "")) {}
 
   void BeginNoting() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndNoting() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -44,40 +45,6 @@ class NotingFileSystem final : public io::FileSystem {
   absl::StatusOr<std::unique_ptr<io::MappedFile>> Map(
       const std::string& path, io::AccessPattern pattern) override;
 
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> Create(
-      const std::string& path) override {
-    return base_.Create(path);
-  }
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> CreateUncached(
-      const std::string& path) override {
-    return base_.CreateUncached(path);
-  }
-  absl::StatusOr<io::FileInfo> Stat(const std::string& path) override {
-    return base_.Stat(path);
-  }
-  absl::StatusOr<std::string> RealPath(const std::string& path) override {
-    return base_.RealPath(path);
-  }
-  absl::StatusOr<std::vector<std::string>> List(
-      const std::string& directory) override {
-    return base_.List(directory);
-  }
-  absl::Status CreateDirectory(const std::string& path) override {
-    return base_.CreateDirectory(path);
-  }
-  absl::Status Rename(const std::string& from, const std::string& to) override {
-    return base_.Rename(from, to);
-  }
-  absl::Status RemoveTree(const std::string& path) override {
-    return base_.RemoveTree(path);
-  }
-  absl::Status SyncDirectory(const std::string& path) override {
-    return base_.SyncDirectory(path);
-  }
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override {
-    return base_.FreeBytes(path);
-  }
-
  private:
   bool Notes(absl::string_view path) const ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status NotePath(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -86,7 +53,6 @@ class NotingFileSystem final : public io::FileSystem {
   void Note(const std::string& path, const io::FileInfo& info)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  io::FileSystem& base_;
   /// The folder's path with a slash behind it.
   const std::string apart_;
   mutable absl::Mutex mutex_;

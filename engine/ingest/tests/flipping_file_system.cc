@@ -65,7 +65,7 @@ void FlippingFileSystem::Flip(const std::string& path, uint64_t offset) {
 absl::StatusOr<std::unique_ptr<io::ReadableFile>>
 FlippingFileSystem::OpenForRead(const std::string& path) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::ReadableFile> file,
-                          base_.OpenForRead(path));
+                          base().OpenForRead(path));
   if (path != path_) return file;
   return std::make_unique<FlippingFile>(std::move(file), offset_);
 }
@@ -79,60 +79,9 @@ absl::StatusOr<std::unique_ptr<io::BlockDevice>>
 FlippingFileSystem::OpenBlockDevice(const std::string& path,
                                     const io::BlockDeviceOptions& options) {
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<io::BlockDevice> device,
-                          base_.OpenBlockDevice(path, options));
+                          base().OpenBlockDevice(path, options));
   if (path != path_) return device;
   return std::make_unique<FlippingDevice>(std::move(device), offset_);
-}
-
-absl::StatusOr<std::unique_ptr<io::WritableFile>> FlippingFileSystem::Create(
-    const std::string& path) {
-  return base_.Create(path);
-}
-
-absl::StatusOr<std::unique_ptr<io::WritableFile>>
-FlippingFileSystem::CreateUncached(const std::string& path) {
-  return base_.CreateUncached(path);
-}
-
-absl::StatusOr<std::unique_ptr<io::MappedFile>> FlippingFileSystem::Map(
-    const std::string& path, io::AccessPattern pattern) {
-  return base_.Map(path, pattern);
-}
-
-absl::StatusOr<io::FileInfo> FlippingFileSystem::Stat(const std::string& path) {
-  return base_.Stat(path);
-}
-
-absl::StatusOr<std::string> FlippingFileSystem::RealPath(
-    const std::string& path) {
-  return base_.RealPath(path);
-}
-
-absl::StatusOr<std::vector<std::string>> FlippingFileSystem::List(
-    const std::string& directory) {
-  return base_.List(directory);
-}
-
-absl::Status FlippingFileSystem::CreateDirectory(const std::string& path) {
-  return base_.CreateDirectory(path);
-}
-
-absl::Status FlippingFileSystem::Rename(const std::string& from,
-                                        const std::string& to) {
-  return base_.Rename(from, to);
-}
-
-absl::Status FlippingFileSystem::RemoveTree(const std::string& path) {
-  return base_.RemoveTree(path);
-}
-
-absl::Status FlippingFileSystem::SyncDirectory(const std::string& path) {
-  return base_.SyncDirectory(path);
-}
-
-absl::StatusOr<uint64_t> FlippingFileSystem::FreeBytes(
-    const std::string& path) {
-  return base_.FreeBytes(path);
 }
 
 }  // namespace hearth::ingest

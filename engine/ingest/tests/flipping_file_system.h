@@ -4,19 +4,21 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/io/block_device.h"
 #include "engine/io/file_system.h"
+#include "engine/io/forwarding_file_system.h"
 
 namespace hearth::ingest {
 
 /// The machine's file system with one byte of one file damaged, for tests: as
 /// if a bit of the disk had flipped, without writing to it. Thread-safe but for
 /// Flip.
-class FlippingFileSystem final : public io::FileSystem {
+class FlippingFileSystem final : public io::ForwardingFileSystem {
  public:
+  FlippingFileSystem() : ForwardingFileSystem(io::FileSystem::Posix()) {}
+
   /// Flips a bit of the byte at `offset` of `path`, and no other.
   void Flip(const std::string& path, uint64_t offset);
 
@@ -26,24 +28,8 @@ class FlippingFileSystem final : public io::FileSystem {
       const std::string& path) override;
   absl::StatusOr<std::unique_ptr<io::BlockDevice>> OpenBlockDevice(
       const std::string& path, const io::BlockDeviceOptions& options) override;
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> Create(
-      const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<io::WritableFile>> CreateUncached(
-      const std::string& path) override;
-  absl::StatusOr<std::unique_ptr<io::MappedFile>> Map(
-      const std::string& path, io::AccessPattern pattern) override;
-  absl::StatusOr<io::FileInfo> Stat(const std::string& path) override;
-  absl::StatusOr<std::string> RealPath(const std::string& path) override;
-  absl::StatusOr<std::vector<std::string>> List(
-      const std::string& directory) override;
-  absl::Status CreateDirectory(const std::string& path) override;
-  absl::Status Rename(const std::string& from, const std::string& to) override;
-  absl::Status RemoveTree(const std::string& path) override;
-  absl::Status SyncDirectory(const std::string& path) override;
-  absl::StatusOr<uint64_t> FreeBytes(const std::string& path) override;
 
  private:
-  io::FileSystem& base_ = io::FileSystem::Posix();
   std::string path_;
   uint64_t offset_ = 0;
 };
