@@ -426,7 +426,7 @@ absl::Status ApplyConfigFile(const std::string& path, Config& config) {
   return ApplyConfigText(text, path, config);
 }
 
-// What a command line gives.
+// Values of a command line.
 struct Flags {
   std::string config_file;
   bool version = false;

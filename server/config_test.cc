@@ -163,7 +163,7 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_FALSE(Parse({"--listen", "127.0.0.1:1", "--listen", "x"}).ok());
 }
 
-// What is reached from elsewhere is protected, or refused with the way to do
+// Addresses that others can reach are protected, or refused with the way to do
 // it.
 TEST(ConfigTest, AddressesOfOtherMachinesNeedTlsAndRoots) {
   Config config;

@@ -599,7 +599,7 @@ class DaemonImpl final : public Daemon {
   // Reads and writes the files of downloads and uploads.
   Transfers transfers_{config_.transfer_patience};
   std::unique_ptr<DataDir> data_dir_;
-  // What jobs may read and write outside of the data directory.
+  // Files outside of the data directory that jobs may read and write.
   std::unique_ptr<io::FileSystem> import_files_;
   std::unique_ptr<io::FileSystem> export_files_;
   std::unique_ptr<io::FileSystem> backup_files_;

@@ -23,7 +23,7 @@ enum class LogFormat {
 void InitializeLogging(const std::string& level,
                        LogFormat format = LogFormat::kText);
 
-/// What a message is about.
+/// Subject of a message.
 struct LogSubject {
   /// Id of the job.
   std::string job;

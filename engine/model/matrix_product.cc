@@ -232,10 +232,10 @@ class Term<at::BFloat16> {
   const at::Tensor right_;
 };
 
-// What stands before and after the terms of a sum of products.
+// Steps before and after the terms of a sum of products.
 struct SumFrame {
-  // What becomes of what is there: it goes, the sum begins with it, or the
-  // complete sum is added to it.
+  // Fate of the values that are there: they go, the sum begins with them, or
+  // the complete sum is added to them.
   enum class Before { kReplaced, kBegins, kAddedTo } before = Before::kReplaced;
   // Begins every row of a sum that replaces; may be null.
   const float* bias = nullptr;

@@ -74,7 +74,7 @@ struct RowGradient {
   /// [rows, out], with dense rows: by the sum, or by what an activation made of
   /// it.
   at::Tensor gradient;
-  /// What the activation made, of the same shape, contiguous; undefined if
+  /// Output of the activation, of the same shape, contiguous; undefined if
   /// there was none.
   at::Tensor activated = {};
   /// The factor of the activation.
@@ -84,7 +84,7 @@ struct RowGradient {
 /// The gradient through the activation: `gradient` itself if there was none.
 at::Tensor ThroughActivation(const RowGradient& rows);
 
-/// What a layer's parameters get from the gradient g by a sum of products.
+/// Gradients of a layer's parameters, from the gradient g of a sum of products.
 struct ParameterGradients {
   /// gᵀ xᵢ, [out, inᵢ], for each factor.
   std::vector<at::Tensor> weights;

@@ -42,11 +42,11 @@ class Network {
   const std::vector<NamedTensor>& constants() const { return constants_; }
 
  private:
-  // What falls away after a layer: nothing without a position, in evaluations.
+  // Dropout after a layer: nothing without a position, in evaluations.
   std::optional<DropoutPattern> Dropout(
       const std::optional<train::StepPosition>& position, size_t layer) const;
 
-  // What all models do after a convolution that is not the output.
+  // Does what all models do after a convolution that is not the output.
   at::Tensor ActivateRows(const at::Tensor& x,
                           const std::optional<train::StepPosition>& position,
                           size_t layer) const;

@@ -27,8 +27,8 @@ namespace hearth::model {
 at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
                 absl::Span<const float> weights = {});
 
-/// What the rows together weigh in Loss: means of parts of a batch, weighted
-/// so, are the mean of the whole. The number of rows, but where classes have
+/// Weight of the rows together in Loss: means of parts of a batch, weighted so,
+/// are the mean of the whole. The number of rows, but where classes have
 /// weights.
 double LossWeight(const store::LabelsView& labels,
                   absl::Span<const float> weights);

@@ -61,13 +61,13 @@ struct QueuedJob {
   /// Whether it is of a sweep, and has not begun.
   bool begins_trial = false;
 
-  /// What it needs to share passes with others (engine/job/convoy.h); without
-  /// a convoy it shares with none.
+  /// Facts for sharing passes with others (engine/job/convoy.h); a job without
+  /// a convoy shares with none.
   job::Boarding boarding = {};
   /// When it came into the queue, untried, on the steady clock.
   double queued_since = 0;
 
-  /// What it waits for; kNone while it has not been tried.
+  /// Cause of the wait; kNone while it has not been tried.
   WaitCause cause = WaitCause::kNone;
   /// The memory, or the space for its plan, that it needs, where it waits for
   /// that; 0 = unknown.
@@ -83,8 +83,8 @@ struct QueuedJob {
   /// The entry of a job that the store has, not tried yet.
   static QueuedJob Of(const v1::Job& job);
 
-  /// What lines of the log about it begin with: "train-7", and of a trace
-  /// "train-7 [TRACE]".
+  /// Begin of the job's lines in the log: "train-7", and of a trace "train-7
+  /// [TRACE]".
   std::string LogName() const;
 };
 

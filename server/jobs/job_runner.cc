@@ -44,7 +44,7 @@ class EngineJobRunner final : public JobRunner {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
                                     std::stop_token stop) override {
-    // What the job has given back is free for other processes, too.
+    // Memory that the job has given back is free for other processes, too.
     const absl::Cleanup release = ReleaseFreePages;
     JobObserver observer(
         events, parts_.environment.clock, parts_.registry,

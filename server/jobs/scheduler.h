@@ -70,7 +70,7 @@ class JobRunner {
   virtual void Discard(const std::string& /*id*/) {}
 };
 
-/// What is to become of a job after an epoch.
+/// Decision about a job after an epoch.
 enum class EpochVerdict {
   kGoOn,
   /// It stops at once and is QUEUED, held back.

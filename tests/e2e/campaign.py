@@ -45,7 +45,7 @@ class Work(NamedTuple):
     """One call of a client."""
 
     command: tuple[str, ...]
-    # What comes of the ended job, however often the daemon dies; None: the call makes no job.
+    # Result of the ended job, however often the daemon dies; None: the call makes no job.
     outcome: Optional[Callable[[Daemon, dict], Any]]
 
 

@@ -76,7 +76,7 @@ def disk(tmp_path):
 def test_power_loss_at_any_moment(disk, graph_folder, other_folder, tmp_path, tell):
     with contextlib.closing(Daemon(disk.folder / "data", *TIRELESS, elsewhere=tmp_path)) as daemon:
         def cut_power():
-            # What clients are told, they are told before.
+            # Clients are told before.
             daemon.freeze()
             disk.cut()
             daemon.kill()
