@@ -268,6 +268,7 @@ class DaemonImpl final : public Daemon {
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
                          .convoys = convoys_.get(),
+                         .prepares_ahead = config_.prepares_ahead,
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
                                       config_.first_wait_pause),
                                   .limit_seconds = absl::ToDoubleSeconds(

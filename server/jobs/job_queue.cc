@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "server/mapping/spec_mapping.h"
+#include "server/mapping/strategy_mapping.h"
 #include "server/storage/job_id.h"
 
 namespace hearth::server {
@@ -49,6 +50,8 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   if (job.spec().has_train()) {
     const v1::TrainJobSpec& spec = job.spec().train();
     queued.boarding = {.job = job.id(), .convoy = ConvoyOf(spec), .epoch = {}};
+    queued.makes_plan = !job.has_start_time() && (MakesPlans(spec.data()) ||
+                                                  spec.data().has_partition());
     // Where one that has begun goes on, its checkpoint knows.
     if (!job.has_start_time()) {
       queued.boarding.epoch = spec.data().first_epoch_key();
@@ -226,6 +229,16 @@ std::vector<job::Boarding> JobQueue::MembersOf(
     if (job.boarding.convoy == convoy) members.push_back(job.boarding);
   }
   return members;
+}
+
+const QueuedJob* JobQueue::NextOf(
+    Lane lane, absl::FunctionRef<bool(const QueuedJob&)> passes_over) const {
+  size_t passed = 0;
+  for (const auto& [key, job] : new_[static_cast<size_t>(lane)]) {
+    if (!passes_over(job)) return &job;
+    if (++passed > kMostMembers) break;
+  }
+  return nullptr;
 }
 
 std::vector<QueuedJob> JobQueue::TakeBeginningTrials() {

@@ -60,6 +60,8 @@ struct QueuedJob {
   bool takes_memory = true;
   /// Whether it is of a sweep, and has not begun.
   bool begins_trial = false;
+  /// Whether it trains by a plan, and has not begun.
+  bool makes_plan = false;
 
   /// Facts for sharing passes with others (engine/job/convoy.h); a job without
   /// a convoy shares with none.
@@ -140,6 +142,11 @@ class JobQueue {
   /// those of a convoy, the next one first; at most kMostMembers.
   std::vector<job::Boarding> MembersOf(Lane lane,
                                        const std::string& convoy) const;
+
+  /// The next job of a lane that has not been tried, without those that
+  /// `passes_over` names; null if it is behind kMostMembers of them.
+  const QueuedJob* NextOf(
+      Lane lane, absl::FunctionRef<bool(const QueuedJob&)> passes_over) const;
 
   /// Takes out the jobs that are of sweeps and have not begun.
   std::vector<QueuedJob> TakeBeginningTrials();
