@@ -73,7 +73,7 @@ def disk(tmp_path):
 
 
 @pytest.mark.full("power")
-def test_power_loss_at_any_moment(disk, graph_folder, other_folder, tmp_path, tell):
+def test_power_loss_at_any_moment(disk, graph_folder, other_folder, typed_folder, tmp_path, tell):
     with contextlib.closing(Daemon(disk.folder / "data", *TIRELESS, elsewhere=tmp_path)) as daemon:
         def cut_power():
             # Clients are told before.
@@ -82,6 +82,6 @@ def test_power_loss_at_any_moment(disk, graph_folder, other_folder, tmp_path, te
             daemon.kill()
             disk.come_back()
 
-        campaign = Campaign(daemon, graph_folder, other_folder, disk.folder / "exports", 1,
-                            cut_power)
+        campaign = Campaign(daemon, graph_folder, other_folder, typed_folder,
+                            disk.folder / "exports", 1, cut_power)
         tell(campaign.run(100, while_starting=10))
