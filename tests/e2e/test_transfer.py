@@ -24,6 +24,7 @@ sys.path.append(str(Path(__file__).parents[2] / "client/python"))
 
 import grpc  # noqa: E402
 
+import floods  # noqa: E402
 import hearth  # noqa: E402
 from hearth.blocking import run  # noqa: E402
 from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
@@ -232,6 +233,16 @@ def test_only_a_job_with_a_model_is_downloaded(daemon, tmp_path):
         refused = daemon.hearth("job", "download", job, "--to", str(tmp_path / "x"), code=1)
         assert job in refused.err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_client_that_pings_at_data_downloads_unharmed(daemon, trained, exported, tell):
+    client = floods.MeasuringClient(daemon.address, b"/hearth.v1.Jobs/DownloadModel", 2048)
+    chunks = [jobs_pb2.ModelChunk.FromString(message)
+              for message in client.call(jobs_pb2.DownloadModelRequest(job_id=trained))]
+    model = b"".join(chunk.data for chunk in chunks)
+    assert model == (exported / "model.safetensors").read_bytes()
+    assert hashlib.sha256(model).hexdigest() == chunks[0].model.sha256
+    tell(f"{client.pings} PINGs")
 
 
 # Uploads.
