@@ -68,6 +68,11 @@ void FakeDaemon::AddDataset(const v1::Dataset& dataset) {
   datasets_[dataset.name()] = dataset;
 }
 
+void FakeDaemon::AddUpload(const v1::Upload& upload) {
+  absl::MutexLock lock(&mutex_);
+  uploads_[upload.id()] = upload;
+}
+
 void FakeDaemon::AddPlan(const v1::Plan& plan) {
   absl::MutexLock lock(&mutex_);
   plans_[plan.name()] = plan;
@@ -279,6 +284,22 @@ grpc::Status FakeDaemon::DeleteDataset(grpc::ServerContext*,
   const absl::MutexLock lock(&mutex_);
   return datasets_.erase(request->name()) == 1 ? grpc::Status::OK
                                                : NotFound("no dataset");
+}
+
+grpc::Status FakeDaemon::ListUploads(grpc::ServerContext*,
+                                     const v1::ListUploadsRequest*,
+                                     v1::ListUploadsResponse* response) {
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, upload] : uploads_) *response->add_uploads() = upload;
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeDaemon::DeleteUpload(grpc::ServerContext*,
+                                      const v1::DeleteUploadRequest* request,
+                                      google::protobuf::Empty*) {
+  absl::MutexLock lock(&mutex_);
+  return uploads_.erase(request->id()) == 1 ? grpc::Status::OK
+                                            : NotFound("no upload");
 }
 
 grpc::Status FakeDaemon::ListPlans(grpc::ServerContext*,

@@ -40,6 +40,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   void AddJob(const v1::Job& job, std::vector<v1::JobEvent> events,
               std::vector<uint64_t> breaks = {});
   void AddDataset(const v1::Dataset& dataset);
+  void AddUpload(const v1::Upload& upload);
   void AddPlan(const v1::Plan& plan);
   /// Sets the behaviour of SubmitJob, which is given a job with its id and
   /// spec; by default the job ends at once as SUCCEEDED.
@@ -80,6 +81,11 @@ class FakeDaemon final : public v1::Jobs::Service,
   grpc::Status DeleteDataset(grpc::ServerContext*,
                              const v1::DeleteDatasetRequest*,
                              google::protobuf::Empty*) override;
+  grpc::Status ListUploads(grpc::ServerContext*, const v1::ListUploadsRequest*,
+                           v1::ListUploadsResponse*) override;
+  grpc::Status DeleteUpload(grpc::ServerContext*,
+                            const v1::DeleteUploadRequest*,
+                            google::protobuf::Empty*) override;
   grpc::Status ListPlans(grpc::ServerContext*, const v1::ListPlansRequest*,
                          v1::ListPlansResponse*) override;
   grpc::Status GetPlan(grpc::ServerContext*, const v1::GetPlanRequest*,
@@ -105,6 +111,7 @@ class FakeDaemon final : public v1::Jobs::Service,
   std::map<std::string, KnownJob> jobs_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::string> ids_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::Dataset> datasets_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, v1::Upload> uploads_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, v1::Plan> plans_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::SubmitJobRequest> submissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> trace_parents_ ABSL_GUARDED_BY(mutex_);

@@ -185,6 +185,24 @@ class GrpcClient : public Client {
         .status();
   }
 
+  absl::StatusOr<std::vector<v1::Upload>> ListUploads() override {
+    HEARTH_ASSIGN_OR_RETURN(const v1::ListUploadsResponse response,
+                            Call<v1::ListUploadsResponse>(
+                                *datasets_, &v1::Datasets::Stub::ListUploads,
+                                v1::ListUploadsRequest()));
+    return std::vector<v1::Upload>(response.uploads().begin(),
+                                   response.uploads().end());
+  }
+
+  absl::Status DeleteUpload(const std::string& id) override {
+    v1::DeleteUploadRequest request;
+    request.set_id(id);
+    request.set_request_id(NewRequestId());
+    return Call<google::protobuf::Empty>(
+               *datasets_, &v1::Datasets::Stub::DeleteUpload, request)
+        .status();
+  }
+
   absl::StatusOr<v1::Upload> Upload(const v1::BeginUploadRequest& request,
                                     UploadSource& source,
                                     std::stop_token stop) override {

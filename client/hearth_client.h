@@ -162,6 +162,9 @@ class Client {
   virtual absl::StatusOr<v1::Upload> Upload(
       const v1::BeginUploadRequest& request, UploadSource& source,
       std::stop_token stop) = 0;
+  /// By the names of their datasets.
+  virtual absl::StatusOr<std::vector<v1::Upload>> ListUploads() = 0;
+  virtual absl::Status DeleteUpload(const std::string& id) = 0;
 
   /// The last used first.
   virtual absl::StatusOr<std::vector<v1::Plan>> ListPlans() = 0;

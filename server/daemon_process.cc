@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "engine/base/version.h"
@@ -71,17 +72,24 @@ int WaitForSignal(const sigset_t& signals, Daemon& daemon) {
 }
 
 // From now on a further signal ends the process at once, which is safe: it is
-// like a crash. Those of the first kSameStop do not: a service manager tells
-// the whole control group, `hearth run` its daemon, and both mean one stop.
+// like a crash. The log says so, whatever the other threads hang in. Those of
+// the first kSameStop do not: a service manager tells the whole control group,
+// `hearth run` its daemon, and both mean one stop.
 void DieOfFurtherSignals(const sigset_t& signals) {
   std::thread([signals] {
     absl::SleepFor(kSameStop);
     const timespec at_once = {};
     while (sigtimedwait(&signals, nullptr, &at_once) > 0) {
     }
-    // Blocked in the other threads, they are for this one.
+    int signal_number = 0;
+    sigwait(&signals, &signal_number);
+    LogWithoutWaiting(absl::StrCat(
+        "ended at once by a second signal (", sigdescr_np(signal_number),
+        "): jobs go on from their last checkpoint at the next start"));
+    // It was blocked, and is that of the process.
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
-    while (true) pause();
   }).detach();
 }
 

@@ -1,10 +1,13 @@
 #include "server/logging.h"
 
+#include <poll.h>
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -70,6 +73,13 @@ std::unique_ptr<spdlog::formatter> TextFormatter() {
   return formatter;
 }
 
+std::unique_ptr<spdlog::formatter> FormatterOf(LogFormat format) {
+  if (format == LogFormat::kJson) return std::make_unique<JsonFormatter>();
+  return TextFormatter();
+}
+
+std::atomic<LogFormat> log_format = LogFormat::kText;
+
 bool IsControl(char c) {
   return absl::ascii_iscntrl(static_cast<unsigned char>(c));
 }
@@ -111,14 +121,26 @@ std::optional<LogSubject> SubjectOf(absl::string_view message) {
 void InitializeLogging(const std::string& level, LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>(
       "hearthd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  if (format == LogFormat::kJson) {
-    logger->set_formatter(std::make_unique<JsonFormatter>());
-  } else {
-    logger->set_formatter(TextFormatter());
-  }
+  log_format = format;
+  logger->set_formatter(FormatterOf(format));
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
+}
+
+void LogWithoutWaiting(absl::string_view message) {
+  if (!spdlog::should_log(spdlog::level::err)) return;
+  spdlog::memory_buf_t line;
+  FormatterOf(log_format)
+      ->format(spdlog::details::log_msg(
+                   "hearthd", spdlog::level::err,
+                   spdlog::string_view_t(message.data(), message.size())),
+               line);
+  // A pipe that is ready takes a line as a whole.
+  pollfd ready = {STDERR_FILENO, POLLOUT, 0};
+  if (poll(&ready, 1, 0) <= 0) return;
+  [[maybe_unused]] const ssize_t written =
+      write(STDERR_FILENO, line.data(), line.size());
 }
 
 }  // namespace hearth::server

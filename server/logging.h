@@ -23,6 +23,11 @@ enum class LogFormat {
 void InitializeLogging(const std::string& level,
                        LogFormat format = LogFormat::kText);
 
+/// Writes a line of the log for which no lock is waited for, nor a reader of
+/// the log that takes nothing: then the line is lost. For the last one of a
+/// process whose threads may hang. REQUIRES: InitializeLogging.
+void LogWithoutWaiting(absl::string_view message);
+
 /// Subject of a message.
 struct LogSubject {
   /// Id of the job.

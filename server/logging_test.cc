@@ -1,8 +1,10 @@
 #include "server/logging.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -30,6 +32,40 @@ TEST(LoggingTest, LinesCannotBeForged) {
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, AllOf(HasSubstr("info job x\\n2026 info forged\n"),
                          Not(HasSubstr("too quiet"))));
+}
+
+TEST(LoggingTest, ALineIsWrittenWithoutWaiting) {
+  testing::internal::CaptureStderr();
+  InitializeLogging("info");
+  LogWithoutWaiting("over\n");
+  InitializeLogging("info", LogFormat::kJson);
+  LogWithoutWaiting("over");
+  InitializeLogging("off");
+  LogWithoutWaiting("not told");
+  std::istringstream log(testing::internal::GetCapturedStderr());
+  std::string line;
+  ASSERT_TRUE(std::getline(log, line));
+  EXPECT_THAT(line, HasSubstr("error over\\n"));
+  ASSERT_TRUE(std::getline(log, line));
+  EXPECT_EQ(nlohmann::json::parse(line)["message"], "over");
+  EXPECT_FALSE(std::getline(log, line)) << line;
+}
+
+// A reader that hangs keeps nobody.
+TEST(LoggingTest, AFullPipeLosesTheLine) {
+  InitializeLogging("info");
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_NE(fcntl(ends[1], F_SETFL, O_NONBLOCK), -1);
+  const std::string block(4096, 'x');
+  while (write(ends[1], block.data(), block.size()) > 0) {
+  }
+  ASSERT_NE(fcntl(ends[1], F_SETFL, 0), -1);
+  const int before = dup(STDERR_FILENO);
+  dup2(ends[1], STDERR_FILENO);
+  LogWithoutWaiting("lost");
+  dup2(before, STDERR_FILENO);
+  for (const int descriptor : {before, ends[0], ends[1]}) close(descriptor);
 }
 
 TEST(LoggingTest, LinesAboutAJobBeginWithItsId) {

@@ -325,6 +325,33 @@ TEST_F(CliTest, DatasetsMayBeCalledLikeCommands) {
   EXPECT_EQ(Run({"dataset", "delete", "list"}), kExitFailed);
 }
 
+TEST_F(CliTest, UploadsAreListedAndDeleted) {
+  v1::Upload upload;
+  upload.set_id("upload-1");
+  upload.set_name("graph");
+  upload.set_owner("token:ann");
+  upload.set_num_files(3);
+  upload.set_received_bytes(1 << 20);
+  upload.set_size_bytes(3 << 20);
+  upload.mutable_expire_time()->set_seconds(1700000000);
+  daemon_.AddUpload(upload);
+  upload.set_id("upload-2");
+  upload.set_job_id("import-7");
+  upload.clear_expire_time();
+  daemon_.AddUpload(upload);
+  EXPECT_EQ(Run({"dataset", "uploads", "list"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("upload-1  graph    token:ann"));
+  EXPECT_THAT(out_.str(), HasSubstr("1.0 MiB  3.0 MiB  2023-11-1"));
+  EXPECT_THAT(out_.str(), HasSubstr("end of import-7"));
+  EXPECT_EQ(Run({"dataset", "uploads", "list", "--output", "json"}), kExitDone);
+  ASSERT_EQ(Json()["uploads"].size(), 2);
+  EXPECT_EQ(Json()["uploads"][0]["received_bytes"], 1 << 20);
+  EXPECT_TRUE(Json()["uploads"][1]["expire_time"].is_null());
+  EXPECT_EQ(Run({"dataset", "uploads", "delete", "upload-1"}), kExitDone);
+  EXPECT_THAT(out_.str(), HasSubstr("deleted upload-1"));
+  EXPECT_EQ(Run({"dataset", "uploads", "delete", "upload-1"}), kExitFailed);
+}
+
 TEST_F(CliTest, PlansAreListedShownAndDeleted) {
   v1::Plan plan;
   plan.set_name("diskgnn-ab-12");

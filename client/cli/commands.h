@@ -11,11 +11,15 @@ namespace hearth::cli {
 // Each adds commands to `app`. Parsing sets `chosen` to what the command line
 // asks for; nothing is done before the action is called.
 
-/// dataset import | upload | generate | list | show | verify | export | delete
+/// dataset import | upload | uploads | generate | list | show | verify |
+/// export | delete
 void AddDatasetCommands(CLI::App& app, Action* chosen);
 
 /// dataset import and upload: for AddDatasetCommands.
 void AddImportCommands(CLI::App& dataset, Action* chosen);
+
+/// dataset uploads list | delete: for AddDatasetCommands.
+void AddUploadsCommands(CLI::App& dataset, Action* chosen);
 
 /// dataset generate: for AddDatasetCommands.
 void AddGenerateCommand(CLI::App& dataset, Action* chosen);

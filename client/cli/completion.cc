@@ -62,6 +62,7 @@ LiveNames LiveNamesOf(const CLI::App& command) {
   if (name == "evaluate" || group == "job") return LiveNames::kJobs;
   if (group == "sweep") return LiveNames::kSweeps;
   if (group == "plan") return LiveNames::kPlans;
+  if (group == "uploads") return LiveNames::kUploads;
   if (group == "context" && name != "add") return LiveNames::kContexts;
   if (group == "dataset" && name != "import" && name != "generate") {
     return LiveNames::kDatasets;

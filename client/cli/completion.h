@@ -8,7 +8,15 @@
 namespace hearth::cli {
 
 /// Names of things that a command line cannot know by itself.
-enum class LiveNames { kNone, kDatasets, kJobs, kSweeps, kPlans, kContexts };
+enum class LiveNames {
+  kNone,
+  kDatasets,
+  kUploads,
+  kJobs,
+  kSweeps,
+  kPlans,
+  kContexts,
+};
 
 /// A word that may stand where one is typed.
 struct Candidate {

@@ -40,6 +40,10 @@ void AddNames(LiveNames live, client::Client& client,
       return add(client.ListDatasets(), [](const v1::Dataset& dataset) {
         return Candidate{dataset.name(), ""};
       });
+    case LiveNames::kUploads:
+      return add(client.ListUploads(), [](const v1::Upload& upload) {
+        return Candidate{upload.id(), upload.name()};
+      });
     case LiveNames::kJobs:
       return add(client.ListJobs({}), [](const v1::Job& job) {
         return Candidate{job.id(), StateWord(job.state())};

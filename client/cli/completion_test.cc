@@ -87,6 +87,7 @@ TEST_F(CompletionTest, SomeNamesOnlyADaemonKnows) {
   EXPECT_EQ(Of({"evaluate", ""}).live, LiveNames::kJobs);
   EXPECT_EQ(Of({"sweep", "best", ""}).live, LiveNames::kSweeps);
   EXPECT_EQ(Of({"plan", "delete", ""}).live, LiveNames::kPlans);
+  EXPECT_EQ(Of({"dataset", "uploads", "delete", ""}).live, LiveNames::kUploads);
   EXPECT_EQ(Of({"context", "use", ""}).live, LiveNames::kContexts);
   EXPECT_EQ(Of({"dataset", "export", ""}).live, LiveNames::kDatasets);
   // New names are new, and one is enough.

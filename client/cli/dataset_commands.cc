@@ -119,6 +119,7 @@ void AddDatasetCommands(CLI::App& app, Action* chosen) {
   CLI::App* dataset = app.add_subcommand("dataset", "The daemon's graphs");
   dataset->require_subcommand(1);
   AddImportCommands(*dataset, chosen);
+  AddUploadsCommands(*dataset, chosen);
   AddGenerateCommand(*dataset, chosen);
   dataset->add_subcommand("list", "All datasets")->callback([=] {
     *chosen = List;

@@ -7,7 +7,10 @@
 
 #include <csignal>
 #include <cstdint>
+#include <cstring>
+#include <string>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/screen.h"
 
 namespace hearth::cli {
@@ -21,8 +24,19 @@ bool IsIgnored(int signal) {
 }
 
 // As if nobody had caught it, so that a shell sees a death by the signal.
-[[noreturn]] void DieOf(int signal) {
+[[noreturn]] void DieOf(int signal, bool is_second) {
   RestoreTerminal();
+  if (is_second) {
+    const std::string text =
+        absl::StrCat("hearth: ended at once by a second signal (",
+                     sigdescr_np(signal), ")\n");
+    // Nobody who does not read keeps it.
+    pollfd ready = {STDERR_FILENO, POLLOUT, 0};
+    if (poll(&ready, 1, 0) > 0) {
+      [[maybe_unused]] const ssize_t written =
+          write(STDERR_FILENO, text.data(), text.size());
+    }
+  }
   std::signal(signal, SIG_DFL);
   sigset_t deadly;
   sigemptyset(&deadly);
@@ -73,7 +87,8 @@ void Interrupts::Listen() {
     const int signal = static_cast<int>(info.ssi_signo);
     const bool caught =
         signal == SIGTERM ? termination_caught_ : interrupt_caught_;
-    if (!caught || source_.stop_requested()) DieOf(signal);
+    const bool is_second = source_.stop_requested();
+    if (!caught || is_second) DieOf(signal, is_second);
     source_.request_stop();
   }
 }

@@ -19,7 +19,8 @@ class Interrupts {
   Interrupts& operator=(const Interrupts&) = delete;
 
   /// From now on the first Ctrl-C requests a stop on the token; before, and
-  /// from the second on, it ends the process as usual. Thread-safe.
+  /// from the second on, it ends the process as usual, which of the second is
+  /// told on standard error. Thread-safe.
   std::stop_token Catch();
 
   /// The same, of both signals.

@@ -75,7 +75,7 @@ TEST(InterruptsDeathTest, TheSecondInterruptEndsTheProcess) {
         kill(getpid(), SIGINT);
         absl::Notification().WaitForNotification();
       },
-      ::testing::KilledBySignal(SIGINT), "");
+      ::testing::KilledBySignal(SIGINT), "second signal \\(Interrupt\\)");
 }
 
 TEST(InterruptsDeathTest, AnIgnoredInterruptStaysIgnored) {

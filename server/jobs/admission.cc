@@ -326,6 +326,16 @@ absl::Status Admission::DeleteDataset(const v1::DeleteDatasetRequest& request) {
                     [&] { return RemoveDataset(request.name()); });
 }
 
+absl::Status Admission::DeleteUpload(const v1::DeleteUploadRequest& request) {
+  return DeleteOnce(
+      request.request_id(), UploadUse(request.id()), [&]() -> absl::Status {
+        HEARTH_ASSIGN_OR_RETURN(
+            const NameClaims::Claim claim,
+            claims_.Take(UploadUse(request.id()), "is being deleted"));
+        return parts_.uploads.Delete(request.id());
+      });
+}
+
 absl::Status Admission::DeletePlan(const v1::DeletePlanRequest& request) {
   return DeleteOnce(
       request.request_id(), absl::StrCat("plan ", request.name()),

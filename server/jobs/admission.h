@@ -119,6 +119,9 @@ class Admission {
   /// while one that has not ended uses it.
   absl::Status DeleteDataset(const v1::DeleteDatasetRequest& request);
 
+  /// Removes an upload. FAILED_PRECONDITION while a job uses it.
+  absl::Status DeleteUpload(const v1::DeleteUploadRequest& request);
+
   /// Removes a plan. FAILED_PRECONDITION while a job uses it.
   absl::Status DeletePlan(const v1::DeletePlanRequest& request);
 

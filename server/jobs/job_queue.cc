@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 
 #include "server/mapping/spec_mapping.h"
 #include "server/mapping/strategy_mapping.h"
@@ -84,12 +85,16 @@ void JobQueue::PutBack(QueuedJob job) {
 
 void JobQueue::Add(QueuedJob job) {
   Remove(job.id);
-  Jobs& jobs = NewOf(job.lane);
+  NewJobs& of_lane = NewOf(job.lane);
   const Key key = KeyOf(job);
-  keys_[job.id] = {&jobs, key};
+  keys_[job.id] = {&of_lane.jobs, key};
   since_.insert(job.queued_since);
-  if (!job.takes_memory) ++without_memory_[static_cast<size_t>(job.lane)];
-  jobs[key] = std::move(job);
+  QueuedJob& added = of_lane.jobs[key];
+  added = std::move(job);
+  if (!added.takes_memory) of_lane.without_memory.insert(key);
+  if (added.overtaken >= kMostOvertaking) of_lane.overtaken.insert(key);
+  if (added.boarding.convoy.empty()) return;
+  of_lane.of_convoy[added.boarding.convoy][GroupOf(added)][key] = &added;
 }
 
 QueuedJob JobQueue::Extract(const Place& place) {
@@ -100,7 +105,15 @@ QueuedJob JobQueue::Extract(const Place& place) {
   keys_.erase(job.id);
   if (jobs == &waiting_) return job;
   since_.erase(since_.find(job.queued_since));
-  if (!job.takes_memory) --without_memory_[static_cast<size_t>(job.lane)];
+  NewJobs& of_lane = NewOf(job.lane);
+  of_lane.without_memory.erase(key);
+  of_lane.overtaken.erase(key);
+  const auto groups = of_lane.of_convoy.find(job.boarding.convoy);
+  if (groups == of_lane.of_convoy.end()) return job;
+  const auto group = groups->second.find(GroupOf(job));
+  group->second.erase(key);
+  if (group->second.empty()) groups->second.erase(group);
+  if (groups->second.empty()) of_lane.of_convoy.erase(groups);
   return job;
 }
 
@@ -151,7 +164,7 @@ JobQueue::Key JobQueue::HoldBehind() const {
 
 JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
                                                const Key& hold,
-                                               HasPlace has_place,
+                                               const Places& places,
                                                Key& place_hold) {
   for (auto it = waiting_.begin(); it != waiting_.end(); ++it) {
     QueuedJob& job = it->second;
@@ -163,7 +176,7 @@ JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
     }
     const bool held = job.takes_memory && hold < it->first;
     if (job.lane != lane || held) continue;
-    if (has_place(job)) return it;
+    if (places.is_free || places.shares(job.boarding)) return it;
     if (job.overtaken >= kMostOvertaking) {
       place_hold = it->first;
       break;
@@ -173,43 +186,66 @@ JobQueue::Jobs::iterator JobQueue::FindWaiting(Lane lane, double now,
 }
 
 JobQueue::Jobs::iterator JobQueue::FindNew(Lane lane, const Key& hold,
-                                           HasPlace has_place,
+                                           const Places& places,
                                            Key& place_hold) {
-  Jobs& jobs = NewOf(lane);
-  for (auto it = jobs.begin(); it != jobs.end(); ++it) {
-    const QueuedJob& job = it->second;
-    if (hold < it->first && job.takes_memory) {
-      if (without_memory_[static_cast<size_t>(lane)] == 0) break;
-      continue;
+  NewJobs& of_lane = NewOf(lane);
+  if (!places.is_free) {
+    if (!of_lane.overtaken.empty()) {
+      place_hold = std::min(place_hold, *of_lane.overtaken.begin());
     }
-    if (has_place(job)) return it;
-    if (job.overtaken >= kMostOvertaking) {
-      place_hold = std::min(place_hold, it->first);
-      break;
+    return FindSharing(of_lane, std::min(hold, place_hold), places);
+  }
+  const auto first = of_lane.jobs.begin();
+  if (first == of_lane.jobs.end() || !(hold < first->first)) return first;
+  // All are held but those that take no memory.
+  return of_lane.without_memory.empty()
+             ? of_lane.jobs.end()
+             : of_lane.jobs.find(*of_lane.without_memory.begin());
+}
+
+// The first job, up to `hold`, that needs no place. Jobs that share passes take
+// memory.
+JobQueue::Jobs::iterator JobQueue::FindSharing(NewJobs& of_lane,
+                                               const Key& hold,
+                                               const Places& places) {
+  auto found = of_lane.jobs.end();
+  const auto consider = [&](const Key& key, const QueuedJob& job) {
+    if (hold < key) return;
+    if (found != of_lane.jobs.end() && !(key < found->first)) return;
+    if (places.shares(job.boarding)) found = of_lane.jobs.find(key);
+  };
+  for (const std::string& id : places.expected) {
+    const auto place = keys_.find(id);
+    if (place == keys_.end() || place->second.first != &of_lane.jobs) continue;
+    consider(place->second.second, of_lane.jobs.at(place->second.second));
+  }
+  for (const std::string& convoy : places.convoys) {
+    const auto groups = of_lane.of_convoy.find(convoy);
+    if (groups == of_lane.of_convoy.end()) continue;
+    for (const auto& [group, members] : groups->second) {
+      consider(members.begin()->first, *members.begin()->second);
     }
   }
-  return jobs.end();
+  return found;
 }
 
 std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
-                                        HasPlace has_place) {
+                                        const Places& places) {
   const Key hold = HoldBehind();
+  Jobs& fresh = NewOf(lane).jobs;
   Jobs* from = &waiting_;
   // One that lacks only a place, and has been overtaken too often.
   Key place_hold = kLast;
-  auto found = FindWaiting(lane, now, hold, has_place, place_hold);
-  const auto found_new = FindNew(lane, hold, has_place, place_hold);
-  if (found_new != NewOf(lane).end() &&
+  auto found = FindWaiting(lane, now, hold, places, place_hold);
+  const auto found_new = FindNew(lane, hold, places, place_hold);
+  if (found_new != fresh.end() &&
       (found == waiting_.end() || found_new->first < found->first)) {
-    from = &NewOf(lane);
+    from = &fresh;
     found = found_new;
   }
   if (found == from->end() || place_hold < found->first) return std::nullopt;
   QueuedJob job = Extract({from, found->first});
-  for (auto it = NewOf(lane).begin();
-       it != NewOf(lane).end() && it->first < KeyOf(job); ++it) {
-    ++it->second.overtaken;
-  }
+  Overtake(lane, KeyOf(job));
   for (auto& [key, waiting] : waiting_) {
     if (!(key < KeyOf(job))) break;
     const bool is_overtaken =
@@ -221,30 +257,51 @@ std::optional<QueuedJob> JobQueue::Take(Lane lane, double now,
   return job;
 }
 
-std::vector<job::Boarding> JobQueue::MembersOf(
-    Lane lane, const std::string& convoy) const {
-  std::vector<job::Boarding> members;
-  for (const auto& [key, job] : new_[static_cast<size_t>(lane)]) {
-    if (members.size() == kMostMembers) break;
-    if (job.boarding.convoy == convoy) members.push_back(job.boarding);
+// The job of this key, which is taken, has overtaken those before it.
+void JobQueue::Overtake(Lane lane, const Key& key) {
+  NewJobs& of_lane = NewOf(lane);
+  for (auto it = of_lane.jobs.begin();
+       it != of_lane.jobs.end() && it->first < key; ++it) {
+    if (++it->second.overtaken == kMostOvertaking) {
+      of_lane.overtaken.insert(it->first);
+    }
   }
-  return members;
 }
 
-const QueuedJob* JobQueue::NextOf(
-    Lane lane, absl::FunctionRef<bool(const QueuedJob&)> passes_over) const {
-  size_t passed = 0;
-  for (const auto& [key, job] : new_[static_cast<size_t>(lane)]) {
-    if (!passes_over(job)) return &job;
-    if (++passed > kMostMembers) break;
+std::vector<job::Boarding> JobQueue::MembersOf(
+    Lane lane, const std::string& convoy) const {
+  const NewJobs& of_lane = NewOf(lane);
+  const auto groups = of_lane.of_convoy.find(convoy);
+  if (groups == of_lane.of_convoy.end()) return {};
+  // The first ones of each group are enough.
+  std::vector<std::pair<Key, const QueuedJob*>> jobs;
+  for (const auto& [group, members] : groups->second) {
+    auto end = members.begin();
+    std::advance(end, std::min(members.size(), kMostMembers));
+    jobs.insert(jobs.end(), members.begin(), end);
+  }
+  std::sort(jobs.begin(), jobs.end());
+  jobs.resize(std::min(jobs.size(), kMostMembers));
+  std::vector<job::Boarding> boardings;
+  boardings.reserve(jobs.size());
+  for (const auto& [key, job] : jobs) boardings.push_back(job->boarding);
+  return boardings;
+}
+
+const QueuedJob* JobQueue::FirstOfOthers(
+    Lane lane, const std::set<std::string>& convoys) const {
+  int passed_over = 0;
+  for (const auto& [key, job] : NewOf(lane).jobs) {
+    if (!convoys.contains(job.boarding.convoy)) return &job;
+    if (++passed_over == kMostPassedOver) break;
   }
   return nullptr;
 }
 
 std::vector<QueuedJob> JobQueue::TakeBeginningTrials() {
   std::vector<QueuedJob> taken;
-  for (const Jobs& jobs : new_) {
-    for (const auto& [key, job] : jobs) {
+  for (const NewJobs& of_lane : new_) {
+    for (const auto& [key, job] : of_lane.jobs) {
       if (job.begins_trial) taken.push_back(job);
     }
   }

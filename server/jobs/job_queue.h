@@ -111,6 +111,8 @@ class JobQueue {
   /// Far more than a convoy has room for; so that it costs little however many
   /// are queued.
   static constexpr size_t kMostMembers = 1000;
+  /// As many as can share passes at a time.
+  static constexpr int kMostPassedOver = 64;
 
   /// `room` tells whether memory could be reserved now, `plan_room` whether a
   /// plan of so many bytes has room beside those in use.
@@ -128,12 +130,23 @@ class JobQueue {
   void AddWaiting(QueuedJob job, WaitCause cause, uint64_t needed_bytes,
                   double now);
 
-  /// Whether a job could start now as far as places go.
-  using HasPlace = absl::FunctionRef<bool(const QueuedJob&)>;
+  /// The places in which jobs could start now.
+  struct Places {
+    /// Whether there is one for any job. Where there is none, a job can start
+    /// that shares the passes of running ones:
+    bool is_free = false;
+    /// Whether it does. The same for jobs of one convoy with equal epoch and
+    /// join, but for those that are expected.
+    absl::FunctionRef<bool(const job::Boarding&)> shares;
+    /// The convoys that jobs run in.
+    const std::set<std::string>& convoys;
+    /// Ids of jobs that these wait for.
+    const std::set<std::string>& expected;
+  };
 
   /// Takes the next job of `lane` that may run, and for which there is a place;
-  /// nullopt if there is none now.
-  std::optional<QueuedJob> Take(Lane lane, double now, HasPlace has_place);
+  /// nullopt if there is none now. However many jobs are new, it looks at few.
+  std::optional<QueuedJob> Take(Lane lane, double now, const Places& places);
 
   /// Puts back a job that was taken and has not been tried.
   void PutBack(QueuedJob job);
@@ -143,10 +156,11 @@ class JobQueue {
   std::vector<job::Boarding> MembersOf(Lane lane,
                                        const std::string& convoy) const;
 
-  /// The next job of a lane that has not been tried, without those that
-  /// `passes_over` names; null if it is behind kMostMembers of them.
-  const QueuedJob* NextOf(
-      Lane lane, absl::FunctionRef<bool(const QueuedJob&)> passes_over) const;
+  /// The first job of a lane that has not been tried and is of none of
+  /// `convoys`; null if there is none, or kMostPassedOver jobs of these are
+  /// before it.
+  const QueuedJob* FirstOfOthers(Lane lane,
+                                 const std::set<std::string>& convoys) const;
 
   /// Takes out the jobs that are of sweeps and have not begun.
   std::vector<QueuedJob> TakeBeginningTrials();
@@ -169,29 +183,51 @@ class JobQueue {
   using Key = std::pair<int, int64_t>;
   using Jobs = std::map<Key, QueuedJob>;
   using Place = std::pair<Jobs*, Key>;
+  // Epoch and join of a Boarding.
+  using Group = std::pair<std::optional<int64_t>, bool>;
+  // Jobs of a convoy.
+  using Groups = std::map<Group, std::map<Key, const QueuedJob*>>;
+
+  // The jobs of a lane that have not been tried, and which of them ...
+  struct NewJobs {
+    Jobs jobs;
+    // ... take no memory,
+    std::set<Key> without_memory;
+    // ... have been overtaken kMostOvertaking times,
+    std::set<Key> overtaken;
+    // ... can share passes.
+    std::unordered_map<std::string, Groups> of_convoy;
+  };
 
   static Key KeyOf(const QueuedJob& job) { return {-job.priority, job.number}; }
-  Jobs& NewOf(Lane lane) { return new_[static_cast<size_t>(lane)]; }
+  static Group GroupOf(const QueuedJob& job) {
+    return {job.boarding.epoch, job.boarding.join};
+  }
+  NewJobs& NewOf(Lane lane) { return new_[static_cast<size_t>(lane)]; }
+  const NewJobs& NewOf(Lane lane) const {
+    return new_[static_cast<size_t>(lane)];
+  }
+  void Overtake(Lane lane, const Key& key);
   // Takes out a job that is here.
   QueuedJob Extract(const Place& place);
   double Pause(int tries) const;
   bool MayBeTried(const QueuedJob& job, double now) const;
   Key HoldBehind() const;
   Jobs::iterator FindWaiting(Lane lane, double now, const Key& hold,
-                             HasPlace has_place, Key& place_hold);
-  Jobs::iterator FindNew(Lane lane, const Key& hold, HasPlace has_place,
+                             const Places& places, Key& place_hold);
+  Jobs::iterator FindNew(Lane lane, const Key& hold, const Places& places,
                          Key& place_hold);
+  Jobs::iterator FindSharing(NewJobs& of_lane, const Key& hold,
+                             const Places& places);
 
   const WaitOptions options_;
   const std::function<job::MemoryRoom(uint64_t)> room_;
   const std::function<bool(uint64_t)> plan_room_;
-  std::array<Jobs, kNumLanes> new_;
+  std::array<NewJobs, kNumLanes> new_;
   Jobs waiting_;
   std::unordered_map<std::string, Place> keys_;
-  // The jobs in `new_`: since when each is here, and how many of each lane take
-  // no memory.
+  // Since when each of the jobs in `new_` is here.
   std::multiset<double> since_;
-  std::array<size_t, kNumLanes> without_memory_ = {};
 };
 
 }  // namespace hearth::server

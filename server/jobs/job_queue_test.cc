@@ -5,6 +5,7 @@
 
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,13 @@ constexpr uint64_t kLarge = 100;
 class JobQueueTest : public testing::Test {
  protected:
   void Add(int64_t number, int priority = 0, Lane lane = Lane::kTraining,
-           bool takes_memory = true, const std::string& convoy = "") {
+           bool takes_memory = true, const std::string& convoy = "",
+           std::optional<int64_t> epoch = {}) {
     QueuedJob job;
     job.boarding.convoy = convoy;
+    job.boarding.epoch = epoch;
     job.id = "job-" + std::to_string(number);
+    job.boarding.job = job.id;
     job.number = number;
     job.priority = priority;
     job.lane = lane;
@@ -32,10 +36,18 @@ class JobQueueTest : public testing::Test {
 
   // The number of the next job; 0 = none.
   int64_t Take(Lane lane = Lane::kTraining) {
-    const auto job =
-        queue_.Take(lane, now_, [this](const QueuedJob& candidate) {
-          return !only_.has_value() || candidate.boarding.convoy == *only_;
-        });
+    const auto shares = [this](const job::Boarding& candidate) {
+      ++asked_;
+      return candidate.convoy == only_ &&
+             (has_room_ || expected_.contains(candidate.job)) &&
+             (!next_epoch_.has_value() || candidate.epoch == next_epoch_);
+    };
+    const std::set<std::string> convoys = {only_.value_or("")};
+    const auto job = queue_.Take(lane, now_,
+                                 {.is_free = !only_.has_value(),
+                                  .shares = shares,
+                                  .convoys = convoys,
+                                  .expected = expected_});
     if (!job.has_value()) return 0;
     taken_ = *job;
     return job->number;
@@ -55,8 +67,13 @@ class JobQueueTest : public testing::Test {
                   },
                   [this](uint64_t bytes) { return bytes <= plan_room_; }};
   QueuedJob taken_;
-  // Where there is no place but for those of a convoy.
+  // Where there is no place but for those of a convoy, of an epoch.
   std::optional<std::string> only_;
+  std::optional<int64_t> next_epoch_;
+  bool has_room_ = true;
+  std::set<std::string> expected_;
+  // How many jobs were looked at for that.
+  int asked_ = 0;
 };
 
 TEST_F(JobQueueTest, TheLogNamesAJobAndItsTrace) {
@@ -129,6 +146,64 @@ TEST_F(JobQueueTest, NorAfterAWait) {
   only_.reset();
   EXPECT_EQ(Take(), 1);
   EXPECT_EQ(Take(), number);
+}
+
+TEST_F(JobQueueTest, OnesThatAreExpectedHaveTheirPlaces) {
+  for (int64_t number = 1; number < 50; ++number) {
+    Add(number, 0, Lane::kTraining, true, "c");
+  }
+  Add(50, 1, Lane::kTraining, true, "c");
+  only_ = "c";
+  has_room_ = false;
+  // The first one is on its way elsewhere.
+  expected_ = {"job-7", "job-9", "job-99"};
+  EXPECT_EQ(Take(), 7);
+  EXPECT_EQ(Take(), 9);
+  EXPECT_EQ(Take(), 0);
+  has_room_ = true;
+  EXPECT_EQ(Take(), 50);
+}
+
+TEST_F(JobQueueTest, TheFirstOfTheNextEpochShares) {
+  Add(1, 0, Lane::kTraining, true, "c", 4);
+  Add(2, 0, Lane::kTraining, true, "c", 5);
+  Add(3, 0, Lane::kTraining, true, "c", 5);
+  Add(4, 1, Lane::kTraining, true, "c");
+  Add(5, 1, Lane::kTraining, true, "d", 5);
+  only_ = "c";
+  next_epoch_ = 5;
+  EXPECT_EQ(Take(), 2);
+  queue_.Remove("job-3");
+  EXPECT_EQ(Take(), 0);
+}
+
+TEST_F(JobQueueTest, MembersAreInOrder) {
+  Add(1, 0, Lane::kTraining, true, "c", 4);
+  Add(2, 0, Lane::kTraining, true, "c", 5);
+  Add(3, 0, Lane::kTraining, true, "d", 4);
+  Add(4, 1, Lane::kTraining, true, "c", 4);
+  Add(5, 0, Lane::kTraining, true, "c", 4);
+  queue_.Remove("job-5");
+  std::vector<std::string> members;
+  for (const job::Boarding& member : queue_.MembersOf(Lane::kTraining, "c")) {
+    members.push_back(member.job);
+  }
+  EXPECT_THAT(members, ElementsAre("job-4", "job-1", "job-2"));
+  EXPECT_TRUE(queue_.MembersOf(Lane::kShort, "c").empty());
+}
+
+TEST_F(JobQueueTest, FewAreLookedAtHoweverManyThereAre) {
+  for (int64_t number = 1; number <= 10'000; ++number) {
+    Add(number, 0, Lane::kTraining, true, number % 2 == 0 ? "c" : "d");
+  }
+  only_ = "c";
+  has_room_ = false;
+  expected_ = {"job-5000"};
+  EXPECT_EQ(Take(), 5000);
+  EXPECT_EQ(Take(), 0);
+  EXPECT_LE(asked_, 4);
+  EXPECT_EQ(queue_.MembersOf(Lane::kTraining, "c").size(),
+            JobQueue::kMostMembers);
 }
 
 TEST_F(JobQueueTest, PriorityThenNumber) {

@@ -20,7 +20,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
 #include "engine/base/catch_exceptions.h"
 #include "engine/base/status_macros.h"
 #include "server/storage/job_state.h"
@@ -182,7 +181,7 @@ void Scheduler::Enqueue(const v1::Job& job) {
 
 bool Scheduler::MayRun(const QueuedJob& job) const {
   if (workers_[static_cast<size_t>(job.lane)].idle.empty()) return false;
-  return job.lane == Lane::kShort || HasFreePlace() || Shares(job);
+  return job.lane == Lane::kShort || HasFreePlace() || Shares(job.boarding);
 }
 
 double Scheduler::LongestQueueSeconds() {
@@ -234,7 +233,7 @@ void Scheduler::SetDraining(bool draining) {
   draining_ = draining;
   if (draining) {
     for (QueuedJob& job : queue_.TakeBeginningTrials()) {
-      if (options_.convoys != nullptr) options_.convoys->Forget(job.id);
+      ForgetMember(job.id);
       if (ahead_ != nullptr) ahead_->Forget(job.id);
       Add(std::move(job));
     }
@@ -253,7 +252,7 @@ bool Scheduler::IsSetAside(const std::string& id) const {
 void Scheduler::Remove(const std::string& id) {
   set_aside_.erase(id);
   queue_.Remove(id);
-  if (options_.convoys != nullptr) options_.convoys->Forget(id);
+  ForgetMember(id);
   if (ahead_ != nullptr) ahead_->Forget(id);
   LookAhead();
 }
@@ -326,6 +325,7 @@ absl::Status Scheduler::Stop(absl::Duration patience) {
   stopping_ = true;
   changed_.SignalAll();
   if (options_.convoys != nullptr) options_.convoys->ForgetAll();
+  expected_.clear();
   if (ahead_ != nullptr) ahead_->Stop();
   for (auto& [id, run] : running_) run.stop.request_stop();
   const double start = clock_.SteadySeconds();
@@ -459,11 +459,17 @@ std::optional<QueuedJob> Scheduler::TakeNext(Lane lane, size_t worker) {
 
 std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   const bool is_free = lane == Lane::kShort || HasFreePlace();
-  std::optional<QueuedJob> job =
-      queue_.Take(lane, now,
-                  [&](const QueuedJob& candidate) ABSL_EXCLUSIVE_LOCKS_REQUIRED(
-                      mutex_) { return is_free || Shares(candidate); });
+  const std::set<std::string> convoys = RunningConvoys();
+  const auto shares =
+      [this](const job::Boarding& candidate)
+          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return Shares(candidate); };
+  std::optional<QueuedJob> job = queue_.Take(lane, now,
+                                             {.is_free = is_free,
+                                              .shares = shares,
+                                              .convoys = convoys,
+                                              .expected = expected_});
   if (!job.has_value()) return std::nullopt;
+  expected_.erase(job->id);
   const void* place = nullptr;
   if (options_.convoys != nullptr && !job->boarding.convoy.empty()) {
     place = options_.convoys->Expect(job->boarding, /*may_begin=*/is_free);
@@ -483,9 +489,17 @@ std::optional<QueuedJob> Scheduler::TakeOne(Lane lane, double now) {
   return job;
 }
 
-bool Scheduler::Shares(const QueuedJob& job) const {
-  if (options_.convoys == nullptr || job.boarding.convoy.empty()) return false;
-  const void* const place = options_.convoys->RoomFor(job.boarding);
+std::set<std::string> Scheduler::RunningConvoys() const {
+  std::set<std::string> convoys;
+  for (const auto& [id, run] : running_) {
+    if (!run.convoy.empty()) convoys.insert(run.convoy);
+  }
+  return convoys;
+}
+
+bool Scheduler::Shares(const job::Boarding& job) const {
+  if (options_.convoys == nullptr || job.convoy.empty()) return false;
+  const void* const place = options_.convoys->RoomFor(job);
   return place != nullptr &&
          std::any_of(running_.begin(), running_.end(), [&](const auto& entry) {
            return entry.second.place == place;
@@ -498,8 +512,15 @@ void Scheduler::ExpectMembers(const std::string& convoy) {
   if (options_.convoys == nullptr || convoy.empty() || stopping_) return;
   for (const job::Boarding& member :
        queue_.MembersOf(Lane::kTraining, convoy)) {
-    options_.convoys->Expect(member, /*may_begin=*/false);
+    if (options_.convoys->Expect(member, /*may_begin=*/false) != nullptr) {
+      expected_.insert(member.job);
+    }
   }
+}
+
+void Scheduler::ForgetMember(const std::string& id) {
+  expected_.erase(id);
+  if (options_.convoys != nullptr) options_.convoys->Forget(id);
 }
 
 // Whether another job of the training lane may run that shares with none.
@@ -515,14 +536,9 @@ void Scheduler::LookAhead() {
   if (ahead_ == nullptr) return;
   std::optional<PlanAhead::Job> next;
   if (!stopping_ && !HasFreePlace()) {
-    std::set<absl::string_view> convoys;
-    for (const auto& [id, run] : running_) convoys.insert(run.convoy);
     // Those that share passes with what trains need no place.
     const QueuedJob* const first =
-        queue_.NextOf(Lane::kTraining, [&](const QueuedJob& job) {
-          return !job.boarding.convoy.empty() &&
-                 convoys.contains(job.boarding.convoy);
-        });
+        queue_.FirstOfOthers(Lane::kTraining, RunningConvoys());
     if (first != nullptr && first->makes_plan) {
       const std::string& convoy = first->boarding.convoy;
       next = {.id = first->id,

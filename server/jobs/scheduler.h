@@ -243,8 +243,15 @@ class Scheduler {
   // Whether there is a thread and a place for a job that comes in now.
   bool MayRun(const QueuedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether a job needs no place of its own.
-  bool Shares(const QueuedJob& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Shares(const job::Boarding& job) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The convoys that jobs run in.
+  std::set<std::string> RunningConvoys() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpectMembers(const std::string& convoy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // No convoy waits for the job any more.
+  void ForgetMember(const std::string& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasFreePlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has the plan made of the job that gets the next place. Called when the
@@ -287,6 +294,8 @@ class Scheduler {
   // given back, and when the scheduler stops.
   absl::CondVar changed_;
   JobQueue queue_ ABSL_GUARDED_BY(mutex_);
+  // Jobs in the queue that convoys may wait for.
+  std::set<std::string> expected_ ABSL_GUARDED_BY(mutex_);
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   // Queued, but not to begin while it drains.
   std::map<std::string, QueuedJob> set_aside_ ABSL_GUARDED_BY(mutex_);

@@ -240,6 +240,7 @@ TEST_F(BadRequestsTest, NamesWithControlCharactersAreRefusedByEveryCall) {
       CallWith(*jobs_, &v1::Jobs::Stub::ListJobs, "page_token", bad),
       CallWith(*datasets_, &v1::Datasets::Stub::GetDataset, "name", bad),
       CallWith(*datasets_, &v1::Datasets::Stub::DeleteDataset, "name", bad),
+      CallWith(*datasets_, &v1::Datasets::Stub::DeleteUpload, "id", bad),
       CallWith(*plans_, &v1::Plans::Stub::GetPlan, "name", bad),
       CallWith(*plans_, &v1::Plans::Stub::DeletePlan, "name", bad),
       CallWith(*admin_, &v1::Admin::Stub::Backup, "destination", "/a\nb"),

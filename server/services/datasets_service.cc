@@ -79,6 +79,25 @@ class DatasetsService final
     return StartUploadStream(transfers_, guard_, uploads_, *context, response);
   }
 
+  grpc::Status ListUploads(grpc::ServerContext* context,
+                           const v1::ListUploadsRequest* request,
+                           v1::ListUploadsResponse* response) override {
+    return guard_.Run(*context, *request, response, [&](const Caller&) {
+      for (v1::Upload& upload : uploads_.List()) {
+        response->add_uploads()->Swap(&upload);
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  grpc::Status DeleteUpload(grpc::ServerContext* context,
+                            const v1::DeleteUploadRequest* request,
+                            google::protobuf::Empty* response) override {
+    return guard_.Run(*context, *request, response, [&](const Caller&) {
+      return admission_.DeleteUpload(*request);
+    });
+  }
+
  private:
   absl::Status Get(const std::string& name, v1::Dataset& response) const {
     HEARTH_ASSIGN_OR_RETURN(response, datasets_.GetWithStatistics(name));

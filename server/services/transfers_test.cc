@@ -210,6 +210,25 @@ class UploadTest : public DaemonTest {
     return writer->Finish();
   }
 
+  std::vector<v1::Upload> Uploads() {
+    grpc::ClientContext context;
+    v1::ListUploadsResponse response;
+    const grpc::Status status =
+        datasets_->ListUploads(&context, v1::ListUploadsRequest(), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return {response.uploads().begin(), response.uploads().end()};
+  }
+
+  grpc::Status DeleteUpload(const std::string& id,
+                            const std::string& request_id) {
+    grpc::ClientContext context;
+    v1::DeleteUploadRequest request;
+    request.set_id(id);
+    request.set_request_id(request_id);
+    google::protobuf::Empty empty;
+    return datasets_->DeleteUpload(&context, request, &empty);
+  }
+
   v1::JobSpec SpecOf(const std::string& upload) {
     v1::JobSpec spec;
     spec.mutable_import()->set_name("sent");
@@ -251,6 +270,50 @@ TEST_F(UploadTest, IsImportedOverARestart) {
   Import("sent");
   EXPECT_EQ(sent, FingerprintOf("sent"));
   EXPECT_EQ(Send(id, 0, 1, &upload).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(UploadTest, IsDeletedWhileItComes) {
+  const std::string id = Begin().id();
+  v1::Upload upload;
+  grpc::ClientContext context;
+  const auto writer = datasets_->SendUpload(&context, &upload);
+  v1::UploadChunk chunk;
+  chunk.set_id(id);
+  chunk.set_data(all_.substr(0, 1000));
+  ASSERT_TRUE(writer->Write(chunk));
+  while (Uploads()[0].received_bytes() < 1000) std::this_thread::yield();
+  const std::string request_id = "one deletion";
+  EXPECT_TRUE(DeleteUpload(id, request_id).ok());
+  EXPECT_TRUE(Uploads().empty());
+  EXPECT_FALSE(fs::exists(root_ + "/data/uploads/" + id));
+  chunk.set_offset(1000);
+  chunk.set_data(all_.substr(1000));
+  writer->Write(chunk);
+  writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(status.error_message(), HasSubstr("deleted"));
+  EXPECT_TRUE(fs::is_empty(root_ + "/data/uploads"));
+  EXPECT_TRUE(DeleteUpload(id, request_id).ok());
+  EXPECT_EQ(DeleteUpload(id, "another").error_code(),
+            grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(DeleteUpload(id, "").error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(UploadTest, IsNotDeletedWhileItIsImported) {
+  const std::string id = Begin().id();
+  v1::Upload upload;
+  ASSERT_TRUE(Send(id, 0, all_.size(), &upload).ok());
+  files_.Inject({.effect = io::Effect::kBlock,
+                 .only = io::Operation::kOpenForRead,
+                 .path_end = request_.files(0).path()});
+  const std::string job = Submit(SpecOf(id));
+  const grpc::Status refused = DeleteUpload(id, "");
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr(job));
+  EXPECT_EQ(Uploads()[0].job_id(), job);
+  files_.Clear();
+  EXPECT_EQ(AwaitEnd(job).state(), v1::SUCCEEDED);
 }
 
 TEST_F(UploadTest, HasNoPathAndIsNotUsedInPlace) {

@@ -99,11 +99,11 @@ class UploadStream final : public grpc::ServerReadReactor<v1::UploadChunk>,
           absl::FormatDuration(transfers_.patience()),
           "; what has come stays: go on with the upload from there"));
     }
-    HEARTH_RETURN_IF_ERROR(finished_);
     if (upload_ == nullptr && !Open()) return false;
     HEARTH_RETURN_IF_ERROR(check_());
-    // It may have been removed since.
+    // It may have been removed since, which nothing else that failed tells.
     HEARTH_RETURN_IF_ERROR(uploads_.Find(id_).status());
+    HEARTH_RETURN_IF_ERROR(finished_);
     HEARTH_ASSIGN_OR_RETURN(const bool is_ready, upload_->CatchUp());
     if (!is_ready) {
       transfers_.hub().Wake(this);

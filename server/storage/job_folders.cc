@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -34,8 +35,10 @@ namespace protobuf = google::protobuf;
 constexpr char kTypeUrls[] = "type.googleapis.com";
 constexpr char kDeletedName[] = "deleted.json";
 constexpr uint64_t kMaxCopyBytes = uint64_t{256} << 20;
-// Version of job.json.
-constexpr int kFormat = 1;
+// Versions of job.json: with the job as JSON, which people can read; and with
+// it serialized, which takes a tenth of the time.
+constexpr int kReadableFormat = 1;
+constexpr int kSerializedFormat = 2;
 
 // Tells types as the printer asks for them, anew for each message that it
 // prints. It has no use for the options of fields; ours have so many that
@@ -82,9 +85,35 @@ absl::StatusOr<std::string> ToText(const v1::Job& job,
         absl::StrCat(job.id(), " as JSON: ", printed.ToString()));
   }
   return store::SealJson(
-      {{"format", kFormat},
+      {{"format", kReadableFormat},
        {"request_id", request_id},
        {"job", nlohmann::ordered_json::parse(message, nullptr, false)}});
+}
+
+std::string ToSerializedText(const v1::Job& job,
+                             const std::string& request_id) {
+  return store::SealJson(
+      {{"format", kSerializedFormat},
+       {"request_id", request_id},
+       {"job", absl::Base64Escape(job.SerializeAsString())}});
+}
+
+absl::Status ParseJob(int format, const nlohmann::json& text, v1::Job& job) {
+  if (format == kReadableFormat) {
+    protobuf::util::JsonParseOptions options;
+    options.ignore_unknown_fields = true;
+    const auto parsed =
+        protobuf::util::JsonStringToMessage(text.dump(), &job, options);
+    return parsed.ok() ? absl::OkStatus()
+                       : absl::DataLossError(parsed.ToString());
+  }
+  std::string serialized;
+  if (format == kSerializedFormat && text.is_string() &&
+      absl::Base64Unescape(text.get<std::string>(), &serialized) &&
+      job.ParseFromString(serialized)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError("is no copy of a job of this version");
 }
 
 absl::StatusOr<JobFolders::Copy> FromText(const std::string& text) {
@@ -93,17 +122,14 @@ absl::StatusOr<JobFolders::Copy> FromText(const std::string& text) {
   const auto format = json.find("format");
   const auto request_id = json.find("request_id");
   const auto job = json.find("job");
-  if (format == json.end() || *format != kFormat || request_id == json.end() ||
-      !request_id->is_string() || job == json.end()) {
+  if (format == json.end() || !format->is_number_integer() ||
+      request_id == json.end() || !request_id->is_string() ||
+      job == json.end()) {
     return absl::DataLossError("is no copy of a job of this version");
   }
   JobFolders::Copy copy;
   copy.request_id = request_id->get<std::string>();
-  protobuf::util::JsonParseOptions options;
-  options.ignore_unknown_fields = true;
-  const auto parsed =
-      protobuf::util::JsonStringToMessage(job->dump(), &copy.job, options);
-  if (!parsed.ok()) return absl::DataLossError(parsed.ToString());
+  HEARTH_RETURN_IF_ERROR(ParseJob(format->get<int>(), *job, copy.job));
   return copy;
 }
 
@@ -140,7 +166,7 @@ absl::Status JobFolders::Write(const v1::Job& job,
 
 absl::Status JobFolders::WriteFirst(const v1::Job& job,
                                     const std::string& request_id) {
-  HEARTH_ASSIGN_OR_RETURN(const std::string text, ToText(job, request_id));
+  const std::string text = ToSerializedText(job, request_id);
   HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(Path(job.id())));
   const std::string path = io::JoinPath(Path(job.id()), kCopyName);
   const std::string unfinished = absl::StrCat(path, io::kTemporarySuffix);

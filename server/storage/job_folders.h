@@ -17,7 +17,8 @@ namespace hearth::server {
 /// again when the database is lost.
 ///
 ///   jobs/ID/job.json      the job as it was when it last became QUEUED or
-///                         ended, as JSON with a checksum (sealed_json.h)
+///                         ended, in JSON with a checksum (sealed_json.h);
+///                         serialized within that until it has begun once
 ///   jobs/ID/deleted.json  the same of a job whose deletion has begun
 ///   last_deleted          greatest number of a job that was deleted
 ///

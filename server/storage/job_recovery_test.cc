@@ -251,18 +251,26 @@ TEST_F(JobRecoveryTest, AStartNeedsNoSpace) {
   EXPECT_EQ(Submit(TrainSpec("b")), "train-9");
 }
 
+// Which is serialized until the job begins, and readable from then on.
 TEST_F(JobRecoveryTest, ADamagedCopyIsNotBelieved) {
-  const std::string id = Submit(TrainSpec("a"));
-  const std::string name = absl::StrCat("jobs/", id, "/job.json");
-  const std::string text = Read(name);
-  const size_t at = text.find("\"a\"");
-  ASSERT_NE(at, std::string::npos);
-  std::string damaged = text;
-  damaged[at + 1] = 'b';
-  Write(name, damaged);
-  OpenWithoutDatabase();
-  EXPECT_FALSE(store_->Get(id).ok());
-  EXPECT_EQ(Read(absl::StrCat("lost+found/", id, "/job.json")), damaged);
+  std::string text;
+  for (const bool has_begun : {false, true}) {
+    const std::string id = Submit(TrainSpec("a"));
+    if (has_begun) Run(id);
+    const std::string name = absl::StrCat("jobs/", id, "/job.json");
+    text = Read(name);
+    EXPECT_EQ(text.find("\"a\"") != std::string::npos, has_begun) << text;
+    const std::string key = has_begun ? "\"dataset\": \"" : "\"job\": \"";
+    const size_t at = text.find(key);
+    ASSERT_NE(at, std::string::npos) << text;
+    std::string damaged = text;
+    damaged[at + key.size()] = 'b';
+    ASSERT_NE(damaged, text);
+    Write(name, damaged);
+    OpenWithoutDatabase();
+    EXPECT_FALSE(store_->Get(id).ok());
+    EXPECT_EQ(Read(absl::StrCat("lost+found/", id, "/job.json")), damaged);
+  }
   // Nor is one in the folder of another job.
   Write("jobs/train-5/job.json", text);
   Open();

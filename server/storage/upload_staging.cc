@@ -37,12 +37,11 @@ uint64_t SizeOf(const v1::BeginUploadRequest& request) {
   return bytes;
 }
 
-v1::Upload ToProto(const std::string& id, const StagedUpload& upload) {
-  v1::Upload message;
-  message.set_id(id);
-  message.set_size_bytes(upload.size_bytes());
-  message.set_received_bytes(upload.received_bytes());
-  return message;
+absl::Status NoUpload(const std::string& id) {
+  return absl::NotFoundError(
+      absl::StrCat("there is no upload \"", id,
+                   "\": it was imported, deleted or abandoned, or never "
+                   "begun"));
 }
 
 bool HasEnded(const v1::Job& job) {
@@ -80,6 +79,25 @@ absl::StatusOr<std::unique_ptr<UploadStaging>> UploadStaging::Open(
 
 std::string UploadStaging::FolderOf(const std::string& id) const {
   return io::JoinPath(options_.folder, id);
+}
+
+v1::Upload UploadStaging::ToProto(const std::string& id,
+                                  const Entry& entry) const {
+  const StagedUpload& upload = *entry.upload;
+  v1::Upload message;
+  message.set_id(id);
+  message.set_size_bytes(upload.size_bytes());
+  message.set_received_bytes(upload.received_bytes());
+  message.set_name(upload.request().name());
+  message.set_owner(upload.owner());
+  message.set_num_files(static_cast<uint32_t>(upload.request().files_size()));
+  message.set_job_id(entry.job);
+  if (!entry.job.empty()) return message;
+  const absl::Duration idle =
+      absl::Seconds(parts_.clock.SteadySeconds() - upload.last_progress());
+  message.mutable_expire_time()->set_seconds(
+      absl::ToUnixSeconds(parts_.clock.Now() + PatienceWith(upload) - idle));
+  return message;
 }
 
 absl::Status UploadStaging::Load() {
@@ -148,7 +166,7 @@ absl::StatusOr<v1::Upload> UploadStaging::Begin(
                             Find(before));
     if (google::protobuf::util::MessageDifferencer::Equals(upload->request(),
                                                            request)) {
-      return ToProto(before, *upload);
+      return Get(before);
     }
     if (HasJob(before)) {
       return absl::FailedPreconditionError(
@@ -166,11 +184,11 @@ absl::StatusOr<v1::Upload> UploadStaging::Begin(
     parts_.files.RemoveTree(FolderOf(id)).IgnoreError();
     return upload.status();
   }
-  const v1::Upload begun = ToProto(id, **upload);
   absl::MutexLock lock(&mutex_);
-  uploads_[id].upload = *std::move(upload);
+  Entry& entry = uploads_[id];
+  entry.upload = *std::move(upload);
   changed_.Signal();
-  return begun;
+  return ToProto(id, entry);
 }
 
 std::string UploadStaging::FindOf(const std::string& owner,
@@ -238,15 +256,53 @@ absl::StatusOr<std::shared_ptr<StagedUpload>> UploadStaging::Find(
     const std::string& id) const {
   absl::MutexLock lock(&mutex_);
   const auto found = uploads_.find(id);
-  if (found != uploads_.end()) return found->second.upload;
-  return absl::NotFoundError(
-      absl::StrCat("there is no upload \"", id,
-                   "\": it was imported, was abandoned, or never begun"));
+  if (found == uploads_.end()) return NoUpload(id);
+  return found->second.upload;
 }
 
 absl::StatusOr<v1::Upload> UploadStaging::Get(const std::string& id) const {
-  HEARTH_ASSIGN_OR_RETURN(const std::shared_ptr<StagedUpload> upload, Find(id));
-  return ToProto(id, *upload);
+  absl::MutexLock lock(&mutex_);
+  const auto found = uploads_.find(id);
+  if (found == uploads_.end()) return NoUpload(id);
+  return ToProto(id, found->second);
+}
+
+std::vector<v1::Upload> UploadStaging::List() const {
+  std::vector<v1::Upload> uploads;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const auto& [id, entry] : uploads_) {
+      uploads.push_back(ToProto(id, entry));
+    }
+  }
+  std::stable_sort(uploads.begin(), uploads.end(),
+                   [](const v1::Upload& a, const v1::Upload& b) {
+                     return a.name() < b.name();
+                   });
+  return uploads;
+}
+
+absl::Status UploadStaging::Delete(const std::string& id) {
+  // None begins meanwhile that would go on with it.
+  absl::MutexLock one_at_a_time(&beginning_);
+  std::map<std::string, Entry>::node_type deleted;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = uploads_.find(id);
+    if (found == uploads_.end()) return NoUpload(id);
+    if (!found->second.job.empty()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("upload \"", id, "\" is used by ", found->second.job));
+    }
+    deleted = uploads_.extract(found);
+  }
+  const absl::Status thrown = parts_.trash.Throw(FolderOf(id));
+  if (thrown.ok()) return absl::OkStatus();
+  // It is still there: another call may have more luck.
+  absl::MutexLock lock(&mutex_);
+  uploads_.insert(std::move(deleted));
+  changed_.Signal();
+  return thrown;
 }
 
 absl::StatusOr<std::string> UploadStaging::GetOwner(

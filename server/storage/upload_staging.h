@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -68,6 +69,11 @@ class UploadStaging {
   /// NOT_FOUND for an unknown id, as all of these.
   absl::StatusOr<v1::Upload> Get(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  /// All uploads, by the names of their datasets.
+  std::vector<v1::Upload> List() const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// Removes one. FAILED_PRECONDITION while a job uses it.
+  absl::Status Delete(const std::string& id)
+      ABSL_LOCKS_EXCLUDED(beginning_, mutex_);
   absl::StatusOr<std::string> GetOwner(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   /// The bytes of an upload come through it. It may be removed meanwhile.
@@ -101,6 +107,8 @@ class UploadStaging {
   UploadStaging(const Parts& parts, const UploadOptions& options);
 
   std::string FolderOf(const std::string& id) const;
+  v1::Upload ToProto(const std::string& id, const Entry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the jobs of the uploads; removes uploads of jobs that have ended.
   absl::Status FindJobs() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -120,7 +128,7 @@ class UploadStaging {
 
   const Parts parts_;
   const UploadOptions options_;
-  // Held while an upload begins: one at a time.
+  // Held while an upload begins, or is deleted: one at a time.
   absl::Mutex beginning_ ABSL_ACQUIRED_BEFORE(mutex_);
   // Held while unused uploads are removed.
   absl::Mutex removing_ ABSL_ACQUIRED_BEFORE(mutex_);

@@ -9,11 +9,13 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
+#include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
 #include "engine/io/scratch_directory.h"
 #include "hearth/v1/datasets.pb.h"
@@ -115,7 +117,7 @@ class UploadStagingTest : public testing::Test {
   }
 
   const io::ScratchDirectory folder_;
-  io::FileSystem& files_ = io::FileSystem::Posix();
+  io::FaultyFileSystem files_{io::FileSystem::Posix()};
   HandClock clock_;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<Trash> trash_;
@@ -240,6 +242,92 @@ TEST_F(UploadStagingTest, FilesThatAreImportedAreNotReplaced) {
   staging_->Use(id, NewJob(id));
   EXPECT_EQ(Begin("cora", 100)->id(), id);
   EXPECT_TRUE(absl::IsFailedPrecondition(Begin("cora", 101).status()));
+}
+
+TEST_F(UploadStagingTest, ListsByTheNamesOfDatasets) {
+  const std::string half = Begin("b", 10)->id();
+  Send(half, 0, 4);
+  const std::string whole = Whole("c");
+  const std::string job = NewJob(whole);
+  staging_->Use(whole, job);
+  const std::string bobs = Begin("a", 20, "token:bob")->id();
+  for (const bool is_restarted : {false, true}) {
+    if (is_restarted) Open();
+    const std::vector<v1::Upload> uploads = staging_->List();
+    ASSERT_EQ(uploads.size(), 3);
+    EXPECT_EQ(uploads[0].id(), bobs);
+    EXPECT_EQ(uploads[0].owner(), "token:bob");
+    EXPECT_EQ(uploads[1].name(), "b");
+    EXPECT_EQ(uploads[1].num_files(), 1);
+    EXPECT_EQ(uploads[1].received_bytes(), 4);
+    EXPECT_EQ(uploads[1].size_bytes(), 10);
+    EXPECT_EQ(uploads[1].job_id(), "");
+    EXPECT_EQ(uploads[2].job_id(), job);
+    EXPECT_FALSE(uploads[2].has_expire_time());
+  }
+}
+
+TEST_F(UploadStagingTest, TellsWhenAnUploadGoes) {
+  const auto left = [&] {
+    const v1::Upload upload = staging_->List()[0];
+    return absl::ToDoubleSeconds(
+        absl::FromUnixSeconds(upload.expire_time().seconds()) - clock_.Now());
+  };
+  const std::string id = Begin("a", 10)->id();
+  EXPECT_NEAR(left(), 10 * 60, 60);
+  Send(id, 0, 3);
+  EXPECT_NEAR(left(), 24 * 3600, 60);
+  clock_.seconds += 3600;
+  EXPECT_NEAR(left(), 23 * 3600, 60);
+}
+
+TEST_F(UploadStagingTest, ADeletedUploadGivesBackItsRoom) {
+  const std::string id = Begin("a", 500)->id();
+  Send(id, 0, 100);
+  ASSERT_TRUE(absl::IsResourceExhausted(Begin("b", 500).status()));
+  ASSERT_TRUE(staging_->Delete(id).ok());
+  EXPECT_FALSE(fs::exists(folder_.Path("uploads/" + id)));
+  EXPECT_TRUE(absl::IsNotFound(staging_->Delete(id)));
+  EXPECT_TRUE(absl::IsNotFound(staging_->Find(id).status()));
+  EXPECT_TRUE(Begin("b", 500).ok());
+  Open();
+  EXPECT_EQ(staging_->List().size(), 1);
+}
+
+TEST_F(UploadStagingTest, WhatAJobUsesIsNotDeleted) {
+  const std::string id = Whole("cora");
+  const std::string job = NewJob(id);
+  staging_->Use(id, job);
+  const absl::Status used = staging_->Delete(id);
+  EXPECT_TRUE(absl::IsFailedPrecondition(used));
+  EXPECT_THAT(used.message(), HasSubstr(job));
+  EXPECT_TRUE(IsThere(id));
+}
+
+// What comes for it meanwhile makes no folder anew.
+TEST_F(UploadStagingTest, ADeletedUploadTakesNothingMore) {
+  const std::string id = Begin("a", 10)->id();
+  Send(id, 0, 3);
+  const auto upload = *staging_->Find(id);
+  ASSERT_TRUE(staging_->Delete(id).ok());
+  const std::string rest(7, 'x');
+  // The file is open: only its end tells.
+  ASSERT_TRUE(upload
+                  ->Append(3, {reinterpret_cast<const std::byte*>(rest.data()),
+                               rest.size()})
+                  .ok());
+  EXPECT_TRUE(absl::IsNotFound(upload->FinishFile()));
+  EXPECT_TRUE(fs::is_empty(folder_.Path("uploads")));
+}
+
+TEST_F(UploadStagingTest, WhatCannotBeDeletedStays) {
+  const std::string id = Whole("a");
+  files_.Inject({.only = io::Operation::kRename});
+  EXPECT_TRUE(absl::IsUnavailable(staging_->Delete(id)));
+  EXPECT_TRUE(IsThere(id));
+  files_.Clear();
+  EXPECT_TRUE(staging_->Delete(id).ok());
+  EXPECT_FALSE(IsThere(id));
 }
 
 TEST_F(UploadStagingTest, AStartRemovesWhatIsNoUpload) {

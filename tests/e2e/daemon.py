@@ -147,6 +147,15 @@ class Daemon:
         code = self._process.wait(PATIENCE_SECONDS)
         assert code == 0, f"hearthd ended with {code} when it was told to stop:\n{self.log}"
 
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
+    def wait_for_death(self, number: int) -> None:
+        """Fails unless the daemon dies of the signal."""
+        self._was_ended = True
+        code = self._process.wait(PATIENCE_SECONDS)
+        assert code == -number, f"hearthd ended with {code}:\n{self.log}"
+
     def close(self) -> None:
         """Ends the daemon. Fails if it had ended and no test had ended it."""
         if not self._was_ended:

@@ -20,8 +20,10 @@ import grpc  # noqa: E402
 from hearth.v1 import admin_pb2, jobs_pb2, spec_pb2  # noqa: E402
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_HEADERS, _RESET, _SETTINGS = 1, 3, 4
+_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW_UPDATE = 0, 1, 3, 4, 6, 7, 8
+_ACK = _END_STREAM = 1
 _END_HEADERS = 4
+_INITIAL_WINDOW_SIZE = 4
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -97,6 +99,61 @@ def _drop_answers(connection: socket.socket) -> None:
         pass
     finally:
         connection.settimeout(10)
+
+
+class MeasuringClient:
+    """A call by a client that measures how much fits the way, as grpc-go does: whenever data
+    comes, and no PING is under way, it sends one. Its window is small, so that data comes often.
+    """
+
+    def __init__(self, address: str, path: bytes, window_bytes: int) -> None:
+        self._connection = connect(address)
+        self._received = self._connection.makefile("rb")
+        self._path, self._window_bytes = path, window_bytes
+        self._awaits_ping = False
+        self.pings = 0
+
+    def call(self, request: Any) -> list[bytes]:
+        """The messages of a stream of answers. Fails if it is broken off."""
+        with self._connection:
+            message = request.SerializeToString()
+            self._connection.sendall(
+                PREFACE +
+                frame(_SETTINGS, 0, struct.pack(">HI", _INITIAL_WINDOW_SIZE, self._window_bytes)) +
+                frame(_HEADERS, 1, call_header(self._path), _END_HEADERS) +
+                frame(_DATA, 1, struct.pack(">BI", 0, len(message)) + message, _END_STREAM))
+            body = b"".join(self._data())
+        messages = []
+        while body:
+            size = struct.unpack_from(">BI", body)[1]
+            messages.append(body[5:5 + size])
+            body = body[5 + size:]
+        return messages
+
+    def _data(self) -> Iterator[bytes]:
+        while True:
+            head = self._received.read(9)
+            assert len(head) == 9, f"the connection was closed after {self.pings} PINGs"
+            size, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+            payload = self._received.read(size)
+            assert kind not in (_RESET, _GOAWAY), f"{self.pings} PINGs, then {payload!r}"
+            answer = b""
+            if kind == _DATA:
+                yield payload
+                if size:
+                    answer = b"".join(frame(_WINDOW_UPDATE, stream, struct.pack(">I", size))
+                                      for stream in (0, 1))
+                if not self._awaits_ping:
+                    self._awaits_ping = True
+                    self.pings += 1
+                    answer += frame(_PING, 0, b"measured")
+            elif kind == _PING and flags & _ACK:
+                self._awaits_ping = False
+            elif kind in (_PING, _SETTINGS) and not flags & _ACK:
+                answer = frame(kind, 0, payload if kind == _PING else b"", _ACK)
+            if kind in (_DATA, _HEADERS) and flags & _END_STREAM:
+                return
+            self._connection.sendall(answer)
 
 
 class Idlers:

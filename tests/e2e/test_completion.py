@@ -11,6 +11,7 @@ import pytest
 
 from daemon import HEARTH, run
 from jobs import QUICK
+from test_transfer import Sender, announcement
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,6 +19,13 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture(scope="module")
 def job(daemon):
     return daemon.json(*QUICK)["id"]
+
+
+@pytest.fixture(scope="module")
+def upload(daemon, graph_folder):
+    begun = Sender(daemon).begin(announcement(graph_folder, "begun")).id
+    yield begun
+    daemon.hearth("dataset", "uploads", "delete", begun)
 
 
 @pytest.fixture
@@ -78,12 +86,13 @@ def test_commands_flags_and_values(shell, folder):
 
 
 @SHELLS
-def test_names_that_the_daemon_knows(shell, folder, daemon, job):
+def test_names_that_the_daemon_knows(shell, folder, daemon, job, upload):
     at = f"hearth --server {daemon.address}"
     assert shell(folder, f"{at} train --dataset pl") == ["planted"]
     assert job in shell(folder, f"{at} job show ")
     assert shell(folder, f"{at} job show train-") == [job]
     assert shell(folder, f"{at} dataset show ") == ["planted"]
+    assert shell(folder, f"{at} dataset uploads delete ") == [upload]
 
 
 @SHELLS

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
+import random
 import threading
 import time
-from typing import Callable, Optional
+from typing import Callable, Iterator, Optional
 
 import pytest
 
@@ -172,17 +174,17 @@ def busy(start_daemon, graph_folder) -> Callable[..., tuple[Daemon, spec_pb2.Job
     return start
 
 
-def count_jobs(daemon: Daemon, state: int) -> int:
-    token, count = "", 0
+def list_jobs(daemon: Daemon, state: int) -> Iterator[jobs_pb2.Job]:
+    token = ""
     with grpc.insecure_channel(daemon.address) as channel:
         page = floods.method(channel, "Jobs/ListJobs", jobs_pb2.ListJobsResponse)
         while True:
             answer = page(jobs_pb2.ListJobsRequest(states=[state], page_size=1000,
                                                    page_token=token))
-            count += len(answer.jobs)
+            yield from answer.jobs
             token = answer.next_page_token
             if not token:
-                return count
+                return
 
 
 @pytest.mark.parametrize("count", sizes(2_000, 100_000))
@@ -198,11 +200,59 @@ def test_a_long_queue_is_taken_kept_and_listed(busy, tell, count):
     daemon.start()
     restart = time.monotonic() - begin
     begin = time.monotonic()
-    queued = count_jobs(daemon, jobs_pb2.QUEUED)
+    queued = sum(1 for _ in list_jobs(daemon, jobs_pb2.QUEUED))
     tell(f"{count} queued: scrape {1000 * scrape:.0f} ms, restart {restart:.1f} s, all pages "
          f"{time.monotonic() - begin:.1f} s, resident {daemon.resident_bytes() >> 20} MiB")
     # The one that ran goes on, or is queued before it does.
     assert count <= queued <= count + 1
+
+
+class Submitting:
+    """Submits equal jobs by several threads until the daemon is gone; the ids that it answered."""
+
+    def __init__(self, daemon: Daemon, spec: spec_pb2.JobSpec, at_a_time: int) -> None:
+        self.ids: list[str] = []
+        self._channel = grpc.insecure_channel(daemon.address)
+        self._submit = floods.method(self._channel, "Jobs/SubmitJob", jobs_pb2.Job)
+        self._spec = spec
+        self._threads = [threading.Thread(target=self._work) for _ in range(at_a_time)]
+        for thread in self._threads:
+            thread.start()
+
+    def _work(self) -> None:
+        with contextlib.suppress(grpc.RpcError):
+            while True:
+                self.ids.append(self._submit(jobs_pb2.SubmitJobRequest(spec=self._spec),
+                                             timeout=60).id)
+
+    def end(self) -> None:
+        for thread in self._threads:
+            thread.join()
+        self._channel.close()
+
+
+@pytest.mark.parametrize("kills", sizes(3, 50))
+def test_submits_that_were_answered_outlive_kill_9_and_a_lost_database(busy, tell, kills):
+    daemon, spec = busy()
+    random_ = random.Random(kills)
+    answered: list[str] = []
+    for kill in range(kills):
+        submitting = Submitting(daemon, spec, 8)
+        time.sleep(random_.uniform(0, 0.6))
+        daemon.kill()
+        submitting.end()
+        answered += submitting.ids
+        folders = set(os.listdir(daemon.data_dir / "jobs"))
+        assert set(answered) <= folders
+        if kill % 2 == 1:  # The folders alone tell of them.
+            for name in ("hearth.db", "hearth.db-wal", "hearth.db-shm"):
+                (daemon.data_dir / name).unlink(missing_ok=True)
+        daemon.start()
+        states = [jobs_pb2.QUEUED, jobs_pb2.PREPARING, jobs_pb2.RUNNING]
+        assert set(answered) <= {job.id for state in states for job in list_jobs(daemon, state)}
+    assert len(set(answered)) == len(answered)
+    assert not (daemon.data_dir / "lost+found").exists()
+    tell(f"{len(answered)} answered submits")
 
 
 def test_a_full_queue_names_its_limits(busy):

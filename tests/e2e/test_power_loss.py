@@ -18,6 +18,9 @@ DISK_BYTES = 1 << 30
 # Of <ext4.h>: nothing is written any more, of the journal neither.
 EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32)
 EXT4_GOING_FLAGS_NOLOGFLUSH = 2
+# Of <linux/fs.h>.
+FIFREEZE = 0xC0045877  # _IOWR('X', 119, int)
+FITHAW = 0xC0045878  # _IOWR('X', 120, int)
 
 
 class Disk:
@@ -50,6 +53,17 @@ class Disk:
             fcntl.ioctl(descriptor, EXT4_IOC_SHUTDOWN,
                         struct.pack("I", EXT4_GOING_FLAGS_NOLOGFLUSH))
         finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def frozen(self):
+        """Meanwhile what writes to the disk waits."""
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, FIFREEZE, 0)
+            yield
+        finally:
+            fcntl.ioctl(descriptor, FITHAW, 0)
             os.close(descriptor)
 
     def come_back(self):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import resource
@@ -23,6 +24,7 @@ sys.path.append(str(Path(__file__).parents[2] / "client/python"))
 
 import grpc  # noqa: E402
 
+import floods  # noqa: E402
 import hearth  # noqa: E402
 from hearth.blocking import run  # noqa: E402
 from hearth.v1 import datasets_pb2, jobs_pb2  # noqa: E402
@@ -233,6 +235,16 @@ def test_only_a_job_with_a_model_is_downloaded(daemon, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_client_that_pings_at_data_downloads_unharmed(daemon, trained, exported, tell):
+    client = floods.MeasuringClient(daemon.address, b"/hearth.v1.Jobs/DownloadModel", 2048)
+    chunks = [jobs_pb2.ModelChunk.FromString(message)
+              for message in client.call(jobs_pb2.DownloadModelRequest(job_id=trained))]
+    model = b"".join(chunk.data for chunk in chunks)
+    assert model == (exported / "model.safetensors").read_bytes()
+    assert hashlib.sha256(model).hexdigest() == chunks[0].model.sha256
+    tell(f"{client.pings} PINGs")
+
+
 # Uploads.
 
 def staged(daemon: Daemon) -> list[Path]:
@@ -325,13 +337,16 @@ class Sender:
 
     def send(self, id: str, offset: int, data: bytes) -> datasets_pb2.Upload:
         step = 512 << 10
-        chunks = [datasets_pb2.UploadChunk(id=id, offset=offset + at, data=data[at:at + step])
-                  for at in range(0, max(1, len(data)), step)]
+        return self.send_chunks(
+            datasets_pb2.UploadChunk(id=id, offset=offset + at, data=data[at:at + step])
+            for at in range(0, max(1, len(data)), step))
+
+    def send_chunks(self, chunks: Iterator[datasets_pb2.UploadChunk]) -> datasets_pb2.Upload:
         return self._channel.stream_unary(
             "/hearth.v1.Datasets/SendUpload",
             request_serializer=datasets_pb2.UploadChunk.SerializeToString,
             response_deserializer=datasets_pb2.Upload.FromString)(
-                iter(chunks), metadata=self._metadata, timeout=60)
+                chunks, metadata=self._metadata, timeout=60)
 
 
 def test_what_a_client_left_is_gone_on_with(own_daemon, other_folder):
@@ -412,6 +427,75 @@ def test_an_abandoned_upload_goes(start_daemon, graph_folder):
     nothing_staged(daemon)
 
 
+def test_uploads_are_listed_and_deleted(own_daemon, other_folder, graph_folder):
+    sender = Sender(own_daemon)
+    half = sender.begin(announcement(other_folder, "sent"))
+    first = (other_folder / sorted(os.listdir(other_folder))[0]).read_bytes()
+    sender.send(half.id, 0, first[:-1])
+    assert len(first) > 1
+    whole = sender.begin(announcement(graph_folder, "all"))
+    sender.send(whole.id, 0, b"".join(path.read_bytes()
+                                      for path in sorted(graph_folder.iterdir())))
+    for is_restarted in (False, True):
+        if is_restarted:
+            own_daemon.kill()
+            own_daemon.start()
+        uploads = own_daemon.json("dataset", "uploads", "list")["uploads"]
+        assert [(one["id"], one["name"], one["owner"], one["num_files"], one["received_bytes"],
+                 one["size_bytes"], one["job_id"]) for one in uploads] == [
+            (whole.id, "all", "local", len(os.listdir(graph_folder)), whole.size_bytes,
+             whole.size_bytes, ""),
+            (half.id, "sent", "local", len(os.listdir(other_folder)), len(first) - 1,
+             half.size_bytes, "")]
+        assert all(one["expire_time"] for one in uploads)
+    assert half.id in own_daemon.hearth("dataset", "uploads", "list").out
+
+    with hearth.Client(own_daemon.address) as client:
+        assert [one.id for one in client.uploads()] == [whole.id, half.id]
+        client.delete_upload(half.id)
+        with pytest.raises(hearth.NotFound):
+            client.delete_upload(half.id)
+    own_daemon.hearth("dataset", "uploads", "delete", whole.id)
+    refused = own_daemon.hearth("dataset", "uploads", "delete", whole.id, code=1)
+    assert "there is no upload" in refused.err
+    assert not staged(own_daemon)
+    assert own_daemon.json("dataset", "uploads", "list") == {"uploads": []}
+
+    async def of_asyncio() -> None:
+        again = sender.begin(announcement(graph_folder, "all"))
+        async with hearth.AsyncClient(own_daemon.address) as client:
+            assert [one.id for one in await client.uploads()] == [again.id]
+            await client.delete_upload(again.id)
+            assert not await client.uploads()
+
+    asyncio.run(of_asyncio())
+
+
+def test_an_upload_is_deleted_while_it_is_sent(own_daemon, other_folder):
+    request = announcement(other_folder, "sent")
+    everything = b"".join((other_folder / file.path).read_bytes() for file in request.files)
+    sender = Sender(own_daemon)
+    upload = sender.begin(request)
+
+    def received() -> int:
+        return own_daemon.json("dataset", "uploads", "list")["uploads"][0]["received_bytes"]
+
+    def chunks() -> Iterator[datasets_pb2.UploadChunk]:
+        yield datasets_pb2.UploadChunk(id=upload.id, data=everything[:1000])
+        wait_for(lambda: received() == 1000, "the first bytes to come")
+        own_daemon.hearth("dataset", "uploads", "delete", upload.id)
+        for at in range(1000, len(everything), 512 << 10):
+            yield datasets_pb2.UploadChunk(offset=at, data=everything[at:at + (512 << 10)])
+
+    with pytest.raises(grpc.RpcError) as refused:
+        sender.send_chunks(chunks())
+    assert refused.value.code() == grpc.StatusCode.NOT_FOUND
+    assert "deleted" in refused.value.details()
+    assert not staged(own_daemon)
+    # The same files can be sent again.
+    own_daemon.json("dataset", "upload", "sent", "--source", str(other_folder))
+
+
 def test_uploads_are_their_owners(tmp_path, start_daemon, graph_folder, exported):
     # Without folders that users may name: what they send needs none.
     daemon = start_daemon()
@@ -427,7 +511,17 @@ def test_uploads_are_their_owners(tmp_path, start_daemon, graph_folder, exported
     assert refused.value.code() == grpc.StatusCode.PERMISSION_DENIED
     assert "token:ann" in refused.value.details()
     # The same files are another upload where another one sends them.
-    assert bob.begin(request).id != upload.id
+    bobs = bob.begin(request).id
+    assert bobs != upload.id
+    for name in ("viewer", "bob"):
+        listed = guarded.call_as(name, "dataset", "uploads", "list", "--output", "json").json
+        assert {(one["id"], one["owner"]) for one in listed["uploads"]} == {
+            (upload.id, "token:ann"), (bobs, "token:bob")}
+        refused = guarded.call_as(name, "dataset", "uploads", "delete", upload.id, code=1)
+        assert ("token:ann" if name == "bob" else "asks for the role user") in refused.err
+    guarded.call_as("bob", "dataset", "uploads", "delete", bobs)
+    bobs = bob.begin(request).id
+    guarded.call_as("operator", "dataset", "uploads", "delete", bobs)
     ann.send(upload.id, 0, everything)
     with hearth.Client(daemon.address, token_file=str(guarded.token_file("bob"))) as client:
         with pytest.raises(hearth.HearthError) as stolen:
@@ -444,6 +538,10 @@ def test_uploads_are_their_owners(tmp_path, start_daemon, graph_folder, exported
     guarded.call_as("bob", "job", "download", job, "--to", str(tmp_path / "model"))
     assert {(line["method"], line["caller"], line["result"]) for line in guarded.audit()} >= {
         ("Datasets/SendUpload", "token:bob", "PERMISSION_DENIED"),
+        ("Datasets/DeleteUpload", "token:bob", "PERMISSION_DENIED"),
+        ("Datasets/DeleteUpload", "token:viewer", "PERMISSION_DENIED"),
+        ("Datasets/DeleteUpload", "token:bob", "OK"),
+        ("Datasets/DeleteUpload", "token:operator", "OK"),
         ("Datasets/SendUpload", "token:ann", "OK"), ("Datasets/BeginUpload", "token:ann", "OK"),
         ("Jobs/DownloadModel", "token:bob", "OK"),
         ("Jobs/DownloadModel", "token:viewer", "PERMISSION_DENIED")}

@@ -66,6 +66,8 @@ class Client:
     dataset = blocking(of_client(_Calls.dataset))
     import_dataset = blocking(of_client(_Calls.import_dataset))
     upload = blocking(of_client(_Calls.upload))
+    uploads = blocking(of_client(_Calls.uploads))
+    delete_upload = blocking(of_client(_Calls.delete_upload))
     generate_dataset = blocking(of_client(_Calls.generate_dataset))
     export_dataset = blocking(of_client(_Calls.export_dataset))
     verify_dataset = blocking(of_client(_Calls.verify_dataset))

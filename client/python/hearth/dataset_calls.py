@@ -10,7 +10,7 @@ from google.protobuf.empty_pb2 import Empty
 
 from hearth import transfers
 from hearth.connection import Connection, new_request_id
-from hearth.graphs import AnyDataset, dataset_from
+from hearth.graphs import AnyDataset, Upload, dataset_from, upload_from
 from hearth.job_calls import JobCalls
 from hearth.jobs import AnyJob, VerifyReport, verification_from
 from hearth.options.kinds import job_spec
@@ -65,6 +65,19 @@ class DatasetCalls(JobCalls[AnyJob], Generic[AnyJob, AnyDataset]):
         wanted.ClearField("path")
         wanted.upload = await transfers.upload(self._connection, name, folder, on_progress)
         return await self._succeeded((await self._submit("import", spec, priority)).id)
+
+    async def uploads(self) -> Rows[Upload]:
+        """Graphs that were sent, or are being sent, and are not imported yet, by the names of
+        their datasets."""
+        answer = await self._connection.call("Datasets/ListUploads",
+                                             datasets_pb2.ListUploadsRequest(),
+                                             datasets_pb2.ListUploadsResponse)
+        return Rows(map(upload_from, answer.uploads))
+
+    async def delete_upload(self, id: str) -> None:
+        """Removes an upload that no job uses; one that is under way fails."""
+        request = datasets_pb2.DeleteUploadRequest(id=id, request_id=new_request_id())
+        await self._connection.call("Datasets/DeleteUpload", request, Empty)
 
     async def generate_dataset(self, /, name: str, *, priority: int = 0,
                                **options: Value) -> AnyDataset:

@@ -85,6 +85,32 @@ class DatasetRecord(Record):
 AnyDataset = TypeVar("AnyDataset", bound=DatasetRecord)
 
 
+@dataclass(frozen=True, repr=False)
+class Upload(Record):
+    """A graph that was sent, or is being sent, and is not imported yet."""
+
+    id: str
+    name: str
+    """Of the dataset to be."""
+    owner: str
+    num_files: int
+    received_bytes: int
+    size_bytes: int
+    job_id: str
+    """The import that uses it, and with whose end it goes; empty = none."""
+    expire_time: Optional[datetime]
+    """When it goes if nothing more comes; None where a job uses it."""
+    message: datasets_pb2.Upload = field(repr=False, compare=False)
+
+    shown: ClassVar[tuple[str, ...]] = ("id", "name", "owner", "received_bytes", "size_bytes",
+                                        "num_files", "job_id", "expire_time")
+
+
+def upload_from(message: datasets_pb2.Upload) -> Upload:
+    return Upload(expire_time=optional_time(message, "expire_time"), message=message,
+                  **same_fields(Upload, message))
+
+
 def dataset_from(message: datasets_pb2.Dataset, type_of_dataset: type[AnyDataset],
                  calls: Any = None) -> AnyDataset:
     return type_of_dataset(

@@ -160,6 +160,23 @@ def test_logs(daemon, client):
     assert refused.value.field == "tail"
 
 
+def test_uploads(daemon, client):
+    half = datasets_pb2.Upload(id="upload-1", name="papers", owner="token:ann", num_files=3,
+                               received_bytes=5, size_bytes=10)
+    half.expire_time.FromSeconds(1_700_000_000)
+    used = datasets_pb2.Upload(id="upload-2", name="wiki", job_id="import-7")
+    daemon.answers.update(
+        ListUploads=lambda _: datasets_pb2.ListUploadsResponse(uploads=[half, used]),
+        DeleteUpload=lambda _: Empty())
+    first, second = client.uploads()
+    assert (first.id, first.name, first.owner, first.num_files) == (
+        "upload-1", "papers", "token:ann", 3)
+    assert (first.received_bytes, first.size_bytes, first.expire_time.year) == (5, 10, 2023)
+    assert (second.job_id, second.expire_time) == ("import-7", None)
+    client.delete_upload("upload-1")
+    assert daemon.requests[-1].id == "upload-1" and daemon.requests[-1].request_id
+
+
 def test_plans(daemon, client):
     plan = plans_pb2.Plan(name="abc", strategy="ginex", state="WHOLE", datasets=["papers"],
                           properties=[{"name": "batches", "value": "410"}])

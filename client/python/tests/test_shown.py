@@ -13,7 +13,7 @@ pytest.importorskip("grpc", reason="grpcio is not installed")
 
 from hearth.client import Dataset, Job, Sweep  # noqa: E402
 from hearth.daemon import plan_from, status_from  # noqa: E402
-from hearth.graphs import dataset_from  # noqa: E402
+from hearth.graphs import dataset_from, upload_from  # noqa: E402
 from hearth.jobs import event_from, job_from  # noqa: E402
 from hearth.progress import JobProgress, SweepProgress  # noqa: E402
 from hearth.rows import Rows  # noqa: E402
@@ -87,6 +87,7 @@ class Checker(html.parser.HTMLParser):
     lambda: Rows([train_job(HOSTILE)]), lambda: Rows([dataset(HOSTILE)]),
     lambda: Rows([sweep(HOSTILE)]), lambda: sweep(HOSTILE).trials,
     lambda: dataset(HOSTILE).node_types,
+    lambda: Rows([upload_from(datasets_pb2.Upload(name=HOSTILE))]),
     lambda: plan_from(plans_pb2.Plan(name=HOSTILE, state="WHOLE")),
     lambda: status_from(admin_pb2.Status(warnings=[HOSTILE]))])
 def test_tables_are_escaped(make):
