@@ -13,8 +13,9 @@
 /// Products of tall matrices (many rows, one per node) with small ones, by
 /// oneDNN's kernels for blocks that stay in the caches. Rows are taken in parts
 /// that depend on the sizes alone, each part by one thread, so that the number
-/// of threads changes no bit. All tensors are float32 on the CPU, apart from
-/// rows that were rounded before; no gradients. Throws what LibTorch throws.
+/// of threads changes no bit. All tensors are float32, apart from rows that
+/// were rounded before; no gradients. Those of another device are multiplied
+/// there, in float32, by LibTorch's operators. Throws what LibTorch throws.
 
 namespace hearth::model {
 

@@ -10,7 +10,8 @@
 
 /// The loss that a model is trained for, and its metric. `scores` are [rows,
 /// width] float32, contiguous, for labels of as many rows and columns, all of
-/// them labeled. Threads change no result.
+/// them labeled; for the loss on any device, for the rest on the processor.
+/// Threads change no result.
 
 namespace hearth::model {
 
