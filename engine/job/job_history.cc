@@ -35,10 +35,10 @@ constexpr int64_t kBatchesForOne = 10;
 // Batches that pushed an embedding, as the sampler and the trainer know them.
 constexpr int64_t kStateBytes = 2 * sizeof(int64_t);
 
-// Bytes of embeddings.
+// Sizes of embeddings.
 struct EmbeddingSizes {
   int64_t num_nodes = 0;
-  // Of one embedding.
+  // Numbers of an embedding.
   int64_t width = 0;
 
   uint64_t TableBytes() const {

@@ -167,7 +167,7 @@ TEST_P(PlainStepPeakTest, TheBoundIsTight) {
   }
 }
 
-// What lies between tensors counts, too, after batches of several sizes.
+// Gaps between tensors count, too, after batches of several sizes.
 TEST_P(PlainStepPeakTest, ThePagesOfThePoolKeepToTheBound) {
   const auto& [model, feature_dim, precision] = GetParam();
   if (!HasProducts(precision)) GTEST_SKIP() << "this processor has no bfloat16";

@@ -15,10 +15,10 @@ from campaign import Campaign
 from daemon import TIRELESS, Daemon, run, wait_for
 
 DISK_BYTES = 1 << 30
-# Of <ext4.h>: nothing is written any more, of the journal neither.
+# From <ext4.h>: nothing is written any more, nor the journal.
 EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32)
 EXT4_GOING_FLAGS_NOLOGFLUSH = 2
-# Of <linux/fs.h>.
+# From <linux/fs.h>.
 FIFREEZE = 0xC0045877  # _IOWR('X', 119, int)
 FITHAW = 0xC0045878  # _IOWR('X', 120, int)
 

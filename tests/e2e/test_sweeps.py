@@ -209,7 +209,7 @@ def test_other_algorithms_stop_some(daemon, algorithm):
     states = [trial["state"] for trial in done["trials"]]
     assert "TRIAL_STOPPED" in states and "TRIAL_SUCCEEDED" in states
     if algorithm == "halving":
-        # Of nine after epoch 1, three; of these after epoch 3, one.
+        # Three of nine go on after epoch 1, and one of these after epoch 3.
         assert sorted(trial["epochs"] for trial in done["trials"]) == [1] * 6 + [3] * 2 + [4]
     for trial in done["trials"]:
         first, second = (daemon.json("job", "show", job) for job in trial["jobs"])
