@@ -32,7 +32,7 @@ struct ClientOptions {
   std::string key = {};
   /// Sent with each call, but only encrypted or to this machine; empty = none.
   std::string token = {};
-  /// What the calls are a part of, sent with each (see
+  /// Trace that the calls are a part of, sent with each (see
   /// engine/base/trace_parent.h); empty = a new trace.
   std::string trace_parent = {};
   /// Deadline of one call, watches apart.

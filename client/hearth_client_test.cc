@@ -193,7 +193,7 @@ TEST(Client, TheTraceThatIsGivenIsPassedOn) {
   ASSERT_TRUE(NewClient(options)->SubmitJob(v1::JobSpec(), 0).ok());
   EXPECT_EQ(daemon.trace_parents(),
             std::vector<std::string>{options.trace_parent});
-  // What is none would be refused, or worse, by whatever is in between.
+  // A malformed one would be refused, or worse, by whatever is in between.
   options.trace_parent = "bad\r\nx: y";
   ASSERT_TRUE(NewClient(options)->SubmitJob(v1::JobSpec(), 0).ok());
   EXPECT_NE(TraceIdOf(daemon.trace_parents().back()), "");

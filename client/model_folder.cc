@@ -156,7 +156,7 @@ class PosixModelFolder final : public ModelFolder {
     }
     if (fsync(file_.get()) != 0) {
       const absl::Status status = ErrnoStatus(errno, Part(kModelName), "sync");
-      // What a failed sync leaves on the disk is not known.
+      // A failed sync leaves an unknown state on the disk.
       StartOver().IgnoreError();
       return status;
     }

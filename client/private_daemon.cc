@@ -131,7 +131,7 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
-// What the child does. Other threads may have held locks when it was made: it
+// Runs in the child. Other threads may have held locks when it was made: it
 // makes system calls alone.
 [[noreturn]] void BecomeDaemon(pid_t parent, int log, int nothing, char** argv,
                                char** env) {

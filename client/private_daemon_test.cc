@@ -43,7 +43,7 @@ class PrivateDaemonTest : public testing::Test {
   }
   ~PrivateDaemonTest() override { fs::remove_all(folder_); }
 
-  // What stands in for hearthd.
+  // Writes a script that stands in for hearthd.
   void Write(const std::string& script) {
     std::ofstream(options_.program) << "#!/usr/bin/env python3\nimport signal\n"
                                     << script;

@@ -28,7 +28,7 @@ class UploadFiles final : public UploadSource {
       const std::string& source, const Progress& on_progress,
       const std::stop_token& stop);
 
-  /// What to announce, without a name.
+  /// The announcement of the files, without a name.
   const v1::BeginUploadRequest& request() const { return request_; }
 
   /// Sets who hears of what was sent.

@@ -1,4 +1,4 @@
-# What the project's scripts share: source it, do not run it.
+# Functions that the project's scripts share: source it, do not run it.
 #
 # Packages are installed only where they are missing, as root or by sudo.
 # HEARTH_CACHE (default ~/.cache/hearth) holds what outlives a clone: LibTorch,

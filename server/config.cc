@@ -154,6 +154,15 @@ absl::Status SetMaxShortJobs(const Values& values, Config& config) {
   return absl::OkStatus();
 }
 
+absl::Status SetPrepareAhead(const Values& values, Config& config) {
+  if (values[0] != "on" && values[0] != "off") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("must be on or off, not \"", values[0], "\""));
+  }
+  config.prepares_ahead = values[0] == "on";
+  return absl::OkStatus();
+}
+
 absl::Status SetWaitLimit(const Values& values, Config& config) {
   absl::Duration limit;
   if (!absl::ParseDuration(values[0], &limit) || limit < absl::ZeroDuration()) {
@@ -305,6 +314,10 @@ constexpr Option kOptions[] = {
      "other jobs (import, generate, export, verify, explain) that run at a "
      "time, beside those; default 2",
      false, SetMaxShortJobs},
+    {"prepare-ahead",
+     "whether the plan of the train job that begins next is made while others "
+     "train (on or off); default on",
+     false, SetPrepareAhead},
     {"wait-limit",
      "how long a job waits for a disk that is full or does not answer before "
      "it fails, as \"30m\"; default 24h",
@@ -426,7 +439,7 @@ absl::Status ApplyConfigFile(const std::string& path, Config& config) {
   return ApplyConfigText(text, path, config);
 }
 
-// What a command line gives.
+// Values of a command line.
 struct Flags {
   std::string config_file;
   bool version = false;

@@ -51,6 +51,9 @@ struct Config {
   /// Other jobs (imports, exports, explain, verify) that run at a time, beside
   /// those, 1 to kMaxRunningJobs.
   int max_short_jobs = 2;
+  /// Whether the plan of the train job that begins next is made while others
+  /// train.
+  bool prepares_ahead = true;
   static constexpr int kMaxRunningJobs = 64;
   /// A job with which the daemon died so often in a row, without work of it
   /// done in between that lasts, FAILS; 1 to kMaxRetries.

@@ -76,8 +76,8 @@ TEST(ConfigTest, FlagsSetEveryOption) {
   const absl::StatusOr<CommandLine> line =
       Parse({"--data-dir", "/d", "--listen", "localhost:0", "--metrics-listen",
              "", "--max-running-jobs=3", "--convoy-members=4", "--retries=7",
-             "--import-root", "/a", "--import-root", "/b", "--log-level",
-             "debug", "--address-file", "/tmp/x"});
+             "--prepare-ahead=off", "--import-root", "/a", "--import-root",
+             "/b", "--log-level", "debug", "--address-file", "/tmp/x"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->config.data_dir, "/d");
   EXPECT_EQ(line->config.listen, "127.0.0.1:0");
@@ -85,6 +85,7 @@ TEST(ConfigTest, FlagsSetEveryOption) {
   EXPECT_EQ(line->config.max_running_jobs, 3);
   EXPECT_EQ(line->config.convoy_members, 4);
   EXPECT_EQ(line->config.retries, 7);
+  EXPECT_FALSE(line->config.prepares_ahead);
   EXPECT_THAT(line->config.import_roots, ElementsAre("/a", "/b"));
   EXPECT_EQ(line->config.log_level, "debug");
   EXPECT_EQ(line->config.address_file, "/tmp/x");
@@ -152,6 +153,8 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_THAT(ErrorOf(Parse({"--max-running-jobs", "65"})),
               HasSubstr("1 to 64"));
   EXPECT_THAT(ErrorOf(Parse({"--retries", "0"})), HasSubstr("--retries"));
+  EXPECT_THAT(ErrorOf(Parse({"--prepare-ahead", "maybe"})),
+              HasSubstr("on or off"));
   EXPECT_THAT(ErrorOf(Parse({"--import-root", "relative"})),
               HasSubstr("--import-root"));
   EXPECT_THAT(ErrorOf(Parse({"--log-level", "loud"})), HasSubstr("trace"));
@@ -163,7 +166,7 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
   EXPECT_FALSE(Parse({"--listen", "127.0.0.1:1", "--listen", "x"}).ok());
 }
 
-// What is reached from elsewhere is protected, or refused with the way to do
+// Addresses that others can reach are protected, or refused with the way to do
 // it.
 TEST(ConfigTest, AddressesOfOtherMachinesNeedTlsAndRoots) {
   Config config;

@@ -271,6 +271,7 @@ class DaemonImpl final : public Daemon {
         SchedulerOptions{.max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
                          .convoys = convoys_.get(),
+                         .prepares_ahead = config_.prepares_ahead,
                          .wait = {.first_pause_seconds = absl::ToDoubleSeconds(
                                       config_.first_wait_pause),
                                   .limit_seconds = absl::ToDoubleSeconds(
@@ -604,7 +605,7 @@ class DaemonImpl final : public Daemon {
   // Reads and writes the files of downloads and uploads.
   Transfers transfers_{config_.transfer_patience};
   std::unique_ptr<DataDir> data_dir_;
-  // What jobs may read and write outside of the data directory.
+  // Files outside of the data directory that jobs may read and write.
   std::unique_ptr<io::FileSystem> import_files_;
   std::unique_ptr<io::FileSystem> export_files_;
   std::unique_ptr<io::FileSystem> backup_files_;

@@ -105,7 +105,7 @@ int Serve(Config config, ModelSource models) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
-  // What the daemon writes is its user's alone, but for what it exports.
+  // Files that the daemon writes are its user's alone, but for exports.
   config.export_mask = umask(0077);
   absl::StatusOr<std::unique_ptr<Daemon>> daemon =
       Daemon::Start(config, std::move(models));

@@ -260,7 +260,7 @@ TEST_F(DaemonTest, OversizedMessagesAreRefused) {
   v1::Job job;
   EXPECT_EQ(TrySubmit(spec, &job).error_code(),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
-  // What is taken as a message may still be too large for a spec.
+  // A message that gRPC takes may still be too large for a spec.
   spec.mutable_import()->set_path(std::string(64 << 10, '/'));
   EXPECT_EQ(TrySubmit(spec, &job).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);

@@ -248,7 +248,8 @@ class FaultMatrixTest : public DaemonTest {
     return dataset.ok() ? (*dataset)->manifest().fingerprint : "";
   }
 
-  // What every other run is compared with, from a daemon's start to its end.
+  // Runs the daemon from start to end: the run that every other is compared
+  // with.
   void RunUndisturbed() {
     StartOver();
     EXPECT_TRUE(TryStart());

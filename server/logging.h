@@ -28,7 +28,7 @@ void InitializeLogging(const std::string& level,
 /// process whose threads may hang. REQUIRES: InitializeLogging.
 void LogWithoutWaiting(absl::string_view message);
 
-/// What a message is about.
+/// Subject of a message.
 struct LogSubject {
   /// Id of the job.
   std::string job;

@@ -167,7 +167,7 @@ int CompleteWords(std::vector<std::string> words, Environment& environment) {
 
 int RunCli(const std::vector<std::string>& arguments,
            Environment& environment) {
-  // What is being typed is no command line yet.
+  // A word that is still being typed makes no command line yet.
   if (arguments.size() > 2 && arguments[0] == "completion" &&
       arguments[1] == "words") {
     return CompleteWords({arguments.begin() + 2, arguments.end()}, environment);

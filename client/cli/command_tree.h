@@ -25,7 +25,7 @@ struct CommandTree {
   CommandTree& operator=(const CommandTree&) = delete;
 
   CLI::App app;
-  /// What parsing sets: the flags, and one of the actions, of which the latter
+  /// Targets of parsing: the flags, and one of the actions, of which the latter
   /// asks no daemon, or one that it chooses itself.
   GlobalOptions options;
   Action action;

@@ -52,8 +52,8 @@ LiveNames LiveNamesOf(const std::string& flag) {
   return LiveNames::kNone;
 }
 
-// What the first word behind a command names; of those that make something it
-// is new.
+// Kind of names that the first word behind a command has; empty for commands
+// that make something, since its name is new.
 LiveNames LiveNamesOf(const CLI::App& command) {
   const std::string& name = command.get_name();
   const std::string& group =
@@ -95,8 +95,8 @@ void AddValues(const CLI::Option& option, Completion& completion) {
   }
 }
 
-// What the next word of `command` is that is no flag, where `count` are there;
-// null if it takes no more.
+// The positional argument that follows the first `count` of `command`; null if
+// it takes no more.
 const CLI::Option* NextPositional(const CLI::App& command, int count) {
   for (const CLI::Option* option : OptionsOf(command)) {
     if (!option->get_positional()) continue;

@@ -21,12 +21,12 @@ enum class LiveNames {
 /// A word that may stand where one is typed.
 struct Candidate {
   std::string word = {};
-  /// What it means; may be empty.
+  /// Meaning of the word; may be empty.
   std::string help = {};
 };
 
-/// What may stand where the last word of a command line is typed. With neither
-/// candidates nor names, it is a file, or anything.
+/// Words that may stand where the last word of a command line is typed. With
+/// neither candidates nor names, it is a file, or anything.
 struct Completion {
   std::vector<Candidate> candidates = {};
   LiveNames live = LiveNames::kNone;

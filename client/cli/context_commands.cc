@@ -24,7 +24,7 @@ absl::StatusOr<int> Add(AddOptions options, Session& session) {
         &options.context.files.key, &options.context.files.token}) {
     if (!file->empty()) *file = AbsolutePath(*file, session);
   }
-  // What is wrong with the files is told now.
+  // Mistakes in the files are told now.
   client::ClientOptions checked;
   checked.server = options.context.server;
   HEARTH_RETURN_IF_ERROR(

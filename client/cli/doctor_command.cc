@@ -46,7 +46,7 @@ void Append(std::vector<Finding> more, std::vector<Finding>& findings) {
   std::move(more.begin(), more.end(), std::back_inserter(findings));
 }
 
-// What the daemon that is meant says of itself.
+// Asks the daemon that the options mean about itself.
 absl::StatusOr<doctor::DaemonAnswer> AskDaemon(
     absl::StatusOr<client::ClientOptions> options) {
   HEARTH_RETURN_IF_ERROR(options.status());

@@ -20,8 +20,8 @@ constexpr char kHome[] = "\x1b[H";
 constexpr char kEraseToEndOfLine[] = "\x1b[K";
 constexpr char kEraseBelow[] = "\x1b[J";
 
-// What RestoreTerminal needs, of the Screen that there is. Not a part of it:
-// another thread may end the process while it goes.
+// State of the terminal before the Screen that there is, for RestoreTerminal.
+// Not a part of it: another thread may end the process while it goes.
 struct Before {
   int keys = -1;
   bool reads_keys = false;

@@ -36,8 +36,8 @@ class Screen {
   termios before_ = {};
 };
 
-/// What ~Screen does, on standard output, for the Screen that there is, if any,
-/// in a process that is about to end without it. Thread-safe and
+/// Does what ~Screen does, on standard output, for the Screen that there is, if
+/// any, in a process that is about to end without it. Thread-safe and
 /// async-signal-safe.
 void RestoreTerminal();
 

@@ -261,7 +261,7 @@ absl::StatusOr<int> Best(const std::string& id, const std::string& destination,
   return RunJob(session, spec, Submission());
 }
 
-// What a command that changes a sweep prints.
+// Prints the answer to a command that changes a sweep.
 absl::StatusOr<int> PrintChanged(const absl::StatusOr<v1::Sweep>& sweep,
                                  Session& session) {
   HEARTH_RETURN_IF_ERROR(sweep.status());

@@ -15,10 +15,10 @@
 
 namespace hearth::cli {
 
-/// What `hearth top` shows: a daemon and its jobs that have not ended, of which
-/// it is told again and again. What a job does now is of its newest event; the
-/// shares of its stages, its hits and rows are of its last whole epoch.
-/// Single-owner.
+/// The picture of `hearth top`: a daemon and its jobs that have not ended, of
+/// which it is told again and again. The phase of a job is that of its newest
+/// event; the shares of its stages, its hits and rows are of its last whole
+/// epoch. Single-owner.
 class TopView {
  public:
   /// Takes the daemon's answers; `seconds` on a steady clock. Another process
@@ -36,7 +36,7 @@ class TopView {
   nlohmann::ordered_json Json() const;
 
  private:
-  // What is known of a job that runs.
+  // Progress of a job that runs.
   struct Doing {
     v1::Progress progress;
     ProgressEstimate estimate;

@@ -11,7 +11,7 @@
 #include "client/doctor/machine_facts.h"
 #include "hearth/v1/admin.pb.h"
 
-/// What facts mean. Pure: each gives the same findings for the same facts.
+/// Checks judge facts. Pure: each gives the same findings for the same facts.
 
 namespace hearth::doctor {
 

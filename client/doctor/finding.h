@@ -15,15 +15,14 @@ enum class Severity {
   kProblem,
 };
 
-/// What one check has found.
+/// Result of one check.
 struct Finding {
   Severity severity = Severity::kOk;
-  /// What was looked at: "io_uring".
+  /// Name of the thing that was looked at: "io_uring".
   std::string check = {};
   /// How it is: "forbidden to ordinary users".
   std::string value = {};
-  /// What to do about it: a command or an option where there is one; empty =
-  /// nothing.
+  /// Advice: a command or an option where there is one; empty = nothing.
   std::string remedy = {};
 };
 

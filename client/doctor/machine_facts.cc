@@ -44,7 +44,7 @@ std::optional<uint64_t> NumberIn(const std::string& path) {
   return number;
 }
 
-// What is behind `key` in the first line that begins with it.
+// Text behind `key` in the first line that begins with it.
 std::string ValueOf(const std::string& text, absl::string_view key) {
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::ConsumePrefix(&line, key)) {

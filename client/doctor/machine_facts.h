@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-/// What this machine says of itself. Nothing here judges; what cannot be read
-/// is left at its default.
+/// Facts that this machine tells about itself. Nothing here judges; a fact that
+/// cannot be read is left at its default.
 
 namespace hearth::doctor {
 
@@ -30,7 +30,7 @@ struct Limit {
 struct MachineFacts {
   /// "6.1.0-18-amd64".
   std::string kernel;
-  /// What io_uring_setup gives this process: an errno; 0 = a ring.
+  /// Errno of io_uring_setup in this process; 0 = a ring.
   int io_uring_error = 0;
   /// The setting kernel.io_uring_disabled: 1 = for users without CAP_SYS_ADMIN
   /// who are not in kernel.io_uring_group, 2 = for all; 0 also without the

@@ -5,7 +5,7 @@
 #   deploy/debian/build_deb.sh [FOLDER]   where the package goes; default bazel-bin
 #
 # HEARTH_DEB_REVISION (default 1) is the part of the version after the hyphen.
-# What is in the package has the time of the last commit.
+# Files in the package have the time of the last commit.
 
 source "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
 
@@ -56,7 +56,7 @@ place_files() {
   place 644 deploy/debian/copyright usr/share/doc/hearth/copyright
 }
 
-# What the programs write of themselves.
+# Manual pages come from the programs themselves.
 place_manuals() {
   local page
   mkdir -p "$staging/written"

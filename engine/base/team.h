@@ -69,7 +69,7 @@ class Team {
   absl::Mutex mutex_;
   // Signalled when a round begins, when its last part is done, and at the end.
   absl::CondVar changed_;
-  // What is worked on; null between rounds.
+  // The round that is worked on; null between rounds.
   Round* round_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> others_;

@@ -13,7 +13,7 @@ const std::string kParent =
 
 TEST(TraceParentTest, TellsItsTrace) {
   EXPECT_EQ(TraceIdOf(kParent), kTrace);
-  // What a later version adds is not looked at.
+  // Fields that a later version adds are not looked at.
   EXPECT_EQ(TraceIdOf("01" + kParent.substr(2) + "-more"), kTrace);
 }
 

@@ -1,4 +1,4 @@
-// What models compute on a device, through a stream and the fake.
+// The models' kernels on a device, through a stream and the fake.
 
 #include <cstdint>
 #include <functional>

@@ -142,7 +142,7 @@ class FaultyFileSystem::FaultyWritableFile final : public WritableFile {
     });
   }
 
-  // What follows goes where it would have gone, as on a disk that has lost the
+  // Later bytes go where they would have gone, as on a disk that has lost the
   // write: zeros are in its place.
   template <typename WritePart>
   static absl::Status Forget(absl::Span<const std::byte> data,

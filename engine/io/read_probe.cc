@@ -32,7 +32,7 @@ constexpr int kDepthsWithoutGain = 3;
 // So that no rate is infinite.
 constexpr double kTick = 1e-7;
 
-// What one measurement gave.
+// Result of one measurement.
 struct Burst {
   double reads_per_second = 0;
   double first_seconds = 0;

@@ -303,7 +303,8 @@ class RootedFileSystem final : public FileSystem {
         if (below.empty()) continue;
         Descriptor opened(OpenBeneath(root.folder.get(), below, O_PATH));
         if (opened.get() >= 0) return opened;
-        // What leads out of a root, or through a symbolic link, is not there.
+        // A path that leads out of a root, or through a symbolic link, is not
+        // there.
         if (errno != EXDEV && errno != ELOOP) error = errno;
       }
     }

@@ -10,7 +10,8 @@
 
 namespace hearth::io {
 
-/// What a RootedFileSystem lets through. Paths are absolute but for `free`.
+/// Folders that a RootedFileSystem lets through. Paths are absolute but for
+/// `free`.
 struct Roots {
   /// The folder below which everything is let through as it is; empty = none.
   std::string free;

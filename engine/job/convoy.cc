@@ -290,8 +290,8 @@ void Convoy::Drive() {
     OnStop();
     const absl::Status status = CatchExceptions([this] { return RunData(); });
     if (status.ok()) continue;
-    // What befell the data is the result of all that were there, but that those
-    // who were not asked to stop try again.
+    // The data's error is the result of all riders that were there, but those
+    // that were not asked to stop try again.
     absl::MutexLock lock(&mutex_);
     for (Seat* seat : Unfinished()) {
       if (!absl::IsCancelled(status) || seat->on_board ||
@@ -592,7 +592,7 @@ void Convoy::SetResult(Seat& seat, absl::StatusOr<TrainReport> result) {
   WakeAll();
 }
 
-// What the threads of jobs wait for may have come: see Work.
+// Wakes the threads of jobs, since their condition may have come: see Work.
 void Convoy::WakeAll() {
   for (const auto& seat : seats_) seat->wake.Signal();
 }

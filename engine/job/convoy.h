@@ -84,7 +84,7 @@ struct Boarding {
   bool join = false;
 };
 
-/// What a job brings; all outlives its ride.
+/// Everything that a job brings; all outlives its ride.
 struct Ride {
   const JobEnvironment& environment;
   const TrainJobOptions& options;
@@ -93,7 +93,7 @@ struct Ride {
   MemorySampler& memory;
   std::stop_token stop;
   double begin_seconds = 0;
-  /// What an earlier ride brings along: see Rider.
+  /// State that an earlier ride brings along: see Rider.
   bool is_running = false;
   std::optional<double> first_batch_seconds = {};
   Company company = {};
@@ -109,7 +109,7 @@ struct RideEnd {
   Company company = {};
 };
 
-/// What a member took in an epoch.
+/// Seconds that a member took in an epoch.
 struct MemberSeconds {
   double busy = 0;
   /// While all others waited for it alone.

@@ -115,7 +115,7 @@ class ConvoyTest : public JobTest {
     return std::make_unique<Job>(std::move(options));
   }
 
-  // What is known of a job before it runs.
+  // Everything that is known of a job before it runs.
   static Boarding BoardingOf(const Job& job) {
     return {.job = job.options.name,
             .convoy = job.options.convoy,

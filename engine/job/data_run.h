@@ -66,7 +66,7 @@ class DataRun {
     return data_->partition->report;
   }
 
-  /// What the history of the training passes is; absent without one.
+  /// History of the training passes; absent without one.
   const std::optional<HistoryChoice>& history() const { return data_->history; }
 
   /// The memory that was reserved while the partition was made; empty if none
@@ -117,8 +117,8 @@ class DataRun {
   }
   /// The memory that TakeStrategy reserved.
   const strategy::MemoryEstimate& memory() const { return lease_->memory(); }
-  /// What the strategy has less of than asked, so that the job fits into
-  /// memory.
+  /// Budgets of the strategy that are smaller than asked, so that the job fits
+  /// into memory.
   const std::vector<strategy::BudgetCut>& cuts() const {
     return lease_->cuts();
   }

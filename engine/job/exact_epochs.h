@@ -13,7 +13,7 @@
 
 namespace hearth::job {
 
-/// What the first epochs of a job with a history give without it.
+/// Results of the first epochs of a job with a history, trained without it.
 struct ExactEpochs {
   std::vector<ExactEpoch> epochs;
   /// Whether some of them were trained in this run of the job. If so:

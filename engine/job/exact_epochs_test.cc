@@ -226,7 +226,7 @@ TEST_F(ExactEpochsTest, AreNotTrainedAgainOnceTheyAreDone) {
   }
 }
 
-// What a kill leaves is what was in the folder at a batch.
+// A kill leaves the folder as it was at a batch.
 TEST_F(ExactEpochsTest, KilledAnywhereTheyGoOnFromTheLastCheckpoint) {
   const auto expected = Run(Comparing("whole"));
   for (const int64_t batch : {1, 4, 5, 6, 7, 11, 12}) {

@@ -198,7 +198,7 @@ class ExplainRun {
   std::optional<JobPasses> passes_;
   // Without the memory that a history takes of the strategy's.
   DataOptions data_;
-  // What the job would have of it, so that it fits.
+  // Configuration that the job would have, so that it fits.
   strategy::StrategyConfiguration chosen_;
   std::unique_ptr<train::TrainStep> step_;
   MemoryLedger::Reservation reservation_;

@@ -31,7 +31,7 @@ struct JobData {
   /// The options that it was opened with, but for what its history has taken:
   /// memory of the strategy's cache, or none where no embedding is kept.
   DataOptions data;
-  /// What the history of the training passes is to be; absent without one.
+  /// History that the training passes are to have; absent without one.
   std::optional<HistoryChoice> history;
 
   const JobPartition* PartitionOrNull() const {

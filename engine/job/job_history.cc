@@ -35,10 +35,10 @@ constexpr int64_t kBatchesForOne = 10;
 // Batches that pushed an embedding, as the sampler and the trainer know them.
 constexpr int64_t kStateBytes = 2 * sizeof(int64_t);
 
-// What embeddings take.
+// Sizes of embeddings.
 struct EmbeddingSizes {
   int64_t num_nodes = 0;
-  // Of one embedding.
+  // Numbers of an embedding.
   int64_t width = 0;
 
   uint64_t TableBytes() const {
@@ -106,8 +106,8 @@ class HistoryMaking {
   }
 
  private:
-  // What an earlier run of the job chose. A damaged file is as good as none:
-  // the same budgets lead to the same choice.
+  // Reads the choice of an earlier run of the job. A damaged file is as good as
+  // none: the same budgets lead to the same choice.
   absl::StatusOr<std::optional<KeptHistoryChoice>> ReadKept() const {
     if (basis_.folder.empty()) return std::nullopt;
     absl::StatusOr<KeptHistoryChoice> kept =

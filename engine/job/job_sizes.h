@@ -50,7 +50,7 @@ struct JobSizes {
   strategy::BatchBound batches;
   /// The strategy's options and threads, cut so that the job fits.
   strategy::StrategyConfiguration chosen;
-  /// What of them is less than asked.
+  /// Budgets among them that are smaller than asked.
   std::vector<strategy::BudgetCut> cuts;
   /// The memory of what is chosen; with the share "row checksums" where each
   /// row is verified.
@@ -59,11 +59,11 @@ struct JobSizes {
 };
 
 /// Bounds the batches by the fan-outs, where that is little, else by a dry run.
-/// What does not fit into MemoryLedger::most_bytes, whatever others have
-/// reserved, is cut (strategy::FitBudgets) unless the options are strict; a job
-/// that does not even fit then is told so by MemoryLedger::Reserve. Rows are
-/// verified one by one if the checksums fit, too: budgets are cut before
-/// these are given up. Reserves nothing. Errors as BatchMeasurement::Measure
+/// Budgets are cut to what MemoryLedger::most_bytes leaves, whatever others have
+/// reserved (strategy::FitBudgets), unless the options are strict; a job that
+/// does not even fit then is told so by MemoryLedger::Reserve. Rows are
+/// verified one by one if the checksums fit, too: budgets are cut before these
+/// are given up. Reserves nothing. Errors as BatchMeasurement::Measure
 /// and strategy::EstimateMemory.
 absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                                       const store::Dataset& dataset,

@@ -53,7 +53,7 @@ TEST_F(ModelMemoryTest, TwoStepsAtATimeNeedTheTwoLargest) {
   EXPECT_EQ(ledger_.reserved_bytes(), 240u);
 }
 
-// What the first one leaves behind is the others' to use.
+// Pages that the first one leaves behind are the others' to use.
 TEST_F(ModelMemoryTest, TheFirstOnesPlaceStaysReserved) {
   ModelMemory models(ledger_, 1);
   ASSERT_TRUE(models.Add(&first_, {.bytes = 300, .kept_bytes = 40}).ok());

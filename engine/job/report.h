@@ -36,7 +36,7 @@ struct EpochReport {
   std::optional<double> valid_metric;
   strategy::PassReport training;
   strategy::PassReport validation;
-  /// What it would be without the job's history; absent unless compared.
+  /// Result without the job's history; absent unless compared.
   std::optional<ExactEpoch> exact;
 };
 
@@ -104,7 +104,7 @@ struct TrainReport {
   uint32_t kept_epoch = 0;
   /// Folder with model.safetensors and config.json.
   std::string model_path;
-  /// What the model's products rounded their factors to: never kAuto.
+  /// Precision that the model's products rounded their factors to: never kAuto.
   train::Precision precision = train::Precision::kFloat32;
   /// Number of times that the job went on from a checkpoint.
   uint32_t resumes = 0;
@@ -112,8 +112,8 @@ struct TrainReport {
   /// the job, and the job's reservation, `memory`.
   uint64_t memory_bound_bytes = 0;
   strategy::MemoryEstimate memory;
-  /// What the job has less of than asked, so that it fits into the memory that
-  /// a job may take at most (MemoryLedger::most_bytes), and that.
+  /// Budgets that are smaller than asked, so that the job fits into the memory
+  /// that a job may take at most (MemoryLedger::most_bytes), and that.
   std::vector<strategy::BudgetCut> cuts;
   uint64_t memory_limit_bytes = 0;
   /// Seconds from the start of this run to its first batch.

@@ -48,7 +48,7 @@ class StrategyLease {
   const strategy::MemoryEstimate& memory() const {
     return work_.memory.estimate();
   }
-  /// What the strategy has less of than asked, so that the job fits.
+  /// Budgets of the strategy that are smaller than asked, so that the job fits.
   const std::vector<strategy::BudgetCut>& cuts() const { return cuts_; }
   /// Whether an earlier job has left it.
   bool warm() const { return warm_; }

@@ -66,7 +66,7 @@ absl::StatusOr<TrainReport> TrainAlone(const JobEnvironment& environment,
                                         .host = host})
                                   .Run();
   absl::StatusOr<TrainReport> result = std::move(host).result();
-  // What befell the data is the rider's result, too.
+  // An error of the data is the rider's result, too.
   if (result.ok()) HEARTH_RETURN_IF_ERROR(status);
   return result;
 }

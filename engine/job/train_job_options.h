@@ -98,7 +98,7 @@ struct DataOptions {
   absl::Status Validate() const;
 };
 
-/// What a run does of a train job.
+/// Parts of a train job that a run does.
 enum class TrainPart {
   kAll,
   /// All but the test.

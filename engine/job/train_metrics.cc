@@ -149,7 +149,7 @@ class TrainMetricsImpl final : public TrainMetrics {
       LevelSeries& series = ListLevel(pass.list_hits[i].level);
       series.hits->Add(Growth(hits, last_hits));
       series.misses->Add(Growth(misses, last_misses));
-      // What this one did hold, the one before it did not.
+      // A row that this level did hold, the level before it did not.
       misses += hits;
       last_misses += last_hits;
     }

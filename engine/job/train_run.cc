@@ -39,7 +39,7 @@ bool IsDone(const Rider& rider) {
                                  rider.member.epoch() >= *rider.until_epoch);
 }
 
-// What a pass takes if nobody trains on its batches: its slowest stage.
+// Seconds of a pass if nobody trains on its batches: its slowest stage.
 double SecondsOfData(const strategy::PassReport& pass) {
   double seconds = 0;
   for (const pipeline::StageStats& stage : pass.stages) {
@@ -159,7 +159,7 @@ std::optional<int64_t> TrainRun::PickEpoch() {
   return next;
 }
 
-// What comes between the epochs of the riders that have ended the same one.
+// Does the work between the epochs of the riders that have ended the same one.
 absl::Status TrainRun::EndEpochs() {
   PickEpoch();
   Report();
@@ -263,7 +263,7 @@ absl::Status TrainRun::RunEpoch(int64_t epoch) {
   HEARTH_RETURN_IF_ERROR(data.dataset().CheckUnchanged());
   HEARTH_RETURN_IF_ERROR(data.PrepareEpoch(epoch));
   HEARTH_RETURN_IF_ERROR(Train(epoch));
-  // What has changed since may have been read.
+  // Changes since then may have been read.
   HEARTH_RETURN_IF_ERROR(data.dataset().CheckUnchanged());
   strategy::PassReport validation;
   if (data.passes().num_valid() > 0 && !in_epoch_.empty()) {

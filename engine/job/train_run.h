@@ -157,7 +157,7 @@ class TrainRun {
   Riders in_pass_;
   // Whether that pass is one of training.
   bool is_training_ = false;
-  // What the data of the epoch that has just ended take alone.
+  // Seconds of the data alone of the epoch that has just ended.
   std::optional<double> pass_seconds_;
 };
 

@@ -41,7 +41,7 @@ class AttentionHeads {
 /// blocks, so that one product gives the scores of all heads.
 inline at::Tensor HeadBlocks(const at::Tensor& attention) {
   const int64_t heads = attention.size(1);
-  return attention.mul(at::eye(heads, at::kFloat).unsqueeze(2))
+  return attention.mul(at::eye(heads, attention.options()).unsqueeze(2))
       .view({heads, heads * attention.size(2)});
 }
 

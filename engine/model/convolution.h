@@ -12,7 +12,7 @@
 
 namespace hearth::model {
 
-/// What the graph says of the nodes that a layer reads.
+/// Facts from the graph about the nodes that a layer reads.
 struct LayerNodes {
   /// In the whole graph, of the layer's sources at least.
   absl::Span<const int64_t> in_degrees;

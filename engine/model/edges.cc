@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "engine/model/device_edges.h"
 #include "engine/model/dynamic_attention.h"
 #include "engine/model/matrix_product.h"
 #include "engine/model/product_operands.h"
@@ -162,41 +164,73 @@ ScoredRows Operands(const at::Tensor& sources, const at::Tensor& destinations,
           .attention = vectors.const_data_ptr<float>()};
 }
 
-}  // namespace
+class CpuEdges final : public Edges {
+ public:
+  explicit CpuEdges(Adjacency adjacency)
+      : Edges(adjacency), adjacency_(std::move(adjacency)) {}
 
-const TransposedAdjacency& Edges::transposed() {
+  at::Tensor Sum(const at::Tensor& x) const override;
+  at::Tensor SumForProducts(const at::Tensor& x) const override;
+  at::Tensor Sum(const at::Tensor& x, const at::Tensor& weights) const override;
+  at::Tensor SumTransposed(const at::Tensor& gradient) override;
+  at::Tensor SumTransposed(const at::Tensor& gradient,
+                           const at::Tensor& weights) override;
+  at::Tensor DynamicAttention(const at::Tensor& sources,
+                              const at::Tensor& destinations,
+                              const at::Tensor& vectors) const override;
+  DynamicGradient DynamicAttentionGradient(const at::Tensor& sources,
+                                           const at::Tensor& destinations,
+                                           const at::Tensor& vectors,
+                                           const at::Tensor& attention,
+                                           const at::Tensor& gradient) override;
+
+ private:
+  at::Tensor AttentionOf(const ScoreRows<const float>& scores,
+                         int64_t heads) const override;
+  void AddAttentionGradient(const ScoreRows<const float>& scores,
+                            const at::Tensor& attention, const at::Tensor& x,
+                            const at::Tensor& gradient,
+                            const ScoreRows<float>& result) override;
+
+  const TransposedAdjacency& transposed();
+
+  const Adjacency adjacency_;
+  std::optional<TransposedAdjacency> transposed_;
+};
+
+const TransposedAdjacency& CpuEdges::transposed() {
   if (!transposed_) transposed_ = Transpose(adjacency_);
   return *transposed_;
 }
 
-at::Tensor Edges::Sum(const at::Tensor& x) const {
+at::Tensor CpuEdges::Sum(const at::Tensor& x) const {
   return WeightedSum(Lists(adjacency_), adjacency_.indptr,
                      adjacency_.weights.data(), /*heads=*/1, x);
 }
 
-at::Tensor Edges::SumForProducts(const at::Tensor& x) const {
+at::Tensor CpuEdges::SumForProducts(const at::Tensor& x) const {
   return FactorType() == at::kBFloat16 ? RoundedSum(adjacency_, x) : Sum(x);
 }
 
-at::Tensor Edges::Sum(const at::Tensor& x, const at::Tensor& weights) const {
+at::Tensor CpuEdges::Sum(const at::Tensor& x, const at::Tensor& weights) const {
   return WeightedSum(Lists(adjacency_), adjacency_.indptr,
                      weights.const_data_ptr<float>(), weights.size(1), x);
 }
 
-at::Tensor Edges::SumTransposed(const at::Tensor& gradient) {
+at::Tensor CpuEdges::SumTransposed(const at::Tensor& gradient) {
   return WeightedSum(Lists(transposed()), transposed().indptr,
                      adjacency_.weights.data(), /*heads=*/1, gradient);
 }
 
-at::Tensor Edges::SumTransposed(const at::Tensor& gradient,
-                                const at::Tensor& weights) {
+at::Tensor CpuEdges::SumTransposed(const at::Tensor& gradient,
+                                   const at::Tensor& weights) {
   return WeightedSum(Lists(transposed()), transposed().indptr,
                      weights.const_data_ptr<float>(), weights.size(1),
                      gradient);
 }
 
-at::Tensor Edges::AttentionOf(const ScoreRows<const float>& scores,
-                              int64_t heads) const {
+at::Tensor CpuEdges::AttentionOf(const ScoreRows<const float>& scores,
+                                 int64_t heads) const {
   at::Tensor result = at::empty({num_edges(), heads}, at::kFloat);
   auto* attention = result.mutable_data_ptr<float>();
   ForRows(adjacency_.indptr, [&](kernels::RowRange rows) {
@@ -209,11 +243,11 @@ at::Tensor Edges::AttentionOf(const ScoreRows<const float>& scores,
   return result;
 }
 
-void Edges::AddAttentionGradient(const ScoreRows<const float>& scores,
-                                 const at::Tensor& attention,
-                                 const at::Tensor& x,
-                                 const at::Tensor& gradient,
-                                 const ScoreRows<float>& result) {
+void CpuEdges::AddAttentionGradient(const ScoreRows<const float>& scores,
+                                    const at::Tensor& attention,
+                                    const at::Tensor& x,
+                                    const at::Tensor& gradient,
+                                    const ScoreRows<float>& result) {
   const int64_t heads = attention.size(1);
   const kernels::HeadShape shape{heads, x.size(1) / heads};
   at::Tensor by_edge = at::empty_like(attention);
@@ -243,50 +277,9 @@ void Edges::AddAttentionGradient(const ScoreRows<const float>& scores,
   });
 }
 
-at::Tensor Edges::Attention(const at::Tensor& scores) const {
-  const int64_t heads = scores.size(1) / 2;
-  const auto* rows = scores.const_data_ptr<float>();
-  return AttentionOf({rows, rows + heads, 2 * heads}, heads);
-}
-
-at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
-                                    const at::Tensor& attention,
-                                    const at::Tensor& x,
-                                    const at::Tensor& gradient) {
-  const int64_t heads = attention.size(1);
-  at::Tensor result = at::zeros(scores.sizes(), scores.options());
-  const auto* rows = scores.const_data_ptr<float>();
-  auto* out = result.mutable_data_ptr<float>();
-  AddAttentionGradient({rows, rows + heads, 2 * heads}, attention, x, gradient,
-                       {out, out + heads, 2 * heads});
-  return result;
-}
-
-at::Tensor Edges::Attention(const ScorePair& scores) const {
-  const int64_t heads = scores.sources.size(1);
-  return AttentionOf({scores.sources.const_data_ptr<float>(),
-                      scores.destinations.const_data_ptr<float>(), heads},
-                     heads);
-}
-
-Edges::ScorePair Edges::AttentionGradient(const ScorePair& scores,
-                                          const at::Tensor& attention,
-                                          const at::Tensor& x,
-                                          const at::Tensor& gradient) {
-  const int64_t heads = attention.size(1);
-  ScorePair result = {at::zeros_like(scores.sources),
-                      at::zeros_like(scores.destinations)};
-  AddAttentionGradient({scores.sources.const_data_ptr<float>(),
-                        scores.destinations.const_data_ptr<float>(), heads},
-                       attention, x, gradient,
-                       {result.sources.mutable_data_ptr<float>(),
-                        result.destinations.mutable_data_ptr<float>(), heads});
-  return result;
-}
-
-at::Tensor Edges::DynamicAttention(const at::Tensor& sources,
-                                   const at::Tensor& destinations,
-                                   const at::Tensor& vectors) const {
+at::Tensor CpuEdges::DynamicAttention(const at::Tensor& sources,
+                                      const at::Tensor& destinations,
+                                      const at::Tensor& vectors) const {
   const ScoredRows rows = Operands(sources, destinations, vectors);
   const int64_t heads = rows.shape.heads;
   at::Tensor result = at::empty({num_edges(), heads}, sources.options());
@@ -300,7 +293,7 @@ at::Tensor Edges::DynamicAttention(const at::Tensor& sources,
   return result;
 }
 
-Edges::DynamicGradient Edges::DynamicAttentionGradient(
+Edges::DynamicGradient CpuEdges::DynamicAttentionGradient(
     const at::Tensor& sources, const at::Tensor& destinations,
     const at::Tensor& vectors, const at::Tensor& attention,
     const at::Tensor& gradient) {
@@ -330,6 +323,54 @@ Edges::DynamicGradient Edges::DynamicAttentionGradient(
   });
   result.vectors = ColumnSums(by_vectors).view(vectors.sizes());
   return result;
+}
+
+}  // namespace
+
+at::Tensor Edges::Attention(const at::Tensor& scores) const {
+  const int64_t heads = scores.size(1) / 2;
+  const auto* rows = scores.const_data_ptr<float>();
+  return AttentionOf({rows, rows + heads, 2 * heads}, heads);
+}
+
+at::Tensor Edges::AttentionGradient(const at::Tensor& scores,
+                                    const at::Tensor& attention,
+                                    const at::Tensor& x,
+                                    const at::Tensor& gradient) {
+  const int64_t heads = attention.size(1);
+  at::Tensor result = at::zeros_like(scores);
+  const auto* rows = scores.const_data_ptr<float>();
+  auto* out = result.mutable_data_ptr<float>();
+  AddAttentionGradient({rows, rows + heads, 2 * heads}, attention, x, gradient,
+                       {out, out + heads, 2 * heads});
+  return result;
+}
+
+at::Tensor Edges::Attention(const ScorePair& scores) const {
+  const int64_t heads = scores.sources.size(1);
+  return AttentionOf({scores.sources.const_data_ptr<float>(),
+                      scores.destinations.const_data_ptr<float>(), heads},
+                     heads);
+}
+
+Edges::ScorePair Edges::AttentionGradient(const ScorePair& scores,
+                                          const at::Tensor& attention,
+                                          const at::Tensor& x,
+                                          const at::Tensor& gradient) {
+  const int64_t heads = attention.size(1);
+  ScorePair result = {at::zeros_like(scores.sources),
+                      at::zeros_like(scores.destinations)};
+  AddAttentionGradient({scores.sources.const_data_ptr<float>(),
+                        scores.destinations.const_data_ptr<float>(), heads},
+                       attention, x, gradient,
+                       {result.sources.mutable_data_ptr<float>(),
+                        result.destinations.mutable_data_ptr<float>(), heads});
+  return result;
+}
+
+EdgesPtr NewEdges(Adjacency adjacency, const at::Device& device) {
+  if (!device.is_cpu()) return NewDeviceEdges(std::move(adjacency), device);
+  return std::make_shared<CpuEdges>(std::move(adjacency));
 }
 
 }  // namespace hearth::model

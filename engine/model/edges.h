@@ -3,50 +3,54 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
-#include <optional>
 
 #include "engine/model/adjacency.h"
 
 namespace hearth::model {
 
 /// An adjacency with the operations on its edges that layers and their
-/// gradients consist of. Every output row is computed by one thread in the
-/// order of its edges, so that the number of threads changes nothing. All
-/// tensors are float32 where nothing else is said, contiguous, on the CPU.
-/// Single-owner.
+/// gradients consist of, on the processor or on a device. Every output row is
+/// computed by one thread in the order of its edges, so that the number of
+/// threads changes nothing. All tensors are float32 where nothing else is said,
+/// contiguous, on the device that the edges were made for. Single-owner. Throws
+/// what LibTorch throws.
 class Edges {
  public:
-  explicit Edges(Adjacency adjacency) : adjacency_(std::move(adjacency)) {}
+  virtual ~Edges() = default;
+  Edges(const Edges&) = delete;
+  Edges& operator=(const Edges&) = delete;
 
-  int64_t num_sources() const { return adjacency_.num_sources; }
-  int64_t num_destinations() const { return adjacency_.num_destinations; }
-  int64_t num_edges() const { return adjacency_.num_edges(); }
+  int64_t num_sources() const { return num_sources_; }
+  int64_t num_destinations() const { return num_destinations_; }
+  int64_t num_edges() const { return num_edges_; }
 
   /// [num_destinations, width]: the sum over each destination's edges of the
   /// source's row of `x`, [num_sources, width], times the adjacency's weight.
-  at::Tensor Sum(const at::Tensor& x) const;
+  virtual at::Tensor Sum(const at::Tensor& x) const = 0;
 
   /// The same for products of matrices alone: of their FactorType().
-  at::Tensor SumForProducts(const at::Tensor& x) const;
+  virtual at::Tensor SumForProducts(const at::Tensor& x) const = 0;
 
   /// As Sum with `weights`, [num_edges, heads]: head h weighs the h-th of
   /// `heads` equal parts of a row.
-  at::Tensor Sum(const at::Tensor& x, const at::Tensor& weights) const;
+  virtual at::Tensor Sum(const at::Tensor& x,
+                         const at::Tensor& weights) const = 0;
 
   /// The gradient of Sum with respect to x: [num_sources, width], for
   /// `gradient`, [num_destinations, width].
-  at::Tensor SumTransposed(const at::Tensor& gradient);
-  at::Tensor SumTransposed(const at::Tensor& gradient,
-                           const at::Tensor& weights);
+  virtual at::Tensor SumTransposed(const at::Tensor& gradient) = 0;
+  virtual at::Tensor SumTransposed(const at::Tensor& gradient,
+                                   const at::Tensor& weights) = 0;
 
   /// [num_edges, heads]: the softmax over each destination's edges of GATv2's
   /// scores (dynamic_attention.h) of `sources`, [num_sources, heads *
   /// channels], and `destinations`, [num_destinations, heads * channels], with
   /// the vectors `vectors`, [1, heads, channels].
-  at::Tensor DynamicAttention(const at::Tensor& sources,
-                              const at::Tensor& destinations,
-                              const at::Tensor& vectors) const;
+  virtual at::Tensor DynamicAttention(const at::Tensor& sources,
+                                      const at::Tensor& destinations,
+                                      const at::Tensor& vectors) const = 0;
 
   /// Gradients by the operands of DynamicAttention, each of its shape.
   struct DynamicGradient {
@@ -56,11 +60,10 @@ class Edges {
   };
   /// They are those of the sums of rows of `sources` by `attention`, the result
   /// of DynamicAttention, if the gradient of the sums is `gradient`.
-  DynamicGradient DynamicAttentionGradient(const at::Tensor& sources,
-                                           const at::Tensor& destinations,
-                                           const at::Tensor& vectors,
-                                           const at::Tensor& attention,
-                                           const at::Tensor& gradient);
+  virtual DynamicGradient DynamicAttentionGradient(
+      const at::Tensor& sources, const at::Tensor& destinations,
+      const at::Tensor& vectors, const at::Tensor& attention,
+      const at::Tensor& gradient) = 0;
 
   /// [num_edges, heads]: LeakyReLU (slope 0.2) of the source's plus the
   /// destination's score, then the softmax over each destination's edges.
@@ -86,8 +89,8 @@ class Edges {
                               const at::Tensor& attention, const at::Tensor& x,
                               const at::Tensor& gradient);
 
- private:
-  // Scores as they lie: those of row r from r * stride on.
+ protected:
+  /// Scores of several heads as they lie: those of row r from r * stride on.
   template <typename T>
   struct ScoreRows {
     T* sources;
@@ -95,22 +98,31 @@ class Edges {
     int64_t stride;
   };
 
-  at::Tensor AttentionOf(const ScoreRows<const float>& scores,
-                         int64_t heads) const;
-  // Adds to `result`.
-  void AddAttentionGradient(const ScoreRows<const float>& scores,
-                            const at::Tensor& attention, const at::Tensor& x,
-                            const at::Tensor& gradient,
-                            const ScoreRows<float>& result);
+  explicit Edges(const Adjacency& adjacency)
+      : num_sources_(adjacency.num_sources),
+        num_destinations_(adjacency.num_destinations),
+        num_edges_(adjacency.num_edges()) {}
 
-  const TransposedAdjacency& transposed();
+  virtual at::Tensor AttentionOf(const ScoreRows<const float>& scores,
+                                 int64_t heads) const = 0;
+  /// `result` begins as zeros.
+  virtual void AddAttentionGradient(const ScoreRows<const float>& scores,
+                                    const at::Tensor& attention,
+                                    const at::Tensor& x,
+                                    const at::Tensor& gradient,
+                                    const ScoreRows<float>& result) = 0;
 
-  Adjacency adjacency_;
-  std::optional<TransposedAdjacency> transposed_;
+ private:
+  const int64_t num_sources_;
+  const int64_t num_destinations_;
+  const int64_t num_edges_;
 };
 
 /// Shared by a layer's forward and backward.
 using EdgesPtr = std::shared_ptr<Edges>;
+
+/// For tensors on `device`: the processor, or one whose DeviceKernels are open.
+EdgesPtr NewEdges(Adjacency adjacency, const at::Device& device);
 
 }  // namespace hearth::model
 

@@ -28,7 +28,7 @@ class GatConvolution final : public Convolution {
     const at::Tensor transformed = Linear(x, weight_);
     const at::Tensor sums =
         SumByAttention(transformed, ScoreWeight(),
-                       std::make_shared<Edges>(SelfLoopAdjacency(block)));
+                       NewEdges(SelfLoopAdjacency(block), x.device()));
     return Activate(AddBias(heads_.Join(sums), bias_), activation);
   }
 

@@ -27,7 +27,7 @@ class Gatv2Convolution final : public Convolution {
     const at::Tensor sums = SumByDynamicAttention(
         Linear(x, source_weight_, source_bias_),
         Linear(own, destination_weight_, destination_bias_), attention_,
-        std::make_shared<Edges>(SelfLoopAdjacency(block)));
+        NewEdges(SelfLoopAdjacency(block), x.device()));
     return Activate(AddBias(heads_.Join(sums), bias_), activation);
   }
 

@@ -18,7 +18,7 @@ class GcnConvolution final : public Convolution {
       const std::optional<ReluActivation>& activation) const override {
     return PropagateLinear(
         x, weight_, bias_, /*root_weight=*/std::nullopt,
-        std::make_shared<Edges>(SymmetricAdjacency(block, nodes.in_degrees)),
+        NewEdges(SymmetricAdjacency(block, nodes.in_degrees), x.device()),
         activation);
   }
 

@@ -23,7 +23,7 @@ class GinConvolution final : public Convolution {
       const std::optional<ReluActivation>& activation) const override {
     const at::Tensor inner = PropagateLinear(
         x, inner_weight_, inner_bias_, /*root_weight=*/std::nullopt,
-        std::make_shared<Edges>(SumAdjacency(block)), ReluActivation());
+        NewEdges(SumAdjacency(block), x.device()), ReluActivation());
     return Linear(inner, outer_weight_, outer_bias_, activation);
   }
 

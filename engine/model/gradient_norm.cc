@@ -36,7 +36,7 @@ double SumOfSquares(const float* values, int64_t count) {
 double GlobalNorm(const std::vector<at::Tensor>& tensors) {
   double sum = 0;
   for (const at::Tensor& tensor : tensors) {
-    const at::Tensor values = tensor.contiguous();
+    const at::Tensor values = tensor.contiguous().cpu();
     sum += SumOfSquares(values.const_data_ptr<float>(), values.numel());
   }
   return std::sqrt(sum);

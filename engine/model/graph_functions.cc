@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/model/device_activation.h"
 #include "engine/model/matrix_product.h"
 #include "engine/model/saved_value.h"
 
@@ -34,6 +35,7 @@ void ForElements(const at::Tensor& matrix, const F& function) {
 
 // Applies the activation to all elements of `x`, in place.
 void ActivateRows(const at::Tensor& x, const ReluActivation& activation) {
+  if (!x.is_cpu()) return ActivateOnDevice(x, /*slope=*/0, activation.dropout);
   auto* data = x.mutable_data_ptr<float>();
   ForElements(x, [&](int64_t begin, int64_t end) {
     activation.Apply(data, begin, end);
@@ -287,18 +289,46 @@ class ActivateFunction : public Function<ActivateFunction> {
   }
 };
 
+// Applies LeakyReLU and dropout to all elements of `x`, in place.
+void LeakyActivateRows(const at::Tensor& x,
+                       const std::optional<DropoutPattern>& dropout) {
+  if (!x.is_cpu()) return ActivateOnDevice(x, kLeakyReluSlope, dropout);
+  auto* data = x.mutable_data_ptr<float>();
+  ForElements(x, [&](int64_t begin, int64_t end) {
+    if (dropout) {
+      dropout->ApplyLeakyRelu(data, begin, end);
+    } else {
+      ApplyLeakyRelu(data, begin, end);
+    }
+  });
+}
+
+// The gradient through that, if it gave `output`.
+at::Tensor ThroughLeakyActivation(
+    const at::Tensor& output, const at::Tensor& gradient,
+    const std::optional<DropoutPattern>& dropout) {
+  if (!output.is_cpu()) {
+    return GradientOnDevice(output, gradient, kLeakyReluSlope, dropout);
+  }
+  at::Tensor result = at::empty_like(gradient);
+  const auto* outputs = output.const_data_ptr<float>();
+  const auto* given = gradient.const_data_ptr<float>();
+  auto* wanted = result.mutable_data_ptr<float>();
+  ForElements(result, [&](int64_t begin, int64_t end) {
+    if (dropout) {
+      dropout->LeakyReluGradient(outputs, given, wanted, begin, end);
+    } else {
+      LeakyReluGradient(outputs, given, wanted, begin, end);
+    }
+  });
+  return result;
+}
+
 class LeakyReluDropoutFunction : public Function<LeakyReluDropoutFunction> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x,
                             const std::optional<DropoutPattern>& dropout) {
-    auto* data = x.mutable_data_ptr<float>();
-    ForElements(x, [&](int64_t begin, int64_t end) {
-      if (dropout) {
-        dropout->ApplyLeakyRelu(data, begin, end);
-      } else {
-        ApplyLeakyRelu(data, begin, end);
-      }
-    });
+    LeakyActivateRows(x, dropout);
     context->mark_dirty({x});
     context->save_for_backward({x});
     SaveValue(context, dropout);
@@ -307,21 +337,10 @@ class LeakyReluDropoutFunction : public Function<LeakyReluDropoutFunction> {
 
   static variable_list backward(AutogradContext* context,
                                 variable_list gradients) {
-    const at::Tensor output = context->get_saved_variables()[0];
-    const auto dropout = LoadValue<std::optional<DropoutPattern>>(context);
-    const at::Tensor gradient = gradients[0].contiguous();
-    at::Tensor result = at::empty_like(gradient);
-    const auto* outputs = output.const_data_ptr<float>();
-    const auto* given = gradient.const_data_ptr<float>();
-    auto* wanted = result.mutable_data_ptr<float>();
-    ForElements(result, [&](int64_t begin, int64_t end) {
-      if (dropout) {
-        dropout->LeakyReluGradient(outputs, given, wanted, begin, end);
-      } else {
-        LeakyReluGradient(outputs, given, wanted, begin, end);
-      }
-    });
-    return {result, at::Tensor()};
+    return {ThroughLeakyActivation(
+                context->get_saved_variables()[0], gradients[0].contiguous(),
+                LoadValue<std::optional<DropoutPattern>>(context)),
+            at::Tensor()};
   }
 };
 

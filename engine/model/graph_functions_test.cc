@@ -26,7 +26,7 @@ EdgesPtr Ring(int64_t nodes, int64_t degree) {
     }
     block.indptr.push_back(static_cast<int64_t>(block.indices.size()));
   }
-  return std::make_shared<Edges>(MeanAdjacency(block));
+  return NewEdges(MeanAdjacency(block), at::kCPU);
 }
 
 TEST(SumsFirstTest, WeighsProductsAgainstSums) {

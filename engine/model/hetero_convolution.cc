@@ -39,7 +39,7 @@ class HeteroConvolution final : public Convolution {
     RelationInputs inputs(x);
     const std::vector<RelationConvolution::Sets> sets = AddSets(blocks, inputs);
     at::Tensor sum =
-        AddBiases(at::zeros({block.num_destinations, out_}, at::kFloat),
+        AddBiases(at::zeros({block.num_destinations, out_}, x.options()),
                   RowsByType(nodes.types, block.num_destinations,
                              schema_.node_types.size()));
     for (size_t i = 0; i < live_.size(); ++i) {

@@ -12,7 +12,7 @@
 
 namespace hearth::model {
 
-/// What rsage and rgat share, the RGNN of MLPerf and IGBH: layers of PyG's
+/// Base of rsage and rgat, the RGNN of MLPerf and IGBH: layers of PyG's
 /// HeteroConv, LeakyReLU and dropout after each of them, and a linear layer.
 class HeteroKind : public ModelKind {
  public:
@@ -39,7 +39,7 @@ class HeteroKind : public ModelKind {
 
   virtual uint64_t RelationParameterBytes(const RelationPlace& place) const = 0;
 
-  /// What a layer takes beside RelationTensors.
+  /// Memory that a layer takes beside RelationTensors.
   virtual LayerMemory MoreMemory(const LayerPlace& /*place*/,
                                  const RelationRowCounts& /*rows*/,
                                  const BlockSize& /*block*/) const {

@@ -20,7 +20,7 @@ at::Tensor Initializer::Glorot(at::IntArrayRef shape) {
 
 at::Tensor Initializer::Zeros(int64_t size) {
   ++parameter_;
-  return at::zeros({size}, at::kFloat).requires_grad_();
+  return at::zeros({size}, at::kFloat).to(device_).requires_grad_();
 }
 
 at::Tensor Initializer::Uniform(at::IntArrayRef shape, double bound) {
@@ -32,7 +32,7 @@ at::Tensor Initializer::Uniform(at::IntArrayRef shape, double bound) {
     data[i] =
         static_cast<float>((2 * double{stream.UniformFloat()} - 1) * bound);
   }
-  return result.requires_grad_();
+  return result.to(device_).requires_grad_();
 }
 
 }  // namespace hearth::model

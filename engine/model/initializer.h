@@ -9,11 +9,12 @@ namespace hearth::model {
 
 /// Makes the parameters of one layer, each drawn from its own stream: (model
 /// seed, layer, number of the parameter). They have the distributions of
-/// PyTorch Geometric's layers. Throws what LibTorch throws.
+/// PyTorch Geometric's layers, and the same values on every device. Throws what
+/// LibTorch throws.
 class Initializer {
  public:
-  Initializer(uint64_t model_seed, uint64_t layer)
-      : model_seed_(model_seed), layer_(layer) {}
+  Initializer(uint64_t model_seed, uint64_t layer, const at::Device& device)
+      : model_seed_(model_seed), layer_(layer), device_(device) {}
 
   /// torch.nn.Linear's for weights and biases alike: Kaiming-uniform with a =
   /// sqrt(5) comes to a bound of 1 / sqrt(fan_in).
@@ -29,6 +30,7 @@ class Initializer {
 
   uint64_t model_seed_;
   uint64_t layer_;
+  at::Device device_;
   uint64_t parameter_ = 0;
 };
 

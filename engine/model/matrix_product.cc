@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "engine/base/round_up.h"
+#include "engine/model/device_product.h"
 #include "engine/model/product_operands.h"
 #include "engine/model/thread_count.h"
 
@@ -232,10 +233,10 @@ class Term<at::BFloat16> {
   const at::Tensor right_;
 };
 
-// What stands before and after the terms of a sum of products.
+// Steps before and after the terms of a sum of products.
 struct SumFrame {
-  // What becomes of what is there: it goes, the sum begins with it, or the
-  // complete sum is added to it.
+  // Fate of the values that are there: they go, the sum begins with them, or
+  // the complete sum is added to them.
   enum class Before { kReplaced, kBegins, kAddedTo } before = Before::kReplaced;
   // Begins every row of a sum that replaces; may be null.
   const float* bias = nullptr;
@@ -605,6 +606,9 @@ at::ScalarType FactorType() {
 at::Tensor SumOfProducts(absl::Span<const Factors> terms,
                          const std::optional<at::Tensor>& bias,
                          const std::optional<ReluActivation>& activation) {
+  if (!terms.front().x.is_cpu()) {
+    return SumOfProductsOnDevice(terms, bias, activation);
+  }
   at::Tensor sum =
       EmptyMatrix<float>(terms.front().x.size(0), terms.front().w.size(0));
   SumFrame frame;
@@ -620,10 +624,12 @@ at::Tensor Product(const at::Tensor& x, const at::Tensor& w) {
 
 void AddProduct(const at::Tensor& x, const at::Tensor& w,
                 const at::Tensor& sum) {
+  if (!sum.is_cpu()) return AddProductOnDevice(x, w, sum);
   ComputeSums({{x, w}}, {.before = SumFrame::Before::kBegins}, sum);
 }
 
 at::Tensor ThroughActivation(const RowGradient& rows) {
+  if (!rows.gradient.is_cpu()) return ThroughActivationOnDevice(rows);
   if (!rows.activated.defined()) return rows.gradient;
   at::Tensor result = at::empty_like(rows.gradient);
   const auto* activated = rows.activated.const_data_ptr<float>();
@@ -639,12 +645,14 @@ at::Tensor ThroughActivation(const RowGradient& rows) {
 
 void AddRoundedProduct(const at::Tensor& x, const at::Tensor& w,
                        const at::Tensor& sum) {
+  if (!sum.is_cpu()) return AddProductOnDevice(x, w, sum);
   ComputeSums({{x, w}}, {.before = SumFrame::Before::kAddedTo}, sum);
 }
 
 ParameterGradients TransposedProducts(const RowGradient& g,
                                       absl::Span<const at::Tensor> xs,
                                       bool bias) {
+  if (!g.gradient.is_cpu()) return TransposedProductsOnDevice(g, xs, bias);
   const at::NoGradGuard no_gradients;
   if (g.gradient.size(0) == 0) return ZeroGradients(g.gradient, xs, bias);
   return product_precision == train::Precision::kBfloat16

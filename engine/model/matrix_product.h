@@ -13,8 +13,9 @@
 /// Products of tall matrices (many rows, one per node) with small ones, by
 /// oneDNN's kernels for blocks that stay in the caches. Rows are taken in parts
 /// that depend on the sizes alone, each part by one thread, so that the number
-/// of threads changes no bit. All tensors are float32 on the CPU, apart from
-/// rows that were rounded before; no gradients. Throws what LibTorch throws.
+/// of threads changes no bit. All tensors are float32, apart from rows that
+/// were rounded before; no gradients. Those of another device are multiplied
+/// there, in float32, by LibTorch's operators. Throws what LibTorch throws.
 
 namespace hearth::model {
 
@@ -74,7 +75,7 @@ struct RowGradient {
   /// [rows, out], with dense rows: by the sum, or by what an activation made of
   /// it.
   at::Tensor gradient;
-  /// What the activation made, of the same shape, contiguous; undefined if
+  /// Output of the activation, of the same shape, contiguous; undefined if
   /// there was none.
   at::Tensor activated = {};
   /// The factor of the activation.
@@ -84,7 +85,7 @@ struct RowGradient {
 /// The gradient through the activation: `gradient` itself if there was none.
 at::Tensor ThroughActivation(const RowGradient& rows);
 
-/// What a layer's parameters get from the gradient g by a sum of products.
+/// Gradients of a layer's parameters, from the gradient g of a sum of products.
 struct ParameterGradients {
   /// gᵀ xᵢ, [out, inᵢ], for each factor.
   std::vector<at::Tensor> weights;

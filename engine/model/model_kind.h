@@ -13,7 +13,7 @@
 
 namespace hearth::model {
 
-/// What stands between layers, before dropout.
+/// Function between layers, before dropout.
 enum class Activation {
   kRelu,
   /// With torch's default slope.
@@ -59,8 +59,8 @@ class ModelKind {
   virtual LayerMemory Memory(const LayerPlace& place,
                              const BlockSize& block) const = 0;
 
-  /// What the projection of inputs and the output layer take, where the model
-  /// has them.
+  /// Memory of the projection of inputs and of the output layer, where the
+  /// model has them.
   virtual LayerMemory EndsMemory(uint64_t /*num_inputs*/,
                                  uint64_t /*num_seeds*/) const {
     return {};

@@ -1,5 +1,8 @@
 #include "engine/model/named_tensor.h"
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -17,8 +20,8 @@ store::DType TypeOf(const at::Tensor& tensor) {
 void CopyOut(const std::string& prefix, const std::vector<NamedTensor>& tensors,
              store::TensorMap& result) {
   for (const NamedTensor& named : tensors) {
-    const auto* data =
-        static_cast<const std::byte*>(named.tensor.const_data_ptr());
+    const at::Tensor tensor = named.tensor.cpu();
+    const auto* data = static_cast<const std::byte*>(tensor.const_data_ptr());
     result[prefix + named.name] =
         store::Tensor{.dtype = TypeOf(named.tensor),
                       .shape = named.tensor.sizes().vec(),
@@ -48,10 +51,14 @@ absl::Status CheckFits(const std::string& prefix,
 
 void CopyIn(const std::string& prefix, const store::TensorMap& source,
             const std::vector<NamedTensor>& tensors) {
+  const at::NoGradGuard no_gradients;
   for (const NamedTensor& named : tensors) {
     const store::Tensor& saved = source.at(prefix + named.name);
-    std::memcpy(named.tensor.mutable_data_ptr(), saved.data.data(),
+    at::Tensor tensor =
+        at::empty(named.tensor.sizes(), named.tensor.scalar_type());
+    std::memcpy(tensor.mutable_data_ptr(), saved.data.data(),
                 saved.data.size());
+    named.tensor.copy_(tensor);
   }
 }
 

@@ -17,7 +17,7 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 
-/// Copies of `tensors` (float32 or int64, on the CPU) as "`prefix`name" in
+/// Copies of `tensors` (float32 or int64, contiguous) as "`prefix`name" in
 /// `result`.
 void CopyOut(const std::string& prefix, const std::vector<NamedTensor>& tensors,
              store::TensorMap& result);

@@ -100,26 +100,29 @@ at::Tensor Join(const at::Tensor& x, const sample::TopLayer& top,
 }  // namespace
 
 Network::Network(const train::TrainOptions& options,
-                 const train::ModelShape& shape)
-    : dropout_(options.dropout), model_seed_(options.model_seed) {
+                 const train::ModelShape& shape, const at::Device& device)
+    : device_(device),
+      dropout_(options.dropout),
+      model_seed_(options.model_seed) {
   const auto kind = NewModelKind(options.model, shape);
   activation_ = kind->activation();
   // Beside the convolutions, which are drawn as layers 0 to num_layers - 1.
   const auto after = static_cast<uint64_t>(shape.num_layers);
   if (kind->projects_inputs()) {
     projection_.emplace(SchemaOf(shape), kind->hidden(),
-                        Initializer(model_seed_, after + 1));
+                        Initializer(model_seed_, after + 1, device));
     parameters_ = projection_->parameters();
   }
   for (const LayerPlace& place : LayerPlaces(*kind, shape)) {
     const size_t layer = layers_.size();
     if (layer > 0) top_width_ = place.in;
-    layers_.push_back(kind->NewLayer(place, Initializer(model_seed_, layer)));
+    layers_.push_back(
+        kind->NewLayer(place, Initializer(model_seed_, layer, device)));
     AddLayersTensors(layer, layers_.back()->parameters(), parameters_);
     AddLayersTensors(layer, layers_.back()->constants(), constants_);
   }
   if (kind->has_output_layer()) {
-    Initializer initializer(model_seed_, after);
+    Initializer initializer(model_seed_, after, device);
     output_weight_ =
         initializer.Linear({shape.label_width, kind->hidden()}, kind->hidden());
     output_bias_ = initializer.Linear({shape.label_width}, kind->hidden());
@@ -133,10 +136,11 @@ at::Tensor Network::Forward(
     const std::optional<train::StepPosition>& position) const {
   const sample::MiniBatch& sample = batch.sample;
   // LibTorch has no tensors of constants; nobody writes to this one.
-  at::Tensor x = at::from_blob(
-      const_cast<float*>(batch.inputs),
-      {static_cast<int64_t>(sample.input_nodes.size()), batch.feature_dim},
-      at::kFloat);
+  at::Tensor x = at::from_blob(const_cast<float*>(batch.inputs),
+                               {static_cast<int64_t>(sample.input_nodes.size()),
+                                batch.feature_dim},
+                               at::kFloat)
+                     .to(device_);
   if (projection_) x = projection_->Forward(x, sample.node_types);
   const size_t last = layers_.size() - 1;
   for (size_t layer = 0; layer <= last; ++layer) {

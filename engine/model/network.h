@@ -19,15 +19,18 @@ namespace hearth::model {
 /// its kind has before and after. Single-owner. Throws what LibTorch throws.
 class Network {
  public:
-  /// Initial weights are a function of options.model_seed. REQUIRES: `options`
-  /// and `shape` are valid and there is a model.
-  Network(const train::TrainOptions& options, const train::ModelShape& shape);
+  /// Initial weights are a function of options.model_seed. They and all that is
+  /// computed are on `device`. REQUIRES: `options` and `shape` are valid and
+  /// there is a model.
+  Network(const train::TrainOptions& options, const train::ModelShape& shape,
+          const at::Device& device = at::kCPU);
 
   /// Scores of the seeds, [num_seeds, label_width], before softmax or logistic
   /// function. Drops activations if a position is given. Embeddings that the
   /// batch's top layer pulls are constants; those that it pushes are written to
   /// batch.top_rows.pushed, unless that is null. The batch must outlive the
-  /// result's gradient. REQUIRES: batch.Validate.
+  /// result's gradient. REQUIRES: batch.Validate; on other devices than the
+  /// processor, a batch without a top layer.
   at::Tensor Forward(const train::BatchView& batch,
                      const std::optional<train::StepPosition>& position) const;
 
@@ -42,15 +45,16 @@ class Network {
   const std::vector<NamedTensor>& constants() const { return constants_; }
 
  private:
-  // What falls away after a layer: nothing without a position, in evaluations.
+  // Dropout after a layer: nothing without a position, in evaluations.
   std::optional<DropoutPattern> Dropout(
       const std::optional<train::StepPosition>& position, size_t layer) const;
 
-  // What all models do after a convolution that is not the output.
+  // Does what all models do after a convolution that is not the output.
   at::Tensor ActivateRows(const at::Tensor& x,
                           const std::optional<train::StepPosition>& position,
                           size_t layer) const;
 
+  const at::Device device_;
   // Absent in kinds that take inputs as they are.
   std::optional<TypeProjection> projection_;
   std::vector<std::unique_ptr<Convolution>> layers_;

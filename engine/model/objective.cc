@@ -1,10 +1,13 @@
 #include "engine/model/objective.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/binary_cross_entropy_with_logits.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/mse_loss.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
@@ -110,6 +113,43 @@ at::Tensor Weights(absl::Span<const float> weights) {
   return tensor;
 }
 
+// [rows, width]: 1 where a row has a label.
+at::Tensor LabelMatrix(const store::LabelsView& labels, int64_t width) {
+  at::Tensor matrix = at::empty({labels.num_rows, width}, at::kFloat);
+  auto* value = matrix.mutable_data_ptr<float>();
+  for (int64_t row = 0; row < labels.num_rows; ++row) {
+    for (int64_t column = 0; column < width; ++column) {
+      *value++ = store::HasBit(labels.BitRow(row), column) ? 1 : 0;
+    }
+  }
+  return matrix;
+}
+
+// The losses by LibTorch's operators, on the device of the scores.
+at::Tensor LossOnDevice(const at::Tensor& scores,
+                        const store::LabelsView& labels,
+                        absl::Span<const float> weights) {
+  const at::Device device = scores.device();
+  const int64_t width = scores.size(1);
+  at::Tensor weight = Weights(weights);
+  if (weight.defined()) weight = weight.to(device);
+  switch (labels.kind) {
+    case store::LabelKind::kClasses:
+      break;
+    case store::LabelKind::kMultiLabel:
+      return at::binary_cross_entropy_with_logits(
+          scores, LabelMatrix(labels, width).to(device), /*weight=*/{},
+          /*pos_weight=*/weight);
+    case store::LabelKind::kTargets:
+      return at::mse_loss(scores,
+                          at::from_blob(const_cast<float*>(labels.TargetRow(0)),
+                                        {labels.num_rows, width}, at::kFloat)
+                              .to(device));
+  }
+  return at::cross_entropy_loss(scores, Classes(labels.classes).to(device),
+                                weight);
+}
+
 // Calls `judge(score, row, column)` for each score, row by row.
 template <typename F>
 void ForScores(const at::Tensor& scores, const F& judge) {
@@ -185,6 +225,7 @@ train::Ranking RankClasses(const at::Tensor& scores,
 
 at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
                 absl::Span<const float> weights) {
+  if (!scores.is_cpu()) return LossOnDevice(scores, labels, weights);
   const WeightedLabels weighted = {labels, weights};
   switch (labels.kind) {
     case store::LabelKind::kClasses:

@@ -10,7 +10,8 @@
 
 /// The loss that a model is trained for, and its metric. `scores` are [rows,
 /// width] float32, contiguous, for labels of as many rows and columns, all of
-/// them labeled. Threads change no result.
+/// them labeled; for the loss on any device, for the rest on the processor.
+/// Threads change no result.
 
 namespace hearth::model {
 
@@ -27,8 +28,8 @@ namespace hearth::model {
 at::Tensor Loss(const at::Tensor& scores, const store::LabelsView& labels,
                 absl::Span<const float> weights = {});
 
-/// What the rows together weigh in Loss: means of parts of a batch, weighted
-/// so, are the mean of the whole. The number of rows, but where classes have
+/// Weight of the rows together in Loss: means of parts of a batch, weighted so,
+/// are the mean of the whole. The number of rows, but where classes have
 /// weights.
 double LossWeight(const store::LabelsView& labels,
                   absl::Span<const float> weights);

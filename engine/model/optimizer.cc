@@ -78,7 +78,7 @@ class Adam final : public StatefulOptimizer {
     const int64_t step = NextStep();
     const std::vector<at::Tensor> steps(
         parameters().size(),
-        at::full({}, static_cast<float>(step), at::kFloat));
+        at::full({}, static_cast<float>(step), exp_avg_.front().options()));
     const auto update = decoupled_ ? FusedAdamW : FusedAdam;
     update(parameters(), gradients, exp_avg_, exp_avg_sq_, {}, steps,
            RateOf(step), kBeta1, kBeta2, weight_decay_, kEpsilon,

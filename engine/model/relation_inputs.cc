@@ -9,9 +9,9 @@
 namespace hearth::model {
 namespace {
 
-EdgesPtr MeanEdges(Adjacency edges) {
+EdgesPtr MeanEdges(Adjacency edges, const at::Tensor& x) {
   edges.weights = MeanWeights(edges.indptr);
-  return std::make_shared<Edges>(std::move(edges));
+  return NewEdges(std::move(edges), x.device());
 }
 
 }  // namespace
@@ -41,13 +41,14 @@ at::Tensor RelationInputs::TakeMean(size_t set, const RelationBlock& relation,
                  .out = weight.size(0),
                  .needs_input_gradient = false});
   if (in_place) {
-    return PropagateLinear(x_, weight, /*bias=*/std::nullopt,
-                           /*root_weight=*/std::nullopt,
-                           MeanEdges(WithSourcesOfBlock(relation, x_.size(0))));
+    return PropagateLinear(
+        x_, weight, /*bias=*/std::nullopt,
+        /*root_weight=*/std::nullopt,
+        MeanEdges(WithSourcesOfBlock(relation, x_.size(0)), x_));
   }
   return PropagateLinear(Take(set), weight, /*bias=*/std::nullopt,
                          /*root_weight=*/std::nullopt,
-                         MeanEdges(relation.edges));
+                         MeanEdges(relation.edges, x_));
 }
 
 }  // namespace hearth::model

@@ -30,7 +30,7 @@ LayerMemory RelationTensors(const LayerPlace& place,
                             const RelationRowCounts& rows,
                             const BlockSize& block);
 
-/// What a linear layer takes for `rows` rows, with a copy of its input.
+/// Memory of a linear layer for `rows` rows, with a copy of its input.
 LayerMemory LinearMemory(int64_t in, int64_t out, uint64_t rows);
 
 }  // namespace hearth::model

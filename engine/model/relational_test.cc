@@ -200,7 +200,7 @@ TEST(RelationalTest, LoadedStateGoesOnBitForBit) {
   }
 }
 
-// What follows the columns of narrow types is NaN in these batches.
+// Values behind the columns of narrow types are NaN in these batches.
 TEST(RelationalTest, UnspecifiedColumnsChangeNothing) {
   const TypedGraph graph = LargeGraph();
   for (const train::ModelOptions& model : Models()) {

@@ -33,6 +33,13 @@ class DropoutPattern {
   /// The factor that kept elements are multiplied with: 1 / (1 - probability).
   float scale() const { return scale_; }
 
+  /// The choice as other processors make it: words below the threshold drop, of
+  /// Philox blocks with this key, whose counters are a number and the nonce
+  /// (relu_dropout.cc).
+  uint32_t threshold() const { return threshold_; }
+  const std::array<uint32_t, 2>& key() const { return key_; }
+  const std::array<uint32_t, 2>& nonce() const { return nonce_; }
+
   /// In place, for elements [begin, end) of `data`: ReLU, then zero or scale.
   /// NaN stays NaN where kept. REQUIRES: begin is a multiple of kTile.
   void ApplyRelu(float* data, int64_t begin, int64_t end) const;

@@ -23,12 +23,12 @@ constexpr char kOptimizerPrefix[] = "optimizer.";
 }  // namespace
 
 Replica::Replica(const train::TrainOptions& options,
-                 const train::ModelShape& shape)
+                 const train::ModelShape& shape, const at::Device& device)
     : options_(options),
       shape_(shape),
       weights_(options.class_weights.Resolve(shape.class_counts)),
       precision_(ResolvedPrecision(options.precision)),
-      network_(options, shape),
+      network_(options, shape, device),
       optimizer_(NewOptimizer(options.optimizer,
                               train::LearningRate(options, shape),
                               network_.parameters())) {
@@ -44,9 +44,9 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
   const at::Tensor scores = network_.Forward(batch, position);
   const at::Tensor loss = Loss(scores, batch.labels, weights_);
   Derivative derivative = {
-      .result = Result(batch, scores, loss),
-      .gradients = torch::autograd::grad({loss}, parameters_,
-                                         {at::full({}, weight, at::kFloat)})};
+      .result = Result(batch, scores.cpu(), loss),
+      .gradients = torch::autograd::grad(
+          {loss}, parameters_, {at::full({}, weight, loss.options())})};
   // The fused optimizers walk a gradient as its parameter lies in memory; that
   // of a parameter which was used transposed may lie otherwise.
   for (at::Tensor& gradient : derivative.gradients) {
@@ -67,10 +67,11 @@ train::BatchResult Replica::Evaluate(const train::BatchView& batch) const {
   const at::NoGradGuard no_gradients;
   const ProductPrecision precision(precision_);
   const at::Tensor scores = network_.Forward(batch, std::nullopt);
-  train::BatchResult result =
-      Result(batch, scores, Loss(scores, batch.labels, weights_));
+  const at::Tensor loss = Loss(scores, batch.labels, weights_);
+  const at::Tensor judged = scores.cpu();
+  train::BatchResult result = Result(batch, judged, loss);
   if (train::IsRanking(options_.MetricFor(shape_.label_kind))) {
-    result.tally.ranking = Rank(scores, batch.labels);
+    result.tally.ranking = Rank(judged, batch.labels);
   }
   return result;
 }

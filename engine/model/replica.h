@@ -19,9 +19,10 @@ namespace hearth::model {
 /// RunTorch: throws what LibTorch throws.
 class Replica {
  public:
-  /// Equal options and shapes make equal replicas. REQUIRES: both are valid and
-  /// there is a model.
-  Replica(const train::TrainOptions& options, const train::ModelShape& shape);
+  /// Equal options and shapes make equal replicas, on every device. REQUIRES:
+  /// both are valid and there is a model.
+  Replica(const train::TrainOptions& options, const train::ModelShape& shape,
+          const at::Device& device = at::kCPU);
 
   /// Result and gradients of one batch or shard, whose loss counts as `weight`
   /// of it. The gradients are in the order of parameters().

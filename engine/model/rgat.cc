@@ -40,7 +40,7 @@ class AttentionConvolution final : public RelationConvolution {
     return SumByAttention(sources,
                           Linear(sources, HeadBlocks(source_attention_)),
                           Linear(inputs.Take(sets.destinations), folded),
-                          std::make_shared<Edges>(relation.edges));
+                          NewEdges(relation.edges, sources.device()));
   }
 
   const at::Tensor& bias() const override { return bias_; }

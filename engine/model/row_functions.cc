@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -30,7 +31,19 @@ void ForEachRow(int64_t count, int64_t columns, const F& function) {
   });
 }
 
+// Numbers of rows, on a device.
+at::Tensor OnDevice(const std::vector<int32_t>& rows,
+                    const at::Device& device) {
+  return at::from_blob(const_cast<int32_t*>(rows.data()),
+                       {static_cast<int64_t>(rows.size())}, at::kInt)
+      .to(device);
+}
+
 at::Tensor Gather(const at::Tensor& x, const RowSet& set) {
+  if (!x.is_cpu()) {
+    return x.narrow(1, 0, set.columns)
+        .index_select(0, OnDevice(*set.rows, x.device()));
+  }
   const auto count = static_cast<int64_t>(set.rows->size());
   const int64_t stride = x.size(1);
   at::Tensor result = at::empty({count, set.columns}, at::kFloat);
@@ -43,14 +56,22 @@ at::Tensor Gather(const at::Tensor& x, const RowSet& set) {
   return result;
 }
 
-// Adds `source(i)`, [columns], to the row of `sum` that (*rows)[i] names.
-template <typename F>
+// Adds each row of `source`, whose columns are dense, to the row of `sum` that
+// `rows` names; none is named twice.
 void ScatterAdd(const at::Tensor& sum, const std::vector<int32_t>& rows,
-                int64_t columns, const F& source) {
+                const at::Tensor& source) {
+  const int64_t columns = source.size(1);
+  if (!sum.is_cpu()) {
+    sum.narrow(1, 0, columns)
+        .index_add_(0, OnDevice(rows, sum.device()), source);
+    return;
+  }
   const int64_t stride = sum.size(1);
+  const int64_t source_stride = source.stride(0);
+  const auto* values = source.const_data_ptr<float>();
   auto* out = sum.mutable_data_ptr<float>();
   ForEachRow(static_cast<int64_t>(rows.size()), columns, [&](int64_t i) {
-    const float* from = source(i);
+    const float* from = values + i * source_stride;
     float* to = out + rows[i] * stride;
     for (int64_t column = 0; column < columns; ++column) {
       to[column] += from[column];
@@ -65,6 +86,7 @@ class GatherRowsFunction : public Function<GatherRowsFunction> {
     SaveValue(context, sets);
     context->saved_data["rows"] = x.size(0);
     context->saved_data["columns"] = x.size(1);
+    context->saved_data["device"] = x.device();
     variable_list result;
     result.reserve(sets.size());
     for (const RowSet& set : sets) result.push_back(Gather(x, set));
@@ -77,13 +99,11 @@ class GatherRowsFunction : public Function<GatherRowsFunction> {
     const at::Tensor result =
         at::zeros({context->saved_data["rows"].toInt(),
                    context->saved_data["columns"].toInt()},
-                  at::kFloat);
+                  at::TensorOptions(context->saved_data["device"].toDevice())
+                      .dtype(at::kFloat));
     for (size_t i = 0; i < sets.size(); ++i) {
       if (!gradients[i].defined()) continue;
-      const at::Tensor gradient = gradients[i].contiguous();
-      const auto* from = gradient.const_data_ptr<float>();
-      ScatterAdd(result, *sets[i].rows, sets[i].columns,
-                 [&](int64_t row) { return from + row * sets[i].columns; });
+      ScatterAdd(result, *sets[i].rows, gradients[i].contiguous());
       // As many may be held as there are sets.
       gradients[i] = at::Tensor();
     }
@@ -96,10 +116,7 @@ class AddRowsFunction : public Function<AddRowsFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& sum,
                             const at::Tensor& rows, const RowsPtr& positions) {
     SaveValue(context, positions);
-    const int64_t columns = sum.size(1);
-    const auto* from = rows.const_data_ptr<float>();
-    ScatterAdd(sum, *positions, columns,
-               [&](int64_t row) { return from + row * columns; });
+    ScatterAdd(sum, *positions, rows);
     context->mark_dirty({sum});
     return sum;
   }
@@ -119,8 +136,8 @@ class AddBiasToRowsFunction : public Function<AddBiasToRowsFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& sum,
                             const at::Tensor& bias, const RowsPtr& positions) {
     SaveValue(context, positions);
-    const auto* from = bias.const_data_ptr<float>();
-    ScatterAdd(sum, *positions, sum.size(1), [&](int64_t) { return from; });
+    const auto count = static_cast<int64_t>(positions->size());
+    ScatterAdd(sum, *positions, bias.expand({count, bias.size(0)}));
     context->mark_dirty({sum});
     return sum;
   }

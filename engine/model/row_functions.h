@@ -10,7 +10,8 @@
 
 /// Differentiable operations on some rows of a matrix, whose results do not
 /// depend on the number of threads: each output row is written by one thread,
-/// in the order of the sets. float32, contiguous, on the CPU.
+/// in the order of the sets. float32, contiguous; no row is named twice in a
+/// set.
 
 namespace hearth::model {
 

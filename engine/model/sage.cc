@@ -16,7 +16,7 @@ class SageConvolution final : public Convolution {
       const at::Tensor& x, const sample::Block& block, const LayerNodes& nodes,
       const std::optional<ReluActivation>& activation) const override {
     return PropagateLinear(x, neighbor_weight_, bias_, root_weight_,
-                           std::make_shared<Edges>(MeanAdjacency(block)),
+                           NewEdges(MeanAdjacency(block), x.device()),
                            activation);
   }
 

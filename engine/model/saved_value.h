@@ -21,7 +21,7 @@ void SaveValue(torch::autograd::AutogradContext* context, T value) {
       c10::make_intrusive<SavedValue<T>>(std::move(value)));
 }
 
-/// What SaveValue kept, of the same type.
+/// The value that SaveValue kept, of the same type.
 template <typename T>
 T LoadValue(torch::autograd::AutogradContext* context) {
   const auto capsule = context->saved_data["value"].toCapsule();

@@ -26,8 +26,8 @@ uint64_t FactorBytes(train::Precision precision) {
              : sizeof(float);
 }
 
-// What buffers of so many bytes take: their pool may have a quarter more than
-// is in use at once (buffer_pool.h).
+// Bytes that the pool takes for buffers of `bytes`: it may have a quarter more
+// than is in use at once (buffer_pool.h).
 uint64_t PooledBytes(uint64_t bytes) { return bytes + bytes / 4; }
 
 }  // namespace

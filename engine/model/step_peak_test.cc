@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <tuple>
 #include <vector>
 
+#include "engine/model/buffer_pool.h"
 #include "engine/model/matrix_product.h"
 #include "engine/model/network.h"
 #include "engine/model/step_memory.h"
@@ -19,32 +19,52 @@
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 
-// Compares the bound on a step's memory with what its tensors take.
+// Compares the bound on a step's memory with what its tensors take, and with
+// the pages of the pool that they lie in.
 
 namespace hearth::model {
 namespace {
 
+// Bytes of all tensors, of those that are not in the pool, and of the pool's
+// pages; the most of the first, and of the last two together.
 std::atomic<int64_t> live_bytes = 0;
+std::atomic<int64_t> small_bytes = 0;
 std::atomic<int64_t> peak_bytes = 0;
+std::atomic<int64_t> page_peak_bytes = 0;
 
 constexpr size_t kHeader = 64;
+
+BufferPool& Pool() {
+  static auto& pool = *new BufferPool;
+  return pool;
+}
+
+bool IsPooled(int64_t bytes) {
+  return bytes + kHeader >= BufferPool::kSmallestPooled;
+}
 
 void Delete(void* buffer) {
   if (buffer == nullptr) return;
   char* const block = static_cast<char*>(buffer) - kHeader;
-  live_bytes -= *reinterpret_cast<int64_t*>(block);
-  std::free(block);
+  const int64_t bytes = *reinterpret_cast<int64_t*>(block);
+  live_bytes -= bytes;
+  if (!IsPooled(bytes)) small_bytes -= bytes;
+  Pool().Free(block);
 }
 
 // Counts what LibTorch allocates.
 class CountingAllocator final : public c10::Allocator {
  public:
-  c10::DataPtr allocate(size_t bytes) override {
-    const size_t size = (bytes + kHeader - 1) / kHeader * kHeader + kHeader;
-    char* const block = static_cast<char*>(std::aligned_alloc(kHeader, size));
-    *reinterpret_cast<int64_t*>(block) = static_cast<int64_t>(bytes);
-    live_bytes += static_cast<int64_t>(bytes);
+  c10::DataPtr allocate(size_t size) override {
+    const auto bytes = static_cast<int64_t>(size);
+    char* const block = static_cast<char*>(Pool().Allocate(size + kHeader));
+    *reinterpret_cast<int64_t*>(block) = bytes;
+    live_bytes += bytes;
+    if (!IsPooled(bytes)) small_bytes += bytes;
     peak_bytes = std::max(peak_bytes.load(), live_bytes.load());
+    page_peak_bytes =
+        std::max(page_peak_bytes.load(),
+                 small_bytes + static_cast<int64_t>(Pool().resident_bytes()));
     void* const buffer = block + kHeader;
     return {buffer, buffer, &Delete, c10::Device(c10::DeviceType::CPU)};
   }
@@ -145,6 +165,40 @@ TEST_P(PlainStepPeakTest, TheBoundIsTight) {
         0.62)
         << train::Name(model) << ", " << max_neighbors << " neighbors";
   }
+}
+
+// Gaps between tensors count, too, after batches of several sizes.
+TEST_P(PlainStepPeakTest, ThePagesOfThePoolKeepToTheBound) {
+  const auto& [model, feature_dim, precision] = GetParam();
+  if (!HasProducts(precision)) GTEST_SKIP() << "this processor has no bfloat16";
+  train::TrainOptions options;
+  options.model = model;
+  options.dropout = 0.1;
+  options.precision = precision;
+  const train::ModelShape shape = {
+      .feature_dim = feature_dim, .label_width = 16, .num_layers = 3};
+  Pool().Clear();
+  const int64_t before =
+      small_bytes + static_cast<int64_t>(Pool().resident_bytes());
+  page_peak_bytes = before;
+  int64_t bound = 0;
+  for (const int64_t nodes : {24000, 30000, 18000, 30000, 27000, 30000}) {
+    const SyntheticBatch batch =
+        MakeBatch({.nodes = {nodes / 30, nodes / 5, nodes * 3 / 5, nodes},
+                   .max_neighbors = 12,
+                   .feature_dim = feature_dim,
+                   .label_width = 16});
+    bound =
+        std::max(bound, BoundOf(options, shape, sample::ShapeOf(batch.sample)));
+    PeakBytes(options, shape, batch.View());
+    Pool().Trim();
+  }
+  // Half a page is in use at either end of what is there, on average.
+  constexpr int64_t kPage = 2 << 20;
+  EXPECT_LE(
+      page_peak_bytes - before,
+      bound + static_cast<int64_t>(KeptMemoryBytes(options, shape)) + kPage)
+      << train::Name(model);
 }
 
 INSTANTIATE_TEST_SUITE_P(

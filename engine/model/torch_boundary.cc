@@ -56,6 +56,9 @@ absl::Status RunTorch(int threads, absl::FunctionRef<absl::Status()> function) {
   } catch (const std::bad_alloc&) {
     Pool().Clear();
     return absl::ResourceExhaustedError("the model ran out of memory");
+  } catch (const c10::OutOfMemoryError& error) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the model ran out of memory: ", error.msg()));
   } catch (const c10::Error& error) {
     return absl::InternalError(absl::StrCat("LibTorch: ", error.msg()));
   } catch (const std::exception& error) {

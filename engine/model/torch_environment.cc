@@ -28,6 +28,8 @@ constexpr const char* kEnvironment[][2] = {
     // them.
     {"LRU_CACHE_CAPACITY", "64"},
     {"ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128"},
+    // Products on a GPU repeat bit for bit; LibTorch refuses them without.
+    {"CUBLAS_WORKSPACE_CONFIG", ":4096:8"},
 };
 
 // Sets what is missing; whether anything was.

@@ -22,6 +22,7 @@ TEST(StartedAnewTest, EnvironmentIsComplete) {
   EXPECT_STREQ(getenv("OMP_WAIT_POLICY"), "ACTIVE") << "the user's choice";
   EXPECT_STREQ(getenv("LRU_CACHE_CAPACITY"), "64");
   EXPECT_STREQ(getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY"), "128");
+  EXPECT_STREQ(getenv("CUBLAS_WORKSPACE_CONFIG"), ":4096:8");
   // Nothing is missing: this returns instead of starting anew forever.
   EnsureTorchEnvironment(nullptr);
 }

@@ -25,7 +25,7 @@ at::Tensor TypeProjection::Forward(
     const at::Tensor& x, absl::Span<const store::TypeId> types) const {
   const std::vector<RowsPtr> rows =
       RowsByType(types, x.size(0), schema_.node_types.size());
-  at::Tensor result = at::zeros({x.size(0), out_}, at::kFloat);
+  at::Tensor result = at::zeros({x.size(0), out_}, x.options());
   for (size_t type = 0; type < rows.size(); ++type) {
     const RowSet set = {.rows = rows[type],
                         .columns = schema_.node_types[type].feature_dim};

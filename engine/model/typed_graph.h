@@ -34,7 +34,7 @@ TypedGraph MakeTypedGraph(const train::ModelShape& shape, int32_t num_nodes,
                           int64_t num_edges, uint64_t seed);
 
 /// The batch of `seeds` with all neighbors, in as many layers as the shape has.
-/// What follows a row's columns is NaN.
+/// Values behind a row's columns are NaN.
 SyntheticBatch WholeNeighborhood(const TypedGraph& graph,
                                  const std::vector<int32_t>& seeds);
 

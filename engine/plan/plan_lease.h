@@ -24,7 +24,7 @@ class PlanLease {
         exclusive_(other.exclusive_),
         name_(std::move(other.name_)) {}
   PlanLease& operator=(PlanLease&& other) noexcept {
-    // What this one had goes with `taken`.
+    // The plan that this one had goes with `taken`.
     PlanLease taken(std::move(other));
     std::swap(store_, taken.store_);
     std::swap(number_, taken.number_);

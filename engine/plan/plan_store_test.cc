@@ -314,7 +314,7 @@ TEST_F(PlanStoreTest, TellsWhenSomethingIsLetGo) {
   store->SetOnRelease(nullptr);
 }
 
-// What the files in the store's folder take.
+// Bytes of the files in the store's folder.
 uint64_t BytesIn(const std::string& folder) {
   uint64_t bytes = 0;
   for (const auto& entry :

@@ -202,8 +202,8 @@ TEST_F(TopSamplingTest, WithNothingPulledTheBatchIsThatOfOneStep) {
   EXPECT_EQ(batch.num_seeds, std::ssize(Seeds()));
 }
 
-// What is there of a batch with pulled nodes has the neighbors that it has
-// without, and nothing is there that only pulled nodes need.
+// Nodes of a batch with pulled nodes have the neighbors that they have without,
+// and no node is there that only pulled nodes need.
 TEST_F(TopSamplingTest, PulledNodesPruneTheirNeighborhoodsAndNothingElse) {
   const auto sampler = NewSampler();
   const MiniBatch whole = *sampler->Sample(key_, Seeds());

@@ -55,7 +55,7 @@ void SavedIo::Add(const MiniBatch& batch,
   profile_.num_seeds += batch.num_seeds;
   profile_.num_rows += std::ssize(batch.input_nodes);
 
-  // What is drawn for one list is read from so many pages at most.
+  // Neighbors that are drawn for one list are read from so many pages at most.
   for (const Block& block : batch.blocks) {
     for (int64_t row = 0; row < block.num_destinations; ++row) {
       if (list_is_resident(batch.input_nodes[row])) continue;

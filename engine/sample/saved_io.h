@@ -33,7 +33,7 @@ class SavedIo {
 
   const EpochProfile& profile() const { return profile_; }
 
-  /// What was counted, to be kept. Nothing else may follow.
+  /// Counts of the epoch, to be kept. Nothing else may follow.
   EpochProfile TakeProfile() && { return std::move(profile_); }
 
  private:

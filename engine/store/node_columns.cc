@@ -52,7 +52,7 @@ Header HeaderOf(const NodeColumnsKind& kind, int64_t num_nodes) {
   return header;
 }
 
-// What the file consists of.
+// Pieces that the file consists of.
 std::vector<Bytes> PiecesOf(const Header& header, Facts facts,
                             Columns columns) {
   std::vector<Bytes> pieces = {

@@ -23,7 +23,7 @@ struct NodeColumns {
   std::vector<std::vector<float>> columns;
 };
 
-/// What a file of node columns has to be.
+/// Requirements on a file of node columns.
 struct NodeColumnsKind {
   /// For people: "profile of an epoch". In the file, too.
   absl::string_view name;

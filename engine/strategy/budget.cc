@@ -17,8 +17,8 @@ std::string AmountText(uint64_t amount, BudgetUnit unit) {
                                     : absl::StrCat(amount);
 }
 
-// What a budget may be cut to, from the least on: the least, and multiples of
-// the step above it.
+// Values that a budget may be cut to, from the least on: the least, and
+// multiples of the step above it.
 class Ladder {
  public:
   explicit Ladder(const Budget& budget)

@@ -12,8 +12,8 @@
 #include "absl/types/span.h"
 #include "engine/strategy/pass.h"
 
-/// What a strategy can do with less of, so that a job fits into memory. Nothing
-/// of it changes a batch.
+/// Budgets: amounts that a strategy can do with less of, so that a job fits
+/// into memory. No cut changes a batch.
 
 namespace hearth::strategy {
 

@@ -36,7 +36,7 @@ using StrategyOptions =
     std::variant<MemoryOptions, MmapOptions, GnndriveOptions, GinexOptions,
                  DiskgnnOptions, OutreOptions, GidsOptions>;
 
-/// What a job chooses of a strategy that changes no batch.
+/// Choices of a job about a strategy that change no batch.
 using StrategyConfiguration = Configuration<StrategyOptions>;
 
 /// The facts about a strategy that hold whatever its options.
@@ -84,8 +84,8 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
 absl::StatusOr<MemoryEstimate> EstimateMemory(const StrategyOptions& options,
                                               const MemoryBasis& basis);
 
-/// What may be cut so that a job with a basis fits into memory, in this order.
-/// Amounts asked for are those of `options` and of the basis's pipeline.
+/// Budgets that may be cut so that a job with a basis fits into memory, in this
+/// order. Amounts asked for are those of `options` and of the basis's pipeline.
 std::vector<Budget> BudgetsOf(const StrategyOptions& options,
                               const MemoryBasis& basis);
 

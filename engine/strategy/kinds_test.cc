@@ -135,7 +135,7 @@ TEST(WithAutoBudgetsTest, IsAllRowsButAtMostHalfOfTheLimit) {
   };
   EXPECT_EQ(sized(1 << 30), 1000u * 408);
   EXPECT_EQ(sized(100000), 50000u);
-  // What is given stays, and so does what has no such cache.
+  // Given widths stay, and so do strategies that have no such cache.
   for (const StrategyOptions& given :
        {StrategyOptions(DiskgnnOptions{.cpu_cache_bytes = 1 << 30}),
         StrategyOptions(GidsOptions{}), StrategyOptions(MemoryOptions{})}) {

@@ -46,7 +46,7 @@ struct Report {
   double score = 0;
 };
 
-/// What is to be done with a replica.
+/// Decision about a replica.
 enum class Action {
   /// Train it from its beginning.
   kStart,
@@ -150,7 +150,7 @@ class Search {
   std::optional<double> ScoreOf(int64_t trial) const;
   /// The replica's best score; nothing if it has none.
   std::optional<double> ScoreOf(int64_t trial, int64_t replica) const;
-  /// What was decided last of a replica; nothing if it has not begun.
+  /// The last decision about a replica; nothing if it has not begun.
   std::optional<Action> ActionOf(int64_t trial, int64_t replica) const;
 
   /// The best trial that has not failed; nothing before one has a score.

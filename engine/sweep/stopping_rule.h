@@ -41,8 +41,8 @@ struct Median {
 
 using Stopping = std::variant<RunAll, Asha, Halving, Median>;
 
-/// What a trial has shown up to a boundary. Greater is better; what is not
-/// finite is worse than all that is.
+/// Score of a trial at a boundary. Greater is better; a score that is not
+/// finite is worse than all that are.
 struct Result {
   double best = 0;
   double mean = 0;
@@ -55,7 +55,7 @@ bool ComesBefore(int64_t a, double x, int64_t b, double y);
 /// How a trial ended.
 enum class Outcome { kSucceeded, kFailed, kStopped };
 
-/// What is to become of a trial at a boundary.
+/// Decision about a trial at a boundary.
 struct Verdict {
   int64_t trial = 0;
   bool goes_on = false;

@@ -51,7 +51,8 @@ int64_t RankedColumns(store::LabelKind kind, int64_t width);
 /// Whether `value` is better than `other`; NaN never is.
 bool IsBetter(Metric metric, double value, double other);
 
-/// What a metric is computed from; adds up over batches, integers exactly.
+/// Counts that a metric is computed from; they add up over batches, integers
+/// exactly.
 struct Tally {
   /// Predictions judged: nodes, or for kMeanSquaredError nodes times targets.
   int64_t num_predictions = 0;

@@ -148,8 +148,8 @@ struct StepSchedule {
 /// How the learning rate goes on after the warm-up; see LearningRate.
 using Schedule = std::variant<ConstantSchedule, CosineSchedule, StepSchedule>;
 
-/// What matrix products round their factors to; they are added up in float32,
-/// and parameters and the optimizer's state are float32.
+/// Precision of the factors of matrix products; products are added up in
+/// float32, and parameters and the optimizer's state are float32.
 enum class Precision {
   kFloat32,
   /// 8 bits of mantissa instead of 24.
@@ -182,7 +182,7 @@ struct TrainOptions {
   /// Threads inside one operation; changes no result.
   int train_threads = 2;
   ClassWeights class_weights = {};
-  /// What evaluations judge by; absent: MetricFor the labels.
+  /// Metric that evaluations judge by; absent: MetricFor the labels.
   std::optional<Metric> metric = {};
 
   /// INVALID_ARGUMENT naming the option at fault. Those that depend on labels

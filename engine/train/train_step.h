@@ -81,9 +81,9 @@ struct BatchResult {
   /// The seeds' weights in the mean, added up: num_seeds, but where classes
   /// have weights.
   double weight = 0;
-  /// What metrics are computed from: the counts that are for the labels' kind,
-  /// and, of an evaluation whose metric ranks nodes, their scores. No class has
-  /// a weight here.
+  /// Counts that metrics are computed from: those that are for the labels'
+  /// kind, and, of an evaluation whose metric ranks nodes, their scores. No
+  /// class has a weight here.
   Tally tally = {};
 };
 
@@ -126,7 +126,7 @@ class TrainStep {
   /// single layer, say.
   virtual int64_t TopWidth() const { return 0; }
 
-  /// What products round their factors to: never kAuto.
+  /// Precision that products round their factors to: never kAuto.
   virtual Precision precision() const { return Precision::kFloat32; }
 
   /// The model for others: parameters under PyTorch Geometric's state_dict

@@ -201,7 +201,7 @@ TEST(EdgesEmulationTest, ScoreGradientsAreThoseOfPlainLoops) {
     for (const bool weighed : {false, true}) {
       const Operands operands(graph, shape, weighed);
       const int64_t stride = operands.stride;
-      // What is not a column keeps its value.
+      // Values that are in no column stay.
       Floats by_own(static_cast<size_t>(graph.num_rows() * stride), 7);
       Floats actual_by_own = by_own;
       Floats by_other = Values(kNumSources * stride, 8);
@@ -325,7 +325,7 @@ TEST(EdgesEmulationTest, ActivationsAndGradientsAreThoseOfEachElement) {
       const Floats gradient = Values(count, 13);
       Floats output = x;
       Floats result(x.size(), NAN);
-      // What is kept of ones, by the same pattern.
+      // Ones that the same pattern keeps.
       Floats kept(x.size(), 1);
       ASSERT_EQ(
           EmulateActivate({activation, count, kept.data(), nullptr, nullptr}),

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
 
-/// What tests of the plug-in share.
+/// Fixture of the plug-in's tests.
 
 namespace hearth::kernels {
 

@@ -7,7 +7,7 @@
 
 namespace hearth::options {
 
-/// What a manual page has beside its command.
+/// Parts of a manual page beside its command.
 struct ManPageHead {
   /// "hearth-train": its file is NAME.SECTION.
   std::string name = {};

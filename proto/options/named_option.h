@@ -25,7 +25,7 @@ struct NamedOption {
   std::vector<const google::protobuf::FieldDescriptor*> Alternatives() const;
 };
 
-/// What `table`, which must outlive it, calls `name`; empty if nothing.
+/// The option that `table`, which must outlive it, calls `name`; empty if none.
 NamedOption FindNamed(const OptionTable& table, absl::string_view name);
 
 /// Sets what `named` stands for in `root` to `text`: the first field that

@@ -311,7 +311,7 @@ absl::Status SetFromText(const Option& option, absl::string_view text,
                          Message& root) {
   Message& parent = Make(ParentOf(option.path), root);
   if (const auto* oneof = option.field().real_containing_oneof()) {
-    // What another field of the same flag says goes, too.
+    // Values of other fields of the same flag go, too.
     parent.GetReflection()->ClearOneof(&parent, oneof);
   } else {
     parent.GetReflection()->ClearField(&parent, &option.field());

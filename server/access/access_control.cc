@@ -137,7 +137,8 @@ absl::Status AccessControl::CheckOwner(const Caller& caller,
 
 absl::Status AccessControl::CheckFolders(const Caller& caller,
                                          const v1::JobSpec& spec) {
-  // What the client sent is not the machine's, but may be another client's.
+  // An upload came from a client, not from the machine, but may be another
+  // client's.
   if (!spec.import().upload().empty()) {
     const absl::Status owned =
         CheckOwner(caller, v1::Access::UPLOAD, spec.import().upload());

@@ -227,7 +227,7 @@ TEST_F(AccessControlTest, UsersChangeTheirOwnAlone) {
   EXPECT_EQ(sweep_code(bob), absl::StatusCode::kPermissionDenied);
 }
 
-// What a job reads and writes, it does with the rights of the daemon's user.
+// A job reads and writes with the rights of the daemon's user.
 TEST_F(AccessControlTest, WithoutRootsOnlyOperatorsNameFolders) {
   const Caller user = {.name = "uid:1000", .role = v1::USER};
   const Caller op = {.name = "uid:0", .role = v1::OPERATOR};

@@ -121,7 +121,7 @@ TEST_F(AuditLogTest, StrangersDoNotFillTheDisk) {
   };
   for (int i = 0; i < AuditLog::kFailuresPerMinute + 7; ++i) refuse();
   EXPECT_EQ(Lines(path_).size(), 600u);
-  // What is done is written nevertheless.
+  // Later calls are written nevertheless.
   log->Write(caller_, "Jobs/CancelJob", "train-7", absl::StatusCode::kOk);
   auto lines = Lines(path_);
   ASSERT_EQ(lines.size(), 601u);

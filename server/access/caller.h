@@ -30,7 +30,7 @@ enum class Entrance {
   kTls,
 };
 
-/// What a connection and a call tell about the caller.
+/// Facts that a connection and a call tell about the caller.
 struct Credentials {
   Entrance entrance = Entrance::kTls;
   /// By the kernel; kSocket alone.

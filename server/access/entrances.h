@@ -84,7 +84,7 @@ class Doors {
   struct OneDoor {
     std::shared_ptr<Door> door;
     std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
-    // What tells its party; empty = it was never used.
+    // Key of its party; empty = it was never used.
     std::vector<std::string> key;
     bool is_reserved = false;
     // The number of the connection that came in by it last.
@@ -98,7 +98,7 @@ class Doors {
   uint64_t connections_ = 0;
 };
 
-/// What a call that a Door has let in tells about its caller.
+/// Credentials of the caller of a call that a Door has let in.
 Credentials CredentialsOf(const grpc::ServerContextBase& context);
 
 /// The trace that a call's "traceparent" entry names; empty = none.

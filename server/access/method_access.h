@@ -11,8 +11,8 @@
 
 namespace hearth::server {
 
-/// What the method at `path` ("/hearth.v1.Jobs/SubmitJob") asks of its caller,
-/// by its option in the contract; of gRPC's own services for health and
+/// Access that the method at `path` ("/hearth.v1.Jobs/SubmitJob") asks of its
+/// caller, by its option in the contract; of gRPC's own services for health and
 /// reflection, the least role. Nullopt for any other method: nobody may call
 /// it.
 std::optional<v1::Access> AccessOf(absl::string_view path);

@@ -48,7 +48,8 @@ TEST(MethodAccessTest, EveryMethodNamesItsLeastRole) {
   }
 }
 
-// What changes nothing is for viewers, and what changes something is not.
+// Methods that change nothing are for viewers, and those that change something
+// are not.
 TEST(MethodAccessTest, ViewersOnlySee) {
   for (const auto& [path, method] : AllMethods()) {
     const std::string& name = method->name();

@@ -272,7 +272,8 @@ absl::StatusOr<Context> NewContext(const TlsFiles& files) {
   return context;
 }
 
-// What changes when a file does: inode, size, and the time of the last change.
+// Values that change when a file does: inode, size, and the time of the last
+// change.
 std::vector<int64_t> StampsOf(const TlsFiles& files) {
   std::vector<int64_t> stamps;
   for (const std::string* path :

@@ -20,8 +20,7 @@ struct Budget {
 inline constexpr Budget kUnlimited = {
     .burst = std::numeric_limits<double>::infinity()};
 
-/// What is left of a budget. Times are in seconds, on the steady clock.
-/// Single-owner.
+/// Rest of a budget. Times are in seconds, on the steady clock. Single-owner.
 class Purse {
  public:
   explicit Purse(const Budget& budget) : budget_(budget), left_(budget.burst) {}
@@ -57,7 +56,7 @@ class Purse {
   double last_ = 0;
 };
 
-/// What is known of each party by its name: it is forgotten some time after it
+/// State of each party, by its name: it is forgotten some time after it
 /// IsIdle(now), so that those who come under ever new names cost no memory.
 /// Single-owner.
 template <typename Party>

@@ -54,7 +54,7 @@ constexpr double kLogSeconds = 10;
 
 struct Connection;
 
-// What an event is about.
+// Subject of an event.
 struct Handle {
   Connection* connection = nullptr;
   bool is_inner = false;
@@ -96,7 +96,7 @@ struct Connection {
   std::optional<io::Descriptor> inner;
   std::function<void(bool has_asked)> leave;
   std::unique_ptr<Wire> inner_wire;
-  // What each side has not taken yet.
+  // Bytes that each side has not taken yet.
   std::string to_inner;
   std::string to_outer;
   bool outer_ended = false;
@@ -590,7 +590,7 @@ class FrontImpl final : public Front {
     epoll_ctl(epoll_->get(), EPOLL_CTL_MOD, descriptor, &event);
   }
 
-  // What times say, a few times a second.
+  // Does what times ask for, a few times a second.
   void Sweep() {
     if (stops_listening_) {
       if (listener_.has_value()) {

@@ -11,7 +11,7 @@
 
 namespace hearth::server {
 
-/// What clients of HTTP/2 may do, beyond what the server of gRPC checks.
+/// Limits for clients of HTTP/2, beyond what the server of gRPC checks.
 struct Http2Limits {
   /// Streams open at a time: begun by the client, and neither ended by the
   /// server nor reset. Of one connection, of which the server announces half,

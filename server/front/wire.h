@@ -13,7 +13,7 @@ namespace hearth::server {
 /// blocks. Does not own the socket. Single-owner.
 class Wire {
  public:
-  /// What a call came to.
+  /// Result of a call.
   enum class Outcome {
     kMoved,
     /// Nothing can be moved now; see WaitsToWrite.

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "server/mapping/spec_mapping.h"
+#include "server/mapping/strategy_mapping.h"
 #include "server/storage/job_id.h"
 
 namespace hearth::server {
@@ -50,6 +51,8 @@ QueuedJob QueuedJob::Of(const v1::Job& job) {
   if (job.spec().has_train()) {
     const v1::TrainJobSpec& spec = job.spec().train();
     queued.boarding = {.job = job.id(), .convoy = ConvoyOf(spec), .epoch = {}};
+    queued.makes_plan = !job.has_start_time() && (MakesPlans(spec.data()) ||
+                                                  spec.data().has_partition());
     // Where one that has begun goes on, its checkpoint knows.
     if (!job.has_start_time()) {
       queued.boarding.epoch = spec.data().first_epoch_key();
@@ -283,6 +286,16 @@ std::vector<job::Boarding> JobQueue::MembersOf(
   boardings.reserve(jobs.size());
   for (const auto& [key, job] : jobs) boardings.push_back(job->boarding);
   return boardings;
+}
+
+const QueuedJob* JobQueue::FirstOfOthers(
+    Lane lane, const std::set<std::string>& convoys) const {
+  int passed_over = 0;
+  for (const auto& [key, job] : NewOf(lane).jobs) {
+    if (!convoys.contains(job.boarding.convoy)) return &job;
+    if (++passed_over == kMostPassedOver) break;
+  }
+  return nullptr;
 }
 
 std::vector<QueuedJob> JobQueue::TakeBeginningTrials() {

@@ -60,14 +60,16 @@ struct QueuedJob {
   bool takes_memory = true;
   /// Whether it is of a sweep, and has not begun.
   bool begins_trial = false;
+  /// Whether it trains by a plan, and has not begun.
+  bool makes_plan = false;
 
-  /// What it needs to share passes with others (engine/job/convoy.h); without
-  /// a convoy it shares with none.
+  /// Facts for sharing passes with others (engine/job/convoy.h); a job without
+  /// a convoy shares with none.
   job::Boarding boarding = {};
   /// When it came into the queue, untried, on the steady clock.
   double queued_since = 0;
 
-  /// What it waits for; kNone while it has not been tried.
+  /// Cause of the wait; kNone while it has not been tried.
   WaitCause cause = WaitCause::kNone;
   /// The memory, or the space for its plan, that it needs, where it waits for
   /// that; 0 = unknown.
@@ -83,8 +85,8 @@ struct QueuedJob {
   /// The entry of a job that the store has, not tried yet.
   static QueuedJob Of(const v1::Job& job);
 
-  /// What lines of the log about it begin with: "train-7", and of a trace
-  /// "train-7 [TRACE]".
+  /// Begin of the job's lines in the log: "train-7", and of a trace "train-7
+  /// [TRACE]".
   std::string LogName() const;
 };
 
@@ -109,6 +111,8 @@ class JobQueue {
   /// Far more than a convoy has room for; so that it costs little however many
   /// are queued.
   static constexpr size_t kMostMembers = 1000;
+  /// As many as can share passes at a time.
+  static constexpr int kMostPassedOver = 64;
 
   /// `room` tells whether memory could be reserved now, `plan_room` whether a
   /// plan of so many bytes has room beside those in use.
@@ -151,6 +155,12 @@ class JobQueue {
   /// those of a convoy, the next one first; at most kMostMembers.
   std::vector<job::Boarding> MembersOf(Lane lane,
                                        const std::string& convoy) const;
+
+  /// The first job of a lane that has not been tried and is of none of
+  /// `convoys`; null if there is none, or kMostPassedOver jobs of these are
+  /// before it.
+  const QueuedJob* FirstOfOthers(Lane lane,
+                                 const std::set<std::string>& convoys) const;
 
   /// Takes out the jobs that are of sweeps and have not begun.
   std::vector<QueuedJob> TakeBeginningTrials();

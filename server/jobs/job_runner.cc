@@ -15,6 +15,7 @@
 #include "engine/job/explain_job.h"
 #include "engine/job/export_model.h"
 #include "engine/job/memory_ledger.h"
+#include "engine/job/observer.h"
 #include "engine/job/prepare_job.h"
 #include "engine/job/running_jobs.h"
 #include "engine/job/train_job.h"
@@ -22,6 +23,7 @@
 #include "engine/job/train_metrics.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
+#include "engine/train/model_options.h"
 #include "server/jobs/dataset_jobs.h"
 #include "server/jobs/job_observer.h"
 #include "server/jobs/job_queue.h"
@@ -36,6 +38,28 @@ namespace {
 // A model's file larger than this is not compared.
 constexpr uint64_t kMaxModelBytes = uint64_t{4} << 30;
 
+// Passes the lines of what is done ahead for a job on to hearthd's log.
+class LogObserver final : public job::Observer {
+ public:
+  explicit LogObserver(const std::string& id) : id_(id) {}
+
+  void OnRunning() override {}
+  absl::Status OnFirstEpochKey(int64_t /*key*/) override {
+    return absl::OkStatus();
+  }
+  void OnProgress(const job::Progress& /*progress*/) override {}
+  absl::Status OnEpoch(const job::EpochReport& /*epoch*/) override {
+    return absl::OkStatus();
+  }
+  void OnDurable() override {}
+  void OnLog(job::Severity /*severity*/, const std::string& text) override {
+    spdlog::info("{}, ahead: {}", id_, text);
+  }
+
+ private:
+  const std::string id_;
+};
+
 class EngineJobRunner final : public JobRunner {
  public:
   EngineJobRunner(const JobRunnerParts& parts,
@@ -44,7 +68,7 @@ class EngineJobRunner final : public JobRunner {
 
   absl::StatusOr<v1::JobReport> Run(const v1::Job& job, JobEvents& events,
                                     std::stop_token stop) override {
-    // What the job has given back is free for other processes, too.
+    // Memory that the job has given back is free for other processes, too.
     const absl::Cleanup release = ReleaseFreePages;
     JobObserver observer(
         events, parts_.environment.clock, parts_.registry,
@@ -108,6 +132,26 @@ class EngineJobRunner final : public JobRunner {
     if (removed.ok()) return;
     spdlog::warn("{}: what it has left goes at the next start: {}", id,
                  removed.ToString());
+  }
+
+  absl::StatusOr<v1::PrepareReport> PrepareAhead(
+      const v1::Job& job, std::stop_token stop) override {
+    const absl::Cleanup release = ReleaseFreePages;
+    const v1::TrainJobSpec& spec = job.spec().train();
+    const job::TrainJobOptions options = ToTrainJobOptions(
+        spec, parts_.data_dir.DatasetPath(spec.data().dataset()),
+        parts_.data_dir.JobPath(job.id()));
+    LogObserver observer(job.id());
+    HEARTH_ASSIGN_OR_RETURN(
+        const job::PrepareReport report,
+        job::RunPrepareJob(
+            parts_.environment,
+            {.data = options.data,
+             .pipeline = options.pipeline,
+             .training_only = !options.HasModel(),
+             .embedding_width = train::HiddenWidth(options.train.model)},
+            observer, std::move(stop)));
+    return ToProto(report);
   }
 
  private:

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -116,6 +117,11 @@ Scheduler::Scheduler(JobStore& store, JobRunner& runner,
           [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); }) {
   memory_.SetOnRelease([this] { Wake(); });
   plans_.SetOnRelease([this] { Wake(); });
+  if (!options_.prepares_ahead) return;
+  ahead_ = std::make_unique<PlanAhead>(
+      store_, [this](const v1::Job& job, std::stop_token stop) {
+        return runner_.PrepareAhead(job, std::move(stop));
+      });
 }
 
 Scheduler::~Scheduler() {
@@ -126,6 +132,7 @@ Scheduler::~Scheduler() {
     workers = std::move(workers_);
   }
   for (Workers& of_lane : workers) of_lane.threads.clear();
+  ahead_.reset();
   // The last job of one may have ended before it.
   if (options_.convoys != nullptr) options_.convoys->AwaitEnd();
   memory_.SetOnRelease(nullptr);
@@ -213,6 +220,7 @@ void Scheduler::Add(QueuedJob job) {
     set_aside_[job.id] = std::move(job);
   } else {
     queue_.Add(std::move(job));
+    LookAhead();
   }
 }
 
@@ -226,6 +234,7 @@ void Scheduler::SetDraining(bool draining) {
   if (draining) {
     for (QueuedJob& job : queue_.TakeBeginningTrials()) {
       ForgetMember(job.id);
+      if (ahead_ != nullptr) ahead_->Forget(job.id);
       Add(std::move(job));
     }
   } else {
@@ -244,6 +253,8 @@ void Scheduler::Remove(const std::string& id) {
   set_aside_.erase(id);
   queue_.Remove(id);
   ForgetMember(id);
+  if (ahead_ != nullptr) ahead_->Forget(id);
+  LookAhead();
 }
 
 absl::Status Scheduler::Release(absl::Span<const std::string> ids) {
@@ -315,6 +326,7 @@ absl::Status Scheduler::Stop(absl::Duration patience) {
   changed_.SignalAll();
   if (options_.convoys != nullptr) options_.convoys->ForgetAll();
   expected_.clear();
+  if (ahead_ != nullptr) ahead_->Stop();
   for (auto& [id, run] : running_) run.stop.request_stop();
   const double start = clock_.SteadySeconds();
   while (!running_.empty()) {
@@ -403,6 +415,7 @@ void Scheduler::Work(Lane lane, size_t worker) {
       held = run.held;
       cancelled = run.cancelled_by_user;
       running_.erase(job->id);
+      LookAhead();
       changed_.SignalAll();
     }
     if (!held) continue;
@@ -434,6 +447,7 @@ std::optional<QueuedJob> Scheduler::TakeNext(Lane lane, size_t worker) {
       if (workers.idle.empty() && workers.threads.size() < workers.most) {
         AddWorker(lane);
       }
+      LookAhead();
       changed_.SignalAll();
       return job;
     }
@@ -516,6 +530,23 @@ bool Scheduler::HasFreePlace() const {
     if (run.lane == Lane::kTraining) places.insert(run.place);
   }
   return places.size() < static_cast<size_t>(options_.max_running_jobs);
+}
+
+void Scheduler::LookAhead() {
+  if (ahead_ == nullptr) return;
+  std::optional<PlanAhead::Job> next;
+  if (!stopping_ && !HasFreePlace()) {
+    // Those that share passes with what trains need no place.
+    const QueuedJob* const first =
+        queue_.FirstOfOthers(Lane::kTraining, RunningConvoys());
+    if (first != nullptr && first->makes_plan) {
+      const std::string& convoy = first->boarding.convoy;
+      next = {.id = first->id,
+              .log_name = first->LogName(),
+              .data = convoy.empty() ? first->id : convoy};
+    }
+  }
+  ahead_->SetNext(next);
 }
 
 absl::Status Scheduler::RunJob(QueuedJob& job) {

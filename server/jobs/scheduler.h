@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <stop_token>
@@ -25,6 +26,7 @@
 #include "engine/plan/plan_store.h"
 #include "hearth/v1/jobs.pb.h"
 #include "server/jobs/job_queue.h"
+#include "server/jobs/plan_ahead.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
@@ -68,9 +70,16 @@ class JobRunner {
   /// before the store knows that a job which has run FAILED or is CANCELLED, or
   /// right after for one that did not run; no run of it begins meanwhile.
   virtual void Discard(const std::string& /*id*/) {}
+
+  /// Finds or makes the plan of a train job that is queued, while others run.
+  /// CANCELLED when `stop` is requested. May throw.
+  virtual absl::StatusOr<v1::PrepareReport> PrepareAhead(
+      const v1::Job& /*job*/, std::stop_token /*stop*/) {
+    return v1::PrepareReport();
+  }
 };
 
-/// What is to become of a job after an epoch.
+/// Decision about a job after an epoch.
 enum class EpochVerdict {
   kGoOn,
   /// It stops at once and is QUEUED, held back.
@@ -112,6 +121,9 @@ struct SchedulerOptions {
   /// Through which train jobs share passes; those that do count as one running
   /// job. Null = none do. Outlives the scheduler.
   job::Convoys* convoys = nullptr;
+  /// Whether the plan of the train job that begins next is made while others
+  /// train.
+  bool prepares_ahead = true;
   WaitOptions wait = {};
   /// How long to wait before a job's state is written again after a failure (a
   /// full disk, say).
@@ -242,6 +254,9 @@ class Scheduler {
   void ForgetMember(const std::string& id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasFreePlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the plan made of the job that gets the next place. Called when the
+  // queue, or what runs, has changed.
+  void LookAhead() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddWorker(Lane lane) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Runs a job and writes its next state. The error for lack of which it is
   // WAITING now; OK for all others.
@@ -291,6 +306,8 @@ class Scheduler {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   TrialObserver* trial_observer_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::array<Workers, kNumLanes> workers_ ABSL_GUARDED_BY(mutex_);
+  // Null = no plan is made ahead. Thread-safe.
+  std::unique_ptr<PlanAhead> ahead_;
 };
 
 }  // namespace hearth::server

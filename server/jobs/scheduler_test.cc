@@ -78,6 +78,38 @@ class FakeRunner final : public JobRunner {
     discarded_.push_back(id);
   }
 
+  // Lasts until the test completes it or somebody wants it to stop.
+  absl::StatusOr<v1::PrepareReport> PrepareAhead(
+      const v1::Job& job, std::stop_token stop) override {
+    const std::stop_callback wake(stop, [this] {
+      absl::MutexLock lock(&mutex_);
+      changed_.SignalAll();
+    });
+    absl::MutexLock lock(&mutex_);
+    prepared_.push_back(job.id());
+    changed_.SignalAll();
+    while (!complete_.contains(job.id()) && !stop.stop_requested()) {
+      changed_.Wait(&mutex_);
+    }
+    if (!complete_.contains(job.id())) return absl::CancelledError("stopped");
+    v1::PrepareReport report;
+    report.mutable_preparation()->set_plan("diskgnn-a-b");
+    return report;
+  }
+
+  void CompletePlan(const std::string& id) {
+    absl::MutexLock lock(&mutex_);
+    complete_.insert(id);
+    changed_.SignalAll();
+  }
+
+  // The jobs whose plans were made ahead, once there are so many.
+  std::vector<std::string> AwaitPrepared(size_t jobs) {
+    absl::MutexLock lock(&mutex_);
+    while (prepared_.size() < jobs) changed_.Wait(&mutex_);
+    return prepared_;
+  }
+
   void Finish(const std::string& id, Result result) {
     absl::MutexLock lock(&mutex_);
     results_[id] = std::move(result);
@@ -107,6 +139,8 @@ class FakeRunner final : public JobRunner {
   absl::CondVar changed_;
   std::vector<std::string> started_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> discarded_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> prepared_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> complete_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Result> results_ ABSL_GUARDED_BY(mutex_);
 };
@@ -599,6 +633,79 @@ TEST_F(SchedulerTest, AMemberMayGetAPlaceOfItsOwnIfOneIsFree) {
   runner_.Succeed(stays);
   runner_.Succeed(other);
   AwaitState(other, v1::SUCCEEDED);
+}
+
+v1::JobSpec PlannedSpec(const std::string& dataset) {
+  v1::JobSpec spec = ModelSpec(dataset);
+  spec.mutable_train()->mutable_data()->mutable_diskgnn();
+  return spec;
+}
+
+TEST_F(SchedulerTest, ThePlanOfTheNextJobIsMadeWhileOneTrains) {
+  Start(1);
+  const std::string first = Submit(PlannedSpec("a"));
+  AwaitState(first, v1::RUNNING);
+  const std::string next = Submit(PlannedSpec("b"));
+  const std::string last = Submit(PlannedSpec("c"));
+  EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(next));
+  runner_.CompletePlan(next);
+  // Its log tells of it.
+  while (store_->ReadEvents(next, 1, 10)->events.size() < 2) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  const v1::JobEvent made = store_->ReadEvents(next, 1, 10)->events[1];
+  EXPECT_THAT(made.log().text(), HasSubstr("plan diskgnn-a-b was made ahead"));
+  // One plan is made ahead, and no more.
+  EXPECT_THAT(runner_.AwaitPrepared(1), SizeIs(1));
+  runner_.Succeed(first);
+  AwaitState(next, v1::RUNNING);
+  EXPECT_THAT(runner_.AwaitPrepared(2), ElementsAre(next, last));
+  // The job begins before its plan is complete.
+  runner_.Succeed(next);
+  AwaitState(last, v1::RUNNING);
+  runner_.CompletePlan(last);
+  runner_.Succeed(last);
+  AwaitState(last, v1::SUCCEEDED);
+  EXPECT_THAT(runner_.AwaitPrepared(2), SizeIs(2));
+}
+
+TEST_F(SchedulerTest, NoPlanIsMadeAheadForAJobThatNeedsNoneOrSharesAPass) {
+  convoys_ = std::make_unique<job::Convoys>(
+      job::ConvoyOptions{.max_members = kMembers}, nullptr);
+  Start(1);
+  const std::string first = Submit(PlannedSpec("a"));
+  AwaitState(first, v1::RUNNING);
+  const std::string member = Submit(PlannedSpec("a"));
+  AwaitState(member, v1::RUNNING);
+  const std::string waits = Submit(PlannedSpec("a"));
+  const std::string plain = Submit(ModelSpec("b"));
+  const std::string behind = Submit(PlannedSpec("c"));
+  // The plain one is next, but needs no plan.
+  ASSERT_TRUE(scheduler_->Cancel(plain).ok());
+  EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(behind));
+}
+
+TEST_F(SchedulerTest, APlanIsNotMadeForAJobThatIsCancelled) {
+  Start(1);
+  const std::string first = Submit(PlannedSpec("a"));
+  AwaitState(first, v1::RUNNING);
+  const std::string next = Submit(PlannedSpec("b"));
+  EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(next));
+  const std::string same = Submit(PlannedSpec("b"));
+  ASSERT_TRUE(scheduler_->Cancel(next).ok());
+  // Its data are another one's, too.
+  EXPECT_THAT(runner_.AwaitPrepared(2), ElementsAre(next, same));
+}
+
+TEST_F(SchedulerTest, AStopEndsWhatIsMadeAhead) {
+  Start(1);
+  const std::string first = Submit(PlannedSpec("a"));
+  AwaitState(first, v1::RUNNING);
+  const std::string next = Submit(PlannedSpec("b"));
+  EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(next));
+  EXPECT_TRUE(scheduler_->Stop(absl::InfiniteDuration()).ok());
+  scheduler_.reset();
+  EXPECT_EQ(StateOf(next), v1::QUEUED);
 }
 
 // Says of each epoch what the test wants, and hears ends.

@@ -54,7 +54,7 @@ void AddMemory(const strategy::MemoryEstimate& estimate, Message& message) {
   }
 }
 
-// What a report says of budgets that were cut.
+// Adds the budgets that were cut to a report.
 template <typename Report, typename Message>
 void AddCuts(const Report& report, Message& message) {
   for (const strategy::BudgetCut& cut : report.cuts) {

@@ -104,7 +104,7 @@ class SpecChecker {
     CheckPath("export.destination", spec.destination(), violations_);
   }
 
-  // What a layer's nodes are depends on all seeds of a batch together.
+  // LADIES draws a layer's nodes for all seeds of a batch together.
   void CheckLadies(const std::string& path, const v1::DataSpec& data) {
     if (data.has_on()) {
       violations_.Add(path + ".history",

@@ -61,7 +61,7 @@ absl::StatusOr<sweep::Point> ToPoint(const SpecLimits& limits,
 /// The name of what an epoch is judged by: "accuracy", "loss".
 std::string MetricOf(const v1::SweepSpec& spec, const v1::EpochReport& epoch);
 
-/// What the search is told of a result; greater is better.
+/// Score of a result for the search; greater is better.
 double ScoreOf(const v1::EpochResult& result, const std::string& metric);
 
 /// The metric's value of a score.

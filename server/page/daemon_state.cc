@@ -196,7 +196,7 @@ class DaemonStateImpl final : public DaemonState {
     for (const absl::string_view line : absl::StrSplit(text, '\n')) {
       if (IsShown(line, active)) state["series"].push_back(std::string(line));
     }
-    // What is not UTF-8 is replaced, not thrown.
+    // Bytes that are not UTF-8 are replaced, not thrown.
     return state.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 

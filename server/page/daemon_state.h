@@ -10,7 +10,7 @@
 
 namespace hearth::server {
 
-/// What the page shows, as one line of JSON:
+/// State that the page shows, as one line of JSON:
 ///
 ///   {"version", "time", "start_time",      seconds since 1970
 ///    "jobs": [                             the newest ones, newest first

@@ -41,7 +41,7 @@ int Ask(int port, const std::string& path, const std::string& headers = "") {
   return connection;
 }
 
-// What comes until `end`, or until the server closes the connection.
+// Reads until `end`, or until the server closes the connection.
 std::string Read(int connection, const std::string& end = "") {
   std::string response;
   char buffer[4096];

@@ -31,7 +31,7 @@ constexpr char kTrain[] =
 struct BadRequest {
   // A SubmitJobRequest as text; ROOT stands for the test's folder.
   std::string text;
-  // What the message must say.
+  // Text that the message must contain.
   std::string said;
   grpc::StatusCode code = grpc::StatusCode::INVALID_ARGUMENT;
 };

@@ -31,8 +31,8 @@ std::string TextOf(const google::protobuf::Message& message,
   return message.GetReflection()->GetString(message, field);
 }
 
-// What a call was about, for the audit log: what the request names, or what was
-// made for it.
+// Target of a call, for the audit log: the name in the request, or the name of
+// what was made for it.
 std::string TargetOf(const google::protobuf::Message& request,
                      const google::protobuf::Message& response) {
   for (const char* name : {"id", "job_id", "name", "destination"}) {

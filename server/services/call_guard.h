@@ -13,7 +13,7 @@
 
 namespace hearth::server {
 
-/// What all handlers of unary calls do around their work. The role of the
+/// Work that all handlers of unary calls do around their own. The role of the
 /// caller was checked before, where the call came in (see access/entrances.h).
 /// Thread-safe.
 class CallGuard {

@@ -345,7 +345,7 @@ TEST_F(SweepsTest, WhileTheDaemonDrainsNoTrialBegins) {
   SetDraining(true);
   gate_.Open();
   EXPECT_EQ(AwaitEnd(begun.trials(0).jobs(0)).state(), v1::SUCCEEDED);
-  // What was there before goes on.
+  // Jobs that were there before go on.
   EXPECT_EQ(AwaitEnd(queued).state(), v1::SUCCEEDED);
   v1::Trial waiting;
   do {
@@ -454,7 +454,7 @@ TEST_F(SweepsTest, BeginsWithTheDataThatJobsHaveTrainedOn) {
   const std::vector<v1::SweepEvent> events = WatchSweep(id);
   EXPECT_THAT(events[0].state().data_order(), ElementsAre(1, 0));
   EXPECT_EQ(events[0].decisions(0).trial(), 2u);
-  // What one sweep has trained on, all of it, comes by number.
+  // Epochs of one sweep, all of them, come by number.
   const std::string again = SubmitSweep(spec).id();
   EXPECT_EQ(WatchSweep(again)[0].decisions(0).trial(), 1u);
 }

@@ -327,7 +327,7 @@ std::string FaultyVfs::Contents::AfterPowerLoss(bool between_sectors) const {
 
 FaultyVfs::FaultyVfs(std::string name)
     : name_(std::move(name)), base_(*sqlite3_vfs_find(nullptr)) {
-  // What it does not do itself.
+  // The base does what this VFS does not.
   vfs_ = base_;
   vfs_.iVersion = 1;
   vfs_.szOsFile = static_cast<int>(sizeof(OpenFile)) + base_.szOsFile;

@@ -93,7 +93,7 @@ class FaultyVfs {
   // SQLite's callbacks.
   friend struct VfsCalls;
 
-  // What becomes of a call: done, or a result code of SQLite and an `errno`.
+  // Fate of a call: done, or a result code of SQLite and an `errno`.
   struct Verdict {
     int result = SQLITE_OK;
     int error = 0;

@@ -1,4 +1,4 @@
-// What the VFS does to a database: the promises of Database hold whatever call
+// Effects of the VFS on a database: the promises of Database hold whatever call
 // fails, and whenever the power goes.
 
 #include "server/storage/faulty_vfs.h"

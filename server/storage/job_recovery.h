@@ -13,7 +13,7 @@
 #include "server/storage/job_rows.h"
 #include "server/storage/sqlite.h"
 
-/// What a start does about a database of jobs that is missing, damaged or not
+/// Recovery at a start from a database of jobs that is missing, damaged or not
 /// that of the folders of jobs. Nothing is deleted. All that an operator should
 /// know is logged, and added to `warnings`.
 

@@ -1,4 +1,4 @@
-// What a start makes of a database and folders of jobs that do not fit.
+// Starts with a database and folders of jobs that do not fit.
 #include "server/storage/job_recovery.h"
 
 #include <gmock/gmock.h>

@@ -290,7 +290,7 @@ class SqliteJobStore final : public JobStore {
 
   absl::Status ChangeState(const std::string& id,
                            const StateUpdate& update) override {
-    // What the job is about to write lies in its folder, which must last.
+    // Files that the job is about to write lie in its folder, which must last.
     if (update.state == v1::PREPARING) WriteCopy(id);
     HEARTH_RETURN_IF_ERROR(
         CommitWithReserve([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -102,8 +102,8 @@ class JobStore {
       Listener listener, JobStoreOptions options = {});
   virtual ~JobStore() = default;
 
-  /// What an operator should know of the opening: damage that was found, jobs
-  /// that were listed again. One sentence each.
+  /// Facts about the opening that an operator should know: damage that was
+  /// found, jobs that were listed again. One sentence each.
   virtual const std::vector<std::string>& warnings() const = 0;
 
   /// Adds a job, QUEUED. A `request_id` (empty = none) seen before

@@ -94,7 +94,7 @@ class Database {
       : handle_(handle), path_(std::move(path)), vfs_(std::move(vfs)) {}
 
   absl::Status QuickCheck();
-  // What must be so before a transaction begins.
+  // Establishes what must be so before a transaction begins.
   absl::Status MakeReady(Durability durability);
   // SQLite's hook after each commit: `pages` are in the log now.
   static int AfterCommit(void* database, sqlite3* handle, const char* name,

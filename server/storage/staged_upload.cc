@@ -369,7 +369,7 @@ absl::Status StagedUpload::FinishFile() {
         "it has to come again, or the file has changed since"));
   }
   if (const absl::Status synced = file->Sync(); !synced.ok()) {
-    // What a failed sync leaves on the disk is not known.
+    // A failed sync leaves an unknown state on the disk.
     DropFile();
     return synced;
   }

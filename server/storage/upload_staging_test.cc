@@ -304,7 +304,7 @@ TEST_F(UploadStagingTest, WhatAJobUsesIsNotDeleted) {
   EXPECT_TRUE(IsThere(id));
 }
 
-// What comes for it meanwhile makes no folder anew.
+// Bytes that come for it meanwhile make no folder anew.
 TEST_F(UploadStagingTest, ADeletedUploadTakesNothingMore) {
   const std::string id = Begin("a", 10)->id();
   Send(id, 0, 3);

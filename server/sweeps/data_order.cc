@@ -17,7 +17,7 @@ constexpr size_t kWarmData = 8;
 constexpr double kLayerDistance = 100;
 constexpr double kAllNeighbors = 1000;
 
-// What jobs have left of some data.
+// Work that jobs have left on some data.
 struct Known {
   // The number of other data that jobs have trained on since.
   size_t age = 0;

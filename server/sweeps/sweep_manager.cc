@@ -55,7 +55,7 @@ constexpr v1::TrialState kTrialStates[] = {
     v1::TRIAL_PENDING,   v1::TRIAL_RUNNING, v1::TRIAL_WAITING,
     v1::TRIAL_SUCCEEDED, v1::TRIAL_FAILED,  v1::TRIAL_STOPPED};
 
-// What jobs are to hear of.
+// News for jobs.
 struct Message {
   enum class Kind { kRelease, kHold, kCancel, kHasEnded };
   Kind kind = Kind::kRelease;
@@ -69,7 +69,7 @@ v1::SweepEvent StateEvent(v1::SweepState state) {
   return event;
 }
 
-// What a sweep hears of a job that the store has no more.
+// Stands for a job that the store has no more.
 v1::Job JobThatIsGone(const std::string& id) {
   v1::Job job;
   job.set_id(id);
@@ -475,7 +475,7 @@ class SweepManagerImpl final : public SweepManager {
     return sweep->summary().spec().manual().verdict_wait();
   }
 
-  // What was decided of a job last.
+  // The last decision about a job.
   EpochVerdict VerdictOf(const v1::Job& job)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const auto verdict = verdicts_.find(job.id());

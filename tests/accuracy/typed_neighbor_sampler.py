@@ -19,7 +19,7 @@ from neighbor_sampler import InEdges, in_order_of_appearance
 class TypedSubgraph(NamedTuple):
     nodes: dict[str, np.ndarray]  # int64 (n): node of each row of the type
     reached: dict[str, list[int]]  # rows of the type that were reached in 0, 1, ... hops
-    # What each hop sampled: int64 (2, e), sources and destinations as rows of their types.
+    # Sampled edges of each hop: int64 (2, e), sources and destinations as rows of their types.
     hops: list[dict[EdgeType, np.ndarray]]
 
 

@@ -41,7 +41,7 @@ class SweepRun:
     model: str
     round: int
     count: int
-    # Of several models, the mean over the sweep's jobs, as all that follows of one job.
+    # With several models the mean over the sweep's jobs, as all that follows of one job.
     alone_seconds: float
     shared_seconds: float
     separate_seconds: float

@@ -239,7 +239,7 @@ absl::Status Measure(const std::string& folder, const Size& size) {
         epochs(strategy::DiskgnnOptions{.cpu_cache_bytes = cache_bytes}, 10)},
        {"topology",
         [&](bool checked) { return measurement->Topology(checked); }}}};
-  // What the first of anything costs counts for nothing.
+  // The first round counts for nothing: it pays what comes once.
   for (Row& row : rows) HEARTH_RETURN_IF_ERROR(row.measure(true).status());
   for (int64_t round = 0; round < size.rounds; ++round) {
     for (Row& row : rows) {

@@ -284,7 +284,7 @@ TEST_P(StrategyConformanceTest, ResumesInTheMiddleOfAPass) {
   EXPECT_EQ(rest, std::vector<std::string>(whole.begin() + 5, whole.end()));
 }
 
-// What the shards of a pass with a history have: a digest of each, and the
+// Results of the shards of a pass with a history: a digest of each, and the
 // embeddings that are kept after each batch.
 struct HistoryRun {
   std::vector<std::string> fingerprints;

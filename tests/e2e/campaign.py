@@ -45,7 +45,7 @@ class Work(NamedTuple):
     """One call of a client."""
 
     command: tuple[str, ...]
-    # What comes of the ended job, however often the daemon dies; None: the call makes no job.
+    # Result of the ended job, however often the daemon dies; None: the call makes no job.
     outcome: Optional[Callable[[Daemon, dict], Any]]
 
 
@@ -92,17 +92,23 @@ def verified(daemon: Daemon, job: dict) -> Any:
     return job["state"]
 
 
-def all_stages(daemon: Daemon, graph_folder: Path, other_folder: Path,
+def all_stages(daemon: Daemon, graph_folder: Path, other_folder: Path, typed_folder: Path,
                exports: Path) -> list[Stage]:
-    """Stages with all kinds of jobs on the dataset `planted`, which is made of `graph_folder`.
-    `other_folder` has another graph to import."""
+    """Stages with all kinds of jobs on the datasets `planted` and `typed`, which are made of
+    `graph_folder` and the heterograph `typed_folder`. `other_folder` has another graph to
+    import."""
     daemon.import_graph("planted", graph_folder)
+    daemon.json("dataset", "import", "typed", "--source", str(typed_folder))
     model = daemon.json(*QUICK)["id"]
     job = (*QUICK, "--epochs", "6")
     other = ("dataset", "import", "other", "--format", "numpy", "--source", str(other_folder))
 
     def training(*options: str) -> Stage:
         return Stage("train", (Work((*job, *options), trained),))
+
+    def typed_training(*options: str) -> Stage:
+        command = (*job, "--dataset", "typed", "--model", "rsage", *options)
+        return Stage("train on a heterograph", (Work(command, trained),))
 
     return [
         Stage("import", (Work(other, stored("other")),)),
@@ -115,9 +121,14 @@ def all_stages(daemon: Daemon, graph_folder: Path, other_folder: Path,
                  "--checkpoint-every", "7"),
         Stage("delete", (Work(("dataset", "delete", "other"), None),), before=(other,)),
         training("--strategy", "mmap", "--samplers", "2"),
+        typed_training(*DISKGNN, "--checkpoint-every", "7"),
+        typed_training("--strategy", "outre", "--cpu-cache", "32KiB", "--order", "partition",
+                       "--parts", "12", "--macro-batch-parts", "3"),
         Stage("short jobs", (
             Work(("explain", *QUICK[1:]), explained),
             Work(("dataset", "verify", "planted"), verified),
+            Work(("dataset", "import", "typed-again", "--source", str(typed_folder)),
+                 stored("typed-again")),
             Work(("dataset", "import", "again", "--format", "numpy",
                   "--source", str(graph_folder)), stored("again")),
             Work(("dataset", "generate", "made", "--nodes", "2000", "--edges", "10000",
@@ -184,11 +195,12 @@ class Campaign:
     """`strike` ends the daemon at once; then it can be started again. The daemon is new; the
     folder `exports`, too, which is made. The graphs are those of all_stages."""
 
-    def __init__(self, daemon: Daemon, graph_folder: Path, other_folder: Path, exports: Path,
-                 seed: int, strike: Callable[[], None]) -> None:
+    def __init__(self, daemon: Daemon, graph_folder: Path, other_folder: Path,
+                 typed_folder: Path, exports: Path, seed: int,
+                 strike: Callable[[], None]) -> None:
         exports.mkdir()
         self._daemon = daemon
-        self._stages = all_stages(daemon, graph_folder, other_folder, exports)
+        self._stages = all_stages(daemon, graph_folder, other_folder, typed_folder, exports)
         self._exports = exports
         self._moments = random.Random(seed)
         self._strike = strike

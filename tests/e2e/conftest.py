@@ -11,6 +11,7 @@ import pytest
 
 from daemon import Daemon
 from graphs import Graph, planted_graph
+from heterographs import planted_heterograph
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,6 +65,12 @@ def other_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Large enough that its import is met in the middle: 25 MB of features."""
     other = planted_graph(num_nodes=50_000, dim=128, degree=10, seed=3)
     return other.write(tmp_path_factory.mktemp("other") / "graph")
+
+
+@pytest.fixture(scope="session")
+def typed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A heterograph, as a GraphBolt folder."""
+    return planted_heterograph().write(tmp_path_factory.mktemp("typed") / "graph")
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ STRATEGIES = {
 FLIPS = 12
 # Canonical codes.
 FAILED_PRECONDITION, DATA_LOSS = 9, 15
-# Of each strategy, in tests that can be run one by one.
+# Parts and flips of each strategy, in tests that can be run one by one.
 PARTS_IN_FULL, FLIPS_IN_PART = 4, 100
 
 

@@ -24,7 +24,7 @@ import floods  # noqa: E402
 from hearth.v1 import admin_pb2, jobs_pb2, spec_pb2  # noqa: E402
 
 MOST_GROWTH_BYTES = 128 << 20
-# What the daemon keeps after its first calls is not the flood's.
+# Memory that the daemon keeps after its first calls is not the flood's.
 WARM_CALLS = 50
 
 full = pytest.mark.full("floods")

@@ -191,7 +191,7 @@ def test_its_price_is_shown_by_epochs_without_it(daemon, strategy):
         daemon.hearth("plan", "delete", made)
     shown = daemon.json(*job, *HISTORY, "--history-compare", "2")
     report = shown["report"]
-    # What made it was the comparison.
+    # The comparison made it.
     assert strategy[0] != "outre" or not report["partition"].get("reused")
     exact = daemon.json(*job)["report"]
     alone = daemon.json(*job, *HISTORY)["report"]

@@ -13,9 +13,9 @@ from daemon import TIRELESS
     # 500 in all, of which each hundred can be run by itself.
     *(pytest.param(100, 10, seed, marks=pytest.mark.full("kills")) for seed in range(1, 6)),
 ])
-def test_kill_9_at_any_moment(start_daemon, graph_folder, other_folder, tmp_path, tell, kills,
-                              while_starting, seed):
+def test_kill_9_at_any_moment(start_daemon, graph_folder, other_folder, typed_folder, tmp_path,
+                              tell, kills, while_starting, seed):
     daemon = start_daemon(*TIRELESS)
-    campaign = Campaign(daemon, graph_folder, other_folder, tmp_path / "exports", seed,
-                        daemon.kill)
+    campaign = Campaign(daemon, graph_folder, other_folder, typed_folder, tmp_path / "exports",
+                        seed, daemon.kill)
     tell(f"seed {seed}: {campaign.run(kills, while_starting)}")

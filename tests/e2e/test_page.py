@@ -15,7 +15,7 @@ from daemon import Daemon, wait_for
 from jobs import ENDLESS, QUICK
 
 MOST_STREAMS = 4
-# Of every script or style of another server.
+# Beginnings of the addresses of other servers' scripts and styles.
 FOREIGN = ("http:", "https:", "//")
 
 

@@ -136,8 +136,8 @@ def test_it_is_prepared_listed_shown_and_found(start_daemon, graph_folder):
 @pytest.mark.full("sizes")
 def test_500_million_edges_are_partitioned_within_1_gib(start_daemon, tell):
     daemon = start_daemon()
-    if shutil.disk_usage(daemon.data_dir).free < 40 * GIB:
-        pytest.skip("needs 40 GiB of disk")
+    if shutil.disk_usage(daemon.data_dir).free < 24 * GIB:
+        pytest.skip("needs 24 GiB of disk")
     daemon.hearth("dataset", "generate", "huge", "--graph", "rmat", "--nodes", "30000000",
                   "--edges", "500000000", "--dim", "4", "--train", "0.01",
                   patience=20 * PATIENCE_SECONDS)

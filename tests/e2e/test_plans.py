@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from daemon import TIRELESS
+from daemon import TIRELESS, wait_for
 from jobs import DISKGNN, ENDLESS, LONG, QUICK, prepare
 from stored import plan_digests
 
@@ -60,6 +60,50 @@ def test_a_plan_in_use_stays(start_daemon, graph_folder):
     daemon.wait_for_state(job, "CANCELLED")
     daemon.hearth("plan", "delete", name)
     assert names(daemon) == [] and "no plan" in daemon.hearth("plan", "show", name, code=1).err
+
+
+def test_the_plan_of_the_next_job_is_made_while_one_trains(start_daemon, graph_folder):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    alone = daemon.json(*QUICK, "--strategy", "memory")["report"]["loss_digest"]
+    running = daemon.hearth(*ENDLESS, "--detach").out.strip()
+    daemon.wait_for_state(running, "RUNNING")
+    queued = daemon.hearth(*QUICK, *DISKGNN, "--detach").out.strip()
+    daemon.wait_for_log(queued, "was made ahead in ")
+    assert daemon.state(running) == "RUNNING" and daemon.state(queued) == "QUEUED"
+    daemon.hearth("job", "cancel", running)
+    daemon.wait_for_state(queued, "SUCCEEDED")
+    report = daemon.json("job", "show", queued)["report"]
+    made, = report["preparations"]
+    assert made["reused"] and [made["plan"]] == names(daemon)
+    assert report["loss_digest"] == alone
+
+
+def test_no_plan_is_made_ahead_where_that_is_off(start_daemon, graph_folder):
+    daemon = start_daemon("--prepare-ahead", "off")
+    daemon.import_graph("planted", graph_folder)
+    running = daemon.hearth(*ENDLESS, "--detach").out.strip()
+    queued = daemon.hearth(*QUICK, *DISKGNN, "--detach").out.strip()
+    daemon.wait_for_batches(running, 20)
+    daemon.hearth("job", "cancel", running)
+    daemon.wait_for_state(queued, "SUCCEEDED")
+    assert not daemon.json("job", "show", queued)["report"]["preparations"][0].get("reused")
+
+
+@pytest.mark.parametrize("rest", [0, 1, 2])
+def test_a_kill_while_a_plan_is_made_ahead_loses_nothing(start_daemon, graph_folder, rest):
+    daemon = start_daemon()
+    daemon.import_graph("planted", graph_folder)
+    alone = daemon.json(*QUICK, "--strategy", "memory")["report"]["loss_digest"]
+    running = daemon.hearth(*ENDLESS, "--detach").out.strip()
+    queued = daemon.hearth(*QUICK, *DISKGNN, "--detach").out.strip()
+    wait_for(lambda: (daemon.data_dir / "plans").exists() and names(daemon) or None, "a plan")
+    time.sleep(0.02 * rest)
+    daemon.kill()
+    daemon.start()
+    daemon.hearth("job", "cancel", running)
+    daemon.wait_for_state(queued, "SUCCEEDED")
+    assert daemon.json("job", "show", queued)["report"]["loss_digest"] == alone
 
 
 def test_plans_keep_to_their_space(daemon, start_daemon, graph_folder):

@@ -15,10 +15,10 @@ from campaign import Campaign
 from daemon import TIRELESS, Daemon, run, wait_for
 
 DISK_BYTES = 1 << 30
-# Of <ext4.h>: nothing is written any more, of the journal neither.
+# From <ext4.h>: nothing is written any more, nor the journal.
 EXT4_IOC_SHUTDOWN = 0x8004587D  # _IOR('X', 125, __u32)
 EXT4_GOING_FLAGS_NOLOGFLUSH = 2
-# Of <linux/fs.h>.
+# From <linux/fs.h>.
 FIFREEZE = 0xC0045877  # _IOWR('X', 119, int)
 FITHAW = 0xC0045878  # _IOWR('X', 120, int)
 
@@ -87,15 +87,15 @@ def disk(tmp_path):
 
 
 @pytest.mark.full("power")
-def test_power_loss_at_any_moment(disk, graph_folder, other_folder, tmp_path, tell):
+def test_power_loss_at_any_moment(disk, graph_folder, other_folder, typed_folder, tmp_path, tell):
     with contextlib.closing(Daemon(disk.folder / "data", *TIRELESS, elsewhere=tmp_path)) as daemon:
         def cut_power():
-            # What clients are told, they are told before.
+            # Clients are told before.
             daemon.freeze()
             disk.cut()
             daemon.kill()
             disk.come_back()
 
-        campaign = Campaign(daemon, graph_folder, other_folder, disk.folder / "exports", 1,
-                            cut_power)
+        campaign = Campaign(daemon, graph_folder, other_folder, typed_folder,
+                            disk.folder / "exports", 1, cut_power)
         tell(campaign.run(100, while_starting=10))

@@ -17,7 +17,7 @@ sys.path.append(str(CLIENT))
 
 BASE = {"dataset": "planted", "model": "sage", "fanouts": [5, 5], "hidden": 16,
         "batch_size": 32, "dropout": 0.2, "seed": 1}
-# Of these rates only the first ones learn within few epochs.
+# Only the first two of these rates learn within few epochs.
 RATES = [1e-2, 3e-3, 1e-6, 1e-7]
 
 

@@ -67,7 +67,7 @@ def analyze():
 
 
 def test_the_unit_is_sound(analyze, tmp_path):
-    # What the unit starts is not here.
+    # The program that the unit starts is not here.
     unit = (SYSTEMD / "hearthd.service").read_text()
     copy = tmp_path / "hearthd.service"
     copy.write_text(unit.replace("/usr/bin/hearthd", "/bin/true"))

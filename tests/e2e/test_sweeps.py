@@ -141,7 +141,7 @@ def test_the_best_trial_alone_is_tested(daemon, tmp_path):
     # The replicas' tests share their pass.
     company = daemon.json("job", "show", best["test_jobs"][0])["report"]["company"]
     assert company["jobs"] == [best["test_jobs"][1]]
-    # What was tested can be deleted with the rest.
+    # The tested job can be deleted with the rest.
     daemon.hearth("sweep", "delete", done["id"])
     daemon.hearth("job", "show", best["test_jobs"][0], code=1)
 
@@ -209,7 +209,7 @@ def test_other_algorithms_stop_some(daemon, algorithm):
     states = [trial["state"] for trial in done["trials"]]
     assert "TRIAL_STOPPED" in states and "TRIAL_SUCCEEDED" in states
     if algorithm == "halving":
-        # Of nine after epoch 1, three; of these after epoch 3, one.
+        # Three of nine go on after epoch 1, and one of these after epoch 3.
         assert sorted(trial["epochs"] for trial in done["trials"]) == [1] * 6 + [3] * 2 + [4]
     for trial in done["trials"]:
         first, second = (daemon.json("job", "show", job) for job in trial["jobs"])
@@ -334,7 +334,7 @@ def test_a_draining_daemon_begins_no_trial(fresh):
     fresh.hearth("admin", "drain", "--off")
     fresh.wait_for_batches(job, 10)
     fresh.hearth("admin", "drain")
-    # What has begun trains to its end; the test of the best one has not.
+    # A job that has begun trains to its end; the test of the best one has not.
     fresh.wait_for_state(job, "SUCCEEDED")
     parked = wait_for(lambda: next((trial["test_jobs"] for trial in show(fresh, sweep)["trials"]
                                     if trial["test_jobs"]), None), "the test")

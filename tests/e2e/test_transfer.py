@@ -81,7 +81,7 @@ def test_a_killed_client_goes_on_where_it_was(daemon, trained, exported, tmp_pat
     part = tmp_path / "model.part/model.safetensors"
     killed_at(daemon, 8 << 20, *command)
     assert part.stat().st_size == 8 << 20
-    # What is there is not sent again: a wrong byte of it stays, and is found.
+    # A part that is there is not sent again: a wrong byte of it stays, and is found.
     with open(part, "r+b") as file:
         file.write(b"\xff")
     assert "SHA-256" in daemon.hearth(*command, code=1).err

@@ -39,7 +39,7 @@ def test_short_jobs_run_beside_training(fresh, graph_folder, tmp_path):
 def test_a_higher_priority_runs_first(fresh):
     training = fresh.json(*ENDLESS, "--detach")["id"]
     fresh.wait_for_batches(training, 1)
-    # Of other data, lest it shares the passes of the urgent one.
+    # Its data are others, lest it shares the passes of the urgent one.
     usual = fresh.json(*QUICK, "--data-seed", "7", "--detach")["id"]
     urgent = fresh.json(*QUICK, "--detach", "--priority", "7")["id"]
     assert fresh.json("job", "show", urgent)["priority"] == 7

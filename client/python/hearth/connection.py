@@ -20,7 +20,7 @@ _WATCH_IS_OPEN = "hearth-watch"
 _SILENCE_LIMIT_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
-# What gRPC reports when the other side goes away. A daemon that is killed gives UNAVAILABLE;
+# Codes that gRPC reports when the other side goes away. A daemon that is killed gives UNAVAILABLE;
 # one that shuts down may give any of them.
 _BROKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN,
            grpc.StatusCode.DEADLINE_EXCEEDED}

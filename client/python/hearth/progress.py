@@ -11,7 +11,7 @@ from typing import Any, Generic, Optional, TextIO, TypeVar
 from hearth.jobs import JobEvent, Progressed
 from hearth.sweeps import ReplicaEnded, SweepEvent, SweepRecord, TrialAdded
 
-# What a terminal would obey: texts are others'.
+# Characters that a terminal would obey: texts are others'.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _Event = TypeVar("_Event")

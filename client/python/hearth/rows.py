@@ -110,7 +110,7 @@ def _at(row: Any, path: str) -> Any:
 
 def _cells(prefix: str, row: Any) -> Iterator[tuple[str, Any]]:
     for field in dataclasses.fields(row):
-        # What is not shown is the message behind it.
+        # Fields without a representation are the messages behind it.
         if not field.repr:
             continue
         value, name = getattr(row, field.name), prefix + field.name

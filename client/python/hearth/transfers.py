@@ -253,7 +253,7 @@ class _Messages:
 
     def __iter__(self) -> Iterator[datasets_pb2.UploadChunk]:
         offset = self._upload.received_bytes
-        # Of an upload that has come one empty message is sent: its last files may be empty.
+        # An upload that has come is sent as one empty message: its last files may be empty.
         yield datasets_pb2.UploadChunk(id=self._upload.id, offset=offset)
         try:
             for data in self._files.read(offset):

@@ -72,7 +72,7 @@ class Turns {
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// What all sorters share.
+/// State that all sorters share.
 struct Sorting {
   ImportContext& context;
   const EdgeBuckets& buckets;

@@ -24,7 +24,7 @@
 
 namespace hearth::ingest {
 
-/// What an import adds to a graph.
+/// Edges and tables that an import adds to a graph.
 struct GraphAdditions {
   std::vector<ReverseType> reverse_types;
   std::vector<FeatureFill> fills;
@@ -51,7 +51,7 @@ class GraphWriter {
   /// Digests of the checksum files, in the order of writing.
   const std::vector<std::string>& checksums() const { return checksums_; }
 
-  /// What is in each node type's features; nullopt without any.
+  /// Statistics of each node type's features; nullopt without any.
   const std::vector<std::optional<ScannedFeatures>>& scanned_features() const {
     return scanned_features_;
   }

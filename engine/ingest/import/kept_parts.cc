@@ -94,7 +94,7 @@ absl::Status KeptParts::Load() {
   const absl::Status read =
       resumption_.has_value() ? Read() : absl::NotFoundError("nothing is kept");
   if (read.ok()) return RemoveAllBut(recorded_);
-  // What cannot be read now may be there for the next run.
+  // A part that cannot be read now may be there for the next run.
   if (!absl::IsNotFound(read) && !absl::IsDataLoss(read)) return read;
   HEARTH_RETURN_IF_ERROR(files_.RemoveTree(folder_));
   if (absl::IsNotFound(read)) return absl::OkStatus();

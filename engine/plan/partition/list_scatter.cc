@@ -107,7 +107,7 @@ class ScatterReader final : public ListReader {
   // Those that are not read yet.
   absl::Span<const ScatterChunk> chunks_;
   io::AlignedMemory memory_;
-  // What is left of the chunk that is read.
+  // Rest of the chunk that is read.
   absl::Span<const std::byte> rest_;
   // The list that is read: neighbors left of its record, whether another
   // record follows, and whether anything does.

@@ -63,7 +63,7 @@ class AreaWriter {
   }
 
  private:
-  /// What a part has got so far.
+  /// Progress of a part.
   struct Cursor {
     int64_t nodes = 0;
     int64_t neighbors = 0;

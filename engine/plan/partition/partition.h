@@ -32,7 +32,7 @@ struct PartLists {
   absl::Span<const int64_t> ends;
   /// [e] in the topology's order, self-loops and repetitions included.
   NodeIdSpan neighbors;
-  /// What all of them lie in.
+  /// Memory that all of them lie in.
   io::AlignedMemory memory;
 };
 
@@ -40,8 +40,8 @@ struct PartLists {
 /// Holds the training nodes of all parts and 48 bytes a part; the rest is read
 /// when asked for, past the page cache, and checked against its CRC32C: what
 /// does not match is read once more, and is then DATA_LOSS naming the file.
-/// What it has open stays readable even if the plan is removed. Immutable;
-/// thread-safe.
+/// A partition of a graph's nodes. Its open files stay readable even if the
+/// plan is removed. Immutable; thread-safe.
 class Partition {
  public:
   /// NOT_FOUND if there is none in the folder, or if it was not finished;

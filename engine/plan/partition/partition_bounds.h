@@ -5,7 +5,7 @@
 
 #include "engine/plan/partition/partition_options.h"
 
-/// What a partition takes, told before it is made.
+/// Bounds of a partition's memory and disk, told before it is made.
 
 namespace hearth::plan {
 

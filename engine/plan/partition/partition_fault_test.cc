@@ -103,7 +103,7 @@ TEST_F(PartitionFaultTest, FailsAtAnyCallAndLeavesNothing) {
           absl::IsNotFound(Partition::Open(Posix(), Folder()).status()));
     }
     EXPECT_GT(nth, 40);
-    // What was left of the last failure is in nobody's way.
+    // Rests of the last failure are in nobody's way.
     ExpectNaive(graph, training_nodes, options);
   }
 }

@@ -19,9 +19,9 @@ namespace hearth::plan {
 /// The same graph, training nodes and options give the same bytes, but for the
 /// seconds, whatever the threads.
 ///
-/// What there is of another partition in the folder is removed first; after an
-/// error nothing of this one is left, and after a kill a second call begins
-/// anew. INVALID_ARGUMENT, naming the field, as CheckPartitionOptions and for
+/// Files of another partition in the folder are removed first; after an error
+/// nothing of this one is left, and after a kill a second call begins anew.
+/// INVALID_ARGUMENT, naming the field, as CheckPartitionOptions and for
 /// training nodes that are not as above; DATA_LOSS, naming file and block, if
 /// the topology is damaged; RESOURCE_EXHAUSTED without memory or room on the
 /// disk; CANCELLED, within a few MiB, when a stop is requested; the errors of

@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewDiskgnnStrategy(
 absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
     const DiskgnnOptions& options, const MemoryBasis& basis);
 
-/// What may be cut so that a job fits into memory, in this order.
+/// Budgets that may be cut so that a job fits into memory, in this order.
 std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
     const DiskgnnOptions& options, const MemoryBasis& basis);
 

@@ -112,8 +112,8 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
           rows * pages_of_row * kBytesPerPage);
 }
 
-// What planning takes beyond `later`, the bytes that are there only once the
-// plan is open; all of it where the next plan is made while one runs.
+// Bytes that planning takes beyond `later`, the bytes that are there only once
+// the plan is open; all of it where the next plan is made while one runs.
 uint64_t BesideRunning(const DiskgnnOptions& options, const MemoryBasis& basis,
                        uint64_t later) {
   const uint64_t planning = PlanningBytes(options, basis);

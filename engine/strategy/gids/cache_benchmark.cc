@@ -1,4 +1,4 @@
-// What GIDS's two caches save on a dataset, beside other ways to choose rows
+// Savings of GIDS's two caches on a dataset, beside other ways to choose rows
 // (GIDS, section 4.4 and 4.5): a table of shares of the rows of an epoch.
 //
 //   cache_benchmark DATASET_FOLDER

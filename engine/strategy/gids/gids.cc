@@ -71,7 +71,7 @@ class GidsStrategy final : public Strategy {
     HEARTH_RETURN_IF_ERROR(MeasureDisk(listener, stop));
     const std::string key =
         HotNodesKey(options_, passes.front(), dataset_.manifest());
-    // What a file holds may have changed.
+    // The content of a file may have changed.
     if (buffered_for_ == key && options_.hot != HotNodes::kFile) {
       PreparationReport report = buffer_report_;
       report.reused = true;

@@ -38,7 +38,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
 MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
                                           const MemoryBasis& basis);
 
-/// What may be cut so that a job fits into memory, in this order.
+/// Budgets that may be cut so that a job fits into memory, in this order.
 std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
                                                const MemoryBasis& basis);
 

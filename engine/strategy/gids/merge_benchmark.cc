@@ -1,5 +1,5 @@
-// What reading several batches at a time is worth on a disk that answers late
-// (GIDS, section 4.3): each read of the features takes 2 ms longer.
+// Gain of reading several batches at a time on a disk that answers late (GIDS,
+// section 4.3): each read of the features takes 2 ms longer.
 //
 //   merge_benchmark DATASET_FOLDER
 

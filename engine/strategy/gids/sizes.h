@@ -29,7 +29,7 @@ int64_t TargetReads(const io::ReadProfile& disk);
 uint64_t StagingBytes(const GidsOptions& options, const io::RowLayout& layout,
                       const BatchBound& batches);
 
-/// What the largest batch counts with in that memory.
+/// Bytes that the largest batch counts with in that memory.
 uint64_t LargestStagedBytes(const io::RowLayout& layout,
                             const BatchBound& batches);
 

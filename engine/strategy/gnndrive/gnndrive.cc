@@ -112,7 +112,7 @@ class GnndriveStrategy final : public Strategy {
   void Rest() override { buffers_.Clear(); }
 
  private:
-  // What the extractors and the assembling team of one pass work with.
+  // State that the extractors and the assembling team of one pass work with.
   struct Extraction {
     Extraction(cache::ClaimTurns::Order order, int64_t first_batch)
         : turns(order, first_batch) {}
@@ -357,7 +357,7 @@ std::vector<BudgetOf<GnndriveOptions>> GnndriveBudgets(
                      .set = [](uint64_t bytes, Chosen& chosen) {
                        chosen.strategy.cpu_cache_bytes = bytes;
                      }});
-  // What is not given is that of one batch for each extractor.
+  // The default is one batch for each extractor.
   if (options.staging_bytes > 0) {
     const auto batch =
         static_cast<uint64_t>(basis.batches.WithMargin().num_inputs()) *

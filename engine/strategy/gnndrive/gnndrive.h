@@ -27,7 +27,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGnndriveStrategy(
 absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
     const GnndriveOptions& options, const MemoryBasis& basis);
 
-/// What may be cut so that a job fits into memory, in this order.
+/// Budgets that may be cut so that a job fits into memory, in this order.
 std::vector<BudgetOf<GnndriveOptions>> GnndriveBudgets(
     const GnndriveOptions& options, const MemoryBasis& basis);
 

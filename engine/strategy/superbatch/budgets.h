@@ -10,10 +10,10 @@
 
 namespace hearth::strategy {
 
-/// What a strategy that samples superbatches ahead may have less of so that a
-/// job fits into memory, in the order in which it is cut: threads, a superbatch
-/// that was given, neighbor lists, rows. Neighbor lists are cut to the memory
-/// for rows first, since both are never there at once, and then with it.
+/// Budgets of a strategy that samples superbatches ahead, in the order in which
+/// they are cut so that a job fits into memory: threads, a superbatch that was
+/// given, neighbor lists, rows. Neighbor lists are cut to the memory for rows
+/// first, since both are never there at once, and then with it.
 template <typename Options>
 std::vector<BudgetOf<Options>> SuperbatchBudgets(const Options& options,
                                                  const MemoryBasis& basis) {

@@ -1,4 +1,4 @@
-// What the strategies with superbatches foretell, against what they do then.
+// Forecasts of the strategies with superbatches, against what they do then.
 #include "engine/strategy/forecast.h"
 
 #include <cstdint>

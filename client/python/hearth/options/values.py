@@ -64,7 +64,7 @@ def set_from_text(option: Option, text: str, root: Message) -> bool:
     if not values:
         before = find(option.path[:-1], root)
         if before is not None:
-            # What another field of the same name says goes, too.
+            # Values of other fields of the same name go, too.
             oneof = option.field.containing_oneof
             named = before.WhichOneof(oneof.name) if oneof is not None else option.field.name
             if named is not None:

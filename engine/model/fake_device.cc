@@ -1,0 +1,269 @@
+#include "engine/model/fake_device.h"
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/_reshape_alias_native.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/DeviceType.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/library.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "engine/cuda/stream.h"
+
+namespace hearth::model {
+namespace {
+
+constexpr c10::DispatchKeySet kKeys(c10::DispatchKey::PrivateUse1);
+
+void Check(const absl::Status& status) {
+  TORCH_CHECK(status.ok(), std::string(status.message()));
+}
+
+// The plug-in's side of the device.
+class Memory {
+ public:
+  void Open(const cuda::Device& plugin) {
+    absl::MutexLock lock(&mutex_);
+    plugin_ = plugin;
+    Check(cuda::ToStatus(plugin,
+                         plugin.table->stream_create(plugin.number, &native_),
+                         "making a stream"));
+    auto stream = cuda::Stream::Wrap(plugin, native_);
+    Check(stream.status());
+    stream_ = *std::move(stream);
+  }
+
+  // Waits for tensors that threads of autograd still hold: those may let go a
+  // moment after a backward pass has returned.
+  void Close() {
+    absl::MutexLock lock(&mutex_);
+    const absl::Time deadline = absl::Now() + absl::Minutes(1);
+    while (live_ > 0 && !all_freed_.WaitWithDeadline(&mutex_, deadline)) {
+    }
+    stream_.reset();
+    (void)plugin_.table->stream_destroy(native_);
+    ReleaseFreed();
+  }
+
+  void* native() {
+    absl::MutexLock lock(&mutex_);
+    return native_;
+  }
+
+  void* Allocate(size_t bytes) {
+    absl::MutexLock lock(&mutex_);
+    void* memory = nullptr;
+    const absl::Status status = cuda::ToStatus(
+        plugin_, plugin_.table->allocate(plugin_.number, bytes, &memory),
+        "allocating");
+    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status),
+                     std::string(status.message()));
+    Check(status);
+    ++live_;
+    return memory;
+  }
+
+  void Free(void* memory) {
+    absl::MutexLock lock(&mutex_);
+    freed_.push_back(memory);
+    if (--live_ == 0) all_freed_.SignalAll();
+  }
+
+  // Copies and waits, for all that was queued before, too.
+  void Copy(void* to, const void* from, size_t bytes) {
+    absl::MutexLock lock(&mutex_);
+    Check(stream_->Copy(to, from, bytes));
+    Check(stream_->Wait());
+    ReleaseFreed();
+  }
+
+ private:
+  void ReleaseFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    for (void* const memory : freed_) {
+      (void)plugin_.table->release(plugin_.number, memory);
+    }
+    freed_.clear();
+  }
+
+  absl::Mutex mutex_;
+  cuda::Device plugin_ ABSL_GUARDED_BY(mutex_);
+  HearthCudaStream* native_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::unique_ptr<cuda::Stream> stream_ ABSL_GUARDED_BY(mutex_);
+  // Allocations that no tensor has let go.
+  int64_t live_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::CondVar all_freed_;
+  // Memory without owners that queued work may still need.
+  std::vector<void*> freed_ ABSL_GUARDED_BY(mutex_);
+};
+
+Memory& TheMemory() {
+  static auto& memory = *new Memory;
+  return memory;
+}
+
+class Allocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* const memory = bytes == 0 ? nullptr : TheMemory().Allocate(bytes);
+    return {memory, memory, &Free, c10::Device(at::kPrivateUse1, 0)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    TheMemory().Copy(to, from, bytes);
+  }
+
+ private:
+  static void Free(void* memory) {
+    if (memory != nullptr) TheMemory().Free(memory);
+  }
+};
+
+Allocator& TheAllocator() {
+  static auto& allocator = *new Allocator;
+  return allocator;
+}
+
+// One device, whose only stream is always current.
+struct Guard final : c10::impl::DeviceGuardImplInterface {
+  c10::DeviceType type() const override { return at::kPrivateUse1; }
+  c10::Device exchangeDevice(c10::Device device) const override {
+    return device;
+  }
+  c10::Device getDevice() const override { return {at::kPrivateUse1, 0}; }
+  void setDevice(c10::Device) const override {}
+  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  c10::Stream getStream(c10::Device device) const override {
+    return c10::Stream(c10::Stream::DEFAULT, device);
+  }
+  c10::Stream exchangeStream(c10::Stream stream) const override {
+    return stream;
+  }
+  void* getStreamNativeHandle(c10::Stream) const override {
+    return TheMemory().native();
+  }
+  c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+};
+
+C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
+
+// Autograd asks whether the device is there and in use.
+struct Hooks final : at::PrivateUse1HooksInterface {
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+};
+
+const bool hooked = [] {
+  static auto& hooks = *new Hooks;
+  at::RegisterPrivateUse1HooksInterface(&hooks);
+  c10::register_privateuse1_backend("fake");
+  return true;
+}();
+
+at::Tensor Empty(at::IntArrayRef size, std::optional<at::ScalarType> dtype,
+                 std::optional<at::Layout>, std::optional<at::Device>,
+                 std::optional<bool>,
+                 std::optional<at::MemoryFormat> memory_format) {
+  return at::detail::empty_generic(size, &TheAllocator(), kKeys,
+                                   dtype.value_or(at::kFloat), memory_format);
+}
+
+at::Tensor EmptyStrided(at::IntArrayRef size, at::IntArrayRef stride,
+                        std::optional<at::ScalarType> dtype,
+                        std::optional<at::Layout>, std::optional<at::Device>,
+                        std::optional<bool>) {
+  return at::detail::empty_strided_generic(size, stride, &TheAllocator(), kKeys,
+                                           dtype.value_or(at::kFloat));
+}
+
+// Bytes from a tensor's first element to its last.
+size_t Extent(const at::Tensor& tensor) {
+  return at::detail::computeStorageNbytes(tensor.sizes(), tensor.strides(),
+                                          tensor.itemsize());
+}
+
+// The tensor, which is not empty, as it lies in the host's memory.
+at::Tensor OnHost(const at::Tensor& tensor) {
+  if (tensor.is_cpu()) return tensor;
+  at::Tensor result = at::detail::empty_strided_cpu(
+      tensor.sizes(), tensor.strides(), tensor.scalar_type());
+  TheMemory().Copy(result.mutable_data_ptr(), tensor.const_data_ptr(),
+                   Extent(tensor));
+  return result;
+}
+
+at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
+  if (to.numel() == 0) return to;
+  // Bytes between the elements of `to` stay.
+  at::Tensor host = OnHost(to);
+  host.copy_(OnHost(from).expand(to.sizes()));
+  if (!to.is_cpu()) {
+    TheMemory().Copy(to.mutable_data_ptr(), host.const_data_ptr(), Extent(to));
+  }
+  return to;
+}
+
+const at::Tensor& Resize(const at::Tensor& self, at::IntArrayRef size,
+                         std::optional<at::MemoryFormat>) {
+  const at::Tensor other =
+      Empty(size, self.scalar_type(), {}, {}, {}, std::nullopt);
+  at::TensorImpl* const tensor = self.unsafeGetTensorImpl();
+  if (other.storage().nbytes() > self.storage().nbytes()) {
+    TORCH_CHECK(self.numel() == 0, "elements would have to be kept");
+    tensor->set_storage_keep_dtype(other.storage());
+  }
+  tensor->set_sizes_contiguous(size);
+  return self;
+}
+
+at::Tensor CopyFromAndResize(const at::Tensor& from, const at::Tensor& to) {
+  if (to.sizes() != from.sizes()) Resize(to, from.sizes(), std::nullopt);
+  return CopyFrom(from, to, false);
+}
+
+void OnProcessor(const c10::OperatorHandle& operation,
+                 torch::jit::Stack* stack) {
+  at::native::cpu_fallback(operation, stack);
+}
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("empty.memory_format", &Empty);
+  library.impl("empty_strided", &EmptyStrided);
+  library.impl("as_strided", &at::native::as_strided_tensorimpl);
+  library.impl("view", &at::native::view);
+  library.impl("_reshape_alias", &at::native::_reshape_alias);
+  library.impl("resize_", &Resize);
+  library.impl("_copy_from", &CopyFrom);
+  library.impl("_copy_from_and_resize", &CopyFromAndResize);
+}
+
+TORCH_LIBRARY_IMPL(_, PrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&OnProcessor>());
+}
+
+}  // namespace
+
+FakeDevice::FakeDevice(const cuda::Device& plugin) {
+  c10::SetAllocator(at::kPrivateUse1, &TheAllocator());
+  TheMemory().Open(plugin);
+}
+
+FakeDevice::~FakeDevice() { TheMemory().Close(); }
+
+}  // namespace hearth::model

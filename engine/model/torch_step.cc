@@ -1,0 +1,172 @@
+#include "engine/model/torch_step.h"
+
+#include <memory>
+
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "engine/model/device_kernels.h"
+#include "engine/model/matrix_product.h"
+#include "engine/model/model_kinds.h"
+#include "engine/model/replica.h"
+#include "engine/model/step_memory.h"
+#include "engine/model/torch_boundary.h"
+
+namespace hearth::model {
+namespace {
+
+// Where a model is; `kernels` null: on the processor.
+struct ModelDevice {
+  at::Device device = at::kCPU;
+  std::shared_ptr<DeviceKernels> kernels = nullptr;
+};
+
+absl::Status CheckDeviceModel(const train::TrainOptions& options,
+                              const train::ModelShape& shape) {
+  if (shape.trainers > 1) {
+    return absl::UnimplementedError("trainers: must be 1 on a GPU");
+  }
+  if (options.precision == train::Precision::kBfloat16) {
+    return absl::UnimplementedError("precision: must not be bf16 on a GPU");
+  }
+  return absl::OkStatus();
+}
+
+class TorchStep final : public train::TrainStep {
+ public:
+  // Allocates: to be called within RunTorch.
+  TorchStep(const train::TrainOptions& options, const train::ModelShape& shape,
+            const ModelDevice& device)
+      : kernels_(device.kernels),
+        options_(options),
+        threads_(options.train_threads),
+        shape_(shape),
+        replica_(options, shape, device.device) {}
+
+  absl::StatusOr<train::BatchResult> Train(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
+    HEARTH_RETURN_IF_ERROR(CheckBatch(shards));
+    train::BatchResult result;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      const Replica::Derivative derivative =
+          replica_.Differentiate(shards.front(), position, /*weight=*/1);
+      replica_.Step(derivative.gradients);
+      result = derivative.result;
+      return absl::OkStatus();
+    }));
+    EndTorchStep();
+    return result;
+  }
+
+  absl::StatusOr<train::BatchResult> Evaluate(
+      absl::Span<const train::BatchView> shards) override {
+    HEARTH_RETURN_IF_ERROR(CheckBatch(shards));
+    train::BatchResult result;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      result = replica_.Evaluate(shards.front());
+      return absl::OkStatus();
+    }));
+    EndTorchStep();
+    return result;
+  }
+
+  absl::StatusOr<store::TensorMap> Save() override {
+    store::TensorMap state;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      state = replica_.Save();
+      return absl::OkStatus();
+    }));
+    return state;
+  }
+
+  absl::Status Load(const store::TensorMap& state) override {
+    return RunTorch(threads_, [&] { return replica_.Load(state); });
+  }
+
+  uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
+    return StepMemoryBytes(options_, shape_, shape);
+  }
+
+  uint64_t KeptBytes() const override {
+    return KeptMemoryBytes(options_, shape_);
+  }
+
+  int64_t TopWidth() const override {
+    return kernels_ == nullptr ? replica_.top_width() : 0;
+  }
+
+  train::Precision precision() const override { return replica_.precision(); }
+
+  absl::StatusOr<store::SafeTensors> Export() override {
+    store::SafeTensors exported;
+    HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+      exported = replica_.Export();
+      return absl::OkStatus();
+    }));
+    return exported;
+  }
+
+ private:
+  absl::Status CheckBatch(absl::Span<const train::BatchView> shards) const {
+    HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
+    if (kernels_ != nullptr && shards.front().sample.top.has_value()) {
+      return absl::UnimplementedError(
+          "history: there are no embeddings of earlier batches on a GPU");
+    }
+    return absl::OkStatus();
+  }
+
+  const TorchMemory memory_;
+  // Null for a model on the processor.
+  const std::shared_ptr<DeviceKernels> kernels_;
+  const train::TrainOptions options_;
+  const int threads_;
+  const train::ModelShape shape_;
+  Replica replica_;
+};
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    const ModelDevice& device) {
+  std::unique_ptr<train::TrainStep> step;
+  HEARTH_RETURN_IF_ERROR(RunTorch(options.train_threads, [&] {
+    step = std::make_unique<TorchStep>(options, shape, device);
+    return absl::OkStatus();
+  }));
+  return step;
+}
+
+}  // namespace
+
+absl::Status CheckModel(const train::TrainOptions& options,
+                        const train::ModelShape& shape) {
+  HEARTH_RETURN_IF_ERROR(shape.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckTypes(options.model, shape));
+  HEARTH_RETURN_IF_ERROR(
+      options.ValidateForLabels(shape.label_kind, shape.label_width));
+  if (!HasProducts(options.precision)) {
+    return absl::FailedPreconditionError(
+        "precision: this processor has no products of bfloat16 (AVX-512)");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTorchStep(
+    const train::TrainOptions& options, const train::ModelShape& shape) {
+  return NewStep(options, shape, {});
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewDeviceStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    const at::Device& device, const cuda::Device& plugin) {
+  HEARTH_RETURN_IF_ERROR(options.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckDeviceModel(options, shape));
+  HEARTH_RETURN_IF_ERROR(CheckModel(options, shape));
+  train::TrainOptions on_device = options;
+  on_device.precision = train::Precision::kFloat32;
+  return NewStep(
+      on_device, shape,
+      {.device = device, .kernels = DeviceKernels::Open(device, plugin)});
+}
+
+}  // namespace hearth::model
