@@ -160,6 +160,14 @@ class PartitionPreparation {
     const int threads =
         static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
     memory.Add("partitioning", plan::PartitionMemory(shape, options_, threads));
+    // The job has them already.
+    const store::NodeTypeEntry& nodes =
+        dataset_.manifest().node_types[dataset_.target_type()];
+    memory.Add("labels", nodes.labels.file_size_bytes);
+    // The split as it was read, as it is, and the training nodes' copies.
+    memory.Add("seeds",
+               3 * (nodes.train.file_size_bytes + nodes.valid.file_size_bytes +
+                    nodes.test.file_size_bytes));
     MemoryLedger::Reservation reservation;
     HEARTH_RETURN_IF_ERROR(environment_.memory.Reserve(memory, reservation));
     HEARTH_RETURN_IF_ERROR(

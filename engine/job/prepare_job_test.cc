@@ -8,9 +8,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/io/file_system.h"
 #include "engine/job/job_fixture.h"
 #include "engine/plan/plan_store.h"
+#include "engine/store/dataset.h"
+#include "engine/store/manifest.h"
+#include "engine/store/topology.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_estimate.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -59,6 +64,28 @@ TEST_F(PrepareJobTest, TrainingFindsWhatWasPrepared) {
   EXPECT_EQ(trained->preparations[0].preparation.plan,
             prepared->preparation->plan);
   EXPECT_EQ(trained->loss_digest, Run(Options("m"))->loss_digest);
+}
+
+TEST_F(PrepareJobTest, APartitionIsMadeBesideTheLabelsAndTheSplit) {
+  TrainJobOptions options = Options("a");
+  options.data.partition_order = PartitionOrder{.parts = 8};
+  const auto prepared = Prepare(options);
+  ASSERT_TRUE(prepared.ok()) << prepared.status();
+  const auto bytes_of = [&](const std::string& owner) {
+    uint64_t bytes = 0;
+    for (const strategy::MemoryShare& share : prepared->memory.shares) {
+      if (share.owner == owner) bytes += share.bytes;
+    }
+    return bytes;
+  };
+  const auto dataset =
+      store::Dataset::Open(io::FileSystem::Posix(), options.data.dataset_path);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const store::NodeTypeEntry& nodes = (*dataset)->manifest().node_types[0];
+  EXPECT_GE(bytes_of("labels"), nodes.num_nodes * sizeof(int32_t));
+  EXPECT_GE(bytes_of("seeds"),
+            3 * sizeof(store::NodeId) * (*dataset)->LoadSplit()->train.size());
+  EXPECT_GT(bytes_of("partitioning"), 0u);
 }
 
 TEST_F(PrepareJobTest, APlanWithAHistoryIsThatOfTheModelsWidth) {
