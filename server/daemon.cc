@@ -94,6 +94,9 @@ constexpr int kPingEveryMs = 1000;
 constexpr int kMaxStreams = 1024;
 // Threads of calls that block; further calls are told that there are none.
 constexpr int kMaxThreads = 1024;
+// Those of them that stay when their call is over. gRPC keeps two: where more
+// calls come at a time, it would make a thread for almost each.
+constexpr int kMostIdleThreads = 16;
 // A connection without calls ends after this time; clients then make a new one.
 constexpr int kIdleMs = 30 * 60 * 1000;
 // A client that has said nothing for so long is asked whether it is still
@@ -552,6 +555,8 @@ class DaemonImpl final : public Daemon {
     grpc::ResourceQuota quota("hearthd");
     quota.SetMaxThreads(kMaxThreads);
     builder.SetResourceQuota(quota);
+    builder.SetSyncServerOption(
+        grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, kMostIdleThreads);
     HEARTH_RETURN_IF_ERROR(OpenReception(builder));
     for (const auto& service : services_) {
       builder.RegisterService(service.get());
