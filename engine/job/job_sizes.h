@@ -59,9 +59,9 @@ struct JobSizes {
 };
 
 /// Bounds the batches by the fan-outs, where that is little, else by a dry run.
-/// Budgets are cut to what MemoryLedger::most_bytes leaves, whatever others have
-/// reserved (strategy::FitBudgets), unless the options are strict; a job that
-/// does not even fit then is told so by MemoryLedger::Reserve. Rows are
+/// Budgets are cut to what MemoryLedger::most_bytes leaves, whatever others
+/// have reserved (strategy::FitBudgets), unless the options are strict; a job
+/// that does not even fit then is told so by MemoryLedger::Reserve. Rows are
 /// verified one by one if the checksums fit, too: budgets are cut before these
 /// are given up. Reserves nothing. Errors as BatchMeasurement::Measure
 /// and strategy::EstimateMemory.
