@@ -30,7 +30,7 @@ bool IsIgnored(int signal) {
     const std::string text =
         absl::StrCat("hearth: ended at once by a second signal (",
                      sigdescr_np(signal), ")\n");
-    // Nobody who does not read keeps it.
+    // A reader of stderr that takes nothing does not hold the end up.
     pollfd ready = {STDERR_FILENO, POLLOUT, 0};
     if (poll(&ready, 1, 0) > 0) {
       [[maybe_unused]] const ssize_t written =

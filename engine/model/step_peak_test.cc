@@ -143,51 +143,58 @@ class StepPeakTest : public testing::Test {
 class PlainStepPeakTest
     : public StepPeakTest,
       public testing::WithParamInterface<
-          std::tuple<train::ModelOptions, int64_t, train::Precision>> {};
+          std::tuple<train::ModelOptions, int64_t, train::Precision>> {
+ protected:
+  static train::TrainOptions Options() {
+    train::TrainOptions options;
+    options.model = std::get<train::ModelOptions>(GetParam());
+    options.dropout = 0.1;
+    options.precision = std::get<train::Precision>(GetParam());
+    return options;
+  }
+
+  static train::ModelShape ShapeOfModel() {
+    return {.feature_dim = std::get<int64_t>(GetParam()),
+            .label_width = 16,
+            .num_layers = 3};
+  }
+
+  static SyntheticBatch Batch(const std::vector<int64_t>& nodes,
+                              int64_t max_neighbors) {
+    return MakeBatch({.nodes = nodes,
+                      .max_neighbors = max_neighbors,
+                      .feature_dim = ShapeOfModel().feature_dim,
+                      .label_width = ShapeOfModel().label_width});
+  }
+};
 
 TEST_P(PlainStepPeakTest, TheBoundIsTight) {
-  const auto& [model, feature_dim, precision] = GetParam();
-  if (!HasProducts(precision)) GTEST_SKIP() << "this processor has no bfloat16";
-  train::TrainOptions options;
-  options.model = model;
-  options.dropout = 0.1;
-  options.precision = precision;
+  const train::TrainOptions options = Options();
+  if (!HasProducts(options.precision)) {
+    GTEST_SKIP() << "this processor has no bfloat16";
+  }
   for (const int64_t max_neighbors : {4, 30}) {
-    const SyntheticBatch batch = MakeBatch({.nodes = {500, 3000, 9000, 15000},
-                                            .max_neighbors = max_neighbors,
-                                            .feature_dim = feature_dim,
-                                            .label_width = 16});
-    EXPECT_GT(
-        Compare(
-            options,
-            {.feature_dim = feature_dim, .label_width = 16, .num_layers = 3},
-            batch),
-        0.62)
-        << train::Name(model) << ", " << max_neighbors << " neighbors";
+    const SyntheticBatch batch = Batch({500, 3000, 9000, 15000}, max_neighbors);
+    EXPECT_GT(Compare(options, ShapeOfModel(), batch), 0.62)
+        << train::Name(options.model) << ", " << max_neighbors << " neighbors";
   }
 }
 
 // Gaps between tensors count, too, after batches of several sizes.
 TEST_P(PlainStepPeakTest, ThePagesOfThePoolKeepToTheBound) {
-  const auto& [model, feature_dim, precision] = GetParam();
-  if (!HasProducts(precision)) GTEST_SKIP() << "this processor has no bfloat16";
-  train::TrainOptions options;
-  options.model = model;
-  options.dropout = 0.1;
-  options.precision = precision;
-  const train::ModelShape shape = {
-      .feature_dim = feature_dim, .label_width = 16, .num_layers = 3};
+  const train::TrainOptions options = Options();
+  if (!HasProducts(options.precision)) {
+    GTEST_SKIP() << "this processor has no bfloat16";
+  }
+  const train::ModelShape shape = ShapeOfModel();
   Pool().Clear();
   const int64_t before =
       small_bytes + static_cast<int64_t>(Pool().resident_bytes());
   page_peak_bytes = before;
   int64_t bound = 0;
   for (const int64_t nodes : {24000, 30000, 18000, 30000, 27000, 30000}) {
-    const SyntheticBatch batch =
-        MakeBatch({.nodes = {nodes / 30, nodes / 5, nodes * 3 / 5, nodes},
-                   .max_neighbors = 12,
-                   .feature_dim = feature_dim,
-                   .label_width = 16});
+    const SyntheticBatch batch = Batch(
+        {nodes / 30, nodes / 5, nodes * 3 / 5, nodes}, /*max_neighbors=*/12);
     bound =
         std::max(bound, BoundOf(options, shape, sample::ShapeOf(batch.sample)));
     PeakBytes(options, shape, batch.View());
@@ -198,7 +205,7 @@ TEST_P(PlainStepPeakTest, ThePagesOfThePoolKeepToTheBound) {
   EXPECT_LE(
       page_peak_bytes - before,
       bound + static_cast<int64_t>(KeptMemoryBytes(options, shape)) + kPage)
-      << train::Name(model);
+      << train::Name(options.model);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -111,7 +111,8 @@ class JobQueue {
   /// Far more than a convoy has room for; so that it costs little however many
   /// are queued.
   static constexpr size_t kMostMembers = 1000;
-  /// As many as can share passes at a time.
+  /// Members of running convoys that FirstOfOthers passes over; as many as can
+  /// share passes at a time.
   static constexpr int kMostPassedOver = 64;
 
   /// `room` tells whether memory could be reserved now, `plan_room` whether a
@@ -132,15 +133,16 @@ class JobQueue {
 
   /// The places in which jobs could start now.
   struct Places {
-    /// Whether there is one for any job. Where there is none, a job can start
-    /// that shares the passes of running ones:
+    /// Whether there is one for any job. Where there is none, only jobs can
+    /// start that share the passes of running ones.
     bool is_free = false;
-    /// Whether it does. The same for jobs of one convoy with equal epoch and
-    /// join, but for those that are expected.
+    /// Whether a job shares the passes of running ones. The answer is the same
+    /// for jobs of one convoy with equal epoch and join, but for those that are
+    /// expected.
     absl::FunctionRef<bool(const job::Boarding&)> shares;
     /// The convoys that jobs run in.
     const std::set<std::string>& convoys;
-    /// Ids of jobs that these wait for.
+    /// Ids of jobs that these convoys wait for.
     const std::set<std::string>& expected;
   };
 
@@ -188,14 +190,14 @@ class JobQueue {
   // Jobs of a convoy.
   using Groups = std::map<Group, std::map<Key, const QueuedJob*>>;
 
-  // The jobs of a lane that have not been tried, and which of them ...
+  // The jobs of a lane that have not been tried, and indexes of them.
   struct NewJobs {
     Jobs jobs;
-    // ... take no memory,
+    // Jobs that take no memory.
     std::set<Key> without_memory;
-    // ... have been overtaken kMostOvertaking times,
+    // Jobs that have been overtaken kMostOvertaking times.
     std::set<Key> overtaken;
-    // ... can share passes.
+    // Jobs that can share passes, by convoy.
     std::unordered_map<std::string, Groups> of_convoy;
   };
 

@@ -233,8 +233,7 @@ void Scheduler::SetDraining(bool draining) {
   draining_ = draining;
   if (draining) {
     for (QueuedJob& job : queue_.TakeBeginningTrials()) {
-      ForgetMember(job.id);
-      if (ahead_ != nullptr) ahead_->Forget(job.id);
+      Forget(job.id);
       Add(std::move(job));
     }
   } else {
@@ -252,8 +251,7 @@ bool Scheduler::IsSetAside(const std::string& id) const {
 void Scheduler::Remove(const std::string& id) {
   set_aside_.erase(id);
   queue_.Remove(id);
-  ForgetMember(id);
-  if (ahead_ != nullptr) ahead_->Forget(id);
+  Forget(id);
   LookAhead();
 }
 
@@ -415,6 +413,8 @@ void Scheduler::Work(Lane lane, size_t worker) {
       held = run.held;
       cancelled = run.cancelled_by_user;
       running_.erase(job->id);
+      // It may have ended before its plan was made ahead.
+      if (ahead_ != nullptr) ahead_->Forget(job->id);
       LookAhead();
       changed_.SignalAll();
     }
@@ -518,9 +518,10 @@ void Scheduler::ExpectMembers(const std::string& convoy) {
   }
 }
 
-void Scheduler::ForgetMember(const std::string& id) {
+void Scheduler::Forget(const std::string& id) {
   expected_.erase(id);
   if (options_.convoys != nullptr) options_.convoys->Forget(id);
+  if (ahead_ != nullptr) ahead_->Forget(id);
 }
 
 // Whether another job of the training lane may run that shares with none.

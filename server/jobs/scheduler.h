@@ -250,9 +250,9 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ExpectMembers(const std::string& convoy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // No convoy waits for the job any more.
-  void ForgetMember(const std::string& id)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The job leaves the queue without running: no convoy waits for it any more,
+  // and its plan is not made ahead.
+  void Forget(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasFreePlace() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has the plan made of the job that gets the next place. Called when the
   // queue, or what runs, has changed.

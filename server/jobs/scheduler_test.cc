@@ -91,7 +91,11 @@ class FakeRunner final : public JobRunner {
     while (!complete_.contains(job.id()) && !stop.stop_requested()) {
       changed_.Wait(&mutex_);
     }
-    if (!complete_.contains(job.id())) return absl::CancelledError("stopped");
+    if (!complete_.contains(job.id())) {
+      ++plans_given_up_;
+      changed_.SignalAll();
+      return absl::CancelledError("stopped");
+    }
     v1::PrepareReport report;
     report.mutable_preparation()->set_plan("diskgnn-a-b");
     return report;
@@ -101,6 +105,11 @@ class FakeRunner final : public JobRunner {
     absl::MutexLock lock(&mutex_);
     complete_.insert(id);
     changed_.SignalAll();
+  }
+
+  void AwaitPlansGivenUp(int plans) {
+    absl::MutexLock lock(&mutex_);
+    while (plans_given_up_ < plans) changed_.Wait(&mutex_);
   }
 
   // The jobs whose plans were made ahead, once there are so many.
@@ -141,6 +150,7 @@ class FakeRunner final : public JobRunner {
   std::vector<std::string> discarded_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> prepared_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> complete_ ABSL_GUARDED_BY(mutex_);
+  int plans_given_up_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<std::string> stopped_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Result> results_ ABSL_GUARDED_BY(mutex_);
 };
@@ -695,6 +705,19 @@ TEST_F(SchedulerTest, APlanIsNotMadeForAJobThatIsCancelled) {
   ASSERT_TRUE(scheduler_->Cancel(next).ok());
   // Its data are another one's, too.
   EXPECT_THAT(runner_.AwaitPrepared(2), ElementsAre(next, same));
+}
+
+TEST_F(SchedulerTest, APlanIsGivenUpWhenItsJobHasBegunAndIsCancelled) {
+  Start(1);
+  const std::string first = Submit(PlannedSpec("a"));
+  AwaitState(first, v1::RUNNING);
+  const std::string next = Submit(PlannedSpec("b"));
+  EXPECT_THAT(runner_.AwaitPrepared(1), ElementsAre(next));
+  runner_.Succeed(first);
+  AwaitState(next, v1::RUNNING);
+  ASSERT_TRUE(scheduler_->Cancel(next).ok());
+  runner_.AwaitPlansGivenUp(1);
+  AwaitState(next, v1::CANCELLED);
 }
 
 TEST_F(SchedulerTest, AStopEndsWhatIsMadeAhead) {
