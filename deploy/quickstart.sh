@@ -79,6 +79,7 @@ import_wordnet() {
 install_packages "${BUILD_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
 say "building (the first time takes some minutes)"
 hearth_bazel build //server:hearthd //client:hearth
+prepare_gpu
 start_daemon
 import_wordnet
 say "training GraphSAGE: 3 layers of 256, 5 epochs"

@@ -54,6 +54,37 @@ install_packages() {
     >/dev/null </dev/null
 }
 
+# The major version of the NVIDIA driver that runs; empty without one.
+# NVIDIA_DRIVER_VERSION names another file than the driver's own.
+nvidia_driver() {
+  local file=${NVIDIA_DRIVER_VERSION:-/proc/driver/nvidia/version}
+  [[ -r $file ]] || return 0
+  grep -m 1 -oP '^NVRM version:.*?\s\K[0-9]+(?=\.[0-9])' "$file" || true
+}
+
+# Prepares what hearthd needs to train on a GPU, where there is one: LibTorch's
+# part for it (about 3 GB, once per machine) and the plug-in. Both are found by
+# the variables that this exports.
+prepare_gpu() {
+  local driver least=580
+  driver=$(nvidia_driver)
+  if [[ -z $driver ]]; then
+    say "there is no NVIDIA driver: nothing for GPUs is installed"
+  elif ((driver < least)); then
+    say "the NVIDIA driver $driver is older than $least: nothing for GPUs is installed"
+  elif [[ ! -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]; then
+    say "there is no CUDA toolkit at ${CUDA_HOME:-/usr/local/cuda} (CUDA_HOME), which builds the plug-in: nothing for GPUs is installed"
+  else
+    say "NVIDIA driver $driver: installing LibTorch's part for GPUs, building the plug-in"
+    local libraries
+    libraries=$(/usr/bin/python3 -B \
+      "$HEARTH_ROOT/third_party/torch/unpack_gpu_libraries.py")
+    export HEARTH_TORCH_CUDA=$libraries/torch/lib/libtorch_cuda.so
+    hearth_bazel build //kernels/cuda:libhearth_cuda.so
+    export HEARTH_CUDA_PLUGIN=$HEARTH_ROOT/bazel-bin/kernels/cuda/libhearth_cuda.so
+  fi
+}
+
 # Bazel with a disk cache outside the clone, so that another clone builds fast.
 hearth_bazel() {
   local command=$1

@@ -29,11 +29,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/wait_cause.h"
 #include "engine/cuda/device.h"
+#include "engine/cuda/memory.h"
 #include "engine/cuda/plugin.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
@@ -50,6 +52,8 @@
 #include "engine/plan/plan_store.h"
 #include "engine/store/verification_record.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
 #include "server/access/access_control.h"
 #include "server/access/audit_log.h"
 #include "server/access/reception.h"
@@ -132,9 +136,8 @@ class DaemonImpl final : public Daemon {
              std::unique_ptr<io::ReadQueues> read_queues)
       : config_(config),
         files_(files),
-        torch_version_(std::move(models.torch_version)),
+        models_(std::move(models)),
         read_queues_(std::move(read_queues)),
-        new_train_step_(std::move(models.new_train_step)),
         memory_(config.memory_limit_bytes > 0 ? config.memory_limit_bytes
                                               : job::DefaultMemoryLimit()),
         start_time_(clock_.Now()),
@@ -223,7 +226,7 @@ class DaemonImpl final : public Daemon {
 
   absl::Status MakeParts() {
     datasets_ = std::make_unique<DatasetCatalog>(files_, *data_dir_);
-    OpenGpu();
+    OpenGpus();
     plans_ = std::make_unique<plan::PlanStore>(
         files_, clock_,
         plan::PlanStore::Options{.folder = data_dir_->PlansPath(),
@@ -251,7 +254,11 @@ class DaemonImpl final : public Daemon {
                          .warm_strategies = *warm_strategies_,
                          .batch_measurement = *batch_measurement_,
                          .plans = *plans_,
-                         .new_train_step = new_train_step_,
+                         .new_train_step =
+                             [this](const train::TrainOptions& options,
+                                    const train::ModelShape& shape) {
+                               return NewStep(options, shape);
+                             },
                          .gpu = gpu_,
                          .verified = &verified_,
                          .convoys = convoys_.get()},
@@ -297,7 +304,8 @@ class DaemonImpl final : public Daemon {
                        .trash = *trash_},
         SpecLimits{
             .processors = std::max(1u, std::thread::hardware_concurrency()),
-            .has_gpu = !gpu_name_.empty()},
+            .gpus = static_cast<int>(gpus_.size()),
+            .trains_on_gpus = models_.gpu_training},
         config_.import_roots);
     HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Job> unended, store_->Unended());
     HEARTH_RETURN_IF_ERROR(admission_->FailUnresumable(unended));
@@ -360,23 +368,52 @@ class DaemonImpl final : public Daemon {
     }
   }
 
-  // The first GPU, if there is one.
-  void OpenGpu() {
-    const std::string path = cuda::Plugin::DefaultPath();
-    auto plugin = cuda::Plugin::Load(path);
-    absl::Status status = plugin.status();
-    if (plugin.ok()) {
-      gpu_plugin_ = *std::move(plugin);
-      const absl::StatusOr<cuda::Device> device = gpu_plugin_->OpenDevice(0);
-      status = device.status();
-      if (device.ok()) {
-        gpu_ = *device;
-        gpu_name_ = gpu_plugin_->NameOf(*device).value_or("GPU");
-        spdlog::info("cuda:0 is {}", gpu_name_);
-        return;
-      }
+  void OpenGpus() {
+    if (const absl::Status status = FindGpus(); !status.ok()) {
+      spdlog::info("no GPU: {}", std::string(status.message()));
+      gpus_.clear();
+      gpu_names_.clear();
+      models_.gpu_training = status;
+      return;
     }
-    spdlog::info("no GPU: {}", std::string(status.message()));
+    // The first keeps rows.
+    gpu_ = gpus_.front();
+    if (!models_.gpu_training.ok()) {
+      spdlog::info("{}", std::string(models_.gpu_training.message()));
+    }
+  }
+
+  absl::Status FindGpus() {
+    HEARTH_ASSIGN_OR_RETURN(gpu_plugin_,
+                            cuda::Plugin::Load(cuda::Plugin::DefaultPath()));
+    HEARTH_ASSIGN_OR_RETURN(gpus_, gpu_plugin_->Devices());
+    for (const cuda::Device& gpu : gpus_) {
+      HEARTH_ASSIGN_OR_RETURN(const cuda::DeviceMemory memory,
+                              cuda::MemoryOf(gpu));
+      const std::string device = train::DeviceName(gpu.number);
+      const std::string name = gpu_plugin_->NameOf(gpu).value_or("GPU");
+      spdlog::info("{} is {}, {} of {} free", device, name,
+                   FormatByteSize(memory.free_bytes),
+                   FormatByteSize(memory.total_bytes));
+      gpu_names_.push_back(absl::StrCat(device, " (", name, ")"));
+      memory_.AddGpu(gpu.number, memory.free_bytes / 10 * 9);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<train::TrainStep>> NewStep(
+      const train::TrainOptions& options, const train::ModelShape& shape) {
+    if (!options.gpu.has_value()) {
+      return models_.new_train_step(options, shape);
+    }
+    // A job may come from the time when there was one.
+    HEARTH_RETURN_IF_ERROR(models_.gpu_training);
+    const auto number = static_cast<size_t>(*options.gpu);
+    if (number >= gpus_.size()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("device: there is no ", train::DeviceName(options.gpu)));
+    }
+    return models_.new_gpu_step(options, shape, gpus_[number]);
   }
 
   absl::Status ServeMetrics() {
@@ -387,7 +424,7 @@ class DaemonImpl final : public Daemon {
                                         .data_dir = *data_dir_,
                                         .memory = memory_,
                                         .plans = *plans_},
-                                       torch_version_);
+                                       models_.torch_version);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
     state_ = NewDaemonState(*store_, *registry_, clock_);
@@ -530,7 +567,7 @@ class DaemonImpl final : public Daemon {
                          .max_running_jobs = config_.max_running_jobs,
                          .max_short_jobs = config_.max_short_jobs,
                          .start_time = start_time_,
-                         .gpu_name = gpu_name_},
+                         .gpus = gpu_names_},
                         {.files = files_,
                          .clock = clock_,
                          .backup_files = *backup_files_,
@@ -584,12 +621,12 @@ class DaemonImpl final : public Daemon {
 
   const Config config_;
   io::FileSystem& files_;
-  const std::string torch_version_;
+  // Why there are no models on GPUs becomes known as the daemon starts.
+  ModelSource models_;
   const Clock& clock_ = Clock::Real();
   job::RunningJobs running_jobs_;
   // Warm from one job to the next.
   const std::unique_ptr<io::ReadQueues> read_queues_;
-  const job::TrainStepFactory new_train_step_;
   job::MemoryLedger memory_;
   store::VerificationRecord verified_;
   const absl::Time start_time_;
@@ -617,7 +654,9 @@ class DaemonImpl final : public Daemon {
   std::unique_ptr<cuda::Plugin> gpu_plugin_;
   strategy::Gpu gpu_;
   // Empty = none.
-  std::string gpu_name_;
+  std::vector<cuda::Device> gpus_;
+  // "cuda:0 (NVIDIA H100)", ...
+  std::vector<std::string> gpu_names_;
   std::unique_ptr<plan::PlanStore> plans_;
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;

@@ -1,14 +1,18 @@
 #ifndef HEARTH_SERVER_DAEMON_H_
 #define HEARTH_SERVER_DAEMON_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
 #include "engine/job/job_environment.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
 #include "server/config.h"
 
 namespace hearth::server {
@@ -17,6 +21,15 @@ namespace hearth::server {
 /// torch in tests.
 struct ModelSource {
   job::TrainStepFactory new_train_step;
+  /// The same on a GPU of the plug-in's: model::NewGpuStep. Null: there are no
+  /// models on GPUs.
+  std::function<absl::StatusOr<std::unique_ptr<train::TrainStep>>(
+      const train::TrainOptions& options, const train::ModelShape& shape,
+      const cuda::Device& device)>
+      new_gpu_step = nullptr;
+  /// Whether it can make any: model::GpuTraining.
+  absl::Status gpu_training = absl::FailedPreconditionError(
+      "no model can be trained on a GPU: there are none here");
   /// Version of torch, for display; may be empty.
   std::string torch_version;
 };

@@ -1,10 +1,12 @@
 #include "server/daemon_metrics.h"
 
 #include <map>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "engine/base/process_memory.h"
 #include "engine/base/version.h"
+#include "engine/train/model_options.h"
 
 namespace hearth::server {
 namespace {
@@ -70,6 +72,22 @@ class DaemonMetricsImpl final : public DaemonMetrics {
       }
       gauge->Set(static_cast<double>(bytes));
     }
+    for (const auto& [number, use] : parts_.memory.gpus()) {
+      auto& [limit, reserved] = gpus_[number];
+      if (limit == nullptr) {
+        const metrics::Labels labels = {{"device", train::DeviceName(number)}};
+        limit = parts_.registry.NewGauge(
+            "hearth_gpu_memory_limit_bytes",
+            "What jobs may take together of a GPU's memory.", labels);
+        reserved = parts_.registry.NewGauge(
+            "hearth_gpu_memory_reserved_bytes",
+            "Upper bound of what jobs hold and what is kept warm of a GPU's "
+            "memory.",
+            labels);
+      }
+      limit->Set(static_cast<double>(use.limit_bytes));
+      reserved->Set(static_cast<double>(use.taken_bytes));
+    }
     const auto counts = parts_.store.CountByState();
     if (!counts.ok()) return;
     for (const auto& [state, count] : *counts) {
@@ -92,6 +110,9 @@ class DaemonMetricsImpl final : public DaemonMetrics {
   std::unique_ptr<Gauge> plan_bytes_;
   std::unique_ptr<Gauge> queue_seconds_;
   std::map<std::string, std::unique_ptr<Gauge>> reserved_;
+  // By number: the limit, and what is reserved.
+  std::map<int, std::pair<std::unique_ptr<Gauge>, std::unique_ptr<Gauge>>>
+      gpus_;
   std::map<v1::JobState, std::unique_ptr<Gauge>> jobs_;
   // Last: goes first, so that nothing is updated that is gone.
   std::unique_ptr<metrics::CollectHook> hook_;

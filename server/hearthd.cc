@@ -12,5 +12,7 @@ int main(int argc, char** argv) {
   return hearth::server::RunDaemonProcess(
       argc, argv,
       {.new_train_step = hearth::model::NewTrainStep,
+       .new_gpu_step = hearth::model::NewGpuStep,
+       .gpu_training = hearth::model::GpuTraining(),
        .torch_version = hearth::model::TorchVersion()});
 }

@@ -167,7 +167,10 @@ type_check() {
   (cd client/python && "$python" -m mypy --cache-dir "$results/mypy")
 }
 
-build_binaries() { hearth_bazel build //server:hearthd //client:hearth; }
+build_binaries() {
+  hearth_bazel build //server:hearthd //client:hearth //tests/fake_gpu/... \
+    //engine/model:libtest_driver.so
+}
 
 end_to_end() {
   export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd

@@ -206,6 +206,9 @@ void PrintTrainReport(const v1::TrainReport& report, std::ostream& out) {
            "came "
            "as they were ready)\n";
   }
+  if (!report.device().empty() && report.device() != "cpu") {
+    out << "trained on: " << EscapeControl(report.device()) << "\n";
+  }
   if (!report.precision().empty() && report.precision() != "fp32") {
     out << "precision: " << EscapeControl(report.precision()) << "\n";
   }

@@ -175,7 +175,10 @@ void PrintExplanation(const v1::ExplainReport& report, std::ostream& out) {
   Table memory({{"memory for"}, {"at most", kRight}});
   for (const v1::MemoryShare& share : report.memory()) {
     if (share.bytes() == 0) continue;
-    memory.AddRow({share.owner(), FormatByteSize(share.bytes())});
+    const std::string place =
+        share.device().empty() ? "" : absl::StrCat(" on ", share.device());
+    memory.AddRow({EscapeControl(absl::StrCat(share.owner(), place)),
+                   FormatByteSize(share.bytes())});
   }
   memory.Print(out);
   PrintCuts(report.cuts(), report.memory_limit_bytes(), out);

@@ -14,12 +14,16 @@ namespace {
 constexpr char kDiskFullPayload[] = "hearth/disk-full";
 // Their values are the number of bytes.
 constexpr char kMemoryPayload[] = "hearth/memory-needed";
+constexpr char kGpuMemoryPayload[] = "hearth/gpu-memory";
 constexpr char kPlanSpacePayload[] = "hearth/plan-space-needed";
 
 }  // namespace
 
 WaitCause WaitCauseOf(const absl::Status& status) {
   if (status.GetPayload(kMemoryPayload).has_value()) return WaitCause::kMemory;
+  if (status.GetPayload(kGpuMemoryPayload).has_value()) {
+    return WaitCause::kGpuMemory;
+  }
   if (status.GetPayload(kDiskFullPayload).has_value()) {
     return WaitCause::kDiskSpace;
   }
@@ -33,6 +37,12 @@ absl::Status WaitForMemoryError(absl::string_view message,
                                 uint64_t needed_bytes) {
   absl::Status status = absl::ResourceExhaustedError(message);
   status.SetPayload(kMemoryPayload, absl::Cord(absl::StrCat(needed_bytes)));
+  return status;
+}
+
+absl::Status WaitForGpuMemoryError(absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kGpuMemoryPayload, absl::Cord());
   return status;
 }
 

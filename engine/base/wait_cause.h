@@ -14,6 +14,8 @@ enum class WaitCause {
   kNone,
   /// Memory is held by others, for now.
   kMemory,
+  /// Memory of a GPU is held by other jobs, for now.
+  kGpuMemory,
   /// A disk is full: ErrnoStatus of ENOSPC and EDQUOT, WaitForDiskSpace.
   kDiskSpace,
   /// Plans of other jobs are in use, for now: WaitForPlanSpace.
@@ -29,6 +31,9 @@ WaitCause WaitCauseOf(const absl::Status& status);
 /// RESOURCE_EXHAUSTED of cause kMemory: `needed_bytes` were asked for.
 absl::Status WaitForMemoryError(absl::string_view message,
                                 uint64_t needed_bytes);
+
+/// RESOURCE_EXHAUSTED of cause kGpuMemory.
+absl::Status WaitForGpuMemoryError(absl::string_view message);
 
 /// `status` with the cause kDiskSpace.
 absl::Status WaitForDiskSpace(absl::Status status);

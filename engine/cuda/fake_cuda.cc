@@ -1,5 +1,6 @@
 #include "engine/cuda/fake_cuda.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -273,6 +274,18 @@ int QueueKernel(const Argument* argument, HearthCudaStream* stream) {
   });
 }
 
+int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mutex);
+  if (device != 0) return kInvalidValue;
+  if (const int error = CallError(state); error != 0) return error;
+  const auto taken =
+      static_cast<size_t>(state.memory.bytes(FakeMemory::Kind::kDevice));
+  *total_bytes = FakeCuda::kTotalBytes;
+  *free_bytes = FakeCuda::kTotalBytes - std::min(FakeCuda::kTotalBytes, taken);
+  return 0;
+}
+
 constexpr HearthCudaTable kTable = {
     .version = HEARTH_CUDA_VERSION,
     .table_bytes = sizeof(HearthCudaTable),
@@ -303,6 +316,7 @@ constexpr HearthCudaTable kTable = {
     .activate = QueueKernel<HearthCudaActivate, RunActivate>,
     .activation_gradient =
         QueueKernel<HearthCudaActivate, RunActivationGradient>,
+    .memory_info = MemoryInfo,
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_CUDA_FAKE_CUDA_H_
 #define HEARTH_ENGINE_CUDA_FAKE_CUDA_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "engine/cuda/device.h"
@@ -46,6 +47,8 @@ class FakeCuda {
   int64_t device_bytes() const;
   int64_t pinned_bytes() const;
 
+  /// Its memory, in bytes, as it tells of it.
+  static constexpr size_t kTotalBytes = size_t{512} << 20;
   /// "unspecified launch failure".
   static constexpr int kFailure = 719;
   /// The error of a kernel that touched memory it may not touch.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "engine/cuda/memory.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
@@ -47,6 +48,18 @@ TEST_F(FakeCudaTest, NothingIsDoneBeforeSomebodyWaits) {
   from = "later";
   EXPECT_EQ(Wait(), 0);
   EXPECT_EQ(to, "later");
+}
+
+TEST_F(FakeCudaTest, TellsItsFreeMemory) {
+  const auto before = MemoryOf(fake_.device());
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_EQ(before->total_bytes, FakeCuda::kTotalBytes);
+  const Memory memory = Allocate(Memory::Kind::kDevice, 1000);
+  const Memory pinned = Allocate(Memory::Kind::kPinned, 500);
+  EXPECT_EQ(before->free_bytes - MemoryOf(fake_.device())->free_bytes, 1000u);
+  fake_.FailCall(1);
+  EXPECT_EQ(MemoryOf(fake_.device()).status().code(),
+            absl::StatusCode::kInternal);
 }
 
 TEST_F(FakeCudaTest, AnEventIsTheWorkBeforeIt) {

@@ -1,11 +1,22 @@
 #include "engine/cuda/memory.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::cuda {
+
+absl::StatusOr<DeviceMemory> MemoryOf(const Device& device) {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  HEARTH_RETURN_IF_ERROR(ToStatus(
+      device,
+      device.table->memory_info(device.number, &free_bytes, &total_bytes),
+      "asking for its free memory"));
+  return DeviceMemory{.free_bytes = free_bytes, .total_bytes = total_bytes};
+}
 
 absl::StatusOr<Memory> Memory::Allocate(const Device& device, Kind kind,
                                         uint64_t bytes) {

@@ -9,6 +9,16 @@
 
 namespace hearth::cuda {
 
+/// How much memory a device has, in bytes.
+struct DeviceMemory {
+  /// What nobody has allocated, of any process.
+  uint64_t free_bytes = 0;
+  uint64_t total_bytes = 0;
+};
+
+/// INTERNAL if the device fails.
+absl::StatusOr<DeviceMemory> MemoryOf(const Device& device);
+
 /// Memory that a device reaches: its own, or pinned memory of the host, which
 /// both see at the same address. Not initialized. Given back when destroyed; no
 /// queued work may need it then. Thread-compatible; movable.

@@ -3,13 +3,13 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <climits>
-#include <cstddef>
 #include <cstdlib>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::cuda {
@@ -34,11 +34,7 @@ std::string LinkerError() {
 std::string Plugin::DefaultPath() {
   const char* named = std::getenv(kVariable);
   if (named != nullptr && *named != '\0') return named;
-  char binary[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", binary, sizeof(binary));
-  if (length <= 0) return kFileName;
-  const std::string path(binary, static_cast<size_t>(length));
-  return absl::StrCat(path.substr(0, path.rfind('/') + 1), kFileName);
+  return PathBesideBinary(kFileName);
 }
 
 absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Load(const std::string& path) {
@@ -68,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Load(const std::string& path) {
 
 Plugin::~Plugin() { ::dlclose(library_); }
 
-absl::StatusOr<Device> Plugin::OpenDevice(int number) const {
+absl::StatusOr<int> Plugin::CountDevices() const {
   int count = 0;
   const int error = table_->device_count(&count);
   if (error != 0 || count == 0) {
@@ -76,6 +72,20 @@ absl::StatusOr<Device> Plugin::OpenDevice(int number) const {
         "this machine has no GPU that CUDA can use: ",
         error != 0 ? table_->error_text(error) : "there are 0 devices"));
   }
+  return count;
+}
+
+absl::StatusOr<std::vector<Device>> Plugin::Devices() const {
+  HEARTH_ASSIGN_OR_RETURN(const int count, CountDevices());
+  std::vector<Device> devices;
+  for (int number = 0; number < count; ++number) {
+    devices.push_back({.table = table_, .number = number});
+  }
+  return devices;
+}
+
+absl::StatusOr<Device> Plugin::OpenDevice(int number) const {
+  HEARTH_ASSIGN_OR_RETURN(const int count, CountDevices());
   if (number < 0 || number >= count) {
     return absl::InvalidArgumentError(absl::StrCat(
         "there is no CUDA device ", number, ", only 0 .. ", count - 1));

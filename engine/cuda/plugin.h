@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/cuda/device.h"
@@ -31,11 +32,18 @@ class Plugin {
   /// INVALID_ARGUMENT if it has GPUs but none of this number.
   absl::StatusOr<Device> OpenDevice(int number) const;
 
+  /// All devices, in the order of their numbers, at least one. UNAVAILABLE as
+  /// OpenDevice.
+  absl::StatusOr<std::vector<Device>> Devices() const;
+
   /// The GPU's product name.
   absl::StatusOr<std::string> NameOf(const Device& device) const;
 
  private:
   explicit Plugin(void* library) : library_(library) {}
+
+  // At least 1; UNAVAILABLE as OpenDevice.
+  absl::StatusOr<int> CountDevices() const;
 
   void* const library_;
   const HearthCudaTable* table_ = nullptr;

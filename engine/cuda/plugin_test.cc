@@ -35,6 +35,10 @@ TEST(PluginTest, OpensItsDevices) {
   ASSERT_TRUE(device.ok()) << device.status();
   EXPECT_EQ(device->number, 1);
   EXPECT_EQ(*(*plugin)->NameOf(*device), "test device 1");
+  const auto devices = (*plugin)->Devices();
+  ASSERT_TRUE(devices.ok()) << devices.status();
+  ASSERT_EQ(devices->size(), 2u);
+  EXPECT_EQ(devices->back().number, 1);
   for (const int number : {-1, 2}) {
     const absl::Status status = (*plugin)->OpenDevice(number).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
@@ -51,6 +55,7 @@ TEST(PluginTest, SaysThatThereIsNoDevice) {
       (*Plugin::Load(PathOf("no_driver")))->OpenDevice(0).status();
   EXPECT_TRUE(absl::IsUnavailable(error)) << error;
   EXPECT_THAT(std::string(error.message()), HasSubstr("no driver today"));
+  EXPECT_EQ((*Plugin::Load(PathOf("no_devices")))->Devices().status(), none);
 }
 
 TEST(PluginTest, SaysWhyAFileIsNone) {

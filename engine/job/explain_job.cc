@@ -101,6 +101,8 @@ class ExplainRun {
                             FindJobSizes(environment_, *dataset_, use, stop_));
     report_.memory = sizes.estimate;
     report_.memory_bytes = sizes.estimate.TotalBytes();
+    const sample::BatchShape largest = sizes.batches.WithMargin();
+    AddGpuShare(options_.train, *step_, largest, report_.memory);
     report_.cuts = sizes.cuts;
     report_.memory_limit_bytes = environment_.memory.most_bytes();
     passes_->SetBatches(sizes.batches);
@@ -110,6 +112,7 @@ class ExplainRun {
     strategy::MemoryEstimate own =
         strategy::EstimateForecastMemory(chosen_.strategy, basis);
     AddJobShares(use, sizes.batches, own);
+    AddGpuShare(options_.train, *step_, largest, own);
     return environment_.memory.Reserve(own, reservation_);
   }
 

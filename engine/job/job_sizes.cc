@@ -168,6 +168,14 @@ void AddJobShares(const StrategyUse& use, const BatchBound& batches,
   estimate.Add("runtime", kRuntimeBytes);
 }
 
+void AddGpuShare(const train::TrainOptions& options,
+                 const train::TrainStep& step, const sample::BatchShape& shape,
+                 MemoryEstimate& estimate) {
+  const uint64_t bytes = step.GpuBytes(shape);
+  if (!options.gpu.has_value() || bytes == 0) return;
+  estimate.Add("model", bytes, /*kept=*/false, {.gpu = options.gpu});
+}
+
 absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
                                       const store::Dataset& dataset,
                                       const StrategyUse& use,

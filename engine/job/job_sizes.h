@@ -19,6 +19,8 @@
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
+#include "engine/train/train_step.h"
 
 namespace hearth::job {
 
@@ -80,6 +82,12 @@ strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
 /// "runtime".
 void AddJobShares(const StrategyUse& use, const strategy::BatchBound& batches,
                   strategy::MemoryEstimate& estimate);
+
+/// Adds "model" in the memory of the GPU that trains it, if one does, for
+/// batches of `shape`.
+void AddGpuShare(const train::TrainOptions& options,
+                 const train::TrainStep& step, const sample::BatchShape& shape,
+                 strategy::MemoryEstimate& estimate);
 
 }  // namespace hearth::job
 

@@ -14,15 +14,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/export_model.h"
 #include "engine/job/job_data.h"
+#include "engine/job/job_sizes.h"
 #include "engine/store/manifest.h"
 
 namespace hearth::job {
@@ -35,9 +38,11 @@ void AddLoss(float loss, Sha256& losses) {
 }
 
 // See Checkpoint::arithmetic.
-std::string Arithmetic(const train::TrainStep& step) {
-  return absl::StrCat(train::kNumericsVersion, " ",
-                      train::Name(step.precision()));
+std::string Arithmetic(const train::TrainStep& step, std::optional<int> gpu) {
+  std::string text =
+      absl::StrCat(train::kNumericsVersion, " ", train::Name(step.precision()));
+  if (gpu.has_value()) absl::StrAppend(&text, " cuda");
+  return text;
 }
 
 }  // namespace
@@ -80,6 +85,17 @@ Member::Member(const Parts& parts, const Judgement& judgement,
                                         parts.options.data.batch_size)),
       step_(std::move(step)) {}
 
+absl::Status Member::ReserveGpu(const sample::BatchShape& shape) {
+  strategy::MemoryEstimate estimate;
+  AddGpuShare(parts_.options.train, *step_, shape, estimate);
+  if (estimate.shares.empty()) return absl::OkStatus();
+  parts_.observer.OnLog(
+      Severity::kInfo,
+      absl::StrCat("memory of ", train::DeviceName(parts_.options.train.gpu),
+                   ": at most ", FormatByteSize(estimate.shares[0].bytes)));
+  return parts_.environment.memory.Reserve(estimate, gpu_memory_);
+}
+
 absl::Status Member::Resume(const std::string& fingerprint) {
   HEARTH_ASSIGN_OR_RETURN(
       FoundCheckpoint found,
@@ -99,7 +115,7 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   }
   if (!found.checkpoint.has_value()) {
     state_.fingerprint = fingerprint;
-    state_.arithmetic = Arithmetic(*step_);
+    state_.arithmetic = Arithmetic(*step_, parts_.options.train.gpu);
     if (!found.damages.empty()) {
       parts_.observer.OnLog(Severity::kWarning,
                             "no checkpoint is whole: training from the start");
@@ -131,7 +147,7 @@ absl::Status Member::Resume(const std::string& fingerprint) {
 }
 
 void Member::NoteArithmetic() {
-  std::string arithmetic = Arithmetic(*step_);
+  std::string arithmetic = Arithmetic(*step_, parts_.options.train.gpu);
   if (state_.arithmetic != arithmetic) {
     parts_.observer.OnLog(
         Severity::kWarning,
@@ -383,6 +399,7 @@ absl::StatusOr<TrainReport> Member::Finish(const strategy::PassReport& test) {
   report.peak_memory_bytes = PeakMemory();
   report.loss_digest = state_.losses.HexDigest();
   report.precision = step_->precision();
+  report.gpu = parts_.options.train.gpu;
   report.resumes = state_.resumes;
   return report;
 }

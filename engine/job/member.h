@@ -77,6 +77,13 @@ class Member {
   uint64_t KeptBytes() const {
     return step_->KeptBytes() + judgement_.ranking_bytes;
   }
+  /// Reserves the memory of the GPU that trains it, if one does, for batches of
+  /// `shape`, for as long as the member lives. Errors as MemoryLedger::Reserve.
+  absl::Status ReserveGpu(const sample::BatchShape& shape);
+  /// What it reserved; nothing without a GPU.
+  const strategy::MemoryEstimate& gpu_memory() const {
+    return gpu_memory_.estimate();
+  }
 
   /// The epoch it is in, from 0, and the batch of it to be trained next.
   int64_t epoch() const { return state_.epoch; }
@@ -182,6 +189,8 @@ class Member {
   const Judgement judgement_;
   const JobPasses& passes_;
   const int64_t num_batches_;
+  // Outlives the step, which holds the memory.
+  MemoryLedger::Reservation gpu_memory_;
   const std::unique_ptr<train::TrainStep> step_;
   bool found_checkpoint_ = false;
   // All that must survive a kill.

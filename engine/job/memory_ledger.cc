@@ -65,6 +65,11 @@ MemoryLedger::MemoryLedger(uint64_t limit_bytes, MachineMemory machine)
       machine_(std::move(machine)),
       base_bytes_(machine_.used()) {}
 
+void MemoryLedger::AddGpu(int number, uint64_t limit_bytes) {
+  absl::MutexLock lock(&mutex_);
+  gpus_[number] = {.limit_bytes = limit_bytes};
+}
+
 void MemoryLedger::SetReclaim(std::function<bool()> reclaim) {
   absl::MutexLock lock(&mutex_);
   reclaim_ = std::move(reclaim);
@@ -79,16 +84,14 @@ absl::Status MemoryLedger::Reserve(const MemoryEstimate& estimate,
                                    Reservation& reservation) {
   absl::MutexLock lock(&mutex_);
   for (;;) {
-    const MemoryRoom room = RoomBeside(
-        reserved_bytes_ + warm_bytes_ - reservation.estimate_.TotalBytes(),
-        estimate.TotalBytes());
-    if (room == MemoryRoom::kFree) break;
-    if (room == MemoryRoom::kNever || !reclaim_) return Refuse(estimate, room);
+    const absl::Status room = CheckRoom(estimate, reservation.estimate_);
+    if (room.ok()) break;
+    if (WaitCauseOf(room) == WaitCause::kNone || !reclaim_) return room;
     const std::function<bool()> reclaim = reclaim_;
     mutex_.Unlock();
     const bool reclaimed = reclaim();
     mutex_.Lock();
-    if (!reclaimed) return Refuse(estimate, room);
+    if (!reclaimed) return room;
   }
   if (reservation.ledger_ != nullptr) Subtract(reservation);
   reservation.ledger_ = this;
@@ -118,6 +121,11 @@ std::map<std::string, uint64_t> MemoryLedger::BytesByOwner() const {
   return by_owner_;
 }
 
+std::map<int, MemoryLedger::GpuUse> MemoryLedger::gpus() const {
+  absl::MutexLock lock(&mutex_);
+  return gpus_;
+}
+
 MemoryRoom MemoryLedger::RoomBeside(uint64_t taken, uint64_t bytes) const {
   if (bytes > limit_bytes_) return MemoryRoom::kNever;
   uint64_t limit = limit_bytes_;
@@ -135,8 +143,11 @@ MemoryRoom MemoryLedger::RoomBeside(uint64_t taken, uint64_t bytes) const {
   return taken + bytes <= limit ? MemoryRoom::kFree : MemoryRoom::kHeldByJobs;
 }
 
-absl::Status MemoryLedger::Refuse(const MemoryEstimate& estimate,
-                                  MemoryRoom room) const {
+absl::Status MemoryLedger::CheckRoom(const MemoryEstimate& estimate,
+                                     const MemoryEstimate& now) const {
+  const MemoryRoom room = RoomBeside(
+      reserved_bytes_ + warm_bytes_ - now.TotalBytes(), estimate.TotalBytes());
+  if (room == MemoryRoom::kFree) return CheckGpuRoom(estimate, now);
   const std::string message = absl::StrCat(
       "the job may need ", FormatByteSize(estimate.TotalBytes()),
       " of memory (", strategy::FormatShares(estimate), "), but of the ",
@@ -151,11 +162,38 @@ absl::Status MemoryLedger::Refuse(const MemoryEstimate& estimate,
       message, "; smaller budgets, batches or fan-outs need less"));
 }
 
+absl::Status MemoryLedger::CheckGpuRoom(const MemoryEstimate& estimate,
+                                        const MemoryEstimate& now) const {
+  for (const auto& [number, use] : gpus_) {
+    const strategy::MemoryPlace place = {.gpu = number};
+    const uint64_t bytes = estimate.TotalBytes(place);
+    const uint64_t taken = use.taken_bytes - now.TotalBytes(place);
+    if (bytes == 0 || taken + bytes <= use.limit_bytes) continue;
+    const std::string message = absl::StrCat(
+        "the job may need ", FormatByteSize(bytes),
+        " of the memory of cuda:", number, " (",
+        strategy::FormatShares(estimate, place), "), but of the ",
+        FormatByteSize(use.limit_bytes), " that jobs may take there ",
+        FormatByteSize(taken), " are taken");
+    if (bytes <= use.limit_bytes) return WaitForGpuMemoryError(message);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        message,
+        "; a smaller model or batches, or a smaller gpu_cache, need "
+        "less"));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t& MemoryLedger::SumOf(const MemoryShare& share) {
+  return share.place.gpu.has_value() ? gpus_[*share.place.gpu].taken_bytes
+                                     : by_owner_[share.owner];
+}
+
 void MemoryLedger::Add(const Reservation& reservation) {
   uint64_t& sum = reservation.resting_ ? warm_bytes_ : reserved_bytes_;
   sum += reservation.estimate_.TotalBytes();
   for (const MemoryShare& share : reservation.estimate_.shares) {
-    by_owner_[share.owner] += share.bytes;
+    SumOf(share) += share.bytes;
   }
 }
 
@@ -163,7 +201,7 @@ void MemoryLedger::Subtract(const Reservation& reservation) {
   uint64_t& sum = reservation.resting_ ? warm_bytes_ : reserved_bytes_;
   sum -= reservation.estimate_.TotalBytes();
   for (const MemoryShare& share : reservation.estimate_.shares) {
-    by_owner_[share.owner] -= share.bytes;
+    SumOf(share) -= share.bytes;
   }
 }
 

@@ -40,10 +40,11 @@ enum class MemoryRoom {
   kNever,
 };
 
-/// The account of memory: jobs reserve the upper bound of their memory before
-/// they take any, so that none of them, and no other process, is killed for
-/// want of memory. Nobody waits in it: who finds no room tries again when
-/// memory was given back. Thread-safe.
+/// The account of memory, the host's and that of GPUs: jobs reserve the upper
+/// bound of their memory before they take any, so that none of them, and no
+/// other process, is killed for want of memory. Nobody waits in it: who finds
+/// no room tries again when memory was given back. Figures without a GPU are of
+/// the host. Thread-safe.
 class MemoryLedger {
  public:
   /// Memory reserved; given back when destroyed. Move-only, single-owner. The
@@ -74,6 +75,10 @@ class MemoryLedger {
   MemoryLedger(const MemoryLedger&) = delete;
   MemoryLedger& operator=(const MemoryLedger&) = delete;
 
+  /// Jobs may reserve `limit_bytes` of the memory of GPU `number`. To be called
+  /// before any does; shares of GPUs that were not added have no limit.
+  void AddGpu(int number, uint64_t limit_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+
   /// Sets the function that is called when a job needs memory that is only kept
   /// warm: it gives up one thing and returns true, or has none. Called without
   /// locks held.
@@ -86,9 +91,9 @@ class MemoryLedger {
 
   /// Makes `reservation`, which may hold nothing yet or rest, one of
   /// `estimate`. Takes what is kept warm if need be. RESOURCE_EXHAUSTED, with
-  /// the numbers, if there is no room: of cause WaitCause::kMemory where others
-  /// hold the memory, and so may give it back. After an error the reservation
-  /// is what it was.
+  /// the numbers, if there is no room: of cause WaitCause::kMemory or
+  /// kGpuMemory where others hold the memory, and so may give it back. After an
+  /// error the reservation is what it was.
   absl::Status Reserve(const strategy::MemoryEstimate& estimate,
                        Reservation& reservation) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -106,6 +111,14 @@ class MemoryLedger {
   /// Bytes reserved by running jobs, and bytes kept warm.
   uint64_t reserved_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t warm_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  /// The memory of a GPU, in bytes.
+  struct GpuUse {
+    uint64_t limit_bytes = UINT64_MAX;
+    /// Reserved by running jobs, and kept warm.
+    uint64_t taken_bytes = 0;
+  };
+  /// Of all GPUs that were added or used, by their numbers.
+  std::map<int, GpuUse> gpus() const ABSL_LOCKS_EXCLUDED(mutex_);
   /// Both, by the owners of shares; owners stay listed.
   std::map<std::string, uint64_t> BytesByOwner() const
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -114,8 +127,16 @@ class MemoryLedger {
   // For `bytes`, with `taken` bytes taken by others.
   MemoryRoom RoomBeside(uint64_t taken, uint64_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Refuse(const strategy::MemoryEstimate& estimate,
-                      MemoryRoom room) const
+  // The error of Reserve, if there is no room for `estimate` in the place of
+  // `now`.
+  absl::Status CheckRoom(const strategy::MemoryEstimate& estimate,
+                         const strategy::MemoryEstimate& now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckGpuRoom(const strategy::MemoryEstimate& estimate,
+                            const strategy::MemoryEstimate& now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What shares of this one's owner, or of its GPU, add up to.
+  uint64_t& SumOf(const strategy::MemoryShare& share)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(const Reservation& reservation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -132,6 +153,7 @@ class MemoryLedger {
   uint64_t reserved_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t warm_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, uint64_t> by_owner_ ABSL_GUARDED_BY(mutex_);
+  std::map<int, GpuUse> gpus_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace hearth::job

@@ -171,5 +171,52 @@ TEST_F(MemoryLedgerTest, TellsWhenMemoryIsGivenBack) {
   ledger_.SetOnRelease(nullptr);
 }
 
+strategy::MemoryEstimate OnGpu(int number, uint64_t bytes, bool kept = false) {
+  strategy::MemoryEstimate estimate = Estimate(10, 0);
+  estimate.Add("model", bytes, kept, {.gpu = number});
+  return estimate;
+}
+
+TEST_F(MemoryLedgerTest, EachGpuHasALimitOfItsOwn) {
+  ledger_.AddGpu(0, 1000);
+  ledger_.AddGpu(1, 2000);
+  Reservation one;
+  Reservation two;
+  Reservation other;
+  ASSERT_TRUE(ledger_.Reserve(OnGpu(0, 700), one).ok());
+  EXPECT_EQ(ledger_.reserved_bytes(), 10u) << "the host's alone";
+  const absl::Status full = ledger_.Reserve(OnGpu(0, 301), two);
+  EXPECT_EQ(WaitCauseOf(full), WaitCause::kGpuMemory) << full;
+  EXPECT_THAT(std::string(full.message()), HasSubstr("cuda:0 (model 301 B)"));
+  EXPECT_EQ(ledger_.reserved_bytes(), 10u) << "nothing is reserved by half";
+  EXPECT_TRUE(ledger_.Reserve(OnGpu(1, 2000), other).ok());
+  const absl::Status never = ledger_.Reserve(OnGpu(0, 1001), two);
+  EXPECT_TRUE(absl::IsResourceExhausted(never)) << never;
+  EXPECT_EQ(WaitCauseOf(never), WaitCause::kNone);
+  // A reservation can change, and be given back.
+  EXPECT_TRUE(ledger_.Reserve(OnGpu(0, 1000), one).ok());
+  EXPECT_EQ(ledger_.gpus().at(0).taken_bytes, 1000u);
+  one = {};
+  EXPECT_EQ(ledger_.gpus().at(0).taken_bytes, 0u);
+  EXPECT_TRUE(ledger_.Reserve(OnGpu(0, 301), two).ok());
+}
+
+TEST_F(MemoryLedgerTest, WarmMemoryOfAGpuIsTakenBack) {
+  ledger_.AddGpu(0, 1000);
+  Reservation warm;
+  ASSERT_TRUE(ledger_.Reserve(OnGpu(0, 600, /*kept=*/true), warm).ok());
+  warm.Rest();
+  EXPECT_EQ(ledger_.gpus().at(0).taken_bytes, 600u);
+  ledger_.SetReclaim([&] {
+    if (warm.estimate().shares.empty()) return false;
+    warm = {};
+    return true;
+  });
+  Reservation one;
+  EXPECT_TRUE(ledger_.Reserve(OnGpu(0, 900), one).ok());
+  EXPECT_EQ(ledger_.gpus().at(0).taken_bytes, 900u);
+  ledger_.SetReclaim(nullptr);
+}
+
 }  // namespace
 }  // namespace hearth::job

@@ -106,6 +106,8 @@ struct TrainReport {
   std::string model_path;
   /// Precision that the model's products rounded their factors to: never kAuto.
   train::Precision precision = train::Precision::kFloat32;
+  /// Number of the GPU that trained; absent: the processor did.
+  std::optional<int> gpu = {};
   /// Number of times that the job went on from a checkpoint.
   uint32_t resumes = 0;
   /// Upper bound of peak_memory_bytes: the memory that the process held before

@@ -117,9 +117,11 @@ void TrainRun::Welcome(const Riders& riders) {
   const sample::BatchShape shape = parts_.data.largest_batch();
   Riders welcome;
   for (Rider* rider : riders) {
-    const absl::Status status =
-        models_.Add(rider, {.bytes = rider->member.ModelBytes(shape),
-                            .kept_bytes = rider->member.KeptBytes()});
+    absl::Status status = rider->member.ReserveGpu(shape);
+    if (status.ok()) {
+      status = models_.Add(rider, {.bytes = rider->member.ModelBytes(shape),
+                                   .kept_bytes = rider->member.KeptBytes()});
+    }
     if (status.ok()) {
       welcome.push_back(rider);
     } else {
@@ -240,6 +242,9 @@ TrainReport TrainRun::Complete(const Rider& rider, TrainReport report) const {
   report.memory = data.memory();
   report.cuts = data.cuts();
   report.memory_limit_bytes = parts_.memory.most_bytes();
+  for (const strategy::MemoryShare& share : rider.member.gpu_memory().shares) {
+    report.memory.shares.push_back(share);
+  }
   if (const uint64_t bytes = models_.peak_bytes(); bytes > 0) {
     report.memory.Add("other models", bytes);
   }

@@ -1,10 +1,12 @@
 #include "engine/model/new_train_step.h"
 
+#include <c10/core/Device.h>
 #include <torch/version.h>
 
 #include <variant>
 
 #include "engine/base/status_macros.h"
+#include "engine/model/gpu_torch.h"
 #include "engine/model/parallel_step.h"
 #include "engine/model/torch_boundary.h"
 #include "engine/model/torch_environment.h"
@@ -13,10 +15,24 @@
 
 namespace hearth::model {
 
+namespace {
+
+// Set once, before there are threads.
+absl::Status& GpuTrainingStatus() {
+  static auto* const status = new absl::Status(absl::FailedPreconditionError(
+      "no model can be trained on a GPU: LibTorch was not asked for any"));
+  return *status;
+}
+
+}  // namespace
+
 void InitializeTorch(char** argv) {
   EnsureTorchEnvironment(argv);
+  GpuTrainingStatus() = LoadGpuTorch(GpuTorchPath());
   SetUpTorch();
 }
+
+absl::Status GpuTraining() { return GpuTrainingStatus(); }
 
 const char* TorchVersion() { return TORCH_VERSION; }
 
@@ -29,6 +45,16 @@ absl::StatusOr<std::unique_ptr<train::TrainStep>> NewTrainStep(
   HEARTH_RETURN_IF_ERROR(CheckModel(options, shape));
   if (shape.trainers > 1) return NewParallelStep(options, shape);
   return NewTorchStep(options, shape);
+}
+
+absl::StatusOr<std::unique_ptr<train::TrainStep>> NewGpuStep(
+    const train::TrainOptions& options, const train::ModelShape& shape,
+    const cuda::Device& device) {
+  HEARTH_RETURN_IF_ERROR(GpuTraining());
+  return NewDeviceStep(
+      options, shape,
+      at::Device(at::kCUDA, static_cast<at::DeviceIndex>(device.number)),
+      device);
 }
 
 }  // namespace hearth::model

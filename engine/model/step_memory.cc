@@ -18,6 +18,14 @@ constexpr uint64_t kRuntimeBytes = uint64_t{64} << 20;
 // Bytes of the parameters: values, gradients, two moments; the same state as it
 // is saved, as it is written, and as the best epoch's.
 constexpr uint64_t kParameterCopies = 16;
+// On a device: values, gradients, two moments, and gradients as they are
+// clipped.
+constexpr uint64_t kDeviceParameterCopies = 5;
+// cuBLAS's workspaces, and the blocks that LibTorch's allocator of device
+// memory rounds up to.
+constexpr uint64_t kDeviceRuntimeBytes = uint64_t{192} << 20;
+// LibTorch's part for GPUs, and the driver's.
+constexpr uint64_t kDeviceHostBytes = uint64_t{512} << 20;
 
 // Bytes of an element of rows that are made for products alone.
 uint64_t FactorBytes(train::Precision precision) {
@@ -30,11 +38,19 @@ uint64_t FactorBytes(train::Precision precision) {
 // than is in use at once (buffer_pool.h).
 uint64_t PooledBytes(uint64_t bytes) { return bytes + bytes / 4; }
 
-}  // namespace
+// What a step holds, in bytes.
+struct StepBytes {
+  // Of one copy of the parameters.
+  uint64_t parameters = 0;
+  // Of the lists of edges.
+  uint64_t edges = 0;
+  // Of the buffers at the moment at which they are most.
+  uint64_t most = 0;
+};
 
-uint64_t StepMemoryBytes(const train::TrainOptions& options,
-                         const train::ModelShape& shape,
-                         const sample::BatchShape& batch) {
+StepBytes CountBytes(const train::TrainOptions& options,
+                     const train::ModelShape& shape,
+                     const sample::BatchShape& batch) {
   const auto kind = NewModelKind(options.model, shape);
   const LayerMemory ends =
       kind->EndsMemory(static_cast<uint64_t>(batch.nodes.front()),
@@ -57,8 +73,35 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
     saved += layer.saved;
     most = std::max(most, saved + std::max(layer.forward, layer.backward));
   }
+  return {.parameters = parameters, .edges = edges, .most = most};
+}
+
+}  // namespace
+
+uint64_t StepMemoryBytes(const train::TrainOptions& options,
+                         const train::ModelShape& shape,
+                         const sample::BatchShape& batch) {
+  const auto [parameters, edges, most] = CountBytes(options, shape, batch);
   return kRuntimeBytes + edges +
          PooledBytes(kParameterCopies * parameters + most);
+}
+
+DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
+                                 const train::ModelShape& shape,
+                                 const sample::BatchShape& batch) {
+  const auto [parameters, edges, most] = CountBytes(options, shape, batch);
+  const auto seeds = static_cast<uint64_t>(batch.nodes.back());
+  const uint64_t inputs = static_cast<uint64_t>(batch.nodes.front()) *
+                          static_cast<uint64_t>(shape.feature_dim) *
+                          sizeof(float);
+  // Scores and labels, which are in both places.
+  const uint64_t ends =
+      2 * seeds * static_cast<uint64_t>(shape.label_width) * sizeof(double);
+  return {.device_bytes = kDeviceRuntimeBytes +
+                          PooledBytes(kDeviceParameterCopies * parameters +
+                                      most + inputs + edges + ends),
+          .host_bytes = kDeviceHostBytes + edges + ends +
+                        PooledBytes(kParameterCopies * parameters)};
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,

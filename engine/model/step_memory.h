@@ -15,6 +15,16 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);
 
+/// The same for a step on a GPU: what it holds there, the batch's copy with it,
+/// and what it holds in the host's memory.
+struct DeviceStepMemory {
+  uint64_t device_bytes = 0;
+  uint64_t host_bytes = 0;
+};
+DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
+                                 const train::ModelShape& shape,
+                                 const sample::BatchShape& batch);
+
 /// The part of StepMemoryBytes that stays between two steps: parameters, the
 /// optimizer's state and copies of both.
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,

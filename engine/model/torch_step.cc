@@ -1,5 +1,7 @@
 #include "engine/model/torch_step.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include <memory>
 
 #include "absl/types/span.h"
@@ -20,6 +22,24 @@ struct ModelDevice {
   std::shared_ptr<DeviceKernels> kernels = nullptr;
 };
 
+// A member of a model: once all the model's tensors are freed, gives what
+// LibTorch keeps of a device's memory for the next ones back to the device.
+struct DeviceMemory {
+  at::Device device = at::kCPU;
+
+  ~DeviceMemory() {
+    if (device.is_cpu()) return;
+    auto* const kept =
+        dynamic_cast<c10::DeviceAllocator*>(c10::GetAllocator(device.type()));
+    if (kept == nullptr) return;
+    // There is nobody to tell, and a device that fails says so elsewhere.
+    (void)RunTorch(1, [&] {
+      kept->emptyCache();
+      return absl::OkStatus();
+    });
+  }
+};
+
 absl::Status CheckDeviceModel(const train::TrainOptions& options,
                               const train::ModelShape& shape) {
   if (shape.trainers > 1) {
@@ -36,7 +56,8 @@ class TorchStep final : public train::TrainStep {
   // Allocates: to be called within RunTorch.
   TorchStep(const train::TrainOptions& options, const train::ModelShape& shape,
             const ModelDevice& device)
-      : kernels_(device.kernels),
+      : device_memory_{device.device},
+        kernels_(device.kernels),
         options_(options),
         threads_(options.train_threads),
         shape_(shape),
@@ -84,7 +105,13 @@ class TorchStep final : public train::TrainStep {
   }
 
   uint64_t MemoryBytes(const sample::BatchShape& shape) const override {
-    return StepMemoryBytes(options_, shape_, shape);
+    return on_device() ? DeviceStepBytes(options_, shape_, shape).host_bytes
+                       : StepMemoryBytes(options_, shape_, shape);
+  }
+
+  uint64_t GpuBytes(const sample::BatchShape& shape) const override {
+    return on_device() ? DeviceStepBytes(options_, shape_, shape).device_bytes
+                       : 0;
   }
 
   uint64_t KeptBytes() const override {
@@ -92,7 +119,7 @@ class TorchStep final : public train::TrainStep {
   }
 
   int64_t TopWidth() const override {
-    return kernels_ == nullptr ? replica_.top_width() : 0;
+    return on_device() ? 0 : replica_.top_width();
   }
 
   train::Precision precision() const override { return replica_.precision(); }
@@ -107,9 +134,11 @@ class TorchStep final : public train::TrainStep {
   }
 
  private:
+  bool on_device() const { return kernels_ != nullptr; }
+
   absl::Status CheckBatch(absl::Span<const train::BatchView> shards) const {
     HEARTH_RETURN_IF_ERROR(train::ValidateBatch(shards, shape_));
-    if (kernels_ != nullptr && shards.front().sample.top.has_value()) {
+    if (on_device() && shards.front().sample.top.has_value()) {
       return absl::UnimplementedError(
           "history: there are no embeddings of earlier batches on a GPU");
     }
@@ -117,6 +146,7 @@ class TorchStep final : public train::TrainStep {
   }
 
   const TorchMemory memory_;
+  const DeviceMemory device_memory_;
   // Null for a model on the processor.
   const std::shared_ptr<DeviceKernels> kernels_;
   const train::TrainOptions options_;

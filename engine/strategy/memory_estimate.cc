@@ -37,18 +37,25 @@ uint64_t TopBytes(const sample::BatchShape& shape) {
 
 }  // namespace
 
-void MemoryEstimate::Add(std::string owner, uint64_t bytes, bool kept) {
-  shares.push_back({.owner = std::move(owner), .bytes = bytes, .kept = kept});
+void MemoryEstimate::Add(std::string owner, uint64_t bytes, bool kept,
+                         MemoryPlace place) {
+  shares.push_back({.owner = std::move(owner),
+                    .bytes = bytes,
+                    .kept = kept,
+                    .place = place});
 }
 
-uint64_t MemoryEstimate::TotalBytes() const {
+uint64_t MemoryEstimate::TotalBytes(MemoryPlace place) const {
   uint64_t total = 0;
-  for (const MemoryShare& share : shares) total += share.bytes;
+  for (const MemoryShare& share : shares) {
+    if (share.place == place) total += share.bytes;
+  }
   return total;
 }
 
-std::string FormatShares(const MemoryEstimate& estimate) {
+std::string FormatShares(const MemoryEstimate& estimate, MemoryPlace place) {
   std::vector<MemoryShare> shares = estimate.shares;
+  std::erase_if(shares, [&](const auto& one) { return one.place != place; });
   std::stable_sort(
       shares.begin(), shares.end(),
       [](const auto& a, const auto& b) { return a.bytes > b.bytes; });

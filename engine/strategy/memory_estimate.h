@@ -1,7 +1,9 @@
 #ifndef HEARTH_ENGINE_STRATEGY_MEMORY_ESTIMATE_H_
 #define HEARTH_ENGINE_STRATEGY_MEMORY_ESTIMATE_H_
 
+#include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +14,16 @@
 
 namespace hearth::strategy {
 
-/// The memory that a share is a part of.
-enum class MemoryPlace { kHost };
+/// The memory that a share is a part of: the host's, or that of a GPU.
+struct MemoryPlace {
+  /// The GPU's number; absent: the host's memory.
+  std::optional<int> gpu = {};
+
+  auto operator<=>(const MemoryPlace&) const = default;
+};
+
+/// The memory of the GPU that keeps rows (StrategyResources::gpu): the first.
+inline constexpr MemoryPlace kRowsOnGpu = {.gpu = 0};
 
 /// The part of a job in which a share is held. Shares of all phases add up.
 enum class MemoryPhase { kThroughout };
@@ -28,7 +38,7 @@ struct MemoryShare {
   /// job.
   bool kept = false;
   MemoryPhase phase = MemoryPhase::kThroughout;
-  MemoryPlace place = MemoryPlace::kHost;
+  MemoryPlace place = {};
 };
 
 /// An upper bound of what something holds in memory, by purpose. Mapped files
@@ -36,13 +46,16 @@ struct MemoryShare {
 struct MemoryEstimate {
   std::vector<MemoryShare> shares;
 
-  void Add(std::string owner, uint64_t bytes, bool kept = false);
-  uint64_t TotalBytes() const;
+  void Add(std::string owner, uint64_t bytes, bool kept = false,
+           MemoryPlace place = {});
+  /// Bytes of all shares at a place.
+  uint64_t TotalBytes(MemoryPlace place = {}) const;
 };
 
-/// "cache 1 GiB, topology 500 MiB, ...", the largest first; nothing of shares
-/// without bytes.
-std::string FormatShares(const MemoryEstimate& estimate);
+/// "cache 1 GiB, topology 500 MiB, ...", the shares at a place, the largest
+/// first; nothing of shares without bytes.
+std::string FormatShares(const MemoryEstimate& estimate,
+                         MemoryPlace place = {});
 
 /// The facts that the estimate of a strategy follows from.
 struct MemoryBasis {

@@ -1,10 +1,14 @@
 #include "engine/train/model_options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 
 namespace hearth::train {
 namespace {
@@ -185,6 +189,25 @@ absl::Status TrainOptions::Validate() const {
   status.Update(InUnitInterval("dropout", dropout));
   status.Update(InRange("train_threads", train_threads, 1, kMaxThreads));
   return status;
+}
+
+absl::StatusOr<std::optional<int>> GpuNamed(absl::string_view name) {
+  if (name.empty() || name == "cpu") return std::nullopt;
+  absl::string_view number = name;
+  int gpu = 0;
+  const bool is_gpu =
+      absl::ConsumePrefix(&number, "cuda") &&
+      (number.empty() ||
+       (absl::ConsumePrefix(&number, ":") && number.size() <= 3 &&
+        std::all_of(number.begin(), number.end(), absl::ascii_isdigit) &&
+        absl::SimpleAtoi(number, &gpu)));
+  if (is_gpu) return gpu;
+  return absl::InvalidArgumentError(
+      absl::StrCat("must be cpu, cuda or cuda:N, not \"", name, "\""));
+}
+
+std::string DeviceName(std::optional<int> gpu) {
+  return gpu.has_value() ? absl::StrCat("cuda:", *gpu) : "cpu";
 }
 
 absl::Status TrainOptions::ValidateForLabels(store::LabelKind kind,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/store/label_kind.h"
 #include "engine/train/class_weights.h"
@@ -161,6 +162,13 @@ enum class Precision {
 /// Its name for users and in the contract (TrainSpec.precision).
 absl::string_view Name(Precision precision);
 
+/// The number of the GPU that a device's name means: 0 for "cuda", N for
+/// "cuda:N"; absent for "cpu" and "". INVALID_ARGUMENT for any other name.
+absl::StatusOr<std::optional<int>> GpuNamed(absl::string_view name);
+
+/// The other way: "cpu", "cuda:0".
+std::string DeviceName(std::optional<int> gpu);
+
 /// The precision of that name; nullopt if there is none.
 std::optional<Precision> PrecisionNamed(absl::string_view name);
 
@@ -179,6 +187,8 @@ struct TrainOptions {
   /// Seeds the initial weights and the dropout.
   uint64_t model_seed = 0;
   Precision precision = Precision::kFloat32;
+  /// Number of the GPU that trains; absent: the processor does.
+  std::optional<int> gpu = {};
   /// Threads inside one operation; changes no result.
   int train_threads = 2;
   ClassWeights class_weights = {};

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "engine/store/label_kind.h"
 #include "engine/train/class_weights.h"
@@ -178,6 +180,21 @@ TEST(ModelShapeTest, NodesAndEdgesHaveTypesOrNeitherHas) {
   ModelShape shape = TypedShape();
   shape.edge_types.clear();
   ExpectRefused(shape, "node_types has 2 types, but edge_types has 0");
+}
+
+TEST(DeviceTest, HasAName) {
+  for (const char* name : {"", "cpu"}) {
+    ASSERT_TRUE(GpuNamed(name).ok());
+    EXPECT_EQ(*GpuNamed(name), std::nullopt);
+  }
+  EXPECT_EQ(*GpuNamed("cuda"), 0);
+  EXPECT_EQ(*GpuNamed("cuda:17"), 17);
+  for (const char* name : {"gpu", "CPU", "cuda:", "cuda0", "cuda:-1", "cuda:1x",
+                           "cuda: 1", "cuda:+1", "cuda:4294967296"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(GpuNamed(name).status())) << name;
+  }
+  EXPECT_EQ(DeviceName(std::nullopt), "cpu");
+  EXPECT_EQ(DeviceName(1), "cuda:1");
 }
 
 }  // namespace

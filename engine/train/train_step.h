@@ -113,9 +113,15 @@ class TrainStep {
   virtual absl::Status Load(const store::TensorMap& state) = 0;
 
   /// The bytes that the model, its optimizer and a step on a batch of `shape`
-  /// hold in memory at most, the batch itself apart; with several trainers, on
-  /// shards that are each of `shape`.
+  /// hold in the host's memory at most, the batch itself apart; with several
+  /// trainers, on shards that are each of `shape`.
   virtual uint64_t MemoryBytes(const sample::BatchShape& /*shape*/) const {
+    return 0;
+  }
+
+  /// The same in the memory of the GPU that trains (TrainOptions::gpu), all of
+  /// which stays between two steps; 0 without one.
+  virtual uint64_t GpuBytes(const sample::BatchShape& /*shape*/) const {
     return 0;
   }
 

@@ -231,6 +231,10 @@ typedef struct HearthCudaTable {
   int (*activate)(const HearthCudaActivate* activate, HearthCudaStream* stream);
   int (*activation_gradient)(const HearthCudaActivate* activate,
                              HearthCudaStream* stream);
+
+  /* Bytes of the device's memory that nobody has allocated, and that it has in
+   * all. Makes the process known to the device, which takes some of them. */
+  int (*memory_info)(int device, size_t* free_bytes, size_t* total_bytes);
 } HearthCudaTable;
 
 /* The only symbol of the plug-in, under this name: the table of `version`, or

@@ -166,6 +166,10 @@ int ReleasePinned(int device, void* memory) {
   return On(device, [&] { return cudaFreeHost(memory); });
 }
 
+int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
+  return On(device, [&] { return cudaMemGetInfo(free_bytes, total_bytes); });
+}
+
 static_assert(HEARTH_CUDA_OUT_OF_MEMORY == cudaErrorMemoryAllocation);
 
 constexpr HearthCudaTable kTable = {
@@ -197,6 +201,7 @@ constexpr HearthCudaTable kTable = {
     .score_gradient = Queue<HearthCudaScoreGradient, LaunchScoreGradient>,
     .activate = Queue<HearthCudaActivate, LaunchActivate>,
     .activation_gradient = Queue<HearthCudaActivate, LaunchActivationGradient>,
+    .memory_info = MemoryInfo,
 };
 
 }  // namespace

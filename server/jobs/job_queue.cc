@@ -22,7 +22,8 @@ bool TakesMemory(const v1::JobSpec& spec) {
 
 // Jobs that end give it back, sooner or later.
 bool IsHeldByJobs(WaitCause cause) {
-  return cause == WaitCause::kMemory || cause == WaitCause::kPlanSpace;
+  return cause == WaitCause::kMemory || cause == WaitCause::kGpuMemory ||
+         cause == WaitCause::kPlanSpace;
 }
 
 }  // namespace

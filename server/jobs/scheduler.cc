@@ -94,6 +94,7 @@ class StoredEvents final : public JobEvents {
 std::string ReasonOf(const absl::Status& status) {
   const WaitCause cause = WaitCauseOf(status);
   return absl::StrCat(cause == WaitCause::kMemory      ? "memory"
+                      : cause == WaitCause::kGpuMemory ? "GPU memory"
                       : cause == WaitCause::kDiskSpace ? "disk space"
                       : cause == WaitCause::kPlanSpace ? "plan space"
                                                        : "disk",
@@ -115,7 +116,7 @@ Scheduler::Scheduler(JobStore& store, JobRunner& runner,
           options.wait,
           [this](uint64_t bytes) { return memory_.RoomFor(bytes); },
           [this](uint64_t bytes) { return plans_.HasRoomFor(bytes); }) {
-  memory_.SetOnRelease([this] { Wake(); });
+  memory_.SetOnRelease([this] { OnMemoryReleased(); });
   plans_.SetOnRelease([this] { Wake(); });
   if (!options_.prepares_ahead) return;
   ahead_ = std::make_unique<PlanAhead>(
@@ -137,6 +138,12 @@ Scheduler::~Scheduler() {
   if (options_.convoys != nullptr) options_.convoys->AwaitEnd();
   memory_.SetOnRelease(nullptr);
   plans_.SetOnRelease(nullptr);
+}
+
+void Scheduler::OnMemoryReleased() {
+  absl::MutexLock lock(&mutex_);
+  queue_.RetryNow(WaitCause::kGpuMemory);
+  changed_.SignalAll();
 }
 
 void Scheduler::Wake() {

@@ -226,6 +226,7 @@ class Scheduler {
   };
 
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnMemoryReleased() ABSL_LOCKS_EXCLUDED(mutex_);
   void Work(Lane lane, size_t worker) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks for the next job of the lane; nullopt: the scheduler stops.
   std::optional<QueuedJob> TakeNext(Lane lane, size_t worker)

@@ -51,6 +51,9 @@ void AddMemory(const strategy::MemoryEstimate& estimate, Message& message) {
     v1::MemoryShare& memory = *message.add_memory();
     memory.set_owner(share.owner);
     memory.set_bytes(share.bytes);
+    if (share.place.gpu.has_value()) {
+      memory.set_device(train::DeviceName(share.place.gpu));
+    }
   }
 }
 
@@ -300,6 +303,7 @@ v1::TrainReport ToProto(const job::TrainReport& report) {
   }
   proto.set_exact(report.exact);
   proto.set_precision(std::string(train::Name(report.precision)));
+  proto.set_device(train::DeviceName(report.gpu));
   if (!report.company.jobs.empty()) {
     *proto.mutable_company() = ToProto(report.company);
   }

@@ -89,9 +89,12 @@ class SpecChecker {
                         "evaluate");
     }
     // A request for something not there yet is told apart from a wrong one.
-    return unimplemented_.empty()
+    if (!unimplemented_.empty()) {
+      return unimplemented_.ToStatus(absl::StatusCode::kUnimplemented);
+    }
+    return !violations_.empty()
                ? violations_.ToStatus()
-               : unimplemented_.ToStatus(absl::StatusCode::kUnimplemented);
+               : absent_.ToStatus(absl::StatusCode::kFailedPrecondition);
   }
 
  private:
@@ -155,10 +158,48 @@ class SpecChecker {
                          "have weights, not ",
                          train::Name(model)));
       }
+      CheckDevice(path, spec);
       if (spec.trains(0).has_none() && spec.data().on().compare_epochs() > 0) {
         violations_.Add(path + ".data.on.compare_epochs",
                         "must be 0 for model none, which is not validated");
       }
+    }
+  }
+
+  void CheckDevice(const std::string& path, const v1::TrainJobSpec& spec) {
+    const v1::TrainSpec& train = spec.trains(0);
+    const std::string field = path + ".trains[0].device";
+    const auto gpu = train::GpuNamed(train.device());
+    if (!gpu.ok()) {
+      violations_.Add(field, std::string(gpu.status().message()));
+      return;
+    }
+    if (!gpu->has_value()) return;
+    const std::string reason = " with device " + train.device();
+    if (train.has_none()) {
+      violations_.Add(field,
+                      "must be cpu for model none, which trains nothing");
+    }
+    if (spec.data().trainers() > 1) {
+      violations_.Add(
+          path + ".data.trainers",
+          absl::StrCat("must be 1", reason, ", not ", spec.data().trainers()));
+    }
+    if (spec.data().has_on()) {
+      violations_.Add(path + ".data.history", "must be off" + reason);
+    }
+    if (train.precision() == "bf16") {
+      violations_.Add(path + ".trains[0].precision",
+                      absl::StrCat("must be fp32 or auto", reason));
+    }
+    if (!limits_.trains_on_gpus.ok()) {
+      absent_.Add(field, absl::StrCat("must be cpu: this daemon trains on no "
+                                      "GPU: ",
+                                      limits_.trains_on_gpus.message()));
+    } else if (**gpu >= limits_.gpus) {
+      absent_.Add(field, absl::StrCat(
+                             "must be one of cuda:0 to cuda:", limits_.gpus - 1,
+                             ", not ", train.device()));
     }
   }
 
@@ -209,7 +250,7 @@ class SpecChecker {
     } else if (data.has_on()) {
       CheckHistory(path, data);
     }
-    if (data.budgets().gpu_cache_bytes() > 0 && !limits_.has_gpu) {
+    if (data.budgets().gpu_cache_bytes() > 0 && limits_.gpus == 0) {
       violations_.Add(path + ".budgets.gpu_cache_bytes",
                       "must be 0: this daemon uses no GPU");
     }
@@ -313,6 +354,8 @@ class SpecChecker {
   const SpecLimits limits_;
   FieldViolations violations_;
   FieldViolations unimplemented_;
+  // What the machine lacks.
+  FieldViolations absent_;
 };
 
 train::Schedule ToSchedule(const v1::TrainSpec& train) {
@@ -417,6 +460,8 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   options.train.metric = train::MetricNamed(train.metric());
   options.train.precision = train::PrecisionNamed(train.precision())
                                 .value_or(train::Precision::kFloat32);
+  // Checked when the job was submitted.
+  options.train.gpu = train::GpuNamed(train.device()).value_or(std::nullopt);
   options.pipeline = ToPipelineOptions(spec.pipeline());
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();

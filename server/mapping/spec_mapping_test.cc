@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr SpecLimits kLimits{.processors = 8};
+const SpecLimits& kLimits = *new SpecLimits{.processors = 8};
 
 v1::JobSpec Parse(const std::string& text) {
   v1::JobSpec spec;
@@ -43,6 +43,34 @@ v1::JobSpec Fill(const std::string& text) {
   const absl::Status status = FillAndValidate(kLimits, spec);
   EXPECT_TRUE(status.ok()) << status;
   return spec;
+}
+
+absl::Status WhyNotOn(const std::string& device, const SpecLimits& limits) {
+  v1::JobSpec spec =
+      Parse(Train("", absl::StrCat("sage {} device: '", device, "'")));
+  return FillAndValidate(limits, spec);
+}
+
+TEST(SpecMappingTest, TrainsOnTheGpusThatThereAre) {
+  const SpecLimits two = {
+      .processors = 8, .gpus = 2, .trains_on_gpus = absl::OkStatus()};
+  for (const char* device : {"", "cpu", "cuda", "cuda:0", "cuda:1"}) {
+    const absl::Status status = WhyNotOn(device, two);
+    EXPECT_TRUE(status.ok()) << device << ": " << status;
+  }
+  const absl::Status third = WhyNotOn("cuda:2", two);
+  EXPECT_TRUE(absl::IsFailedPrecondition(third)) << third;
+  EXPECT_THAT(std::string(third.message()),
+              AllOf(HasSubstr("train.trains[0].device"),
+                    HasSubstr("cuda:0 to cuda:1")));
+  const absl::Status none = WhyNotOn(
+      "cuda", {.processors = 8,
+               .trains_on_gpus = absl::FailedPreconditionError("no driver")});
+  EXPECT_TRUE(absl::IsFailedPrecondition(none)) << none;
+  EXPECT_THAT(
+      std::string(none.message()),
+      AllOf(HasSubstr("train.trains[0].device"), HasSubstr("no driver")));
+  EXPECT_TRUE(none.GetPayload(kBadRequestTypeUrl).has_value());
 }
 
 TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
@@ -137,6 +165,24 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadSpec{"UnknownPrecision", Train("", "sage {} precision: 'fp8'"),
                 "train.trains[0].precision"},
+        BadSpec{"UnknownDevice", Train("", "sage {} device: 'gpu'"),
+                "train.trains[0].device"},
+        BadSpec{"DeviceWithoutNumber", Train("", "sage {} device: 'cuda:'"),
+                "train.trains[0].device"},
+        BadSpec{"DeviceOfNegativeNumber",
+                Train("", "sage {} device: 'cuda:-1'"),
+                "train.trains[0].device"},
+        BadSpec{"TrainersOnAGpu",
+                Train("trainers: 2", "sage {} device: 'cuda'"),
+                "train.data.trainers"},
+        BadSpec{"HistoryOnAGpu",
+                Train("on { staleness: 4 }", "sage {} device: 'cuda'"),
+                "train.data.history"},
+        BadSpec{"Bfloat16OnAGpu",
+                Train("", "sage {} device: 'cuda' precision: 'bf16'"),
+                "train.trains[0].precision"},
+        BadSpec{"NoModelOnAGpu", Train("", "none {} device: 'cuda'"),
+                "train.trains[0].device"},
         BadSpec{"UnknownMetric", Train("", "sage {} metric: 'auc'"),
                 "train.trains[0].metric"},
         BadSpec{"WeightOfZero",

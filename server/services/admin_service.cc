@@ -122,9 +122,7 @@ class AdminService final : public v1::Admin::Service {
     status.set_max_short_jobs(static_cast<uint32_t>(facts_.max_short_jobs));
     status.set_memory_bytes(ReadProcessMemory().total_bytes());
     status.add_devices("cpu");
-    if (!facts_.gpu_name.empty()) {
-      status.add_devices(absl::StrCat("cuda:0 (", facts_.gpu_name, ")"));
-    }
+    for (const std::string& gpu : facts_.gpus) status.add_devices(gpu);
     using Counts = std::map<v1::JobState, int64_t>;
     HEARTH_ASSIGN_OR_RETURN(const Counts counts, parts_.store.CountByState());
     status.set_jobs_queued(static_cast<uint32_t>(counts.at(v1::QUEUED)));

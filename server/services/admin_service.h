@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "engine/base/clock.h"
@@ -27,8 +28,8 @@ struct DaemonFacts {
   int max_running_jobs = 1;
   int max_short_jobs = 2;
   absl::Time start_time;
-  /// Name of the GPU in use; empty = none.
-  std::string gpu_name = {};
+  /// GPUs, such as "cuda:0 (NVIDIA H100)".
+  std::vector<std::string> gpus = {};
 };
 
 /// The parts that the service looks at; all must outlive the gRPC server.

@@ -61,6 +61,7 @@ class Daemon:
 
     # A command that becomes the daemon.
     prefix: tuple[str, ...] = ()
+    binary = HEARTHD
 
     def __init__(self, data_dir: Path, *flags: str, elsewhere: Optional[Path] = None,
                  metrics: str = "127.0.0.1:0", listen: str = "127.0.0.1:0") -> None:
@@ -91,7 +92,7 @@ class Daemon:
     def launch(self) -> None:
         """Begins to start."""
         self._address_file.unlink(missing_ok=True)
-        command = [*self.prefix, HEARTHD, "--data-dir", str(self.data_dir),
+        command = [*self.prefix, self.binary, "--data-dir", str(self.data_dir),
                    "--listen", self._addresses["grpc"],
                    "--metrics-listen", self._addresses["metrics"],
                    "--address-file", str(self._address_file), *self._flags]

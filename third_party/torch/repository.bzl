@@ -19,9 +19,10 @@ def _libtorch_repository_impl(ctx):
         for wheel, digest in _WHEELS.items()
     ])
     ctx.file("requirements.txt", requirements)
+    ctx.path(ctx.attr.wheels)  # Which that script imports.
     ctx.report_progress("unpacking LibTorch (531 MB, once per machine)")
     result = ctx.execute(
-        ["/usr/bin/python3", ctx.path(ctx.attr.unpack), "requirements.txt"],
+        ["/usr/bin/python3", "-B", ctx.path(ctx.attr.unpack), "requirements.txt"],
         timeout = 1800,
         quiet = False,
     )
@@ -38,6 +39,7 @@ libtorch_repository = repository_rule(
     attrs = {
         "build_file": attr.label(default = "//third_party/torch:BUILD.libtorch"),
         "unpack": attr.label(default = "//third_party/torch:unpack_libtorch.py"),
+        "wheels": attr.label(default = "//third_party/torch:wheels.py"),
     },
     environ = ["HEARTH_CACHE"],
 )

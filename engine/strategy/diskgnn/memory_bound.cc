@@ -153,6 +153,19 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                                rows * kTableBytesPerRow));
   estimate.Add("planning",
                BesideRunning(options, basis, estimate.TotalBytes()));
+  if (options.gpu_cache_bytes > 0) {
+    estimate.Add("gpu cache",
+                 std::min(options.gpu_cache_bytes, AllRowBytes(basis)),
+                 /*kept=*/true, kRowsOnGpu);
+    // CudaRowAssembler's room for a batch: its rows widened, as they were read,
+    // and where they go, each part aligned.
+    estimate.Add(
+        "gpu batch",
+        rows * (static_cast<uint64_t>(basis.row_format().dim) * sizeof(float) +
+                kTableBytesPerRow) +
+            read_bytes + kPageBytes,
+        /*kept=*/true, kRowsOnGpu);
+  }
   // Offline: a sampler's batches, and those that wait to be written. Graph
   // loaders have their chunks' bytes besides.
   const int offline = basis.pipeline.samplers + 3 * basis.shards;

@@ -1,0 +1,214 @@
+"""Training on a GPU. The daemon is real, its GPU a fake (tests/fake_gpu): the same code queues
+the same work, which processors do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from daemon import HEARTHD, Daemon
+from heterographs import planted_heterograph
+from jobs import ENDLESS, LONG, LONG_BATCHES_PER_EPOCH, QUICK
+
+_BIN = Path(HEARTHD).parents[1]
+_FAKE = os.environ.get("HEARTHD_FAKE_GPU", str(_BIN / "tests/fake_gpu/hearthd"))
+_NO_DRIVER = _BIN / "engine/model/libtest_driver.so"
+
+ON_GPU = ("--device", "cuda")
+TYPED = (*QUICK, "--dataset", "typed")
+
+
+class FakeGpuDaemon(Daemon):
+    binary = _FAKE
+
+
+@pytest.fixture(scope="module")
+def gpu(graph_folder, tmp_path_factory):
+    """A daemon with a fake GPU of 512 MiB, and the datasets `planted` and `typed`."""
+    data_dir = tmp_path_factory.mktemp("gpu") / "data"
+    typed = planted_heterograph().write(tmp_path_factory.mktemp("source") / "typed")
+    with contextlib.closing(FakeGpuDaemon(data_dir, "--max-running-jobs", "4")) as shared:
+        shared.import_graph("planted", graph_folder)
+        shared.json("dataset", "import", "typed", "--source", str(typed))
+        yield shared
+
+
+@pytest.fixture
+def fresh_gpu(graph_folder, tmp_path):
+    with contextlib.closing(FakeGpuDaemon(tmp_path / "data")) as own:
+        own.import_graph("planted", graph_folder)
+        yield own
+
+
+def losses(report):
+    return [epoch["loss"] for epoch in report["epochs"]]
+
+
+def wait_for_success(daemon, job):
+    return daemon.json("job", "watch", job)["report"]
+
+
+@pytest.mark.parametrize("job", [(*QUICK, "--model", model) for model in
+                                 ("sage", "gcn", "gat", "gatv2", "gin")] +
+                         [(*TYPED, "--model", model) for model in ("rgcn", "rsage", "rgat")],
+                         ids=lambda job: job[-1])
+def test_losses_are_the_processors_and_repeat(gpu, job):
+    on_cpu = gpu.json(*job)["report"]
+    on_gpu = gpu.json(*job, *ON_GPU)["report"]
+    assert (on_cpu["device"], on_gpu["device"]) == ("cpu", "cuda:0")
+    assert losses(on_gpu) == pytest.approx(losses(on_cpu), rel=1e-3)
+    # Rounding may turn a few predictions.
+    assert on_gpu["test_metric"] == pytest.approx(on_cpu["test_metric"], abs=0.02)
+    again = gpu.json(*job, "--device", "cuda:0")["report"]
+    assert again["loss_digest"] == on_gpu["loss_digest"]
+
+
+@pytest.mark.parametrize("strategy", [
+    ("mmap",),
+    ("gnndrive", "--samplers", "2", "--extractors", "2", "--cpu-cache", "64KiB"),
+    ("ginex", "--superbatch", "7", "--cpu-cache", "64KiB"),
+    ("diskgnn", "--cpu-cache", "64KiB"),
+    ("diskgnn", "--cpu-cache", "32KiB", "--gpu-cache", "32KiB"),
+    ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
+], ids=lambda strategy: "-".join(strategy[0:1] + strategy[4:5]))
+def test_every_strategy_gives_the_digest_of_memory(gpu, strategy):
+    expected = gpu.json(*QUICK, *ON_GPU, "--strategy", "memory")["report"]["loss_digest"]
+    report = gpu.json(*QUICK, *ON_GPU, "--strategy", *strategy)["report"]
+    assert report["loss_digest"] == expected
+
+
+def test_outre_gives_the_digest_of_memory_in_its_order(gpu):
+    parts = ("--order", "partition", "--parts", "12", "--macro-batch-parts", "3")
+    expected = gpu.json(*QUICK, *ON_GPU, *parts)["report"]["loss_digest"]
+    report = gpu.json(*QUICK, *ON_GPU, *parts, "--strategy", "outre", "--cpu-cache",
+                      "64KiB")["report"]
+    assert report["loss_digest"] == expected
+
+
+def test_models_on_both_share_a_pass(gpu):
+    options = (*QUICK[1:], "--strategy", "mmap", "--data-seed", "11")
+    alone = {device: gpu.json("train", *options, "--device", device)["report"]["loss_digest"]
+             for device in ("cpu", "cuda:0")}
+    assert alone["cpu"] != alone["cuda:0"]
+    sweep = gpu.json("sweep", "submit", *options, "--algorithm", "grid", "--space",
+                     "device=cpu,cuda:0", "--parallel", "2")
+    digests = {}
+    for trial in sweep["trials"]:
+        job = gpu.json("job", "show", trial["jobs"][0])
+        digests[job["report"]["device"]] = job["report"]["loss_digest"]
+    assert digests == alone
+
+
+def test_the_model_is_tested_and_exported(gpu, graph, tmp_path, pyg_logits):
+    job = gpu.json(*QUICK, *ON_GPU)
+    report = gpu.json("evaluate", job["id"])["report"]
+    assert report["test_metric"] == job["report"]["test_metric"]
+    gpu.hearth("export", job["id"], "--to", str(tmp_path / "model"))
+    logits = pyg_logits(tmp_path / "model", graph.test_idx)
+    accuracy = (logits.argmax(axis=1) == graph.node_label[graph.test_idx]).mean()
+    # That of all neighbors, where the job drew some.
+    assert accuracy == pytest.approx(report["test_metric"], abs=0.05)
+
+
+def test_a_killed_job_goes_on(fresh_gpu):
+    expected = fresh_gpu.json(*LONG, *ON_GPU, "--epochs", "2")["report"]["loss_digest"]
+    job = fresh_gpu.json(*LONG, *ON_GPU, "--epochs", "2", "--checkpoint-every", "5",
+                         "--detach")["id"]
+    fresh_gpu.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
+    fresh_gpu.kill()
+    fresh_gpu.start()
+    report = wait_for_success(fresh_gpu, job)
+    assert (report["resumes"], report["loss_digest"]) == (1, expected)
+
+
+def test_its_memory_is_told(gpu):
+    report = gpu.json(*QUICK, *ON_GPU, "--strategy", "diskgnn", "--cpu-cache", "32KiB",
+                      "--gpu-cache", "32KiB")["report"]
+    shares = {(share.get("device", ""), share["owner"]): int(share["bytes"])
+              for share in report["memory"]}
+    assert shares["cuda:0", "model"] > 1 << 20
+    assert shares["cuda:0", "gpu cache"] == 32 << 10
+    assert shares["cuda:0", "gpu batch"] > 0
+    told = gpu.json("explain", *QUICK[1:], *ON_GPU)["report"]
+    of_host = [share for share in told["memory"] if not share.get("device")]
+    assert len(of_host) == len(told["memory"]) - 1
+    assert int(told["memory_bytes"]) == sum(int(share["bytes"]) for share in of_host)
+    assert "on cuda:0" in gpu.hearth("explain", *QUICK[1:], *ON_GPU).out
+    metrics = gpu.metrics()
+    assert 'hearth_gpu_memory_limit_bytes{device="cuda:0"}' in metrics
+    assert 'hearth_gpu_memory_reserved_bytes{device="cuda:0"}' in metrics
+    assert "cuda:0 (a fake)" in gpu.hearth("status").out
+
+
+def test_a_model_that_never_fits_is_refused(gpu):
+    done = gpu.hearth(*LONG, *ON_GPU, "--hidden", "4096", code=1)
+    assert "of the memory of cuda:0" in done.err
+
+
+def test_a_job_waits_for_memory_of_the_gpu(gpu):
+    large = ("--hidden", "1024", *ON_GPU)
+    running = gpu.json(*ENDLESS, *large, "--detach")["id"]
+    gpu.wait_for_batches(running, 1)
+    # Its data are others, lest both share a pass.
+    waiting = gpu.json(*LONG, *large, "--epochs", "1", "--data-seed", "7", "--detach")["id"]
+    gpu.wait_for_state(waiting, "WAITING")
+    assert "GPU memory: " in gpu.hearth("job", "show", waiting).out
+    # Others, which need none of it, need not wait.
+    gpu.hearth(*QUICK, "--data-seed", "8")
+    gpu.hearth("job", "cancel", running)
+    gpu.wait_for_state(waiting, "SUCCEEDED")
+
+
+@pytest.mark.parametrize("options, field", [
+    (("--device", "cuda:1"), "--device"),
+    (("--device", "gpu"), "--device"),
+    ((*ON_GPU, "--trainers", "2"), "--trainers"),
+    ((*ON_GPU, "--precision", "bf16"), "--precision"),
+    ((*ON_GPU, "--history", "on"), "--history"),
+    ((*ON_GPU, "--model", "none"), "--device"),
+], ids=lambda value: "".join(value[-2:]) if isinstance(value, tuple) else "")
+def test_what_a_gpu_does_not_do_is_refused(gpu, options, field):
+    done = gpu.hearth(*QUICK, *options, code=None)
+    assert done.code not in (0, None)
+    assert field in done.err
+
+
+def test_without_a_gpu_such_jobs_alone_are_refused(daemon):
+    done = daemon.hearth(*QUICK, *ON_GPU, code=None)
+    assert done.code not in (0, None)
+    assert "--device" in done.err and "trains on no GPU" in done.err
+    daemon.hearth(*QUICK)
+
+
+def test_a_job_from_a_time_with_a_gpu_fails_without(fresh_gpu):
+    job = fresh_gpu.json(*ENDLESS, *ON_GPU, "--detach")["id"]
+    fresh_gpu.wait_for_batches(job, 1)
+    fresh_gpu.kill()
+    fresh_gpu.binary = HEARTHD
+    fresh_gpu.start()
+    fresh_gpu.wait_for_state(job, "FAILED")
+    assert fresh_gpu.json("job", "show", job)["error"]["code"] == 9
+    fresh_gpu.hearth(*QUICK)
+
+
+def test_libtorch_for_gpus_changes_no_result(daemon, graph_folder, tmp_path, monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    library = Path(torch.__file__).parent / "lib/libtorch_cuda.so"
+    if not library.exists():
+        pytest.skip("the torch that is installed has no part for GPUs")
+    expected = daemon.json(*QUICK)["report"]["loss_digest"]
+    (tmp_path / "driver").mkdir()
+    shutil.copy(_NO_DRIVER, tmp_path / "driver/libcuda.so.1")
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path / "driver"))
+    monkeypatch.setenv("HEARTH_TORCH_CUDA", str(library))
+    with contextlib.closing(Daemon(tmp_path / "data")) as loaded:
+        maps = Path(f"/proc/{loaded.pid}/maps").read_text()
+        assert "libtorch_cuda.so" in maps, loaded.log
+        loaded.import_graph("planted", graph_folder)
+        assert loaded.json(*QUICK)["report"]["loss_digest"] == expected
+        done = loaded.hearth(*QUICK, *ON_GPU, code=None)
+        assert "trains on no GPU" in done.err

@@ -1,0 +1,37 @@
+// hearthd with a GPU that is none, for tests: its memory, streams and kernels
+// are FakeCuda's, in the libhearth_cuda.so beside it, and LibTorch's operators
+// are done by the processor. All else is the daemon's own.
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "engine/base/process_memory.h"
+#include "engine/model/fake_device.h"
+#include "engine/model/new_train_step.h"
+#include "engine/model/torch_step.h"
+#include "server/daemon.h"
+#include "server/daemon_process.h"
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<hearth::train::TrainStep>> NewFakeStep(
+    const hearth::train::TrainOptions& options,
+    const hearth::train::ModelShape& shape,
+    const hearth::cuda::Device& device) {
+  // For as long as the process runs, as a GPU is there.
+  static auto* const fake = new hearth::model::FakeDevice(device);
+  return hearth::model::NewDeviceStep(options, shape, fake->device(), device);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  hearth::ShareOneHeap();
+  hearth::model::InitializeTorch(argv);
+  return hearth::server::RunDaemonProcess(
+      argc, argv,
+      {.new_train_step = hearth::model::NewTrainStep,
+       .new_gpu_step = NewFakeStep,
+       .gpu_training = absl::OkStatus(),
+       .torch_version = hearth::model::TorchVersion()});
+}
