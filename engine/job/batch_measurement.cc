@@ -27,7 +27,7 @@ using strategy::BatchBound;
 using strategy::Pass;
 
 // The version of the file and of its meaning.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 constexpr uint64_t kMaxFileBytes = 1 << 20;
 
 // All that the result depends on.
@@ -65,36 +65,45 @@ ordered_json ToJson(const BatchShape& shape) {
           {"types_per_node", shape.types_per_node}};
 }
 
-std::string Serialize(const ordered_json& key, const BatchShape& largest) {
+std::string Serialize(const ordered_json& key, const BatchBound& measured) {
   return store::SealJson({{"format", kFormat},
                           {"key", key},
-                          {"largest", ToJson(largest)}}) +
+                          {"largest", ToJson(measured.largest)},
+                          {"likely", ToJson(measured.likely)}}) +
          "\n";
 }
 
-// The largest batch that `text` tells; an empty shape if it is not a file of
+// Sealed, so as it was written.
+BatchShape FromJson(const nlohmann::json& json) {
+  return {.nodes = json.value("nodes", std::vector<int64_t>()),
+          .edges = json.value("edges", std::vector<int64_t>()),
+          .listed_edges = json.value("listed_edges", int64_t{0}),
+          .types_per_node = json.value("types_per_node", int64_t{0})};
+}
+
+// Sets what was measured to what `text` tells; false if it is not a file of
 // this key, whole.
-BatchShape Parse(absl::string_view text, const ordered_json& key,
-                 size_t num_layers) {
+bool Parse(absl::string_view text, const ordered_json& key,
+           BatchBound& measured) {
   if (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   const auto json = store::OpenSealedJson(text);
   if (!json.ok() || json->value("format", 0) != kFormat ||
       !json->contains("key") || (*json)["key"] != nlohmann::json(key) ||
-      !json->contains("largest")) {
-    return {};
+      !json->contains("largest") || !json->contains("likely")) {
+    return false;
   }
-  // Sealed, so as it was written.
-  const auto& largest = (*json)["largest"];
-  BatchShape shape = {
-      .nodes = largest.value("nodes", std::vector<int64_t>()),
-      .edges = largest.value("edges", std::vector<int64_t>()),
-      .listed_edges = largest.value("listed_edges", int64_t{0}),
-      .types_per_node = largest.value("types_per_node", int64_t{0})};
-  if (shape.edges.size() != num_layers ||
-      shape.nodes.size() != num_layers + 1) {
-    return {};
+  const size_t num_layers = measured.bound.edges.size();
+  BatchShape largest = FromJson((*json)["largest"]);
+  BatchShape likely = FromJson((*json)["likely"]);
+  for (const BatchShape* shape : {&largest, &likely}) {
+    if (shape->edges.size() != num_layers ||
+        shape->nodes.size() != num_layers + 1) {
+      return false;
+    }
   }
-  return shape;
+  measured.largest = std::move(largest);
+  measured.likely = std::move(likely);
+  return true;
 }
 
 // As strategy::GraphSizeOf, without opening the topology.
@@ -130,6 +139,7 @@ BatchBound BoundBatches(const MeasuredPasses& of) {
         result.bound);
   }
   result.largest = result.bound;
+  result.likely = result.bound;
   return result;
 }
 
@@ -149,14 +159,12 @@ absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
                             digest.HexDigest().substr(0, 32), ".json"));
   const absl::StatusOr<std::string> kept =
       io::ReadWholeFile(files_, path, kMaxFileBytes);
-  if (kept.ok()) {
-    result.largest = Parse(*kept, key, result.bound.edges.size());
-    if (!result.largest.nodes.empty()) return result;
-  }
+  if (kept.ok() && Parse(*kept, key, result)) return result;
   HEARTH_ASSIGN_OR_RETURN(
       const std::unique_ptr<store::LoadedTopology> topology,
       of.dataset.LoadTopology(store::Residency::kMapped, stop));
   result.largest = {};
+  result.likely = {};
   for (const Pass& pass : of.passes) {
     HEARTH_ASSIGN_OR_RETURN(
         const BatchBound measured,
@@ -164,8 +172,9 @@ absl::StatusOr<BatchBound> BatchMeasurement::Measure(const MeasuredPasses& of,
                                  {*topology, of.labels},
                                  {.clock = clock_, .threads = threads}, stop));
     sample::Enlarge(measured.largest, result.largest);
+    sample::Enlarge(measured.likely, result.likely);
   }
-  HEARTH_RETURN_IF_ERROR(Write(path, Serialize(key, result.largest)));
+  HEARTH_RETURN_IF_ERROR(Write(path, Serialize(key, result)));
   return result;
 }
 

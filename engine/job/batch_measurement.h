@@ -27,7 +27,7 @@ struct MeasuredPasses {
 };
 
 /// How large the batches of all of `passes` are at most, without looking at
-/// any: `largest` is `bound`, which follows from the fan-outs.
+/// any: `largest` and `likely` are `bound`, which follows from the fan-outs.
 strategy::BatchBound BoundBatches(const MeasuredPasses& of);
 
 /// The same by a dry run of sampling, over the mapped topology. What it finds

@@ -1,6 +1,9 @@
 #ifndef HEARTH_ENGINE_STRATEGY_BATCH_BOUND_H_
 #define HEARTH_ENGINE_STRATEGY_BATCH_BOUND_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "engine/sample/batch_shape.h"
 
 namespace hearth::strategy {
@@ -9,15 +12,47 @@ namespace hearth::strategy {
 struct BatchBound {
   /// Layer by layer, the largest that were sampled.
   sample::BatchShape largest;
+  /// Room for any batch, as far as those that were sampled tell
+  /// (BatchSpread::Likely).
+  sample::BatchShape likely;
   /// No batch of these fan-outs and this batch size is larger, in any epoch.
   sample::BatchShape bound;
 
-  /// Room for any batch, as far as can be told: an eighth above the largest
-  /// seen, since another epoch's may be larger, but no more than the bound.
-  /// REQUIRES: as many layers in both.
+  /// Room for any batch, as far as can be told: `likely`, but no more than the
+  /// bound. REQUIRES: as many layers in both.
   sample::BatchShape WithMargin() const;
 
   bool operator==(const BatchBound&) const = default;
+};
+
+/// How the sizes of the batches of a pass are spread, from some of them.
+class BatchSpread {
+ public:
+  /// Adds a batch; those with fewer than `most_seeds`, which a pass ends with,
+  /// count for the largest alone.
+  void Add(const sample::BatchShape& batch, int64_t most_seeds);
+
+  const sample::BatchShape& largest() const { return largest_; }
+
+  /// Another epoch's batches may be larger than those that were added: an
+  /// eighth above the largest, or, where that is less and enough were added,
+  /// eight standard deviations above the mean, since a size is the sum of what
+  /// many seeds add to it. Each number by itself; none below the largest.
+  sample::BatchShape Likely() const;
+
+ private:
+  // Of one of the numbers of a shape.
+  struct Sums {
+    double sum = 0;
+    double of_squares = 0;
+  };
+
+  sample::BatchShape largest_;
+  int64_t count_ = 0;
+  // Of nodes and edges, layer by layer, and of listed edges.
+  std::vector<Sums> nodes_;
+  std::vector<Sums> edges_;
+  Sums listed_edges_;
 };
 
 }  // namespace hearth::strategy

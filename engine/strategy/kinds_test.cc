@@ -52,7 +52,7 @@ MemoryBasis BasisOf(const store::Manifest& manifest) {
                                     .edges = {500, 200}};
   return {.manifest = manifest,
           .pipeline = {.samplers = 4, .extractors = 3},
-          .batches = {.largest = batch, .bound = batch},
+          .batches = {.largest = batch, .likely = batch, .bound = batch},
           .num_batches = 10,
           .total_batches = 10};
 }

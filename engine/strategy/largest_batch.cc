@@ -10,6 +10,16 @@
 #include "engine/strategy/sampled_batch.h"
 
 namespace hearth::strategy {
+namespace {
+
+// Layers that kept all their neighbors were listed, too.
+void CountAllListed(sample::BatchShape& shape) {
+  for (const int64_t edges : shape.edges) {
+    shape.listed_edges = std::max(shape.listed_edges, edges);
+  }
+}
+
+}  // namespace
 
 sample::GraphSize GraphSizeOf(const store::LoadedTopology& topology) {
   sample::GraphSize size = {.num_nodes = topology.nodes().num_nodes()};
@@ -35,6 +45,7 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
   const int64_t num_shards =
       NumBatches(num_seeds, pass.batch_size) * pass.shards;
   const int64_t measured = std::min(num_shards, run.most_batches);
+  BatchSpread spread;
   BatchBound result;
   result.bound = sample::ShapeBound(pass.sampler, MostSeeds(pass, num_seeds),
                                     GraphSizeOf(source.topology));
@@ -50,18 +61,16 @@ absl::StatusOr<BatchBound> MeasureBatches(const Pass& pass,
                                                   measured);
       },
       [&](std::unique_ptr<pipeline::Item> item) {
-        sample::Enlarge(
-            sample::ShapeOf(static_cast<SampledBatch&>(*item).sample()),
-            result.largest);
+        spread.Add(sample::ShapeOf(static_cast<SampledBatch&>(*item).sample()),
+                   MostSeeds(pass, num_seeds));
         return absl::OkStatus();
       },
       std::move(stop)));
-  // Layers that kept all their neighbors were listed, too.
-  if (!pass.sampler.layer_nodes.empty() && !result.largest.edges.empty()) {
-    result.largest.listed_edges =
-        std::max(result.largest.listed_edges,
-                 *std::max_element(result.largest.edges.begin(),
-                                   result.largest.edges.end()));
+  result.largest = spread.largest();
+  result.likely = spread.Likely();
+  if (!pass.sampler.layer_nodes.empty()) {
+    CountAllListed(result.largest);
+    CountAllListed(result.likely);
   }
   return result;
 }

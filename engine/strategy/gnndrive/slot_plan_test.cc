@@ -13,6 +13,7 @@ using ::testing::HasSubstr;
 
 // A million rows of 100 bytes; batches of up to 800 of at most 5000.
 const BatchBound kBatches = {.largest = {.nodes = {800}, .edges = {}},
+                             .likely = {.nodes = {900}, .edges = {}},
                              .bound = {.nodes = {5000}, .edges = {}}};
 
 SlotBudget Budget(int extractors) {
