@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr SpecLimits kLimits = {.processors = 2, .has_gpu = false};
+const SpecLimits& kLimits = *new SpecLimits{.processors = 2};
 
 // Three trials of two replicas each, one trial at a time.
 v1::Sweep Summary() {
@@ -236,7 +236,7 @@ TEST(LiveSweep, TrialsThatTheMachineCannotRunFail) {
   LiveSweep sweep(Summary());
   // It has lost a processor since the sweep was accepted.
   const SweepStep step =
-      sweep.Apply({.processors = 1, .has_gpu = false}, Begin());
+      sweep.Apply({.processors = 1}, Begin());
   EXPECT_THAT(step.new_jobs, IsEmpty());
   EXPECT_THAT(step.cancelled, IsEmpty());
   EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);

@@ -200,7 +200,7 @@ TEST_F(DiskgnnOnFakeTest, ACacheThatDoesNotFitEndsThePreparation) {
 uint64_t KeptBytes(const MemoryEstimate& estimate) {
   uint64_t total = 0;
   for (const MemoryShare& share : estimate.shares) {
-    if (share.kept) total += share.bytes;
+    if (share.kept && share.place == MemoryPlace()) total += share.bytes;
   }
   return total;
 }
@@ -225,6 +225,10 @@ TEST(DiskgnnGpuMemoryTest, TheGpusRowsAreNoneOfTheHosts) {
   const auto without = EstimateMemory(options, basis);
   ASSERT_TRUE(without.ok()) << without.status();
   EXPECT_EQ(KeptBytes(*with), KeptBytes(*without));
+  EXPECT_EQ(without->TotalBytes(kRowsOnGpu), 0u);
+  // No more than there are.
+  EXPECT_GE(with->TotalBytes(kRowsOnGpu), 300 * 37 * sizeof(float));
+  EXPECT_LE(with->TotalBytes(kRowsOnGpu), 1u << 20);
   // While planning, the list of which they are.
   EXPECT_LE(with->TotalBytes(), without->TotalBytes() + 300 * 16);
 }
