@@ -43,6 +43,7 @@ struct State {
   FakeCuda::Work work ABSL_GUARDED_BY(mutex) = FakeCuda::Work::kAtOnce;
   bool exists ABSL_GUARDED_BY(mutex) = false;
   FakeMemory memory ABSL_GUARDED_BY(mutex);
+  int64_t peak_device_bytes ABSL_GUARDED_BY(mutex) = 0;
   int64_t streams_and_events ABSL_GUARDED_BY(mutex) = 0;
   int64_t scatters ABSL_GUARDED_BY(mutex) = 0;
   int64_t fail_call ABSL_GUARDED_BY(mutex) = 0;
@@ -124,6 +125,8 @@ int AllocateOf(FakeMemory::Kind kind, int device, size_t bytes, void** memory) {
   void* const allocated = state.memory.Allocate(kind, bytes);
   if (allocated == nullptr) return HEARTH_CUDA_OUT_OF_MEMORY;
   *memory = allocated;
+  state.peak_device_bytes = std::max(
+      state.peak_device_bytes, state.memory.bytes(FakeMemory::Kind::kDevice));
   return 0;
 }
 
@@ -368,6 +371,13 @@ int64_t FakeCuda::scatters() const {
   State& state = TheState();
   absl::MutexLock lock(&state.mutex);
   return state.scatters;
+}
+
+int64_t FakeCuda::TakePeakDeviceBytes() {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mutex);
+  return std::exchange(state.peak_device_bytes,
+                       state.memory.bytes(FakeMemory::Kind::kDevice));
 }
 
 int64_t FakeCuda::device_bytes() const {

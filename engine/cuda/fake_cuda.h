@@ -46,6 +46,9 @@ class FakeCuda {
   /// Bytes of each kind that are allocated now.
   int64_t device_bytes() const;
   int64_t pinned_bytes() const;
+  /// The most device memory that was allocated at a time, in bytes, since the
+  /// last call.
+  int64_t TakePeakDeviceBytes();
 
   /// Its memory, in bytes, as it tells of it.
   static constexpr size_t kTotalBytes = size_t{512} << 20;

@@ -173,25 +173,36 @@ bool Member::Done() const {
 absl::Status Member::TrainBatch(absl::Span<const train::BatchView> shards) {
   const train::StepPosition position = {
       .epoch = static_cast<uint64_t>(state_.epoch),
-      .batch = static_cast<uint64_t>(state_.next_batch)};
+      .batch = static_cast<uint64_t>(next_batch())};
   HEARTH_ASSIGN_OR_RETURN(const std::vector<train::BatchView> views,
                           WithHistories(shards));
-  HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result,
-                          step_->Train(views, position));
-  if (!std::isfinite(result.loss)) {
-    return absl::AbortedError(absl::StrFormat(
-        "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
-        "learning_rate may help",
-        state_.epoch + 1, state_.next_batch, result.loss));
-  }
+  HEARTH_ASSIGN_OR_RETURN(train::AwaitResult result,
+                          step_->BeginTrain(views, position));
   KeepHistories(views);
-  AddLoss(result.loss, state_.losses);
-  state_.epoch_loss_sum +=
-      static_cast<double>(result.loss) * static_cast<double>(result.num_seeds);
-  state_.epoch_seeds += result.num_seeds;
-  ++state_.next_batch;
-  parts_.metrics.OnBatch(result.loss);
-  ReportProgress("training", state_.next_batch, num_batches_, result.loss);
+  pending_.push_back(std::move(result));
+  const bool is_last = next_batch() == num_batches_;
+  return Settle(is_last ? 0 : static_cast<size_t>(step_->MostPending()));
+}
+
+absl::Status Member::Settle(size_t most) {
+  while (pending_.size() > most) {
+    const train::AwaitResult await = std::move(pending_.front());
+    pending_.pop_front();
+    HEARTH_ASSIGN_OR_RETURN(const train::BatchResult result, await());
+    if (!std::isfinite(result.loss)) {
+      return absl::AbortedError(absl::StrFormat(
+          "training diverged: the loss of epoch %d, batch %d is %f; a smaller "
+          "learning_rate may help",
+          state_.epoch + 1, state_.next_batch, result.loss));
+    }
+    AddLoss(result.loss, state_.losses);
+    state_.epoch_loss_sum += static_cast<double>(result.loss) *
+                             static_cast<double>(result.num_seeds);
+    state_.epoch_seeds += result.num_seeds;
+    ++state_.next_batch;
+    parts_.metrics.OnBatch(result.loss);
+    ReportProgress("training", state_.next_batch, num_batches_, result.loss);
+  }
   return absl::OkStatus();
 }
 
@@ -232,18 +243,19 @@ void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
 // Batches that came in another order are not the first ones of the epoch: only
 // its beginning can be gone on from.
 bool Member::CanCheckpoint() const {
-  return state_.next_batch == 0 ||
+  return next_batch() == 0 ||
          strategy::DeliversInOrder(parts_.options.data.strategy);
 }
 
 bool Member::CheckpointIsDue() const {
   const int64_t every = parts_.options.checkpoint_every;
   // The epoch's end has a checkpoint of its own.
-  return every > 0 && CanCheckpoint() && state_.next_batch % every == 0 &&
-         state_.next_batch < num_batches_;
+  return every > 0 && CanCheckpoint() && next_batch() % every == 0 &&
+         next_batch() < num_batches_;
 }
 
 absl::Status Member::WriteCheckpoint(const strategy::PassReport& pass) {
+  HEARTH_RETURN_IF_ERROR(Settle(0));
   strategy::PassReport before = state_.epoch_training;
   strategy::Accumulate(pass, state_.epoch_training);
   const absl::Status status = WriteState();
@@ -370,6 +382,7 @@ absl::Status Member::WriteState() {
 
 absl::Status Member::Stop() {
   if (OnlyTests() || !CanCheckpoint()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(Settle(0));
   HEARTH_RETURN_IF_ERROR(WriteState());
   parts_.observer.OnLog(Severity::kInfo,
                         absl::StrFormat("stopped at epoch %d, batch %d",

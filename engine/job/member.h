@@ -1,7 +1,9 @@
 #ifndef HEARTH_ENGINE_JOB_MEMBER_H_
 #define HEARTH_ENGINE_JOB_MEMBER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <set>
@@ -87,7 +89,9 @@ class Member {
 
   /// The epoch it is in, from 0, and the batch of it to be trained next.
   int64_t epoch() const { return state_.epoch; }
-  int64_t next_batch() const { return state_.next_batch; }
+  int64_t next_batch() const {
+    return state_.next_batch + static_cast<int64_t>(pending_.size());
+  }
   /// Training batches of an epoch.
   int64_t NumBatches() const { return num_batches_; }
   /// Whether nothing was trained before: no checkpoint was found, whole or
@@ -108,8 +112,9 @@ class Member {
   /// use; none without a history.
   std::vector<sample::LiveHistory> LiveHistories() const;
 
-  /// Trains on the next batch, given as its shards. ABORTED if the loss is not
-  /// a finite number.
+  /// Trains on the next batch, given as its shards. ABORTED if the loss of it,
+  /// or of one of the last few before it (TrainStep::MostPending), is not a
+  /// finite number.
   absl::Status TrainBatch(absl::Span<const train::BatchView> shards);
 
   /// Whether options.checkpoint_every wants a checkpoint after this batch.
@@ -173,6 +178,8 @@ class Member {
   absl::StatusOr<std::vector<train::BatchView>> WithHistories(
       absl::Span<const train::BatchView> shards);
   void KeepHistories(absl::Span<const train::BatchView> shards);
+  // Takes the results of steps that have begun, until `most` are left.
+  absl::Status Settle(size_t most);
   bool StoppedEarly() const;
   bool CanCheckpoint() const;
   void LogComparison(const EpochReport& report);
@@ -189,6 +196,8 @@ class Member {
   const Judgement judgement_;
   const JobPasses& passes_;
   const int64_t num_batches_;
+  // Steps that have begun, after those that state_ counts.
+  std::deque<train::AwaitResult> pending_;
   // Outlives the step, which holds the memory.
   MemoryLedger::Reservation gpu_memory_;
   const std::unique_ptr<train::TrainStep> step_;

@@ -1,17 +1,22 @@
 #include "engine/job/member.h"
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "engine/job/data_run.h"
 #include "engine/job/job_fixture.h"
 #include "engine/job/memory_sampler.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/store/safetensors.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -111,6 +116,80 @@ class FailingStep final : public LinearStep {
     return LinearStep::Train(shards, position);
   }
 };
+
+// Has a result only once somebody awaits it, as a device has.
+class LateStep final : public LinearStep {
+ public:
+  // Its loss of batch `diverges_at` of any epoch is NaN.
+  LateStep(const train::ModelShape& shape, int64_t diverges_at)
+      : LinearStep(shape), diverges_at_(diverges_at) {}
+
+  absl::StatusOr<train::AwaitResult> BeginTrain(
+      Shards shards, const train::StepPosition& position) override {
+    EXPECT_LE(begun_ - awaited_, MostPending());
+    absl::StatusOr<train::BatchResult> result = Train(shards, position);
+    if (static_cast<int64_t>(position.batch) == diverges_at_) {
+      result->loss = NAN;
+    }
+    return [this, result, number = begun_++] {
+      EXPECT_EQ(number, awaited_++);
+      return result;
+    };
+  }
+  int MostPending() const override { return 2; }
+
+  absl::StatusOr<train::BatchResult> Evaluate(Shards shards) override {
+    EXPECT_EQ(begun_, awaited_);
+    return LinearStep::Evaluate(shards);
+  }
+  absl::StatusOr<store::TensorMap> Save() override {
+    EXPECT_EQ(begun_, awaited_);
+    return LinearStep::Save();
+  }
+
+ private:
+  const int64_t diverges_at_;
+  int begun_ = 0;
+  int awaited_ = 0;
+};
+
+TEST_F(MemberTest, ResultsMayComeLate) {
+  const auto undisturbed = Run(Options("alone"));
+  ASSERT_TRUE(undisturbed.ok()) << undisturbed.status();
+
+  new_train_step_ = [](const train::TrainOptions&,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<LateStep>(shape, /*diverges_at=*/-1);
+  };
+  for (const int64_t every : {0, 1, 2, 4}) {
+    SCOPED_TRACE(every);
+    TrainJobOptions late = Options(absl::StrCat("late", every));
+    late.checkpoint_every = every;
+    std::stop_source stop;
+    observer_ = {};
+    observer_.act_at = 9;
+    observer_.act = [&] { stop.request_stop(); };
+    EXPECT_TRUE(absl::IsCancelled(Run(late, stop.get_token()).status()));
+    observer_ = {};
+    const auto report = Run(late);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->resumes, 1u);
+    EXPECT_EQ(report->loss_digest, undisturbed->loss_digest);
+  }
+}
+
+TEST_F(MemberTest, ALateLossThatDivergesIsToldWithItsBatch) {
+  new_train_step_ = [](const train::TrainOptions&,
+                       const train::ModelShape& shape)
+      -> absl::StatusOr<std::unique_ptr<train::TrainStep>> {
+    return std::make_unique<LateStep>(shape, /*diverges_at=*/3);
+  };
+  const absl::Status status = Run(Options("late")).status();
+  EXPECT_TRUE(absl::IsAborted(status)) << status;
+  EXPECT_THAT(std::string(status.message()),
+              ::testing::HasSubstr("the loss of epoch 1, batch 3 is nan"));
+}
 
 TEST_F(MemberTest, OneDataRunFeedsSeveralMembersAsEachAloneWouldBe) {
   TrainJobOptions alone = Options("alone");

@@ -11,17 +11,18 @@
 #include <vector>
 
 #include "engine/model/device_kernels.h"
+#include "engine/model/device_transfer.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 namespace hearth::model {
 namespace {
 
 template <typename T>
-at::Tensor ToDevice(const std::vector<T>& values, const at::Device& device) {
-  return at::from_blob(const_cast<T*>(values.data()),
-                       {static_cast<int64_t>(values.size())},
-                       c10::CppTypeToScalarType<T>::value)
-      .to(device);
+at::Tensor CopyOf(const std::vector<T>& values, const at::Device& device) {
+  return ToDevice(at::from_blob(const_cast<T*>(values.data()),
+                                {static_cast<int64_t>(values.size())},
+                                c10::CppTypeToScalarType<T>::value),
+                  device);
 }
 
 // Lists on a device; `edges` undefined where edges stand at their own places.
@@ -45,10 +46,10 @@ class DeviceEdges final : public Edges {
       : Edges(adjacency),
         device_(device),
         adjacency_(std::move(adjacency)),
-        lists_({.indptr = ToDevice(adjacency_.indptr, device),
-                .indices = ToDevice(adjacency_.indices, device),
+        lists_({.indptr = CopyOf(adjacency_.indptr, device),
+                .indices = CopyOf(adjacency_.indices, device),
                 .edges = {}}),
-        weights_(ToDevice(adjacency_.weights, device)) {}
+        weights_(CopyOf(adjacency_.weights, device)) {}
 
   at::Tensor Sum(const at::Tensor& x) const override {
     return WeightedSum(lists_, weights_, /*heads=*/1, x);
@@ -156,9 +157,9 @@ class DeviceEdges final : public Edges {
 const DeviceLists& DeviceEdges::transposed() {
   if (!transposed_) {
     const TransposedAdjacency made = Transpose(adjacency_);
-    transposed_ = {.indptr = ToDevice(made.indptr, device_),
-                   .indices = ToDevice(made.indices, device_),
-                   .edges = ToDevice(made.edges, device_)};
+    transposed_ = {.indptr = CopyOf(made.indptr, device_),
+                   .indices = CopyOf(made.indices, device_),
+                   .edges = CopyOf(made.edges, device_)};
   }
   return *transposed_;
 }

@@ -1,7 +1,9 @@
 // Models on a device, which here is a fake: FakeCuda with LibTorch's operators
 // done by the processor.
 
+#include <algorithm>
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,6 +18,7 @@
 #include "engine/model/synthetic_batch.h"
 #include "engine/model/torch_step.h"
 #include "engine/model/typed_graph.h"
+#include "engine/sample/batch_shape.h"
 #include "engine/store/label_kind.h"
 #include "engine/store/safetensors.h"
 #include "engine/train/class_weights.h"
@@ -206,6 +209,84 @@ TEST_F(DeviceStepTest, RepeatsBitForBit) {
       Options(train::Gatv2Options{.hidden = 8, .heads = 2});
   EXPECT_EQ(Losses(*NewStep(options, kKind), kKind, 20),
             Losses(*NewStep(options, kKind), kKind, 20));
+}
+
+TEST_F(DeviceStepTest, ResultsMayBeAwaitedLater) {
+  constexpr auto kKind = store::LabelKind::kClasses;
+  for (const train::ModelOptions& model : Models()) {
+    SCOPED_TRACE(std::string(train::Name(model)));
+    train::TrainOptions options = Options(model);
+    options.clip_norm = 0;  // The norm is computed here, so waits.
+    const std::vector<float> expected =
+        Losses(*NewStep(options, kKind), kKind, /*steps=*/6);
+    const StepPtr step = NewStep(options, kKind);
+    ASSERT_GT(step->MostPending(), 0);
+    std::deque<train::AwaitResult> pending;
+    std::vector<float> losses;
+    const auto settle = [&](size_t most) {
+      for (; pending.size() > most; pending.pop_front()) {
+        const auto result = pending.front()();
+        ASSERT_TRUE(result.ok()) << result.status();
+        losses.push_back(result->loss);
+      }
+    };
+    for (uint64_t i = 0; i < 6; ++i) {
+      // Gone as soon as the step has begun.
+      std::vector<SyntheticBatch> batches = Batches(kKind);
+      SyntheticBatch& batch = batches[i % batches.size()];
+      auto result = step->BeginTrain({batch.View()}, {.epoch = 0, .batch = i});
+      ASSERT_TRUE(result.ok()) << result.status();
+      pending.push_back(*std::move(result));
+      std::fill_n(batch.inputs.get(), kFeatureDim, NAN);
+      settle(static_cast<size_t>(step->MostPending()));
+    }
+    settle(0);
+    const auto result = step->Evaluate({Batches(kKind).front().View()});
+    ASSERT_TRUE(result.ok()) << result.status();
+    losses.push_back(result->loss);
+    EXPECT_EQ(losses, expected);
+  }
+}
+
+// Batches of these are so large that what follows from their sizes counts.
+SyntheticShape LargeShape() {
+  return {.nodes = {200, 1500, 8000},
+          .max_neighbors = 12,
+          .feature_dim = 100,
+          .label_width = 20,
+          .seed = 1};
+}
+
+TEST_F(DeviceStepTest, HoldsNoMoreOfTheDeviceThanItsBound) {
+  train::ModelShape shape = Shape(store::LabelKind::kClasses);
+  shape.feature_dim = LargeShape().feature_dim;
+  shape.label_width = LargeShape().label_width;
+  const SyntheticBatch large = MakeBatch(LargeShape());
+  for (const train::ModelOptions& model : std::vector<train::ModelOptions>{
+           train::SageOptions{.hidden = 128}, train::GcnOptions{.hidden = 128},
+           train::GatOptions{.hidden = 128, .heads = 4},
+           train::Gatv2Options{.hidden = 128, .heads = 4},
+           train::GinOptions{.hidden = 128}}) {
+    SCOPED_TRACE(std::string(train::Name(model)));
+    const auto step =
+        NewDeviceStep(Options(model), shape, device_.device(), fake_.device());
+    ASSERT_TRUE(step.ok()) << step.status();
+    fake_.TakePeakDeviceBytes();
+    for (const uint64_t batch : {0, 1}) {
+      ASSERT_TRUE(
+          (*step)->Train({large.View()}, {.epoch = 0, .batch = batch}).ok());
+    }
+    const int64_t peak = fake_.TakePeakDeviceBytes();
+    // Constants apart, which no step on a fake needs.
+    const auto bytes = [&](const sample::BatchShape& batch) {
+      return static_cast<int64_t>((*step)->GpuBytes(batch));
+    };
+    const int64_t bound = bytes(sample::ShapeOf(large.sample)) -
+                          bytes({.nodes = {0, 0, 0}, .edges = {0, 0}});
+    EXPECT_LE(peak, bound);
+    // It is no idle promise.
+    EXPECT_GE(3 * peak, bound);
+  }
 }
 
 TEST_F(DeviceStepTest, GoesOnFromWhatWasSaved) {

@@ -12,7 +12,9 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,21 +70,41 @@ class Memory {
 
   void* Allocate(size_t bytes) {
     absl::MutexLock lock(&mutex_);
-    void* memory = nullptr;
-    const absl::Status status = cuda::ToStatus(
-        plugin_, plugin_.table->allocate(plugin_.number, bytes, &memory),
-        "allocating");
-    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status),
-                     std::string(status.message()));
-    Check(status);
-    ++live_;
-    return memory;
+    return Allocate(plugin_.table->allocate, bytes);
   }
 
   void Free(void* memory) {
     absl::MutexLock lock(&mutex_);
     freed_.push_back(memory);
     if (--live_ == 0) all_freed_.SignalAll();
+  }
+
+  void* AllocatePinned(size_t bytes) {
+    absl::MutexLock lock(&mutex_);
+    void* const memory = Allocate(plugin_.table->allocate_pinned, bytes);
+    pinned_[reinterpret_cast<uintptr_t>(memory)] = bytes;
+    return memory;
+  }
+
+  void FreePinned(void* memory) {
+    absl::MutexLock lock(&mutex_);
+    pinned_.erase(reinterpret_cast<uintptr_t>(memory));
+    freed_pinned_.push_back(memory);
+    if (--live_ == 0) all_freed_.SignalAll();
+  }
+
+  bool IsPinned(const void* pointer) {
+    absl::MutexLock lock(&mutex_);
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    auto block = pinned_.upper_bound(address);
+    if (block == pinned_.begin()) return false;
+    --block;
+    return address - block->first < block->second;
+  }
+
+  void QueueCopy(void* to, const void* from, size_t bytes) {
+    absl::MutexLock lock(&mutex_);
+    Check(stream_->Copy(to, from, bytes));
   }
 
   // Copies and waits, for all that was queued before, too.
@@ -93,12 +115,59 @@ class Memory {
     ReleaseFreed();
   }
 
+  // Makes the event if it is null, and has it happen after what is queued.
+  void Record(void** event) {
+    absl::MutexLock lock(&mutex_);
+    auto* made = static_cast<HearthCudaEvent*>(*event);
+    if (made == nullptr) {
+      Check(cuda::ToStatus(plugin_,
+                           plugin_.table->event_create(plugin_.number, &made),
+                           "making an event"));
+      *event = made;
+    }
+    Check(cuda::ToStatus(plugin_, plugin_.table->event_record(made, native_),
+                         "recording an event"));
+  }
+
+  void Await(void* event) {
+    const HearthCudaTable* const table = Table();
+    Check(cuda::ToStatus(
+        {table, 0},
+        table->event_synchronize(static_cast<HearthCudaEvent*>(event)),
+        "waiting for an event"));
+  }
+
+  void Destroy(void* event) {
+    (void)Table()->event_destroy(static_cast<HearthCudaEvent*>(event));
+  }
+
  private:
+  void* Allocate(int (*allocate)(int, size_t, void**), size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    void* memory = nullptr;
+    const absl::Status status = cuda::ToStatus(
+        plugin_, allocate(plugin_.number, bytes, &memory), "allocating");
+    TORCH_CHECK_WITH(OutOfMemoryError, !absl::IsResourceExhausted(status),
+                     std::string(status.message()));
+    Check(status);
+    ++live_;
+    return memory;
+  }
+
+  const HearthCudaTable* Table() {
+    absl::MutexLock lock(&mutex_);
+    return plugin_.table;
+  }
+
   void ReleaseFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (void* const memory : freed_) {
       (void)plugin_.table->release(plugin_.number, memory);
     }
     freed_.clear();
+    for (void* const memory : freed_pinned_) {
+      (void)plugin_.table->release_pinned(plugin_.number, memory);
+    }
+    freed_pinned_.clear();
   }
 
   absl::Mutex mutex_;
@@ -108,8 +177,11 @@ class Memory {
   // Allocations that no tensor has let go.
   int64_t live_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::CondVar all_freed_;
+  // Bytes of pinned memory by its address.
+  std::map<uintptr_t, size_t> pinned_ ABSL_GUARDED_BY(mutex_);
   // Memory without owners that queued work may still need.
   std::vector<void*> freed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<void*> freed_pinned_ ABSL_GUARDED_BY(mutex_);
 };
 
 Memory& TheMemory() {
@@ -139,6 +211,24 @@ Allocator& TheAllocator() {
   return allocator;
 }
 
+class PinnedAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    void* const memory =
+        bytes == 0 ? nullptr : TheMemory().AllocatePinned(bytes);
+    return {memory, memory, &Free, c10::Device(at::kCPU)};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &Free; }
+  void copy_data(void* to, const void* from, size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+
+ private:
+  static void Free(void* memory) {
+    if (memory != nullptr) TheMemory().FreePinned(memory);
+  }
+};
+
 // One device, whose only stream is always current.
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return at::kPrivateUse1; }
@@ -158,6 +248,16 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
     return TheMemory().native();
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
+  void record(void** event, const c10::Stream&, c10::DeviceIndex,
+              c10::EventFlag) const override {
+    TheMemory().Record(event);
+  }
+  void synchronizeEvent(void* event) const override {
+    TheMemory().Await(event);
+  }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    if (event != nullptr) TheMemory().Destroy(event);
+  }
 };
 
 C10_REGISTER_GUARD_IMPL(PrivateUse1, Guard)
@@ -167,6 +267,13 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  bool isPinnedPtr(const void* pointer) const override {
+    return TheMemory().IsPinned(pointer);
+  }
+  c10::Allocator* getPinnedMemoryAllocator() const override {
+    static auto& allocator = *new PinnedAllocator;
+    return &allocator;
+  }
 };
 
 const bool hooked = [] {
@@ -208,8 +315,24 @@ at::Tensor OnHost(const at::Tensor& tensor) {
   return result;
 }
 
-at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to, bool) {
+// Whether nobody has to wait for a copy: as on a GPU, from or to pinned memory.
+bool CanQueue(const at::Tensor& from, const at::Tensor& to) {
+  if (from.scalar_type() != to.scalar_type() || !from.is_contiguous() ||
+      !to.is_contiguous() || from.sizes() != to.sizes()) {
+    return false;
+  }
+  const at::Tensor& host = from.is_cpu() ? from : to;
+  return !host.is_cpu() || TheMemory().IsPinned(host.const_data_ptr());
+}
+
+at::Tensor CopyFrom(const at::Tensor& from, const at::Tensor& to,
+                    bool non_blocking) {
   if (to.numel() == 0) return to;
+  if (non_blocking && CanQueue(from, to)) {
+    TheMemory().QueueCopy(to.mutable_data_ptr(), from.const_data_ptr(),
+                          Extent(to));
+    return to;
+  }
   // Bytes between the elements of `to` stay.
   at::Tensor host = OnHost(to);
   host.copy_(OnHost(from).expand(to.sizes()));

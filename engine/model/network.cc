@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/model/device_transfer.h"
 #include "engine/model/graph_functions.h"
 #include "engine/model/initializer.h"
 #include "engine/model/model_kind.h"
@@ -136,11 +137,12 @@ at::Tensor Network::Forward(
     const std::optional<train::StepPosition>& position) const {
   const sample::MiniBatch& sample = batch.sample;
   // LibTorch has no tensors of constants; nobody writes to this one.
-  at::Tensor x = at::from_blob(const_cast<float*>(batch.inputs),
-                               {static_cast<int64_t>(sample.input_nodes.size()),
-                                batch.feature_dim},
-                               at::kFloat)
-                     .to(device_);
+  at::Tensor x = ToDevice(
+      at::from_blob(
+          const_cast<float*>(batch.inputs),
+          {static_cast<int64_t>(sample.input_nodes.size()), batch.feature_dim},
+          at::kFloat),
+      device_);
   if (projection_) x = projection_->Forward(x, sample.node_types);
   const size_t last = layers_.size() - 1;
   for (size_t layer = 0; layer <= last; ++layer) {

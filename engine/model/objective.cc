@@ -16,6 +16,8 @@
 #include <numeric>
 #include <vector>
 
+#include "engine/model/device_transfer.h"
+
 namespace hearth::model {
 namespace {
 
@@ -132,22 +134,23 @@ at::Tensor LossOnDevice(const at::Tensor& scores,
   const at::Device device = scores.device();
   const int64_t width = scores.size(1);
   at::Tensor weight = Weights(weights);
-  if (weight.defined()) weight = weight.to(device);
+  if (weight.defined()) weight = ToDevice(weight, device);
   switch (labels.kind) {
     case store::LabelKind::kClasses:
       break;
     case store::LabelKind::kMultiLabel:
       return at::binary_cross_entropy_with_logits(
-          scores, LabelMatrix(labels, width).to(device), /*weight=*/{},
+          scores, ToDevice(LabelMatrix(labels, width), device), /*weight=*/{},
           /*pos_weight=*/weight);
     case store::LabelKind::kTargets:
-      return at::mse_loss(scores,
-                          at::from_blob(const_cast<float*>(labels.TargetRow(0)),
-                                        {labels.num_rows, width}, at::kFloat)
-                              .to(device));
+      return at::mse_loss(
+          scores,
+          ToDevice(at::from_blob(const_cast<float*>(labels.TargetRow(0)),
+                                 {labels.num_rows, width}, at::kFloat),
+                   device));
   }
-  return at::cross_entropy_loss(scores, Classes(labels.classes).to(device),
-                                weight);
+  return at::cross_entropy_loss(
+      scores, ToDevice(Classes(labels.classes), device), weight);
 }
 
 // Calls `judge(score, row, column)` for each score, row by row.

@@ -44,7 +44,11 @@ Replica::Derivative Replica::Differentiate(const train::BatchView& batch,
   const at::Tensor scores = network_.Forward(batch, position);
   const at::Tensor loss = Loss(scores, batch.labels, weights_);
   Derivative derivative = {
-      .result = Result(batch, scores.cpu(), loss),
+      .result = scores.is_cpu()
+                    ? Result(batch, scores, loss)
+                    : train::BatchResult{.num_seeds = batch.sample.num_seeds,
+                                         .weight = LossWeight(batch)},
+      .loss = loss.detach(),
       .gradients = torch::autograd::grad(
           {loss}, parameters_, {at::full({}, weight, loss.options())})};
   // The fused optimizers walk a gradient as its parameter lies in memory; that

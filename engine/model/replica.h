@@ -27,7 +27,9 @@ class Replica {
   /// Result and gradients of one batch or shard, whose loss counts as `weight`
   /// of it. The gradients are in the order of parameters().
   struct Derivative {
+    /// On a device, all but the loss, which is yet to come, and the tally.
     train::BatchResult result;
+    at::Tensor loss;
     std::vector<at::Tensor> gradients;
   };
   /// REQUIRES: batch.Validate; the batch has seeds.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "engine/model/device_transfer.h"
 #include "engine/model/matrix_product.h"
 #include "engine/model/saved_value.h"
 
@@ -34,9 +35,9 @@ void ForEachRow(int64_t count, int64_t columns, const F& function) {
 // Numbers of rows, on a device.
 at::Tensor OnDevice(const std::vector<int32_t>& rows,
                     const at::Device& device) {
-  return at::from_blob(const_cast<int32_t*>(rows.data()),
-                       {static_cast<int64_t>(rows.size())}, at::kInt)
-      .to(device);
+  return ToDevice(at::from_blob(const_cast<int32_t*>(rows.data()),
+                                {static_cast<int64_t>(rows.size())}, at::kInt),
+                  device);
 }
 
 at::Tensor Gather(const at::Tensor& x, const RowSet& set) {

@@ -24,6 +24,9 @@ constexpr uint64_t kDeviceParameterCopies = 5;
 // cuBLAS's workspaces, and the blocks that LibTorch's allocator of device
 // memory rounds up to.
 constexpr uint64_t kDeviceRuntimeBytes = uint64_t{192} << 20;
+// Pinned memory for the batches of all steps that have begun, and the one that
+// begins: LibTorch rounds its blocks up to powers of two.
+constexpr uint64_t kPinnedCopies = 2 * (kMostPendingSteps + 1);
 // LibTorch's part for GPUs, and the driver's.
 constexpr uint64_t kDeviceHostBytes = uint64_t{512} << 20;
 
@@ -101,6 +104,7 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
                           PooledBytes(kDeviceParameterCopies * parameters +
                                       most + inputs + edges + ends),
           .host_bytes = kDeviceHostBytes + edges + ends +
+                        kPinnedCopies * (inputs + edges + ends) +
                         PooledBytes(kParameterCopies * parameters)};
 }
 

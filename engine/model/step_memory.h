@@ -15,6 +15,10 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const train::ModelShape& shape,
                          const sample::BatchShape& batch);
 
+/// Steps that may have begun on a device before the result of the first of them
+/// is awaited: enough for it not to wait for the host.
+inline constexpr int kMostPendingSteps = 2;
+
 /// The same for a step on a GPU: what it holds there, the batch's copy with it,
 /// and what it holds in the host's memory.
 struct DeviceStepMemory {

@@ -7,6 +7,7 @@
 #include "absl/types/span.h"
 #include "engine/base/status_macros.h"
 #include "engine/model/device_kernels.h"
+#include "engine/model/device_transfer.h"
 #include "engine/model/matrix_product.h"
 #include "engine/model/model_kinds.h"
 #include "engine/model/replica.h"
@@ -66,17 +67,38 @@ class TorchStep final : public train::TrainStep {
   absl::StatusOr<train::BatchResult> Train(
       absl::Span<const train::BatchView> shards,
       const train::StepPosition& position) override {
+    HEARTH_ASSIGN_OR_RETURN(const train::AwaitResult result,
+                            BeginTrain(shards, position));
+    return result();
+  }
+
+  absl::StatusOr<train::AwaitResult> BeginTrain(
+      absl::Span<const train::BatchView> shards,
+      const train::StepPosition& position) override {
     HEARTH_RETURN_IF_ERROR(CheckBatch(shards));
     train::BatchResult result;
+    std::shared_ptr<const PendingScalar> loss;
     HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
       const Replica::Derivative derivative =
           replica_.Differentiate(shards.front(), position, /*weight=*/1);
       replica_.Step(derivative.gradients);
       result = derivative.result;
+      loss = std::make_shared<PendingScalar>(derivative.loss);
       return absl::OkStatus();
     }));
     EndTorchStep();
-    return result;
+    return
+        [this, result, loss]() mutable -> absl::StatusOr<train::BatchResult> {
+          HEARTH_RETURN_IF_ERROR(RunTorch(threads_, [&] {
+            result.loss = loss->Get();
+            return absl::OkStatus();
+          }));
+          return result;
+        };
+  }
+
+  int MostPending() const override {
+    return on_device() ? kMostPendingSteps : 0;
   }
 
   absl::StatusOr<train::BatchResult> Evaluate(

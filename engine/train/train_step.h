@@ -2,10 +2,12 @@
 #define HEARTH_ENGINE_TRAIN_TRAIN_STEP_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/base/status_macros.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
@@ -83,9 +85,13 @@ struct BatchResult {
   double weight = 0;
   /// Counts that metrics are computed from: those that are for the labels'
   /// kind, and, of an evaluation whose metric ranks nodes, their scores. No
-  /// class has a weight here.
+  /// class has a weight here. Empty for a step on a device.
   Tally tally = {};
 };
+
+/// Waits for the result of a step that has begun. Called once, on the thread
+/// that uses the model. INTERNAL if the device has failed in the meantime.
+using AwaitResult = std::function<absl::StatusOr<BatchResult>()>;
 
 /// One model being trained. A batch comes as its shards, one for each trainer
 /// (ModelShape::trainers), of which some may be empty; what a step computes,
@@ -100,6 +106,18 @@ class TrainStep {
   /// Forward, backward and optimizer step on one batch.
   virtual absl::StatusOr<BatchResult> Train(absl::Span<const BatchView> shards,
                                             const StepPosition& position) = 0;
+
+  /// The same, but the result may be yet to come, from a device; the batch is
+  /// no longer needed. Results are awaited in their order, and before
+  /// everything else but other steps.
+  virtual absl::StatusOr<AwaitResult> BeginTrain(
+      absl::Span<const BatchView> shards, const StepPosition& position) {
+    HEARTH_ASSIGN_OR_RETURN(const BatchResult result, Train(shards, position));
+    return [result]() -> absl::StatusOr<BatchResult> { return result; };
+  }
+
+  /// Steps that may have begun whose results nobody has awaited.
+  virtual int MostPending() const { return 0; }
 
   /// Forward without dropout; changes nothing.
   virtual absl::StatusOr<BatchResult> Evaluate(

@@ -235,8 +235,7 @@ TEST(LiveSweep, ASweepOfAnEarlierDaemonEndsWithItsTrials) {
 TEST(LiveSweep, TrialsThatTheMachineCannotRunFail) {
   LiveSweep sweep(Summary());
   // It has lost a processor since the sweep was accepted.
-  const SweepStep step =
-      sweep.Apply({.processors = 1}, Begin());
+  const SweepStep step = sweep.Apply({.processors = 1}, Begin());
   EXPECT_THAT(step.new_jobs, IsEmpty());
   EXPECT_THAT(step.cancelled, IsEmpty());
   EXPECT_EQ(step.sweep.state(), v1::SWEEP_DONE);
