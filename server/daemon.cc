@@ -379,7 +379,8 @@ class DaemonImpl final : public Daemon {
     // The first keeps rows.
     gpu_ = gpus_.front();
     if (!models_.gpu_training.ok()) {
-      spdlog::info("{}", std::string(models_.gpu_training.message()));
+      spdlog::info("no model is trained on a GPU: {}",
+                   std::string(models_.gpu_training.message()));
     }
   }
 
@@ -395,7 +396,9 @@ class DaemonImpl final : public Daemon {
       spdlog::info("{} is {}, {} of {} free", device, name,
                    FormatByteSize(memory.free_bytes),
                    FormatByteSize(memory.total_bytes));
-      gpu_names_.push_back(absl::StrCat(device, " (", name, ")"));
+      gpu_names_.push_back(
+          absl::StrCat(device, " (", name,
+                       models_.gpu_training.ok() ? ")" : ", rows only)"));
       memory_.AddGpu(gpu.number, memory.free_bytes / 10 * 9);
     }
     return absl::OkStatus();
@@ -655,7 +658,7 @@ class DaemonImpl final : public Daemon {
   strategy::Gpu gpu_;
   // Empty = none.
   std::vector<cuda::Device> gpus_;
-  // "cuda:0 (NVIDIA H100)", ...
+  // "cuda:0 (NVIDIA H100)", "cuda:0 (NVIDIA H100, rows only)".
   std::vector<std::string> gpu_names_;
   std::unique_ptr<plan::PlanStore> plans_;
   std::unique_ptr<DatasetCatalog> datasets_;

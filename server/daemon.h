@@ -28,8 +28,8 @@ struct ModelSource {
       const cuda::Device& device)>
       new_gpu_step = nullptr;
   /// Whether it can make any: model::GpuTraining.
-  absl::Status gpu_training = absl::FailedPreconditionError(
-      "no model can be trained on a GPU: there are none here");
+  absl::Status gpu_training =
+      absl::FailedPreconditionError("there are no models for GPUs");
   /// Version of torch, for display; may be empty.
   std::string torch_version;
 };

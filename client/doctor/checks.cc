@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -146,6 +147,9 @@ Finding CheckProcessor(const MachineFacts& facts) {
   return finding;
 }
 
+// The oldest driver that LibTorch's part for GPUs works with.
+constexpr int kLeastDriver = 580;
+
 Finding CheckGpu(const MachineFacts& facts) {
   Finding finding = {.check = "gpu"};
   if (facts.gpu_driver.empty()) {
@@ -159,6 +163,14 @@ Finding CheckGpu(const MachineFacts& facts) {
     finding.remedy =
         "docker run --gpus all, or DeviceAllow=/dev/nvidia0 rw and "
         "PrivateDevices=no in the unit";
+  } else if (int major = 0; absl::SimpleAtoi(facts.gpu_driver.substr(
+                                                 0, facts.gpu_driver.find('.')),
+                                             &major) &&
+                            major < kLeastDriver) {
+    finding.severity = Severity::kNote;
+    absl::StrAppend(&finding.value, ", on which no model is trained");
+    finding.remedy =
+        absl::StrCat("install a driver of version ", kLeastDriver, " or later");
   }
   return finding;
 }
@@ -299,6 +311,12 @@ Finding CheckDaemonsGpu(const v1::Status& status, const MachineFacts& facts) {
     finding.remedy =
         "put libhearth_cuda.so beside hearthd, or name it by "
         "HEARTH_CUDA_PLUGIN; the daemon's log tells why it does not use it";
+  } else if (has_gpu && absl::StrContains(finding.value, "rows only")) {
+    finding.severity = Severity::kNote;
+    finding.remedy =
+        "for --device cuda, name libtorch_cuda.so by HEARTH_TORCH_CUDA, as "
+        "deploy/quickstart.sh does; the daemon's log tells why it does not use "
+        "it";
   }
   return finding;
 }

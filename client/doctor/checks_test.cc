@@ -178,6 +178,9 @@ TEST(ChecksTest, ProcessorAndGpu) {
   ExpectBad(OfMachine(facts, "gpu"), Severity::kNote, "no device",
             "DeviceAllow");
   facts.has_gpu_device = true;
+  ExpectBad(OfMachine(facts, "gpu"), Severity::kNote, "no model is trained",
+            "580");
+  facts.gpu_driver = "580.65.06";
   EXPECT_EQ(OfMachine(facts, "gpu").severity, Severity::kOk);
   ExpectBad(Of(CheckDaemon(GoodAnswer(), &facts), "daemon's devices"),
             Severity::kNote, "though there is a GPU", "HEARTH_CUDA_PLUGIN");
@@ -185,6 +188,9 @@ TEST(ChecksTest, ProcessorAndGpu) {
   answer.status.add_devices("cuda:0 (H100)");
   EXPECT_EQ(Of(CheckDaemon(answer, &facts), "daemon's devices").severity,
             Severity::kOk);
+  answer.status.set_devices(1, "cuda:0 (H100, rows only)");
+  ExpectBad(Of(CheckDaemon(answer, &facts), "daemon's devices"),
+            Severity::kNote, "rows only", "HEARTH_TORCH_CUDA");
 }
 
 TEST(ChecksTest, PermissionsOfTheDataDirectory) {

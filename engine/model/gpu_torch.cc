@@ -6,7 +6,6 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "engine/base/process.h"
 
 namespace hearth::model {
@@ -15,11 +14,6 @@ namespace {
 constexpr char kVariable[] = "HEARTH_TORCH_CUDA";
 constexpr char kFile[] = "torch_cuda/torch/lib/libtorch_cuda.so";
 constexpr char kDriver[] = "libcuda.so.1";
-
-absl::Status Missing(absl::string_view what) {
-  return absl::FailedPreconditionError(
-      absl::StrCat("no model can be trained on a GPU: ", what));
-}
 
 // The dynamic linker's last error, which names the file as well.
 std::string LinkerError() {
@@ -38,19 +32,19 @@ std::string GpuTorchPath() {
 absl::Status LoadGpuTorch(const std::string& path) {
   void* const driver = ::dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL);
   if (driver == nullptr) {
-    return Missing(absl::StrCat("there is no NVIDIA driver: ", LinkerError()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is no NVIDIA driver: ", LinkerError()));
   }
   ::dlclose(driver);
   if (::access(path.c_str(), F_OK) != 0) {
-    return Missing(absl::StrCat(path,
-                                " is not there; it is found beside the binary "
-                                "or by ",
-                                kVariable));
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, " is not there; it is found beside the binary or by ",
+        kVariable));
   }
   // What it registers with LibTorch stays until the process ends.
   if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) ==
       nullptr) {
-    return Missing(LinkerError());
+    return absl::FailedPreconditionError(LinkerError());
   }
   return absl::OkStatus();
 }

@@ -20,7 +20,7 @@ namespace {
 // Set once, before there are threads.
 absl::Status& GpuTrainingStatus() {
   static auto* const status = new absl::Status(absl::FailedPreconditionError(
-      "no model can be trained on a GPU: LibTorch was not asked for any"));
+      "LibTorch was not asked for its part for GPUs"));
   return *status;
 }
 
