@@ -271,9 +271,10 @@ absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              Checkpoint& checkpoint) {
   store::SafeTensors contents;
-  for (const auto& [name, tensor] : checkpoint.state) {
-    contents.tensors[kStatePrefix + name] = tensor;
+  for (auto& [name, tensor] : checkpoint.state) {
+    contents.tensors[kStatePrefix + name] = std::move(tensor);
   }
+  checkpoint.state.clear();
   for (const auto& [name, tensor] : checkpoint.best_state) {
     contents.tensors[kBestPrefix + name] = tensor;
   }

@@ -66,7 +66,8 @@ struct FoundCheckpoint {
 };
 
 /// Writes the next generation, durably, in place of the one before the last;
-/// the last stays until the next call. Numbers `checkpoint` on success.
+/// the last stays until the next call. Numbers `checkpoint` on success, and
+/// takes its state and histories in any case, so that they are not there twice.
 absl::Status WriteCheckpoint(io::FileSystem& files,
                              const std::string& directory,
                              Checkpoint& checkpoint);

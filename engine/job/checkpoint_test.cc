@@ -99,7 +99,10 @@ class CheckpointTest : public ::testing::Test {
   }
   // Writes a checkpoint and returns it.
   Checkpoint Write(Checkpoint checkpoint) {
-    EXPECT_TRUE(WriteCheckpoint(files_, directory_, checkpoint).ok());
+    Checkpoint written = checkpoint;
+    EXPECT_TRUE(WriteCheckpoint(files_, directory_, written).ok());
+    EXPECT_TRUE(written.state.empty()) << "taken";
+    checkpoint.generation = written.generation;
     return checkpoint;
   }
 

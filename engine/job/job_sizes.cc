@@ -20,9 +20,10 @@ using strategy::MemoryEstimate;
 
 // An estimate from the fan-outs alone is good enough if it is below this part
 // of what jobs may take.
-constexpr uint64_t kSmallPart = 16;
-// Threads' stacks, queues, the job's own records.
-constexpr uint64_t kRuntimeBytes = uint64_t{48} << 20;
+constexpr uint64_t kSmallPart = 64;
+// Threads' stacks, queues, the job's own records: several times what they were
+// seen to take.
+constexpr uint64_t kRuntimeBytes = uint64_t{24} << 20;
 
 // Memory of a history: its candidates, what is decided for them, their
 // embeddings, and those of the batch that is trained.

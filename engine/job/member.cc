@@ -126,6 +126,7 @@ absl::Status Member::Resume(const std::string& fingerprint) {
   // Older checkpoints do not have it.
   state_.fingerprint = fingerprint;
   HEARTH_RETURN_IF_ERROR(step_->Load(state_.state));
+  state_.state.clear();
   if (histories_ != nullptr && !state_.histories.empty()) {
     HEARTH_RETURN_IF_ERROR(histories_->Load(state_.histories));
   }

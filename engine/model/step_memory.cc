@@ -13,11 +13,14 @@
 namespace hearth::model {
 namespace {
 
-// LibTorch, oneDNN and their threads.
-constexpr uint64_t kRuntimeBytes = uint64_t{64} << 20;
-// Bytes of the parameters: values, gradients, two moments; the same state as it
-// is saved, as it is written, and as the best epoch's.
-constexpr uint64_t kParameterCopies = 16;
+// LibTorch, oneDNN and their threads: several times what they were seen to
+// take.
+constexpr uint64_t kRuntimeBytes = uint64_t{24} << 20;
+// Bytes of the parameters: values, gradients, two moments.
+constexpr uint64_t kParameterCopies = 4;
+// Besides, in tensors that are not LibTorch's: values and moments as they are
+// saved, as the best epoch's, and the latter as they are written.
+constexpr uint64_t kSavedCopies = 9;
 // On a device: values, gradients, two moments, and gradients as they are
 // clipped.
 constexpr uint64_t kDeviceParameterCopies = 5;
@@ -86,7 +89,8 @@ uint64_t StepMemoryBytes(const train::TrainOptions& options,
                          const sample::BatchShape& batch) {
   const auto [parameters, edges, most] = CountBytes(options, shape, batch);
   return kRuntimeBytes + edges +
-         PooledBytes(kParameterCopies * parameters + most);
+         PooledBytes(kParameterCopies * parameters + most) +
+         kSavedCopies * parameters;
 }
 
 DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
@@ -105,7 +109,7 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
                                       most + inputs + edges + ends),
           .host_bytes = kDeviceHostBytes + edges + ends +
                         kPinnedCopies * (inputs + edges + ends) +
-                        PooledBytes(kParameterCopies * parameters)};
+                        kSavedCopies * parameters};
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
@@ -116,7 +120,7 @@ uint64_t KeptMemoryBytes(const train::TrainOptions& options,
     // Those do not depend on the batch.
     parameters += kind->Memory(place, BlockSize()).parameters;
   }
-  return PooledBytes(kParameterCopies * parameters);
+  return PooledBytes(kParameterCopies * parameters) + kSavedCopies * parameters;
 }
 
 }  // namespace hearth::model
