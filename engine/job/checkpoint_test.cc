@@ -99,10 +99,10 @@ class CheckpointTest : public ::testing::Test {
   }
   // Writes a checkpoint and returns it.
   Checkpoint Write(Checkpoint checkpoint) {
-    Checkpoint written = checkpoint;
-    EXPECT_TRUE(WriteCheckpoint(files_, directory_, written).ok());
-    EXPECT_TRUE(written.state.empty()) << "taken";
-    checkpoint.generation = written.generation;
+    store::TensorMap state = checkpoint.state;
+    EXPECT_TRUE(WriteCheckpoint(files_, directory_, checkpoint).ok());
+    EXPECT_TRUE(checkpoint.state.empty()) << "taken";
+    checkpoint.state = std::move(state);
     return checkpoint;
   }
 
