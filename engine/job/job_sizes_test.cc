@@ -30,6 +30,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
+// Share "runtime" of every job.
+constexpr uint64_t kRuntimeBytes = 24 * kMiB;
 
 // Jobs of one strategy with budgets that hold all rows, under any limit.
 class FitTest : public JobTest,
@@ -81,7 +83,7 @@ TEST_P(FitTest, WhatIsCutChangesNoResult) {
   const WholeReport whole = RunWhole(Whole("whole"));
   const uint64_t needed = whole.memory.TotalBytes();
   uint64_t before = needed;
-  for (uint64_t limit = needed - 1;; limit -= (limit - 48 * kMiB) / 4) {
+  for (uint64_t limit = needed - 1;; limit -= (limit - kRuntimeBytes) / 4) {
     SCOPED_TRACE(limit);
     Limit(limit);
     const std::string directory = absl::StrCat("cut", limit);

@@ -680,7 +680,7 @@ TEST_F(TrainJobTest, WhatDoesNotFitIsRefusedWithTheNumbers) {
       io::FileSystem::Posix(), *memory_, root_ + "/scratch");
   const absl::Status refused = Run(Options("a")).status();
   EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("runtime 48.0 MiB"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("runtime 24.0 MiB"));
   EXPECT_THAT(std::string(refused.message()), HasSubstr("8.0 MiB"));
 }
 

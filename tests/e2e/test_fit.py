@@ -53,7 +53,7 @@ def test_a_job_with_nothing_but_a_strategy_is_made_to_fit(whole, tight):
     job = (*JOB, "--strategy", strategy, *STRATEGIES[strategy])
     refused = daemon.hearth("train", *job, "--strict-budgets", "true", code=1)
     assert "RESOURCE_EXHAUSTED: the job may need" in refused.err
-    assert "memory limit" in refused.err and "runtime 48.0 MiB" in refused.err
+    assert "memory limit" in refused.err and "runtime 24.0 MiB" in refused.err
 
     trained = daemon.json("train", *job)
     fitted = trained["report"]
@@ -79,7 +79,7 @@ def test_below_the_floor_a_job_is_refused_with_its_parts(tmp_path):
     with contextlib.closing(daemon_with(tmp_path / "data", "--memory-limit", "52MiB")) as daemon:
         refused = daemon.hearth("train", *JOB, "--strategy", "ginex", code=1).err
     for part in ("RESOURCE_EXHAUSTED", "the job needs at least", "52.0 MiB", "model ",
-                 "runtime 48.0 MiB", "--batch-size"):
+                 "runtime 24.0 MiB", "--batch-size"):
         assert part in refused
 
 
