@@ -76,9 +76,9 @@ def test_a_job_with_nothing_but_a_strategy_is_made_to_fit(whole, tight):
 
 
 def test_below_the_floor_a_job_is_refused_with_its_parts(tmp_path):
-    with contextlib.closing(daemon_with(tmp_path / "data", "--memory-limit", "52MiB")) as daemon:
+    with contextlib.closing(daemon_with(tmp_path / "data", "--memory-limit", "40MiB")) as daemon:
         refused = daemon.hearth("train", *JOB, "--strategy", "ginex", code=1).err
-    for part in ("RESOURCE_EXHAUSTED", "the job needs at least", "52.0 MiB", "model ",
+    for part in ("RESOURCE_EXHAUSTED", "the job needs at least", "40.0 MiB", "model ",
                  "runtime 24.0 MiB", "--batch-size"):
         assert part in refused
 
