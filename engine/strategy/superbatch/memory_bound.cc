@@ -126,14 +126,18 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
               .assembled = assembled},
              estimate);
   // Changesets of loaded batches, what was located, and rows that were read for
-  // the cache.
+  // the cache: no more of them than it holds.
+  const uint64_t entering = std::min(
+      rows,
+      static_cast<uint64_t>(cache::DirectCache::Capacity(
+          options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes())));
   estimate.Add(
       "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
               static_cast<uint64_t>(located + assembled) *
                   Executor::kReadBytesPerRow) +
           static_cast<uint64_t>(assembled) *
-              cache::AlignedBuffer::MemoryBytes(rows * row_bytes));
+              cache::AlignedBuffer::MemoryBytes(entering * row_bytes));
   return estimate;
 }
 
