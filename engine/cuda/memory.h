@@ -11,7 +11,7 @@ namespace hearth::cuda {
 
 /// How much memory a device has, in bytes.
 struct DeviceMemory {
-  /// What nobody has allocated, of any process.
+  /// Memory that no process has allocated.
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;
 };

@@ -82,7 +82,7 @@ class Member {
   /// Reserves the memory of the GPU that trains it, if one does, for batches of
   /// `shape`, for as long as the member lives. Errors as MemoryLedger::Reserve.
   absl::Status ReserveGpu(const sample::BatchShape& shape);
-  /// What it reserved; nothing without a GPU.
+  /// The reservation of ReserveGpu; empty without a GPU.
   const strategy::MemoryEstimate& gpu_memory() const {
     return gpu_memory_.estimate();
   }

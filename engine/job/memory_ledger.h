@@ -117,7 +117,7 @@ class MemoryLedger {
     /// Reserved by running jobs, and kept warm.
     uint64_t taken_bytes = 0;
   };
-  /// Of all GPUs that were added or used, by their numbers.
+  /// The use of each GPU that was added or used, by its number.
   std::map<int, GpuUse> gpus() const ABSL_LOCKS_EXCLUDED(mutex_);
   /// Both, by the owners of shares; owners stay listed.
   std::map<std::string, uint64_t> BytesByOwner() const
@@ -135,7 +135,7 @@ class MemoryLedger {
   absl::Status CheckGpuRoom(const strategy::MemoryEstimate& estimate,
                             const strategy::MemoryEstimate& now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What shares of this one's owner, or of its GPU, add up to.
+  // The sum of all shares of this one's owner, or of its GPU.
   uint64_t& SumOf(const strategy::MemoryShare& share)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Add(const Reservation& reservation)

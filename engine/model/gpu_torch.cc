@@ -41,7 +41,7 @@ absl::Status LoadGpuTorch(const std::string& path) {
         path, " is not there; it is found beside the binary or by ",
         kVariable));
   }
-  // What it registers with LibTorch stays until the process ends.
+  // Its registrations with LibTorch last until the process ends.
   if (::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE) ==
       nullptr) {
     return absl::FailedPreconditionError(LinkerError());

@@ -44,13 +44,13 @@ uint64_t FactorBytes(train::Precision precision) {
 // than is in use at once (buffer_pool.h).
 uint64_t PooledBytes(uint64_t bytes) { return bytes + bytes / 4; }
 
-// What a step holds, in bytes.
+// The parts of a step's memory, in bytes.
 struct StepBytes {
-  // Of one copy of the parameters.
+  // One copy of the parameters.
   uint64_t parameters = 0;
-  // Of the lists of edges.
+  // The lists of edges.
   uint64_t edges = 0;
-  // Of the buffers at the moment at which they are most.
+  // The buffers, when they are most.
   uint64_t most = 0;
 };
 

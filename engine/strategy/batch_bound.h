@@ -41,7 +41,7 @@ class BatchSpread {
   sample::BatchShape Likely() const;
 
  private:
-  // Of one of the numbers of a shape.
+  // Sums over batches of one of the numbers of a shape.
   struct Sums {
     double sum = 0;
     double of_squares = 0;
@@ -49,7 +49,7 @@ class BatchSpread {
 
   sample::BatchShape largest_;
   int64_t count_ = 0;
-  // Of nodes and edges, layer by layer, and of listed edges.
+  // Sums of the nodes and the edges, layer by layer, and of the listed edges.
   std::vector<Sums> nodes_;
   std::vector<Sums> edges_;
   Sums listed_edges_;

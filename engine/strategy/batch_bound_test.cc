@@ -34,7 +34,7 @@ TEST(BatchSpreadTest, FewBatchesHaveAnEighthAbove) {
 
 TEST(BatchSpreadTest, ManyThatAreAlikeHaveEightDeviations) {
   BatchSpread spread;
-  // Of inputs the mean is 1000, and the deviation 5; edges are all equal.
+  // The mean of the inputs is 1000, their deviation 5; edges are all equal.
   for (int i = 0; i < 2000; ++i) {
     spread.Add(Batch(i % 2 == 0 ? 995 : 1005, 2000), 10);
   }

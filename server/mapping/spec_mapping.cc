@@ -354,7 +354,7 @@ class SpecChecker {
   const SpecLimits limits_;
   FieldViolations violations_;
   FieldViolations unimplemented_;
-  // What the machine lacks.
+  // Devices that the machine lacks.
   FieldViolations absent_;
 };
 

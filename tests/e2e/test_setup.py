@@ -1,4 +1,4 @@
-"""What the scripts find out about a machine before they install anything."""
+"""The scripts look at the machine before they install anything."""
 
 from __future__ import annotations
 
