@@ -55,15 +55,15 @@ install_packages() {
 }
 
 # The major version of the NVIDIA driver that runs; empty without one.
-# NVIDIA_DRIVER_VERSION names another file than the driver's own.
+# NVIDIA_VERSION_FILE names another file than the driver's own.
 nvidia_driver() {
-  local file=${NVIDIA_DRIVER_VERSION:-/proc/driver/nvidia/version}
+  local file=${NVIDIA_VERSION_FILE:-/proc/driver/nvidia/version}
   [[ -r $file ]] || return 0
   grep -m 1 -oP '^NVRM version:.*?\s\K[0-9]+(?=\.[0-9])' "$file" || true
 }
 
 # Prepares what hearthd needs to train on a GPU, where there is one: LibTorch's
-# part for it (about 3 GB, once per machine) and the plug-in. Both are found by
+# part for it (2.6 GB, once per machine) and the plug-in. Both are found by
 # the variables that this exports.
 prepare_gpu() {
   local driver least=580

@@ -150,6 +150,13 @@ Finding CheckProcessor(const MachineFacts& facts) {
 // The oldest driver that LibTorch's part for GPUs works with.
 constexpr int kLeastDriver = 580;
 
+// Whether a version such as "535.1" is known to be older than that.
+bool IsOldDriver(const std::string& version) {
+  int major = 0;
+  return absl::SimpleAtoi(version.substr(0, version.find('.')), &major) &&
+         major < kLeastDriver;
+}
+
 Finding CheckGpu(const MachineFacts& facts) {
   Finding finding = {.check = "gpu"};
   if (facts.gpu_driver.empty()) {
@@ -163,10 +170,7 @@ Finding CheckGpu(const MachineFacts& facts) {
     finding.remedy =
         "docker run --gpus all, or DeviceAllow=/dev/nvidia0 rw and "
         "PrivateDevices=no in the unit";
-  } else if (int major = 0; absl::SimpleAtoi(facts.gpu_driver.substr(
-                                                 0, facts.gpu_driver.find('.')),
-                                             &major) &&
-                            major < kLeastDriver) {
+  } else if (IsOldDriver(facts.gpu_driver)) {
     finding.severity = Severity::kNote;
     absl::StrAppend(&finding.value, ", on which no model is trained");
     finding.remedy =

@@ -1,10 +1,6 @@
 #include "engine/base/process.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <climits>
-#include <cstddef>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -77,14 +73,6 @@ uint64_t ProcessReadBytes() { return NumberOf("/proc/self/io", "read_bytes:"); }
 
 uint64_t AvailableMemoryBytes() {
   return NumberOf("/proc/meminfo", "MemAvailable:") * 1024;
-}
-
-std::string PathBesideBinary(absl::string_view name) {
-  char binary[PATH_MAX];
-  const ssize_t length = ::readlink("/proc/self/exe", binary, sizeof(binary));
-  if (length <= 0) return std::string(name);
-  const absl::string_view path(binary, static_cast<size_t>(length));
-  return absl::StrCat(path.substr(0, path.rfind('/') + 1), name);
 }
 
 }  // namespace hearth

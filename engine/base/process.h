@@ -26,9 +26,6 @@ uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount);
 /// Memory that new allocations may take without swapping (MemAvailable).
 uint64_t AvailableMemoryBytes();
 
-/// The path of `name` in the folder of the binary that runs.
-std::string PathBesideBinary(absl::string_view name);
-
 }  // namespace hearth
 
 #endif  // HEARTH_ENGINE_BASE_PROCESS_H_

@@ -3,13 +3,10 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <cstdlib>
-#include <vector>
-
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "engine/base/process.h"
+#include "engine/base/shared_library.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::cuda {
@@ -23,19 +20,9 @@ absl::Status Unusable(const std::string& path, absl::string_view reason) {
       absl::StrCat("no GPU can be used: ", path, ": ", reason));
 }
 
-// The dynamic linker's last error, which names the file as well.
-std::string LinkerError() {
-  const char* text = ::dlerror();
-  return text != nullptr ? text : "cannot be loaded";
-}
-
 }  // namespace
 
-std::string Plugin::DefaultPath() {
-  const char* named = std::getenv(kVariable);
-  if (named != nullptr && *named != '\0') return named;
-  return PathBesideBinary(kFileName);
-}
+std::string Plugin::DefaultPath() { return LibraryPath(kVariable, kFileName); }
 
 absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Load(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0) {
@@ -64,7 +51,7 @@ absl::StatusOr<std::unique_ptr<Plugin>> Plugin::Load(const std::string& path) {
 
 Plugin::~Plugin() { ::dlclose(library_); }
 
-absl::StatusOr<int> Plugin::CountDevices() const {
+absl::StatusOr<std::vector<Device>> Plugin::Devices() const {
   int count = 0;
   const int error = table_->device_count(&count);
   if (error != 0 || count == 0) {
@@ -72,25 +59,11 @@ absl::StatusOr<int> Plugin::CountDevices() const {
         "this machine has no GPU that CUDA can use: ",
         error != 0 ? table_->error_text(error) : "there are 0 devices"));
   }
-  return count;
-}
-
-absl::StatusOr<std::vector<Device>> Plugin::Devices() const {
-  HEARTH_ASSIGN_OR_RETURN(const int count, CountDevices());
   std::vector<Device> devices;
   for (int number = 0; number < count; ++number) {
     devices.push_back({.table = table_, .number = number});
   }
   return devices;
-}
-
-absl::StatusOr<Device> Plugin::OpenDevice(int number) const {
-  HEARTH_ASSIGN_OR_RETURN(const int count, CountDevices());
-  if (number < 0 || number >= count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "there is no CUDA device ", number, ", only 0 .. ", count - 1));
-  }
-  return Device{.table = table_, .number = number};
 }
 
 absl::StatusOr<std::string> Plugin::NameOf(const Device& device) const {

@@ -11,7 +11,7 @@
 
 namespace hearth::cuda {
 
-/// libhearth_cuda.so, loaded. Outlives the devices that it opens. Thread-safe.
+/// libhearth_cuda.so, loaded. Outlives its devices. Thread-safe.
 class Plugin {
  public:
   /// The path in the environment variable HEARTH_CUDA_PLUGIN; without one,
@@ -28,12 +28,8 @@ class Plugin {
   /// cannot be undone.
   ~Plugin();
 
-  /// UNAVAILABLE, saying why, if the machine has no driver or no GPU;
-  /// INVALID_ARGUMENT if it has GPUs but none of this number.
-  absl::StatusOr<Device> OpenDevice(int number) const;
-
-  /// All devices, in the order of their numbers, at least one. UNAVAILABLE as
-  /// OpenDevice.
+  /// All devices, in the order of their numbers, at least one. UNAVAILABLE,
+  /// saying why, if the machine has no driver or no GPU.
   absl::StatusOr<std::vector<Device>> Devices() const;
 
   /// The GPU's product name.
@@ -41,9 +37,6 @@ class Plugin {
 
  private:
   explicit Plugin(void* library) : library_(library) {}
-
-  // At least 1; UNAVAILABLE as OpenDevice.
-  absl::StatusOr<int> CountDevices() const;
 
   void* const library_;
   const HearthCudaTable* table_ = nullptr;

@@ -28,34 +28,25 @@ std::string WhyNot(const std::string& path) {
   return std::string(status.message());
 }
 
-TEST(PluginTest, OpensItsDevices) {
+TEST(PluginTest, HasItsDevices) {
   const auto plugin = Plugin::Load(PathOf("two_devices"));
   ASSERT_TRUE(plugin.ok()) << plugin.status();
-  const auto device = (*plugin)->OpenDevice(1);
-  ASSERT_TRUE(device.ok()) << device.status();
-  EXPECT_EQ(device->number, 1);
-  EXPECT_EQ(*(*plugin)->NameOf(*device), "test device 1");
   const auto devices = (*plugin)->Devices();
   ASSERT_TRUE(devices.ok()) << devices.status();
   ASSERT_EQ(devices->size(), 2u);
   EXPECT_EQ(devices->back().number, 1);
-  for (const int number : {-1, 2}) {
-    const absl::Status status = (*plugin)->OpenDevice(number).status();
-    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
-    EXPECT_THAT(std::string(status.message()), HasSubstr("0 .. 1"));
-  }
+  EXPECT_EQ(*(*plugin)->NameOf(devices->back()), "test device 1");
 }
 
 TEST(PluginTest, SaysThatThereIsNoDevice) {
   const absl::Status none =
-      (*Plugin::Load(PathOf("no_devices")))->OpenDevice(0).status();
+      (*Plugin::Load(PathOf("no_devices")))->Devices().status();
   EXPECT_TRUE(absl::IsUnavailable(none)) << none;
   EXPECT_THAT(std::string(none.message()), HasSubstr("0 devices"));
   const absl::Status error =
-      (*Plugin::Load(PathOf("no_driver")))->OpenDevice(0).status();
+      (*Plugin::Load(PathOf("no_driver")))->Devices().status();
   EXPECT_TRUE(absl::IsUnavailable(error)) << error;
   EXPECT_THAT(std::string(error.message()), HasSubstr("no driver today"));
-  EXPECT_EQ((*Plugin::Load(PathOf("no_devices")))->Devices().status(), none);
 }
 
 TEST(PluginTest, SaysWhyAFileIsNone) {
@@ -91,12 +82,12 @@ TEST(PluginTest, TheRealOneLoadsWithoutADriver) {
   }
   const auto plugin = Plugin::Load(path);
   ASSERT_TRUE(plugin.ok()) << plugin.status();
-  const auto device = (*plugin)->OpenDevice(0);
-  if (!device.ok()) {
-    EXPECT_TRUE(absl::IsUnavailable(device.status())) << device.status();
+  const auto devices = (*plugin)->Devices();
+  if (!devices.ok()) {
+    EXPECT_TRUE(absl::IsUnavailable(devices.status())) << devices.status();
     return;
   }
-  const auto name = (*plugin)->NameOf(*device);
+  const auto name = (*plugin)->NameOf(devices->front());
   ASSERT_TRUE(name.ok()) << name.status();
   EXPECT_NE(*name, "");
 }

@@ -3,10 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "absl/strings/str_cat.h"
-#include "engine/base/process.h"
+#include "engine/base/shared_library.h"
 
 namespace hearth::model {
 namespace {
@@ -15,19 +13,9 @@ constexpr char kVariable[] = "HEARTH_TORCH_CUDA";
 constexpr char kFile[] = "torch_cuda/torch/lib/libtorch_cuda.so";
 constexpr char kDriver[] = "libcuda.so.1";
 
-// The dynamic linker's last error, which names the file as well.
-std::string LinkerError() {
-  const char* text = ::dlerror();
-  return text != nullptr ? text : "a library cannot be loaded";
-}
-
 }  // namespace
 
-std::string GpuTorchPath() {
-  const char* named = std::getenv(kVariable);
-  if (named != nullptr && *named != '\0') return named;
-  return PathBesideBinary(kFile);
-}
+std::string GpuTorchPath() { return LibraryPath(kVariable, kFile); }
 
 absl::Status LoadGpuTorch(const std::string& path) {
   void* const driver = ::dlopen(kDriver, RTLD_LAZY | RTLD_LOCAL);

@@ -100,6 +100,7 @@ def test_models_on_both_share_a_pass(gpu):
     for trial in sweep["trials"]:
         job = gpu.json("job", "show", trial["jobs"][0])
         digests[job["report"]["device"]] = job["report"]["loss_digest"]
+        assert len(job["report"]["company"]["jobs"]) == 1
     assert digests == alone
 
 

@@ -23,18 +23,18 @@ def say(command: str, **environment: str) -> str:
 def test_the_version_of_the_driver(tmp_path, module):
     version = tmp_path / "version"
     version.write_text(module.format(570) + _COMPILER)
-    assert say("nvidia_driver", NVIDIA_DRIVER_VERSION=str(version)) == "570"
+    assert say("nvidia_driver", NVIDIA_VERSION_FILE=str(version)) == "570"
 
 
 def test_nothing_is_installed_for_a_gpu_that_cannot_be_used(tmp_path):
-    absent = {"NVIDIA_DRIVER_VERSION": str(tmp_path / "absent")}
+    absent = {"NVIDIA_VERSION_FILE": str(tmp_path / "absent")}
     assert say("nvidia_driver", **absent) == ""
     assert "no NVIDIA driver" in say("prepare_gpu", **absent)
     version = tmp_path / "version"
     version.write_text(_KERNEL_MODULE.format(579))
-    old = say("prepare_gpu", NVIDIA_DRIVER_VERSION=str(version))
+    old = say("prepare_gpu", NVIDIA_VERSION_FILE=str(version))
     assert "579 is older than 580" in old
     version.write_text(_KERNEL_MODULE.format(580))
-    no_toolkit = say("prepare_gpu", NVIDIA_DRIVER_VERSION=str(version),
+    no_toolkit = say("prepare_gpu", NVIDIA_VERSION_FILE=str(version),
                      CUDA_HOME=str(tmp_path / "cuda"))
     assert "no CUDA toolkit" in no_toolkit
