@@ -1,13 +1,62 @@
 #include "engine/model/device_transfer.h"
 
 #include <ATen/ops/empty.h>
+#include <c10/core/Stream.h>
+#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <map>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 namespace hearth::model {
+namespace {
+
+// The stream of copies to each device. All steps share it, as they share the
+// bus; LibTorch never destroys streams.
+class CopyStreams {
+ public:
+  c10::Stream Of(const at::Device& device) {
+    absl::MutexLock lock(&mutex_);
+    const auto found = streams_.find(device.index());
+    if (found != streams_.end()) return found->second;
+    const c10::Stream stream = c10::impl::VirtualGuardImpl(device.type())
+                                   .getStreamFromGlobalPool(device);
+    streams_.emplace(device.index(), stream);
+    return stream;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::map<c10::DeviceIndex, c10::Stream> streams_ ABSL_GUARDED_BY(mutex_);
+};
+
+c10::Stream CopyStreamOf(const at::Device& device) {
+  static auto& streams = *new CopyStreams;
+  return streams.Of(device);
+}
+
+}  // namespace
 
 at::Tensor ToDevice(const at::Tensor& host, const at::Device& device) {
   if (device.is_cpu() || host.numel() == 0) return host.to(device);
-  return host.pin_memory().to(device, /*non_blocking=*/true);
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  const c10::Stream work = streams.getStream(device);
+  const c10::Stream copies = CopyStreamOf(device);
+  const at::Tensor pinned = host.pin_memory();
+  at::Tensor copy;
+  c10::Event copied(device.type());
+  {
+    const c10::StreamGuard guard(copies);
+    copy = pinned.to(device, /*non_blocking=*/true);
+    copied.record(copies);
+  }
+  copied.block(work);
+  // The copy's memory belongs to its stream: once freed, it is used again only
+  // after the work that was queued until then.
+  streams.recordDataPtrOnStream(copy.storage().data_ptr(), work);
+  return copy;
 }
 
 PendingScalar::PendingScalar(const at::Tensor& scalar) : host_(scalar) {

@@ -10,7 +10,8 @@ namespace hearth::model {
 
 /// `host` on `device`: itself if that is the processor. Else its elements go to
 /// pinned memory, of which LibTorch keeps some, and a copy from there is queued
-/// in the order of the device's work: nobody waits, and `host` may change.
+/// in a stream of copies, beside the device's other work; work that is queued
+/// later waits for it. Nobody else does, and `host` may change. Thread-safe.
 at::Tensor ToDevice(const at::Tensor& host, const at::Device& device);
 
 /// A float32 scalar that a device is yet to compute.

@@ -12,6 +12,7 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,7 +20,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -37,18 +37,31 @@ void Check(const absl::Status& status) {
   TORCH_CHECK(status.ok(), std::string(status.message()));
 }
 
-// The plug-in's side of the device.
+// A stream's number: the default one, and the one of the pool.
+constexpr c10::StreamId kDefault = 0;
+constexpr c10::StreamId kOfPool = 1;
+constexpr c10::StreamId kNumStreams = 2;
+
+thread_local c10::StreamId current_stream = kDefault;
+
+// Streams by their numbers, one bit each.
+using StreamSet = uint32_t;
+StreamSet SetOf(c10::StreamId stream) { return StreamSet{1} << stream; }
+
+// The plug-in's side of the device. Work goes to the current stream.
 class Memory {
  public:
   void Open(const cuda::Device& plugin) {
     absl::MutexLock lock(&mutex_);
     plugin_ = plugin;
-    Check(cuda::ToStatus(plugin,
-                         plugin.table->stream_create(plugin.number, &native_),
-                         "making a stream"));
-    auto stream = cuda::Stream::Wrap(plugin, native_);
-    Check(stream.status());
-    stream_ = *std::move(stream);
+    for (Lane& lane : lanes_) {
+      Check(cuda::ToStatus(
+          plugin, plugin.table->stream_create(plugin.number, &lane.native),
+          "making a stream"));
+      auto stream = cuda::Stream::Wrap(plugin, lane.native);
+      Check(stream.status());
+      lane.stream = *std::move(stream);
+    }
   }
 
   // Waits for tensors that threads of autograd still hold: those may let go a
@@ -58,65 +71,89 @@ class Memory {
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
     while (live_ > 0 && !all_freed_.WaitWithDeadline(&mutex_, deadline)) {
     }
-    stream_.reset();
-    (void)plugin_.table->stream_destroy(native_);
-    ReleaseFreed();
+    for (c10::StreamId stream = 0; stream < kNumStreams; ++stream) {
+      lanes_[stream].stream.reset();
+      (void)plugin_.table->stream_destroy(lanes_[stream].native);
+      ReleaseFreed(stream);
+    }
   }
 
-  void* native() {
+  void* native(c10::StreamId stream) {
     absl::MutexLock lock(&mutex_);
-    return native_;
+    return lanes_[stream].native;
   }
 
   void* Allocate(size_t bytes) {
     absl::MutexLock lock(&mutex_);
-    return Allocate(plugin_.table->allocate, bytes);
+    void* const memory = Allocate(plugin_.table->allocate, bytes);
+    used_by_[memory] = SetOf(current_stream);
+    return memory;
   }
 
   void Free(void* memory) {
     absl::MutexLock lock(&mutex_);
-    freed_.push_back(memory);
+    freed_[memory] = {.pending = used_by_.extract(memory).mapped(),
+                      .release = plugin_.table->release};
     if (--live_ == 0) all_freed_.SignalAll();
+  }
+
+  // Memory that a stream uses, besides the one that it was allocated for.
+  void NoteUse(void* memory, c10::StreamId stream) {
+    absl::MutexLock lock(&mutex_);
+    used_by_.at(memory) |= SetOf(stream);
   }
 
   void* AllocatePinned(size_t bytes) {
     absl::MutexLock lock(&mutex_);
     void* const memory = Allocate(plugin_.table->allocate_pinned, bytes);
-    pinned_[reinterpret_cast<uintptr_t>(memory)] = bytes;
+    pinned_[reinterpret_cast<uintptr_t>(memory)] = {.bytes = bytes};
     return memory;
   }
 
   void FreePinned(void* memory) {
     absl::MutexLock lock(&mutex_);
-    pinned_.erase(reinterpret_cast<uintptr_t>(memory));
-    freed_pinned_.push_back(memory);
+    const auto block = pinned_.extract(reinterpret_cast<uintptr_t>(memory));
+    freed_[memory] = {.pending = block.mapped().used_by,
+                      .release = plugin_.table->release_pinned};
     if (--live_ == 0) all_freed_.SignalAll();
   }
 
   bool IsPinned(const void* pointer) {
     absl::MutexLock lock(&mutex_);
-    const auto address = reinterpret_cast<uintptr_t>(pointer);
-    auto block = pinned_.upper_bound(address);
-    if (block == pinned_.begin()) return false;
-    --block;
-    return address - block->first < block->second;
+    return PinnedAt(pointer) != nullptr;
   }
 
+  // LibTorch remembers which streams copy from and to pinned memory.
   void QueueCopy(void* to, const void* from, size_t bytes) {
     absl::MutexLock lock(&mutex_);
-    Check(stream_->Copy(to, from, bytes));
+    for (const void* const end : {static_cast<const void*>(to), from}) {
+      Pinned* const block = PinnedAt(end);
+      if (block != nullptr) block->used_by |= SetOf(current_stream);
+    }
+    Check(lanes_[current_stream].stream->Copy(to, from, bytes));
   }
 
   // Copies and waits, for all that was queued before, too.
   void Copy(void* to, const void* from, size_t bytes) {
     absl::MutexLock lock(&mutex_);
-    Check(stream_->Copy(to, from, bytes));
-    Check(stream_->Wait());
-    ReleaseFreed();
+    Check(lanes_[current_stream].stream->Copy(to, from, bytes));
+    Wait(current_stream);
+    // Nobody waits for copies alone.
+    if (freed_.size() > kMostFreed) Wait(kOfPool);
+  }
+
+  // The stream's later work waits for the event.
+  void Block(void* event, c10::StreamId stream) {
+    absl::MutexLock lock(&mutex_);
+    Check(cuda::ToStatus(
+        plugin_,
+        plugin_.table->stream_wait_event(lanes_[stream].native,
+                                         static_cast<HearthCudaEvent*>(event)),
+        "waiting for an event"));
   }
 
   // Makes the event if it is null, and has it happen after what is queued.
-  void Record(void** event) {
+  void Record(void** event, c10::StreamId stream) {
     absl::MutexLock lock(&mutex_);
     auto* made = static_cast<HearthCudaEvent*>(*event);
     if (made == nullptr) {
@@ -125,8 +162,9 @@ class Memory {
                            "making an event"));
       *event = made;
     }
-    Check(cuda::ToStatus(plugin_, plugin_.table->event_record(made, native_),
-                         "recording an event"));
+    Check(cuda::ToStatus(
+        plugin_, plugin_.table->event_record(made, lanes_[stream].native),
+        "recording an event"));
   }
 
   void Await(void* event) {
@@ -142,6 +180,36 @@ class Memory {
   }
 
  private:
+  struct Lane {
+    HearthCudaStream* native = nullptr;
+    std::unique_ptr<cuda::Stream> stream = nullptr;
+  };
+  struct Pinned {
+    size_t bytes = 0;
+    StreamSet used_by = 0;
+  };
+  struct Freed {
+    // Streams that may still use it.
+    StreamSet pending = 0;
+    int (*release)(int device, void* memory) = nullptr;
+  };
+  static constexpr size_t kMostFreed = 256;
+
+  // Null: that is not in pinned memory.
+  Pinned* PinnedAt(const void* pointer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto address = reinterpret_cast<uintptr_t>(pointer);
+    auto block = pinned_.upper_bound(address);
+    if (block == pinned_.begin()) return nullptr;
+    --block;
+    return address - block->first < block->second.bytes ? &block->second
+                                                        : nullptr;
+  }
+
+  void Wait(c10::StreamId stream) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    Check(lanes_[stream].stream->Wait());
+    ReleaseFreed(stream);
+  }
+
   void* Allocate(int (*allocate)(int, size_t, void**), size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     void* memory = nullptr;
@@ -159,29 +227,30 @@ class Memory {
     return plugin_.table;
   }
 
-  void ReleaseFreed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (void* const memory : freed_) {
-      (void)plugin_.table->release(plugin_.number, memory);
-    }
-    freed_.clear();
-    for (void* const memory : freed_pinned_) {
-      (void)plugin_.table->release_pinned(plugin_.number, memory);
-    }
-    freed_pinned_.clear();
+  // A stream has gone past all that was freed.
+  void ReleaseFreed(c10::StreamId stream)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::erase_if(freed_, [&](auto& entry) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      auto& [memory, freed] = entry;
+      freed.pending &= ~SetOf(stream);
+      if (freed.pending != 0) return false;
+      (void)freed.release(plugin_.number, memory);
+      return true;
+    });
   }
 
   absl::Mutex mutex_;
   cuda::Device plugin_ ABSL_GUARDED_BY(mutex_);
-  HearthCudaStream* native_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  std::unique_ptr<cuda::Stream> stream_ ABSL_GUARDED_BY(mutex_);
+  std::array<Lane, kNumStreams> lanes_ ABSL_GUARDED_BY(mutex_);
   // Allocations that no tensor has let go.
   int64_t live_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::CondVar all_freed_;
-  // Bytes of pinned memory by its address.
-  std::map<uintptr_t, size_t> pinned_ ABSL_GUARDED_BY(mutex_);
+  // The streams that use each piece of device memory.
+  std::map<void*, StreamSet> used_by_ ABSL_GUARDED_BY(mutex_);
+  // Pinned memory by its address.
+  std::map<uintptr_t, Pinned> pinned_ ABSL_GUARDED_BY(mutex_);
   // Memory without owners that queued work may still need.
-  std::vector<void*> freed_ ABSL_GUARDED_BY(mutex_);
-  std::vector<void*> freed_pinned_ ABSL_GUARDED_BY(mutex_);
+  std::map<void*, Freed> freed_ ABSL_GUARDED_BY(mutex_);
 };
 
 Memory& TheMemory() {
@@ -229,7 +298,7 @@ class PinnedAllocator final : public c10::Allocator {
   }
 };
 
-// One device, whose only stream is always current.
+// One device.
 struct Guard final : c10::impl::DeviceGuardImplInterface {
   c10::DeviceType type() const override { return at::kPrivateUse1; }
   c10::Device exchangeDevice(c10::Device device) const override {
@@ -239,18 +308,29 @@ struct Guard final : c10::impl::DeviceGuardImplInterface {
   void setDevice(c10::Device) const override {}
   void uncheckedSetDevice(c10::Device) const noexcept override {}
   c10::Stream getStream(c10::Device device) const override {
-    return c10::Stream(c10::Stream::DEFAULT, device);
+    return c10::Stream(c10::Stream::UNSAFE, device, current_stream);
+  }
+  c10::Stream getStreamFromGlobalPool(c10::Device device, bool) const override {
+    return c10::Stream(c10::Stream::UNSAFE, device, kOfPool);
   }
   c10::Stream exchangeStream(c10::Stream stream) const override {
-    return stream;
+    return c10::Stream(c10::Stream::UNSAFE, stream.device(),
+                       std::exchange(current_stream, stream.id()));
   }
-  void* getStreamNativeHandle(c10::Stream) const override {
-    return TheMemory().native();
+  void* getStreamNativeHandle(c10::Stream stream) const override {
+    return TheMemory().native(stream.id());
   }
   c10::DeviceIndex deviceCount() const noexcept override { return 1; }
-  void record(void** event, const c10::Stream&, c10::DeviceIndex,
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
               c10::EventFlag) const override {
-    TheMemory().Record(event);
+    TheMemory().Record(event, stream.id());
+  }
+  void block(void* event, const c10::Stream& stream) const override {
+    TheMemory().Block(event, stream.id());
+  }
+  void recordDataPtrOnStream(const c10::DataPtr& data,
+                             const c10::Stream& stream) const override {
+    TheMemory().NoteUse(data.get(), stream.id());
   }
   void synchronizeEvent(void* event) const override {
     TheMemory().Await(event);

@@ -8,11 +8,12 @@
 namespace hearth::model {
 
 /// A device of LibTorch's for tests (of its type PrivateUse1), with the memory
-/// and one stream of a plug-in, FakeCuda's. LibTorch's operators are done by
-/// the processor, with copies there and back that wait for the stream; host
-/// code that looks into a tensor crashes, and what was not waited for shows as
-/// rubbish. As on a GPU, freed memory is not reused before the stream has gone
-/// past, and backward passes run on a thread of autograd's. Errors are thrown
+/// and two streams of a plug-in, FakeCuda's: the default one, and one in the
+/// pool. LibTorch's operators are done by the processor, with copies there and
+/// back that wait for the current stream; host code that looks into a tensor
+/// crashes, and what was not waited for shows as rubbish. As on a GPU, freed
+/// memory is not reused before the streams that it is known to be used by have
+/// gone past, and backward passes run on a thread of autograd's. Errors are thrown
 /// as LibTorch throws those of GPUs.
 ///
 /// There is one at a time. It ends once all tensors on it are freed, which is a

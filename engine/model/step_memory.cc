@@ -27,9 +27,11 @@ constexpr uint64_t kDeviceParameterCopies = 5;
 // cuBLAS's workspaces, and the blocks that LibTorch's allocator of device
 // memory rounds up to: a guess, not yet measured on a GPU.
 constexpr uint64_t kDeviceRuntimeBytes = uint64_t{192} << 20;
-// Pinned memory for the batches of all steps that have begun, and the one that
-// begins: LibTorch rounds its blocks up to powers of two.
-constexpr uint64_t kPinnedCopies = 2 * (kMostPendingSteps + 1);
+// Copies of batches on the device: those of all steps that have begun, and of
+// the one that begins.
+constexpr uint64_t kDeviceCopies = kMostPendingSteps + 1;
+// Pinned memory for them: LibTorch rounds its blocks up to powers of two.
+constexpr uint64_t kPinnedCopies = 2 * kDeviceCopies;
 // LibTorch's part for GPUs, and the driver's: a guess, too.
 constexpr uint64_t kDeviceHostBytes = uint64_t{512} << 20;
 
@@ -104,12 +106,13 @@ DeviceStepMemory DeviceStepBytes(const train::TrainOptions& options,
   // Scores and labels, which are in both places.
   const uint64_t ends =
       2 * seeds * static_cast<uint64_t>(shape.label_width) * sizeof(double);
-  return {.device_bytes = kDeviceRuntimeBytes +
-                          PooledBytes(kDeviceParameterCopies * parameters +
-                                      most + inputs + edges + ends),
-          .host_bytes = kDeviceHostBytes + edges + ends +
-                        kPinnedCopies * (inputs + edges + ends) +
-                        kSavedCopies * parameters};
+  return {
+      .device_bytes = kDeviceRuntimeBytes +
+                      PooledBytes(kDeviceParameterCopies * parameters + most +
+                                  kDeviceCopies * (inputs + edges + ends)),
+      .host_bytes = kDeviceHostBytes + edges + ends +
+                    kPinnedCopies * (inputs + edges + ends) +
+                    kSavedCopies * parameters};
 }
 
 uint64_t KeptMemoryBytes(const train::TrainOptions& options,
