@@ -74,7 +74,8 @@ class SizeChoice {
 
  private:
   absl::StatusOr<JobSizes> ChooseFor(RowVerification rows) const {
-    const strategy::StrategyOptions& asked = use_.data.strategy;
+    const strategy::StrategyOptions asked =
+        strategy::WithMeasuredBudgets(use_.data.strategy, basis_);
     JobSizes sizes = {.batches = batches_,
                       .chosen = {.strategy = asked, .pipeline = use_.pipeline},
                       .cuts = {},

@@ -17,8 +17,8 @@
 
 namespace hearth::strategy {
 
-/// A cache size that stands for "auto": kinds.h resolves it before anything
-/// else looks at it.
+/// A number of bytes that stands for "auto": kinds.h resolves it before
+/// anything else looks at it.
 inline constexpr uint64_t kAutoBytes = UINT64_MAX;
 
 enum class BudgetUnit { kBytes, kBatches, kThreads };

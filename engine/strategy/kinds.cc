@@ -33,6 +33,9 @@ struct Entry {
   absl::StatusOr<MemoryEstimate> (*estimate_memory)(const Options&,
                                                     const MemoryBasis&);
   std::vector<BudgetOf<Options>> (*budgets)(const Options&, const MemoryBasis&);
+  // Sizes budgets of kAutoBytes that follow from the batches; null: there are
+  // none.
+  Options (*with_measured_budgets)(Options, const MemoryBasis&) = nullptr;
   // Null: always.
   bool (*delivers_in_order)(const Options&) = nullptr;
   // Null: rows are counted.
@@ -86,6 +89,7 @@ constexpr std::tuple kEntries{
         .make = NewDiskgnnStrategy,
         .estimate_memory = EstimateDiskgnnMemory,
         .budgets = DiskgnnBudgets,
+        .with_measured_budgets = WithMeasuredDiskgnnBudgets,
         .forecast = ForecastDiskgnn,
         .estimate_forecast_memory = EstimateDiskgnnForecastMemory,
         .row_cache_bytes = &DiskgnnOptions::cpu_cache_bytes},
@@ -225,6 +229,17 @@ StrategyOptions WithAutoBudgets(StrategyOptions options,
       },
       options);
   return options;
+}
+
+StrategyOptions WithMeasuredBudgets(StrategyOptions options,
+                                    const MemoryBasis& basis) {
+  return std::visit(
+      [&](auto& chosen) -> StrategyOptions {
+        const auto size = EntryOf(chosen).with_measured_budgets;
+        if (size == nullptr) return std::move(chosen);
+        return size(std::move(chosen), basis);
+      },
+      options);
 }
 
 absl::StatusOr<Forecast> MakeForecast(const StrategyOptions& options,

@@ -101,6 +101,11 @@ StrategyOptions WithAutoBudgets(StrategyOptions options,
                                 const store::Manifest& manifest,
                                 uint64_t limit_bytes);
 
+/// The options with other budgets of kAutoBytes sized, which follow from how
+/// large batches are.
+StrategyOptions WithMeasuredBudgets(StrategyOptions options,
+                                    const MemoryBasis& basis);
+
 /// Tells the work of a strategy before it is done; where a strategy has no
 /// forecast of its own, the rows that it needs (row_count.h). Leaves no file.
 /// Errors are those that Strategy::Prepare would have, as far as they can be

@@ -143,5 +143,22 @@ TEST(WithAutoBudgetsTest, IsAllRowsButAtMostHalfOfTheLimit) {
   }
 }
 
+TEST(WithMeasuredBudgetsTest, SizesTheMemoryToPrepareOnceBatchesAreKnown) {
+  const store::Manifest manifest = SmallGraph();
+  const MemoryBasis basis = BasisOf(manifest);
+  const auto sized = [&](uint64_t asked) {
+    return std::get<DiskgnnOptions>(
+               WithMeasuredBudgets(
+                   DiskgnnOptions{.prepare_memory_bytes = asked}, basis))
+        .prepare_memory_bytes;
+  };
+  EXPECT_EQ(sized(12345), 12345u);
+  // A small graph: its rows, and buffers.
+  EXPECT_GT(sized(kAutoBytes), 1u << 20);
+  EXPECT_LT(sized(kAutoBytes), 64u << 20);
+  const StrategyOptions given = GinexOptions{.cpu_cache_bytes = 5};
+  EXPECT_EQ(WithMeasuredBudgets(given, basis), given);
+}
+
 }  // namespace
 }  // namespace hearth::strategy

@@ -345,7 +345,7 @@ TEST(SpecMappingTest, StrategiesHaveDefaults) {
   EXPECT_EQ(spec.pipeline().io_depth(), 64u);
   spec = Fill(WithStrategy("diskgnn {}")).train();
   EXPECT_EQ(spec.data().budgets().cpu_cache_bytes(), uint64_t{1} << 30);
-  EXPECT_EQ(spec.data().diskgnn().prepare_memory_bytes(), uint64_t{1} << 30);
+  EXPECT_FALSE(spec.data().diskgnn().has_prepare_memory_bytes());
   EXPECT_FALSE(spec.data().diskgnn().has_disk_cache_bytes());
   EXPECT_EQ(spec.pipeline().extractors(), 1u);
 }

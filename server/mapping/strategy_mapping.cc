@@ -22,7 +22,9 @@ strategy::DiskgnnOptions ToDiskgnnOptions(const v1::DataSpec& data,
   }
   options.disk_limit_bytes = diskgnn.disk_limit_bytes();
   options.disk_limit_ratio = diskgnn.disk_limit_ratio();
-  options.prepare_memory_bytes = diskgnn.prepare_memory_bytes();
+  options.prepare_memory_bytes = diskgnn.has_prepare_memory_bytes()
+                                     ? diskgnn.prepare_memory_bytes()
+                                     : strategy::kAutoBytes;
   options.io_depth = io_depth;
   return options;
 }

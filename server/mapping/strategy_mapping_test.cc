@@ -114,6 +114,7 @@ TEST(ToStrategyOptionsTest, EveryOptionOfDiskgnnReachesTheEngine) {
       ToStrategyOptions(Parse("diskgnn { disk_limit_ratio: 2.5 }"), pipeline));
   EXPECT_FALSE(diskgnn.disk_cache_bytes.has_value());
   EXPECT_EQ(diskgnn.disk_limit_ratio, 2.5);
+  EXPECT_EQ(diskgnn.prepare_memory_bytes, strategy::kAutoBytes);
 }
 
 TEST(ToStrategyOptionsTest, AnAutoCacheReachesTheEngine) {

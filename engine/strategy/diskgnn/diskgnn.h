@@ -32,6 +32,10 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
 std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
     const DiskgnnOptions& options, const MemoryBasis& basis);
 
+/// The options with `prepare_memory_bytes` sized, if it is kAutoBytes.
+DiskgnnOptions WithMeasuredDiskgnnBudgets(DiskgnnOptions options,
+                                          const MemoryBasis& basis);
+
 /// Memory that ForecastDiskgnn (forecast/forecast.h) holds at most.
 MemoryEstimate EstimateDiskgnnForecastMemory(const DiskgnnOptions& options,
                                              const MemoryBasis& basis);

@@ -18,6 +18,10 @@
 namespace hearth::strategy {
 namespace {
 
+// The most memory for packing that is chosen without being asked for, besides 4
+// bytes a node: without them a graph of 268 million nodes could not be packed.
+constexpr uint64_t kMostAutoPacking = uint64_t{1} << 30;
+
 uint64_t FeatureBytes(const MemoryBasis& basis) {
   return static_cast<uint64_t>(basis.num_nodes()) *
          static_cast<uint64_t>(basis.row_bytes());
@@ -26,6 +30,15 @@ uint64_t FeatureBytes(const MemoryBasis& basis) {
 // The rows of all nodes, from a page on.
 uint64_t AllRowBytes(const MemoryBasis& basis) {
   return FeatureBytes(basis) + kPageBytes;
+}
+
+PackBound PackBoundOf(const MemoryBasis& basis) {
+  const sample::BatchShape largest = basis.batches.WithMargin();
+  return {.num_nodes = basis.num_nodes(),
+          .row_bytes = basis.row_bytes(),
+          .num_batches = basis.total_batches * basis.shards,
+          .batch_nodes = largest.num_inputs(),
+          .sample_bytes = largest.MemoryBytes()};
 }
 
 // Memory that packing holds at most beside partitions of the features, which
@@ -180,18 +193,23 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   return estimate;
 }
 
+DiskgnnOptions WithMeasuredDiskgnnBudgets(DiskgnnOptions options,
+                                          const MemoryBasis& basis) {
+  if (options.prepare_memory_bytes == kAutoBytes) {
+    options.prepare_memory_bytes = std::min(
+        UsefulPackMemory(PackBoundOf(basis), basis.pipeline.samplers),
+        kMostAutoPacking +
+            sizeof(uint32_t) * static_cast<uint64_t>(basis.num_nodes()));
+  }
+  return options;
+}
+
 std::vector<BudgetOf<DiskgnnOptions>> DiskgnnBudgets(
     const DiskgnnOptions& options, const MemoryBasis& basis) {
   using Chosen = Configuration<DiskgnnOptions>;
   std::vector<BudgetOf<DiskgnnOptions>> budgets =
       ThreadBudgets<DiskgnnOptions>(basis.pipeline);
-  const sample::BatchShape largest = basis.batches.WithMargin();
-  const uint64_t packing =
-      EnoughPackMemory({.num_nodes = basis.num_nodes(),
-                        .row_bytes = basis.row_bytes(),
-                        .num_batches = basis.total_batches * basis.shards,
-                        .batch_nodes = largest.num_inputs(),
-                        .sample_bytes = largest.MemoryBytes()});
+  const uint64_t packing = EnoughPackMemory(PackBoundOf(basis));
   budgets.push_back(
       {.budget = {.option = "prepare-memory",
                   .asked = options.prepare_memory_bytes,

@@ -21,7 +21,7 @@ struct DiskgnnOptions {
   uint64_t disk_limit_bytes = 0;
   /// The same as a multiple of the features; 0 = none.
   double disk_limit_ratio = 0;
-  /// Memory while preparing.
+  /// Memory while preparing; kAutoBytes: as much as makes it fast.
   uint64_t prepare_memory_bytes = uint64_t{1} << 30;
   /// Reads of the disk cache that each reading thread keeps in flight.
   int io_depth = 64;

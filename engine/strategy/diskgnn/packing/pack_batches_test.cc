@@ -42,17 +42,8 @@ uint64_t LeastMemory(const SmallPlan& plan) {
   return enough;
 }
 
-class PackShapesTest : public ::testing::TestWithParam<SmallPlan::Shape> {};
-
-TEST_P(PackShapesTest, EveryBatchFindsItsRows) {
-  const SmallPlan plan(GetParam());
-  const auto layout = plan.Pack(Posix());
-  ASSERT_TRUE(layout.ok()) << layout.status();
-  EXPECT_EQ(plan.ReadAll(Posix()), absl::OkStatus());
-}
-
-TEST_P(PackShapesTest, WhatIsEnoughIsKnownBeforeTheLayout) {
-  const SmallPlan plan(GetParam());
+// The bound that follows from the batches of a plan.
+PackBound BoundOf(const SmallPlan& plan) {
   const PackedLayout& layout = plan.layout();
   PackBound bound = {.num_nodes = plan.shape().num_nodes,
                      .row_bytes = layout.row_bytes,
@@ -65,6 +56,22 @@ TEST_P(PackShapesTest, WhatIsEnoughIsKnownBeforeTheLayout) {
                  static_cast<uint64_t>(layout.FeaturesRange(batch).offset -
                                        layout.SampleRange(batch).offset));
   }
+  return bound;
+}
+
+class PackShapesTest : public ::testing::TestWithParam<SmallPlan::Shape> {};
+
+TEST_P(PackShapesTest, EveryBatchFindsItsRows) {
+  const SmallPlan plan(GetParam());
+  const auto layout = plan.Pack(Posix());
+  ASSERT_TRUE(layout.ok()) << layout.status();
+  EXPECT_EQ(plan.ReadAll(Posix()), absl::OkStatus());
+}
+
+TEST_P(PackShapesTest, WhatIsEnoughIsKnownBeforeTheLayout) {
+  const SmallPlan plan(GetParam());
+  const PackedLayout& layout = plan.layout();
+  PackBound bound = BoundOf(plan);
   const uint64_t enough = EnoughPackMemory(bound);
   EXPECT_TRUE(PlanPackMemory(layout, bound.num_nodes, enough).ok());
   // The same batches of graphs of up to a terabyte.
@@ -73,6 +80,26 @@ TEST_P(PackShapesTest, WhatIsEnoughIsKnownBeforeTheLayout) {
     bound.num_nodes = nodes;
     EXPECT_TRUE(PlanPackMemory(layout, nodes, EnoughPackMemory(bound)).ok())
         << nodes << " nodes";
+  }
+}
+
+TEST_P(PackShapesTest, MoreMemoryThanIsUsefulChangesNothing) {
+  const SmallPlan plan(GetParam());
+  const PackedLayout& layout = plan.layout();
+  const PackBound bound = BoundOf(plan);
+  for (const int threads : {1, 4}) {
+    const uint64_t useful = UsefulPackMemory(bound, threads);
+    const auto chosen =
+        PlanPackMemory(layout, bound.num_nodes, useful, threads);
+    ASSERT_TRUE(chosen.ok()) << chosen.status();
+    const auto rich =
+        PlanPackMemory(layout, bound.num_nodes, useful * 100, threads);
+    ASSERT_TRUE(rich.ok()) << rich.status();
+    EXPECT_EQ(chosen->workers, rich->workers);
+    EXPECT_EQ(chosen->num_partitions, rich->num_partitions);
+    EXPECT_EQ(chosen->block_bytes, rich->block_bytes);
+    EXPECT_LE(chosen->scan_bytes, useful);
+    EXPECT_LE(chosen->planning_bytes, useful);
   }
 }
 

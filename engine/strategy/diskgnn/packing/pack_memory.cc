@@ -32,6 +32,12 @@ constexpr uint64_t kBytesPerBatchNode = 112;
 constexpr uint64_t kBytesPerWorker =
     kMaxBlockBytes + 2 * RegionWriter::kStagingBytes;
 constexpr int kMaxWorkers = 16;
+// The buffers of all workers but one take up to this part of the limit, 1 in so
+// many.
+constexpr uint64_t kWorkersShare = 8;
+// The part of the rows, 1 in so many, that is packed as a rule: the others are
+// in memory.
+constexpr uint64_t kPackedShare = 8;
 
 /// The parts that the memory is divided among.
 struct Needs {
@@ -99,6 +105,14 @@ Needs NeedsOf(const PackedLayout& layout, int64_t num_nodes) {
   return needs;
 }
 
+// Memory of planning, without blocks, whatever the layout.
+uint64_t MostPlanningBytes(const PackBound& bound) {
+  return static_cast<uint64_t>(bound.num_nodes) *
+             (sizeof(uint32_t) + SegmentPlanner::kBytesPerRow) +
+         2 * static_cast<uint64_t>(bound.batch_nodes) * kBytesPerBatchNode +
+         bound.sample_bytes;
+}
+
 // More than that is of no use to a partition.
 uint64_t EnoughPartitionBytes(const Needs& needs) {
   const uint64_t written = needs.num_entries * needs.row_bytes;
@@ -149,10 +163,10 @@ std::optional<PackMemory> Divide(const Needs& needs, uint64_t limit_bytes,
   return memory;
 }
 
-// As many as are asked for whose buffers take up to an eighth of the limit.
+// As many as are asked for whose buffers take up to their share of the limit.
 int WorkersWithin(uint64_t limit_bytes, int threads) {
-  const uint64_t others =
-      std::min<uint64_t>(limit_bytes / 8 / kBytesPerWorker, kMaxWorkers - 1);
+  const uint64_t others = std::min<uint64_t>(
+      limit_bytes / kWorkersShare / kBytesPerWorker, kMaxWorkers - 1);
   return std::clamp(threads, 1, 1 + static_cast<int>(others));
 }
 
@@ -169,6 +183,30 @@ uint64_t LeastLimit(const Needs& needs) {
 
 }  // namespace
 
+uint64_t UsefulPackMemory(const PackBound& bound, int threads) {
+  const auto batches = static_cast<uint64_t>(bound.num_batches);
+  const auto row_bytes = static_cast<uint64_t>(bound.row_bytes);
+  const Needs needs = {
+      .row_bytes = row_bytes,
+      .num_nodes = static_cast<uint64_t>(bound.num_nodes),
+      .num_regions = 2 * batches,
+      .num_entries =
+          batches * static_cast<uint64_t>(bound.batch_nodes) / kPackedShare,
+      .scan_bytes = ScanBytes(2 * batches, row_bytes),
+      .planning_bytes = MostPlanningBytes(bound)};
+  const auto others =
+      static_cast<uint64_t>(std::clamp(threads, 1, kMaxWorkers) - 1);
+  const uint64_t features = needs.num_nodes * needs.row_bytes;
+  const uint64_t partition = std::min(features, EnoughPartitionBytes(needs));
+  const uint64_t partitions = 1 + features / std::max<uint64_t>(partition, 1);
+  return std::max(
+      {needs.scan_bytes + others * kBytesPerWorker +
+           kPartitionsHeld * (partition + 2 * kPageBytes) +
+           LeastPartitionsBytes(row_bytes),
+       needs.planning_bytes + (partitions + 1 + others) * kMaxBlockBytes,
+       kWorkersShare * others * kBytesPerWorker});
+}
+
 // Smaller partitions mean more of them, each with a block: `balance` bytes for
 // each of both are enough, as their product is the features' bytes times those
 // of a block.
@@ -176,15 +214,11 @@ uint64_t EnoughPackMemory(const PackBound& bound) {
   const auto nodes = static_cast<uint64_t>(bound.num_nodes);
   const auto row_bytes = static_cast<uint64_t>(bound.row_bytes);
   const auto batches = static_cast<uint64_t>(bound.num_batches);
-  const auto batch_nodes = static_cast<uint64_t>(bound.batch_nodes);
-  const uint64_t planning =
-      nodes * (sizeof(uint32_t) + SegmentPlanner::kBytesPerRow) +
-      2 * batch_nodes * kBytesPerBatchNode + bound.sample_bytes;
   const auto balance = static_cast<uint64_t>(
       std::sqrt(static_cast<double>(kPartitionsHeld * kMinBlockBytes) *
                 static_cast<double>(nodes * row_bytes)));
   return ScanBytes(2 * batches, row_bytes) + LeastPartitionsBytes(row_bytes) +
-         planning + 2 * balance + kMaxBlockBytes;
+         MostPlanningBytes(bound) + 2 * balance + kMaxBlockBytes;
 }
 
 absl::StatusOr<PackMemory> PlanPackMemory(const PackedLayout& layout,

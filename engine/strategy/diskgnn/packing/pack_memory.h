@@ -49,6 +49,10 @@ struct PackBound {
 /// A limit that PlanPackMemory finds enough for any layout of such batches.
 uint64_t EnoughPackMemory(const PackBound& bound);
 
+/// The limit above which packing by so many threads is no faster, where an
+/// eighth of the batches' rows are packed.
+uint64_t UsefulPackMemory(const PackBound& bound, int threads);
+
 /// The longest rows that can be packed.
 inline constexpr int64_t kMaxRowBytes = 512 << 10;
 
