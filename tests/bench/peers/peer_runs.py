@@ -46,8 +46,12 @@ class Peer:
 
     @property
     def alone(self) -> Peer:
-        """What tells the memory that this peer takes besides its features and their caches."""
-        return Peer(self.name, "disk" if self.features.startswith("disk") else "normal")
+        """What tells the memory that this peer takes besides its features and their cache."""
+        return self if self.features.startswith("disk") else Peer(self.name, "normal")
+
+    def cache_bytes(self, setting: Setting) -> int:
+        """Of a cache that counts as its own memory."""
+        return setting.cache_bytes if self.features == "disk-cached" else 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Peers:
             alone = self._run_within(peer.alone, setting, number, 1, None)
             if alone.peak_memory_bytes is None:
                 return dataclasses.replace(alone, strategy=peer.strategy)
-            self._own_bytes[key] = alone.peak_memory_bytes
+            self._own_bytes[key] = alone.peak_memory_bytes - peer.cache_bytes(setting)
         limit = self._own_bytes[key] + setting.page_cache_bytes
         return self._run_within(peer, setting, number, epochs, limit)
 
