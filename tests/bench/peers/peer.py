@@ -87,15 +87,23 @@ def _processes() -> list[int]:
     """This one and its children, the loader's workers."""
     children = []
     for task in Path("/proc/self/task").iterdir():
-        children += [int(pid) for pid in (task / "children").read_text().split()]
+        children += [int(pid) for pid in _read_live(task / "children").split()]
     return [os.getpid(), *children]
+
+
+def _read_live(path: Path) -> str:
+    """Nothing if its thread or process has ended since it was listed."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _sum(file: str, names: Iterable[str]) -> int:
     """Of fields of /proc/PID/FILE over all processes."""
     total = 0
     for pid in _processes():
-        text = Path(f"/proc/{pid}/{file}").read_text()
+        text = _read_live(Path(f"/proc/{pid}/{file}"))
         total += sum(int(value) for name in names
                      for value in re.findall(rf"^{name}:\s*(\d+)", text, re.MULTILINE))
     return total
@@ -115,7 +123,7 @@ class Reporter:
     def __init__(self, row_bytes: int) -> None:
         self._row_bytes = row_bytes
         self._epochs: list[dict[str, Any]] = []
-        self._peak = 0
+        self.peak_bytes = 0
 
     def epoch(self, batches: Iterator[Batch], train: Optional[Callable[[Any], None]]) -> None:
         start, read = time.perf_counter(), _sum("io", ["read_bytes"])
@@ -133,7 +141,7 @@ class Reporter:
             busy += time.perf_counter() - arrived
             rows += batch.rows
             count += 1
-            self._peak = max(self._peak, 1024 * _sum("status", ["RssAnon", "RssShmem"]))
+            self.peak_bytes = max(self.peak_bytes, 1024 * _sum("status", ["RssAnon", "RssShmem"]))
         self._epochs.append({
             "epoch": len(self._epochs) + 1, "seconds": time.perf_counter() - start,
             "batches": count, "rows_needed": rows, "bytes_needed": rows * self._row_bytes,
@@ -143,5 +151,5 @@ class Reporter:
                         "blocked_seconds": 0.0}]})
 
     def write(self, path: Path, versions: dict[str, str]) -> None:
-        path.write_text(json.dumps({"epochs": self._epochs, "peak_memory_bytes": self._peak,
+        path.write_text(json.dumps({"epochs": self._epochs, "peak_memory_bytes": self.peak_bytes,
                                     "versions": versions}))

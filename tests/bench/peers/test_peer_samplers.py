@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torch_geometric", reason="PyG is not installed")
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from peer import FEATURES, open_graph  # noqa: E402
+from peer import FEATURES, Batch, Reporter, open_graph  # noqa: E402
 
 NODES = 400
 SEEDS = [7, 0, 9]
@@ -38,6 +39,24 @@ def folder(tmp_path):
 def test_features_are_the_same_wherever_they_are(folder, features):
     expected = np.load(folder / "node.features.npy")
     np.testing.assert_array_equal(open_graph(folder, features).features, expected)
+
+
+def test_memory_is_told_while_threads_come_and_go():
+    done = threading.Event()
+
+    def churn():
+        while not done.is_set():
+            thread = threading.Thread(target=lambda: None)
+            thread.start()
+            thread.join()
+
+    churner = threading.Thread(target=churn)
+    churner.start()
+    reporter = Reporter(512)
+    reporter.epoch(iter([Batch(3, None)] * 200), None)
+    done.set()
+    churner.join()
+    assert reporter.peak_bytes > 0
 
 
 @pytest.mark.parametrize("which", ["NumpySampler", "PygLibSampler"])
