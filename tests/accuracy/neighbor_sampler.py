@@ -17,7 +17,9 @@ import numpy as np
 
 class Subgraph(NamedTuple):
     nodes: np.ndarray  # int64 (n): node of each row; the seeds come first
-    edge_index: np.ndarray  # int64 (2, e): sources, destinations, as rows of `nodes`
+    # int64 (2, e): sources, destinations, as rows of `nodes`; destinations ascend.
+    edge_index: np.ndarray
+    nodes_of_hops: list[int]  # how many nodes each hop reaches first, from the seeds on
 
 
 class InEdges:
@@ -70,7 +72,7 @@ class NeighborSampler:
             reached.append(new)
         nodes = np.concatenate(reached)
         self._row_of[nodes] = -1
-        return Subgraph(nodes, np.concatenate(edges, axis=1))
+        return Subgraph(nodes, np.concatenate(edges, axis=1), [len(hop) for hop in reached])
 
 
 def in_order_of_appearance(nodes: np.ndarray) -> np.ndarray:

@@ -1,9 +1,11 @@
 """Trains a reference model with PyG on a numpy folder; one JSON object per seed.
 
-    pyg_reference.py --data DIR --model sage --seeds 1,2,3
+    pyg_reference.py --data DIR --model sage --seeds 1,2,3 [--trimmed] [--sampler pyg-lib]
 
 Training and evaluation sample with the same fan-outs, and run the layers over
-the whole sampled subgraph, as PyG's own examples do.
+the whole sampled subgraph, as PyG's own examples do. With --trimmed each layer
+computes what the next one reads, and no more: the same scores and gradients,
+sooner. That, with pyg-lib's sampler where there is one, is what to compare times with.
 """
 
 from __future__ import annotations
@@ -12,58 +14,85 @@ import argparse
 import json
 import time
 from pathlib import Path
-from typing import Iterator
+from typing import Callable, Iterator, NamedTuple
 
 import numpy as np
 import torch
 
 from neighbor_sampler import NeighborSampler
 from numpy_folder import NumpyFolder, read_numpy_folder
+from pyg_lib_sampler import PygLibSampler
 from pyg_models import ATTENTION, MODELS, Model, ModelConfig
+from pyg_trimmed_layers import scores
+
+SAMPLERS = {"numpy": NeighborSampler, "pyg-lib": PygLibSampler}
+
+
+class Batch(NamedTuple):
+    """A sampled subgraph, the seeds' rows first."""
+
+    x: torch.Tensor
+    edge_index: torch.Tensor
+    nodes_of_hops: list[int]
+    labels: torch.Tensor  # of the seeds
 
 
 class Batches:
-    """Sampled mini-batches of a folder: features, edges and labels of the seeds."""
+    """Sampled mini-batches of a folder."""
 
-    def __init__(self, data: NumpyFolder, fanouts: list[int], batch_size: int, seed: int):
+    def __init__(self, data: NumpyFolder, options: argparse.Namespace, seed: int):
         self._data = data
-        self._fanouts = fanouts
-        self._batch_size = batch_size
-        self._sampler = NeighborSampler(data.edge_index, data.num_nodes, seed)
+        self._fanouts = options.fanouts
+        self._batch_size = options.batch_size
+        self._sampler = SAMPLERS[options.sampler](data.edge_index, data.num_nodes, seed)
 
-    def of(self, nodes: np.ndarray) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    def of(self, nodes: np.ndarray) -> Iterator[Batch]:
         for start in range(0, len(nodes), self._batch_size):
             seeds = nodes[start : start + self._batch_size]
-            rows, edges = self._sampler.sample(seeds, self._fanouts)
-            yield (
+            rows, edges, nodes_of_hops = self._sampler.sample(seeds, self._fanouts)
+            yield Batch(
                 torch.from_numpy(self._data.features[rows]).float(),
                 torch.from_numpy(edges),
+                nodes_of_hops,
                 torch.from_numpy(self._data.labels[seeds]),
             )
 
 
-def train_epoch(model: Model, optimizer: torch.optim.Optimizer, batches: Batches,
-                nodes: np.ndarray) -> float:
-    """Returns the mean loss over the nodes."""
+Scores = Callable[[Model, Batch], torch.Tensor]
+
+
+def scores_of_whole(model: Model, batch: Batch) -> torch.Tensor:
+    """The seeds' scores, of all layers run over all of the subgraph."""
+    return model(batch.x, batch.edge_index)[: len(batch.labels)]
+
+
+def scores_of_trimmed(model: Model, batch: Batch) -> torch.Tensor:
+    return scores(model, batch.x, batch.edge_index, batch.nodes_of_hops)
+
+
+def train_epoch(model: Model, optimizer: torch.optim.Optimizer, batches: Iterator[Batch],
+                compute: Scores) -> float:
+    """Returns the mean loss over the seeds."""
     model.train()
-    total = 0.0
-    for x, edge_index, labels in batches.of(nodes):
+    total = seeds = 0.0
+    for batch in batches:
         optimizer.zero_grad()
-        loss = torch.nn.functional.cross_entropy(model(x, edge_index)[: len(labels)], labels)
+        loss = torch.nn.functional.cross_entropy(compute(model, batch), batch.labels)
         loss.backward()
         optimizer.step()
-        total += loss.item() * len(labels)
-    return total / len(nodes)
+        total += loss.item() * len(batch.labels)
+        seeds += len(batch.labels)
+    return total / seeds
 
 
 @torch.no_grad()
-def accuracy(model: Model, batches: Batches, nodes: np.ndarray) -> float:
+def accuracy(model: Model, batches: Iterator[Batch], compute: Scores) -> float:
     model.eval()
-    correct = 0
-    for x, edge_index, labels in batches.of(nodes):
-        predicted = model(x, edge_index)[: len(labels)].argmax(dim=1)
-        correct += int((predicted == labels).sum())
-    return correct / len(nodes)
+    correct = seeds = 0
+    for batch in batches:
+        correct += int((compute(model, batch).argmax(dim=1) == batch.labels).sum())
+        seeds += len(batch.labels)
+    return correct / seeds
 
 
 def run_seed(data: NumpyFolder, options: argparse.Namespace, seed: int) -> dict[str, object]:
@@ -75,15 +104,16 @@ def run_seed(data: NumpyFolder, options: argparse.Namespace, seed: int) -> dict[
                               data.num_classes, len(options.fanouts), options.heads,
                               options.dropout))
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr)
-    batches = Batches(data, options.fanouts, options.batch_size, seed)
+    batches = Batches(data, options, seed)
+    compute = scores_of_trimmed if options.trimmed else scores_of_whole
     losses = [
-        train_epoch(model, optimizer, batches, order.permutation(data.train))
+        train_epoch(model, optimizer, batches.of(order.permutation(data.train)), compute)
         for _ in range(options.epochs)
     ]
     return {
         "model": options.model,
         "seed": seed,
-        "test_accuracy": accuracy(model, batches, data.test),
+        "test_accuracy": accuracy(model, batches.of(data.test), compute),
         "train_loss": losses,
         "seconds": round(time.monotonic() - start, 1),
         "fanouts": options.fanouts,
@@ -92,6 +122,8 @@ def run_seed(data: NumpyFolder, options: argparse.Namespace, seed: int) -> dict[
         "batch_size": options.batch_size,
         "lr": options.lr,
         "dropout": options.dropout,
+        "trimmed": options.trimmed,
+        "sampler": options.sampler,
     }
 
 
@@ -112,6 +144,10 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--lr", type=float, default=0.003)
     parser.add_argument("--dropout", type=float, default=0.2)
+    parser.add_argument("--trimmed", action="store_true",
+                        help="compute the rows that each layer needs alone")
+    parser.add_argument("--sampler", choices=SAMPLERS, default="numpy",
+                        help="pyg-lib: PyG's compiled one, which the environment must have")
     parser.add_argument("--threads", type=int, default=1, help="of torch")
     return parser.parse_args()
 

@@ -18,7 +18,7 @@ def graph():
 
 def sample_nodes(sampler, seeds, fanouts):
     """The subgraph with its edges as (source node, destination node) pairs."""
-    nodes, edges = sampler.sample(np.array(seeds), fanouts)
+    nodes, edges, _ = sampler.sample(np.array(seeds), fanouts)
     return nodes, [(nodes[source], nodes[destination]) for source, destination in edges.T]
 
 
@@ -68,3 +68,13 @@ def test_sampling_is_uniform_and_repeats_with_its_seed():
     again = NeighborSampler(star, 21, seed=1)
     drawn_again = [again.sample(np.array([0]), [5]).nodes[1:] for _ in range(4000)]
     assert np.array_equal(np.concatenate(drawn_again), drawn)
+
+
+def test_hops_and_the_order_of_edges_tell_what_each_layer_needs(graph):
+    nodes, edges, nodes_of_hops = NeighborSampler(graph, NUM_NODES, 1).sample(
+        np.array([3, 1, 4]), [4, 2])
+    assert nodes_of_hops[0] == 3 and sum(nodes_of_hops) == len(nodes)
+    assert (np.diff(edges[1]) >= 0).all()
+    first_hop = edges[:, edges[1] < 3]
+    assert sum(nodes_of_hops[:2]) == 3 + len(set(first_hop[0][first_hop[0] >= 3]))
+    assert edges[1].max() < sum(nodes_of_hops[:2])

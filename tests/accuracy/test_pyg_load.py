@@ -93,7 +93,7 @@ def test_a_full_sample_gives_the_logits_of_the_full_graph(name, arrays):
     # GCN's normalisation looks one hop further than the sample, so it is left out.
     model = make_model(name).eval()
     sampler = NeighborSampler(arrays["edge_index"], NUM_NODES, seed=1)
-    nodes, edges = sampler.sample(arrays["nodes"], [-1, -1, -1])
+    nodes, edges, _ = sampler.sample(arrays["nodes"], [-1, -1, -1])
     x = torch.from_numpy(arrays["node_feat"][nodes])
     sampled = model(x, torch.from_numpy(edges))[: len(arrays["nodes"])].detach().numpy()
     expected = full_graph_logits(model, arrays["edge_index"], arrays["node_feat"], arrays["nodes"])

@@ -122,3 +122,8 @@ def choose(help_text: str, names: Sequence[str] = ()) -> Choice:
 
 def is_mmap(name: str) -> bool:
     return name == MMAP or name.startswith(MMAP + "-")
+
+
+def is_in_memory(name: str) -> bool:
+    """Whether all features are in memory: Hearth's `memory`, and that of a peer."""
+    return name == MEMORY or name.endswith("-" + MEMORY)

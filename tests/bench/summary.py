@@ -8,7 +8,7 @@ from typing import Callable, Iterable, Optional, Sequence, TypeVar
 
 from figures import Epoch, Run
 from fio import DiskRate, DiskRates
-from strategies import GINEX, MEMORY, is_mmap
+from strategies import GINEX, MEMORY, is_in_memory, is_mmap
 
 Number = Optional[float]
 Value = TypeVar("Value")
@@ -92,10 +92,10 @@ class Round:
         bytes_read = run.median(lambda epoch: epoch.bytes_read)
         rows = run.median(lambda epoch: epoch.rows_needed)
         read_ops = run.median(lambda epoch: epoch.read_ops)
-        disk = self._disk if name != MEMORY else None
+        disk = None if is_in_memory(name) else self._disk
         row_rate = disk.row.reads_per_second if disk else None
         byte_rate = _read_alike(disk, read_ops).bytes_per_second if disk else None
-        optimal = self.optimal_bytes() if name != MEMORY else None
+        optimal = None if is_in_memory(name) else self.optimal_bytes()
         return {
             "epoch_seconds": seconds,
             "first_epoch_seconds": run.epochs[0].seconds if run.epochs else None,

@@ -120,6 +120,12 @@ def test_an_optimal_cache_is_that_of_ginex():
     assert by_name([run("gnndrive", epoch(1, rows_read=450))])["gnndrive"].optimal_ratio is None
 
 
+def test_a_peer_with_features_in_memory_reads_nothing():
+    found = by_name([run("memory", epoch(2)), run("pyg-memory", epoch(3))], {1: rates(1000)})
+    assert found["pyg-memory"].tax_to_memory == 1.5
+    assert found["pyg-memory"].disk_limit_ratio is None
+
+
 def test_memory_is_the_measure_of_the_tax_and_reads_nothing():
     disk = {1: rates(100)}
     found = by_name([run("memory", epoch(2, rows_read=0)), run("mmap", epoch(5))], disk)

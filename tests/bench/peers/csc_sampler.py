@@ -14,7 +14,9 @@ import numpy as np
 class Subgraph(NamedTuple):
     nodes: np.ndarray  # int64 [n], the seeds first, then as they are reached
     sources: np.ndarray  # int64 [e], as positions in `nodes`
-    destinations: np.ndarray  # int64 [e]
+    destinations: np.ndarray  # int64 [e], ascending
+    nodes_of_hops: list[int]  # how many nodes each hop reaches first; begins with the seeds
+    edges_of_hops: list[int]
 
 
 def choose(degrees: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
@@ -53,19 +55,18 @@ class CscSampler:
         nodes = np.concatenate(reached)
         self._row_of[nodes] = -1
         sources, destinations = map(np.concatenate, zip(*pairs))
-        return Subgraph(nodes, sources, destinations)
+        return Subgraph(nodes, sources, destinations, [len(hop) for hop in reached],
+                        [len(pair[0]) for pair in pairs])
 
     def _in_edges(self, frontier: np.ndarray, fanout: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sampled neighbors, and the node of the frontier that each one belongs to."""
+        """Sampled neighbors, and the node that each belongs to, in the order of the frontier."""
         begin = self._indptr[frontier]
         degrees = self._indptr[frontier + 1] - begin
+        kept = np.minimum(degrees, fanout)
+        first = np.cumsum(kept) - kept
+        # All edges of a node, unless it has more than the fan-out.
+        edges = np.arange(kept.sum()) + np.repeat(begin - first, kept)
         many = degrees > fanout
-        few_degrees = degrees[~many]
-        first = np.cumsum(few_degrees) - few_degrees
-        rank = np.arange(few_degrees.sum()) - np.repeat(first, few_degrees)
-        edges = np.concatenate([
-            (begin[many, None] + choose(degrees[many], fanout, self._random)).ravel(),
-            np.repeat(begin[~many], few_degrees) + rank])
-        owners = np.concatenate([np.repeat(frontier[many], fanout),
-                                 np.repeat(frontier[~many], few_degrees)])
-        return self._indices[edges].astype(np.int64), owners
+        edges[first[many, None] + np.arange(fanout)] = (
+            begin[many, None] + choose(degrees[many], fanout, self._random))
+        return self._indices[edges].astype(np.int64), np.repeat(frontier, kept)

@@ -15,6 +15,9 @@ from typing import Any, Callable, Iterable, Iterator, Optional
 import numpy as np
 
 LEARNING_RATE = 0.003
+# Where features are: in memory; mapped, without advice and with MADV_RANDOM; in a
+# store of the peer's own that reads the file, without a cache and with one.
+FEATURES = ("memory", "normal", "random", "disk", "disk-cached")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,27 +38,45 @@ class Graph:
     def row_bytes(self) -> int:
         return self.features.shape[1] * self.features.itemsize
 
+    def widths(self, hidden: int, layers: int) -> list[int]:
+        """Of a model: its input, what is between its layers, its scores."""
+        return [self.features.shape[1], *[hidden] * (layers - 1), self.num_classes]
 
-def open_graph(folder: Path, random_advice: bool) -> Graph:
+
+def feature_file(folder: Path) -> Path:
+    return folder / "node.features.npy"
+
+
+def _open_features(path: Path, where: str) -> np.ndarray:
+    if where == "memory":
+        return np.load(path)
     # Mapped copy-on-write, because torch wants writable memory; nothing is written.
-    features = np.load(folder / "node.features.npy", mmap_mode="c")
-    if random_advice:
+    features = np.load(path, mmap_mode="c")
+    if where == "random":
         features._mmap.madvise(mmap.MADV_RANDOM)
+    return features
+
+
+def open_graph(folder: Path, features: str) -> Graph:
+    """`features` is one of FEATURES; of those on the disk, only the shape is of use."""
     return Graph(np.load(folder / "edge.indptr.npy"), np.load(folder / "edge.indices.npy"),
-                 features, np.load(folder / "node.labels.npy").astype(np.int64),
+                 _open_features(feature_file(folder), features),
+                 np.load(folder / "node.labels.npy").astype(np.int64),
                  np.load(folder / "node.train.npy"))
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--dataset", type=Path, required=True, help="a dataset's folder")
-    parser.add_argument("--advice", choices=("normal", "random"), required=True)
+    parser.add_argument("--features", choices=FEATURES, required=True)
+    parser.add_argument("--cache-bytes", type=int, required=True, help="of disk-cached")
     parser.add_argument("--model", choices=("none", "sage"), required=True)
     parser.add_argument("--fanouts", required=True)
     parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--epochs", type=int, required=True)
     parser.add_argument("--hidden", type=int, required=True)
     parser.add_argument("--workers", type=int, required=True)
+    parser.add_argument("--precision", choices=("fp32", "bf16"), required=True)
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     options.fanouts = [int(part) for part in options.fanouts.split(",")]
@@ -66,15 +87,23 @@ def _processes() -> list[int]:
     """This one and its children, the loader's workers."""
     children = []
     for task in Path("/proc/self/task").iterdir():
-        children += [int(pid) for pid in (task / "children").read_text().split()]
+        children += [int(pid) for pid in _read_live(task / "children").split()]
     return [os.getpid(), *children]
+
+
+def _read_live(path: Path) -> str:
+    """Nothing if its thread or process has ended since it was listed."""
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def _sum(file: str, names: Iterable[str]) -> int:
     """Of fields of /proc/PID/FILE over all processes."""
     total = 0
     for pid in _processes():
-        text = Path(f"/proc/{pid}/{file}").read_text()
+        text = _read_live(Path(f"/proc/{pid}/{file}"))
         total += sum(int(value) for name in names
                      for value in re.findall(rf"^{name}:\s*(\d+)", text, re.MULTILINE))
     return total
@@ -94,7 +123,7 @@ class Reporter:
     def __init__(self, row_bytes: int) -> None:
         self._row_bytes = row_bytes
         self._epochs: list[dict[str, Any]] = []
-        self._peak = 0
+        self.peak_bytes = 0
 
     def epoch(self, batches: Iterator[Batch], train: Optional[Callable[[Any], None]]) -> None:
         start, read = time.perf_counter(), _sum("io", ["read_bytes"])
@@ -112,7 +141,7 @@ class Reporter:
             busy += time.perf_counter() - arrived
             rows += batch.rows
             count += 1
-            self._peak = max(self._peak, 1024 * _sum("status", ["RssAnon", "RssShmem"]))
+            self.peak_bytes = max(self.peak_bytes, 1024 * _sum("status", ["RssAnon", "RssShmem"]))
         self._epochs.append({
             "epoch": len(self._epochs) + 1, "seconds": time.perf_counter() - start,
             "batches": count, "rows_needed": rows, "bytes_needed": rows * self._row_bytes,
@@ -122,5 +151,5 @@ class Reporter:
                         "blocked_seconds": 0.0}]})
 
     def write(self, path: Path, versions: dict[str, str]) -> None:
-        path.write_text(json.dumps({"epochs": self._epochs, "peak_memory_bytes": self._peak,
+        path.write_text(json.dumps({"epochs": self._epochs, "peak_memory_bytes": self.peak_bytes,
                                     "versions": versions}))

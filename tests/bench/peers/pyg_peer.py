@@ -1,4 +1,8 @@
-"""PyTorch Geometric: its loader over memory-mapped features (what papers call PyG+)."""
+"""PyTorch Geometric: its loader over features in memory, or mapped (what papers call PyG+).
+
+The sampler is pyg-lib's, which NeighborLoader uses, where the environment has it;
+else the same sampling in numpy. The layers are trimmed to the rows that are needed.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,23 @@ import torch_geometric
 from torch.utils.data import get_worker_info
 from torch_geometric.data import Data
 from torch_geometric.loader import NodeLoader
-from torch_geometric.nn import SAGEConv
 from torch_geometric.sampler import BaseSampler, NodeSamplerInput, SamplerOutput
 
 from csc_sampler import CscSampler
-from peer import LEARNING_RATE, Batch, Graph, Reporter, open_graph, parse_arguments
+from peer import Batch, Graph, Reporter, open_graph, parse_arguments
+from training import Trainer
+from trimmed_sage import Sage, trim
+
+try:
+    import pyg_lib
+except ImportError:
+    pyg_lib = None
 
 
 class NumpySampler(BaseSampler):
     """In the place of PyG's NeighborSampler, in each worker its own."""
+
+    name = "numpy"
 
     def __init__(self, graph: Graph, fanouts: list[int]) -> None:
         self._graph = graph
@@ -34,22 +46,47 @@ class NumpySampler(BaseSampler):
         return SamplerOutput(node=torch.from_numpy(sampled.nodes),
                              row=torch.from_numpy(sampled.sources),
                              col=torch.from_numpy(sampled.destinations), edge=None,
+                             num_sampled_nodes=sampled.nodes_of_hops,
+                             num_sampled_edges=sampled.edges_of_hops,
                              metadata=(index.input_id, index.time))
 
     def sample_from_edges(self, index: Any, neg_sampling: Any = None) -> SamplerOutput:
         raise TypeError("only nodes are sampled here")
 
 
-class Sage(torch.nn.Module):
-    def __init__(self, widths: list[int]) -> None:
-        super().__init__()
-        self.convs = torch.nn.ModuleList(
-            SAGEConv(before, after) for before, after in zip(widths, widths[1:]))
+class PygLibSampler(BaseSampler):
+    """What PyG's NeighborSampler does with pyg-lib, on Hearth's arrays as they are: that one
+    would first copy the edges to sort them."""
 
-    def forward(self, x: torch.Tensor, edges: torch.Tensor) -> torch.Tensor:
-        for conv in self.convs[:-1]:
-            x = conv(x, edges).relu()
-        return self.convs[-1](x, edges)
+    def __init__(self, graph: Graph, fanouts: list[int]) -> None:
+        self.name = f"pyg-lib {pyg_lib.__version__}"
+        # All in one type, as pyg-lib wants it: that of the nodes if it can count the edges.
+        small = len(graph.indices) < 2**31
+        ids = graph.indices.dtype if small else "int64"
+        self._indptr = torch.from_numpy(graph.indptr.astype(ids, copy=False))
+        self._indices = torch.from_numpy(graph.indices.astype(ids, copy=False))
+        self._fanouts = fanouts
+
+    def sample_from_nodes(self, index: NodeSamplerInput, **_: Any) -> SamplerOutput:
+        row, col, node, _, nodes_of_hops, edges_of_hops = _neighbor_sample(
+            self._indptr, self._indices, index.node.to(self._indices.dtype), self._fanouts)
+        return SamplerOutput(node=node.long(), row=row.long(), col=col.long(), edge=None,
+                             num_sampled_nodes=nodes_of_hops, num_sampled_edges=edges_of_hops,
+                             metadata=(index.input_id, index.time))
+
+    def sample_from_edges(self, index: Any, neg_sampling: Any = None) -> SamplerOutput:
+        raise TypeError("only nodes are sampled here")
+
+
+def _neighbor_sample(indptr: torch.Tensor, indices: torch.Tensor, seeds: torch.Tensor,
+                     fanouts: list[int]) -> tuple[Any, ...]:
+    """Uniform, without replacement; edges lead to the seeds, and are not numbered."""
+    return torch.ops.pyg.neighbor_sample(indptr, indices, seeds, fanouts, csc=True,
+                                         replace=False, directed=True, return_edge_id=False)
+
+
+def new_sampler(graph: Graph, fanouts: list[int]) -> BaseSampler:
+    return (NumpySampler if pyg_lib is None else PygLibSampler)(graph, fanouts)
 
 
 def _data(graph: Graph) -> Data:
@@ -65,26 +102,25 @@ def _batches(loader: NodeLoader) -> Iterator[Batch]:
 
 def main() -> None:
     options = parse_arguments()
-    graph = open_graph(options.dataset, options.advice == "random")
+    graph = open_graph(options.dataset, options.features)
+    sampler = new_sampler(graph, options.fanouts)
     workers = options.workers
-    loader = NodeLoader(_data(graph), NumpySampler(graph, options.fanouts),
-                        torch.from_numpy(graph.train), batch_size=options.batch_size,
-                        shuffle=True, num_workers=workers, persistent_workers=workers > 0)
-    hidden = [options.hidden] * (len(options.fanouts) - 1)
-    model = Sage([graph.features.shape[1], *hidden, graph.num_classes])
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    loader = NodeLoader(_data(graph), sampler, torch.from_numpy(graph.train),
+                        batch_size=options.batch_size, shuffle=True, num_workers=workers,
+                        persistent_workers=workers > 0)
+    trainer = Trainer(Sage(graph.widths(options.hidden, len(options.fanouts))),
+                      options.precision)
 
     def train(batch: Data) -> None:
-        optimizer.zero_grad()
-        out = model(batch.x, batch.edge_index)[: batch.batch_size]
-        torch.nn.functional.cross_entropy(out, batch.y[: batch.batch_size]).backward()
-        optimizer.step()
+        layers = trim(*batch.edge_index, batch.num_sampled_nodes, batch.num_sampled_edges)
+        trainer.step(batch.y[: batch.batch_size], batch.x, layers)
 
     reporter = Reporter(graph.row_bytes)
     for _ in range(options.epochs):
         reporter.epoch(_batches(loader), train if options.model == "sage" else None)
     reporter.write(options.report, {"torch": torch.__version__,
-                                    "torch_geometric": torch_geometric.__version__})
+                                    "torch_geometric": torch_geometric.__version__,
+                                    "sampler": sampler.name, "layers": "trimmed"})
 
 
 if __name__ == "__main__":

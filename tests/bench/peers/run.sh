@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# Runs PyG and DGL on the graph of a run of tests/bench/run.sh; no part of the
-# tests. It installs them from PyPI, each in an environment of its own:
+# Runs PyG, DGL and GraphBolt on the graph of runs of tests/bench/run.sh; no part
+# of the tests. Each has an environment of its own below $HEARTH_CACHE/peers:
 #
-#   pyg  torch 2.11 and PyG 2.8. Its NeighborLoader needs pyg-lib, which has no
-#        wheels on PyPI, or torch-sparse, which has only its source there (an
-#        hour's compilation on a small machine). So PyG's NodeLoader, of which
-#        NeighborLoader is a kind, runs with the same sampling in numpy.
-#   dgl  DGL 2.1.0, the last with wheels for Linux; it wants Python up to 3.12,
-#        torch 2.2.1 and torchdata 0.7.1, and has memory-mapped features only:
-#        no feature store of its own for disks.
+#   pyg        torch 2.11 and PyG 2.8, from PyPI, made by this script. PyG's
+#              NeighborLoader needs pyg-lib, which has no wheels on PyPI, or
+#              torch-sparse, which has only its source there (an hour's
+#              compilation on a small machine). Where the environment has
+#              pyg-lib, its sampler runs; else PyG's NodeLoader, of which
+#              NeighborLoader is a kind, with the same sampling in numpy.
+#   dgl        DGL 2.1.0, the last with wheels for Linux, made by this script; it
+#              wants Python up to 3.12, torch 2.2.1 and torchdata 0.7.1, and has
+#              memory-mapped features only: no feature store of its own for disks.
+#   graphbolt  GraphBolt as DGL's newest source has it, with its store of features
+#              on disk, and PyG. PyPI has no such thing, so this script does not
+#              make it: whoever has one puts it, or a link, in that place.
 #
-#   tests/bench/peers/run.sh --like HEARTH_BENCH.json [--peers pyg,dgl]
-#     [--repeats N] [--workers N] [--json FILE]
+#   tests/bench/peers/run.sh --like HEARTH_BENCH.json [--peers pyg,dgl,graphbolt]
+#   tests/bench/peers/run.sh --turns N [...] -- OPTIONS OF tests/bench/run.sh
+#   tests/bench/peers/run.sh --help
 
 source "$(dirname "${BASH_SOURCE[0]}")/../../../deploy/setup.sh"
 
@@ -46,10 +52,30 @@ install_dgl() {
     "$bin/python" -c 'import dgl.graphbolt'
 }
 
+# check_graphbolt: whether somebody has put one in its place; says what is missing.
+check_graphbolt() {
+  local python=$environments/graphbolt/bin/python
+  if [[ ! -x $python ]]; then
+    printf 'there is no %s, with PyG and GraphBolt of the newest source\n' "$python"
+    return 1
+  fi
+  "$python" -c 'import torch_geometric; from dgl.graphbolt import DiskBasedFeature'
+}
+
+# provide NAME: whether the peer can run.
+provide() {
+  case $1 in
+    pyg | dgl) environment "$1" ;;
+    graphbolt) check_graphbolt ;;
+    *) die "no peer $1; there are pyg, dgl, graphbolt" ;;
+  esac
+}
+
 peers=
 want=pyg,dgl
 for ((i = 1; i <= $#; i++)); do
   case ${!i} in
+    --) break ;;
     -h | --help)
       exec "$python" "$HEARTH_ROOT/tests/bench/peers/peers_bench.py" --help
       ;;
@@ -62,13 +88,18 @@ for ((i = 1; i <= $#; i++)); do
 done
 install_packages "${BENCH_PACKAGES[@]}" python3-venv
 for name in ${want//,/ }; do
-  declare -F "install_$name" >/dev/null || die "no peer $name; there are pyg, dgl"
-  if environment "$name"; then
+  if provide "$name"; then
     peers+=${peers:+,}$name
   else
-    printf 'left out: %s could not be installed\n' "$name"
+    printf 'left out: %s\n' "$name"
   fi
 done
-[[ -n $peers ]] || die "none of $want could be installed"
+[[ -n $peers ]] || die "none of $want can run"
+ours=()
+while (($# > 0)) && [[ $1 != -- ]]; do
+  ours+=("$1")
+  shift
+done
+# The last --peers counts.
 exec "$python" "$HEARTH_ROOT/tests/bench/peers/peers_bench.py" \
-  --environments "$environments" "$@" --peers "$peers"
+  --environments "$environments" "${ours[@]}" --peers "$peers" "$@"

@@ -62,3 +62,14 @@ def test_a_sampler_starts_afresh_with_each_batch(graph):
     again = sampler.sample(np.array([7]), [40])
     indptr, indices = graph
     assert set(again.nodes.tolist()) == {7, *indices[indptr[7]:indptr[8]].tolist()}
+
+
+def test_hops_and_the_order_of_edges_tell_what_each_layer_needs(graph):
+    sampled = CscSampler(*graph, 3).sample(np.array([7, 0, 9]), [4, 2])
+    assert (np.diff(sampled.destinations) >= 0).all()
+    assert sampled.nodes_of_hops[0] == 3
+    assert sum(sampled.nodes_of_hops) == len(sampled.nodes)
+    assert sum(sampled.edges_of_hops) == len(sampled.sources)
+    first = sampled.edges_of_hops[0]
+    assert sampled.destinations[:first].max() < 3 <= sampled.destinations[first:].min()
+    assert sampled.sources[:first].max() < sum(sampled.nodes_of_hops[:2])
