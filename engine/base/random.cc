@@ -33,11 +33,18 @@ std::array<uint32_t, 4> Philox(std::array<uint32_t, 4> counter,
   return counter;
 }
 
+RandomPrefix::RandomPrefix(uint64_t seed, RandomPurpose purpose, uint64_t a,
+                           uint64_t b)
+    : mixed(Mix(Mix(a) ^ b)) {
+  const uint64_t words = Mix(seed ^ Mix(static_cast<uint64_t>(purpose)));
+  key = {static_cast<uint32_t>(words), static_cast<uint32_t>(words >> 32)};
+}
+
 RandomStream::RandomStream(uint64_t seed, RandomPurpose purpose, uint64_t a,
                            uint64_t b, uint64_t c) {
-  const uint64_t key = Mix(seed ^ Mix(static_cast<uint64_t>(purpose)));
-  key_ = {static_cast<uint32_t>(key), static_cast<uint32_t>(key >> 32)};
-  const uint64_t mixed = Mix(Mix(Mix(a) ^ b) ^ c);
+  const RandomPrefix prefix(seed, purpose, a, b);
+  key_ = prefix.key;
+  const uint64_t mixed = Mix(prefix.mixed ^ c);
   // 32 bits count blocks within the stream; the rest names the stream.
   const auto stream_high = static_cast<uint32_t>(Mix(mixed));
   counter_ = {0, static_cast<uint32_t>(mixed),

@@ -31,6 +31,15 @@ enum class RandomPurpose : uint32_t {
   kLayerSampling = 9,
 };
 
+/// The part of a RandomStream that its coordinates up to b decide: for devices,
+/// which go on from there (HearthCudaSampleLayer).
+struct RandomPrefix {
+  std::array<uint32_t, 2> key;
+  uint64_t mixed;
+
+  RandomPrefix(uint64_t seed, RandomPurpose purpose, uint64_t a, uint64_t b);
+};
+
 /// A sequence of random numbers, named by its coordinates: the user's seed, a
 /// purpose, and up to three further coordinates (epoch key, batch, layer and
 /// node for sampling, say). Cheap to make: make one per use.

@@ -37,6 +37,7 @@ namespace hearth::cuda {
 namespace {
 
 constexpr int kInvalidValue = 1;
+constexpr int kAlreadyRegistered = 712;
 
 struct State {
   absl::Mutex mutex;
@@ -101,6 +102,8 @@ const char* ErrorText(int error) {
       return "unspecified launch failure";
     case FakeCuda::kIllegalAddress:
       return "an illegal memory access was encountered";
+    case kAlreadyRegistered:
+      return "part or all of the requested memory range is already mapped";
     default:
       return "invalid argument";
   }
@@ -150,6 +153,20 @@ int AllocatePinned(int device, size_t bytes, void** memory) {
 
 int ReleasePinned(int /*device*/, void* memory) {
   return ReleaseOf(FakeMemory::Kind::kPinned, memory);
+}
+
+int HostRegister(int device, void* memory, size_t bytes) {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mutex);
+  if (device != 0 || bytes == 0) return kInvalidValue;
+  if (const int error = CallError(state); error != 0) return error;
+  return state.memory.Register(memory, bytes) ? 0 : kAlreadyRegistered;
+}
+
+int HostUnregister(int /*device*/, void* memory) {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mutex);
+  return state.memory.Unregister(memory) ? 0 : kInvalidValue;
 }
 
 // A stream or an event.
@@ -266,7 +283,7 @@ int ScatterRows(const HearthCudaScatter* scatter, HearthCudaStream* stream) {
   });
 }
 
-// The function of the table that queues a kernel of models.
+// The function of the table that queues a GPU's own kernel, emulated.
 template <typename Argument, bool (*kRun)(const FakeMemory&, Argument)>
 int QueueKernel(const Argument* argument, HearthCudaStream* stream) {
   State& state = TheState();
@@ -320,6 +337,12 @@ constexpr HearthCudaTable kTable = {
     .activation_gradient =
         QueueKernel<HearthCudaActivate, RunActivationGradient>,
     .memory_info = MemoryInfo,
+    .host_register = HostRegister,
+    .host_unregister = HostUnregister,
+    .fill_table = QueueKernel<HearthCudaFillTable, RunFillTable>,
+    .look_up_nodes = QueueKernel<HearthCudaLookUp, RunLookUp>,
+    .count_edges = QueueKernel<HearthCudaCountEdges, RunCountEdges>,
+    .sample_layer = QueueKernel<HearthCudaSampleLayer, RunSampleLayer>,
 };
 
 }  // namespace
@@ -340,6 +363,7 @@ FakeCuda::~FakeCuda() {
   absl::MutexLock lock(&state.mutex);
   EXPECT_EQ(state.memory.bytes(FakeMemory::Kind::kDevice), 0);
   EXPECT_EQ(state.memory.bytes(FakeMemory::Kind::kPinned), 0);
+  EXPECT_EQ(state.memory.registered_bytes(), 0);
   EXPECT_EQ(state.streams_and_events, 0);
   state.exists = false;
 }
@@ -390,6 +414,12 @@ int64_t FakeCuda::pinned_bytes() const {
   State& state = TheState();
   absl::MutexLock lock(&state.mutex);
   return state.memory.bytes(FakeMemory::Kind::kPinned);
+}
+
+int64_t FakeCuda::registered_bytes() const {
+  State& state = TheState();
+  absl::MutexLock lock(&state.mutex);
+  return state.memory.registered_bytes();
 }
 
 }  // namespace hearth::cuda

@@ -14,12 +14,14 @@ namespace hearth::cuda {
 /// device's work. It is as strict as a GPU and stricter: nothing is done before
 /// it must be (what was queued, when somebody waits for it), so that a missing
 /// wait shows as wrong bytes; fresh memory is full of rubbish; kernels may
-/// touch nothing but device memory and pinned memory that is allocated. The
-/// kernels of models are a GPU's own, emulated. A native stream, to wrap, is
+/// touch nothing but device memory, pinned memory that is allocated and memory
+/// that is registered. The kernels of models and of sampling are a GPU's own,
+/// emulated. A native stream, to wrap, is
 /// one of the fake's.
 ///
 /// There is one at a time. When it ends, it is a test failure if memory, a
-/// stream or an event was not given back. Thread-safe.
+/// stream or an event was not given back, or memory is still registered.
+/// Thread-safe.
 class FakeCuda {
  public:
   /// When queued work is done.
@@ -46,6 +48,8 @@ class FakeCuda {
   /// Bytes of each kind that are allocated now.
   int64_t device_bytes() const;
   int64_t pinned_bytes() const;
+  /// Bytes of the host's memory that are registered now.
+  int64_t registered_bytes() const;
   /// The most device memory that was allocated at a time, in bytes, since the
   /// last call.
   int64_t TakePeakDeviceBytes();

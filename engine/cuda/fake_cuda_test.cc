@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "engine/cuda/memory.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
@@ -31,6 +33,14 @@ class FakeCudaTest : public ::testing::Test {
 
   Memory Allocate(Memory::Kind kind, uint64_t bytes) {
     return *Memory::Allocate(fake_.device(), kind, bytes);
+  }
+
+  template <typename T>
+  Registration Register(const std::vector<T>& values) {
+    return *Registration::Register(
+        fake_.device(),
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(values.data()),
+                            values.size() * sizeof(T)));
   }
 
   FakeCuda fake_;
@@ -134,6 +144,54 @@ TEST_F(FakeCudaTest, AKernelTouchesNoMemoryButDevicesAndPinned) {
   EXPECT_EQ(Wait(), FakeCuda::kIllegalAddress);
   // From then on, the stream is of no use.
   EXPECT_EQ(Wait(), FakeCuda::kIllegalAddress);
+}
+
+TEST_F(FakeCudaTest, AKernelReachesWhatIsRegisteredAsLongAsItIs) {
+  const std::vector<float> rows = {1, 2};
+  const std::vector<int64_t> indices = {1};
+  const Memory out = Allocate(Memory::Kind::kPinned, sizeof(float));
+  const HearthCudaGather gather = {.source = rows.data(),
+                                   .element = HEARTH_CUDA_FLOAT32,
+                                   .dim = 1,
+                                   .indices = indices.data(),
+                                   .count = 1,
+                                   .out = reinterpret_cast<float*>(out.data())};
+  {
+    const Registration of_rows = Register(rows);
+    Registration moved = Register(indices);
+    const Registration of_indices = std::move(moved);
+    EXPECT_EQ(fake_.registered_bytes(), 16);
+    EXPECT_EQ(table_.gather_rows(&gather, stream_), 0);
+    EXPECT_EQ(Wait(), 0);
+    EXPECT_EQ(*gather.out, 2);
+  }
+  EXPECT_EQ(fake_.registered_bytes(), 0);
+  EXPECT_EQ(table_.gather_rows(&gather, stream_), 0);
+  EXPECT_EQ(Wait(), FakeCuda::kIllegalAddress);
+}
+
+TEST_F(FakeCudaTest, RegistersNothingTwice) {
+  const std::vector<float> rows = {1, 2, 3, 4};
+  const auto bytes =
+      absl::MakeConstSpan(reinterpret_cast<const std::byte*>(rows.data()), 16);
+  const Registration middle =
+      *Registration::Register(fake_.device(), bytes.subspan(4, 4));
+  for (const auto overlap : {bytes, bytes.subspan(4, 4), bytes.subspan(6, 1),
+                             bytes.first(5), bytes.subspan(7)}) {
+    EXPECT_EQ(Registration::Register(fake_.device(), overlap).status().code(),
+              absl::StatusCode::kInternal);
+  }
+  const Registration before =
+      *Registration::Register(fake_.device(), bytes.first(4));
+  const Registration after =
+      *Registration::Register(fake_.device(), bytes.subspan(8));
+  EXPECT_TRUE(Registration::Register(fake_.device(), {}).ok());
+  EXPECT_EQ(fake_.registered_bytes(), 16);
+  int64_t number = 0;
+  EXPECT_NE(table_.host_unregister(0, &number), 0);
+  fake_.FailCall(1, HEARTH_CUDA_OUT_OF_MEMORY);
+  EXPECT_EQ(Registration::Register(fake_.device(), bytes).status().code(),
+            absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(FakeCudaTest, ReleasesOnlyWhatWasAllocated) {

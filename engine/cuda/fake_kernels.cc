@@ -120,6 +120,18 @@ EdgeExtents TranslateScored(Translation& translation,
   return extents;
 }
 
+void TranslateTable(Translation& translation, HearthCudaNodeTable& table) {
+  translation.Translate(table.nodes, table.slots);
+  translation.Translate(table.positions, table.slots);
+}
+
+void TranslateTopology(Translation& translation, HearthCudaTopology& topology) {
+  translation.Translate(topology.indptr, topology.num_nodes + 1);
+  const auto* indices = static_cast<const std::byte*>(topology.indices);
+  translation.Translate(indices, topology.num_edges * topology.index_bytes);
+  topology.indices = indices;
+}
+
 // Runs `kernel` on an argument whose pointers were translated.
 template <typename Kernel, typename Argument>
 bool Run(const Translation& translation, const Kernel& kernel,
@@ -199,6 +211,51 @@ bool RunActivationGradient(const FakeMemory& memory,
   translation.Translate(activate.gradient, activate.count);
   translation.Translate(activate.result, activate.count);
   return Run(translation, kernels::EmulateActivationGradient, activate);
+}
+
+bool RunFillTable(const FakeMemory& memory, HearthCudaFillTable fill) {
+  Translation translation(memory);
+  TranslateTable(translation, fill.table);
+  translation.Translate(fill.nodes, fill.count);
+  translation.Translate(fill.damage, 1);
+  return Run(translation, kernels::EmulateFillTable, fill);
+}
+
+bool RunLookUp(const FakeMemory& memory, HearthCudaLookUp look_up) {
+  Translation translation(memory);
+  TranslateTopology(translation, look_up.topology);
+  translation.Translate(look_up.nodes, look_up.count);
+  translation.Translate(look_up.starts, look_up.count);
+  translation.Translate(look_up.degrees, look_up.count);
+  translation.Translate(look_up.damage, 1);
+  return Run(translation, kernels::EmulateLookUp, look_up);
+}
+
+bool RunCountEdges(const FakeMemory& memory, HearthCudaCountEdges count) {
+  Translation translation(memory);
+  translation.Translate(count.degrees, count.count);
+  translation.Translate(count.indptr, count.count + 1);
+  translation.Translate(count.scratch, HEARTH_CUDA_SCAN_ROOM(count.count + 1));
+  return Run(translation, kernels::EmulateCountEdges, count);
+}
+
+bool RunSampleLayer(const FakeMemory& memory, HearthCudaSampleLayer layer) {
+  Translation translation(memory);
+  const int64_t num_nodes = layer.topology.num_nodes;
+  TranslateTopology(translation, layer.topology);
+  translation.Translate(layer.starts, layer.num_destinations);
+  translation.Translate(layer.degrees, layer.num_destinations);
+  translation.Translate(layer.indptr, layer.num_destinations + 1);
+  TranslateTable(translation, layer.table);
+  translation.Translate(
+      layer.nodes,
+      std::min(layer.num_destinations + layer.num_edges, num_nodes));
+  translation.Translate(layer.indices, layer.num_edges);
+  translation.Translate(layer.sources, layer.num_edges);
+  const int64_t counted = layer.num_edges + 1;
+  translation.Translate(layer.ranks, counted + HEARTH_CUDA_SCAN_ROOM(counted));
+  translation.Translate(layer.damage, 1);
+  return Run(translation, kernels::EmulateSampleLayer, layer);
 }
 
 bool RunGather(const FakeMemory& memory, const HearthCudaGather& gather) {

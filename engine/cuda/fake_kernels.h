@@ -23,6 +23,12 @@ bool RunActivate(const FakeMemory& memory, HearthCudaActivate activate);
 bool RunActivationGradient(const FakeMemory& memory,
                            HearthCudaActivate activate);
 
+/// Those that sample batches, likewise.
+bool RunFillTable(const FakeMemory& memory, HearthCudaFillTable fill);
+bool RunLookUp(const FakeMemory& memory, HearthCudaLookUp look_up);
+bool RunCountEdges(const FakeMemory& memory, HearthCudaCountEdges count);
+bool RunSampleLayer(const FakeMemory& memory, HearthCudaSampleLayer layer);
+
 }  // namespace hearth::cuda
 
 #endif  // HEARTH_ENGINE_CUDA_FAKE_KERNELS_H_

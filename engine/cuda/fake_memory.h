@@ -20,8 +20,14 @@ class FakeMemory {
   /// Whether there was such memory.
   bool Release(Kind kind, void* memory);
 
-  /// Bytes of one kind that are allocated now.
+  /// Makes memory of the host one that kernels may touch; whether it was none
+  /// before. The other way round likewise.
+  bool Register(void* memory, size_t bytes);
+  bool Unregister(void* memory);
+
+  /// Bytes of one kind that are allocated now, and that are registered.
   int64_t bytes(Kind kind) const;
+  int64_t registered_bytes() const;
 
   /// Where `bytes` at `pointer` are in the host: null if a kernel may not touch
   /// them.
@@ -50,6 +56,7 @@ class FakeMemory {
 
   Blocks device_;
   Blocks pinned_;
+  Blocks registered_;
 };
 
 }  // namespace hearth::cuda

@@ -53,4 +53,34 @@ Memory::~Memory() {
   (void)release(device_.number, data_);
 }
 
+absl::StatusOr<Registration> Registration::Register(
+    const Device& device, absl::Span<const std::byte> bytes) {
+  Registration registration;
+  if (bytes.empty()) return registration;
+  // Nothing writes to it; that its owner may is what the function asks for.
+  void* const data = const_cast<std::byte*>(bytes.data());
+  HEARTH_RETURN_IF_ERROR(ToStatus(
+      device, device.table->host_register(device.number, data, bytes.size()),
+      absl::StrCat("pinning ", bytes.size(), " bytes of the host's memory")));
+  registration.device_ = device;
+  registration.data_ = data;
+  return registration;
+}
+
+Registration::Registration(Registration&& other) noexcept {
+  *this = std::move(other);
+}
+
+Registration& Registration::operator=(Registration&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  return *this;
+}
+
+Registration::~Registration() {
+  if (data_ == nullptr) return;
+  // As with Memory, there is nobody to tell.
+  (void)device_.table->host_unregister(device_.number, data_);
+}
+
 }  // namespace hearth::cuda

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/cuda/device.h"
 
 namespace hearth::cuda {
@@ -49,6 +50,27 @@ class Memory {
   Kind kind_ = Kind::kDevice;
   std::byte* data_ = nullptr;
   uint64_t size_ = 0;
+};
+
+/// Memory of the host that somebody else owns, pinned for as long as this
+/// lives, so that a device reaches it as it is. The owner keeps it longer; no
+/// queued work may need it when this is destroyed. Thread-compatible; movable.
+class Registration {
+ public:
+  /// Pins `bytes`; for none the device is not asked. RESOURCE_EXHAUSTED or
+  /// INTERNAL, naming the size, if that cannot be. REQUIRES: no piece of it is
+  /// registered.
+  static absl::StatusOr<Registration> Register(
+      const Device& device, absl::Span<const std::byte> bytes);
+
+  Registration() = default;
+  Registration(Registration&& other) noexcept;
+  Registration& operator=(Registration&& other) noexcept;
+  ~Registration();
+
+ private:
+  Device device_;
+  void* data_ = nullptr;
 };
 
 }  // namespace hearth::cuda

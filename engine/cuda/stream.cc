@@ -89,6 +89,26 @@ absl::Status Stream::ActivationGradient(const HearthCudaActivate& activate) {
                   "the gradient of an activation");
 }
 
+absl::Status Stream::FillTable(const HearthCudaFillTable& fill) {
+  return ToStatus(device_, device_.table->fill_table(&fill, stream_),
+                  "filling a table of nodes");
+}
+
+absl::Status Stream::LookUpNodes(const HearthCudaLookUp& look_up) {
+  return ToStatus(device_, device_.table->look_up_nodes(&look_up, stream_),
+                  "looking up nodes");
+}
+
+absl::Status Stream::CountEdges(const HearthCudaCountEdges& count) {
+  return ToStatus(device_, device_.table->count_edges(&count, stream_),
+                  "counting edges");
+}
+
+absl::Status Stream::SampleLayer(const HearthCudaSampleLayer& layer) {
+  return ToStatus(device_, device_.table->sample_layer(&layer, stream_),
+                  "sampling a layer");
+}
+
 absl::Status Stream::Wait() {
   HEARTH_RETURN_IF_ERROR(ToStatus(device_,
                                   device_.table->event_record(event_, stream_),

@@ -46,6 +46,12 @@ class Stream {
   absl::Status Activate(const HearthCudaActivate& activate);
   absl::Status ActivationGradient(const HearthCudaActivate& activate);
 
+  /// Queues the steps of sampling a batch, likewise.
+  absl::Status FillTable(const HearthCudaFillTable& fill);
+  absl::Status LookUpNodes(const HearthCudaLookUp& look_up);
+  absl::Status CountEdges(const HearthCudaCountEdges& count);
+  absl::Status SampleLayer(const HearthCudaSampleLayer& layer);
+
   /// Until all that was queued is done.
   absl::Status Wait();
 

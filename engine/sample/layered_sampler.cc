@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "engine/base/random.h"
 #include "engine/base/status_macros.h"
+#include "engine/sample/topology_damage.h"
 
 namespace hearth::sample {
 namespace {
@@ -92,7 +92,8 @@ void LayeredSampler::ThinLayer(size_t layer, MiniBatch& batch, Block& block) {
 absl::Span<const int64_t> LayeredSampler::DrawSubset(const Draw& draw,
                                                      const BatchKey& key) {
   // Node ids are below 2^48 and batches below 2^40, so that layer and node, and
-  // edge type and batch, share a coordinate.
+  // edge type and batch, share a coordinate. A GPU draws likewise
+  // (device_sampler.cc).
   RandomStream random(options_.data_seed, RandomPurpose::kNeighborSampling,
                       key.epoch_key,
                       static_cast<uint64_t>(draw.edge_type) << 40 | key.batch,
@@ -122,11 +123,7 @@ absl::Status LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
   const int64_t num_edges = indptr_.back();
   for (size_t i = batch.in_degrees.size(); i < nodes.size(); ++i) {
     if (static_cast<uint64_t>(nodes[i]) >= num_nodes) {
-      return absl::DataLossError(absl::StrCat("the topology names node ",
-                                              nodes[i],
-                                              ", which is not "
-                                              "one of its ",
-                                              num_nodes));
+      return NoNode(nodes[i], static_cast<int64_t>(num_nodes));
     }
     if (i + kNodesAhead < nodes.size()) {
       __builtin_prefetch(indptr_.data() + nodes[i + kNodesAhead]);
@@ -134,9 +131,7 @@ absl::Status LayeredSampler::LookUpNewNodes(MiniBatch& batch) {
     const int64_t start = indptr_[nodes[i]];
     const int64_t end = indptr_[nodes[i] + 1];
     if (start < 0 || end < start || end > num_edges) {
-      return absl::DataLossError(absl::StrCat("the topology has edges ", start,
-                                              " to ", end, " of node ",
-                                              nodes[i], ", of ", num_edges));
+      return NoRow(nodes[i], start, end, num_edges);
     }
     row_starts_.push_back(start);
     batch.in_degrees.push_back(end - start);

@@ -54,19 +54,23 @@ struct Entry {
 };
 
 constexpr std::tuple kEntries{
-    Entry<MemoryOptions>{
-        .kind = {.name = "memory", .leaves_neighbors_on_disk = false},
-        .make = NewAddressableStrategy,
-        .estimate_memory = EstimateAddressableMemory,
-        .budgets = AddressableBudgets},
-    Entry<MmapOptions>{.kind = {.name = "mmap", .reads_single_rows = true},
+    Entry<MemoryOptions>{.kind = {.name = "memory",
+                                  .leaves_neighbors_on_disk = false,
+                                  .samples_on_gpu = true},
+                         .make = NewAddressableStrategy,
+                         .estimate_memory = EstimateAddressableMemory,
+                         .budgets = AddressableBudgets},
+    Entry<MmapOptions>{.kind = {.name = "mmap",
+                                .reads_single_rows = true,
+                                .samples_on_gpu = true},
                        .make = NewAddressableStrategy,
                        .estimate_memory = EstimateAddressableMemory,
                        .budgets = AddressableBudgets},
     Entry<GnndriveOptions>{
         .kind = {.name = "gnndrive",
                  .needs_measured_batches = true,
-                 .reads_single_rows = true},
+                 .reads_single_rows = true,
+                 .samples_on_gpu = true},
         .make = NewGnndriveStrategy,
         .estimate_memory = EstimateGnndriveMemory,
         .budgets = GnndriveBudgets,
@@ -108,7 +112,8 @@ constexpr std::tuple kEntries{
                                 .prepares = true,
                                 .makes_plans = true,
                                 .needs_measured_batches = true,
-                                .reads_single_rows = true},
+                                .reads_single_rows = true,
+                                .samples_on_gpu = true},
                        .make = NewGidsStrategy,
                        .estimate_memory = EstimateGidsMemory,
                        .budgets = GidsBudgets,
@@ -169,6 +174,11 @@ bool DeliversInOrder(const StrategyOptions& options) {
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
+  if (pipeline.sampling_gpu.has_value() && !KindOf(options).samples_on_gpu) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sample_on: must be host for strategy ", Name(options),
+                     ", which samples from disk, beforehand"));
+  }
   return std::visit(
       [&](const auto& chosen) {
         return EntryOf(chosen).make(chosen, pipeline, dataset, resources);

@@ -57,6 +57,9 @@ struct StrategyKind {
   /// Whether neighbors stay on disk, mapped or read one by one: they are
   /// verified before the first batch, not whenever they are read.
   bool leaves_neighbors_on_disk = true;
+  /// Whether a GPU may sample (PipelineOptions::sampling_gpu): batches are
+  /// sampled from memory, or mapped files, as they are needed.
+  bool samples_on_gpu = false;
 };
 
 /// Every strategy, in the order of the alternatives.
@@ -73,8 +76,9 @@ bool DeliversInOrder(const StrategyOptions& options);
 
 /// Loads, maps or opens what the strategy needs of `dataset`, which must
 /// outlive it, as must what `resources` refers to.
-/// INVALID_ARGUMENT for options out of range; FAILED_PRECONDITION, naming the
-/// option, for rows on a GPU where `resources` has none.
+/// INVALID_ARGUMENT for options out of range, or for a GPU that is to sample
+/// where the strategy samples on none; FAILED_PRECONDITION, naming the option,
+/// for rows or samplers on a GPU where `resources` has none.
 absl::StatusOr<std::unique_ptr<Strategy>> NewStrategy(
     const StrategyOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources);

@@ -8,6 +8,7 @@
 #include "engine/base/byte_size.h"
 #include "engine/cache/aligned_buffer.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/sample/device_sampler.h"
 #include "engine/store/node_space.h"
 #include "engine/store/topology.h"
 
@@ -96,6 +97,11 @@ uint64_t MemoryBasis::indices_bytes() const {
   return bytes;
 }
 
+uint64_t MemoryBasis::sampled_topology_bytes() const {
+  return indptr_bytes() +
+         (pipeline.sampling_gpu.has_value() ? indices_bytes() : 0);
+}
+
 uint64_t MemoryBasis::all_rows_bytes() const {
   return static_cast<uint64_t>(num_nodes()) *
          (static_cast<uint64_t>(row_bytes()) + sizeof(int64_t));
@@ -127,7 +133,15 @@ void AddBatches(const MemoryBasis& basis, const BatchCounts& wanted,
   const uint64_t inputs = cache::AlignedBuffer::MemoryBytes(
       rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float));
   estimate.Add("labels", basis.label_bytes(), /*kept=*/true);
-  estimate.Add("samplers", Times(largest.SamplerBytes(), counts.samplers));
+  if (basis.pipeline.sampling_gpu.has_value()) {
+    estimate.Add(
+        "samplers",
+        Times(sample::DeviceTopology::DeviceBytes(largest, basis.num_nodes()),
+              counts.samplers),
+        /*kept=*/false, {.gpu = basis.pipeline.sampling_gpu});
+  } else {
+    estimate.Add("samplers", Times(largest.SamplerBytes(), counts.samplers));
+  }
   estimate.Add("batches",
                Times(batch, counts.sampled) + Times(inputs, counts.assembled));
 }

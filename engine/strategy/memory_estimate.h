@@ -77,6 +77,9 @@ struct MemoryBasis {
   uint64_t feature_bytes() const;
   uint64_t indptr_bytes() const;
   uint64_t indices_bytes() const;
+  /// Bytes of a topology whose indices are mapped, unless a GPU samples from
+  /// them (LoadSampledTopology).
+  uint64_t sampled_topology_bytes() const;
   /// Bytes of the labels of the node type that has most.
   uint64_t label_bytes() const;
   /// The format in which rows are kept.
@@ -102,7 +105,8 @@ struct BatchCounts {
   int assembled = 0;
 };
 
-/// Adds what all strategies hold alike: "labels", "samplers" and "batches".
+/// Adds what all strategies hold alike: "labels", "samplers" and "batches". A
+/// GPU's samplers are in its memory.
 void AddBatches(const MemoryBasis& basis, const BatchCounts& counts,
                 MemoryEstimate& estimate);
 

@@ -2,6 +2,7 @@
 #define HEARTH_ENGINE_STRATEGY_PASS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,10 +14,14 @@
 
 namespace hearth::strategy {
 
-/// Threads of the pipeline's stages.
+/// Threads of the pipeline's stages, and what samples.
 struct PipelineOptions {
   int samplers = 1;
   int extractors = 1;
+  /// The number of the GPU that samples batches; absent: the processor does.
+  /// The batches are the same. For strategies with StrategyKind::samples_on_gpu
+  /// and graphs of one type alone, and not layer by layer.
+  std::optional<int> sampling_gpu = {};
 
   /// INVALID_ARGUMENT unless there is at least one of each.
   absl::Status Validate() const;

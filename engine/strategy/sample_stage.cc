@@ -7,6 +7,8 @@
 
 #include "engine/base/status_macros.h"
 #include "engine/sample/addressable_sampler.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/sample/device_sampler.h"
 #include "engine/sample/history.h"
 #include "engine/sample/neighbor_sampler.h"
 #include "engine/sample/typed_sampler.h"
@@ -58,20 +60,26 @@ using Samplers =
     std::shared_ptr<std::vector<std::unique_ptr<sample::NeighborSampler>>>;
 
 std::unique_ptr<sample::NeighborSampler> NewSampler(
-    const store::LoadedTopology& topology,
-    const sample::NeighborSamplerOptions& options) {
+    const Pass& pass, const SampleSource& source) {
+  const store::LoadedTopology& topology = source.topology;
+  if (source.gpu != nullptr) {
+    return source.gpu->NewSampler(pass.sampler,
+                                  pass.batches.bound.nodes.empty()
+                                      ? sample::BatchShape()
+                                      : pass.batches.WithMargin());
+  }
   if (topology.is_typed()) {
     return sample::NewTypedSampler(topology.relations(), topology.nodes(),
-                                   options);
+                                   pass.sampler);
   }
-  return sample::NewNeighborSampler(topology.view(), options);
+  return sample::NewNeighborSampler(topology.view(), pass.sampler);
 }
 
 Samplers NewSamplers(const Pass& pass, const SampleSource& source,
                      int threads) {
   const auto samplers = std::make_shared<Samplers::element_type>();
   for (int i = 0; i < threads; ++i) {
-    samplers->push_back(NewSampler(source.topology, pass.sampler));
+    samplers->push_back(NewSampler(pass, source));
   }
   return samplers;
 }

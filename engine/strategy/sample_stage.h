@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "engine/pipeline/pipeline.h"
+#include "engine/sample/device_sampler.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
@@ -18,6 +19,8 @@ namespace hearth::strategy {
 struct SampleSource {
   const store::LoadedTopology& topology;
   const store::Labels& labels;
+  /// The topology on the GPU that samples; null: the processor does.
+  sample::DeviceTopology* gpu = nullptr;
 };
 
 /// How wide a sampling stage is.

@@ -43,6 +43,8 @@ struct StrategyResources {
   /// The file system of those files.
   io::FileSystem& files = io::FileSystem::Posix();
   Gpu gpu = {};
+  /// All GPUs: PipelineOptions::sampling_gpu counts from the first.
+  absl::Span<const cuda::Device> gpus = {};
   /// Checks each feature row that is read for a batch by itself (strategies
   /// whose Kind::reads_single_rows says so); null = they are not checked.
   std::shared_ptr<const io::RowCheck> row_check = nullptr;

@@ -168,6 +168,95 @@ typedef struct HearthCudaActivate {
   float* result;
 } HearthCudaActivate;
 
+/* The edges of a graph, by destination. */
+typedef struct HearthCudaTopology {
+  const int64_t* indptr; /* [num_nodes + 1] ascending from 0 */
+  const void* indices;   /* [num_edges] source nodes, signed */
+  int64_t num_nodes;
+  int64_t num_edges;
+  int32_t index_bytes; /* of each: 4 or 8 */
+} HearthCudaTopology;
+
+/* The position of each node met in a batch: a hash table with open addressing,
+ * on the device. Its types are those that a GPU has atomic functions for. */
+typedef struct HearthCudaNodeTable {
+  unsigned long long* nodes; /* [slots] */
+  uint32_t* positions;       /* [slots] */
+  int64_t slots; /* a power of two, at most 2^31, and more than nodes are met */
+} HearthCudaNodeTable;
+
+/* Where a topology that leads out of itself was noticed first, on the device;
+ * all ones: nowhere. What was sampled since is of no use then. */
+typedef struct HearthCudaDamage {
+  unsigned long long row;  /* the position of a node without bounds of a row */
+  unsigned long long edge; /* an edge of the layer whose source is no node */
+} HearthCudaDamage;
+
+/* Makes `table` one in which nodes[i], all of them distinct, has position i,
+ * and of no other node; sets `damage` to none. */
+typedef struct HearthCudaFillTable {
+  HearthCudaNodeTable table;
+  const int64_t* nodes; /* [count] */
+  int64_t count;
+  HearthCudaDamage* damage;
+} HearthCudaFillTable;
+
+/* For the nodes at positions `first` up to `count`: where each one's edges
+ * start in the topology, and how many there are. */
+typedef struct HearthCudaLookUp {
+  HearthCudaTopology topology;
+  const int64_t* nodes; /* [count] */
+  int64_t first;
+  int64_t count;
+  int64_t* starts;  /* [count] */
+  int64_t* degrees; /* [count] */
+  HearthCudaDamage* damage;
+} HearthCudaLookUp;
+
+/* Elements of scratch memory with which so many numbers are added up. */
+#define HEARTH_CUDA_SCAN_ROOM(count) ((count) / 32 + 64)
+
+/* indptr[i] = the edges that nodes before the i-th keep, each of them all it
+ * has, but at most `fanout` where that is not negative. */
+typedef struct HearthCudaCountEdges {
+  const int64_t* degrees; /* [count] */
+  int64_t count;
+  int32_t fanout;
+  int64_t* indptr;  /* [count + 1] */
+  int64_t* scratch; /* [HEARTH_CUDA_SCAN_ROOM(count + 1)] */
+} HearthCudaCountEdges;
+
+/* Draws the edges of a layer and numbers their sources.
+ *
+ * A node with at most `fanout` edges, or with a negative fan-out, keeps all.
+ * Others draw a subset (Floyd's algorithm), with words of Philox4x32-10 under
+ * `key`: where x = mix(prefix ^ (layer << 48 | node)), of counters (0, 1, ...;
+ * low and high half of x; low half of mix(x)), mix being the finalizer of
+ * SplitMix64 after its increment. Edges of a node stand in their order in the
+ * topology. A source that was not met before gets the next position, in the
+ * order of the edges. */
+typedef struct HearthCudaSampleLayer {
+  HearthCudaTopology topology;
+  const int64_t* starts;  /* [num_destinations] */
+  const int64_t* degrees; /* [num_destinations] */
+  int64_t num_destinations;
+  int32_t fanout;
+  uint32_t key[2];
+  uint64_t prefix;
+  uint64_t layer;
+  const int64_t* indptr; /* [num_destinations + 1], of HearthCudaCountEdges */
+  int64_t num_edges;     /* below 2^32, together with num_destinations */
+  HearthCudaNodeTable table;
+  /* Those at positions below num_destinations, with room for the new ones. */
+  int64_t* nodes;
+  int32_t* indices; /* [num_edges] the position of each edge's source */
+  int64_t* sources; /* [num_edges] scratch, and then the sources */
+  /* [num_edges + 1 + HEARTH_CUDA_SCAN_ROOM(num_edges + 1)] scratch; the element
+   * at num_edges is then how many nodes are new. */
+  uint32_t* ranks;
+  HearthCudaDamage* damage;
+} HearthCudaSampleLayer;
+
 typedef struct HearthCudaTable {
   uint32_t version;
   uint32_t table_bytes;
@@ -235,6 +324,23 @@ typedef struct HearthCudaTable {
   /* Bytes of the device's memory that nobody has allocated, and that it has in
    * all. Makes the process known to the device, which takes some of them. */
   int (*memory_info)(int device, size_t* free_bytes, size_t* total_bytes);
+
+  /* Pins memory of the host that somebody else owns, so that `device` reaches
+   * it as it is, over its bus, until it is unregistered, which comes before it
+   * is given back. No two such pieces overlap. Both may wait for the device. */
+  int (*host_register)(int device, void* memory, size_t bytes);
+  int (*host_unregister)(int device, void* memory);
+
+  /* The steps of sampling a batch. All pointers must be reachable from the
+   * stream's device; nodes are numbered in the order in which they are met, so
+   * that results repeat bit for bit. */
+  int (*fill_table)(const HearthCudaFillTable* fill, HearthCudaStream* stream);
+  int (*look_up_nodes)(const HearthCudaLookUp* look_up,
+                       HearthCudaStream* stream);
+  int (*count_edges)(const HearthCudaCountEdges* count,
+                     HearthCudaStream* stream);
+  int (*sample_layer)(const HearthCudaSampleLayer* layer,
+                      HearthCudaStream* stream);
 } HearthCudaTable;
 
 /* The only symbol of the plug-in, under this name: the table of `version`, or

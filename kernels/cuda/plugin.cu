@@ -8,6 +8,7 @@
 #include "kernels/cuda/edges.cuh"
 #include "kernels/cuda/gather.cuh"
 #include "kernels/cuda/hearth_cuda.h"
+#include "kernels/cuda/sample.cuh"
 #include "kernels/cuda/scatter.cuh"
 #include "kernels/cuda/scores.cuh"
 
@@ -170,6 +171,23 @@ int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
   return On(device, [&] { return cudaMemGetInfo(free_bytes, total_bytes); });
 }
 
+// Not where a GPU sees the memory at another address.
+int HostRegister(int device, void* memory, size_t bytes) {
+  return On(device, [&] {
+    cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterMapped);
+    if (error != cudaSuccess) return error;
+    void* seen = nullptr;
+    error = cudaHostGetDevicePointer(&seen, memory, 0);
+    if (error == cudaSuccess && seen != memory) error = cudaErrorNotSupported;
+    if (error != cudaSuccess) cudaHostUnregister(memory);
+    return error;
+  });
+}
+
+int HostUnregister(int device, void* memory) {
+  return On(device, [&] { return cudaHostUnregister(memory); });
+}
+
 static_assert(HEARTH_CUDA_OUT_OF_MEMORY == cudaErrorMemoryAllocation);
 
 constexpr HearthCudaTable kTable = {
@@ -202,6 +220,12 @@ constexpr HearthCudaTable kTable = {
     .activate = Queue<HearthCudaActivate, LaunchActivate>,
     .activation_gradient = Queue<HearthCudaActivate, LaunchActivationGradient>,
     .memory_info = MemoryInfo,
+    .host_register = HostRegister,
+    .host_unregister = HostUnregister,
+    .fill_table = Queue<HearthCudaFillTable, LaunchFillTable>,
+    .look_up_nodes = Queue<HearthCudaLookUp, LaunchLookUp>,
+    .count_edges = Queue<HearthCudaCountEdges, LaunchCountEdges>,
+    .sample_layer = Queue<HearthCudaSampleLayer, LaunchSampleLayer>,
 };
 
 }  // namespace

@@ -10,7 +10,8 @@
 
 namespace hearth::strategy {
 
-/// A strategy that the suites run, and the widths of its pipeline.
+/// A strategy that the suites run, and the widths of its pipeline; GPU 0, which
+/// may sample, is a fake.
 struct ConformanceCase {
   StrategyOptions strategy;
   PipelineOptions pipeline;
@@ -19,12 +20,13 @@ struct ConformanceCase {
   bool by_parts = false;
 };
 
-/// "<index>_<strategy>_<samplers>_<extractors>".
+/// "<index>_<strategy>_<samplers>_<extractors>", and "_gpu" where one samples.
 inline std::string ConformanceCaseName(
     const ::testing::TestParamInfo<ConformanceCase>& info) {
   return absl::StrCat(info.index, "_", Name(info.param.strategy), "_",
                       info.param.pipeline.samplers, "_",
-                      info.param.pipeline.extractors);
+                      info.param.pipeline.extractors,
+                      info.param.pipeline.sampling_gpu ? "_gpu" : "");
 }
 
 }  // namespace hearth::strategy

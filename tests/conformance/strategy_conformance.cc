@@ -6,6 +6,7 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
 #include "engine/base/status_macros.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/fake_cuda.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/sample/history.h"
@@ -45,12 +48,17 @@ hearth::testing::PartedPlantedGraph* parted = nullptr;
 sample::SeedOrder* shuffled = nullptr;
 // The one of the running case.
 sample::SeedOrder* order = nullptr;
+// The GPU that samples in the running case.
+std::optional<cuda::FakeCuda> fake_gpu;
 
 StrategyResources Resources() {
+  static cuda::Device gpu;
+  if (fake_gpu.has_value()) gpu = fake_gpu->device();
   static io::ReadQueues& queues = *io::ReadQueues::Create()->release();
   return {.read_queues = queues,
           .clock = Clock::Real(),
           .scratch_folder = ::testing::TempDir() + "scratch",
+          .gpus = absl::MakeConstSpan(&gpu, fake_gpu.has_value() ? 1 : 0),
           .partition = parted->partition};
 }
 
@@ -171,7 +179,11 @@ void StrategyConformanceTest::SetUpTestSuite() {
 
 void StrategyConformanceTest::SetUp() {
   order = GetParam().by_parts ? parted->order.get() : shuffled;
+  if (GetParam().pipeline.sampling_gpu.has_value()) fake_gpu.emplace();
 }
+
+// A fake that goes tells what was not given back.
+void StrategyConformanceTest::TearDown() { fake_gpu.reset(); }
 
 TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
   const auto reference = Make({MemoryOptions{}, {}});
@@ -184,6 +196,9 @@ TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemory) {
 }
 
 TEST_P(StrategyConformanceTest, DeliversTheBatchesOfMemoryDrawnByLayers) {
+  if (GetParam().pipeline.sampling_gpu.has_value()) {
+    GTEST_SKIP() << "a GPU draws no layers as a whole";
+  }
   const auto deliver = [](const ConformanceCase& parameters) {
     std::vector<Pass> passes = {MakePass(0), MakePass(1)};
     for (Pass& pass : passes) {

@@ -19,6 +19,7 @@ class StrategyConformanceTest
  protected:
   static void SetUpTestSuite();
   void SetUp() override;
+  void TearDown() override;
 };
 
 }  // namespace hearth::strategy

@@ -17,6 +17,7 @@
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/sampled_batch.h"
+#include "engine/strategy/sampled_topology.h"
 
 namespace hearth::strategy {
 namespace {
@@ -39,13 +40,13 @@ class AddressableStrategy final : public Strategy {
                        : resources.row_check) {}
 
   absl::Status Open(const store::Dataset& dataset,
-                    const std::stop_token& stop) {
+                    const StrategyResources& resources) {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset.LoadLabels());
-    // A mapped indptr would send the sampler astray where it cannot be read.
     HEARTH_ASSIGN_OR_RETURN(
         topology_,
-        dataset.LoadTopology({store::Residency::kMemory, residency_}, stop));
-    HEARTH_ASSIGN_OR_RETURN(features_, dataset.LoadFeatures(residency_, stop));
+        LoadSampledTopology(dataset, residency_, options_, resources));
+    HEARTH_ASSIGN_OR_RETURN(features_,
+                            dataset.LoadFeatures(residency_, resources.stop));
     return absl::OkStatus();
   }
 
@@ -58,9 +59,8 @@ class AddressableStrategy final : public Strategy {
       report.read_ops = 0;
       report.io_wait_seconds = 0;
     }
-    const SampleSource source = {*topology_, labels_};
     std::vector<pipeline::Stage> stages = SampleStages(
-        pass, seeds, source,
+        pass, seeds, topology_.With(labels_),
         {.threads = options_.samplers, .queue_capacity = kSampledWaiting});
     stages.push_back(AssembleStage(pass));
     const std::unique_ptr<pipeline::Pipeline> pipeline =
@@ -73,7 +73,10 @@ class AddressableStrategy final : public Strategy {
     return Deliver(*pipeline, delivery, consumer, std::move(stop), report);
   }
 
-  void Rest() override { buffers_.Clear(); }
+  void Rest() override {
+    buffers_.Clear();
+    topology_.Rest();
+  }
 
  private:
   pipeline::Stage AssembleStage(const Pass& pass) {
@@ -110,7 +113,7 @@ class AddressableStrategy final : public Strategy {
   const Clock& clock_;
   const std::shared_ptr<const io::RowCheck> row_check_;
   store::Labels labels_;
-  std::unique_ptr<store::LoadedTopology> topology_;
+  SampledTopology topology_;
   std::unique_ptr<store::LoadedFeatures> features_;
   BufferPool buffers_;
 };
@@ -129,17 +132,17 @@ absl::StatusOr<std::unique_ptr<Strategy>> New(
     const store::Dataset& dataset, const StrategyResources& resources) {
   auto strategy =
       std::make_unique<AddressableStrategy>(residency, pipeline, resources);
-  HEARTH_RETURN_IF_ERROR(strategy->Open(dataset, resources.stop));
+  HEARTH_RETURN_IF_ERROR(strategy->Open(dataset, resources));
   return strategy;
 }
 
 MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
   MemoryEstimate estimate;
-  uint64_t topology = basis.indptr_bytes();
+  uint64_t topology = basis.sampled_topology_bytes();
   if (residency == store::Residency::kMemory) {
     estimate.Add("features", basis.feature_bytes(),
                  /*kept=*/true);
-    topology += basis.indices_bytes();
+    topology = basis.indptr_bytes() + basis.indices_bytes();
   }
   estimate.Add("topology", topology, /*kept=*/true);
   // One batch is with the trainer.

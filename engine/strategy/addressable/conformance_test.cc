@@ -13,7 +13,9 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{MemoryOptions{}, {4, 3}},
                       ConformanceCase{MmapOptions{}, {}},
                       ConformanceCase{MmapOptions{}, {4, 3}},
-                      ConformanceCase{MmapOptions{.read_ahead = true}, {}}),
+                      ConformanceCase{MmapOptions{.read_ahead = true}, {}},
+                      ConformanceCase{MemoryOptions{}, {1, 1, 0}},
+                      ConformanceCase{MmapOptions{}, {4, 3, 0}}),
     ConformanceCaseName);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -42,7 +42,9 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{Small(), {4, 1}},
                       ConformanceCase{Bam(), {1, 1}},
                       ConformanceCase{NoCaches(), {2, 1}},
-                      ConformanceCase{ByFrequency(), {3, 1}}),
+                      ConformanceCase{ByFrequency(), {3, 1}},
+                      ConformanceCase{Small(), {4, 1, 0}},
+                      ConformanceCase{ByFrequency(), {2, 1, 0}}),
     ConformanceCaseName);
 
 INSTANTIATE_TEST_SUITE_P(Gids, ShardConformanceTest,

@@ -24,7 +24,7 @@
 #include "engine/strategy/gids/gids_pass.h"
 #include "engine/strategy/gids/hot_nodes.h"
 #include "engine/strategy/gids/sizes.h"
-#include "engine/strategy/sample_stage.h"
+#include "engine/strategy/sampled_topology.h"
 
 namespace hearth::strategy {
 namespace {
@@ -56,9 +56,8 @@ class GidsStrategy final : public Strategy {
   absl::Status Open() {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset_.LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(
-        topology_, dataset_.LoadTopology(
-                       {store::Residency::kMemory, store::Residency::kMapped},
-                       resources_.stop));
+        topology_, LoadSampledTopology(dataset_, store::Residency::kMapped,
+                                       pipeline_, resources_));
     HEARTH_ASSIGN_OR_RETURN(features_, dataset_.OpenFeatures({}));
     return absl::OkStatus();
   }
@@ -110,7 +109,7 @@ class GidsStrategy final : public Strategy {
           "strategy gids: the batches of the pass were not measured");
     }
     HEARTH_RETURN_IF_ERROR(ResizeWindow(pass));
-    GidsPass run({.source = {*topology_, labels_},
+    GidsPass run({.source = topology_.With(labels_),
                   .features = features_,
                   .row_check = resources_.row_check.get(),
                   .read_queues = resources_.read_queues,
@@ -129,7 +128,10 @@ class GidsStrategy final : public Strategy {
     return status;
   }
 
-  void Rest() override { inputs_.Clear(); }
+  void Rest() override {
+    inputs_.Clear();
+    topology_.Rest();
+  }
 
  private:
   // The peak of the disk and the depth that reaches it, or what the depth that
@@ -204,7 +206,7 @@ class GidsStrategy final : public Strategy {
   // The plans of this strategy alone, where the daemon has no store.
   std::optional<plan::PlanStore> own_plans_;
   store::Labels labels_;
-  std::unique_ptr<store::LoadedTopology> topology_;
+  SampledTopology topology_;
   store::StoredFeatures features_;
   std::optional<io::ReadProfile> disk_;
   // The rows of the constant buffer, what they were chosen for, and how.

@@ -36,10 +36,17 @@ uint64_t ChoosingBytes(const GidsOptions& options, const MemoryBasis& basis,
                        const MemoryEstimate& running) {
   uint64_t bytes = RankingBytes(basis.num_nodes()) + basis.indptr_bytes();
   for (const MemoryShare& share : running.shares) {
+    if (share.place != MemoryPlace()) continue;
     const bool sampling = share.owner == "samplers" || share.owner == "batches";
     if (share.kept || (sampling && options.hot == HotNodes::kFrequency)) {
       bytes += share.bytes;
     }
+  }
+  // The processor samples those.
+  if (basis.pipeline.sampling_gpu.has_value() &&
+      options.hot == HotNodes::kFrequency) {
+    bytes += static_cast<uint64_t>(basis.pipeline.samplers) *
+             basis.batches.WithMargin().SamplerBytes();
   }
   return bytes;
 }
@@ -60,8 +67,7 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                         ? options.io_depth
                         : static_cast<int>(io::kMostProbedDepth);
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.indptr_bytes(),
-               /*kept=*/true);
+  estimate.Add("topology", basis.sampled_topology_bytes(), /*kept=*/true);
   estimate.Add(
       "cache",
       ConstantBuffer::MemoryBytes(BufferedRows(options, layout), row_bytes,

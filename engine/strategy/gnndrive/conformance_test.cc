@@ -22,7 +22,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(ConformanceCase{GnndriveOptions{}, {}},
                       ConformanceCase{GnndriveOptions{}, {4, 3}},
                       ConformanceCase{kSmall, {4, 3}},
-                      ConformanceCase{kLarge, {2, 4}}),
+                      ConformanceCase{kLarge, {2, 4}},
+                      ConformanceCase{kSmall, {4, 3, 0}}),
     ConformanceCaseName);
 
 // Room for one shard of the largest batch, so that there is one extractor.

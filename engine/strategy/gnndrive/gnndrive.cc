@@ -20,6 +20,7 @@
 #include "engine/strategy/gnndrive/extractor.h"
 #include "engine/strategy/gnndrive/slot_plan.h"
 #include "engine/strategy/sample_stage.h"
+#include "engine/strategy/sampled_topology.h"
 
 // A pass:
 //
@@ -71,9 +72,8 @@ class GnndriveStrategy final : public Strategy {
   absl::Status Open(const store::Dataset& dataset) {
     HEARTH_ASSIGN_OR_RETURN(labels_, dataset.LoadLabels());
     HEARTH_ASSIGN_OR_RETURN(
-        topology_, dataset.LoadTopology(
-                       {store::Residency::kMemory, store::Residency::kMapped},
-                       resources_.stop));
+        topology_, LoadSampledTopology(dataset, store::Residency::kMapped,
+                                       pipeline_options_, resources_));
     HEARTH_ASSIGN_OR_RETURN(
         features_, dataset.OpenFeatures({.buffered = options_.buffered_reads}));
     return absl::OkStatus();
@@ -96,7 +96,7 @@ class GnndriveStrategy final : public Strategy {
     HEARTH_RETURN_IF_ERROR(StartExtractors(extraction));
     HEARTH_ASSIGN_OR_RETURN(extraction.assemblers, Team::Create(extractors_));
     std::vector<pipeline::Stage> stages =
-        SampleStages(pass, seeds, Source(),
+        SampleStages(pass, seeds, topology_.With(labels_),
                      {.threads = pipeline_options_.samplers,
                       .queue_capacity = options_.sample_queue});
     stages.push_back(ExtractStage(pass, extraction));
@@ -109,7 +109,10 @@ class GnndriveStrategy final : public Strategy {
                    std::move(stop), report);
   }
 
-  void Rest() override { buffers_.Clear(); }
+  void Rest() override {
+    buffers_.Clear();
+    topology_.Rest();
+  }
 
  private:
   // State that the extractors and the assembling team of one pass work with.
@@ -122,8 +125,6 @@ class GnndriveStrategy final : public Strategy {
     std::vector<std::unique_ptr<Extractor>> extractors;
     std::unique_ptr<Team> assemblers;
   };
-
-  SampleSource Source() const { return {*topology_, labels_}; }
 
   // Step 1.
   absl::Status PrepareBuffer(const Pass& pass) {
@@ -258,7 +259,7 @@ class GnndriveStrategy final : public Strategy {
   const PipelineOptions pipeline_options_;
   const StrategyResources resources_;
   store::Labels labels_;
-  std::unique_ptr<store::LoadedTopology> topology_;
+  SampledTopology topology_;
   store::StoredFeatures features_;
   // As many as asked for, or as the smallest plan so far serves.
   int extractors_;
@@ -304,8 +305,7 @@ absl::StatusOr<MemoryEstimate> EstimateGnndriveMemory(
   const auto rows =
       static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   MemoryEstimate estimate;
-  estimate.Add("topology", basis.indptr_bytes(),
-               /*kept=*/true);
+  estimate.Add("topology", basis.sampled_topology_bytes(), /*kept=*/true);
   estimate.Add("staging",
                static_cast<uint64_t>(plan.reserved_slots) * row_bytes +
                    cache::SlotTable::MemoryBytes(plan.num_slots()),

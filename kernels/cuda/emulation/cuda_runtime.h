@@ -21,6 +21,21 @@ inline thread_local dim3 threadIdx;
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1 };
 using cudaStream_t = void*;
 
+// Threads run one after another: nothing comes between these.
+template <typename T>
+T atomicMin(T* address, T value) {
+  const T old = *address;
+  if (value < old) *address = value;
+  return old;
+}
+
+template <typename T>
+T atomicCAS(T* address, T expected, T value) {
+  const T old = *address;
+  if (old == expected) *address = value;
+  return old;
+}
+
 struct cudaLaunchConfig_t {
   dim3 gridDim;
   dim3 blockDim;

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/activation.cu"
 #include "kernels/cuda/edges.cu"
+#include "kernels/cuda/sample.cu"
 #include "kernels/cuda/scores.cu"
 
 namespace hearth::kernels {
@@ -34,6 +35,22 @@ int EmulateActivate(const HearthCudaActivate& activate) {
 
 int EmulateActivationGradient(const HearthCudaActivate& activate) {
   return LaunchActivationGradient(activate, nullptr);
+}
+
+int EmulateFillTable(const HearthCudaFillTable& fill) {
+  return LaunchFillTable(fill, nullptr);
+}
+
+int EmulateLookUp(const HearthCudaLookUp& look_up) {
+  return LaunchLookUp(look_up, nullptr);
+}
+
+int EmulateCountEdges(const HearthCudaCountEdges& count) {
+  return LaunchCountEdges(count, nullptr);
+}
+
+int EmulateSampleLayer(const HearthCudaSampleLayer& layer) {
+  return LaunchSampleLayer(layer, nullptr);
 }
 
 }  // namespace hearth::kernels

@@ -16,6 +16,10 @@ int EmulateSoftmaxGradient(const HearthCudaSoftmax& softmax);
 int EmulateScoreGradient(const HearthCudaScoreGradient& gradient);
 int EmulateActivate(const HearthCudaActivate& activate);
 int EmulateActivationGradient(const HearthCudaActivate& activate);
+int EmulateFillTable(const HearthCudaFillTable& fill);
+int EmulateLookUp(const HearthCudaLookUp& look_up);
+int EmulateCountEdges(const HearthCudaCountEdges& count);
+int EmulateSampleLayer(const HearthCudaSampleLayer& layer);
 
 }  // namespace hearth::kernels
 

@@ -1,0 +1,369 @@
+// A batch is sampled in these steps. What the device does is queued in its
+// order; the host waits twice a layer, as it has to know how large what follows
+// is.
+//
+//  1. The first nodes go to the device, into its table, and are looked up in
+//  the
+//     topology: where their edges start and how many they are.
+//  2. The edges that a layer's destinations keep are counted. The host waits
+//  for
+//     their number, and makes room.
+//  3. Edges are drawn and their sources numbered (kernels/cuda/sample.cu). The
+//     host takes the block over, and waits for the number of new nodes.
+//  4. These are looked up; so on with 2, for the next layer.
+//  5. The host takes over all nodes, and their in-degrees.
+//
+// Damage that a kernel notices, it writes down, and the host looks for it
+// whenever it waits. Where anything fails, the workspace is given up, whose
+// stream waits until nothing refers to the batch any more.
+
+#include "engine/sample/device_sampler.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "engine/base/random.h"
+#include "engine/base/status_macros.h"
+#include "engine/sample/topology_damage.h"
+#include "kernels/cuda/hearth_cuda.h"
+
+namespace hearth::sample {
+namespace {
+
+using store::NodeId;
+
+constexpr unsigned long long kNoDamage = ~0ull;
+
+HearthCudaTopology ToCuda(const store::Topology& topology) {
+  return std::visit(
+      [&](const auto indices) -> HearthCudaTopology {
+        return {.indptr = topology.indptr.data(),
+                .indices = indices.data(),
+                .num_nodes = topology.num_nodes(),
+                .num_edges = static_cast<int64_t>(indices.size()),
+                .index_bytes = sizeof(indices[0])};
+      },
+      topology.indices);
+}
+
+// Nodes that may be met by the end of a layer.
+int64_t MostNodes(int64_t destinations, int64_t edges, int64_t num_nodes) {
+  return destinations + std::min(edges, num_nodes - destinations);
+}
+
+DeviceRoom RoomFor(const BatchShape& largest, int64_t num_nodes) {
+  DeviceRoom room;
+  for (size_t layer = 0; layer < largest.edges.size(); ++layer) {
+    const int64_t destinations = std::min(largest.nodes[layer + 1], num_nodes);
+    room.edges = std::max(room.edges, largest.edges[layer]);
+    room.nodes = std::max(
+        room.nodes, MostNodes(destinations, largest.edges[layer], num_nodes));
+  }
+  return room;
+}
+
+template <typename T>
+uint64_t BytesOf(const std::vector<T>& values) {
+  return values.size() * sizeof(T);
+}
+
+}  // namespace
+
+/// A sampler on a GPU. Single-owner.
+class DeviceSampler final : public NeighborSampler {
+ public:
+  DeviceSampler(DeviceTopology& topology, NeighborSamplerOptions options,
+                const BatchShape& largest)
+      : topology_(topology),
+        arrays_(ToCuda(topology.topology_)),
+        options_(std::move(options)),
+        room_(RoomFor(largest, arrays_.num_nodes)) {}
+
+  ~DeviceSampler() override {
+    if (workspace_ != nullptr) topology_.ReturnWorkspace(std::move(workspace_));
+  }
+
+  absl::StatusOr<MiniBatch> Sample(const BatchKey& key,
+                                   absl::Span<const NodeId> seeds) override {
+    MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
+    HEARTH_RETURN_IF_ERROR(OrGiveUp([&]() -> absl::Status {
+      HEARTH_RETURN_IF_ERROR(Start(seeds));
+      HEARTH_RETURN_IF_ERROR(SampleLayers(0, options_.fanouts.size(), batch));
+      return TakeNodes(batch.input_nodes, batch.in_degrees);
+    }));
+    return batch;
+  }
+
+  absl::StatusOr<MiniBatch> SampleTop(const BatchKey& key,
+                                      absl::Span<const NodeId> seeds) override {
+    MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
+    HEARTH_RETURN_IF_ERROR(OrGiveUp([&]() -> absl::Status {
+      HEARTH_RETURN_IF_ERROR(Start(seeds));
+      HEARTH_RETURN_IF_ERROR(SampleLayers(0, 1, batch));
+      batch.top.emplace();
+      return TakeNodes(batch.top->nodes, batch.top->in_degrees);
+    }));
+    return batch;
+  }
+
+  absl::Status SampleRest(MiniBatch& batch) override {
+    std::vector<NodeId> computed;
+    computed.reserve(batch.top->computed.size());
+    for (const int32_t position : batch.top->computed) {
+      computed.push_back(batch.top->nodes[position]);
+    }
+    return OrGiveUp([&]() -> absl::Status {
+      HEARTH_RETURN_IF_ERROR(Start(computed));
+      HEARTH_RETURN_IF_ERROR(SampleLayers(1, options_.fanouts.size(), batch));
+      return TakeNodes(batch.input_nodes, batch.in_degrees);
+    });
+  }
+
+ private:
+  // Calls `sample`; without success, nothing that it queued is left.
+  template <typename F>
+  absl::Status OrGiveUp(const F& sample) {
+    if (workspace_ == nullptr) {
+      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace());
+    }
+    const absl::Status status = sample();
+    if (!status.ok()) workspace_ = nullptr;
+    return status;
+  }
+
+  cuda::Stream& stream() { return workspace_->stream(); }
+
+  // Step 1. `first` stays as it is until the host waits.
+  absl::Status Start(absl::Span<const NodeId> first) {
+    num_nodes_ = std::ssize(first);
+    HEARTH_RETURN_IF_ERROR(
+        workspace_->ReserveNodes(std::max(room_.nodes, num_nodes_), 0)
+            .status());
+    HEARTH_RETURN_IF_ERROR(workspace_->ReserveEdges(room_.edges));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(workspace_->nodes().nodes,
+                                         first.data(),
+                                         first.size() * sizeof(NodeId)));
+    HEARTH_RETURN_IF_ERROR(FillTable());
+    return LookUp(0);
+  }
+
+  absl::Status FillTable() {
+    const DeviceWorkspace::NodeArrays& nodes = workspace_->nodes();
+    return stream().FillTable({.table = nodes.table,
+                               .nodes = nodes.nodes,
+                               .count = num_nodes_,
+                               .damage = workspace_->damage()});
+  }
+
+  absl::Status LookUp(int64_t first) {
+    const DeviceWorkspace::NodeArrays& nodes = workspace_->nodes();
+    return stream().LookUpNodes({.topology = arrays_,
+                                 .nodes = nodes.nodes,
+                                 .first = first,
+                                 .count = num_nodes_,
+                                 .starts = nodes.starts,
+                                 .degrees = nodes.degrees,
+                                 .damage = workspace_->damage()});
+  }
+
+  // The layers `begin` to `end`, in the order of the model behind the blocks
+  // that the batch has.
+  absl::Status SampleLayers(size_t begin, size_t end, MiniBatch& batch) {
+    for (size_t layer = begin; layer < end; ++layer) {
+      HEARTH_RETURN_IF_ERROR(SampleLayer(layer, batch));
+    }
+    std::reverse(batch.blocks.begin(), batch.blocks.end());
+    return absl::OkStatus();
+  }
+
+  absl::Status SampleLayer(size_t layer, MiniBatch& batch) {
+    batch.blocks.push_back({.num_destinations = num_nodes_});
+    Block& block = batch.blocks.back();
+    HEARTH_RETURN_IF_ERROR(CountEdges(layer));
+    HEARTH_RETURN_IF_ERROR(DrawEdges(layer, batch.key, block));
+    num_nodes_ += workspace_->answer().num_new_nodes;
+    block.num_sources = num_nodes_;
+    return LookUp(block.num_destinations);
+  }
+
+  // Step 2.
+  absl::Status CountEdges(size_t layer) {
+    const DeviceWorkspace::NodeArrays nodes = workspace_->nodes();
+    DeviceWorkspace::Answer& answer = workspace_->answer();
+    HEARTH_RETURN_IF_ERROR(
+        stream().CountEdges({.degrees = nodes.degrees,
+                             .count = num_nodes_,
+                             .fanout = options_.fanouts[layer],
+                             .indptr = nodes.indptr,
+                             .scratch = nodes.scratch}));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(&answer.num_edges,
+                                         nodes.indptr + num_nodes_,
+                                         sizeof(answer.num_edges)));
+    HEARTH_RETURN_IF_ERROR(AwaitAnswer());
+    const int64_t num_edges = answer.num_edges;
+    if (num_nodes_ + num_edges > std::numeric_limits<uint32_t>::max()) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("a layer of ", num_edges,
+                       " edges is too large to be sampled on a GPU"));
+    }
+    HEARTH_ASSIGN_OR_RETURN(
+        const bool refill,
+        workspace_->ReserveNodes(
+            MostNodes(num_nodes_, num_edges, arrays_.num_nodes), num_nodes_));
+    if (refill) HEARTH_RETURN_IF_ERROR(FillTable());
+    return workspace_->ReserveEdges(num_edges);
+  }
+
+  // Step 3.
+  absl::Status DrawEdges(size_t layer, const BatchKey& key, Block& block) {
+    const DeviceWorkspace::NodeArrays& nodes = workspace_->nodes();
+    const DeviceWorkspace::EdgeArrays& edges = workspace_->edges();
+    DeviceWorkspace::Answer& answer = workspace_->answer();
+    const int64_t num_edges = answer.num_edges;
+    // As LayeredSampler::DrawSubset, of edge type 0.
+    const RandomPrefix random(options_.data_seed,
+                              RandomPurpose::kNeighborSampling, key.epoch_key,
+                              key.batch);
+    HEARTH_RETURN_IF_ERROR(
+        stream().SampleLayer({.topology = arrays_,
+                              .starts = nodes.starts,
+                              .degrees = nodes.degrees,
+                              .num_destinations = num_nodes_,
+                              .fanout = options_.fanouts[layer],
+                              .key = {random.key[0], random.key[1]},
+                              .prefix = random.mixed,
+                              .layer = layer,
+                              .indptr = nodes.indptr,
+                              .num_edges = num_edges,
+                              .table = nodes.table,
+                              .nodes = nodes.nodes,
+                              .indices = edges.indices,
+                              .sources = edges.sources,
+                              .ranks = edges.ranks,
+                              .damage = workspace_->damage()}));
+    block.indptr.resize(static_cast<size_t>(num_nodes_) + 1);
+    block.indices.resize(static_cast<size_t>(num_edges));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(&answer.num_new_nodes,
+                                         edges.ranks + num_edges,
+                                         sizeof(answer.num_new_nodes)));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(block.indptr.data(), nodes.indptr,
+                                         BytesOf(block.indptr)));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(block.indices.data(), edges.indices,
+                                         BytesOf(block.indices)));
+    return AwaitAnswer();
+  }
+
+  // Step 5.
+  absl::Status TakeNodes(std::vector<NodeId>& nodes,
+                         std::vector<int64_t>& degrees) {
+    nodes.resize(static_cast<size_t>(num_nodes_));
+    degrees.resize(nodes.size());
+    HEARTH_RETURN_IF_ERROR(
+        stream().Copy(nodes.data(), workspace_->nodes().nodes, BytesOf(nodes)));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(
+        degrees.data(), workspace_->nodes().degrees, BytesOf(degrees)));
+    return AwaitAnswer();
+  }
+
+  // Waits. DATA_LOSS where damage was noticed.
+  absl::Status AwaitAnswer() {
+    HearthCudaDamage& damage = workspace_->answer().damage;
+    HEARTH_RETURN_IF_ERROR(
+        stream().Copy(&damage, workspace_->damage(), sizeof(damage)));
+    HEARTH_RETURN_IF_ERROR(stream().Wait());
+    if (damage.edge != kNoDamage) {
+      NodeId node = 0;
+      HEARTH_RETURN_IF_ERROR(
+          Fetch(workspace_->edges().sources + damage.edge, node));
+      return NoNode(node, arrays_.num_nodes);
+    }
+    if (damage.row != kNoDamage) {
+      NodeId node = 0;
+      HEARTH_RETURN_IF_ERROR(
+          Fetch(workspace_->nodes().nodes + damage.row, node));
+      if (node < 0 || node >= arrays_.num_nodes) {
+        return NoNode(node, arrays_.num_nodes);
+      }
+      return NoRow(node, arrays_.indptr[node], arrays_.indptr[node + 1],
+                   arrays_.num_edges);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Fetch(const int64_t* from, NodeId& node) {
+    absl::Status status = stream().Copy(&node, from, sizeof(node));
+    // What was queued refers to `node`.
+    status.Update(stream().Wait());
+    return status;
+  }
+
+  DeviceTopology& topology_;
+  const HearthCudaTopology arrays_;
+  const NeighborSamplerOptions options_;
+  const DeviceRoom room_;
+  // Null before the first batch, and after one that failed.
+  std::unique_ptr<DeviceWorkspace> workspace_;
+  // Those met in the batch so far.
+  int64_t num_nodes_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<DeviceTopology>> DeviceTopology::Register(
+    const cuda::Device& device, const store::Topology& topology) {
+  std::unique_ptr<DeviceTopology> made(new DeviceTopology(device, topology));
+  const auto pin = [&](const auto array) {
+    return cuda::Registration::Register(
+        device,
+        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(array.data()),
+                            array.size() * sizeof(array[0])));
+  };
+  HEARTH_ASSIGN_OR_RETURN(made->indptr_, pin(topology.indptr));
+  HEARTH_ASSIGN_OR_RETURN(made->indices_, std::visit(pin, topology.indices));
+  return made;
+}
+
+DeviceTopology::DeviceTopology(const cuda::Device& device,
+                               const store::Topology& topology)
+    : device_(device), topology_(topology) {}
+
+std::unique_ptr<NeighborSampler> DeviceTopology::NewSampler(
+    NeighborSamplerOptions options, BatchShape largest) {
+  return std::make_unique<DeviceSampler>(*this, std::move(options), largest);
+}
+
+void DeviceTopology::Rest() {
+  absl::MutexLock lock(&mutex_);
+  idle_.clear();
+}
+
+uint64_t DeviceTopology::DeviceBytes(const BatchShape& largest,
+                                     int64_t num_nodes) {
+  return RoomFor(largest, num_nodes).DeviceBytes();
+}
+
+absl::StatusOr<std::unique_ptr<DeviceWorkspace>>
+DeviceTopology::TakeWorkspace() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!idle_.empty()) {
+      std::unique_ptr<DeviceWorkspace> taken = std::move(idle_.back());
+      idle_.pop_back();
+      return taken;
+    }
+  }
+  return DeviceWorkspace::Create(device_);
+}
+
+void DeviceTopology::ReturnWorkspace(
+    std::unique_ptr<DeviceWorkspace> workspace) {
+  absl::MutexLock lock(&mutex_);
+  idle_.push_back(std::move(workspace));
+}
+
+}  // namespace hearth::sample

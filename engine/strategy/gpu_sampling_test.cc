@@ -1,0 +1,210 @@
+// Strategies whose batches a GPU samples, a fake one, beyond the suites that
+// all strategies share: what they hold where, and a device that fails.
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/clock.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/fake_cuda.h"
+#include "engine/io/file_system.h"
+#include "engine/io/read_queues.h"
+#include "engine/sample/seed_order.h"
+#include "engine/store/dataset.h"
+#include "engine/store/manifest.h"
+#include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_estimate.h"
+#include "engine/strategy/sampled_topology.h"
+#include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/cuda/hearth_cuda.h"
+#include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/measured_pass.h"
+#include "tests/fixtures/planted_graph.h"
+
+namespace hearth::strategy {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr MemoryPlace kOnGpu = {.gpu = 0};
+constexpr PipelineOptions kSampled = {
+    .samplers = 2, .extractors = 1, .sampling_gpu = 0};
+
+class GpuSamplingTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    const auto path = hearth::testing::ImportPlantedGraph(
+        {}, ::testing::TempDir() + "gpu_sampling");
+    ASSERT_TRUE(path.ok()) << path.status();
+    dataset_ = store::Dataset::Open(io::FileSystem::Posix(), *path)->release();
+    order_ =
+        sample::NewShuffledOrder(dataset_->LoadSplit()->train, 3).release();
+  }
+
+  absl::StatusOr<std::unique_ptr<Strategy>> New(
+      const StrategyOptions& options, const PipelineOptions& pipeline) {
+    return NewStrategy(options, pipeline, *dataset_,
+                       {.read_queues = *queues_,
+                        .clock = Clock::Real(),
+                        .scratch_folder = ::testing::TempDir() + "scratch",
+                        .gpus = gpus_});
+  }
+
+  std::unique_ptr<Strategy> Make(const StrategyOptions& options,
+                                 const PipelineOptions& pipeline) {
+    auto strategy = New(options, pipeline);
+    EXPECT_TRUE(strategy.ok()) << strategy.status();
+    return *std::move(strategy);
+  }
+
+  static Pass MakePass() {
+    return hearth::testing::Measured(
+        *dataset_, {.order = order_,
+                    .sampler = {.fanouts = {5, 3}, .data_seed = 3},
+                    .batch_size = 50});
+  }
+
+  // Fingerprints of the batches of a pass.
+  static absl::Status Run(Strategy& strategy,
+                          std::vector<std::string>& batches) {
+    PassReport report;
+    return strategy.Run(
+        MakePass(),
+        [&](absl::Span<const train::BatchView> shards) {
+          batches.push_back(hearth::testing::Fingerprint(shards.front()));
+          return absl::OkStatus();
+        },
+        std::stop_token(), report);
+  }
+
+  std::vector<std::string> Expected() {
+    std::vector<std::string> batches;
+    EXPECT_TRUE(Run(*Make(MemoryOptions{}, {}), batches).ok());
+    return batches;
+  }
+
+  static MemoryEstimate Estimate(const StrategyOptions& options,
+                                 const PipelineOptions& pipeline) {
+    return *EstimateMemory(options, {.manifest = dataset_->manifest(),
+                                     .pipeline = pipeline,
+                                     .batches = MakePass().batches,
+                                     .num_batches = 8,
+                                     .total_batches = 8});
+  }
+
+  static uint64_t BytesOf(const MemoryEstimate& estimate,
+                          const std::string& owner) {
+    for (const MemoryShare& share : estimate.shares) {
+      if (share.owner == owner && share.place == MemoryPlace()) {
+        return share.bytes;
+      }
+    }
+    return 0;
+  }
+
+  static inline store::Dataset* dataset_ = nullptr;
+  static inline sample::SeedOrder* order_ = nullptr;
+  const std::unique_ptr<io::ReadQueues> queues_ =
+      *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
+  cuda::FakeCuda fake_;
+  const std::vector<cuda::Device> gpus_ = {fake_.device()};
+};
+
+TEST_F(GpuSamplingTest, HoldsNoMoreThanTheEstimateAndGivesItBack) {
+  for (const StrategyOptions& options :
+       {StrategyOptions(MemoryOptions{}), StrategyOptions(MmapOptions{})}) {
+    const auto strategy = Make(options, kSampled);
+    const int64_t registered = fake_.registered_bytes();
+    const store::Manifest& manifest = dataset_->manifest();
+    EXPECT_EQ(registered,
+              static_cast<int64_t>((manifest.node_types[0].num_nodes + 1) * 8 +
+                                   manifest.edge_types[0].num_edges * 4));
+    EXPECT_EQ(fake_.device_bytes(), 0);
+    std::vector<std::string> batches;
+    fake_.TakePeakDeviceBytes();
+    ASSERT_TRUE(Run(*strategy, batches).ok());
+    EXPECT_EQ(batches, Expected());
+    const auto bound =
+        static_cast<int64_t>(Estimate(options, kSampled).TotalBytes(kOnGpu));
+    EXPECT_GT(fake_.device_bytes(), bound / 3);
+    EXPECT_LE(fake_.TakePeakDeviceBytes(), bound);
+    strategy->Rest();
+    EXPECT_EQ(fake_.device_bytes(), 0);
+    EXPECT_EQ(fake_.registered_bytes(), registered);
+    batches.clear();
+    ASSERT_TRUE(Run(*strategy, batches).ok());
+    EXPECT_EQ(batches, Expected());
+  }
+}
+
+TEST_F(GpuSamplingTest, TheEstimateHasTheTopologyInMemoryAndNoSamplersThere) {
+  const uint64_t arrays =
+      dataset_->manifest().edge_types[0].indptr.file_size_bytes +
+      dataset_->manifest().edge_types[0].indices.file_size_bytes;
+  for (const StrategyOptions& options :
+       {StrategyOptions(MemoryOptions{}), StrategyOptions(MmapOptions{}),
+        StrategyOptions(GnndriveOptions{}), StrategyOptions(GidsOptions{})}) {
+    SCOPED_TRACE(Name(options));
+    const MemoryEstimate on_host = Estimate(options, {.samplers = 2});
+    const MemoryEstimate on_gpu = Estimate(options, kSampled);
+    EXPECT_EQ(on_host.TotalBytes(kOnGpu), 0u);
+    EXPECT_GT(on_gpu.TotalBytes(kOnGpu), 0u);
+    EXPECT_EQ(BytesOf(on_gpu, "topology"), arrays);
+    EXPECT_GT(BytesOf(on_host, "samplers"), 0u);
+    EXPECT_EQ(BytesOf(on_gpu, "samplers"), 0u);
+    EXPECT_EQ(BytesOf(on_gpu, "batches"), BytesOf(on_host, "batches"));
+  }
+}
+
+TEST_F(GpuSamplingTest, ADeviceThatFailsEndsThePassAndNothingElse) {
+  const std::vector<std::string> expected = Expected();
+  const auto strategy = Make(MmapOptions{}, kSampled);
+  int failures = 0;
+  for (int64_t call = 1;; call += call / 2 + 1) {
+    fake_.FailCall(call);
+    std::vector<std::string> batches;
+    const absl::Status status = Run(*strategy, batches);
+    const bool failed = fake_.failed();
+    fake_.FailCall(0);
+    if (!failed) break;
+    ++failures;
+    EXPECT_EQ(status.code(), absl::StatusCode::kInternal) << call << status;
+    batches.clear();
+    EXPECT_TRUE(Run(*strategy, batches).ok());
+    EXPECT_EQ(batches, expected);
+  }
+  EXPECT_GT(failures, 5);
+}
+
+TEST_F(GpuSamplingTest, SaysWhyNot) {
+  const absl::Status beforehand = New(GinexOptions{}, kSampled).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(beforehand)) << beforehand;
+  EXPECT_THAT(std::string(beforehand.message()), HasSubstr("sample_on"));
+  PipelineOptions other = kSampled;
+  other.sampling_gpu = 1;
+  const absl::Status absent = New(MemoryOptions{}, other).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(absent)) << absent;
+  EXPECT_THAT(std::string(absent.message()), HasSubstr("no cuda:1"));
+  store::Manifest typed = dataset_->manifest();
+  typed.edge_types.push_back(typed.edge_types[0]);
+  const absl::Status of_types = CheckSampledOn(kSampled, typed);
+  EXPECT_TRUE(absl::IsFailedPrecondition(of_types)) << of_types;
+  EXPECT_THAT(std::string(of_types.message()), HasSubstr("sample_on"));
+  EXPECT_TRUE(CheckSampledOn({}, typed).ok());
+  EXPECT_TRUE(CheckSampledOn(kSampled, dataset_->manifest()).ok());
+  fake_.FailCall(1, HEARTH_CUDA_OUT_OF_MEMORY);
+  EXPECT_TRUE(
+      absl::IsResourceExhausted(New(MemoryOptions{}, kSampled).status()));
+}
+
+}  // namespace
+}  // namespace hearth::strategy
