@@ -125,9 +125,10 @@ TEST_F(DaemonTest, AStopEndsWatchesAndTheJobGoesOnAfterARestart) {
 
 TEST_F(DaemonTest, FoldersOfNoJobAreSetAsideAtTheNextStart) {
   daemon_.reset();
-  fs::create_directories(config_.data_dir + "/jobs/train-77");
+  const std::string folder = config_.data_dir + "/jobs/train-77";
+  fs::create_directories(folder + "/model");
   Start();
-  EXPECT_FALSE(fs::exists(config_.data_dir + "/jobs/train-77"));
+  EXPECT_FALSE(fs::exists(folder));
   EXPECT_TRUE(fs::exists(config_.data_dir + "/lost+found/train-77"));
   const v1::Status status = SetDraining(false);
   ASSERT_EQ(status.warnings_size(), 1);

@@ -215,6 +215,14 @@ absl::StatusOr<JobFolders::Copy> JobFolders::Read(const std::string& id) {
   return copy;
 }
 
+bool JobFolders::WasNeverWritten(const std::string& id) {
+  const std::string unfinished = absl::StrCat(kCopyName, io::kTemporarySuffix);
+  const absl::StatusOr<std::vector<std::string>> names = files_.List(Path(id));
+  return names.ok() &&
+         std::all_of(names->begin(), names->end(),
+                     [&](const auto& name) { return name == unfinished; });
+}
+
 absl::Time JobFolders::WrittenAt(const std::string& id) {
   const absl::StatusOr<io::FileInfo> info =
       files_.Stat(io::JoinPath(Path(id), kCopyName));

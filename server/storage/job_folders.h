@@ -58,6 +58,10 @@ class JobFolders {
   /// damaged or that of another job.
   absl::StatusOr<Copy> Read(const std::string& id);
 
+  /// Whether nothing lies in folder `id` but a copy that was not finished: the
+  /// daemon ended in the middle of WriteFirst, before the job was acknowledged.
+  bool WasNeverWritten(const std::string& id);
+
   /// When the copy was written; absl::InfinitePast() if there is none, or an
   /// empty one.
   absl::Time WrittenAt(const std::string& id);

@@ -128,7 +128,7 @@ class Adoption {
   absl::Status TakeIn(const std::string& name) {
     absl::StatusOr<JobFolders::Copy> copy = folders_.Read(name);
     absl::Status readable = copy.status();
-    if (copy.ok() && copy->is_deleted) {
+    if (copy.ok() ? copy->is_deleted : folders_.WasNeverWritten(name)) {
       Leave(name, folders_.Remove(name));
       return absl::OkStatus();
     }

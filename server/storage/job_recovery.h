@@ -32,9 +32,10 @@ absl::Status SetAsideDamagedRows(Database& database, JobRows& rows,
 
 /// Brings rows and folders together. Folders of jobs without a row are listed
 /// again, as they ended, or QUEUED if they had not; those without a readable
-/// copy of the job go to lost+found/; those whose deletion had begun are
-/// removed. Jobs whose copy is missing or old get a new one. Numbers of new
-/// jobs begin after the greatest that any folder or deleted job had.
+/// copy of the job go to lost+found/; those whose deletion had begun, and those
+/// in which nothing was finished, are removed. Jobs whose copy is missing or
+/// old get a new one. Numbers of new jobs begin after the greatest that any
+/// folder or deleted job had.
 absl::Status AdoptFolders(Database& database, JobRows& rows,
                           JobFolders& folders,
                           std::vector<std::string>& warnings);

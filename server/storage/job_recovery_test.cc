@@ -225,6 +225,17 @@ TEST_F(JobRecoveryTest, FoldersOfNoJobGoToLostAndFound) {
   EXPECT_EQ(Read("lost+found/train-7.2/model/model.safetensors"), "others");
 }
 
+// The daemon was killed while it took a job, before it answered.
+TEST_F(JobRecoveryTest, FoldersInWhichNothingWasFinishedAreRemoved) {
+  fs::create_directories(path_ + "/jobs/train-7");
+  Write("jobs/train-8/job.json.tmp", "{");
+  Open();
+  EXPECT_TRUE(fs::is_empty(path_ + "/jobs"));
+  EXPECT_FALSE(Exists("lost+found"));
+  EXPECT_THAT(store_->warnings(), IsEmpty());
+  EXPECT_EQ(Submit(TrainSpec("a")), "train-9");
+}
+
 TEST_F(JobRecoveryTest, FilesOfNobodyGoToLostAndFound) {
   Write("jobs/notes", "x");
   Open();
