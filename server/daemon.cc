@@ -260,6 +260,7 @@ class DaemonImpl final : public Daemon {
                                return NewStep(options, shape);
                              },
                          .gpu = gpu_,
+                         .gpus = gpus_,
                          .verified = &verified_,
                          .convoys = convoys_.get()},
          .data_dir = *data_dir_,

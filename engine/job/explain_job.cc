@@ -109,6 +109,8 @@ class ExplainRun {
     chosen_ = sizes.chosen;
     strategy::MemoryBasis basis = BasisOf(*dataset_, use, sizes.batches);
     basis.pipeline = chosen_.pipeline;
+    // What is foretold is sampled by the processor.
+    basis.pipeline.sampling_gpu = std::nullopt;
     strategy::MemoryEstimate own =
         strategy::EstimateForecastMemory(chosen_.strategy, basis);
     AddJobShares(use, sizes.batches, own);

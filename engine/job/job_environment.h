@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/base/clock.h"
+#include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
 #include "engine/job/batch_measurement.h"
@@ -43,6 +45,8 @@ struct JobEnvironment {
   TrainStepFactory new_train_step;
   /// The GPU whose memory may keep rows, if there is one.
   strategy::Gpu gpu = {};
+  /// All GPUs, by their numbers.
+  std::vector<cuda::Device> gpus = {};
   /// Files of datasets that no job has to verify again; null = each does.
   store::VerificationRecord* verified = nullptr;
   /// Through which train jobs share passes; null = each runs alone.

@@ -112,6 +112,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
              .plans = &environment.plans,
              .files = environment.files,
              .gpu = environment.gpu,
+             .gpus = environment.gpus,
              .row_check = std::move(row_check),
              .partition =
                  use.partition == nullptr ? nullptr : use.partition->partition,
@@ -123,7 +124,9 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
 std::vector<std::string> StrategyLease::VerifiedOnce() const {
   const strategy::StrategyKind& kind = strategy::KindOf(key_.strategy);
   std::vector<std::string> parts;
-  if (kind.leaves_neighbors_on_disk) parts.push_back("neighbors");
+  if (kind.leaves_neighbors_on_disk && !key_.pipeline.sampling_gpu) {
+    parts.push_back("neighbors");
+  }
   if (kind.reads_single_rows && !work_.checks_rows) parts.push_back("rows");
   return parts;
 }

@@ -92,6 +92,22 @@ absl::Status CheckLayerNodes(const DataOptions& data) {
   return absl::OkStatus();
 }
 
+// A GPU samples for what it trains, if it can.
+absl::Status CheckSampledOn(const TrainJobOptions& options) {
+  const std::optional<int> gpu = options.pipeline.sampling_gpu;
+  if (!gpu.has_value()) return absl::OkStatus();
+  std::string reason;
+  if (gpu != options.train.gpu) reason = "another device trains";
+  if (!strategy::KindOf(options.data.strategy).samples_on_gpu) {
+    reason = absl::StrCat("strategy ", strategy::Name(options.data.strategy),
+                          " samples beforehand");
+  }
+  if (!options.data.layer_nodes.empty()) reason = "layers are drawn as a whole";
+  if (reason.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("sample_on must be host: ", reason));
+}
+
 }  // namespace
 
 int64_t DataOptions::NumEpochKeys() const {
@@ -192,6 +208,7 @@ absl::Status TrainJobOptions::Validate() const {
                      " takes no weights of edges"));
   }
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
+  HEARTH_RETURN_IF_ERROR(CheckSampledOn(*this));
   HEARTH_RETURN_IF_ERROR(RequireAtLeast("patience", patience, 0));
   HEARTH_RETURN_IF_ERROR(
       RequireAtLeast("checkpoint_every", checkpoint_every, 0));

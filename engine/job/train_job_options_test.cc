@@ -99,6 +99,20 @@ TEST(TrainJobOptionsTest, EachBoundIsChecked) {
   expect_refused([](auto& o) { o.pipeline.samplers = 0; }, "samplers");
   expect_refused([](auto& o) { o.pipeline.extractors = 0; }, "extractors");
   expect_refused([](auto& o) { o.patience = -1; }, "patience");
+  expect_refused([](auto& o) { o.pipeline.sampling_gpu = 0; }, "sample_on");
+  expect_refused(
+      [](auto& o) {
+        o.pipeline.sampling_gpu = o.train.gpu = 1;
+        o.data.strategy = strategy::GinexOptions{};
+      },
+      "strategy ginex samples beforehand");
+  expect_refused(
+      [](auto& o) {
+        o.pipeline.sampling_gpu = o.train.gpu = 0;
+        o.data.layer_nodes = {5};
+        o.data.fanouts = {-1};
+      },
+      "layers are drawn as a whole");
 }
 
 TEST(TrainJobOptionsTest, EpochKeysAreAsManyAsIsSaid) {

@@ -126,6 +126,11 @@ class SpecChecker {
   void CheckPrepare(v1::PrepareSpec& spec) {
     FillAndCheckOptions("prepare", spec, violations_);
     CheckData("prepare.data", *spec.mutable_data());
+    if (!spec.pipeline().sample_on().empty()) {
+      violations_.Add("prepare.pipeline.sample_on",
+                      "must be host: a prepare job trains on no GPU, which "
+                      "could sample");
+    }
     if (spec.partition_only() && !spec.data().has_partition()) {
       violations_.Add("prepare.data.order",
                       "must be partition for a partition to be made");
@@ -159,6 +164,7 @@ class SpecChecker {
                          train::Name(model)));
       }
       CheckDevice(path, spec);
+      CheckSampleOn(path, spec);
       if (spec.trains(0).has_none() && spec.data().on().compare_epochs() > 0) {
         violations_.Add(path + ".data.on.compare_epochs",
                         "must be 0 for model none, which is not validated");
@@ -200,6 +206,22 @@ class SpecChecker {
       absent_.Add(field, absl::StrCat(
                              "must be one of cuda:0 to cuda:", limits_.gpus - 1,
                              ", not ", train.device()));
+    }
+  }
+
+  void CheckSampleOn(const std::string& path, const v1::TrainJobSpec& spec) {
+    if (spec.pipeline().sample_on().empty()) return;
+    const std::string field = path + ".pipeline.sample_on";
+    const auto gpu = train::GpuNamed(spec.trains(0).device());
+    if (gpu.ok() && !gpu->has_value()) {
+      violations_.Add(field,
+                      "must be host with device cpu: the GPU that trains "
+                      "samples");
+    }
+    if (spec.data().has_ladies()) {
+      violations_.Add(field,
+                      "must be host with sampler ladies, which draws the nodes "
+                      "of a layer together");
     }
   }
 
@@ -463,6 +485,9 @@ job::TrainJobOptions ToTrainJobOptions(const v1::TrainJobSpec& spec,
   // Checked when the job was submitted.
   options.train.gpu = train::GpuNamed(train.device()).value_or(std::nullopt);
   options.pipeline = ToPipelineOptions(spec.pipeline());
+  if (!spec.pipeline().sample_on().empty()) {
+    options.pipeline.sampling_gpu = options.train.gpu;
+  }
   options.patience = train.patience();
   options.checkpoint_every = spec.checkpoint_every();
   options.convoy = ConvoyOf(spec);
@@ -487,6 +512,11 @@ std::string ConvoyOf(const v1::TrainJobSpec& spec) {
   data.set_epochs(std::min(data.epochs(), data.distinct_epochs()));
   data.clear_first_epoch_key();
   if (spec.trains(0).has_none()) common.add_trains()->mutable_none();
+  // One GPU samples for all.
+  if (!spec.pipeline().sample_on().empty()) {
+    common.add_trains()->set_device(train::DeviceName(
+        train::GpuNamed(spec.trains(0).device()).value_or(std::nullopt)));
+  }
   Sha256 hash;
   const std::string text = common.SerializeAsString();
   hash.Update(absl::MakeConstSpan(

@@ -183,6 +183,27 @@ INSTANTIATE_TEST_SUITE_P(
                 "train.trains[0].precision"},
         BadSpec{"NoModelOnAGpu", Train("", "none {} device: 'cuda'"),
                 "train.trains[0].device"},
+        BadSpec{"SampledOnAnUnknownPlace",
+                "train { data { dataset: 'x' memory {} } trains { sage {} "
+                "device: 'cuda' } pipeline { sample_on: 'cuda' } }",
+                "train.pipeline.sample_on"},
+        BadSpec{"SampledOnAGpuThatDoesNotTrain",
+                "train { data { dataset: 'x' memory {} } trains { sage {} } "
+                "pipeline { sample_on: 'gpu' } }",
+                "train.pipeline.sample_on"},
+        BadSpec{"SampledOnAGpuBeforehand",
+                "train { data { dataset: 'x' ginex {} } trains { sage {} "
+                "device: 'cuda' } pipeline { sample_on: 'gpu' } }",
+                "train.pipeline.sample_on"},
+        BadSpec{"LayersSampledOnAGpu",
+                "train { data { dataset: 'x' memory {} ladies { layer_nodes: 5 "
+                "} } trains { sage {} device: 'cuda' } pipeline { sample_on: "
+                "'gpu' } }",
+                "train.pipeline.sample_on"},
+        BadSpec{"PreparedOnAGpu",
+                "prepare { data { dataset: 'x' gids {} } pipeline { sample_on: "
+                "'gpu' } }",
+                "prepare.pipeline.sample_on"},
         BadSpec{"UnknownMetric", Train("", "sage {} metric: 'auc'"),
                 "train.trains[0].metric"},
         BadSpec{"WeightOfZero",
@@ -633,6 +654,36 @@ TEST(SpecMappingTest, JobsShareWhereTheirBatchesAreTheSame) {
   EXPECT_NE(one, convoy("distinct_epochs: 2", "none {}"));
   EXPECT_EQ(convoy("refresh_epochs: 2", "sage {}"), "");
   EXPECT_EQ(ConvoyOf(v1::TrainJobSpec()), "");
+}
+
+TEST(SpecMappingTest, TheGpuThatTrainsSamples) {
+  const auto spec = [](const std::string& device, const std::string& pipeline) {
+    v1::JobSpec made =
+        Parse(absl::StrCat("train { data { dataset: 'x' memory {} } trains { "
+                           "sage {} device: '",
+                           device, "' } pipeline { ", pipeline, " } }"));
+    SpecLimits limits = kLimits;
+    limits.gpus = 2;
+    limits.trains_on_gpus = absl::OkStatus();
+    const absl::Status status = FillAndValidate(limits, made);
+    EXPECT_TRUE(status.ok()) << status;
+    return made.train();
+  };
+  const auto gpu = [&](const std::string& device, const std::string& pipeline) {
+    const job::TrainJobOptions options =
+        ToTrainJobOptions(spec(device, pipeline), "", "");
+    EXPECT_TRUE(options.Validate().ok());
+    return options.pipeline.sampling_gpu;
+  };
+  EXPECT_EQ(gpu("cuda", ""), std::nullopt);
+  EXPECT_EQ(gpu("cuda", "sample_on: 'gpu'"), 0);
+  EXPECT_EQ(gpu("cuda:1", "sample_on: 'gpu'"), 1);
+  // Jobs share passes that are sampled on one GPU.
+  const std::string one = ConvoyOf(spec("cuda", "sample_on: 'gpu'"));
+  EXPECT_EQ(one, ConvoyOf(spec("cuda:0", "sample_on: 'gpu'")));
+  EXPECT_NE(one, ConvoyOf(spec("cuda:1", "sample_on: 'gpu'")));
+  EXPECT_NE(one, ConvoyOf(spec("cuda", "")));
+  EXPECT_EQ(ConvoyOf(spec("cpu", "")), ConvoyOf(spec("cuda", "")));
 }
 
 TEST(SpecMappingTest, SchedulesReachTheEngine) {

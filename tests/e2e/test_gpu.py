@@ -19,6 +19,7 @@ _FAKE = os.environ.get("HEARTHD_FAKE_GPU", str(_BIN / "tests/fake_gpu/hearthd"))
 _NO_DRIVER = _BIN / "engine/model/libtest_driver.so"
 
 ON_GPU = ("--device", "cuda")
+SAMPLED = (*ON_GPU, "--sample-on", "gpu")
 TYPED = (*QUICK, "--dataset", "typed")
 
 
@@ -42,6 +43,12 @@ def fresh_gpu(graph_folder, tmp_path):
     with contextlib.closing(FakeGpuDaemon(tmp_path / "data")) as own:
         own.import_graph("planted", graph_folder)
         yield own
+
+
+def shares(report):
+    """Bytes by device ("" is the host) and owner."""
+    return {(share.get("device", ""), share["owner"]): int(share["bytes"])
+            for share in report["memory"]}
 
 
 def losses(report):
@@ -89,6 +96,34 @@ def test_outre_gives_the_digest_of_memory_in_its_order(gpu):
     assert report["loss_digest"] == expected
 
 
+@pytest.mark.parametrize("strategy", [
+    ("memory",),
+    ("mmap", "--samplers", "3"),
+    ("gnndrive", "--samplers", "2", "--extractors", "2", "--cpu-cache", "64KiB"),
+    ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
+], ids=lambda strategy: strategy[0])
+def test_a_gpu_samples_the_batches_of_the_host(gpu, strategy):
+    options = (*QUICK, "--strategy", *strategy)
+    on_host = gpu.json(*options, *ON_GPU)["report"]
+    on_gpu = gpu.json(*options, *SAMPLED)["report"]
+    assert on_gpu["loss_digest"] == on_host["loss_digest"]
+    assert on_gpu["test_metric"] == on_host["test_metric"]
+    of = {"host": shares(on_host), "gpu": shares(on_gpu)}
+    assert ("cuda:0", "samplers") not in of["host"]
+    assert of["gpu"]["cuda:0", "samplers"] > 1 << 16
+    assert of["gpu"].get(("", "samplers"), 0) == 0
+    # All of it is in memory.
+    assert of["gpu"]["", "topology"] >= of["host"]["", "topology"]
+    assert of["gpu"]["", "topology"] == shares(gpu.json(
+        *QUICK, *ON_GPU, "--strategy", "memory")["report"])["", "topology"]
+
+
+def test_a_gpu_samples_with_other_fanouts(gpu):
+    options = (*QUICK, "--fanouts", "-1,3", "--batch-size", "70")
+    expected = gpu.json(*options, *ON_GPU)["report"]["loss_digest"]
+    assert gpu.json(*options, *SAMPLED)["report"]["loss_digest"] == expected
+
+
 def test_models_on_both_share_a_pass(gpu):
     options = (*QUICK[1:], "--strategy", "mmap", "--data-seed", "11")
     alone = {device: gpu.json("train", *options, "--device", device)["report"]["loss_digest"]
@@ -115,9 +150,10 @@ def test_the_model_is_tested_and_exported(gpu, graph, tmp_path, pyg_logits):
     assert accuracy == pytest.approx(report["test_metric"], abs=0.05)
 
 
-def test_a_killed_job_goes_on(fresh_gpu):
+@pytest.mark.parametrize("options", [ON_GPU, SAMPLED], ids=lambda options: options[-1])
+def test_a_killed_job_goes_on(fresh_gpu, options):
     expected = fresh_gpu.json(*LONG, *ON_GPU, "--epochs", "2")["report"]["loss_digest"]
-    job = fresh_gpu.json(*LONG, *ON_GPU, "--epochs", "2", "--checkpoint-every", "5",
+    job = fresh_gpu.json(*LONG, *options, "--epochs", "2", "--checkpoint-every", "5",
                          "--detach")["id"]
     fresh_gpu.wait_for_batches(job, LONG_BATCHES_PER_EPOCH + 10)
     fresh_gpu.kill()
@@ -129,16 +165,16 @@ def test_a_killed_job_goes_on(fresh_gpu):
 def test_its_memory_is_told(gpu):
     report = gpu.json(*QUICK, *ON_GPU, "--strategy", "diskgnn", "--cpu-cache", "32KiB",
                       "--gpu-cache", "32KiB")["report"]
-    shares = {(share.get("device", ""), share["owner"]): int(share["bytes"])
-              for share in report["memory"]}
-    assert shares["cuda:0", "model"] > 1 << 20
-    assert shares["cuda:0", "gpu cache"] == 32 << 10
-    assert shares["cuda:0", "gpu batch"] > 0
+    of = shares(report)
+    assert of["cuda:0", "model"] > 1 << 20
+    assert of["cuda:0", "gpu cache"] == 32 << 10
+    assert of["cuda:0", "gpu batch"] > 0
     told = gpu.json("explain", *QUICK[1:], *ON_GPU)["report"]
     of_host = [share for share in told["memory"] if not share.get("device")]
     assert len(of_host) == len(told["memory"]) - 1
     assert int(told["memory_bytes"]) == sum(int(share["bytes"]) for share in of_host)
     assert "on cuda:0" in gpu.hearth("explain", *QUICK[1:], *ON_GPU).out
+    assert shares(gpu.json("explain", *QUICK[1:], *SAMPLED)["report"])["cuda:0", "samplers"] > 0
     metrics = gpu.metrics()
     assert 'hearth_gpu_memory_limit_bytes{device="cuda:0"}' in metrics
     assert 'hearth_gpu_memory_reserved_bytes{device="cuda:0"}' in metrics
@@ -171,6 +207,12 @@ def test_a_job_waits_for_memory_of_the_gpu(gpu):
     ((*ON_GPU, "--precision", "bf16"), "--precision"),
     ((*ON_GPU, "--history", "on"), "--history"),
     ((*ON_GPU, "--model", "none"), "--device"),
+    (("--sample-on", "gpu"), "--sample-on"),
+    ((*ON_GPU, "--sample-on", "cuda"), "--sample-on"),
+    ((*SAMPLED, "--strategy", "ginex"), "--sample-on"),
+    ((*SAMPLED, "--strategy", "diskgnn"), "--sample-on"),
+    ((*SAMPLED, "--sampler", "ladies", "--layer-nodes", "64,64"), "--sample-on"),
+    ((*SAMPLED, "--dataset", "typed", "--model", "rgcn"), "sample_on"),
 ], ids=lambda value: "".join(value[-2:]) if isinstance(value, tuple) else "")
 def test_what_a_gpu_does_not_do_is_refused(gpu, options, field):
     done = gpu.hearth(*QUICK, *options, code=None)
