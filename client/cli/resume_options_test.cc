@@ -39,7 +39,7 @@ TEST(ResumeOptionsTest, AreThoseThatChangeNoResult) {
       UnorderedElementsAre(
           "cpu-cache", "strict-budgets", "staging", "gpu-cache", "sample-queue",
           "train-queue", "superbatch", "neighbor-cache", "neighbor-rank",
-          "disk-cache", "disk-limit", "prepare-memory", "samplers",
+          "disk-cache", "disk-limit", "prepare-memory", "samplers", "sample-on",
           "extractors", "io-depth", "train-threads", "checkpoint-every",
           "memory-limit", "hot", "window-cache", "window", "merge-max"));
 }
