@@ -109,6 +109,17 @@ absl::Status Stream::SampleLayer(const HearthCudaSampleLayer& layer) {
                   "sampling a layer");
 }
 
+absl::Status Stream::Record(Event& event) {
+  return ToStatus(device_, device_.table->event_record(event.event_, stream_),
+                  "recording an event");
+}
+
+absl::Status Stream::WaitFor(const Event& event) {
+  return ToStatus(device_,
+                  device_.table->stream_wait_event(stream_, event.event_),
+                  "having a stream wait");
+}
+
 absl::Status Stream::Wait() {
   HEARTH_RETURN_IF_ERROR(ToStatus(device_,
                                   device_.table->event_record(event_, stream_),

@@ -7,6 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/cuda/device.h"
+#include "engine/cuda/event.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 namespace hearth::cuda {
@@ -51,6 +52,12 @@ class Stream {
   absl::Status LookUpNodes(const HearthCudaLookUp& look_up);
   absl::Status CountEdges(const HearthCudaCountEdges& count);
   absl::Status SampleLayer(const HearthCudaSampleLayer& layer);
+
+  /// Has `event` pass once all that was queued so far is done.
+  absl::Status Record(Event& event);
+
+  /// Queues a wait until `event`, as it is recorded now, has passed.
+  absl::Status WaitFor(const Event& event);
 
   /// Until all that was queued is done.
   absl::Status Wait();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "engine/cuda/event.h"
 #include "engine/cuda/fake_cuda.h"
 #include "engine/cuda/memory.h"
 #include "gmock/gmock.h"
@@ -100,6 +101,43 @@ TEST_P(StreamTest, ScattersFromPinnedToDevice) {
   EXPECT_TRUE(stream->Wait().ok());
   EXPECT_THAT(out, ElementsAre(3, 2, 1, 0));
   EXPECT_EQ(fake_.scatters(), 1);
+}
+
+TEST_P(StreamTest, StreamsWaitForEvents) {
+  const auto event = *Event::Create(fake_.device());
+  // Not recorded yet.
+  EXPECT_TRUE(event->Wait().ok());
+  const auto first = *Stream::Create(fake_.device());
+  const auto second = *Stream::Create(fake_.device());
+  EXPECT_TRUE(second->WaitFor(*event).ok());
+  const std::string text = "text";
+  std::string copy = "....";
+  std::string copy_of_copy = "....";
+  EXPECT_TRUE(first->Copy(copy.data(), text.data(), 4).ok());
+  EXPECT_TRUE(first->Record(*event).ok());
+  EXPECT_TRUE(second->WaitFor(*event).ok());
+  EXPECT_TRUE(second->Copy(copy_of_copy.data(), copy.data(), 4).ok());
+  EXPECT_TRUE(second->Wait().ok());
+  EXPECT_EQ(copy_of_copy, text);
+}
+
+TEST_P(StreamTest, TheHostWaitsForEvents) {
+  const auto event = *Event::Create(fake_.device());
+  const auto stream = *Stream::Create(fake_.device());
+  const std::string text = "text";
+  std::string before = "....";
+  std::string after = "....";
+  EXPECT_TRUE(stream->Copy(before.data(), text.data(), 4).ok());
+  EXPECT_TRUE(stream->Record(*event).ok());
+  EXPECT_TRUE(stream->Copy(after.data(), text.data(), 4).ok());
+  EXPECT_TRUE(event->Wait().ok());
+  EXPECT_EQ(before, text);
+  EXPECT_EQ(after, GetParam() == FakeCuda::Work::kAtOnce ? text : "....");
+  EXPECT_TRUE(stream->Wait().ok());
+  fake_.FailWork(1);
+  EXPECT_TRUE(stream->Copy(after.data(), text.data(), 4).ok());
+  EXPECT_TRUE(stream->Record(*event).ok());
+  EXPECT_TRUE(absl::IsInternal(event->Wait()));
 }
 
 TEST_P(StreamTest, ItsEndWaits) {
