@@ -51,6 +51,10 @@ struct Pass {
   /// pass. REQUIRES: two fan-outs or more, and a strategy that delivers in
   /// order.
   const sample::HistoryPolicy* history = nullptr;
+  /// Whether all that take the batches train on the GPU that keeps rows
+  /// (StrategyResources::gpu), so that a strategy may leave the input rows
+  /// there (train::BatchView::device_rows).
+  bool rows_on_gpu = false;
 };
 
 /// The sampler as a plan's property: "fan-outs" or "nodes per layer", and

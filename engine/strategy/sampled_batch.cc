@@ -18,7 +18,9 @@ train::BatchView SampledBatch::view() const {
   return {.sample = sample_,
           .inputs = reinterpret_cast<const float*>(inputs_.buffer().data()),
           .feature_dim = feature_dim_,
-          .labels = labels_.view()};
+          .labels = labels_.view(),
+          .top_rows = {},
+          .device_rows = device_rows_};
 }
 
 }  // namespace hearth::strategy

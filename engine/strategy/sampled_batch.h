@@ -8,6 +8,7 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
 #include "engine/strategy/buffer_pool.h"
+#include "engine/train/device_rows.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::strategy {
@@ -40,6 +41,13 @@ class SampledBatch : public pipeline::Item {
   /// outlive the batch.
   absl::StatusOr<float*> TakeInputs(int64_t feature_dim, BufferPool& pool);
 
+  /// In place of TakeInputs: the input rows are on a GPU. REQUIRES:
+  /// Pass::rows_on_gpu; `rows` stay until the batch is destroyed.
+  void LeaveInputs(int64_t feature_dim, const train::DeviceRows& rows) {
+    feature_dim_ = feature_dim;
+    device_rows_ = &rows;
+  }
+
   /// The view of the trainer. REQUIRES: sampled, and input rows filled in.
   train::BatchView view() const;
 
@@ -49,6 +57,8 @@ class SampledBatch : public pipeline::Item {
   store::Labels labels_;
   int64_t feature_dim_ = 0;
   BufferPool::Lease inputs_;
+  // Null where `inputs_` has them.
+  const train::DeviceRows* device_rows_ = nullptr;
 };
 
 }  // namespace hearth::strategy

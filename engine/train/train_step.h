@@ -12,6 +12,7 @@
 #include "engine/sample/mini_batch.h"
 #include "engine/store/labels.h"
 #include "engine/store/safetensors.h"
+#include "engine/train/device_rows.h"
 #include "engine/train/metric.h"
 #include "engine/train/model_options.h"
 
@@ -48,6 +49,9 @@ struct BatchView {
   store::LabelsView labels;
   /// Null where sample.top has none of the kind.
   LayerRows top_rows = {};
+  /// The input rows of a batch that only models on the GPU with these rows take
+  /// (strategy::Pass::rows_on_gpu): `inputs` is null then. Else null.
+  const DeviceRows* device_rows = nullptr;
 
   /// INVALID_ARGUMENT saying what does not fit a model of this shape. Looks at
   /// sizes and labels; the blocks' positions are taken to be right. A view

@@ -10,16 +10,23 @@
 #include "engine/cuda/stream.h"
 #include "engine/store/dtype.h"
 #include "engine/store/row_format.h"
+#include "engine/strategy/diskgnn/device_rooms.h"
 #include "engine/strategy/diskgnn/packing/row_image.h"
+#include "engine/train/device_rows.h"
 #include "kernels/cuda/hearth_cuda.h"
 
 // A batch:
 //
-//  1. The room for it on the device grows if it must: output rows, then what is
-//     copied, each from an aligned address on.
+//  1. A room for its rows, which the stream fills once copies of the rows of an
+//     earlier batch are done. What is copied to the device has a staging area,
+//     each part from an aligned address on, which grows if it must: batches
+//     follow each other in the stream, so that one is enough.
 //  2. Queued: copies of packed rows, of rows of the disk cache and of the
-//     table's lists; the scatter; the copy of the output to the host.
-//  3. Wait, also after an error: what was queued refers to the batch.
+//     table's lists; the scatter.
+//  3. For rows that stay an event is recorded; else their copy to the host is
+//     queued.
+//  4. Wait, for rows that stay only after an error: what was queued refers to
+//     the batch.
 
 namespace hearth::strategy {
 namespace {
@@ -44,17 +51,28 @@ class CudaRowAssembler final : public RowAssembler {
  public:
   CudaRowAssembler(const cuda::Device& device, const store::RowFormat& format,
                    std::unique_ptr<cuda::Stream> stream)
-      : device_(device), format_(format), stream_(std::move(stream)) {}
+      : device_(device),
+        format_(format),
+        stream_(std::move(stream)),
+        rooms_(device) {}
 
   absl::Status Load(const LevelImages& images, const std::stop_token& stop);
 
   absl::Status Assemble(const LoadedRows& batch, Team& team,
                         float* out) override;
+  absl::StatusOr<std::unique_ptr<const train::DeviceRows>> AssembleOnDevice(
+      const LoadedRows& batch) override;
 
-  void Rest() override { room_ = {}; }
+  // Nothing is queued: who had rows waited.
+  void Rest() override {
+    rooms_.Clear();
+    staging_ = {};
+  }
 
  private:
-  // Bytes of the host that are to lie at `offset` of the room.
+  using Room = std::unique_ptr<DeviceRooms::Lease>;
+
+  // Bytes of the host that are to lie at `offset` of the staging area.
   struct Block {
     const void* host = nullptr;
     uint64_t bytes = 0;
@@ -65,13 +83,13 @@ class CudaRowAssembler final : public RowAssembler {
   Block Add(absl::Span<const T> values) {
     const Block block = {.host = values.data(),
                          .bytes = values.size() * sizeof(T),
-                         .offset = room_bytes_};
-    Reserve(block.bytes);
+                         .offset = staged_bytes_};
+    staged_bytes_ += (block.bytes + kAlignment - 1) / kAlignment * kAlignment;
     return block;
   }
 
   // One part of the scatter: where its lists and its rows lie. Rows that are
-  // not in the room are in `cache`.
+  // not staged are in `cache`.
   struct Part {
     Block rows;
     Block slots;
@@ -83,29 +101,30 @@ class CudaRowAssembler final : public RowAssembler {
   Part ReadPart(absl::Span<const std::byte> rows,
                 absl::Span<const int32_t> positions);
 
-  void Reserve(uint64_t bytes) {
-    room_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  }
   absl::Status LoadGpuCache(const LevelImages& images,
                             const std::stop_token& stop);
-  absl::Status Queue(const LoadedRows& batch, float* out);
-  absl::Status GrowRoom();
+  uint64_t RowBytes(const LoadedRows& batch) const;
+  absl::StatusOr<Room> Queue(const LoadedRows& batch);
+  absl::Status Scatter(const LoadedRows& batch, std::byte* out);
+  absl::Status GrowStaging();
   absl::Status Copy(const Block& block);
   absl::Status CopyPart(const Part& part, HearthCudaScatterPart& to);
   template <typename T>
-  const T* InRoom(const Block& block) const {
-    return reinterpret_cast<const T*>(room_.data() + block.offset);
+  const T* Staged(const Block& block) const {
+    return reinterpret_cast<const T*>(staging_.data() + block.offset);
   }
 
   const cuda::Device device_;
   const store::RowFormat format_;
   Memory gpu_rows_;
   Memory cpu_rows_;
-  // For one batch; room_bytes_ of it are taken.
-  Memory room_;
-  uint64_t room_bytes_ = 0;
-  // Destroyed first, which waits.
+  // The batch that is queued next takes staged_bytes_ of it.
+  Memory staging_;
+  uint64_t staged_bytes_ = 0;
+  // Destroyed before all memory that its work refers to, which waits, and after
+  // the rooms, whose readers wait for its work.
   const std::unique_ptr<cuda::Stream> stream_;
+  DeviceRooms rooms_;
 };
 
 absl::Status CudaRowAssembler::Load(const LevelImages& images,
@@ -141,9 +160,31 @@ absl::Status CudaRowAssembler::LoadGpuCache(const LevelImages& images,
 
 absl::Status CudaRowAssembler::Assemble(const LoadedRows& batch, Team& /*team*/,
                                         float* out) {
-  absl::Status status = Queue(batch, out);
+  if (RowBytes(batch) == 0) return absl::OkStatus();
+  const absl::StatusOr<Room> room = Queue(batch);
+  absl::Status status = room.status();
+  if (status.ok()) {
+    status = stream_->Copy(out, (*room)->data(), RowBytes(batch));
+  }
   status.Update(stream_->Wait());
   return status;
+}
+
+absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
+CudaRowAssembler::AssembleOnDevice(const LoadedRows& batch) {
+  absl::StatusOr<Room> room = Queue(batch);
+  absl::Status status = room.status();
+  if (status.ok()) status = (*room)->Fill(*stream_);
+  if (!status.ok()) {
+    stream_->Wait().IgnoreError();
+    return status;
+  }
+  return *std::move(room);
+}
+
+uint64_t CudaRowAssembler::RowBytes(const LoadedRows& batch) const {
+  return static_cast<uint64_t>(batch.table.counts().total() * format_.dim) *
+         sizeof(float);
 }
 
 CudaRowAssembler::Part CudaRowAssembler::CachedPart(const LevelAddresses& level,
@@ -159,44 +200,50 @@ CudaRowAssembler::Part CudaRowAssembler::ReadPart(
   return {.rows = Add(rows), .slots = {}, .positions = Add(positions)};
 }
 
-absl::Status CudaRowAssembler::Queue(const LoadedRows& batch, float* out) {
+absl::StatusOr<CudaRowAssembler::Room> CudaRowAssembler::Queue(
+    const LoadedRows& batch) {
+  HEARTH_ASSIGN_OR_RETURN(Room room, rooms_.Take(RowBytes(batch), *stream_));
+  if (room->data() != nullptr) {
+    HEARTH_RETURN_IF_ERROR(Scatter(batch, room->data()));
+  }
+  return room;
+}
+
+absl::Status CudaRowAssembler::Scatter(const LoadedRows& batch,
+                                       std::byte* out) {
   const AddressTable& table = batch.table;
-  const uint64_t out_bytes =
-      static_cast<uint64_t>(table.counts().total() * format_.dim) *
-      sizeof(float);
-  if (out_bytes == 0) return absl::OkStatus();
-  room_bytes_ = 0;
-  Reserve(out_bytes);
+  staged_bytes_ = 0;
   // Those that lie in host memory first.
   const Part parts[] = {CachedPart(table.cpu, cpu_rows_),
                         ReadPart(batch.packed, table.packed),
                         ReadPart(batch.disk, table.disk.positions),
                         CachedPart(table.gpu, gpu_rows_)};
-  HEARTH_RETURN_IF_ERROR(GrowRoom());
+  HEARTH_RETURN_IF_ERROR(GrowStaging());
   HearthCudaScatter scatter = {};
   static_assert(std::size(parts) == std::size(scatter.parts));
   scatter.element = ElementOf(format_.dtype);
   scatter.dim = format_.dim;
-  scatter.out = reinterpret_cast<float*>(room_.data());
+  scatter.out = reinterpret_cast<float*>(out);
   for (size_t i = 0; i < std::size(parts); ++i) {
     HEARTH_RETURN_IF_ERROR(CopyPart(parts[i], scatter.parts[i]));
   }
-  HEARTH_RETURN_IF_ERROR(stream_->Scatter(scatter));
-  return stream_->Copy(out, room_.data(), out_bytes);
+  return stream_->Scatter(scatter);
 }
 
-// Its contents are lost.
-absl::Status CudaRowAssembler::GrowRoom() {
-  if (room_.size() >= room_bytes_) return absl::OkStatus();
+// Waits for what was queued, if it must grow.
+absl::Status CudaRowAssembler::GrowStaging() {
+  if (staging_.size() >= staged_bytes_) return absl::OkStatus();
+  if (staging_.size() > 0) HEARTH_RETURN_IF_ERROR(stream_->Wait());
   // Given back first, so that there is place for the larger one.
-  room_ = {};
+  staging_ = {};
   HEARTH_ASSIGN_OR_RETURN(
-      room_, Memory::Allocate(device_, Memory::Kind::kDevice, room_bytes_));
+      staging_,
+      Memory::Allocate(device_, Memory::Kind::kDevice, staged_bytes_));
   return absl::OkStatus();
 }
 
 absl::Status CudaRowAssembler::Copy(const Block& block) {
-  return stream_->Copy(room_.data() + block.offset, block.host, block.bytes);
+  return stream_->Copy(staging_.data() + block.offset, block.host, block.bytes);
 }
 
 absl::Status CudaRowAssembler::CopyPart(const Part& part,
@@ -205,9 +252,9 @@ absl::Status CudaRowAssembler::CopyPart(const Part& part,
     HEARTH_RETURN_IF_ERROR(Copy(*block));
   }
   const bool cached = part.cache != nullptr;
-  to.rows = cached ? part.cache : InRoom<std::byte>(part.rows);
-  to.slots = cached ? InRoom<int64_t>(part.slots) : nullptr;
-  to.positions = InRoom<int32_t>(part.positions);
+  to.rows = cached ? part.cache : Staged<std::byte>(part.rows);
+  to.slots = cached ? Staged<int64_t>(part.slots) : nullptr;
+  to.positions = Staged<int32_t>(part.positions);
   to.count = static_cast<int64_t>(part.positions.bytes / sizeof(int32_t));
   return absl::OkStatus();
 }

@@ -19,15 +19,15 @@ inline constexpr uint64_t kGpuLoadBytes = 4 << 20;
 /// device memory and the CPU cache in pinned host memory, which the kernel
 /// reads in place; what was read for a batch, and the lists of its table, are
 /// copied to the device; one kernel widens the rows of all levels. That is done
-/// on a stream of the assembler's own.
-///
-/// The trainer works on the CPU, so that the assembled rows are then copied to
-/// host memory on the same stream, and Assemble waits for that.
+/// on a stream of the assembler's own. There AssembleOnDevice leaves the rows,
+/// in a room for each batch that has some (device_rooms.h); Assemble copies
+/// them to host memory on the same stream, and waits for that.
 ///
 /// On the device it holds, beside the GPU cache, the largest batch so far: its
-/// rows from disk as they are stored, all its rows as float32, and up to 12
-/// bytes a row. RESOURCE_EXHAUSTED, with the size, if device or host have no
-/// memory; INTERNAL if the device fails; otherwise errors as LoadRowImage.
+/// rows from disk as they are stored, and up to 12 bytes a row; and for as many
+/// batches as were assembled at once all rows as float32. RESOURCE_EXHAUSTED,
+/// with the size, if device or host have no memory; INTERNAL if the device
+/// fails; otherwise errors as LoadRowImage.
 absl::StatusOr<std::unique_ptr<RowAssembler>> NewCudaRowAssembler(
     const cuda::Device& device, const LevelImages& images,
     const std::stop_token& stop);

@@ -1,23 +1,36 @@
 // DiskGNN with a GPU cache: on the CPU (the twin), and by the functions of the
 // plug-in over a fake of it.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/base/status_macros.h"
+#include "engine/cuda/device.h"
 #include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/stream.h"
 #include "engine/io/file_system.h"
+#include "engine/sample/batch_shape.h"
+#include "engine/sample/mini_batch.h"
 #include "engine/store/dataset.h"
+#include "engine/store/labels.h"
 #include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
+#include "tests/conformance/batch_fingerprint.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
@@ -129,6 +142,26 @@ class DiskgnnOnFakeTest : public DiskgnnTest {
  protected:
   DiskgnnOnFakeTest() { gpu_ = fake_.device(); }
 
+  // The batch of the first epoch that has the most inputs.
+  sample::BatchShape LargestBatch(Strategy& strategy) const {
+    sample::BatchShape largest;
+    PassReport report;
+    const absl::Status status = strategy.Run(
+        MakePass(0),
+        [&](absl::Span<const train::BatchView> shards) {
+          const sample::BatchShape shape =
+              sample::ShapeOf(shards.front().sample);
+          if (largest.nodes.empty() ||
+              shape.num_inputs() > largest.num_inputs()) {
+            largest = shape;
+          }
+          return absl::OkStatus();
+        },
+        {}, report);
+    EXPECT_TRUE(status.ok()) << status;
+    return largest;
+  }
+
   FakeCuda fake_;
 };
 
@@ -159,6 +192,153 @@ TEST_F(DiskgnnOnFakeTest, ARestLeavesTheCaches) {
   EXPECT_EQ(fake_.device_bytes(), 15 * 148);
   EXPECT_EQ(fake_.pinned_bytes(), 20 * 148);
   ExpectAllPasses(*strategy);
+}
+
+// The stream of a model on the GPU, and the inputs of a batch that wait there.
+class ModelOnFake {
+ public:
+  explicit ModelOnFake(const FakeCuda& fake) : device_(fake.device()) {
+    EXPECT_EQ(FakeCuda::table().stream_create(0, &native_), 0);
+    stream_ = *cuda::Stream::Wrap(device_, native_);
+  }
+  ~ModelOnFake() {
+    stream_.reset();
+    (void)FakeCuda::table().stream_destroy(native_);
+  }
+
+  // Queues a copy of the rows; those of a batch before must have been taken.
+  absl::Status Begin(const train::BatchView& batch) {
+    elements_ = batch.sample.input_nodes.size() *
+                static_cast<size_t>(batch.feature_dim);
+    HEARTH_ASSIGN_OR_RETURN(
+        inputs_, cuda::Memory::Allocate(device_, cuda::Memory::Kind::kDevice,
+                                        elements_ * sizeof(float)));
+    return batch.device_rows->QueueCopy(
+        native_, reinterpret_cast<float*>(inputs_.data()));
+  }
+
+  // Waits: the rows.
+  absl::StatusOr<std::vector<float>> Take() {
+    std::vector<float> rows(elements_);
+    absl::Status status =
+        stream_->Copy(rows.data(), inputs_.data(), rows.size() * sizeof(float));
+    status.Update(stream_->Wait());
+    inputs_ = {};
+    if (!status.ok()) return status;
+    return rows;
+  }
+
+ private:
+  const cuda::Device device_;
+  HearthCudaStream* native_ = nullptr;
+  cuda::Memory inputs_;
+  size_t elements_ = 0;
+  std::unique_ptr<cuda::Stream> stream_;
+};
+
+// Runs a pass whose batches stay on the GPU. Each of the models takes its rows
+// a batch later, as steps do that nobody waits for.
+Outcome RunOnGpu(Strategy& strategy, Pass pass,
+                 absl::Span<ModelOnFake> models) {
+  pass.rows_on_gpu = true;
+  std::optional<sample::MiniBatch> sample;
+  std::optional<store::Labels> labels;
+  int64_t dim = 0;
+  Outcome outcome;
+  const auto take = [&]() -> absl::Status {
+    if (!sample.has_value()) return absl::OkStatus();
+    std::vector<std::string> fingerprints;
+    for (ModelOnFake& model : models) {
+      HEARTH_ASSIGN_OR_RETURN(const std::vector<float> rows, model.Take());
+      fingerprints.push_back(
+          hearth::testing::Fingerprint({.sample = *sample,
+                                        .inputs = rows.data(),
+                                        .feature_dim = dim,
+                                        .labels = labels->view()}));
+    }
+    EXPECT_EQ(fingerprints.front(), fingerprints.back());
+    outcome.batches.push_back(fingerprints.front());
+    return absl::OkStatus();
+  };
+  outcome.status = strategy.Run(
+      pass,
+      [&](absl::Span<const train::BatchView> shards) -> absl::Status {
+        const train::BatchView& batch = shards.front();
+        EXPECT_EQ(batch.inputs, nullptr);
+        if (batch.device_rows == nullptr) {
+          return absl::NotFoundError("rows are not on the GPU");
+        }
+        HEARTH_RETURN_IF_ERROR(take());
+        for (ModelOnFake& model : models) {
+          HEARTH_RETURN_IF_ERROR(model.Begin(batch));
+        }
+        sample = batch.sample;
+        labels = store::Labels::Classes(
+            {batch.labels.classes.begin(), batch.labels.classes.end()},
+            batch.labels.width);
+        dim = batch.feature_dim;
+        return absl::OkStatus();
+      },
+      {}, outcome.report);
+  if (outcome.status.ok()) outcome.status = take();
+  return outcome;
+}
+
+TEST_F(DiskgnnOnFakeTest, RowsStayThereForModelsThere) {
+  ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
+  for (const int extractors : {1, 3}) {
+    const auto strategy =
+        Make(kSome, {.samplers = 1, .extractors = extractors});
+    ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+    for (const Pass& pass : Passes()) {
+      const Outcome outcome = RunOnGpu(*strategy, pass, absl::MakeSpan(models));
+      EXPECT_TRUE(outcome.status.ok()) << outcome.status;
+      EXPECT_EQ(outcome.batches, Expected(pass));
+      // The next pass may have models elsewhere.
+      EXPECT_EQ(Run(*strategy, pass).batches, outcome.batches);
+    }
+    strategy->Rest();
+    EXPECT_EQ(fake_.device_bytes(), 15 * 148);
+  }
+}
+
+TEST_F(DiskgnnOnFakeTest, ADeviceThatFailsEndsAPassWhoseRowsStay) {
+  for (const int64_t nth : {1, 5, 30, 60}) {
+    ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
+    const auto strategy = Make(kSome);
+    ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+    fake_.FailWork(nth);
+    const Outcome outcome =
+        RunOnGpu(*strategy, MakePass(0), absl::MakeSpan(models));
+    EXPECT_TRUE(fake_.failed());
+    EXPECT_TRUE(absl::IsInternal(outcome.status)) << outcome.status;
+    EXPECT_THAT(std::string(outcome.status.message()),
+                HasSubstr("CUDA device 0"));
+  }
+}
+
+TEST_F(DiskgnnOnFakeTest, RowsOfAPassTakeNoMoreOfTheGpuThanTheirBound) {
+  ModelOnFake models[] = {ModelOnFake(fake_), ModelOnFake(fake_)};
+  const auto strategy = Make(kSome);
+  ASSERT_EQ(Prepare(*strategy), absl::OkStatus());
+  fake_.TakePeakDeviceBytes();
+  ASSERT_TRUE(
+      RunOnGpu(*strategy, MakePass(0), absl::MakeSpan(models)).status.ok());
+  // The models of this test hold two batches.
+  const sample::BatchShape largest = LargestBatch(*strategy);
+  const int64_t peak =
+      fake_.TakePeakDeviceBytes() - 2 * largest.num_inputs() * kRowBytes;
+  const auto estimate = EstimateMemory(
+      kSome,
+      {.manifest = Dataset().manifest(),
+       .pipeline = {},
+       .batches = {.largest = largest, .likely = largest, .bound = largest},
+       .num_batches = 12,
+       .total_batches = 12});
+  ASSERT_TRUE(estimate.ok()) << estimate.status();
+  const auto bound = static_cast<int64_t>(estimate->TotalBytes(kRowsOnGpu));
+  EXPECT_LE(peak, bound);
+  EXPECT_GT(2 * peak, bound);
 }
 
 TEST_F(DiskgnnOnFakeTest, WithoutAGpuBudgetItIsLeftAlone) {

@@ -19,10 +19,10 @@
 //             gathered.
 //  features   One sequential read brings the address table and the packed rows;
 //             the queue brings the pages of the disk cache.
-//  assemble   One batch after the other, by a team: rows of the caches in
-//  memory,
-//             rows of the disk cache and packed rows are widened to where the
-//             table says.
+//  assemble   One batch after the other, by a team or a GPU: rows of the caches
+//             in memory, rows of the disk cache and packed rows are widened to
+//             where the table says. A GPU on which all models train keeps them:
+//             then a batch has what was read for it until it is destroyed.
 
 namespace hearth::strategy {
 namespace {
@@ -200,14 +200,22 @@ absl::Status DiskgnnPass::Assemble(PackedBatch& batch) {
         "batch ", first_ + batch.number(), " of the plan: ",
         batch.counts.total(), " rows for ", batch.num_rows(), " nodes")));
   }
+  RowAssembler& assembler = context_.plan.assembler();
+  const LoadedRows loaded = {.table = batch.table,
+                             .disk = batch.disk_rows,
+                             .packed = batch.packed_rows};
+  if (pass_.rows_on_gpu) {
+    HEARTH_ASSIGN_OR_RETURN(batch.device_rows,
+                            assembler.AssembleOnDevice(loaded));
+    if (batch.device_rows != nullptr) {
+      batch.LeaveInputs(context_.format.dim, *batch.device_rows);
+      return absl::OkStatus();
+    }
+  }
   HEARTH_ASSIGN_OR_RETURN(
       float* const inputs,
       batch.TakeInputs(context_.format.dim, context_.inputs));
-  HEARTH_RETURN_IF_ERROR(
-      context_.plan.assembler().Assemble({.table = batch.table,
-                                          .disk = batch.disk_rows,
-                                          .packed = batch.packed_rows},
-                                         *assemblers_, inputs));
+  HEARTH_RETURN_IF_ERROR(assembler.Assemble(loaded, *assemblers_, inputs));
   // Another batch may use the memory.
   batch.read = {};
   batch.table = {};

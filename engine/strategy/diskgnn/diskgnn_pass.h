@@ -25,6 +25,7 @@
 #include "engine/strategy/diskgnn/prepared_plan.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/strategy.h"
+#include "engine/train/device_rows.h"
 
 namespace hearth::strategy {
 
@@ -42,6 +43,9 @@ class PackedBatch final : public SampledBatch {
   /// The tally of all reads; its rows and payload are those of the disk cache.
   io::ReadTally tally;
   LevelCounts counts;
+  /// The input rows, where they stay on the GPU; else null. Destroyed before
+  /// what they are made of.
+  std::unique_ptr<const train::DeviceRows> device_rows;
 };
 
 /// Everything that a pass works with; it outlives the pass.
@@ -72,9 +76,10 @@ class DiskgnnPass {
   /// batch is with the trainer.
   static constexpr int AssembledAtOnce(int shards) { return 1 + 2 * shards; }
   /// Shards that have what was read for them: one each loader, those that wait,
-  /// one that is assembled.
-  static constexpr int ReadAtOnce(int loaders, int shards) {
-    return loaders + kLoadedWaiting * shards + 1;
+  /// one that is assembled; those that were, too, if their rows stay on a GPU.
+  static constexpr int ReadAtOnce(int loaders, int shards, bool rows_on_gpu) {
+    return loaders + kLoadedWaiting * shards +
+           (rows_on_gpu ? AssembledAtOnce(shards) : 1);
   }
   /// Memory of a loader's reads in flight.
   static uint64_t StagingBytes(int io_depth);

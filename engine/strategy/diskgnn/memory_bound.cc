@@ -144,7 +144,8 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   const auto rows = static_cast<uint64_t>(largest.num_inputs());
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
   const int loaders = basis.pipeline.extractors;
-  const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards);
+  const bool has_gpu = options.gpu_cache_bytes > 0;
+  const int read = DiskgnnPass::ReadAtOnce(loaders, basis.shards, has_gpu);
   const int assembled = DiskgnnPass::AssembledAtOnce(basis.shards);
   // Positions and rows, with the room that lists have grown to, and the table's
   // own bytes, each range from a page on.
@@ -166,24 +167,27 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
                                rows * kTableBytesPerRow));
   estimate.Add("planning",
                BesideRunning(options, basis, estimate.TotalBytes()));
-  if (options.gpu_cache_bytes > 0) {
+  if (has_gpu) {
     estimate.Add("gpu cache",
                  std::min(options.gpu_cache_bytes, AllRowBytes(basis)),
                  /*kept=*/true, kRowsOnGpu);
-    // CudaRowAssembler's room for a batch: its rows widened, as they were read,
-    // and where they go, each part aligned.
-    estimate.Add(
-        "gpu batch",
-        rows * (static_cast<uint64_t>(basis.row_format().dim) * sizeof(float) +
-                kTableBytesPerRow) +
-            read_bytes + kPageBytes,
-        /*kept=*/true, kRowsOnGpu);
+    // CudaRowAssembler's rooms: widened rows of all batches that may stay
+    // there, whether models on the GPU take them or others; rows of one as they
+    // were read, and where they go, each part aligned.
+    const uint64_t widened =
+        rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float);
+    estimate.Add("gpu batch",
+                 static_cast<uint64_t>(assembled) * widened +
+                     rows * kTableBytesPerRow + read_bytes + kPageBytes,
+                 /*kept=*/true, kRowsOnGpu);
   }
   // Offline: a sampler's batches, and those that wait to be written. Graph
   // loaders have their chunks' bytes besides.
   const int offline = basis.pipeline.samplers + 3 * basis.shards;
-  const int online = 2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
-                     read + assembled;
+  const int online =
+      2 * loaders + DiskgnnPass::kLoadedWaiting * basis.shards +
+      DiskgnnPass::ReadAtOnce(loaders, basis.shards, /*rows_on_gpu=*/false) +
+      assembled;
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = basis.prepares_ahead ? offline + online

@@ -2,9 +2,11 @@
 #define HEARTH_ENGINE_STRATEGY_DISKGNN_ROW_ASSEMBLER_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/base/team.h"
 #include "engine/cache/direct_cache.h"
@@ -13,6 +15,7 @@
 #include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
 #include "engine/strategy/diskgnn/packing/row_image.h"
+#include "engine/train/device_rows.h"
 
 namespace hearth::strategy {
 
@@ -38,7 +41,17 @@ class RowAssembler {
   virtual absl::Status Assemble(const LoadedRows& batch, Team& team,
                                 float* out) = 0;
 
-  /// Gives back what it holds for batches.
+  /// The same, but the rows stay on the device where they were brought
+  /// together, for models that train there, and are yet to be there when it
+  /// returns: the batch stays until they are destroyed, which waits for that.
+  /// The assembler outlives them. Null from an assembler without a device.
+  virtual absl::StatusOr<std::unique_ptr<const train::DeviceRows>>
+  AssembleOnDevice(const LoadedRows& /*batch*/) {
+    return nullptr;
+  }
+
+  /// Gives back what it holds for batches. REQUIRES: no rows of
+  /// AssembleOnDevice are left.
   virtual void Rest() = 0;
 };
 

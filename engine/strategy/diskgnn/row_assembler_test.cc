@@ -6,13 +6,17 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/base/crc32c.h"
+#include "engine/base/status_macros.h"
 #include "engine/base/team.h"
 #include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/stream.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/faulty_file_system.h"
 #include "engine/io/file_system.h"
@@ -22,6 +26,7 @@
 #include "engine/strategy/diskgnn/cuda_row_assembler.h"
 #include "engine/strategy/diskgnn/layout/address_table.h"
 #include "engine/strategy/diskgnn/layout/packed_layout.h"
+#include "engine/train/device_rows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
@@ -47,6 +52,40 @@ absl::Span<const std::byte> BytesOf(const std::vector<uint16_t>& halves) {
   return {reinterpret_cast<const std::byte*>(halves.data()),
           halves.size() * sizeof(uint16_t)};
 }
+
+// A stream of a model's, which copies rows and then gives them to the host.
+class Model {
+ public:
+  explicit Model(const FakeCuda& fake) {
+    EXPECT_EQ(FakeCuda::table().stream_create(0, &native_), 0);
+    stream_ = *cuda::Stream::Wrap(fake.device(), native_);
+    inputs_ = *cuda::Memory::Allocate(fake.device(),
+                                      cuda::Memory::Kind::kDevice, 1 << 10);
+  }
+  ~Model() {
+    stream_.reset();
+    (void)FakeCuda::table().stream_destroy(native_);
+  }
+
+  absl::Status Queue(const train::DeviceRows& rows) {
+    return rows.QueueCopy(native_, reinterpret_cast<float*>(inputs_.data()));
+  }
+
+  // Waits.
+  absl::StatusOr<std::vector<float>> Take(size_t elements) {
+    std::vector<float> out(elements);
+    absl::Status status =
+        stream_->Copy(out.data(), inputs_.data(), out.size() * sizeof(float));
+    status.Update(stream_->Wait());
+    if (!status.ok()) return status;
+    return out;
+  }
+
+ private:
+  HearthCudaStream* native_ = nullptr;
+  cuda::Memory inputs_;
+  std::unique_ptr<cuda::Stream> stream_;
+};
 
 // A plan's images and batches of its rows.
 class AssemblerWorld {
@@ -91,6 +130,17 @@ class AssemblerWorld {
       EXPECT_EQ(out, Expected());
     }
     return status;
+  }
+
+  // Assembles for `model`, and compares.
+  absl::Status AssembleFor(Model& model, RowAssembler& assembler) const {
+    auto rows = assembler.AssembleOnDevice(batch());
+    HEARTH_RETURN_IF_ERROR(rows.status());
+    HEARTH_RETURN_IF_ERROR(model.Queue(**rows));
+    HEARTH_ASSIGN_OR_RETURN(const std::vector<float> out,
+                            model.Take(16 * static_cast<size_t>(dim_)));
+    EXPECT_EQ(out, Expected());
+    return absl::OkStatus();
   }
 
   Team& team() const { return *team_; }
@@ -193,6 +243,15 @@ TEST_P(RowAssemblerTest, BringsNothingTogether) {
             absl::OkStatus());
 }
 
+TEST_P(RowAssemblerTest, LeavesRowsOnADeviceAlone) {
+  AssemblerWorld world(10, 20);
+  const auto assembler = Make(world);
+  ASSERT_TRUE(assembler.ok()) << assembler.status();
+  const auto rows = (*assembler)->AssembleOnDevice(world.batch());
+  ASSERT_TRUE(rows.ok()) << rows.status();
+  EXPECT_EQ(*rows == nullptr, GetParam() == Where::kCpu);
+}
+
 TEST_P(RowAssemblerTest, SomeLevelsOfABatchAreEmpty) {
   AssemblerWorld world(10, 20);
   const auto assembler = Make(world);
@@ -277,6 +336,17 @@ class CudaRowAssemblerTest : public ::testing::Test {
     return world_.Assemble(**assembler);
   }
 
+  absl::Status MakeAndAssembleFor(Model& model) {
+    const auto assembler =
+        NewCudaRowAssembler(fake_.device(), world_.images(), {});
+    if (!assembler.ok()) return assembler.status();
+    for (int batch = 0; batch < 2; ++batch) {
+      HEARTH_RETURN_IF_ERROR(world_.AssembleFor(model, **assembler));
+    }
+    // Those of the last one are awaited by the next.
+    return world_.Assemble(**assembler);
+  }
+
   FakeCuda fake_;
   AssemblerWorld world_{10, 20};
 };
@@ -299,6 +369,85 @@ TEST_F(CudaRowAssemblerTest, RowsLieWhereTheyBelong) {
   EXPECT_EQ(fake_.device_bytes(), with_room);
   (*assembler)->Rest();
   EXPECT_EQ(fake_.device_bytes(), 10 * 3 * 2);
+}
+
+TEST_F(CudaRowAssemblerTest, RowsStayForModels) {
+  Model model(fake_);
+  const auto assembler =
+      NewCudaRowAssembler(fake_.device(), world_.images(), {});
+  ASSERT_TRUE(assembler.ok()) << assembler.status();
+  for (int batch = 0; batch < 3; ++batch) {
+    EXPECT_EQ(world_.AssembleFor(model, **assembler), absl::OkStatus());
+    EXPECT_EQ(world_.Assemble(**assembler), absl::OkStatus());
+    if (batch == 1) (*assembler)->Rest();
+  }
+}
+
+TEST_F(CudaRowAssemblerTest, BatchesFollowEachOtherWithoutAWait) {
+  Model models[] = {Model(fake_), Model(fake_), Model(fake_)};
+  const auto assembler =
+      NewCudaRowAssembler(fake_.device(), world_.images(), {});
+  ASSERT_TRUE(assembler.ok()) << assembler.status();
+  std::vector<float> expected(16 * 3);
+  AddressTable table = world_.batch().table;
+  const auto cpu = NewCpuRowAssembler(world_.images(), {});
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  std::vector<AddressTable> tables;
+  for (int64_t i = 0; i < 3; ++i) {
+    table.gpu.rows = {i, i + 1, i + 2, i + 3};
+    table.cpu.rows = {9 - i, 8, 7, i};
+    tables.push_back(table);
+  }
+  const auto batch_of = [&](const AddressTable& of) {
+    const LoadedRows batch = world_.batch();
+    return LoadedRows{.table = of, .disk = batch.disk, .packed = batch.packed};
+  };
+  std::vector<std::unique_ptr<const train::DeviceRows>> rows;
+  for (size_t i = 0; i < tables.size(); ++i) {
+    auto left = (*assembler)->AssembleOnDevice(batch_of(tables[i]));
+    ASSERT_TRUE(left.ok()) << left.status();
+    rows.push_back(*std::move(left));
+  }
+  // The staging area is theirs in turn.
+  EXPECT_EQ(fake_.scatters(), 0);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_EQ(models[i].Queue(*rows[i]), absl::OkStatus());
+    rows[i].reset();
+  }
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(
+        (*cpu)->Assemble(batch_of(tables[i]), world_.team(), expected.data()),
+        absl::OkStatus());
+    EXPECT_EQ(*models[i].Take(expected.size()), expected);
+  }
+}
+
+TEST_F(CudaRowAssemblerTest, EveryCallMayFailWhereRowsStay) {
+  int64_t nth = 1;
+  for (bool failed = true; failed; ++nth) {
+    Model own(fake_);
+    fake_.FailCall(nth);
+    const absl::Status status = MakeAndAssembleFor(own);
+    failed = fake_.failed();
+    fake_.FailCall(0);
+    // The last ones are made by the ends of streams.
+    if (failed && status.ok()) continue;
+    EXPECT_EQ(absl::IsInternal(status), failed) << nth << ": " << status;
+  }
+  EXPECT_GT(nth, 50);
+}
+
+TEST_F(CudaRowAssemblerTest, EveryWorkMayFailWhereRowsStay) {
+  int64_t nth = 1;
+  for (bool failed = true; failed; ++nth) {
+    Model own(fake_);
+    fake_.FailWork(nth);
+    const absl::Status status = MakeAndAssembleFor(own);
+    failed = fake_.failed();
+    fake_.FailWork(0);
+    EXPECT_EQ(absl::IsInternal(status), failed) << nth << ": " << status;
+  }
+  EXPECT_GT(nth, 30);
 }
 
 TEST_F(CudaRowAssemblerTest, EveryCallMayFail) {
@@ -326,7 +475,8 @@ TEST_F(CudaRowAssemblerTest, EveryWorkMayFail) {
 }
 
 TEST_F(CudaRowAssemblerTest, TooLittleMemoryIsNamedWithItsSize) {
-  // Errors of loading the GPU cache, the buffer, the CPU cache; of a batch.
+  // Errors of loading the GPU cache, the buffer, the CPU cache; of a batch's
+  // rows, and of what they are made of.
   std::vector<std::string> messages;
   for (int64_t nth = 1; nth < 25; ++nth) {
     fake_.FailCall(nth, HEARTH_CUDA_OUT_OF_MEMORY);
@@ -337,11 +487,12 @@ TEST_F(CudaRowAssemblerTest, TooLittleMemoryIsNamedWithItsSize) {
     EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
     messages.emplace_back(status.message());
   }
-  ASSERT_EQ(messages.size(), 4u);
+  ASSERT_EQ(messages.size(), 5u);
   EXPECT_THAT(messages[0], HasSubstr("60 bytes of device memory"));
   EXPECT_THAT(messages[1], HasSubstr("4194304 bytes of pinned host memory"));
   EXPECT_THAT(messages[2], HasSubstr("120 bytes of pinned host memory"));
-  EXPECT_THAT(messages[3], HasSubstr("bytes of device memory"));
+  EXPECT_THAT(messages[3], HasSubstr("192 bytes of device memory"));
+  EXPECT_THAT(messages[4], HasSubstr("bytes of device memory"));
 }
 
 }  // namespace
