@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -12,7 +14,11 @@
 
 #include "absl/status/status.h"
 #include "engine/base/status_macros.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/event.h"
 #include "engine/cuda/fake_cuda.h"
+#include "engine/cuda/memory.h"
+#include "engine/cuda/stream.h"
 #include "engine/model/fake_device.h"
 #include "engine/model/new_train_step.h"
 #include "engine/model/synthetic_batch.h"
@@ -22,6 +28,7 @@
 #include "engine/store/label_kind.h"
 #include "engine/store/safetensors.h"
 #include "engine/train/class_weights.h"
+#include "engine/train/device_rows.h"
 #include "engine/train/model_options.h"
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
@@ -287,6 +294,75 @@ TEST_F(DeviceStepTest, HoldsNoMoreOfTheDeviceThanItsBound) {
     // It is no idle promise.
     EXPECT_GE(3 * peak, bound);
   }
+}
+
+// The rows of a batch on the device, once a stream of their own has brought
+// them there.
+class RowsThere final : public train::DeviceRows {
+ public:
+  // The batch outlives this.
+  RowsThere(const cuda::Device& device, const SyntheticBatch& batch)
+      : device_(device),
+        bytes_(batch.sample.input_nodes.size() *
+               static_cast<size_t>(batch.feature_dim) * sizeof(float)),
+        memory_(*cuda::Memory::Allocate(device, cuda::Memory::Kind::kDevice,
+                                        bytes_)),
+        event_(*cuda::Event::Create(device)),
+        stream_(*cuda::Stream::Create(device)) {
+    EXPECT_TRUE(stream_->Copy(memory_.data(), batch.inputs.get(), bytes_).ok());
+    EXPECT_TRUE(stream_->Record(*event_).ok());
+  }
+
+  absl::Status QueueCopy(void* stream, float* to) const override {
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<cuda::Stream> reader,
+                            cuda::Stream::Wrap(device_, stream));
+    HEARTH_RETURN_IF_ERROR(reader->WaitFor(*event_));
+    return reader->Copy(to, memory_.data(), bytes_);
+  }
+
+ private:
+  const cuda::Device device_;
+  const uint64_t bytes_;
+  const cuda::Memory memory_;
+  const std::unique_ptr<cuda::Event> event_;
+  const std::unique_ptr<cuda::Stream> stream_;
+};
+
+TEST_F(DeviceStepTest, RowsMayBeThereAlready) {
+  constexpr auto kKind = store::LabelKind::kClasses;
+  const train::TrainOptions options = Options(train::SageOptions{.hidden = 8});
+  const StepPtr step = NewStep(options, kKind);
+  std::vector<float> losses;
+  for (int i = 0; i < 3; ++i) {
+    std::vector<SyntheticBatch> batches = Batches(kKind);
+    const SyntheticBatch& batch = batches[static_cast<size_t>(i)];
+    const RowsThere rows(fake_.device(), batch);
+    train::BatchView view = batch.View();
+    view.inputs = nullptr;
+    view.device_rows = &rows;
+    const auto result =
+        step->Train({view}, {.epoch = 0, .batch = static_cast<uint64_t>(i)});
+    ASSERT_TRUE(result.ok()) << result.status();
+    losses.push_back(result->loss);
+    // A model elsewhere cannot take them.
+    EXPECT_FALSE(NewCpuStep(options, kKind)->Evaluate({view}).ok());
+  }
+  const std::vector<float> expected =
+      Losses(*NewStep(options, kKind), kKind, 3);
+  EXPECT_EQ(losses, std::vector<float>(expected.begin(), expected.end() - 1));
+}
+
+TEST_F(DeviceStepTest, RowsThatCannotBeCopiedEndTheStep) {
+  constexpr auto kKind = store::LabelKind::kClasses;
+  const StepPtr step = NewStep(Options(train::SageOptions{.hidden = 8}), kKind);
+  const std::vector<SyntheticBatch> batches = Batches(kKind);
+  const RowsThere rows(fake_.device(), batches.front());
+  train::BatchView view = batches.front().View();
+  view.device_rows = &rows;
+  // The first is for the tensor.
+  fake_.FailCall(2);
+  const absl::Status status = step->Evaluate({view}).status();
+  EXPECT_TRUE(absl::IsInternal(status)) << status;
 }
 
 TEST_F(DeviceStepTest, GoesOnFromWhatWasSaved) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include "engine/model/model_kinds.h"
 #include "engine/model/relation_schema.h"
 #include "engine/store/label_kind.h"
+#include "engine/train/device_rows.h"
 
 namespace hearth::model {
 namespace {
@@ -98,6 +100,32 @@ at::Tensor Join(const at::Tensor& x, const sample::TopLayer& top,
       .index_copy(0, PositionTensor(top.computed), x);
 }
 
+// The rows, as a tensor of the current stream's.
+at::Tensor CopyRows(const train::DeviceRows& rows, at::IntArrayRef sizes,
+                    const at::Device& device) {
+  TORCH_CHECK(!device.is_cpu(), "the inputs are in the memory of a GPU");
+  at::Tensor x = at::empty(sizes, at::dtype(at::kFloat).device(device));
+  const c10::impl::VirtualGuardImpl streams(device.type());
+  const absl::Status status =
+      rows.QueueCopy(streams.getStreamNativeHandle(streams.getStream(device)),
+                     x.mutable_data_ptr<float>());
+  TORCH_CHECK(status.ok(), std::string(status.message()));
+  return x;
+}
+
+// The input rows, on `device`.
+at::Tensor InputsOn(const at::Device& device, const train::BatchView& batch) {
+  const int64_t sizes[] = {
+      static_cast<int64_t>(batch.sample.input_nodes.size()), batch.feature_dim};
+  if (batch.device_rows != nullptr) {
+    return CopyRows(*batch.device_rows, sizes, device);
+  }
+  // LibTorch has no tensors of constants; nobody writes to this one.
+  return ToDevice(
+      at::from_blob(const_cast<float*>(batch.inputs), sizes, at::kFloat),
+      device);
+}
+
 }  // namespace
 
 Network::Network(const train::TrainOptions& options,
@@ -136,13 +164,7 @@ at::Tensor Network::Forward(
     const train::BatchView& batch,
     const std::optional<train::StepPosition>& position) const {
   const sample::MiniBatch& sample = batch.sample;
-  // LibTorch has no tensors of constants; nobody writes to this one.
-  at::Tensor x = ToDevice(
-      at::from_blob(
-          const_cast<float*>(batch.inputs),
-          {static_cast<int64_t>(sample.input_nodes.size()), batch.feature_dim},
-          at::kFloat),
-      device_);
+  at::Tensor x = InputsOn(device_, batch);
   if (projection_) x = projection_->Forward(x, sample.node_types);
   const size_t last = layers_.size() - 1;
   for (size_t layer = 0; layer <= last; ++layer) {
