@@ -22,6 +22,7 @@
 #include "engine/sample/history.h"
 #include "engine/store/manifest.h"
 #include "engine/strategy/kinds.h"
+#include "engine/strategy/memory_estimate.h"
 #include "engine/train/train_step.h"
 
 namespace hearth::job {
@@ -37,6 +38,13 @@ int64_t EpochOf(const Rider& rider) {
 bool IsDone(const Rider& rider) {
   return rider.member.Done() || (rider.until_epoch.has_value() &&
                                  rider.member.epoch() >= *rider.until_epoch);
+}
+
+// Whether they all train on the GPU that keeps rows.
+bool TrainWhereRowsAre(const std::vector<Rider*>& riders) {
+  return std::all_of(riders.begin(), riders.end(), [](const Rider* rider) {
+    return rider->options.train.gpu == strategy::kRowsOnGpu.gpu;
+  });
 }
 
 // Seconds of a pass if nobody trains on its batches: its slowest stage.
@@ -354,6 +362,8 @@ absl::Status TrainRun::Evaluate(const strategy::Pass& pass,
 absl::Status TrainRun::RunPass(const strategy::Pass& pass, Riders riders,
                                absl::FunctionRef<void(Shards)> deliver,
                                strategy::PassReport& report) {
+  strategy::Pass shared = pass;
+  shared.rows_on_gpu = TrainWhereRowsAre(riders);
   in_pass_ = std::move(riders);
   bool is_first = true;
   const auto count = [&] {
@@ -361,7 +371,7 @@ absl::Status TrainRun::RunPass(const strategy::Pass& pass, Riders riders,
     is_first = false;
   };
   absl::Status status = parts_.data.RunPass(
-      pass,
+      shared,
       [&](Shards shards) -> absl::Status {
         HEARTH_RETURN_IF_ERROR(DropStopped());
         const double now = parts_.clock.SteadySeconds();

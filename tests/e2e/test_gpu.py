@@ -20,6 +20,8 @@ _NO_DRIVER = _BIN / "engine/model/libtest_driver.so"
 
 ON_GPU = ("--device", "cuda")
 SAMPLED = (*ON_GPU, "--sample-on", "gpu")
+# Leaves rows on the GPU for models there.
+GPU_CACHE = ("--strategy", "diskgnn", "--cpu-cache", "32KiB", "--gpu-cache", "32KiB")
 TYPED = (*QUICK, "--dataset", "typed")
 
 
@@ -88,6 +90,25 @@ def test_every_strategy_gives_the_digest_of_memory(gpu, strategy):
     assert report["loss_digest"] == expected
 
 
+def test_models_on_the_gpu_share_rows_there(gpu):
+    options = (*QUICK[1:], *ON_GPU, *GPU_CACHE, "--data-seed", "12")
+    alone = [gpu.json("train", *options, "--class-weights", weights)["report"]["loss_digest"]
+             for weights in ("none", "balanced")]
+    sweep = gpu.json("sweep", "submit", *options, "--algorithm", "grid", "--space",
+                     "class-weights=none|balanced", "--parallel", "2")
+    digests = [gpu.json("job", "show", trial["jobs"][0])["report"]["loss_digest"]
+               for trial in sweep["trials"]]
+    assert sorted(digests) == sorted(alone)
+
+
+def test_heterographs_and_checkpoints_find_their_rows_on_the_gpu(gpu):
+    job = (*TYPED, *ON_GPU, "--model", "rgat")
+    expected = gpu.json(*job)["report"]
+    report = gpu.json(*job, *GPU_CACHE, "--checkpoint-every", "2")["report"]
+    assert report["loss_digest"] == expected["loss_digest"]
+    assert report["test_metric"] == expected["test_metric"]
+
+
 def test_outre_gives_the_digest_of_memory_in_its_order(gpu):
     parts = ("--order", "partition", "--parts", "12", "--macro-batch-parts", "3")
     expected = gpu.json(*QUICK, *ON_GPU, *parts)["report"]["loss_digest"]
@@ -124,8 +145,10 @@ def test_a_gpu_samples_with_other_fanouts(gpu):
     assert gpu.json(*options, *SAMPLED)["report"]["loss_digest"] == expected
 
 
-def test_models_on_both_share_a_pass(gpu):
-    options = (*QUICK[1:], "--strategy", "mmap", "--data-seed", "11")
+@pytest.mark.parametrize("strategy", [("--strategy", "mmap"), GPU_CACHE],
+                         ids=lambda strategy: strategy[1])
+def test_models_on_both_share_a_pass(gpu, strategy):
+    options = (*QUICK[1:], *strategy, "--data-seed", "11")
     alone = {device: gpu.json("train", *options, "--device", device)["report"]["loss_digest"]
              for device in ("cpu", "cuda:0")}
     assert alone["cpu"] != alone["cuda:0"]
@@ -150,7 +173,8 @@ def test_the_model_is_tested_and_exported(gpu, graph, tmp_path, pyg_logits):
     assert accuracy == pytest.approx(report["test_metric"], abs=0.05)
 
 
-@pytest.mark.parametrize("options", [ON_GPU, SAMPLED], ids=lambda options: options[-1])
+@pytest.mark.parametrize("options", [ON_GPU, SAMPLED, (*ON_GPU, *GPU_CACHE)],
+                         ids=("cuda", "sampled", "diskgnn"))
 def test_a_killed_job_goes_on(fresh_gpu, options):
     expected = fresh_gpu.json(*LONG, *ON_GPU, "--epochs", "2")["report"]["loss_digest"]
     job = fresh_gpu.json(*LONG, *options, "--epochs", "2", "--checkpoint-every", "5",
@@ -163,9 +187,7 @@ def test_a_killed_job_goes_on(fresh_gpu, options):
 
 
 def test_its_memory_is_told(gpu):
-    report = gpu.json(*QUICK, *ON_GPU, "--strategy", "diskgnn", "--cpu-cache", "32KiB",
-                      "--gpu-cache", "32KiB")["report"]
-    of = shares(report)
+    of = shares(gpu.json(*QUICK, *ON_GPU, *GPU_CACHE)["report"])
     assert of["cuda:0", "model"] > 1 << 20
     assert of["cuda:0", "gpu cache"] == 32 << 10
     assert of["cuda:0", "gpu batch"] > 0
