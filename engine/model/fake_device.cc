@@ -230,13 +230,16 @@ class Memory {
   // A stream has gone past all that was freed.
   void ReleaseFreed(c10::StreamId stream)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    std::erase_if(freed_, [&](auto& entry) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-      auto& [memory, freed] = entry;
+    for (auto entry = freed_.begin(); entry != freed_.end();) {
+      auto& [memory, freed] = *entry;
       freed.pending &= ~SetOf(stream);
-      if (freed.pending != 0) return false;
+      if (freed.pending != 0) {
+        ++entry;
+        continue;
+      }
       (void)freed.release(plugin_.number, memory);
-      return true;
-    });
+      entry = freed_.erase(entry);
+    }
   }
 
   absl::Mutex mutex_;
