@@ -138,7 +138,7 @@ class Memory {
     absl::MutexLock lock(&mutex_);
     Check(lanes_[current_stream].stream->Copy(to, from, bytes));
     Wait(current_stream);
-    // Nobody waits for copies alone.
+    // Nobody waits for copies alone; a GPU has done them by now.
     if (freed_.size() > kMostFreed) Wait(kOfPool);
   }
 
@@ -193,7 +193,7 @@ class Memory {
     StreamSet pending = 0;
     int (*release)(int device, void* memory) = nullptr;
   };
-  static constexpr size_t kMostFreed = 256;
+  static constexpr size_t kMostFreed = 16;
 
   // Null: that is not in pinned memory.
   Pinned* PinnedAt(const void* pointer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
