@@ -86,7 +86,7 @@ TEST(SetFromText, TellsWhatAValueMayBe) {
   EXPECT_EQ(ErrorOf("data.ginex.superbatch", "0"),
             "is not auto or a whole number from 1 to 1048576");
   EXPECT_EQ(ErrorOf("data.diskgnn.prepare_memory_bytes", "1KiB"),
-            "is not a size such as 512MiB or 4GB of at least 16MiB");
+            "is not auto or a size such as 512MiB or 4GB of at least 16MiB");
   EXPECT_EQ(ErrorOf("data.diskgnn.disk_limit_ratio", "3"),
             "is not a multiple such as 2.5x above 0 and at most 1000000");
   for (const char* fanouts : {"", "10,", "0", "-2", "10;10", "3000000000"}) {

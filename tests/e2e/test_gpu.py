@@ -233,8 +233,7 @@ def test_a_job_waits_for_memory_of_the_gpu(gpu):
     ((*ON_GPU, "--sample-on", "cuda"), "--sample-on"),
     ((*SAMPLED, "--strategy", "ginex"), "--sample-on"),
     ((*SAMPLED, "--strategy", "diskgnn"), "--sample-on"),
-    ((*SAMPLED, "--sampler", "ladies", "--layer-nodes", "64,64"), "--sample-on"),
-    ((*SAMPLED, "--dataset", "typed", "--model", "rgcn"), "sample_on"),
+    ((*SAMPLED, "--dataset", "typed", "--model", "rgcn"), "--sample-on"),
 ], ids=lambda value: "".join(value[-2:]) if isinstance(value, tuple) else "")
 def test_what_a_gpu_does_not_do_is_refused(gpu, options, field):
     done = gpu.hearth(*QUICK, *options, code=None)
