@@ -126,13 +126,11 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
               .assembled = assembled},
              estimate);
   // Changesets of loaded batches, what was located, and rows that were read for
-  // the cache: no more of them than it holds, and than are outside while it is
-  // full. While it is not, it holds every row of the trace.
-  const int64_t capacity = cache::DirectCache::Capacity(
-      options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes());
+  // the cache: no more of them than it holds.
   const uint64_t entering = std::min(
       rows,
-      static_cast<uint64_t>(std::min(capacity, basis.num_nodes() - capacity)));
+      static_cast<uint64_t>(cache::DirectCache::Capacity(
+          options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes())));
   estimate.Add(
       "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
