@@ -153,9 +153,9 @@ TEST(WithMeasuredBudgetsTest, SizesTheMemoryToPrepareOnceBatchesAreKnown) {
         .prepare_memory_bytes;
   };
   EXPECT_EQ(sized(12345), 12345u);
-  // A small graph: its rows, and buffers.
+  // A small graph: its rows, and buffers of the threads.
   EXPECT_GT(sized(kAutoBytes), 1u << 20);
-  EXPECT_LT(sized(kAutoBytes), 64u << 20);
+  EXPECT_LT(sized(kAutoBytes), 128u << 20);
   const StrategyOptions given = GinexOptions{.cpu_cache_bytes = 5};
   EXPECT_EQ(WithMeasuredBudgets(given, basis), given);
 }

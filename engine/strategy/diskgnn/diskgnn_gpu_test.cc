@@ -338,7 +338,8 @@ TEST_F(DiskgnnOnFakeTest, RowsOfAPassTakeNoMoreOfTheGpuThanTheirBound) {
   ASSERT_TRUE(estimate.ok()) << estimate.status();
   const auto bound = static_cast<int64_t>(estimate->TotalBytes(kRowsOnGpu));
   EXPECT_LE(peak, bound);
-  EXPECT_GT(2 * peak, bound);
+  // As many rooms are filled as batches overlap: at least one of three.
+  EXPECT_GT(4 * peak, bound);
 }
 
 TEST_F(DiskgnnOnFakeTest, WithoutAGpuBudgetItIsLeftAlone) {
