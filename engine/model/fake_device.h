@@ -13,8 +13,8 @@ namespace hearth::model {
 /// back that wait for the current stream; host code that looks into a tensor
 /// crashes, and what was not waited for shows as rubbish. As on a GPU, freed
 /// memory is not reused before the streams that it is known to be used by have
-/// gone past, and backward passes run on a thread of autograd's. Errors are thrown
-/// as LibTorch throws those of GPUs.
+/// gone past, and backward passes run on a thread of autograd's. Errors are
+/// thrown as LibTorch throws those of GPUs.
 ///
 /// There is one at a time. It ends once all tensors on it are freed, which is a
 /// matter of moments.
