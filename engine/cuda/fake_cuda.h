@@ -16,8 +16,7 @@ namespace hearth::cuda {
 /// wait shows as wrong bytes; fresh memory is full of rubbish; kernels may
 /// touch nothing but device memory, pinned memory that is allocated and memory
 /// that is registered. The kernels of models and of sampling are a GPU's own,
-/// emulated. A native stream, to wrap, is
-/// one of the fake's.
+/// emulated. A native stream, to wrap, is one of the fake's.
 ///
 /// There is one at a time. When it ends, it is a test failure if memory, a
 /// stream or an event was not given back, or memory is still registered.

@@ -109,7 +109,7 @@ class ExplainRun {
     chosen_ = sizes.chosen;
     strategy::MemoryBasis basis = BasisOf(*dataset_, use, sizes.batches);
     basis.pipeline = chosen_.pipeline;
-    // What is foretold is sampled by the processor.
+    // The processor samples for a forecast.
     basis.pipeline.sampling_gpu = std::nullopt;
     strategy::MemoryEstimate own =
         strategy::EstimateForecastMemory(chosen_.strategy, basis);

@@ -3,11 +3,9 @@
 // is.
 //
 //  1. The first nodes go to the device, into its table, and are looked up in
-//  the
-//     topology: where their edges start and how many they are.
+//     the topology: where their edges start and how many they are.
 //  2. The edges that a layer's destinations keep are counted. The host waits
-//  for
-//     their number, and makes room.
+//     for their number, and makes room.
 //  3. Edges are drawn and their sources numbered (kernels/cuda/sample.cu). The
 //     host takes the block over, and waits for the number of new nodes.
 //  4. These are looked up; so on with 2, for the next layer.
@@ -31,6 +29,7 @@
 #include "absl/types/span.h"
 #include "engine/base/random.h"
 #include "engine/base/status_macros.h"
+#include "engine/sample/history.h"
 #include "engine/sample/topology_damage.h"
 #include "kernels/cuda/hearth_cuda.h"
 
@@ -114,11 +113,8 @@ class DeviceSampler final : public NeighborSampler {
   }
 
   absl::Status SampleRest(MiniBatch& batch) override {
-    std::vector<NodeId> computed;
-    computed.reserve(batch.top->computed.size());
-    for (const int32_t position : batch.top->computed) {
-      computed.push_back(batch.top->nodes[position]);
-    }
+    // Stays until the host has waited.
+    const std::vector<NodeId> computed = ComputedNodes(*batch.top);
     return OrGiveUp([&]() -> absl::Status {
       HEARTH_RETURN_IF_ERROR(Start(computed));
       HEARTH_RETURN_IF_ERROR(SampleLayers(1, options_.fanouts.size(), batch));
@@ -299,7 +295,7 @@ class DeviceSampler final : public NeighborSampler {
 
   absl::Status Fetch(const int64_t* from, NodeId& node) {
     absl::Status status = stream().Copy(&node, from, sizeof(node));
-    // What was queued refers to `node`.
+    // The copy refers to `node` until then.
     status.Update(stream().Wait());
     return status;
   }

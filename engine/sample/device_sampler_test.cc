@@ -204,7 +204,7 @@ TEST_F(DeviceSamplerTest, ABatchLargerThanTheLargestFindsRoom) {
   }
 }
 
-// Of arrays that were damaged behind the sampler's back.
+// The arrays were damaged behind the sampler's back.
 TEST_F(DeviceSamplerTest, DamageIsToldAsTheProcessorTellsIt) {
   const Graph graph = RandomGraph(200);
   const NeighborSamplerOptions options = OptionsOf({-1, -1});

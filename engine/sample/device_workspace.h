@@ -29,7 +29,8 @@ struct DeviceRoom {
 /// one thread at a time.
 class DeviceWorkspace {
  public:
-  /// Of the nodes met so far, and of a layer's destinations, on the device.
+  /// Arrays on the device of the nodes met so far, and of a layer's
+  /// destinations.
   struct NodeArrays {
     int64_t* nodes = nullptr;
     int64_t* starts = nullptr;
@@ -39,14 +40,14 @@ class DeviceWorkspace {
     HearthCudaNodeTable table = {};
   };
 
-  /// Of a layer's edges, on the device.
+  /// Arrays on the device of a layer's edges.
   struct EdgeArrays {
     int64_t* sources = nullptr;
     int32_t* indices = nullptr;
     uint32_t* ranks = nullptr;
   };
 
-  /// What the host has to know of a layer, in pinned memory.
+  /// Sizes and damage of a layer, for the host, in pinned memory.
   struct Answer {
     HearthCudaDamage damage;
     int64_t num_edges;

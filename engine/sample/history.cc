@@ -79,6 +79,15 @@ uint64_t HistoryDecisions::MemoryBytes(int64_t num_candidates) {
   return static_cast<uint64_t>(num_candidates) * sizeof(int64_t);
 }
 
+std::vector<store::NodeId> ComputedNodes(const TopLayer& top) {
+  std::vector<store::NodeId> nodes;
+  nodes.reserve(top.computed.size());
+  for (const int32_t position : top.computed) {
+    nodes.push_back(top.nodes[position]);
+  }
+  return nodes;
+}
+
 absl::Status CheckTopLayer(const TopLayer& top) {
   const size_t nodes = top.nodes.size();
   std::vector<int32_t> all;

@@ -87,6 +87,9 @@ class HistoryDecisions {
   std::vector<int64_t> pushed_by_;
 };
 
+/// The nodes of `top` that the blocks below compute, in their order.
+std::vector<store::NodeId> ComputedNodes(const TopLayer& top);
+
 /// INVALID_ARGUMENT unless the positions of `top` are as TopLayer says, and
 /// those computed and those pulled are all.
 absl::Status CheckTopLayer(const TopLayer& top);

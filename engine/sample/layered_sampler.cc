@@ -7,6 +7,7 @@
 
 #include "engine/base/random.h"
 #include "engine/base/status_macros.h"
+#include "engine/sample/history.h"
 #include "engine/sample/topology_damage.h"
 
 namespace hearth::sample {
@@ -46,12 +47,7 @@ absl::StatusOr<MiniBatch> LayeredSampler::SampleTop(
 }
 
 absl::Status LayeredSampler::SampleRest(MiniBatch& batch) {
-  std::vector<NodeId> computed;
-  computed.reserve(batch.top->computed.size());
-  for (const int32_t position : batch.top->computed) {
-    computed.push_back(batch.top->nodes[position]);
-  }
-  HEARTH_RETURN_IF_ERROR(Start(computed, batch));
+  HEARTH_RETURN_IF_ERROR(Start(ComputedNodes(*batch.top), batch));
   for (size_t layer = 1; layer < options_.fanouts.size(); ++layer) {
     HEARTH_RETURN_IF_ERROR(SampleLayer(layer, batch));
   }

@@ -48,7 +48,7 @@ class PluginSampleTest : public PluginOnGpuTest {
             static_cast<int64_t>(indices_.size()), sizeof(int32_t)};
   }
 
-  // What a layer of `count` destinations takes, emulated.
+  // The room that a layer of `count` destinations takes, emulated.
   struct Layer {
     explicit Layer(int64_t count)
         : nodes(kNodes),

@@ -11,9 +11,9 @@
 //  4. These give their sources the next positions, in their order.
 //  5. Every edge looks up its source's position.
 //
-// What a thread finds in the table depends on what others have put there in the
-// meantime; nothing that is kept does: the least position is the least, whoever
-// comes first.
+// A thread finds in the table whatever others have put there in the meantime;
+// nothing that is kept depends on that: the least position is the least,
+// whoever comes first.
 
 #include <cstdint>
 

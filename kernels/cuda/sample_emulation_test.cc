@@ -83,7 +83,7 @@ class SampleKernelsTest : public ::testing::Test {
             static_cast<int64_t>(neighbors_.size()), sizeof(int32_t)};
   }
 
-  // Of the first `count` nodes, with a table of so many slots.
+  // Samples for the first `count` nodes, with a table of so many slots.
   void Sample(int64_t count, int32_t fanout, int64_t slots) {
     const HearthCudaTopology topology = Topology();
     nodes_.resize(static_cast<size_t>(topology.num_nodes));

@@ -156,7 +156,7 @@ TEST_F(DeviceRoomsTest, ARoomGrowsAfterItsCopies) {
   EXPECT_EQ(*reader_.Take(3), one_);
   ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
   EXPECT_EQ(*reader_.Take(many_.size()), many_);
-  // What is left of larger rows is nobody's.
+  // Nobody gets the rest of larger rows.
   room.reset();
   room = Filled(two_);
   ASSERT_EQ(reader_.Queue(*room), absl::OkStatus());
