@@ -14,6 +14,9 @@ list_parts() {
   cat <<'EOF'
 Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
 
+  asan       the unit tests of engine/ and kernels/ under ASan and UBSan
+  asanfront  those of server/, client/, proto/ and tests/
+  tsan       all unit tests that start threads, under TSan
   kills      500 times kill -9 at any moment of any job, and of the start
   power      100 power cuts at any moment; needs root and loop devices
   soak       2,000 small jobs: memory and descriptors stay what they are
@@ -112,10 +115,12 @@ run_pytest() {
   "$python" -m pytest -q -p no:cacheprovider --junitxml="$file" "$@"
 }
 
-# left_out KIND TAG REASON: the targets that TAG keeps out of KIND.
-left_out() { step "$1" "targets with the tag $2" skips list_tagged "$2" "$3"; }
+# left_out KIND TAG REASON PATTERN...: the targets that TAG keeps out of KIND.
+left_out() {
+  step "$1" "targets with the tag $2" skips list_tagged "${@:2}"
+}
 list_tagged() {
-  bazel query --noshow_progress "attr(tags, '\\b$1\\b', tests(//...))" |
+  bazel query --noshow_progress "attr(tags, '\\b$1\\b', tests(set(${*:3})))" |
     sed "s/\$/\t$2/" >"$file"
 }
 
@@ -129,12 +134,34 @@ include_check() {
     tests/structure/check_includes.py
 }
 
-# The tests that start threads, or link what does: no other can race.
+# The areas that tier 1 runs under sanitizers too: memory by hand, bytes of
+# others, threads, what the network reaches.
+SANITIZED=(
+  //engine/base/... //engine/cache/... //engine/cuda/...
+  //engine/ingest/parse/... //engine/io/... //engine/pipeline/...
+  //engine/store/... //kernels/... //server/front/...
+)
+
+# asan_tests PATTERN...
+asan_tests() {
+  bazel_tests "targets under ASan and UBSan" --config=asan -- "$@"
+  left_out "targets under ASan and UBSan" no-asan "LibTorch is not instrumented" "$@"
+}
+
+# tsan_tests PATTERN...: those of them that start threads, or link what does: no
+# other can race.
+tsan_tests() {
+  check "finding the tests that start threads" list_threaded_tests "$@"
+  bazel_tests "targets with threads under TSan" --config=tsan \
+    --target_pattern_file="$results/threaded"
+  left_out "targets with threads under TSan" no-tsan "LibTorch is not instrumented" "$@"
+}
 list_threaded_tests() {
   local sources
   sources=$(git grep -lE 'std::(j?thread|async)\b|grpc::ServerBuilder' -- '*.h' '*.cc')
   bazel query --noshow_progress \
-    "tests(rdeps(//..., set(${sources//$'\n'/ })))" >"$results/threaded"
+    "tests(rdeps(//..., set(${sources//$'\n'/ })) intersect set($*))" \
+    >"$results/threaded"
 }
 
 # use_python NAME REQUIREMENTS: `python` is that of a virtual environment with
@@ -187,14 +214,11 @@ tier_1() {
   pytests "Python cases" "Python client" client/python/tests
   pytests "Python cases" "arithmetic of the benchmarks" tests/bench
   pytests "Python cases" "adding up results" tests/structure
-  end_to_end
-  bazel_tests "targets under ASan and UBSan" --config=asan //...
-  left_out "targets under ASan and UBSan" no-asan "LibTorch is not instrumented"
+  # Two files of cases at a time: half of a case is waiting.
+  end_to_end -n 2 --dist loadfile
+  asan_tests "${SANITIZED[@]}"
   check "fuzzers of what reads foreign bytes, 5 s each" tests/fuzz/run.sh 5
-  check "finding the tests that start threads" list_threaded_tests
-  bazel_tests "targets with threads under TSan" --config=tsan \
-    --target_pattern_file="$results/threaded"
-  left_out "targets with threads under TSan" no-tsan "LibTorch is not instrumented"
+  tsan_tests "${SANITIZED[@]}"
 }
 
 require "installing what is missing" install_packages "${BUILD_PACKAGES[@]}" \
@@ -204,6 +228,9 @@ case $part in
     use_python venv tests/accuracy/requirements.txt
     tier_1
     ;;
+  asan) asan_tests //engine/... //kernels/... ;;
+  asanfront) asan_tests //server/... //client/... //proto/... //tests/... ;;
+  tsan) tsan_tests //... ;;
   faults)
     check "every fault at every call of the file system and of SQLite's" \
       hearth_bazel test --test_output=all \

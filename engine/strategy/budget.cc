@@ -77,7 +77,12 @@ std::vector<uint64_t> FitBudgets(
       amounts[i] = amount;
       return estimate(amounts) <= limit_bytes;
     };
-    if (!fits(budgets[i].least)) continue;
+    if (!fits(budgets[i].least)) {
+      const uint64_t at_least = estimate(amounts);
+      amounts[i] = budgets[i].asked;
+      if (at_least <= estimate(amounts)) amounts[i] = budgets[i].least;
+      continue;
+    }
     const Ladder ladder(budgets[i]);
     uint64_t good = 0;
     uint64_t bad = ladder.num_rungs();

@@ -73,6 +73,37 @@ TEST(FitBudgetsTest, MultiplesBeginBelowWhatIsOfUse) {
   EXPECT_THAT(FitBudgets(budgets, 99, estimate), ElementsAre(90));
 }
 
+// A cache, and buffers for rows that are outside it, at most 40.
+TEST(FitBudgetsTest, ABudgetThatTakesLeastAsAWholeStaysWhole) {
+  const std::vector<Budget> budgets = {
+      {.option = "cpu-cache", .asked = 100, .step = 10},
+      {.option = "staging", .asked = 30, .least = 10}};
+  const auto fit = [&](uint64_t limit) {
+    return FitBudgets(budgets, limit, [](absl::Span<const uint64_t> amounts) {
+      return amounts[0] + 3 * std::min<uint64_t>(40, 100 - amounts[0]) +
+             amounts[1];
+    });
+  };
+  EXPECT_THAT(fit(130), ElementsAre(100, 30));
+  EXPECT_THAT(fit(129), ElementsAre(100, 29));
+  EXPECT_THAT(fit(110), ElementsAre(100, 10));
+  EXPECT_THAT(fit(109), ElementsAre(100, 10));
+}
+
+// What fits is less of it, where all of it does not.
+TEST(FitBudgetsTest, MemoryMayFallTowardsAllOfABudget) {
+  const std::vector<Budget> budgets = {
+      {.option = "cpu-cache", .asked = 100, .step = 10}};
+  const auto fit = [&](uint64_t limit) {
+    return FitBudgets(budgets, limit, [](absl::Span<const uint64_t> amounts) {
+      return amounts[0] + std::min<uint64_t>(40, 2 * (100 - amounts[0]));
+    });
+  };
+  EXPECT_THAT(fit(100), ElementsAre(100));
+  EXPECT_THAT(fit(99), ElementsAre(50));
+  EXPECT_THAT(fit(40), ElementsAre(0));
+}
+
 TEST(FitBudgetsTest, ALeastBetweenTwoMultiplesIsTried) {
   const std::vector<Budget> budgets = {
       {.option = "staging", .asked = 100, .least = 40, .step = 30}};

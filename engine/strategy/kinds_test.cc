@@ -1,5 +1,7 @@
 #include "engine/strategy/kinds.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <variant>
@@ -122,6 +124,65 @@ TEST(WithBudgetsTest, SetsWhatIsLess) {
     }
     EXPECT_LT(EstimateMemory(cut.strategy, smaller)->TotalBytes(),
               EstimateMemory(options, basis)->TotalBytes());
+  }
+}
+
+// The memory of the graph's job with each of some sizes of a row cache.
+std::vector<uint64_t> BytesByCache(const StrategyOptions& options) {
+  const store::Manifest manifest = SmallGraph();
+  const MemoryBasis basis = BasisOf(manifest);
+  std::vector<uint64_t> amounts;
+  size_t cache = 0;
+  for (const Budget& budget : BudgetsOf(options, basis)) {
+    if (budget.option == "cpu-cache") cache = amounts.size();
+    amounts.push_back(budget.asked);
+  }
+  std::vector<uint64_t> bytes;
+  for (uint64_t cache_bytes = 0; cache_bytes <= 450'000; cache_bytes += 5'000) {
+    amounts[cache] = cache_bytes;
+    bytes.push_back(
+        EstimateMemory(WithBudgets(options, basis, amounts).strategy, basis)
+            ->TotalBytes());
+  }
+  return bytes;
+}
+
+std::vector<StrategyOptions> StrategiesWithRowCaches() {
+  constexpr uint64_t kAllRows = 450'000;
+  return {GnndriveOptions{.cpu_cache_bytes = kAllRows},
+          GinexOptions{.cpu_cache_bytes = kAllRows, .superbatch = 3},
+          OutreOptions{.cpu_cache_bytes = kAllRows},
+          DiskgnnOptions{.cpu_cache_bytes = kAllRows},
+          GidsOptions{.cpu_cache_bytes = kAllRows}};
+}
+
+// FitBudgets relies on it.
+TEST(EstimateMemoryTest, IfSomeOfACacheFitsLessOfItDoes) {
+  for (const StrategyOptions& options : StrategiesWithRowCaches()) {
+    SCOPED_TRACE(Name(options));
+    const std::vector<uint64_t> bytes = BytesByCache(options);
+    for (size_t asked = 0; asked < bytes.size(); ++asked) {
+      uint64_t most = 0;
+      for (size_t i = 0; i < asked; ++i) {
+        most = std::max(most, bytes[i]);
+        if (bytes[i] < bytes[asked]) {
+          EXPECT_GE(bytes[i], most) << i << " of " << asked;
+        }
+      }
+    }
+  }
+}
+
+// No memory is for reading rows that are cached.
+TEST(EstimateMemoryTest, BesideACacheOfAllRowsFewAreRead) {
+  for (const StrategyOptions& options :
+       {StrategyOptions(DiskgnnOptions{}),
+        StrategyOptions(GinexOptions{.superbatch = 3}),
+        StrategyOptions(OutreOptions{})}) {
+    SCOPED_TRACE(Name(options));
+    const std::vector<uint64_t> bytes = BytesByCache(options);
+    // Rows of 300 nodes for each buffer, where a fifth of them is cached.
+    EXPECT_LT(bytes.back(), bytes[16] + 320'000);
   }
 }
 

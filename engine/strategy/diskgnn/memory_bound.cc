@@ -72,6 +72,15 @@ LevelBytes LevelsOf(const DiskgnnOptions& options, const MemoryBasis& basis) {
   return {.held_rows = held, .bytes = 4 * nodes + 8 * held};
 }
 
+// The most rows of a batch that are read, since those that are held are not.
+// Caches that have room for more rows make it smaller.
+uint64_t RowsRead(const DiskgnnOptions& options, const MemoryBasis& basis) {
+  const uint64_t held = LevelsOf(options, basis).held_rows;
+  return std::min(
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs()),
+      static_cast<uint64_t>(basis.num_nodes()) - held);
+}
+
 // The most that one of the steps up to the choice of the layout takes: the
 // indptr while batches are sampled; counts, and the most popular nodes in their
 // order; levels and a planner's tables.
@@ -118,11 +127,9 @@ uint64_t ReadBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
       2 * 16 + sizeof(int64_t) + io::kPlanBytesPerRow;
   const auto row_bytes = static_cast<uint64_t>(basis.row_bytes());
   const uint64_t pages_of_row = row_bytes / kPageBytes + 2;
-  const auto rows =
-      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   return static_cast<uint64_t>(basis.pipeline.extractors) *
          (DiskgnnPass::StagingBytes(options.io_depth) +
-          rows * pages_of_row * kBytesPerPage);
+          RowsRead(options, basis) * pages_of_row * kBytesPerPage);
 }
 
 // Bytes that planning takes beyond `later`, the bytes that are there only once
@@ -151,7 +158,8 @@ absl::StatusOr<MemoryEstimate> EstimateDiskgnnMemory(
   // own bytes, each range from a page on.
   constexpr uint64_t kTableBytesPerRow =
       3 * (sizeof(int32_t) + sizeof(int64_t));
-  const uint64_t read_bytes = rows * row_bytes + 2 * kPageBytes;
+  const uint64_t read_bytes =
+      RowsRead(options, basis) * row_bytes + 2 * kPageBytes;
   // Rows and reads come first: planning has neither.
   MemoryEstimate estimate;
   estimate.Add("cache", std::min(options.cpu_cache_bytes, AllRowBytes(basis)),

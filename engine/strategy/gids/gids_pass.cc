@@ -226,8 +226,7 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
         next->held_by_merge_max = true;
         break;
       }
-      if (!reading.empty() &&
-          staged_bytes_ + next->staged_bytes > context_.limits.staging_bytes) {
+      if (!HasRoomFor(*next)) {
         next->held_by_staging = true;
         break;
       }
@@ -244,13 +243,41 @@ absl::Status GidsPass::ReadAll(pipeline::StagePorts& ports) {
       HEARTH_RETURN_IF_ERROR(stream.Advance());
     } else if (num_done > 0) {
       if (!put_oldest()) return absl::OkStatus();
+    } else if (reading.empty() && next != nullptr) {
+      WaitForRoom(*next);
     }
   }
 }
 
+bool GidsPass::HasRoomForLocked(const GidsBatch& batch) const {
+  return staged_bytes_ == 0 ||
+         staged_bytes_ + batch.staged_bytes <= context_.limits.staging_bytes;
+}
+
+bool GidsPass::HasRoomFor(const GidsBatch& batch) {
+  absl::MutexLock lock(&mutex_);
+  return HasRoomForLocked(batch);
+}
+
+void GidsPass::WaitForRoom(const GidsBatch& batch) {
+  absl::MutexLock lock(&mutex_);
+  while (!HasRoomForLocked(batch) && !abandon_.stop_requested()) {
+    room_.Wait(&mutex_);
+  }
+}
+
+void GidsPass::Abandon() {
+  absl::MutexLock lock(&mutex_);
+  abandon_.request_stop();
+  room_.SignalAll();
+}
+
 absl::Status GidsPass::Admit(GidsBatch& batch, io::RowStream& stream) {
   const size_t row_bytes = context_.features.layout.row_bytes;
-  staged_bytes_ += batch.staged_bytes;
+  {
+    absl::MutexLock lock(&mutex_);
+    staged_bytes_ += batch.staged_bytes;
+  }
   HEARTH_RETURN_IF_ERROR(
       batch.missing.Resize(batch.rows.missing.size() * row_bytes));
   return stream.Add(
@@ -285,7 +312,9 @@ absl::Status GidsPass::Assemble(GidsBatch& batch) {
                 row_bytes);
   }
   batch.missing = {};
+  absl::MutexLock lock(&mutex_);
   staged_bytes_ -= batch.staged_bytes;
+  room_.Signal();
   return absl::OkStatus();
 }
 

@@ -1,13 +1,14 @@
 #ifndef HEARTH_ENGINE_STRATEGY_GIDS_GIDS_PASS_H_
 #define HEARTH_ENGINE_STRATEGY_GIDS_GIDS_PASS_H_
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <stop_token>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
@@ -34,6 +35,7 @@ struct MergeLimits {
   /// Reads in flight.
   int depth = 1;
   int64_t merge_max = 1;
+  /// Of batches from their reads to their assembly; a larger one is alone.
   uint64_t staging_bytes = 0;
 };
 
@@ -86,8 +88,16 @@ class GidsPass {
   pipeline::Stage AssembleStage();
   absl::Status LocateAll(pipeline::StagePorts& ports);
   absl::Status ReadAll(pipeline::StagePorts& ports);
-  absl::Status Admit(GidsBatch& batch, io::RowStream& stream);
-  absl::Status Assemble(GidsBatch& batch);
+  // Whether `batch` fits beside the staged ones; alone, any does.
+  bool HasRoomFor(const GidsBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns once it does, or once the pass is abandoned.
+  void WaitForRoom(const GidsBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasRoomForLocked(const GidsBatch& batch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Admit(GidsBatch& batch, io::RowStream& stream)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Assemble(GidsBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
   void Count(const GidsBatch& batch);
 
   const GidsContext context_;
@@ -96,8 +106,11 @@ class GidsPass {
   const std::vector<store::NodeId> seeds_;
   Locator locator_;
   std::stop_source abandon_;
+  absl::Mutex mutex_;
+  // A batch was assembled, or the pass abandoned.
+  absl::CondVar room_;
   // Staging memory of the batches that were admitted and not yet assembled.
-  std::atomic<uint64_t> staged_bytes_ = 0;
+  uint64_t staged_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace hearth::strategy

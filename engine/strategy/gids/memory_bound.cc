@@ -76,13 +76,11 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
       /*kept=*/true);
   estimate.Add("window", cache::WindowCache::MemoryBytes(lines, window_rows),
                /*kept=*/true);
-  // Batches that are read together, or one alone beside those that wait to be
-  // assembled; a buffer may be an eighth larger than its rows.
-  const auto alone =
-      static_cast<uint64_t>(GidsPass::kWaiting * basis.shards + 2);
+  // All batches from their reads to their assembly, or a larger one alone; a
+  // buffer may be an eighth larger than its rows.
   const uint64_t staging =
       std::max(StagingBytes(options, layout, basis.batches),
-               alone * LargestStagedBytes(layout, basis.batches));
+               LargestStagedBytes(layout, basis.batches));
   estimate.Add("staging", staging + staging / 8);
   estimate.Add("reads",
                io::QueuedStream::StagingBytes(depth, layout.row_bytes));

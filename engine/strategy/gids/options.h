@@ -48,7 +48,7 @@ struct GidsOptions {
   /// The .npy file of kFile: nodes, the hottest first.
   std::string hot_file = {};
   /// Lines of the window cache; absent: the rows of four of the largest
-  /// batches.
+  /// batches, at most those outside the constant buffer.
   std::optional<uint64_t> window_cache_bytes = std::nullopt;
   /// Batches behind the one being located whose rows stay (section 3.4).
   int64_t window = 8;

@@ -29,8 +29,10 @@ int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
                     const BatchBound& batches, int64_t shards) {
   const int64_t most = std::min<int64_t>(layout.num_rows, INT32_MAX);
   if (!options.window_cache_bytes.has_value()) {
+    // Rows of the constant buffer take no lines.
     return std::min(
-        most, kDefaultBatches * shards * batches.WithMargin().num_inputs());
+        {most, layout.num_rows - BufferedRows(options, layout),
+         kDefaultBatches * shards * batches.WithMargin().num_inputs()});
   }
   return static_cast<int64_t>(
       std::min<uint64_t>(*options.window_cache_bytes / layout.row_bytes,

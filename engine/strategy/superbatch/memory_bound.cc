@@ -126,11 +126,13 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
               .assembled = assembled},
              estimate);
   // Changesets of loaded batches, what was located, and rows that were read for
-  // the cache: no more of them than it holds.
+  // the cache: no more of them than it holds, or than are outside it once it is
+  // full.
+  const int64_t capacity = cache::DirectCache::Capacity(
+      options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes());
   const uint64_t entering = std::min(
-      rows,
-      static_cast<uint64_t>(cache::DirectCache::Capacity(
-          options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes())));
+      rows, static_cast<uint64_t>(
+                std::min(capacity, basis.num_nodes() - capacity)));
   estimate.Add(
       "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
