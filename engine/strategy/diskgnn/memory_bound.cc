@@ -83,13 +83,16 @@ uint64_t RowsRead(const DiskgnnOptions& options, const MemoryBasis& basis) {
 
 // The most that one of the steps up to the choice of the layout takes: the
 // indptr while batches are sampled; counts, and the most popular nodes in their
-// order; levels and a planner's tables.
+// order; levels and a planner's tables, of no more nodes than all batches have.
 uint64_t SearchBytes(const DiskgnnOptions& options, const MemoryBasis& basis) {
   const auto nodes = static_cast<uint64_t>(basis.num_nodes());
   const auto [held, levels] = LevelsOf(options, basis);
+  const uint64_t accesses =
+      static_cast<uint64_t>(basis.total_batches * basis.shards) *
+      static_cast<uint64_t>(basis.batches.WithMargin().num_inputs());
   const uint64_t searching =
-      4 * nodes +
-      static_cast<uint64_t>(SegmentPlanner::kBytesPerRow) * (nodes - held);
+      4 * nodes + static_cast<uint64_t>(SegmentPlanner::kBytesPerRow) *
+                      std::min(nodes - held, accesses);
   return std::max({basis.indptr_bytes(), levels + 4 * nodes + 8 * held,
                    levels + searching});
 }

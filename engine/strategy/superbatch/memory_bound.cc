@@ -111,10 +111,7 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   estimate.Add("cache", std::max(std::min(options.cpu_cache_bytes,
                                           basis.all_rows_bytes()),
                                  std::min(options.NeighborBytes(), lists)));
-  estimate.Add("planning",
-               std::max(sample::NeighborCache::kBuildBytesPerNode *
-                            static_cast<uint64_t>(basis.num_nodes()),
-                        PlanningBytes(options, basis)));
+  const uint64_t kept = estimate.TotalBytes() + basis.label_bytes();
   estimate.Add("reads", std::max(SamplingReadBytes(options, basis),
                                  RowReadBytes(options, basis)));
   // Loaders and samplers have their files' bytes besides.
@@ -140,6 +137,13 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
                   Executor::kReadBytesPerRow) +
           static_cast<uint64_t>(assembled) *
               cache::AlignedBuffer::MemoryBytes(entering * row_bytes));
+  // Neighbor lists are chosen before anything is sampled or read.
+  const uint64_t choosing = sample::NeighborCache::kBuildBytesPerNode *
+                            static_cast<uint64_t>(basis.num_nodes());
+  const uint64_t running = estimate.TotalBytes() - kept;
+  estimate.Add("planning",
+               std::max(choosing > running ? choosing - running : 0,
+                        PlanningBytes(options, basis)));
   return estimate;
 }
 
