@@ -10,7 +10,7 @@ from daemon import Daemon
 
 # 20 MB of features.
 GENERATE = ("dataset", "generate", "large", "--nodes", "40000", "--edges", "400000",
-            "--dim", "128", "--seed", "3", "--memory-limit", "16MiB")
+            "--dim", "256", "--seed", "3", "--memory-limit", "16MiB")
 JOB = ("--dataset", "large", "--fanouts", "10,10", "--batch-size", "1024", "--epochs", "2",
        "--hidden", "64", "--seed", "1")
 # Explaining takes memory, too: these jobs take more.
@@ -92,4 +92,4 @@ def test_an_auto_cache_holds_all_rows(whole, tmp_path):
     assert job["report"]["loss_digest"] == report["loss_digest"]
     cache = next(share for share in job["report"]["memory"] if share["owner"] == "cache")
     if strategy in ("diskgnn", "ginex", "outre"):
-        assert 40000 * 128 * 4 <= cache["bytes"] <= 40000 * (128 * 4 + 8) + 4096
+        assert 40000 * 256 * 4 <= cache["bytes"] <= 40000 * (256 * 4 + 8) + 4096

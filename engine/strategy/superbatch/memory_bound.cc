@@ -128,8 +128,8 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   const int64_t capacity = cache::DirectCache::Capacity(
       options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes());
   const uint64_t entering = std::min(
-      rows, static_cast<uint64_t>(
-                std::min(capacity, basis.num_nodes() - capacity)));
+      rows,
+      static_cast<uint64_t>(std::min(capacity, basis.num_nodes() - capacity)));
   estimate.Add(
       "buffers",
       rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
@@ -141,9 +141,8 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   const uint64_t choosing = sample::NeighborCache::kBuildBytesPerNode *
                             static_cast<uint64_t>(basis.num_nodes());
   const uint64_t running = estimate.TotalBytes() - kept;
-  estimate.Add("planning",
-               std::max(choosing > running ? choosing - running : 0,
-                        PlanningBytes(options, basis)));
+  estimate.Add("planning", std::max(choosing > running ? choosing - running : 0,
+                                    PlanningBytes(options, basis)));
   return estimate;
 }
 
