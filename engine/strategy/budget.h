@@ -56,11 +56,11 @@ std::string Describe(const BudgetCut& cut);
 /// How much of each budget there is, in their order, so that `estimate` of all
 /// is at most `limit_bytes`: as asked, if that fits. Otherwise they are cut one
 /// after the other, the first to its least before the second is touched, and
-/// the last that has to be cut to the most that fits. A budget
-/// whose least takes more memory than all of it stays whole, as a cache of all
-/// rows may, beside which nothing is read. All are at their least, or whole, if
-/// nothing fits. REQUIRES: if a budget as asked does not fit,
-/// but some of it does, less does too; `estimate` is called a few dozen times.
+/// the last that has to be cut to the most that fits. A budget whose least
+/// takes more memory than all of it stays whole, as a cache of all rows may,
+/// beside which no row is read. If nothing fits, all are at their least, or
+/// whole. REQUIRES: if all of a budget does not fit, but some of it does, less
+/// of it does, too; `estimate` is called a few dozen times.
 std::vector<uint64_t> FitBudgets(
     absl::Span<const Budget> budgets, uint64_t limit_bytes,
     absl::FunctionRef<uint64_t(absl::Span<const uint64_t> amounts)> estimate);
