@@ -74,9 +74,11 @@ RandomStream EvictionStream(const Pass& pass, int64_t number) {
 }
 
 uint64_t StagedBytes(int64_t num_rows, int64_t num_missing, int64_t row_bytes) {
+  const auto missing = static_cast<uint64_t>(num_missing);
   return static_cast<uint64_t>(num_rows) * LocatedRows::kBytesPerRow +
-         static_cast<uint64_t>(num_missing) *
-             (static_cast<uint64_t>(row_bytes) + io::kPlanBytesPerRow);
+         cache::AlignedBuffer::MemoryBytes(missing *
+                                           static_cast<uint64_t>(row_bytes)) +
+         missing * io::kPlanBytesPerRow;
 }
 
 GidsPass::GidsPass(const GidsContext& context, const Pass& pass,

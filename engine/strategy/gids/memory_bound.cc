@@ -76,12 +76,9 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
       /*kept=*/true);
   estimate.Add("window", cache::WindowCache::MemoryBytes(lines, window_rows),
                /*kept=*/true);
-  // All batches from their reads to their assembly, or a larger one alone; a
-  // buffer may be an eighth larger than its rows.
-  const uint64_t staging =
-      std::max(StagingBytes(options, layout, basis.batches),
-               LargestStagedBytes(layout, basis.batches));
-  estimate.Add("staging", staging + staging / 8);
+  // All batches from their reads to their assembly, or a larger one alone.
+  estimate.Add("staging", std::max(StagingBytes(options, layout, basis.batches),
+                                   LargestStagedBytes(layout, basis.batches)));
   estimate.Add("reads",
                io::QueuedStream::StagingBytes(depth, layout.row_bytes));
   // The inputs of one that is assembled, of those that wait, and of those that
