@@ -70,19 +70,21 @@ std::vector<uint64_t> FitBudgets(
   std::vector<uint64_t> amounts;
   amounts.reserve(budgets.size());
   for (const Budget& budget : budgets) amounts.push_back(budget.asked);
-  if (estimate(amounts) <= limit_bytes) return amounts;
+  uint64_t bytes = estimate(amounts);
+  if (bytes <= limit_bytes) return amounts;
   for (size_t i = 0; i < budgets.size(); ++i) {
     if (budgets[i].asked <= budgets[i].least) continue;
+    amounts[i] = budgets[i].least;
+    const uint64_t bytes_at_least = estimate(amounts);
+    if (bytes_at_least > limit_bytes) {
+      if (bytes_at_least > bytes) amounts[i] = budgets[i].asked;
+      bytes = std::min(bytes, bytes_at_least);
+      continue;
+    }
     const auto fits = [&](uint64_t amount) {
       amounts[i] = amount;
       return estimate(amounts) <= limit_bytes;
     };
-    if (!fits(budgets[i].least)) {
-      const uint64_t at_least = estimate(amounts);
-      amounts[i] = budgets[i].asked;
-      if (at_least <= estimate(amounts)) amounts[i] = budgets[i].least;
-      continue;
-    }
     const Ladder ladder(budgets[i]);
     uint64_t good = 0;
     uint64_t bad = ladder.num_rungs();

@@ -8,7 +8,7 @@ import pytest
 
 from daemon import Daemon
 
-# 20 MB of features.
+# 41 MB of features.
 GENERATE = ("dataset", "generate", "large", "--nodes", "40000", "--edges", "400000",
             "--dim", "256", "--seed", "3", "--memory-limit", "16MiB")
 JOB = ("--dataset", "large", "--fanouts", "10,10", "--batch-size", "1024", "--epochs", "2",

@@ -35,7 +35,8 @@ struct MergeLimits {
   /// Reads in flight.
   int depth = 1;
   int64_t merge_max = 1;
-  /// Of batches from their reads to their assembly; a larger one is alone.
+  /// Memory of all batches between their reads and their assembly. A batch that
+  /// takes more is alone.
   uint64_t staging_bytes = 0;
 };
 
