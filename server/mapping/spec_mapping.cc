@@ -276,6 +276,12 @@ class SpecChecker {
       violations_.Add(path + ".budgets.gpu_cache_bytes",
                       "must be 0: this daemon uses no GPU");
     }
+    if (data.budgets().gpu_cache_bytes() > 0 &&
+        data.gids().has_window_cache_bytes()) {
+      violations_.Add(path + ".gids.window_cache_bytes",
+                      "must be auto where gpu_cache_bytes says how large the "
+                      "cache is");
+    }
   }
 
   void CheckFirstEpochKey(const std::string& path, const v1::DataSpec& data) {

@@ -480,7 +480,9 @@ TEST(SpecMappingTest, BoundsOfStrategiesAreNamed) {
         {"diskgnn { prepare_memory_bytes: 4096 }",
          "prepare_memory_bytes: must be at least"},
         {"diskgnn {} budgets { gpu_cache_bytes: 1 }",
-         "gpu_cache_bytes: must be 0: this daemon uses no GPU"}}) {
+         "gpu_cache_bytes: must be 0: this daemon uses no GPU"},
+        {"gids { window_cache_bytes: 1 } budgets { gpu_cache_bytes: 1 }",
+         "train.data.gids.window_cache_bytes: must be auto where"}}) {
     EXPECT_THAT(Complaint(WithStrategy(data)), HasSubstr(complaint));
   }
 }

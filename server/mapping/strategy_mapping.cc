@@ -51,6 +51,7 @@ strategy::GidsOptions ToGidsOptions(const v1::DataSpec& data, int io_depth) {
   if (data.gids().has_window_cache_bytes()) {
     options.window_cache_bytes = data.gids().window_cache_bytes();
   }
+  options.gpu_cache_bytes = data.budgets().gpu_cache_bytes();
   options.window = data.gids().window();
   options.merge_max = data.gids().merge_max();
   options.staging_bytes = data.budgets().staging_bytes();

@@ -69,9 +69,13 @@ TEST(ToStrategyOptionsTest, EveryOptionOfGidsReachesTheEngine) {
       ToStrategyOptions(Parse("gids { hot: '/data/hot.npy' }"), {}));
   EXPECT_FALSE(automatic.cpu_cache_bytes.has_value());
   EXPECT_FALSE(automatic.window_cache_bytes.has_value());
+  EXPECT_EQ(automatic.gpu_cache_bytes, 0u);
   EXPECT_EQ(automatic.io_depth, 0);
   EXPECT_EQ(automatic.hot, strategy::HotNodes::kFile);
   EXPECT_EQ(automatic.hot_file, "/data/hot.npy");
+  const auto on_gpu = std::get<strategy::GidsOptions>(
+      ToStrategyOptions(Parse("gids {} budgets { gpu_cache_bytes: 7 }"), {}));
+  EXPECT_EQ(on_gpu.gpu_cache_bytes, 7u);
 }
 
 TEST(IsHotNodesTest, TakesNamesAndAbsolutePaths) {

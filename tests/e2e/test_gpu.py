@@ -20,8 +20,10 @@ _NO_DRIVER = _BIN / "engine/model/libtest_driver.so"
 
 ON_GPU = ("--device", "cuda")
 SAMPLED = (*ON_GPU, "--sample-on", "gpu")
-# Leaves rows on the GPU for models there.
-GPU_CACHE = ("--strategy", "diskgnn", "--cpu-cache", "32KiB", "--gpu-cache", "32KiB")
+# They leave rows on the GPU for models there.
+CACHES = ("--cpu-cache", "32KiB", "--gpu-cache", "32KiB")
+GPU_CACHE = ("--strategy", "diskgnn", *CACHES)
+GPU_WINDOW = ("--strategy", "gids", *CACHES)
 TYPED = (*QUICK, "--dataset", "typed")
 
 
@@ -81,9 +83,10 @@ def test_losses_are_the_processors_and_repeat(gpu, job):
     ("gnndrive", "--samplers", "2", "--extractors", "2", "--cpu-cache", "64KiB"),
     ("ginex", "--superbatch", "7", "--cpu-cache", "64KiB"),
     ("diskgnn", "--cpu-cache", "64KiB"),
-    ("diskgnn", "--cpu-cache", "32KiB", "--gpu-cache", "32KiB"),
+    ("diskgnn", *CACHES),
     ("gids", "--cpu-cache", "32KiB", "--window-cache", "32KiB"),
-], ids=lambda strategy: "-".join(strategy[0:1] + strategy[4:5]))
+    ("gids", *CACHES),
+], ids=lambda strategy: "".join(strategy[0:1] + strategy[3:4]))
 def test_every_strategy_gives_the_digest_of_memory(gpu, strategy):
     expected = gpu.json(*QUICK, *ON_GPU, "--strategy", "memory")["report"]["loss_digest"]
     report = gpu.json(*QUICK, *ON_GPU, "--strategy", *strategy)["report"]
@@ -101,10 +104,11 @@ def test_models_on_the_gpu_share_rows_there(gpu):
     assert sorted(digests) == sorted(alone)
 
 
-def test_heterographs_and_checkpoints_find_their_rows_on_the_gpu(gpu):
+@pytest.mark.parametrize("strategy", [GPU_CACHE, GPU_WINDOW], ids=lambda strategy: strategy[1])
+def test_heterographs_and_checkpoints_find_their_rows_on_the_gpu(gpu, strategy):
     job = (*TYPED, *ON_GPU, "--model", "rgat")
     expected = gpu.json(*job)["report"]
-    report = gpu.json(*job, *GPU_CACHE, "--checkpoint-every", "2")["report"]
+    report = gpu.json(*job, *strategy, "--checkpoint-every", "2")["report"]
     assert report["loss_digest"] == expected["loss_digest"]
     assert report["test_metric"] == expected["test_metric"]
 
@@ -145,7 +149,7 @@ def test_a_gpu_samples_with_other_fanouts(gpu):
     assert gpu.json(*options, *SAMPLED)["report"]["loss_digest"] == expected
 
 
-@pytest.mark.parametrize("strategy", [("--strategy", "mmap"), GPU_CACHE],
+@pytest.mark.parametrize("strategy", [("--strategy", "mmap"), GPU_CACHE, GPU_WINDOW],
                          ids=lambda strategy: strategy[1])
 def test_models_on_both_share_a_pass(gpu, strategy):
     options = (*QUICK[1:], *strategy, "--data-seed", "11")
@@ -173,8 +177,9 @@ def test_the_model_is_tested_and_exported(gpu, graph, tmp_path, pyg_logits):
     assert accuracy == pytest.approx(report["test_metric"], abs=0.05)
 
 
-@pytest.mark.parametrize("options", [ON_GPU, SAMPLED, (*ON_GPU, *GPU_CACHE)],
-                         ids=("cuda", "sampled", "diskgnn"))
+@pytest.mark.parametrize("options", [ON_GPU, SAMPLED, (*ON_GPU, *GPU_CACHE),
+                                     (*SAMPLED, *GPU_WINDOW)],
+                         ids=("cuda", "sampled", "diskgnn", "gids"))
 def test_a_killed_job_goes_on(fresh_gpu, options):
     expected = fresh_gpu.json(*LONG, *ON_GPU, "--epochs", "2")["report"]["loss_digest"]
     job = fresh_gpu.json(*LONG, *options, "--epochs", "2", "--checkpoint-every", "5",
@@ -190,6 +195,9 @@ def test_its_memory_is_told(gpu):
     of = shares(gpu.json(*QUICK, *ON_GPU, *GPU_CACHE)["report"])
     assert of["cuda:0", "model"] > 1 << 20
     assert of["cuda:0", "gpu cache"] == 32 << 10
+    assert of["cuda:0", "gpu batch"] > 0
+    of = shares(gpu.json(*QUICK, *ON_GPU, *GPU_WINDOW)["report"])
+    assert 31 << 10 < of["cuda:0", "gpu cache"] <= 32 << 10
     assert of["cuda:0", "gpu batch"] > 0
     told = gpu.json("explain", *QUICK[1:], *ON_GPU)["report"]
     of_host = [share for share in told["memory"] if not share.get("device")]
@@ -232,6 +240,7 @@ def test_a_job_waits_for_memory_of_the_gpu(gpu):
     (("--sample-on", "gpu"), "--sample-on"),
     ((*ON_GPU, "--sample-on", "cuda"), "--sample-on"),
     ((*SAMPLED, "--strategy", "ginex"), "--sample-on"),
+    ((*GPU_WINDOW, "--window-cache", "32KiB"), "--window-cache"),
     ((*SAMPLED, "--strategy", "diskgnn"), "--sample-on"),
     ((*SAMPLED, "--dataset", "typed", "--model", "rgcn"), "--sample-on"),
 ], ids=lambda value: "".join(value[-2:]) if isinstance(value, tuple) else "")

@@ -5,23 +5,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "engine/base/status_macros.h"
-#include "engine/cuda/device.h"
 #include "engine/cuda/fake_cuda.h"
-#include "engine/cuda/memory.h"
-#include "engine/cuda/stream.h"
 #include "engine/io/file_system.h"
 #include "engine/sample/batch_shape.h"
-#include "engine/sample/mini_batch.h"
 #include "engine/store/dataset.h"
-#include "engine/store/labels.h"
 #include "engine/strategy/diskgnn/diskgnn_fixture.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
@@ -30,13 +22,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
-#include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/rows_on_gpu.h"
 #include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
 namespace {
 
 using cuda::FakeCuda;
+using hearth::testing::ModelOnFake;
 using ::testing::HasSubstr;
 
 // As diskgnn_test has them, with a GPU cache: there is a disk cache, too.
@@ -194,93 +187,12 @@ TEST_F(DiskgnnOnFakeTest, ARestLeavesTheCaches) {
   ExpectAllPasses(*strategy);
 }
 
-// The stream of a model on the GPU, and the inputs of a batch that wait there.
-class ModelOnFake {
- public:
-  explicit ModelOnFake(const FakeCuda& fake) : device_(fake.device()) {
-    EXPECT_EQ(FakeCuda::table().stream_create(0, &native_), 0);
-    stream_ = *cuda::Stream::Wrap(device_, native_);
-  }
-  ~ModelOnFake() {
-    stream_.reset();
-    (void)FakeCuda::table().stream_destroy(native_);
-  }
-
-  // Queues a copy of the rows; those of a batch before must have been taken.
-  absl::Status Begin(const train::BatchView& batch) {
-    elements_ = batch.sample.input_nodes.size() *
-                static_cast<size_t>(batch.feature_dim);
-    HEARTH_ASSIGN_OR_RETURN(
-        inputs_, cuda::Memory::Allocate(device_, cuda::Memory::Kind::kDevice,
-                                        elements_ * sizeof(float)));
-    return batch.device_rows->QueueCopy(
-        native_, reinterpret_cast<float*>(inputs_.data()));
-  }
-
-  // Waits: the rows.
-  absl::StatusOr<std::vector<float>> Take() {
-    std::vector<float> rows(elements_);
-    absl::Status status =
-        stream_->Copy(rows.data(), inputs_.data(), rows.size() * sizeof(float));
-    status.Update(stream_->Wait());
-    inputs_ = {};
-    if (!status.ok()) return status;
-    return rows;
-  }
-
- private:
-  const cuda::Device device_;
-  HearthCudaStream* native_ = nullptr;
-  cuda::Memory inputs_;
-  size_t elements_ = 0;
-  std::unique_ptr<cuda::Stream> stream_;
-};
-
-// Runs a pass whose batches stay on the GPU. Each of the models takes its rows
-// a batch later, as steps do that nobody waits for.
-Outcome RunOnGpu(Strategy& strategy, Pass pass,
+// A pass whose rows stay on the GPU.
+Outcome RunOnGpu(Strategy& strategy, const Pass& pass,
                  absl::Span<ModelOnFake> models) {
-  pass.rows_on_gpu = true;
-  std::optional<sample::MiniBatch> sample;
-  std::optional<store::Labels> labels;
-  int64_t dim = 0;
   Outcome outcome;
-  const auto take = [&]() -> absl::Status {
-    if (!sample.has_value()) return absl::OkStatus();
-    std::vector<std::string> fingerprints;
-    for (ModelOnFake& model : models) {
-      HEARTH_ASSIGN_OR_RETURN(const std::vector<float> rows, model.Take());
-      fingerprints.push_back(
-          hearth::testing::Fingerprint({.sample = *sample,
-                                        .inputs = rows.data(),
-                                        .feature_dim = dim,
-                                        .labels = labels->view()}));
-    }
-    EXPECT_EQ(fingerprints.front(), fingerprints.back());
-    outcome.batches.push_back(fingerprints.front());
-    return absl::OkStatus();
-  };
-  outcome.status = strategy.Run(
-      pass,
-      [&](absl::Span<const train::BatchView> shards) -> absl::Status {
-        const train::BatchView& batch = shards.front();
-        EXPECT_EQ(batch.inputs, nullptr);
-        if (batch.device_rows == nullptr) {
-          return absl::NotFoundError("rows are not on the GPU");
-        }
-        HEARTH_RETURN_IF_ERROR(take());
-        for (ModelOnFake& model : models) {
-          HEARTH_RETURN_IF_ERROR(model.Begin(batch));
-        }
-        sample = batch.sample;
-        labels = store::Labels::Classes(
-            {batch.labels.classes.begin(), batch.labels.classes.end()},
-            batch.labels.width);
-        dim = batch.feature_dim;
-        return absl::OkStatus();
-      },
-      {}, outcome.report);
-  if (outcome.status.ok()) outcome.status = take();
+  outcome.status = hearth::testing::RunOnGpu(strategy, pass, models,
+                                             outcome.batches, outcome.report);
   return outcome;
 }
 

@@ -20,12 +20,13 @@ constexpr size_t kDepth = 64;
 absl::StatusOr<ConstantBuffer> ConstantBuffer::Load(
     const store::StoredFeatures& features, const io::RowCheck* check,
     absl::Span<const store::NodeId> nodes, io::ReadQueues& queues,
-    const Clock& clock, std::stop_token stop, io::ReadTally& tally) {
+    const Clock& clock, const cuda::Device* gpu, std::stop_token stop,
+    io::ReadTally& tally) {
   ConstantBuffer buffer;
   if (nodes.empty()) return buffer;
   const size_t row_bytes = features.layout.row_bytes;
   HEARTH_ASSIGN_OR_RETURN(
-      cache::SlotArena rows,
+      cache::SlotArena arena,
       cache::SlotArena::Make(static_cast<int64_t>(nodes.size()),
                              features.layout.row_bytes));
   HEARTH_ASSIGN_OR_RETURN(const io::ReadQueues::Handle queue,
@@ -42,13 +43,19 @@ absl::StatusOr<ConstantBuffer> ConstantBuffer::Load(
     HEARTH_RETURN_IF_ERROR(reader->Read(
         nodes.subspan(first, kRowsAtOnce),
         [&](size_t position, const std::byte* row) {
-          std::memcpy(rows.row(static_cast<int64_t>(first + position)), row,
+          std::memcpy(arena.row(static_cast<int64_t>(first + position)), row,
                       row_bytes);
         },
         stop, tally));
   }
   buffer.nodes_ = cache::RowSet(features.layout.num_rows, nodes);
-  buffer.rows_ = std::move(rows);
+  buffer.rows_ = std::make_unique<Rows>(Rows{.arena = std::move(arena)});
+  if (gpu != nullptr) {
+    HEARTH_ASSIGN_OR_RETURN(
+        buffer.rows_->pinned,
+        cuda::Registration::Register(
+            *gpu, {buffer.rows(), nodes.size() * row_bytes}));
+  }
   return buffer;
 }
 

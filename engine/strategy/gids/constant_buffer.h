@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <stop_token>
 
 #include "absl/status/statusor.h"
@@ -11,6 +11,8 @@
 #include "engine/base/clock.h"
 #include "engine/cache/row_set.h"
 #include "engine/cache/slot_arena.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/memory.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_stream.h"
 #include "engine/store/dataset.h"
@@ -26,19 +28,22 @@ class ConstantBuffer {
   ConstantBuffer() = default;
 
   /// Reads the rows of `nodes`, which ascend; a null `check` checks none. Adds
-  /// what that took to `tally`. RESOURCE_EXHAUSTED without memory; CANCELLED
-  /// when a stop is requested; errors of reading.
+  /// what that took to `tally`. Pins the rows for `gpu`, which then reads them
+  /// as they are; null: none does. RESOURCE_EXHAUSTED without memory;
+  /// CANCELLED when a stop is requested; errors of reading, and of
+  /// cuda::Registration.
   static absl::StatusOr<ConstantBuffer> Load(
       const store::StoredFeatures& features, const io::RowCheck* check,
       absl::Span<const store::NodeId> nodes, io::ReadQueues& queues,
-      const Clock& clock, std::stop_token stop, io::ReadTally& tally);
+      const Clock& clock, const cuda::Device* gpu, std::stop_token stop,
+      io::ReadTally& tally);
 
   /// Which nodes' rows are there; their place is that of the row.
   const cache::RowSet& nodes() const { return nodes_; }
 
   /// The row at place 0; null without rows.
   const std::byte* rows() const {
-    return rows_.has_value() ? rows_->rows() : nullptr;
+    return rows_ != nullptr ? rows_->arena.rows() : nullptr;
   }
 
   /// Memory for `num_rows` rows of a graph of `num_nodes` nodes.
@@ -51,8 +56,14 @@ class ConstantBuffer {
                           int64_t num_nodes);
 
  private:
+  struct Rows {
+    cache::SlotArena arena;
+    // Ends before the arena.
+    cuda::Registration pinned = {};
+  };
+
   cache::RowSet nodes_;
-  std::optional<cache::SlotArena> rows_;
+  std::unique_ptr<Rows> rows_;
 };
 
 }  // namespace hearth::strategy

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
-#include <vector>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -14,12 +15,14 @@
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/status_macros.h"
-#include "engine/cache/slot_arena.h"
 #include "engine/cache/window_cache.h"
+#include "engine/cuda/device.h"
 #include "engine/io/read_probe.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/labels.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/gids/batch_assembler.h"
 #include "engine/strategy/gids/constant_buffer.h"
 #include "engine/strategy/gids/gids_pass.h"
 #include "engine/strategy/gids/hot_nodes.h"
@@ -29,13 +32,13 @@
 namespace hearth::strategy {
 namespace {
 
-// The window cache: its table, and the rows in its lines.
+// The window cache: its table, and what has the rows in its lines.
 struct Window {
-  Window(int64_t num_lines, cache::SlotArena arena)
-      : table(num_lines), lines(std::move(arena)) {}
+  Window(int64_t num_lines, std::unique_ptr<BatchAssembler> assembler)
+      : table(num_lines), assembler(std::move(assembler)) {}
 
   cache::WindowCache table;
-  cache::SlotArena lines;
+  const std::unique_ptr<BatchAssembler> assembler;
 };
 
 class GidsStrategy final : public Strategy {
@@ -116,7 +119,7 @@ class GidsStrategy final : public Strategy {
                   .clock = resources_.clock,
                   .buffer = buffer_,
                   .window = window_->table,
-                  .lines = window_->lines,
+                  .assembler = *window_->assembler,
                   .inputs = inputs_,
                   .limits = Limits(pass),
                   .window_batches = options_.window,
@@ -130,6 +133,7 @@ class GidsStrategy final : public Strategy {
 
   void Rest() override {
     inputs_.Clear();
+    if (window_.has_value()) window_->assembler->Rest();
     topology_.Rest();
   }
 
@@ -160,9 +164,10 @@ class GidsStrategy final : public Strategy {
     const double start = resources_.clock.SteadySeconds();
     io::ReadTally tally;
     HEARTH_ASSIGN_OR_RETURN(
-        buffer_, ConstantBuffer::Load(features_, resources_.row_check.get(),
-                                      choice.nodes, resources_.read_queues,
-                                      resources_.clock, stop, tally));
+        buffer_,
+        ConstantBuffer::Load(features_, resources_.row_check.get(),
+                             choice.nodes, resources_.read_queues,
+                             resources_.clock, GpuOfLines(), stop, tally));
     const double seconds = resources_.clock.SteadySeconds() - start;
     if (listener.log) {
       listener.log(absl::StrFormat(
@@ -192,11 +197,26 @@ class GidsStrategy final : public Strategy {
       return absl::OkStatus();
     }
     window_.reset();  // Both at once would exceed the budget.
-    HEARTH_ASSIGN_OR_RETURN(
-        cache::SlotArena arena,
-        cache::SlotArena::Make(lines, features_.layout.row_bytes));
-    window_.emplace(lines, std::move(arena));
+    HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<BatchAssembler> assembler,
+                            NewAssembler(lines));
+    window_.emplace(lines, std::move(assembler));
     return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<BatchAssembler>> NewAssembler(
+      int64_t lines) const {
+    const store::RowFormat format = {.dim = features_.dim,
+                                     .dtype = features_.dtype};
+    const cuda::Device* const gpu = GpuOfLines();
+    return gpu == nullptr ? NewHostAssembler(lines, format)
+                          : NewDeviceAssembler(*gpu, lines, format);
+  }
+
+  // Null: they are in host memory, as those of a twin are.
+  const cuda::Device* GpuOfLines() const {
+    return options_.gpu_cache_bytes == 0
+               ? nullptr
+               : std::get_if<cuda::Device>(&resources_.gpu);
   }
 
   const GidsOptions options_;
@@ -217,7 +237,7 @@ class GidsStrategy final : public Strategy {
   BufferPool inputs_;
 };
 
-absl::Status Validate(const GidsOptions& options) {
+absl::Status Validate(const GidsOptions& options, const Gpu& gpu) {
   const auto most = static_cast<int>(io::kMaxReadDepth);
   if (options.io_depth < 0 || options.io_depth > most) {
     return absl::InvalidArgumentError(
@@ -234,6 +254,17 @@ absl::Status Validate(const GidsOptions& options) {
     return absl::InvalidArgumentError(
         "gids: hot_file goes with hot nodes of a file, and they with it");
   }
+  if (options.gpu_cache_bytes > 0 && options.window_cache_bytes.has_value()) {
+    return absl::InvalidArgumentError(
+        "gids: window_cache_bytes must be absent where gpu_cache_bytes says "
+        "how large the window cache is");
+  }
+  if (options.gpu_cache_bytes > 0 &&
+      std::holds_alternative<std::monostate>(gpu)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
+                     ", but there is no GPU to keep rows on"));
+  }
   return absl::OkStatus();
 }
 
@@ -243,7 +274,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGidsStrategy(
     const GidsOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
-  HEARTH_RETURN_IF_ERROR(Validate(options));
+  HEARTH_RETURN_IF_ERROR(Validate(options, resources.gpu));
   auto strategy =
       std::make_unique<GidsStrategy>(options, pipeline, dataset, resources);
   HEARTH_RETURN_IF_ERROR(strategy->Open());

@@ -9,11 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/aligned_buffer.h"
-#include "engine/cache/assemble.h"
 #include "engine/io/queued_reader.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/sampled_batch.h"
+#include "engine/train/device_rows.h"
 
 // The stages of a pass:
 //
@@ -26,7 +26,8 @@
 //            disk wants; the oldest goes on when its own rows are there.
 //  assemble  One thread, in order: widens the rows from the constant buffer,
 //            the lines of the window cache and the memory that was read into;
-//            puts rows that the cache keeps into their lines.
+//            puts rows that the cache keeps into their lines. A GPU does it if
+//            it has the lines.
 //  train     The caller's thread.
 //
 // So the window cache's table is that of the batches ahead while its lines are
@@ -43,6 +44,8 @@ class GidsBatch final : public SampledBatch {
   LocatedRows rows;
   // The missing rows, as stored, in their order.
   cache::AlignedBuffer missing;
+  // The input rows, if they stay on a GPU.
+  std::unique_ptr<const train::DeviceRows> device_rows;
   uint64_t staged_bytes = 0;
   io::ReadTally tally;
   // Batches being read when it joined them, itself included, and whether a
@@ -292,32 +295,32 @@ absl::Status GidsPass::Admit(GidsBatch& batch, io::RowStream& stream) {
 }
 
 absl::Status GidsPass::Assemble(GidsBatch& batch) {
-  const store::StoredFeatures& features = context_.features;
-  const auto row_bytes = static_cast<size_t>(features.layout.row_bytes);
-  const auto rows_at = [&](const std::byte* data) {
-    return cache::StoredRows{
-        .data = data, .dtype = features.dtype, .dim = features.dim};
-  };
-  HEARTH_ASSIGN_OR_RETURN(float* const inputs,
-                          batch.TakeInputs(features.dim, context_.inputs));
-  const LocatedRows& rows = batch.rows;
-  const std::byte* missing = batch.missing.data();
-  cache::ScatterRows(rows_at(context_.buffer.rows()), rows.buffer_slots,
-                     rows.buffer_positions, inputs);
-  // Before any of its own rows take a line.
-  cache::ScatterRows(rows_at(context_.lines.rows()), rows.lines,
-                     rows.line_positions, inputs);
-  cache::ScatterRows(rows_at(missing), rows.missing_positions, inputs);
-  for (size_t i = 0; i < rows.entering.size(); ++i) {
-    std::memcpy(context_.lines.row(rows.entering_lines[i]),
-                missing + static_cast<size_t>(rows.entering[i]) * row_bytes,
-                row_bytes);
-  }
+  HEARTH_RETURN_IF_ERROR(BringTogether(batch));
   batch.missing = {};
   absl::MutexLock lock(&mutex_);
   staged_bytes_ -= batch.staged_bytes;
   room_.Signal();
   return absl::OkStatus();
+}
+
+// Brings its rows together, on the GPU if all models take them there.
+absl::Status GidsPass::BringTogether(GidsBatch& batch) {
+  const int64_t dim = context_.features.dim;
+  const ReadBatch read = {
+      .rows = batch.rows,
+      .buffer = context_.buffer,
+      .missing = {batch.missing.data(), batch.missing.size()}};
+  if (pass_.rows_on_gpu) {
+    HEARTH_ASSIGN_OR_RETURN(batch.device_rows,
+                            context_.assembler.AssembleOnDevice(read));
+    if (batch.device_rows != nullptr) {
+      batch.LeaveInputs(dim, *batch.device_rows);
+      return absl::OkStatus();
+    }
+  }
+  HEARTH_ASSIGN_OR_RETURN(float* const inputs,
+                          batch.TakeInputs(dim, context_.inputs));
+  return context_.assembler.Assemble(read, inputs);
 }
 
 }  // namespace hearth::strategy

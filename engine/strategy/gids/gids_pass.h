@@ -12,13 +12,14 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/base/random.h"
-#include "engine/cache/slot_arena.h"
+#include "engine/cache/window_cache.h"
 #include "engine/io/read_queues.h"
 #include "engine/io/row_stream.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/dataset.h"
 #include "engine/store/topology.h"
 #include "engine/strategy/buffer_pool.h"
+#include "engine/strategy/gids/batch_assembler.h"
 #include "engine/strategy/gids/constant_buffer.h"
 #include "engine/strategy/gids/locator.h"
 #include "engine/strategy/sample_stage.h"
@@ -49,10 +50,10 @@ struct GidsContext {
   io::ReadQueues& read_queues;
   const Clock& clock;
   const ConstantBuffer& buffer;
-  /// The window cache's table, and its lines. Without rows if the pass before
-  /// failed.
+  /// The window cache's table, without rows if the pass before failed; its
+  /// lines are the assembler's.
   cache::WindowCache& window;
-  cache::SlotArena& lines;
+  BatchAssembler& assembler;
   /// Input rows.
   BufferPool& inputs;
   MergeLimits limits;
@@ -99,6 +100,7 @@ class GidsPass {
   absl::Status Admit(GidsBatch& batch, io::RowStream& stream)
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Assemble(GidsBatch& batch) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status BringTogether(GidsBatch& batch);
   void Count(const GidsBatch& batch);
 
   const GidsContext context_;

@@ -35,7 +35,7 @@ void Locator::Locate(absl::Span<const store::NodeId> nodes, RandomStream random,
       continue;
     }
     if (place.line != cache::WindowCache::kNoLine) {
-      rows.entering.push_back(static_cast<int32_t>(rows.missing.size()));
+      rows.entering.push_back(static_cast<int64_t>(rows.missing.size()));
       rows.entering_lines.push_back(place.line);
     }
     rows.missing.push_back(nodes[static_cast<size_t>(position)]);

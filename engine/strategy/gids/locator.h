@@ -26,12 +26,18 @@ struct LocatedRows {
   std::vector<store::NodeId> missing;
   std::vector<int32_t> missing_positions;
   /// Missing rows that the window cache keeps: index among them, and line.
-  std::vector<int32_t> entering;
+  std::vector<int64_t> entering;
   std::vector<int32_t> entering_lines;
   /// While the batch is in the window: the entries of its nodes outside the
   /// constant buffer, and their positions.
   std::vector<cache::WindowCache::Entry> entries;
   std::vector<int32_t> entry_positions;
+
+  int64_t num_rows() const {
+    return static_cast<int64_t>(buffer_positions.size() +
+                                line_positions.size() +
+                                missing_positions.size());
+  }
 
   /// Missing rows that are read and not kept.
   int64_t bypassed() const {

@@ -7,6 +7,7 @@
 #include "engine/io/queued_reader.h"
 #include "engine/io/read_probe.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/store/row_format.h"
 #include "engine/strategy/gids/constant_buffer.h"
 #include "engine/strategy/gids/gids.h"
 #include "engine/strategy/gids/gids_pass.h"
@@ -28,6 +29,19 @@ io::RowLayout LayoutOf(const MemoryBasis& basis) {
 // located.
 int64_t InWindow(const GidsOptions& options, const MemoryBasis& basis) {
   return std::min(options.window, basis.num_batches) * basis.shards + 1;
+}
+
+// What NewDeviceAssembler holds beside the lines: widened rows of all batches
+// that may stay there, whether models on the GPU take them or others; rows of
+// one as they were read, and lists of where they go.
+uint64_t DeviceBatchBytes(int64_t rows, const store::RowFormat& format,
+                          int assembled) {
+  constexpr int64_t kListBytesPerRow = 16;
+  constexpr uint64_t kAlignments = 4096;
+  const auto widened = format.dim * static_cast<int64_t>(sizeof(float));
+  return static_cast<uint64_t>(rows * (assembled * widened +
+                                       format.row_bytes() + kListBytesPerRow)) +
+         kAlignments;
 }
 
 // Memory of choosing hot nodes while a strategy keeps what it has; batches are
@@ -68,12 +82,14 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                         : static_cast<int>(io::kMostProbedDepth);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.sampled_topology_bytes(), /*kept=*/true);
-  estimate.Add(
-      "cache",
-      ConstantBuffer::MemoryBytes(BufferedRows(options, layout), row_bytes,
-                                  layout.num_rows) +
-          static_cast<uint64_t>(lines) * static_cast<uint64_t>(row_bytes),
-      /*kept=*/true);
+  const bool on_gpu = options.gpu_cache_bytes > 0;
+  const uint64_t line_bytes =
+      static_cast<uint64_t>(lines) * static_cast<uint64_t>(row_bytes);
+  estimate.Add("cache",
+               ConstantBuffer::MemoryBytes(BufferedRows(options, layout),
+                                           row_bytes, layout.num_rows) +
+                   (on_gpu ? 0 : line_bytes),
+               /*kept=*/true);
   estimate.Add("window", cache::WindowCache::MemoryBytes(lines, window_rows),
                /*kept=*/true);
   // All batches from their reads to their assembly, or a larger one alone.
@@ -94,6 +110,12 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
               .sampled = sampled,
               .assembled = assembled},
              estimate);
+  if (on_gpu) {
+    estimate.Add("gpu cache", line_bytes, /*kept=*/true, kRowsOnGpu);
+    estimate.Add("gpu batch",
+                 DeviceBatchBytes(rows, basis.row_format(), assembled),
+                 /*kept=*/true, kRowsOnGpu);
+  }
   // Where rows are, of batches that are not in the staging memory.
   estimate.Add("pins",
                static_cast<uint64_t>((in_window + waiting + assembled) * rows) *
@@ -120,15 +142,18 @@ std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
                      }});
   // Samplers alone: it has no extractors.
   budgets.push_back(ThreadBudgets<GidsOptions>(basis.pipeline).back());
-  const uint64_t lines = static_cast<uint64_t>(WindowLines(
-                             options, layout, basis.batches, basis.shards)) *
-                         layout.row_bytes;
-  budgets.push_back(
-      {.budget = CacheBudget("window-cache",
-                             options.window_cache_bytes.value_or(lines), lines),
-       .set = [](uint64_t bytes, Chosen& chosen) {
-         chosen.strategy.window_cache_bytes = bytes;
-       }});
+  // Lines of a GPU take none of the host's memory.
+  if (options.gpu_cache_bytes == 0) {
+    const uint64_t lines = static_cast<uint64_t>(WindowLines(
+                               options, layout, basis.batches, basis.shards)) *
+                           layout.row_bytes;
+    budgets.push_back(
+        {.budget = CacheBudget(
+             "window-cache", options.window_cache_bytes.value_or(lines), lines),
+         .set = [](uint64_t bytes, Chosen& chosen) {
+           chosen.strategy.window_cache_bytes = bytes;
+         }});
+  }
   const uint64_t buffered = ConstantBuffer::MemoryBytes(
       BufferedRows(options, layout), layout.row_bytes, layout.num_rows);
   budgets.push_back(

@@ -50,6 +50,9 @@ struct GidsOptions {
   /// Lines of the window cache; absent: the rows of four of the largest
   /// batches, at most those outside the constant buffer.
   std::optional<uint64_t> window_cache_bytes = std::nullopt;
+  /// Its lines are so many bytes of a GPU's memory instead; 0: they are in the
+  /// host's.
+  uint64_t gpu_cache_bytes = 0;
   /// Batches behind the one being located whose rows stay (section 3.4).
   int64_t window = 8;
   /// Batches whose rows are read at a time, at most (section 3.2).

@@ -28,15 +28,17 @@ int64_t BufferedRows(const GidsOptions& options, const io::RowLayout& layout) {
 int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
                     const BatchBound& batches, int64_t shards) {
   const int64_t most = std::min<int64_t>(layout.num_rows, INT32_MAX);
-  if (!options.window_cache_bytes.has_value()) {
+  if (options.gpu_cache_bytes == 0 && !options.window_cache_bytes) {
     // Rows of the constant buffer take no lines.
     return std::min(
         {most, layout.num_rows - BufferedRows(options, layout),
          kDefaultBatches * shards * batches.WithMargin().num_inputs()});
   }
-  return static_cast<int64_t>(
-      std::min<uint64_t>(*options.window_cache_bytes / layout.row_bytes,
-                         static_cast<uint64_t>(most)));
+  const uint64_t bytes = options.gpu_cache_bytes > 0
+                             ? options.gpu_cache_bytes
+                             : *options.window_cache_bytes;
+  return static_cast<int64_t>(std::min<uint64_t>(bytes / layout.row_bytes,
+                                                 static_cast<uint64_t>(most)));
 }
 
 int64_t TargetReads(const io::ReadProfile& disk) {

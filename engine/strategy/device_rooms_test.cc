@@ -1,4 +1,4 @@
-#include "engine/strategy/diskgnn/device_rooms.h"
+#include "engine/strategy/device_rooms.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-#ifndef HEARTH_ENGINE_STRATEGY_DISKGNN_DEVICE_ROOMS_H_
-#define HEARTH_ENGINE_STRATEGY_DISKGNN_DEVICE_ROOMS_H_
+#ifndef HEARTH_ENGINE_STRATEGY_DEVICE_ROOMS_H_
+#define HEARTH_ENGINE_STRATEGY_DEVICE_ROOMS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -94,4 +94,4 @@ class DeviceRooms {
 
 }  // namespace hearth::strategy
 
-#endif  // HEARTH_ENGINE_STRATEGY_DISKGNN_DEVICE_ROOMS_H_
+#endif  // HEARTH_ENGINE_STRATEGY_DEVICE_ROOMS_H_

@@ -9,7 +9,7 @@
 //  4. The lease ends: the host waits for the filling, which refers to memory of
 //     the batch. Models have waited for it, or it is about to be done.
 
-#include "engine/strategy/diskgnn/device_rooms.h"
+#include "engine/strategy/device_rooms.h"
 
 #include <utility>
 
