@@ -125,11 +125,22 @@ void TranslateTable(Translation& translation, HearthCudaNodeTable& table) {
   translation.Translate(table.positions, table.slots);
 }
 
-void TranslateTopology(Translation& translation, HearthCudaTopology& topology) {
-  translation.Translate(topology.indptr, topology.num_nodes + 1);
-  const auto* indices = static_cast<const std::byte*>(topology.indices);
-  translation.Translate(indices, topology.num_edges * topology.index_bytes);
-  topology.indices = indices;
+// The arrays that relations name lie in the host's memory, where kernels reach
+// them as they are.
+void TranslateGraph(Translation& translation, HearthCudaGraph& graph) {
+  translation.Translate(graph.relations, graph.num_relations);
+  translation.Translate(graph.type_firsts, graph.num_types + 1);
+  translation.Translate(graph.lists, graph.num_types * graph.lists_per_node);
+  for (int32_t list = 0; list < graph.num_types * graph.lists_per_node;
+       ++list) {
+    if (!translation.ok() || graph.lists[list] < 0) continue;
+    HearthCudaRelation relation = graph.relations[graph.lists[list]];
+    const int64_t* const firsts =
+        graph.type_firsts + list / graph.lists_per_node;
+    translation.Translate(relation.indptr, firsts[1] - firsts[0] + 1);
+    const auto* indices = static_cast<const std::byte*>(relation.indices);
+    translation.Translate(indices, relation.num_edges * relation.index_bytes);
+  }
 }
 
 // Runs `kernel` on an argument whose pointers were translated.
@@ -223,35 +234,42 @@ bool RunFillTable(const FakeMemory& memory, HearthCudaFillTable fill) {
 
 bool RunLookUp(const FakeMemory& memory, HearthCudaLookUp look_up) {
   Translation translation(memory);
-  TranslateTopology(translation, look_up.topology);
+  TranslateGraph(translation, look_up.graph);
+  const int64_t lists = look_up.count * look_up.graph.lists_per_node;
   translation.Translate(look_up.nodes, look_up.count);
-  translation.Translate(look_up.starts, look_up.count);
-  translation.Translate(look_up.degrees, look_up.count);
+  translation.Translate(look_up.starts, lists);
+  translation.Translate(look_up.degrees, lists);
+  translation.TranslateOptional(look_up.in_degrees, look_up.count);
   translation.Translate(look_up.damage, 1);
   return Run(translation, kernels::EmulateLookUp, look_up);
 }
 
 bool RunCountEdges(const FakeMemory& memory, HearthCudaCountEdges count) {
   Translation translation(memory);
-  translation.Translate(count.degrees, count.count);
-  translation.Translate(count.indptr, count.count + 1);
-  translation.Translate(count.scratch, HEARTH_CUDA_SCAN_ROOM(count.count + 1));
+  TranslateGraph(translation, count.graph);
+  const int64_t lists = count.count * count.graph.lists_per_node;
+  translation.Translate(count.nodes, count.count);
+  translation.Translate(count.degrees, lists);
+  translation.Translate(count.indptr, lists + 1);
+  translation.TranslateOptional(count.node_indptr, count.count + 1);
+  translation.Translate(count.scratch, HEARTH_CUDA_SCAN_ROOM(lists + 1));
   return Run(translation, kernels::EmulateCountEdges, count);
 }
 
 bool RunSampleLayer(const FakeMemory& memory, HearthCudaSampleLayer layer) {
   Translation translation(memory);
-  const int64_t num_nodes = layer.topology.num_nodes;
-  TranslateTopology(translation, layer.topology);
-  translation.Translate(layer.starts, layer.num_destinations);
-  translation.Translate(layer.degrees, layer.num_destinations);
-  translation.Translate(layer.indptr, layer.num_destinations + 1);
+  TranslateGraph(translation, layer.graph);
+  const int64_t lists = layer.num_destinations * layer.graph.lists_per_node;
+  translation.Translate(layer.starts, lists);
+  translation.Translate(layer.degrees, lists);
+  translation.Translate(layer.indptr, lists + 1);
   TranslateTable(translation, layer.table);
-  translation.Translate(
-      layer.nodes,
-      std::min(layer.num_destinations + layer.num_edges, num_nodes));
+  translation.Translate(layer.nodes,
+                        std::min(layer.num_destinations + layer.num_edges,
+                                 layer.graph.num_nodes));
   translation.Translate(layer.indices, layer.num_edges);
   translation.Translate(layer.sources, layer.num_edges);
+  translation.TranslateOptional(layer.edge_relations, layer.num_edges);
   const int64_t counted = layer.num_edges + 1;
   translation.Translate(layer.ranks, counted + HEARTH_CUDA_SCAN_ROOM(counted));
   translation.Translate(layer.damage, 1);

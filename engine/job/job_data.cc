@@ -20,7 +20,6 @@
 #include "engine/store/manifest.h"
 #include "engine/store/row_format.h"
 #include "engine/strategy/kinds.h"
-#include "engine/strategy/sampled_topology.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/metric.h"
 #include "engine/train/ranking.h"
@@ -100,8 +99,6 @@ absl::StatusOr<JobData> OpenJobData(const JobEnvironment& environment,
     HEARTH_RETURN_IF_ERROR(dataset->ChooseTarget(data.target));
   }
   HEARTH_RETURN_IF_ERROR(CheckTrainable(*dataset, data));
-  HEARTH_RETURN_IF_ERROR(
-      strategy::CheckSampledOn(options.pipeline, dataset->manifest()));
   HEARTH_ASSIGN_OR_RETURN(store::Labels labels, dataset->LoadLabels());
   HEARTH_ASSIGN_OR_RETURN(store::Split split, dataset->LoadSplit());
   if (options.training_only) {

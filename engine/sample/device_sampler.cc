@@ -3,7 +3,8 @@
 // is.
 //
 //  1. The first nodes go to the device, into its table, and are looked up in
-//     the topology: where their edges start and how many they are.
+//     the topology: where the edges of their lists start and how many they are.
+//     Before them go the tables by which kernels find lists (device_graph.h).
 //  2. The edges that a layer's destinations keep are counted. The host waits
 //     for their number, and makes room.
 //  3. Edges are drawn and their sources numbered (kernels/cuda/sample.cu). The
@@ -40,30 +41,23 @@ using store::NodeId;
 
 constexpr unsigned long long kNoDamage = ~0ull;
 
-HearthCudaTopology ToCuda(const store::Topology& topology) {
-  return std::visit(
-      [&](const auto indices) -> HearthCudaTopology {
-        return {.indptr = topology.indptr.data(),
-                .indices = indices.data(),
-                .num_nodes = topology.num_nodes(),
-                .num_edges = static_cast<int64_t>(indices.size()),
-                .index_bytes = sizeof(indices[0])};
-      },
-      topology.indices);
-}
-
 // Nodes that may be met by the end of a layer.
 int64_t MostNodes(int64_t destinations, int64_t edges, int64_t num_nodes) {
   return destinations + std::min(edges, num_nodes - destinations);
 }
 
-DeviceRoom RoomFor(const BatchShape& largest, int64_t num_nodes) {
-  DeviceRoom room;
+DeviceRoom RoomFor(const BatchShape& largest, const DeviceGraphSize& graph) {
+  DeviceRoom room = {
+      .lists_per_node = graph.lists_per_node,
+      .has_relations = graph.num_relations > 1,
+      .graph_bytes = DeviceGraph::Bytes(graph, largest.edges.size())};
   for (size_t layer = 0; layer < largest.edges.size(); ++layer) {
-    const int64_t destinations = std::min(largest.nodes[layer + 1], num_nodes);
+    const int64_t destinations =
+        std::min(largest.nodes[layer + 1], graph.num_nodes);
     room.edges = std::max(room.edges, largest.edges[layer]);
     room.nodes = std::max(
-        room.nodes, MostNodes(destinations, largest.edges[layer], num_nodes));
+        room.nodes,
+        MostNodes(destinations, largest.edges[layer], graph.num_nodes));
   }
   return room;
 }
@@ -81,9 +75,9 @@ class DeviceSampler final : public NeighborSampler {
   DeviceSampler(DeviceTopology& topology, NeighborSamplerOptions options,
                 const BatchShape& largest)
       : topology_(topology),
-        arrays_(ToCuda(topology.topology_)),
         options_(std::move(options)),
-        room_(RoomFor(largest, arrays_.num_nodes)) {}
+        graph_(topology.relations_, topology.nodes_, options_),
+        room_(RoomFor(largest, graph_.size())) {}
 
   ~DeviceSampler() override {
     if (workspace_ != nullptr) topology_.ReturnWorkspace(std::move(workspace_));
@@ -93,9 +87,9 @@ class DeviceSampler final : public NeighborSampler {
                                    absl::Span<const NodeId> seeds) override {
     MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
     HEARTH_RETURN_IF_ERROR(OrGiveUp([&]() -> absl::Status {
-      HEARTH_RETURN_IF_ERROR(Start(seeds));
+      HEARTH_RETURN_IF_ERROR(Start(key, seeds));
       HEARTH_RETURN_IF_ERROR(SampleLayers(0, options_.fanouts.size(), batch));
-      return TakeNodes(batch.input_nodes, batch.in_degrees);
+      return TakeNodes(batch.input_nodes, batch.in_degrees, batch.node_types);
     }));
     return batch;
   }
@@ -104,10 +98,10 @@ class DeviceSampler final : public NeighborSampler {
                                       absl::Span<const NodeId> seeds) override {
     MiniBatch batch = {.key = key, .num_seeds = std::ssize(seeds)};
     HEARTH_RETURN_IF_ERROR(OrGiveUp([&]() -> absl::Status {
-      HEARTH_RETURN_IF_ERROR(Start(seeds));
+      HEARTH_RETURN_IF_ERROR(Start(key, seeds));
       HEARTH_RETURN_IF_ERROR(SampleLayers(0, 1, batch));
-      batch.top.emplace();
-      return TakeNodes(batch.top->nodes, batch.top->in_degrees);
+      TopLayer& top = batch.top.emplace();
+      return TakeNodes(top.nodes, top.in_degrees, top.node_types);
     }));
     return batch;
   }
@@ -116,9 +110,9 @@ class DeviceSampler final : public NeighborSampler {
     // Stays until the host has waited.
     const std::vector<NodeId> computed = ComputedNodes(*batch.top);
     return OrGiveUp([&]() -> absl::Status {
-      HEARTH_RETURN_IF_ERROR(Start(computed));
+      HEARTH_RETURN_IF_ERROR(Start(batch.key, computed));
       HEARTH_RETURN_IF_ERROR(SampleLayers(1, options_.fanouts.size(), batch));
-      return TakeNodes(batch.input_nodes, batch.in_degrees);
+      return TakeNodes(batch.input_nodes, batch.in_degrees, batch.node_types);
     });
   }
 
@@ -127,7 +121,7 @@ class DeviceSampler final : public NeighborSampler {
   template <typename F>
   absl::Status OrGiveUp(const F& sample) {
     if (workspace_ == nullptr) {
-      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace());
+      HEARTH_ASSIGN_OR_RETURN(workspace_, topology_.TakeWorkspace(room_));
     }
     const absl::Status status = sample();
     if (!status.ok()) workspace_ = nullptr;
@@ -136,9 +130,18 @@ class DeviceSampler final : public NeighborSampler {
 
   cuda::Stream& stream() { return workspace_->stream(); }
 
+  // A layer's graph, as kernels take it.
+  HearthCudaGraph Graph(size_t layer) const {
+    return graph_.At(workspace_->graph(), layer);
+  }
+
   // Step 1. `first` stays as it is until the host waits.
-  absl::Status Start(absl::Span<const NodeId> first) {
+  absl::Status Start(const BatchKey& key, absl::Span<const NodeId> first) {
     num_nodes_ = std::ssize(first);
+    const absl::Span<const std::byte> tables = graph_.TablesFor(key);
+    HEARTH_RETURN_IF_ERROR(workspace_->ReserveGraph(tables.size()));
+    HEARTH_RETURN_IF_ERROR(
+        stream().Copy(workspace_->graph(), tables.data(), tables.size()));
     HEARTH_RETURN_IF_ERROR(
         workspace_->ReserveNodes(std::max(room_.nodes, num_nodes_), 0)
             .status());
@@ -160,12 +163,13 @@ class DeviceSampler final : public NeighborSampler {
 
   absl::Status LookUp(int64_t first) {
     const DeviceWorkspace::NodeArrays& nodes = workspace_->nodes();
-    return stream().LookUpNodes({.topology = arrays_,
+    return stream().LookUpNodes({.graph = Graph(0),
                                  .nodes = nodes.nodes,
                                  .first = first,
                                  .count = num_nodes_,
                                  .starts = nodes.starts,
                                  .degrees = nodes.degrees,
+                                 .in_degrees = nodes.in_degrees,
                                  .damage = workspace_->damage()});
   }
 
@@ -194,14 +198,17 @@ class DeviceSampler final : public NeighborSampler {
     const DeviceWorkspace::NodeArrays nodes = workspace_->nodes();
     DeviceWorkspace::Answer& answer = workspace_->answer();
     HEARTH_RETURN_IF_ERROR(
-        stream().CountEdges({.degrees = nodes.degrees,
+        stream().CountEdges({.graph = Graph(layer),
+                             .nodes = nodes.nodes,
+                             .degrees = nodes.degrees,
                              .count = num_nodes_,
-                             .fanout = options_.fanouts[layer],
                              .indptr = nodes.indptr,
+                             .node_indptr = nodes.node_indptr,
                              .scratch = nodes.scratch}));
-    HEARTH_RETURN_IF_ERROR(stream().Copy(&answer.num_edges,
-                                         nodes.indptr + num_nodes_,
-                                         sizeof(answer.num_edges)));
+    HEARTH_RETURN_IF_ERROR(
+        stream().Copy(&answer.num_edges,
+                      nodes.indptr + num_nodes_ * graph_.size().lists_per_node,
+                      sizeof(answer.num_edges)));
     HEARTH_RETURN_IF_ERROR(AwaitAnswer());
     const int64_t num_edges = answer.num_edges;
     if (num_nodes_ + num_edges > std::numeric_limits<uint32_t>::max()) {
@@ -212,7 +219,8 @@ class DeviceSampler final : public NeighborSampler {
     HEARTH_ASSIGN_OR_RETURN(
         const bool refill,
         workspace_->ReserveNodes(
-            MostNodes(num_nodes_, num_edges, arrays_.num_nodes), num_nodes_));
+            MostNodes(num_nodes_, num_edges, graph_.size().num_nodes),
+            num_nodes_));
     if (refill) HEARTH_RETURN_IF_ERROR(FillTable());
     return workspace_->ReserveEdges(num_edges);
   }
@@ -223,18 +231,16 @@ class DeviceSampler final : public NeighborSampler {
     const DeviceWorkspace::EdgeArrays& edges = workspace_->edges();
     DeviceWorkspace::Answer& answer = workspace_->answer();
     const int64_t num_edges = answer.num_edges;
-    // As LayeredSampler::DrawSubset, of edge type 0.
+    // The key is that of all edge types.
     const RandomPrefix random(options_.data_seed,
                               RandomPurpose::kNeighborSampling, key.epoch_key,
                               key.batch);
     HEARTH_RETURN_IF_ERROR(
-        stream().SampleLayer({.topology = arrays_,
+        stream().SampleLayer({.graph = Graph(layer),
                               .starts = nodes.starts,
                               .degrees = nodes.degrees,
                               .num_destinations = num_nodes_,
-                              .fanout = options_.fanouts[layer],
                               .key = {random.key[0], random.key[1]},
-                              .prefix = random.mixed,
                               .layer = layer,
                               .indptr = nodes.indptr,
                               .num_edges = num_edges,
@@ -242,6 +248,7 @@ class DeviceSampler final : public NeighborSampler {
                               .nodes = nodes.nodes,
                               .indices = edges.indices,
                               .sources = edges.sources,
+                              .edge_relations = edges.relations,
                               .ranks = edges.ranks,
                               .damage = workspace_->damage()}));
     block.indptr.resize(static_cast<size_t>(num_nodes_) + 1);
@@ -249,23 +256,42 @@ class DeviceSampler final : public NeighborSampler {
     HEARTH_RETURN_IF_ERROR(stream().Copy(&answer.num_new_nodes,
                                          edges.ranks + num_edges,
                                          sizeof(answer.num_new_nodes)));
-    HEARTH_RETURN_IF_ERROR(stream().Copy(block.indptr.data(), nodes.indptr,
-                                         BytesOf(block.indptr)));
+    HEARTH_RETURN_IF_ERROR(stream().Copy(
+        block.indptr.data(),
+        nodes.node_indptr != nullptr ? nodes.node_indptr : nodes.indptr,
+        BytesOf(block.indptr)));
     HEARTH_RETURN_IF_ERROR(stream().Copy(block.indices.data(), edges.indices,
                                          BytesOf(block.indices)));
+    if (graph_.size().is_typed()) block.edge_types.resize(block.indices.size());
+    if (edges.relations != nullptr) {
+      static_assert(sizeof(store::TypeId) == sizeof(*edges.relations));
+      HEARTH_RETURN_IF_ERROR(stream().Copy(
+          block.edge_types.data(), edges.relations, BytesOf(block.edge_types)));
+    }
     return AwaitAnswer();
   }
 
   // Step 5.
   absl::Status TakeNodes(std::vector<NodeId>& nodes,
-                         std::vector<int64_t>& degrees) {
+                         std::vector<int64_t>& degrees,
+                         std::vector<store::TypeId>& types) {
+    const DeviceWorkspace::NodeArrays& from = workspace_->nodes();
     nodes.resize(static_cast<size_t>(num_nodes_));
     degrees.resize(nodes.size());
     HEARTH_RETURN_IF_ERROR(
-        stream().Copy(nodes.data(), workspace_->nodes().nodes, BytesOf(nodes)));
+        stream().Copy(nodes.data(), from.nodes, BytesOf(nodes)));
     HEARTH_RETURN_IF_ERROR(stream().Copy(
-        degrees.data(), workspace_->nodes().degrees, BytesOf(degrees)));
-    return AwaitAnswer();
+        degrees.data(),
+        from.in_degrees != nullptr ? from.in_degrees : from.degrees,
+        BytesOf(degrees)));
+    HEARTH_RETURN_IF_ERROR(AwaitAnswer());
+    if (graph_.size().is_typed()) {
+      types.reserve(nodes.size());
+      for (const NodeId node : nodes) {
+        types.push_back(topology_.nodes_.TypeOf(node));
+      }
+    }
+    return absl::OkStatus();
   }
 
   // Waits. DATA_LOSS where damage was noticed.
@@ -275,34 +301,42 @@ class DeviceSampler final : public NeighborSampler {
         stream().Copy(&damage, workspace_->damage(), sizeof(damage)));
     HEARTH_RETURN_IF_ERROR(stream().Wait());
     if (damage.edge != kNoDamage) {
-      NodeId node = 0;
-      HEARTH_RETURN_IF_ERROR(
-          Fetch(workspace_->edges().sources + damage.edge, node));
-      return NoNode(node, arrays_.num_nodes);
-    }
-    if (damage.row != kNoDamage) {
-      NodeId node = 0;
-      HEARTH_RETURN_IF_ERROR(
-          Fetch(workspace_->nodes().nodes + damage.row, node));
-      if (node < 0 || node >= arrays_.num_nodes) {
-        return NoNode(node, arrays_.num_nodes);
+      const DeviceWorkspace::EdgeArrays& edges = workspace_->edges();
+      int64_t source = 0;
+      uint16_t relation = 0;
+      HEARTH_RETURN_IF_ERROR(Fetch(edges.sources + damage.edge, source));
+      if (edges.relations != nullptr) {
+        HEARTH_RETURN_IF_ERROR(Fetch(edges.relations + damage.edge, relation));
       }
-      return NoRow(node, arrays_.indptr[node], arrays_.indptr[node + 1],
-                   arrays_.num_edges);
+      return NoSource(topology_.relations_[relation], source);
+    }
+    if (damage.list != kNoDamage) {
+      const auto lists =
+          static_cast<unsigned long long>(graph_.size().lists_per_node);
+      NodeId node = 0;
+      HEARTH_RETURN_IF_ERROR(
+          Fetch(workspace_->nodes().nodes + damage.list / lists, node));
+      if (node < 0 || node >= graph_.size().num_nodes) {
+        return NoNode(node, graph_.size().num_nodes);
+      }
+      const store::Relation& relation =
+          graph_.RelationOf(node, damage.list % lists);
+      return NoRow(relation, node - relation.first_destination);
     }
     return absl::OkStatus();
   }
 
-  absl::Status Fetch(const int64_t* from, NodeId& node) {
-    absl::Status status = stream().Copy(&node, from, sizeof(node));
-    // The copy refers to `node` until then.
+  template <typename T>
+  absl::Status Fetch(const T* from, T& value) {
+    absl::Status status = stream().Copy(&value, from, sizeof(value));
+    // The copy refers to `value` until then.
     status.Update(stream().Wait());
     return status;
   }
 
   DeviceTopology& topology_;
-  const HearthCudaTopology arrays_;
   const NeighborSamplerOptions options_;
+  DeviceGraph graph_;
   const DeviceRoom room_;
   // Null before the first batch, and after one that failed.
   std::unique_ptr<DeviceWorkspace> workspace_;
@@ -311,22 +345,31 @@ class DeviceSampler final : public NeighborSampler {
 };
 
 absl::StatusOr<std::unique_ptr<DeviceTopology>> DeviceTopology::Register(
-    const cuda::Device& device, const store::Topology& topology) {
-  std::unique_ptr<DeviceTopology> made(new DeviceTopology(device, topology));
-  const auto pin = [&](const auto array) {
-    return cuda::Registration::Register(
-        device,
-        absl::MakeConstSpan(reinterpret_cast<const std::byte*>(array.data()),
-                            array.size() * sizeof(array[0])));
+    const cuda::Device& device, absl::Span<const store::Relation> relations,
+    const store::NodeSpace& nodes) {
+  std::unique_ptr<DeviceTopology> made(
+      new DeviceTopology(device, relations, nodes));
+  const auto pin = [&](const auto array) -> absl::Status {
+    HEARTH_ASSIGN_OR_RETURN(
+        cuda::Registration pinned,
+        cuda::Registration::Register(
+            device, absl::MakeConstSpan(
+                        reinterpret_cast<const std::byte*>(array.data()),
+                        array.size() * sizeof(array[0]))));
+    made->pinned_.push_back(std::move(pinned));
+    return absl::OkStatus();
   };
-  HEARTH_ASSIGN_OR_RETURN(made->indptr_, pin(topology.indptr));
-  HEARTH_ASSIGN_OR_RETURN(made->indices_, std::visit(pin, topology.indices));
+  for (const store::Relation& relation : relations) {
+    HEARTH_RETURN_IF_ERROR(pin(relation.topology.indptr));
+    HEARTH_RETURN_IF_ERROR(std::visit(pin, relation.topology.indices));
+  }
   return made;
 }
 
 DeviceTopology::DeviceTopology(const cuda::Device& device,
-                               const store::Topology& topology)
-    : device_(device), topology_(topology) {}
+                               absl::Span<const store::Relation> relations,
+                               const store::NodeSpace& nodes)
+    : device_(device), relations_(relations), nodes_(nodes) {}
 
 std::unique_ptr<NeighborSampler> DeviceTopology::NewSampler(
     NeighborSamplerOptions options, BatchShape largest) {
@@ -339,12 +382,12 @@ void DeviceTopology::Rest() {
 }
 
 uint64_t DeviceTopology::DeviceBytes(const BatchShape& largest,
-                                     int64_t num_nodes) {
-  return RoomFor(largest, num_nodes).DeviceBytes();
+                                     const DeviceGraphSize& graph) {
+  return RoomFor(largest, graph).DeviceBytes();
 }
 
-absl::StatusOr<std::unique_ptr<DeviceWorkspace>>
-DeviceTopology::TakeWorkspace() {
+absl::StatusOr<std::unique_ptr<DeviceWorkspace>> DeviceTopology::TakeWorkspace(
+    const DeviceRoom& graph) {
   {
     absl::MutexLock lock(&mutex_);
     if (!idle_.empty()) {
@@ -353,7 +396,7 @@ DeviceTopology::TakeWorkspace() {
       return taken;
     }
   }
-  return DeviceWorkspace::Create(device_);
+  return DeviceWorkspace::Create(device_, graph);
 }
 
 void DeviceTopology::ReturnWorkspace(

@@ -8,25 +8,31 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/types/span.h"
 #include "engine/cuda/device.h"
 #include "engine/cuda/memory.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/sample/device_graph.h"
 #include "engine/sample/device_workspace.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/store/node_space.h"
 #include "engine/store/topology.h"
 
 namespace hearth::sample {
 
-/// A topology that a GPU samples from (GIDS, section 3.5): its arrays stay in
-/// the host's memory, pinned, and kernels read of them what they draw, over the
-/// bus. Batches are those of NewNeighborSampler, bit for bit. Keeps the memory
-/// of its samplers for the next ones. Thread-safe.
+/// A topology, of one edge type or several, that a GPU samples from (GIDS,
+/// section 3.5): its arrays stay in the host's memory, pinned, and kernels read
+/// of them what they draw, over the bus. Batches are those of
+/// NewNeighborSampler and of NewTypedSampler, bit for bit. Keeps the memory of
+/// its samplers for the next ones. Thread-safe.
 class DeviceTopology {
  public:
-  /// Pins the arrays of `topology`, which lie in memory, not mapped, and
-  /// outlive this. Errors of cuda::Registration.
+  /// Pins the arrays of `relations`, those of store::LoadedTopology, which lie
+  /// in memory, not mapped, and outlive this as the relations do. Errors of
+  /// cuda::Registration.
   static absl::StatusOr<std::unique_ptr<DeviceTopology>> Register(
-      const cuda::Device& device, const store::Topology& topology);
+      const cuda::Device& device, absl::Span<const store::Relation> relations,
+      const store::NodeSpace& nodes);
   DeviceTopology(const DeviceTopology&) = delete;
   DeviceTopology& operator=(const DeviceTopology&) = delete;
 
@@ -42,23 +48,28 @@ class DeviceTopology {
   void Rest() ABSL_LOCKS_EXCLUDED(mutex_);
 
   /// The device memory of a sampler of batches that are at most as large as
-  /// `largest`, of a graph of so many nodes.
-  static uint64_t DeviceBytes(const BatchShape& largest, int64_t num_nodes);
+  /// `largest`, of a graph of that size.
+  static uint64_t DeviceBytes(const BatchShape& largest,
+                              const DeviceGraphSize& graph);
 
  private:
   friend class DeviceSampler;
 
-  DeviceTopology(const cuda::Device& device, const store::Topology& topology);
+  DeviceTopology(const cuda::Device& device,
+                 absl::Span<const store::Relation> relations,
+                 const store::NodeSpace& nodes);
 
-  absl::StatusOr<std::unique_ptr<DeviceWorkspace>> TakeWorkspace()
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // One for samplers of this graph.
+  absl::StatusOr<std::unique_ptr<DeviceWorkspace>> TakeWorkspace(
+      const DeviceRoom& graph) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReturnWorkspace(std::unique_ptr<DeviceWorkspace> workspace)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   const cuda::Device device_;
-  const store::Topology topology_;
-  cuda::Registration indptr_;
-  cuda::Registration indices_;
+  const absl::Span<const store::Relation> relations_;
+  const store::NodeSpace nodes_;
+  // Of the arrays of all relations.
+  std::vector<cuda::Registration> pinned_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<DeviceWorkspace>> idle_ ABSL_GUARDED_BY(mutex_);
 };

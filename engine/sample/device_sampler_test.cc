@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "engine/base/random.h"
 #include "engine/cuda/fake_cuda.h"
 #include "engine/sample/addressable_sampler.h"
@@ -18,6 +19,9 @@
 #include "engine/sample/example_graph.h"
 #include "engine/sample/mini_batch.h"
 #include "engine/sample/neighbor_sampler.h"
+#include "engine/sample/typed_example.h"
+#include "engine/sample/typed_sampler.h"
+#include "engine/store/node_space.h"
 #include "engine/store/topology.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,10 +44,25 @@ NeighborSamplerOptions OptionsOf(std::vector<int32_t> fanouts) {
   return {.fanouts = std::move(fanouts), .data_seed = 11};
 }
 
+// A topology of one edge type, as store::SingleTopology has it.
+store::Relation RelationOf(const store::Topology& topology) {
+  return {.topology = topology, .num_sources = topology.num_nodes()};
+}
+
 class DeviceSamplerTest : public ::testing::Test {
  protected:
   std::unique_ptr<DeviceTopology> Register(const store::Topology& topology) {
-    auto registered = DeviceTopology::Register(fake_.device(), topology);
+    relations_.push_back(
+        std::make_unique<store::Relation>(RelationOf(topology)));
+    return Register({relations_.back().get(), 1},
+                    store::NodeSpace({topology.num_nodes()}));
+  }
+
+  std::unique_ptr<DeviceTopology> Register(
+      absl::Span<const store::Relation> relations,
+      const store::NodeSpace& nodes) {
+    auto registered =
+        DeviceTopology::Register(fake_.device(), relations, nodes);
     EXPECT_TRUE(registered.ok()) << registered.status();
     return *std::move(registered);
   }
@@ -68,6 +87,8 @@ class DeviceSamplerTest : public ::testing::Test {
   }
 
   FakeCuda fake_;
+  // They outlive the topologies that are registered.
+  std::vector<std::unique_ptr<store::Relation>> relations_;
 };
 
 class DeviceSamplerFanoutsTest
@@ -171,8 +192,8 @@ TEST_F(DeviceSamplerTest, MemoryIsTakenOnceForTheLargestBatch) {
             static_cast<int64_t>(graph.indptr.size() * sizeof(int64_t) +
                                  graph.indices.size() * sizeof(int32_t)));
   fake_.TakePeakDeviceBytes();
-  const auto bound =
-      static_cast<int64_t>(DeviceTopology::DeviceBytes(largest, 1500));
+  const auto bound = static_cast<int64_t>(
+      DeviceTopology::DeviceBytes(largest, {.num_nodes = 1500}));
   for (int pass = 0; pass < 2; ++pass) {
     const auto sampler = on_device->NewSampler(options, largest);
     for (const int64_t size : {1, 200, 40}) {
@@ -237,12 +258,138 @@ TEST_F(DeviceSamplerTest, DamageIsToldAsTheProcessorTellsIt) {
   }
 }
 
+// As ExpectEqual, of heterographs.
+void ExpectEqualTypes(const MiniBatch& expected, const MiniBatch& actual) {
+  ExpectEqual(expected, actual);
+  EXPECT_EQ(expected.node_types, actual.node_types);
+  for (size_t i = 0; i < expected.blocks.size(); ++i) {
+    EXPECT_EQ(expected.blocks[i].edge_types, actual.blocks[i].edge_types);
+  }
+}
+
+class TypedDeviceSamplerTest : public DeviceSamplerTest {
+ protected:
+  // Papers, then authors, then venues.
+  std::vector<NodeId> MixedSeeds(int64_t count) const {
+    std::vector<NodeId> seeds = Seeds(0, count);
+    for (const NodeId node : {300, 499, 500, 519}) seeds.push_back(node);
+    return seeds;
+  }
+
+  const TypedExample example_;
+  const std::vector<store::Relation> types_ = example_.Relations();
+};
+
+TEST_F(TypedDeviceSamplerTest, BatchesAreTheProcessors) {
+  const auto on_device = Register(types_, example_.nodes);
+  for (const NeighborSamplerOptions& options :
+       {OptionsOf({}), OptionsOf({4}), OptionsOf({3, 5, 2}), OptionsOf({-1, 2}),
+        OptionsOf({0, 4}),
+        NeighborSamplerOptions{.fanouts = {4, 2},
+        .data_seed = 4,
+        .fanouts_of = {{}, {-1, 1}, {}, {0, 3}, {}}}}) {
+    const auto expected = NewTypedSampler(types_, example_.nodes, options);
+    const auto sampler = on_device->NewSampler(options, {});
+    for (const int64_t size : {1, 90, 0, 33}) {
+      const BatchKey key = {.epoch_key = 2,
+                            .batch = static_cast<uint64_t>(size)};
+      const auto sampled = sampler->Sample(key, MixedSeeds(size));
+      ASSERT_TRUE(sampled.ok()) << sampled.status();
+      ExpectEqualTypes(*expected->Sample(key, MixedSeeds(size)), *sampled);
+    }
+  }
+}
+
+TEST_F(TypedDeviceSamplerTest, InTwoSteps) {
+  const auto on_device = Register(types_, example_.nodes);
+  const NeighborSamplerOptions options = OptionsOf({3, 4, 2});
+  const auto expected = NewTypedSampler(types_, example_.nodes, options);
+  const auto sampler = on_device->NewSampler(options, {});
+  MiniBatch wanted = *expected->SampleTop({.batch = 4}, MixedSeeds(60));
+  MiniBatch sampled = *sampler->SampleTop({.batch = 4}, MixedSeeds(60));
+  ExpectEqualTypes(wanted, sampled);
+  EXPECT_EQ(wanted.top->nodes, sampled.top->nodes);
+  EXPECT_EQ(wanted.top->in_degrees, sampled.top->in_degrees);
+  EXPECT_EQ(wanted.top->node_types, sampled.top->node_types);
+  for (size_t i = 0; i < wanted.top->nodes.size(); i += 2) {
+    wanted.top->computed.push_back(static_cast<int32_t>(i));
+  }
+  sampled.top->computed = wanted.top->computed;
+  ASSERT_TRUE(expected->SampleRest(wanted).ok());
+  ASSERT_TRUE(sampler->SampleRest(sampled).ok());
+  ExpectEqualTypes(wanted, sampled);
+}
+
+// Nodes have types, edges do not; and the other way round.
+TEST_F(TypedDeviceSamplerTest, OneEdgeTypeOrOneNodeType) {
+  const NeighborSamplerOptions options = OptionsOf({3, 4});
+  const std::vector<store::Relation> cited = {types_[0]};
+  ExpectEqualTypes(*NewTypedSampler(cited, example_.nodes, options)
+                        ->Sample({}, MixedSeeds(50)),
+                   *Register(cited, example_.nodes)
+                        ->NewSampler(options, {})
+                        ->Sample({}, MixedSeeds(50)));
+  const store::NodeSpace papers({300});
+  std::vector<store::Relation> twice = {types_[0], types_[0]};
+  twice[1].type = 1;
+  ExpectEqualTypes(
+      *NewTypedSampler(twice, papers, options)->Sample({}, Seeds(0, 50)),
+      *Register(twice, papers)
+           ->NewSampler(options, {})
+           ->Sample({}, Seeds(0, 50)));
+}
+
+TEST_F(TypedDeviceSamplerTest, MemoryIsTakenOnceForTheLargestBatch) {
+  const NeighborSamplerOptions options = OptionsOf({10, 5});
+  const BatchShape largest = ShapeBound(
+      options, 100,
+      {.num_nodes = 520,
+       .num_edges = 5000,
+       .edge_types_into = store::RelationsInto(types_, example_.nodes)});
+  const auto on_device = Register(types_, example_.nodes);
+  const auto bound = static_cast<int64_t>(DeviceTopology::DeviceBytes(
+      largest, {.num_nodes = 520,
+                .num_types = 4,
+                .num_relations = 5,
+                .lists_per_node = largest.types_per_node}));
+  const auto sampler = on_device->NewSampler(options, largest);
+  for (const int64_t size : {1, 96, 40}) {
+    ASSERT_TRUE(sampler->Sample({}, MixedSeeds(size)).ok());
+    EXPECT_LE(fake_.device_bytes(), bound);
+    EXPECT_GT(fake_.device_bytes(), bound - 512);
+  }
+}
+
+TEST_F(TypedDeviceSamplerTest, DamageIsToldAsTheProcessorTellsIt) {
+  const NeighborSamplerOptions options = OptionsOf({-1, -1});
+  const auto expect_told = [&](const TypedExample& damaged) {
+    const std::vector<store::Relation> types = damaged.Relations();
+    const absl::Status status = Register(types, damaged.nodes)
+                                    ->NewSampler(options, {})
+                                    ->Sample({}, MixedSeeds(90))
+                                    .status();
+    EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+    EXPECT_EQ(status, NewTypedSampler(types, damaged.nodes, options)
+                          ->Sample({}, MixedSeeds(90))
+                          .status());
+  };
+  for (const size_t type : {0, 1, 3}) {
+    TypedExample damaged = example_;
+    Graph& graph = damaged.edges[type].graph;
+    graph.indices[0] = graph.wide_indices[0] = 300;
+    expect_told(damaged);
+    damaged = example_;
+    damaged.edges[type].graph.indptr[3] = -1;
+    expect_told(damaged);
+  }
+}
+
 class DeviceSamplerFaultTest : public DeviceSamplerTest {
  protected:
   // Samples with the fault that was set; the processor's batch, or an error.
   absl::Status SampleOnce() {
-    auto on_device =
-        DeviceTopology::Register(fake_.device(), graph_.topology());
+    auto on_device = DeviceTopology::Register(fake_.device(), {&relation_, 1},
+                                              store::NodeSpace({600}));
     if (!on_device.ok()) return on_device.status();
     // The second batch needs more room.
     const auto sampler = (*on_device)->NewSampler(options_, {});
@@ -270,6 +417,7 @@ class DeviceSamplerFaultTest : public DeviceSamplerTest {
   }
 
   const Graph graph_ = RandomGraph(600);
+  const store::Relation relation_ = RelationOf(graph_.topology());
   const NeighborSamplerOptions options_ = OptionsOf({4, -1});
   bool failed_in_time_ = false;
 };

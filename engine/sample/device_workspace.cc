@@ -44,45 +44,55 @@ uint64_t SlotsFor(int64_t nodes) {
   return std::bit_ceil(count + count / 2 + 2);
 }
 
-uint64_t LayOut(int64_t count, std::byte* memory,
+// Arrays for `room.nodes` nodes.
+uint64_t LayOut(const DeviceRoom& room, std::byte* memory,
                 DeviceWorkspace::NodeArrays& arrays) {
+  const int64_t lists = room.nodes * room.lists_per_node;
   Layout layout(memory);
-  layout.Add(count, arrays.nodes);
-  layout.Add(count, arrays.starts);
-  layout.Add(count, arrays.degrees);
-  layout.Add(count + 1, arrays.indptr);
-  layout.Add(HEARTH_CUDA_SCAN_ROOM(count + 1), arrays.scratch);
-  arrays.table.slots = static_cast<int64_t>(SlotsFor(count));
+  layout.Add(room.nodes, arrays.nodes);
+  layout.Add(lists, arrays.starts);
+  layout.Add(lists, arrays.degrees);
+  layout.Add(lists + 1, arrays.indptr);
+  layout.Add(HEARTH_CUDA_SCAN_ROOM(lists + 1), arrays.scratch);
+  if (room.lists_per_node > 1) {
+    layout.Add(room.nodes, arrays.in_degrees);
+    layout.Add(room.nodes + 1, arrays.node_indptr);
+  }
+  arrays.table.slots = static_cast<int64_t>(SlotsFor(room.nodes));
   layout.Add(arrays.table.slots, arrays.table.nodes);
   layout.Add(arrays.table.slots, arrays.table.positions);
   return layout.bytes();
 }
 
-uint64_t LayOut(int64_t count, std::byte* memory,
+// Arrays for `room.edges` edges.
+uint64_t LayOut(const DeviceRoom& room, std::byte* memory,
                 DeviceWorkspace::EdgeArrays& arrays) {
   Layout layout(memory);
-  layout.Add(count, arrays.sources);
-  layout.Add(count, arrays.indices);
-  layout.Add(count + 1 + HEARTH_CUDA_SCAN_ROOM(count + 1), arrays.ranks);
+  layout.Add(room.edges, arrays.sources);
+  layout.Add(room.edges, arrays.indices);
+  layout.Add(room.edges + 1 + HEARTH_CUDA_SCAN_ROOM(room.edges + 1),
+             arrays.ranks);
+  if (room.has_relations) layout.Add(room.edges, arrays.relations);
   return layout.bytes();
 }
 
 template <typename Arrays>
-uint64_t BytesOf(int64_t count) {
+uint64_t BytesOf(const DeviceRoom& room) {
   Arrays arrays;
-  return LayOut(count, nullptr, arrays);
+  return LayOut(room, nullptr, arrays);
 }
 
 }  // namespace
 
 uint64_t DeviceRoom::DeviceBytes() const {
-  return BytesOf<DeviceWorkspace::NodeArrays>(nodes) +
-         BytesOf<DeviceWorkspace::EdgeArrays>(edges) + kAlignment;
+  return BytesOf<DeviceWorkspace::NodeArrays>(*this) +
+         BytesOf<DeviceWorkspace::EdgeArrays>(*this) +
+         RoundUp(graph_bytes, kAlignment) + kAlignment;
 }
 
 absl::StatusOr<std::unique_ptr<DeviceWorkspace>> DeviceWorkspace::Create(
-    const cuda::Device& device) {
-  std::unique_ptr<DeviceWorkspace> made(new DeviceWorkspace(device));
+    const cuda::Device& device, const DeviceRoom& graph) {
+  std::unique_ptr<DeviceWorkspace> made(new DeviceWorkspace(device, graph));
   HEARTH_ASSIGN_OR_RETURN(made->damage_,
                           Memory::Allocate(device, Memory::Kind::kDevice,
                                            sizeof(HearthCudaDamage)));
@@ -105,25 +115,35 @@ absl::StatusOr<bool> DeviceWorkspace::ReserveNodes(int64_t nodes,
     HEARTH_RETURN_IF_ERROR(stream_->Wait());
     node_memory_ = Memory();
   }
+  DeviceRoom room = room_;
+  room.nodes = nodes;
   HEARTH_ASSIGN_OR_RETURN(Memory memory,
                           Memory::Allocate(device_, Memory::Kind::kDevice,
-                                           BytesOf<NodeArrays>(nodes)));
+                                           BytesOf<NodeArrays>(room)));
   NodeArrays arrays;
-  LayOut(nodes, memory.data(), arrays);
+  LayOut(room, memory.data(), arrays);
   if (kept > 0) HEARTH_RETURN_IF_ERROR(KeepNodes(arrays, kept));
   node_memory_ = std::move(memory);
   nodes_ = arrays;
-  room_.nodes = nodes;
+  room_ = room;
   return true;
 }
 
 absl::Status DeviceWorkspace::KeepNodes(const NodeArrays& to, int64_t count) {
   const uint64_t bytes = static_cast<uint64_t>(count) * sizeof(int64_t);
+  const uint64_t list_bytes =
+      bytes * static_cast<uint64_t>(room_.lists_per_node);
   HEARTH_RETURN_IF_ERROR(stream_->Copy(to.nodes, nodes_.nodes, bytes));
-  HEARTH_RETURN_IF_ERROR(stream_->Copy(to.starts, nodes_.starts, bytes));
-  HEARTH_RETURN_IF_ERROR(stream_->Copy(to.degrees, nodes_.degrees, bytes));
+  HEARTH_RETURN_IF_ERROR(stream_->Copy(to.starts, nodes_.starts, list_bytes));
+  HEARTH_RETURN_IF_ERROR(stream_->Copy(to.degrees, nodes_.degrees, list_bytes));
   HEARTH_RETURN_IF_ERROR(
-      stream_->Copy(to.indptr, nodes_.indptr, bytes + sizeof(int64_t)));
+      stream_->Copy(to.indptr, nodes_.indptr, list_bytes + sizeof(int64_t)));
+  if (to.in_degrees != nullptr) {
+    HEARTH_RETURN_IF_ERROR(
+        stream_->Copy(to.in_degrees, nodes_.in_degrees, bytes));
+    HEARTH_RETURN_IF_ERROR(stream_->Copy(to.node_indptr, nodes_.node_indptr,
+                                         bytes + sizeof(int64_t)));
+  }
   // The old memory goes.
   return stream_->Wait();
 }
@@ -132,11 +152,22 @@ absl::Status DeviceWorkspace::ReserveEdges(int64_t edges) {
   if (edges <= room_.edges && edges_.ranks != nullptr) return absl::OkStatus();
   HEARTH_RETURN_IF_ERROR(stream_->Wait());
   edge_memory_ = Memory();
+  DeviceRoom room = room_;
+  room.edges = edges;
   HEARTH_ASSIGN_OR_RETURN(edge_memory_,
                           Memory::Allocate(device_, Memory::Kind::kDevice,
-                                           BytesOf<EdgeArrays>(edges)));
-  LayOut(edges, edge_memory_.data(), edges_);
-  room_.edges = edges;
+                                           BytesOf<EdgeArrays>(room)));
+  LayOut(room, edge_memory_.data(), edges_);
+  room_ = room;
+  return absl::OkStatus();
+}
+
+absl::Status DeviceWorkspace::ReserveGraph(uint64_t bytes) {
+  if (bytes <= graph_.size()) return absl::OkStatus();
+  HEARTH_RETURN_IF_ERROR(stream_->Wait());
+  graph_ = Memory();
+  HEARTH_ASSIGN_OR_RETURN(
+      graph_, Memory::Allocate(device_, Memory::Kind::kDevice, bytes));
   return absl::OkStatus();
 }
 

@@ -1,6 +1,7 @@
 #ifndef HEARTH_ENGINE_SAMPLE_DEVICE_WORKSPACE_H_
 #define HEARTH_ENGINE_SAMPLE_DEVICE_WORKSPACE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -13,12 +14,19 @@
 
 namespace hearth::sample {
 
-/// The sizes of a batch that the memory to sample it follows from.
+/// The sizes of a batch and of its graph that the memory to sample it follows
+/// from.
 struct DeviceRoom {
   /// Nodes that may be met by the end of a layer.
   int64_t nodes = 0;
   /// Edges of a layer.
   int64_t edges = 0;
+  /// Lists of neighbors of each node (HearthCudaGraph).
+  int64_t lists_per_node = 1;
+  /// Whether edges are of several types.
+  bool has_relations = false;
+  /// Tables of the graph.
+  uint64_t graph_bytes = 0;
 
   /// Device memory for that.
   uint64_t DeviceBytes() const;
@@ -37,6 +45,9 @@ class DeviceWorkspace {
     int64_t* degrees = nullptr;
     int64_t* indptr = nullptr;
     int64_t* scratch = nullptr;
+    // Null where nodes have one list each.
+    int64_t* in_degrees = nullptr;
+    int64_t* node_indptr = nullptr;
     HearthCudaNodeTable table = {};
   };
 
@@ -45,6 +56,8 @@ class DeviceWorkspace {
     int64_t* sources = nullptr;
     int32_t* indices = nullptr;
     uint32_t* ranks = nullptr;
+    // Null where edges are of one type.
+    uint16_t* relations = nullptr;
   };
 
   /// Sizes and damage of a layer, for the host, in pinned memory.
@@ -57,9 +70,11 @@ class DeviceWorkspace {
   /// The host's memory that one pins.
   static constexpr uint64_t kPinnedBytes = sizeof(Answer);
 
-  /// Errors of making a stream and of allocating.
+  /// For graphs of which `graph` says how many lists a node has, and whether
+  /// edges are of several types; all room is made later. Errors of making a
+  /// stream and of allocating.
   static absl::StatusOr<std::unique_ptr<DeviceWorkspace>> Create(
-      const cuda::Device& device);
+      const cuda::Device& device, const DeviceRoom& graph);
   DeviceWorkspace(const DeviceWorkspace&) = delete;
   DeviceWorkspace& operator=(const DeviceWorkspace&) = delete;
 
@@ -69,24 +84,30 @@ class DeviceWorkspace {
   /// use, if the device has no such memory.
   absl::StatusOr<bool> ReserveNodes(int64_t nodes, int64_t kept);
 
-  /// The same for edges, of which nothing stays.
+  /// The same for edges, and for tables of a graph, of which nothing stays.
   absl::Status ReserveEdges(int64_t edges);
+  absl::Status ReserveGraph(uint64_t bytes);
 
   cuda::Stream& stream() { return *stream_; }
   const NodeArrays& nodes() const { return nodes_; }
   const EdgeArrays& edges() const { return edges_; }
+  std::byte* graph() const { return graph_.data(); }
   HearthCudaDamage* damage() const {
     return reinterpret_cast<HearthCudaDamage*>(damage_.data());
   }
   Answer& answer() { return *reinterpret_cast<Answer*>(answer_.data()); }
 
  private:
-  explicit DeviceWorkspace(const cuda::Device& device) : device_(device) {}
+  DeviceWorkspace(const cuda::Device& device, const DeviceRoom& graph)
+      : device_(device),
+        room_({.lists_per_node = graph.lists_per_node,
+               .has_relations = graph.has_relations}) {}
 
   absl::Status KeepNodes(const NodeArrays& to, int64_t count);
 
   const cuda::Device device_;
   DeviceRoom room_;
+  cuda::Memory graph_;
   cuda::Memory node_memory_;
   cuda::Memory edge_memory_;
   cuda::Memory damage_;

@@ -17,4 +17,23 @@ absl::Status NoRow(store::NodeId node, int64_t start, int64_t end,
                                           ", of ", num_edges));
 }
 
+absl::Status NoSource(const store::Relation& relation, int64_t source) {
+  if (relation.name.empty()) return NoNode(source, relation.num_sources);
+  return absl::DataLossError(absl::StrCat(
+      "the topology of edge type \"", relation.name, "\" names node ", source,
+      ", which is not one of its ", relation.num_sources, " sources"));
+}
+
+absl::Status NoRow(const store::Relation& relation, int64_t destination) {
+  const store::Topology& topology = relation.topology;
+  const int64_t start = topology.indptr[destination];
+  const int64_t end = topology.indptr[destination + 1];
+  if (relation.name.empty()) {
+    return NoRow(destination, start, end, topology.num_edges());
+  }
+  return absl::DataLossError(absl::StrCat(
+      "the topology of edge type \"", relation.name, "\" has edges ", start,
+      " to ", end, " of node ", destination, ", of ", topology.num_edges()));
+}
+
 }  // namespace hearth::sample

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "engine/sample/topology_damage.h"
 
 namespace hearth::sample {
 
@@ -38,10 +38,7 @@ absl::Status TypedLayeredSampler::LookUpNewNodes(MiniBatch& batch) {
       const int64_t start = relation.topology.indptr[node];
       const int64_t end = relation.topology.indptr[node + 1];
       if (start < 0 || end < start || end > relation.topology.num_edges()) {
-        return absl::DataLossError(
-            absl::StrCat("the topology of edge type \"", relation.name,
-                         "\" has edges ", start, " to ", end, " of node ", node,
-                         ", of ", relation.topology.num_edges()));
+        return NoRow(relation, node);
       }
       if (end == start) continue;
       lists_.push_back({.relation = &relation,

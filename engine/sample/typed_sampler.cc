@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/sample/topology_damage.h"
 #include "engine/sample/typed_layered_sampler.h"
 
 namespace hearth::sample {
@@ -63,9 +63,7 @@ class TypedSampler final : public TypedLayeredSampler {
       block.edge_types.push_back(relation.type);
     });
     if (!wrong.has_value()) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(
-        "the topology of edge type \"", relation.name, "\" names node ", *wrong,
-        ", which is not one of its ", relation.num_sources, " sources"));
+    return NoSource(relation, *wrong);
   }
 
   // Asks for the neighbors of a later list.

@@ -20,7 +20,6 @@
 #include "engine/store/manifest.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
-#include "engine/strategy/sampled_topology.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/train_step.h"
 #include "gmock/gmock.h"
@@ -194,13 +193,6 @@ TEST_F(GpuSamplingTest, SaysWhyNot) {
   const absl::Status absent = New(MemoryOptions{}, other).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(absent)) << absent;
   EXPECT_THAT(std::string(absent.message()), HasSubstr("no cuda:1"));
-  store::Manifest typed = dataset_->manifest();
-  typed.edge_types.push_back(typed.edge_types[0]);
-  const absl::Status of_types = CheckSampledOn(kSampled, typed);
-  EXPECT_TRUE(absl::IsFailedPrecondition(of_types)) << of_types;
-  EXPECT_THAT(std::string(of_types.message()), HasSubstr("sample_on"));
-  EXPECT_TRUE(CheckSampledOn({}, typed).ok());
-  EXPECT_TRUE(CheckSampledOn(kSampled, dataset_->manifest()).ok());
   fake_.FailCall(1, HEARTH_CUDA_OUT_OF_MEMORY);
   EXPECT_TRUE(
       absl::IsResourceExhausted(New(MemoryOptions{}, kSampled).status()));

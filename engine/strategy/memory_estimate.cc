@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/byte_size.h"
 #include "engine/cache/aligned_buffer.h"
 #include "engine/sample/batch_shape.h"
+#include "engine/sample/device_graph.h"
 #include "engine/sample/device_sampler.h"
 #include "engine/store/node_space.h"
 #include "engine/store/topology.h"
@@ -134,11 +136,15 @@ void AddBatches(const MemoryBasis& basis, const BatchCounts& wanted,
       rows * static_cast<uint64_t>(basis.row_format().dim) * sizeof(float));
   estimate.Add("labels", basis.label_bytes(), /*kept=*/true);
   if (basis.pipeline.sampling_gpu.has_value()) {
-    estimate.Add(
-        "samplers",
-        Times(sample::DeviceTopology::DeviceBytes(largest, basis.num_nodes()),
-              counts.samplers),
-        /*kept=*/false, {.gpu = basis.pipeline.sampling_gpu});
+    const sample::DeviceGraphSize graph = {
+        .num_nodes = basis.num_nodes(),
+        .num_types = std::ssize(basis.manifest.node_types),
+        .num_relations = std::ssize(basis.manifest.edge_types),
+        .lists_per_node = std::max<int64_t>(largest.types_per_node, 1)};
+    estimate.Add("samplers",
+                 Times(sample::DeviceTopology::DeviceBytes(largest, graph),
+                       counts.samplers),
+                 /*kept=*/false, {.gpu = basis.pipeline.sampling_gpu});
   } else {
     estimate.Add("samplers", Times(largest.SamplerBytes(), counts.samplers));
   }

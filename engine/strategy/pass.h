@@ -20,7 +20,7 @@ struct PipelineOptions {
   int extractors = 1;
   /// The number of the GPU that samples batches; absent: the processor does.
   /// The batches are the same. For strategies with StrategyKind::samples_on_gpu
-  /// and graphs of one type alone, and not layer by layer.
+  /// alone, and not layer by layer.
   std::optional<int> sampling_gpu = {};
 
   /// INVALID_ARGUMENT unless there is at least one of each.

@@ -8,20 +8,9 @@
 
 namespace hearth::strategy {
 
-absl::Status CheckSampledOn(const PipelineOptions& pipeline,
-                            const store::Manifest& manifest) {
-  if (!pipeline.sampling_gpu.has_value() || !manifest.is_typed()) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "sample_on: must be host for dataset ", manifest.name,
-      ", which has several node or edge types: a GPU samples graphs of one"));
-}
-
 absl::StatusOr<SampledTopology> LoadSampledTopology(
     const store::Dataset& dataset, store::Residency indices,
     const PipelineOptions& pipeline, const StrategyResources& resources) {
-  HEARTH_RETURN_IF_ERROR(CheckSampledOn(pipeline, dataset.manifest()));
   const bool on_gpu = pipeline.sampling_gpu.has_value();
   SampledTopology loaded;
   HEARTH_ASSIGN_OR_RETURN(
@@ -37,7 +26,8 @@ absl::StatusOr<SampledTopology> LoadSampledTopology(
   }
   HEARTH_ASSIGN_OR_RETURN(
       loaded.gpu, sample::DeviceTopology::Register(resources.gpus[number],
-                                                   loaded.topology->view()));
+                                                   loaded.topology->relations(),
+                                                   loaded.topology->nodes()));
   return loaded;
 }
 

@@ -3,12 +3,10 @@
 
 #include <memory>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/sample/device_sampler.h"
 #include "engine/store/dataset.h"
 #include "engine/store/labels.h"
-#include "engine/store/manifest.h"
 #include "engine/store/residency.h"
 #include "engine/strategy/pass.h"
 #include "engine/strategy/sample_stage.h"
@@ -32,16 +30,11 @@ struct SampledTopology {
   }
 };
 
-/// FAILED_PRECONDITION, naming the option, if a GPU is to sample a graph of
-/// several node or edge types.
-absl::Status CheckSampledOn(const PipelineOptions& pipeline,
-                            const store::Manifest& manifest);
-
 /// Loads the topology of `dataset`: the indptr into memory, since a mapped one
 /// would send the sampler astray where it cannot be read, and the indices as
 /// `indices` says, or, for a GPU that samples, into memory, too. Errors of
-/// loading it, of pinning it, and of CheckSampledOn; FAILED_PRECONDITION,
-/// naming the option, if there is no such GPU.
+/// loading it and of pinning it; FAILED_PRECONDITION, naming the option, if
+/// there is no such GPU.
 absl::StatusOr<SampledTopology> LoadSampledTopology(
     const store::Dataset& dataset, store::Residency indices,
     const PipelineOptions& pipeline, const StrategyResources& resources);

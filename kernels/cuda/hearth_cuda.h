@@ -20,7 +20,7 @@ extern "C" {
 
 /* Raised when a function is changed or removed; functions are only ever
  * appended to the table otherwise, which `table_bytes` tells. */
-#define HEARTH_CUDA_VERSION 1
+#define HEARTH_CUDA_VERSION 2
 
 /* The error code of an allocation for which there is no memory. */
 #define HEARTH_CUDA_OUT_OF_MEMORY 2
@@ -168,14 +168,37 @@ typedef struct HearthCudaActivate {
   float* result;
 } HearthCudaActivate;
 
-/* The edges of a graph, by destination. */
-typedef struct HearthCudaTopology {
-  const int64_t* indptr; /* [num_nodes + 1] ascending from 0 */
-  const void* indices;   /* [num_edges] source nodes, signed */
-  int64_t num_nodes;
+/* The edges of one type, by destination, and how many of them a layer draws.
+ * Destinations, and sources, are numbered from 0 within their type. */
+typedef struct HearthCudaRelation {
+  const int64_t* indptr; /* [destinations + 1] ascending from 0 */
+  const void* indices;   /* [num_edges] sources, signed */
   int64_t num_edges;
+  /* The numbers of the first destination and of the first source among the
+   * nodes of all types. */
+  int64_t first_destination;
+  int64_t first_source;
+  int64_t num_sources;
+  uint64_t prefix;     /* of draws (HearthCudaSampleLayer) */
+  int32_t fanout;      /* negative: all edges are kept */
   int32_t index_bytes; /* of each: 4 or 8 */
-} HearthCudaTopology;
+} HearthCudaRelation;
+
+/* A graph of one node type and one edge type, or of several, whose nodes share
+ * one numbering. A node has a list of neighbors for each edge type that leads
+ * to its type; all nodes have as many lists, of which some may be none. All
+ * arrays are on the device but for those that relations name. */
+typedef struct HearthCudaGraph {
+  const HearthCudaRelation* relations; /* [num_relations] */
+  /* Nodes of type t are those from type_firsts[t] up to type_firsts[t + 1]. */
+  const int64_t* type_firsts; /* [num_types + 1] ascending from 0 */
+  /* The relation of each list of the nodes of a type; -1: there is none. */
+  const int32_t* lists; /* [num_types, lists_per_node] */
+  int64_t num_nodes;
+  int32_t num_relations;
+  int32_t num_types;
+  int32_t lists_per_node;
+} HearthCudaGraph;
 
 /* The position of each node met in a batch: a hash table with open addressing,
  * on the device. Its types are those that a GPU has atomic functions for. */
@@ -185,10 +208,11 @@ typedef struct HearthCudaNodeTable {
   int64_t slots; /* a power of two, at most 2^31, and more than nodes are met */
 } HearthCudaNodeTable;
 
-/* Where a topology that leads out of itself was noticed first, on the device;
- * all ones: nowhere. What was sampled since is of no use then. */
+/* Where a graph that leads out of itself was noticed first, on the device; all
+ * ones: nowhere. What was sampled since is of no use then. */
 typedef struct HearthCudaDamage {
-  unsigned long long row;  /* the position of a node without bounds of a row */
+  unsigned long long list; /* list l of the node at position i without bounds:
+                            * i * lists_per_node + l */
   unsigned long long edge; /* an edge of the layer whose source is no node */
 } HearthCudaDamage;
 
@@ -201,56 +225,62 @@ typedef struct HearthCudaFillTable {
   HearthCudaDamage* damage;
 } HearthCudaFillTable;
 
-/* For the nodes at positions `first` up to `count`: where each one's edges
- * start in the topology, and how many there are. */
+/* For the lists of nodes at positions `first` up to `count`, one node's after
+ * the other's: where each one's edges start in its relation, and how many there
+ * are. */
 typedef struct HearthCudaLookUp {
-  HearthCudaTopology topology;
+  HearthCudaGraph graph;
   const int64_t* nodes; /* [count] */
   int64_t first;
   int64_t count;
-  int64_t* starts;  /* [count] */
-  int64_t* degrees; /* [count] */
+  int64_t* starts;     /* [count, graph.lists_per_node] */
+  int64_t* degrees;    /* [count, graph.lists_per_node] */
+  int64_t* in_degrees; /* [count] the degrees of each node in all, or null */
   HearthCudaDamage* damage;
 } HearthCudaLookUp;
 
 /* Elements of scratch memory with which so many numbers are added up. */
 #define HEARTH_CUDA_SCAN_ROOM(count) ((count) / 32 + 64)
 
-/* indptr[i] = the edges that nodes before the i-th keep, each of them all it
- * has, but at most `fanout` where that is not negative. */
+/* indptr[l] = the edges that lists before list l keep, each of them all it has,
+ * but at most the fan-out of its relation where that is not negative; `lists`
+ * are count * graph.lists_per_node. */
 typedef struct HearthCudaCountEdges {
-  const int64_t* degrees; /* [count] */
+  HearthCudaGraph graph;
+  const int64_t* nodes;   /* [count] */
+  const int64_t* degrees; /* [lists] */
   int64_t count;
-  int32_t fanout;
-  int64_t* indptr;  /* [count + 1] */
-  int64_t* scratch; /* [HEARTH_CUDA_SCAN_ROOM(count + 1)] */
+  int64_t* indptr; /* [lists + 1] */
+  /* [count + 1] the same before the first list of each node, or null */
+  int64_t* node_indptr;
+  int64_t* scratch; /* [HEARTH_CUDA_SCAN_ROOM(lists + 1)] */
 } HearthCudaCountEdges;
 
 /* Draws the edges of a layer and numbers their sources.
  *
- * A node with at most `fanout` edges, or with a negative fan-out, keeps all.
- * Others draw a subset (Floyd's algorithm), with words of Philox4x32-10 under
- * `key`: where x = mix(prefix ^ (layer << 48 | node)), of counters (0, 1, ...;
- * low and high half of x; low half of mix(x)), mix being the finalizer of
- * SplitMix64 after its increment. Edges of a node stand in their order in the
- * topology. A source that was not met before gets the next position, in the
- * order of the edges. */
+ * A list with at most as many edges as the fan-out of its relation, or where
+ * that is negative, keeps all. Others draw a subset (Floyd's algorithm), with
+ * words of Philox4x32-10 under `key`: where x = mix(prefix ^ (layer << 48 |
+ * node)), of counters (0, 1, ...; low and high half of x; low half of mix(x)),
+ * mix being the finalizer of SplitMix64 after its increment. Edges stand in the
+ * order of their lists, and in one in their order in the relation. A source
+ * that was not met before gets the next position, in the order of the edges. */
 typedef struct HearthCudaSampleLayer {
-  HearthCudaTopology topology;
-  const int64_t* starts;  /* [num_destinations] */
-  const int64_t* degrees; /* [num_destinations] */
+  HearthCudaGraph graph;
+  const int64_t* starts;  /* [num_destinations, graph.lists_per_node] */
+  const int64_t* degrees; /* [num_destinations, graph.lists_per_node] */
   int64_t num_destinations;
-  int32_t fanout;
   uint32_t key[2];
-  uint64_t prefix;
   uint64_t layer;
-  const int64_t* indptr; /* [num_destinations + 1], of HearthCudaCountEdges */
+  const int64_t* indptr; /* of HearthCudaCountEdges */
   int64_t num_edges;     /* below 2^32, together with num_destinations */
   HearthCudaNodeTable table;
   /* Those at positions below num_destinations, with room for the new ones. */
   int64_t* nodes;
   int32_t* indices; /* [num_edges] the position of each edge's source */
   int64_t* sources; /* [num_edges] scratch, and then the sources */
+  /* [num_edges] each edge's relation; null where there is one alone. */
+  uint16_t* edge_relations;
   /* [num_edges + 1 + HEARTH_CUDA_SCAN_ROOM(num_edges + 1)] scratch; the element
    * at num_edges is then how many nodes are new. */
   uint32_t* ranks;

@@ -1,9 +1,9 @@
 // A layer is sampled in these steps, a kernel each:
 //
-//  1. Where the edges of each destination lie in the topology is written down:
-//     all of them, by a warp; or the subset that a thread draws.
+//  1. Where the edges of each list of a destination lie in its relation is
+//     written down: all of them, by a warp; or the subset that a thread draws.
 //  2. A thread for each edge reads its source, from the host's memory where the
-//     topology is there, puts it into the table unless it is there, and lowers
+//     relation is there, puts it into the table unless it is there, and lowers
 //     the position that stands there to one that tells when the edge met it.
 //     Nodes that were met before have lower ones.
 //  3. An edge met its source first if the position is its own. The number of
@@ -60,53 +60,94 @@ __global__ void FillKernel(HearthCudaFillTable fill) {
   }
 }
 
-// A row without bounds is left empty, so that nothing is read by it.
+// The type of a node. REQUIRES: it is one.
+__device__ inline int32_t TypeOf(const HearthCudaGraph& graph, int64_t node) {
+  int32_t type = 0;
+  while (node >= graph.type_firsts[type + 1]) ++type;
+  return type;
+}
+
+// The relation of list `list` of all that `nodes` have. REQUIRES: it has edges.
+__device__ inline int32_t RelationOf(const HearthCudaGraph& graph,
+                                     const int64_t* nodes, int64_t list) {
+  const int32_t type = TypeOf(graph, nodes[list / graph.lists_per_node]);
+  return graph.lists[type * graph.lists_per_node + list % graph.lists_per_node];
+}
+
+// A list without bounds is left empty, so that nothing is read by it.
 __global__ void LookUpKernel(HearthCudaLookUp look_up) {
-  const HearthCudaTopology& topology = look_up.topology;
+  const HearthCudaGraph& graph = look_up.graph;
   for (int64_t i = look_up.first + FirstItem(); i < look_up.count;
        i += ItemStride()) {
     const int64_t node = look_up.nodes[i];
-    int64_t start = -1;
-    int64_t end = -1;
-    if (static_cast<uint64_t>(node) <
-        static_cast<uint64_t>(topology.num_nodes)) {
-      start = topology.indptr[node];
-      end = topology.indptr[node + 1];
+    const bool known =
+        static_cast<uint64_t>(node) < static_cast<uint64_t>(graph.num_nodes);
+    const int32_t type = known ? TypeOf(graph, node) : 0;
+    int64_t in_degree = 0;
+    for (int32_t l = 0; l < graph.lists_per_node; ++l) {
+      const int32_t number = graph.lists[type * graph.lists_per_node + l];
+      int64_t start = 0;
+      int64_t end = 0;
+      bool bounded = known;
+      if (known && number >= 0) {
+        const HearthCudaRelation& relation = graph.relations[number];
+        const int64_t* const bounds =
+            relation.indptr + (node - relation.first_destination);
+        start = bounds[0];
+        end = bounds[1];
+        bounded = start >= 0 && end >= start && end <= relation.num_edges;
+      }
+      const int64_t list = i * graph.lists_per_node + l;
+      if (!bounded) {
+        atomicMin(&look_up.damage->list, static_cast<unsigned long long>(list));
+        start = end = 0;
+      }
+      look_up.starts[list] = start;
+      look_up.degrees[list] = end - start;
+      in_degree += end - start;
     }
-    if (start < 0 || end < start || end > topology.num_edges) {
-      atomicMin(&look_up.damage->row, static_cast<unsigned long long>(i));
-      start = end = 0;
-    }
-    look_up.starts[i] = start;
-    look_up.degrees[i] = end - start;
+    if (look_up.in_degrees != nullptr) look_up.in_degrees[i] = in_degree;
   }
 }
 
-// Whether a node keeps all its edges.
+// Whether a list keeps all its edges.
 __device__ inline bool KeepsAll(int64_t degree, int32_t fanout) {
   return fanout < 0 || degree <= fanout;
 }
 
 __global__ void KeptKernel(HearthCudaCountEdges count) {
-  for (int64_t i = FirstItem(); i <= count.count; i += ItemStride()) {
-    int64_t kept = 0;
-    if (i < count.count) {
-      const int64_t degree = count.degrees[i];
-      kept = KeepsAll(degree, count.fanout) ? degree : count.fanout;
+  const int64_t lists = count.count * count.graph.lists_per_node;
+  for (int64_t list = FirstItem(); list <= lists; list += ItemStride()) {
+    int64_t kept = list < lists ? count.degrees[list] : 0;
+    if (kept > 0) {
+      const int32_t relation = RelationOf(count.graph, count.nodes, list);
+      const int32_t fanout = count.graph.relations[relation].fanout;
+      if (!KeepsAll(kept, fanout)) kept = fanout;
     }
-    count.indptr[i] = kept;
+    count.indptr[list] = kept;
   }
 }
 
-// Step 1, of nodes that keep all.
-__global__ void WholeRowsKernel(HearthCudaSampleLayer layer) {
-  for (int64_t row = FirstRow(); row < layer.num_destinations;
-       row += RowStride()) {
-    const int64_t degree = layer.degrees[row];
-    if (!KeepsAll(degree, layer.fanout)) continue;
-    int64_t* const edges = layer.sources + layer.indptr[row];
+__global__ void NodeIndptrKernel(HearthCudaCountEdges count) {
+  for (int64_t i = FirstItem(); i <= count.count; i += ItemStride()) {
+    count.node_indptr[i] = count.indptr[i * count.graph.lists_per_node];
+  }
+}
+
+// Step 1, of lists that are kept whole.
+__global__ void WholeListsKernel(HearthCudaSampleLayer layer) {
+  const int64_t lists = layer.num_destinations * layer.graph.lists_per_node;
+  for (int64_t list = FirstRow(); list < lists; list += RowStride()) {
+    const int64_t degree = layer.degrees[list];
+    if (degree == 0) continue;
+    const int32_t relation = RelationOf(layer.graph, layer.nodes, list);
+    if (!KeepsAll(degree, layer.graph.relations[relation].fanout)) continue;
+    const int64_t first = layer.indptr[list];
     for (int64_t i = Lane(); i < degree; i += kWarp) {
-      edges[i] = layer.starts[row] + i;
+      layer.sources[first + i] = layer.starts[list] + i;
+      if (layer.edge_relations != nullptr) {
+        layer.edge_relations[first + i] = static_cast<uint16_t>(relation);
+      }
     }
   }
 }
@@ -114,18 +155,26 @@ __global__ void WholeRowsKernel(HearthCudaSampleLayer layer) {
 // Step 1, of the others: `fanout` edges of `degree`, ascending (Floyd's
 // algorithm: Bentley and Floyd, "A Sample of Brilliance", CACM 1987).
 __global__ void SubsetsKernel(HearthCudaSampleLayer layer) {
-  for (int64_t row = FirstItem(); row < layer.num_destinations;
-       row += ItemStride()) {
-    const int64_t degree = layer.degrees[row];
-    if (KeepsAll(degree, layer.fanout)) continue;
-    const int64_t start = layer.starts[row];
-    int64_t* const edges = layer.sources + layer.indptr[row];
-    RandomWords random(
-        layer.key,
-        Mix(layer.prefix ^
-            (layer.layer << 48 | static_cast<uint64_t>(layer.nodes[row]))));
-    for (int64_t size = 0; size < layer.fanout; ++size) {
-      const int64_t last = degree - layer.fanout + size;
+  const int64_t lists = layer.num_destinations * layer.graph.lists_per_node;
+  for (int64_t list = FirstItem(); list < lists; list += ItemStride()) {
+    const int64_t degree = layer.degrees[list];
+    if (degree == 0) continue;
+    const int32_t number = RelationOf(layer.graph, layer.nodes, list);
+    const HearthCudaRelation& relation = layer.graph.relations[number];
+    const int32_t fanout = relation.fanout;
+    if (KeepsAll(degree, fanout)) continue;
+    const int64_t start = layer.starts[list];
+    int64_t* const edges = layer.sources + layer.indptr[list];
+    const auto node =
+        static_cast<uint64_t>(layer.nodes[list / layer.graph.lists_per_node]);
+    RandomWords random(layer.key,
+                       Mix(relation.prefix ^ (layer.layer << 48 | node)));
+    for (int64_t size = 0; size < fanout; ++size) {
+      if (layer.edge_relations != nullptr) {
+        layer.edge_relations[layer.indptr[list] + size] =
+            static_cast<uint16_t>(number);
+      }
+      const int64_t last = degree - fanout + size;
       const int64_t drawn =
           start +
           static_cast<int64_t>(random.Below(static_cast<uint64_t>(last) + 1));
@@ -144,19 +193,27 @@ __global__ void SubsetsKernel(HearthCudaSampleLayer layer) {
 
 // Step 2. The place of an edge's source in the table stands in its index until
 // step 5.
-template <typename Index>
 __global__ void MeetKernel(HearthCudaSampleLayer layer) {
-  const auto* const indices = static_cast<const Index*>(layer.topology.indices);
   for (int64_t edge = FirstItem(); edge < layer.num_edges;
        edge += ItemStride()) {
-    const int64_t node = indices[layer.sources[edge]];
-    layer.sources[edge] = node;
-    if (static_cast<uint64_t>(node) >=
-        static_cast<uint64_t>(layer.topology.num_nodes)) {
+    const HearthCudaRelation& relation =
+        layer.graph.relations[layer.edge_relations == nullptr
+                                  ? 0
+                                  : layer.edge_relations[edge]];
+    const int64_t place = layer.sources[edge];
+    const int64_t source =
+        relation.index_bytes == 4
+            ? static_cast<const int32_t*>(relation.indices)[place]
+            : static_cast<const int64_t*>(relation.indices)[place];
+    if (static_cast<uint64_t>(source) >=
+        static_cast<uint64_t>(relation.num_sources)) {
       atomicMin(&layer.damage->edge, static_cast<unsigned long long>(edge));
+      layer.sources[edge] = source;
       layer.indices[edge] = 0;
       continue;
     }
+    const int64_t node = relation.first_source + source;
+    layer.sources[edge] = node;
     const int64_t slot = SlotOf(layer.table, node);
     atomicMin(&layer.table.positions[slot],
               static_cast<uint32_t>(layer.num_destinations + edge));
@@ -202,23 +259,21 @@ bool IsTableFor(const HearthCudaNodeTable& table, int64_t num_nodes) {
          (table.slots & (table.slots - 1)) == 0;
 }
 
-bool IsTopology(const HearthCudaTopology& topology) {
-  return topology.num_nodes >= 0 && topology.num_edges >= 0 &&
-         (topology.index_bytes == 4 || topology.index_bytes == 8);
+bool IsGraph(const HearthCudaGraph& graph) {
+  return graph.num_nodes >= 0 && graph.num_relations >= 0 &&
+         graph.num_types > 0 && graph.lists_per_node > 0;
 }
 
 // Steps 1 and 2. REQUIRES: there are edges.
 cudaError_t LaunchDraw(const HearthCudaSampleLayer& layer,
                        cudaStream_t stream) {
-  cudaError_t error =
-      LaunchRows(WholeRowsKernel, layer.num_destinations, layer, stream);
-  if (error == cudaSuccess && layer.fanout >= 0) {
-    error = LaunchItems(SubsetsKernel, layer.num_destinations, layer, stream);
+  const int64_t lists = layer.num_destinations * layer.graph.lists_per_node;
+  cudaError_t error = LaunchRows(WholeListsKernel, lists, layer, stream);
+  if (error == cudaSuccess) {
+    error = LaunchItems(SubsetsKernel, lists, layer, stream);
   }
   if (error != cudaSuccess) return error;
-  const auto meet = layer.topology.index_bytes == 4 ? MeetKernel<int32_t>
-                                                    : MeetKernel<int64_t>;
-  return LaunchItems(meet, layer.num_edges, layer, stream);
+  return LaunchItems(MeetKernel, layer.num_edges, layer, stream);
 }
 
 // Steps 3 to 5.
@@ -249,7 +304,7 @@ cudaError_t LaunchFillTable(const HearthCudaFillTable& fill,
 }
 
 cudaError_t LaunchLookUp(const HearthCudaLookUp& look_up, cudaStream_t stream) {
-  if (!IsTopology(look_up.topology) || look_up.first < 0 ||
+  if (!IsGraph(look_up.graph) || look_up.first < 0 ||
       look_up.count < look_up.first) {
     return cudaErrorInvalidValue;
   }
@@ -260,18 +315,21 @@ cudaError_t LaunchLookUp(const HearthCudaLookUp& look_up, cudaStream_t stream) {
 
 cudaError_t LaunchCountEdges(const HearthCudaCountEdges& count,
                              cudaStream_t stream) {
-  if (count.count < 0) return cudaErrorInvalidValue;
-  const cudaError_t error =
-      LaunchItems(KeptKernel, count.count + 1, count, stream);
-  if (error != cudaSuccess) return error;
-  return LaunchScan(count.indptr, count.count + 1, count.scratch, stream);
+  if (!IsGraph(count.graph) || count.count < 0) return cudaErrorInvalidValue;
+  const int64_t sums = count.count * count.graph.lists_per_node + 1;
+  cudaError_t error = LaunchItems(KeptKernel, sums, count, stream);
+  if (error == cudaSuccess) {
+    error = LaunchScan(count.indptr, sums, count.scratch, stream);
+  }
+  if (error != cudaSuccess || count.node_indptr == nullptr) return error;
+  return LaunchItems(NodeIndptrKernel, count.count + 1, count, stream);
 }
 
 cudaError_t LaunchSampleLayer(const HearthCudaSampleLayer& layer,
                               cudaStream_t stream) {
   const bool sizes = layer.num_destinations >= 0 && layer.num_edges >= 0 &&
                      layer.num_destinations + layer.num_edges <= UINT32_MAX;
-  if (!sizes || !IsTopology(layer.topology) ||
+  if (!sizes || !IsGraph(layer.graph) ||
       !IsTableFor(layer.table, layer.num_destinations)) {
     return cudaErrorInvalidValue;
   }

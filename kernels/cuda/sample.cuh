@@ -8,8 +8,8 @@
 namespace hearth::kernels {
 
 /// Each queues a step of sampling a batch on `stream`, which must belong to the
-/// current device. cudaErrorInvalidValue for negative sizes, for indices of
-/// another width, and for tables that are too small or no power of two.
+/// current device. cudaErrorInvalidValue for negative sizes, for nodes without
+/// lists, and for tables that are too small or no power of two.
 cudaError_t LaunchFillTable(const HearthCudaFillTable& fill,
                             cudaStream_t stream);
 cudaError_t LaunchLookUp(const HearthCudaLookUp& look_up, cudaStream_t stream);

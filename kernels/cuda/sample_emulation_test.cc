@@ -77,16 +77,30 @@ class SampleKernelsTest : public ::testing::Test {
     }
   }
 
-  HearthCudaTopology Topology() const {
-    return {indptr_.data(), neighbors_.data(),
-            static_cast<int64_t>(indptr_.size()) - 1,
-            static_cast<int64_t>(neighbors_.size()), sizeof(int32_t)};
+  // Of one type.
+  HearthCudaGraph Graph(int32_t fanout) {
+    const auto num_nodes = static_cast<int64_t>(indptr_.size()) - 1;
+    relation_ = {.indptr = indptr_.data(),
+                 .indices = neighbors_.data(),
+                 .num_edges = static_cast<int64_t>(neighbors_.size()),
+                 .num_sources = num_nodes,
+                 .prefix = kPrefix,
+                 .fanout = fanout,
+                 .index_bytes = sizeof(int32_t)};
+    type_firsts_ = {0, num_nodes};
+    return {.relations = &relation_,
+            .type_firsts = type_firsts_.data(),
+            .lists = &list_,
+            .num_nodes = num_nodes,
+            .num_relations = 1,
+            .num_types = 1,
+            .lists_per_node = 1};
   }
 
   // Samples for the first `count` nodes, with a table of so many slots.
   void Sample(int64_t count, int32_t fanout, int64_t slots) {
-    const HearthCudaTopology topology = Topology();
-    nodes_.resize(static_cast<size_t>(topology.num_nodes));
+    const HearthCudaGraph graph = Graph(fanout);
+    nodes_.resize(static_cast<size_t>(graph.num_nodes));
     std::iota(nodes_.begin(), nodes_.begin() + count, int64_t{0});
     table_nodes_.resize(static_cast<size_t>(slots));
     positions_.resize(table_nodes_.size());
@@ -96,14 +110,14 @@ class SampleKernelsTest : public ::testing::Test {
               cudaSuccess);
     starts_.resize(static_cast<size_t>(count));
     degrees_.resize(starts_.size());
-    ASSERT_EQ(LaunchLookUp({topology, nodes_.data(), 0, count, starts_.data(),
-                            degrees_.data(), &damage_},
+    ASSERT_EQ(LaunchLookUp({graph, nodes_.data(), 0, count, starts_.data(),
+                            degrees_.data(), nullptr, &damage_},
                            nullptr),
               cudaSuccess);
     block_indptr_.resize(starts_.size() + 1);
     scratch_.resize(static_cast<size_t>(HEARTH_CUDA_SCAN_ROOM(count + 1)));
-    ASSERT_EQ(LaunchCountEdges({degrees_.data(), count, fanout,
-                                block_indptr_.data(), scratch_.data()},
+    ASSERT_EQ(LaunchCountEdges({graph, nodes_.data(), degrees_.data(), count,
+                                block_indptr_.data(), nullptr, scratch_.data()},
                                nullptr),
               cudaSuccess);
     const int64_t num_edges = block_indptr_.back();
@@ -111,13 +125,11 @@ class SampleKernelsTest : public ::testing::Test {
     sources_.resize(indices_.size());
     ranks_.resize(static_cast<size_t>(num_edges + 1 +
                                       HEARTH_CUDA_SCAN_ROOM(num_edges + 1)));
-    ASSERT_EQ(LaunchSampleLayer({.topology = topology,
+    ASSERT_EQ(LaunchSampleLayer({.graph = graph,
                                  .starts = starts_.data(),
                                  .degrees = degrees_.data(),
                                  .num_destinations = count,
-                                 .fanout = fanout,
                                  .key = {kKey[0], kKey[1]},
-                                 .prefix = kPrefix,
                                  .layer = 2,
                                  .indptr = block_indptr_.data(),
                                  .num_edges = num_edges,
@@ -125,6 +137,7 @@ class SampleKernelsTest : public ::testing::Test {
                                  .nodes = nodes_.data(),
                                  .indices = indices_.data(),
                                  .sources = sources_.data(),
+                                 .edge_relations = nullptr,
                                  .ranks = ranks_.data(),
                                  .damage = &damage_},
                                 nullptr),
@@ -134,6 +147,9 @@ class SampleKernelsTest : public ::testing::Test {
 
   std::vector<int64_t> indptr_;
   std::vector<int32_t> neighbors_;
+  HearthCudaRelation relation_ = {};
+  std::vector<int64_t> type_firsts_;
+  int32_t list_ = 0;
   std::vector<int64_t> nodes_;
   std::vector<unsigned long long> table_nodes_;
   std::vector<uint32_t> positions_;
@@ -156,7 +172,7 @@ TEST_F(SampleKernelsTest, NumbersSourcesInTheOrderOfTheirEdges) {
   EXPECT_EQ(indices_, (std::vector<int32_t>{1, 2, 3, 4, 5}));
   EXPECT_EQ(num_nodes_, 6);
   EXPECT_EQ(nodes_, (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
-  EXPECT_EQ(damage_.row, kNone);
+  EXPECT_EQ(damage_.list, kNone);
   EXPECT_EQ(damage_.edge, kNone);
 }
 
@@ -190,11 +206,11 @@ TEST_F(SampleKernelsTest, TheFirstDamageIsWrittenDown) {
   Sample(4, -1, 16);
   EXPECT_EQ(damage_.edge, 4u);
   EXPECT_EQ(sources_[4], -1);
-  EXPECT_EQ(damage_.row, kNone);
+  EXPECT_EQ(damage_.list, kNone);
   MakeGraph({3, 3, 3, 3});
   indptr_[2] = 1;
   Sample(4, -1, 16);
-  EXPECT_EQ(damage_.row, 1u);
+  EXPECT_EQ(damage_.list, 1u);
   EXPECT_EQ(degrees_[1], 0);
 }
 
@@ -208,16 +224,18 @@ TEST_F(SampleKernelsTest, NonsenseIsRefused) {
   fill.count = -1;
   EXPECT_EQ(LaunchFillTable(fill, nullptr), cudaErrorInvalidValue);
   HearthCudaLookUp look_up = {};
-  look_up.topology.index_bytes = 2;
+  look_up.graph.num_types = 1;
   EXPECT_EQ(LaunchLookUp(look_up, nullptr), cudaErrorInvalidValue);
-  look_up.topology.index_bytes = 4;
+  look_up.graph.lists_per_node = 1;
   look_up.first = 1;
   EXPECT_EQ(LaunchLookUp(look_up, nullptr), cudaErrorInvalidValue);
   HearthCudaCountEdges count = {};
+  EXPECT_EQ(LaunchCountEdges(count, nullptr), cudaErrorInvalidValue);
+  count.graph = look_up.graph;
   count.count = -1;
   EXPECT_EQ(LaunchCountEdges(count, nullptr), cudaErrorInvalidValue);
   HearthCudaSampleLayer layer = {};
-  layer.topology.index_bytes = 8;
+  layer.graph = look_up.graph;
   layer.table.slots = 4;
   layer.num_edges = int64_t{1} << 32;
   EXPECT_EQ(LaunchSampleLayer(layer, nullptr), cudaErrorInvalidValue);

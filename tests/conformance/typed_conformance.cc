@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cache/assemble.h"
+#include "engine/cuda/device.h"
+#include "engine/cuda/fake_cuda.h"
 #include "engine/io/atomic_file.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
@@ -58,6 +61,8 @@ struct Typed {
 const Typed* mixed = nullptr;
 const Typed* wide = nullptr;
 io::ReadQueues* queues = nullptr;
+// The GPU that samples in the running case.
+std::optional<cuda::FakeCuda> fake_gpu;
 
 std::unique_ptr<const Typed> Import(const hearth::testing::HeteroGraph& graph,
                                     const std::string& name) {
@@ -102,10 +107,13 @@ StrategyResources Resources(const Typed& typed, const std::string& name) {
   std::string test =
       ::testing::UnitTest::GetInstance()->current_test_info()->name();
   std::replace(test.begin(), test.end(), '/', '_');
+  static cuda::Device gpu;
+  if (fake_gpu.has_value()) gpu = fake_gpu->device();
   return {.read_queues = *queues,
           .clock = Clock::Real(),
           .scratch_folder = absl::StrCat(::testing::TempDir(), "typed_scratch_",
                                          test, "_", name),
+          .gpus = absl::MakeConstSpan(&gpu, fake_gpu.has_value() ? 1 : 0),
           .partition = typed.partition};
 }
 
@@ -155,6 +163,13 @@ void TypedConformanceTest::SetUpTestSuite() {
              .release();
   queues = io::ReadQueues::Create()->release();
 }
+
+void TypedConformanceTest::SetUp() {
+  if (GetParam().pipeline.sampling_gpu.has_value()) fake_gpu.emplace();
+}
+
+// A fake that goes tells what was not given back.
+void TypedConformanceTest::TearDown() { fake_gpu.reset(); }
 
 TEST_P(TypedConformanceTest, DeliversTheBatchesOfMemory) {
   for (const Typed* const typed : {mixed, wide}) {

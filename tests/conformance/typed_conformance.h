@@ -13,6 +13,8 @@ namespace hearth::strategy {
 class TypedConformanceTest : public ::testing::TestWithParam<ConformanceCase> {
  protected:
   static void SetUpTestSuite();
+  void SetUp() override;
+  void TearDown() override;
 };
 
 }  // namespace hearth::strategy

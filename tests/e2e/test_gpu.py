@@ -143,6 +143,17 @@ def test_a_gpu_samples_the_batches_of_the_host(gpu, strategy):
         *QUICK, *ON_GPU, "--strategy", "memory")["report"])["", "topology"]
 
 
+@pytest.mark.parametrize("strategy", [("memory",), ("gnndrive", "--cpu-cache", "64KiB"), ("gids",)],
+                         ids=lambda strategy: strategy[0])
+def test_a_gpu_samples_heterographs(gpu, strategy):
+    options = (*TYPED, "--model", "rgcn", "--strategy", *strategy)
+    on_host = gpu.json(*options, *ON_GPU)["report"]
+    on_gpu = gpu.json(*options, *SAMPLED)["report"]
+    assert on_gpu["loss_digest"] == on_host["loss_digest"]
+    assert on_gpu["test_metric"] == on_host["test_metric"]
+    assert shares(on_gpu)["cuda:0", "samplers"] > 1 << 16
+
+
 def test_a_gpu_samples_with_other_fanouts(gpu):
     options = (*QUICK, "--fanouts", "-1,3", "--batch-size", "70")
     expected = gpu.json(*options, *ON_GPU)["report"]["loss_digest"]
@@ -242,7 +253,6 @@ def test_a_job_waits_for_memory_of_the_gpu(gpu):
     ((*SAMPLED, "--strategy", "ginex"), "--sample-on"),
     ((*GPU_WINDOW, "--window-cache", "32KiB"), "--window-cache"),
     ((*SAMPLED, "--strategy", "diskgnn"), "--sample-on"),
-    ((*SAMPLED, "--dataset", "typed", "--model", "rgcn"), "--sample-on"),
 ], ids=lambda value: "".join(value[-2:]) if isinstance(value, tuple) else "")
 def test_what_a_gpu_does_not_do_is_refused(gpu, options, field):
     done = gpu.hearth(*QUICK, *options, code=None)

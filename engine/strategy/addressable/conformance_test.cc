@@ -29,7 +29,9 @@ INSTANTIATE_TEST_SUITE_P(
     Addressable, TypedConformanceTest,
     ::testing::Values(ConformanceCase{MemoryOptions{}, {4, 3}},
                       ConformanceCase{MmapOptions{}, {4, 3}},
-                      ConformanceCase{MmapOptions{.read_ahead = true}, {}}),
+                      ConformanceCase{MmapOptions{.read_ahead = true}, {}},
+                      ConformanceCase{MemoryOptions{}, {2, 1, 0}},
+                      ConformanceCase{MmapOptions{}, {1, 2, 0}}),
     ConformanceCaseName);
 
 }  // namespace

@@ -64,7 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{Small(), {4, 1}},
                       ConformanceCase{Bam(), {1, 1}},
                       ConformanceCase{ByFrequency(), {3, 1}},
-                      ConformanceCase{ByOutDegree(), {2, 1}}),
+                      ConformanceCase{ByOutDegree(), {2, 1}},
+                      ConformanceCase{Small(), {3, 1, 0}},
+                      ConformanceCase{ByFrequency(), {1, 1, 0}}),
     ConformanceCaseName);
 
 }  // namespace

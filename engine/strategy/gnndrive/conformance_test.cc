@@ -44,12 +44,13 @@ constexpr GnndriveOptions kSmallTyped = {.staging_bytes = 900 * 48 * 4,
                                          .train_queue = 1,
                                          .io_depth = 1};
 
-INSTANTIATE_TEST_SUITE_P(Gnndrive, TypedConformanceTest,
-                         ::testing::Values(ConformanceCase{GnndriveOptions{},
-                                                           {4, 3}},
-                                           ConformanceCase{kSmallTyped, {4, 3}},
-                                           ConformanceCase{kLarge, {2, 4}}),
-                         ConformanceCaseName);
+INSTANTIATE_TEST_SUITE_P(
+    Gnndrive, TypedConformanceTest,
+    ::testing::Values(ConformanceCase{GnndriveOptions{}, {4, 3}},
+                      ConformanceCase{kSmallTyped, {4, 3}},
+                      ConformanceCase{kLarge, {2, 4}},
+                      ConformanceCase{kSmallTyped, {2, 2, 0}}),
+    ConformanceCaseName);
 
 }  // namespace
 }  // namespace hearth::strategy
