@@ -330,8 +330,10 @@ TEST_F(TypedDeviceSamplerTest, OneEdgeTypeOrOneNodeType) {
                         ->NewSampler(options, {})
                         ->Sample({}, MixedSeeds(50)));
   const store::NodeSpace papers({300});
+  const Graph other = RandomRelation(300, 300, 9);
   std::vector<store::Relation> twice = {types_[0], types_[0]};
   twice[1].type = 1;
+  twice[1].topology = other.topology();
   ExpectEqualTypes(
       *NewTypedSampler(twice, papers, options)->Sample({}, Seeds(0, 50)),
       *Register(twice, papers)

@@ -47,6 +47,14 @@ DeviceStaging::Part DeviceStaging::AddCopied(
   return {.copied = Add(rows), .positions = Add(positions)};
 }
 
+DeviceStaging::Part DeviceStaging::AddRowsOf(
+    const Part& copied, absl::Span<const int64_t> slots,
+    absl::Span<const int32_t> positions) {
+  return {.copied = copied.copied,
+          .slots = Add(slots),
+          .positions = Add(positions)};
+}
+
 absl::Status DeviceStaging::QueueCopies(cuda::Stream& stream) {
   if (memory_.size() < bytes_) {
     if (memory_.size() > 0) HEARTH_RETURN_IF_ERROR(stream.Wait());
@@ -69,17 +77,11 @@ const T* DeviceStaging::Copied(const Block& block) const {
 }
 
 HearthCudaScatterPart DeviceStaging::At(const Part& part) const {
-  HearthCudaScatterPart at = {
-      .rows = part.rows,
-      .slots = nullptr,
+  return {
+      .rows = part.rows != nullptr ? part.rows : Copied<std::byte>(part.copied),
+      .slots = part.slots.bytes > 0 ? Copied<int64_t>(part.slots) : nullptr,
       .positions = Copied<int32_t>(part.positions),
       .count = static_cast<int64_t>(part.positions.bytes / sizeof(int32_t))};
-  if (part.rows != nullptr) {
-    at.slots = Copied<int64_t>(part.slots);
-  } else {
-    at.rows = Copied<std::byte>(part.copied);
-  }
-  return at;
 }
 
 }  // namespace hearth::strategy

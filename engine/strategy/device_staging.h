@@ -33,7 +33,8 @@ class DeviceStaging {
 
   /// One part of a scatter (HearthCudaScatterPart).
   struct Part {
-    /// The rows, where the device reaches them as they are; null: `copied`.
+    /// The rows, where the device reaches them as they are; null: `copied` are
+    /// copied there. All of them in their order if there are no `slots`.
     const std::byte* rows = nullptr;
     Block copied = {};
     Block slots = {};
@@ -54,6 +55,11 @@ class DeviceStaging {
 
   /// Adds the part of rows that are copied: row i is for position positions[i].
   Part AddCopied(absl::Span<const std::byte> rows,
+                 absl::Span<const int32_t> positions);
+
+  /// Adds the part of some rows of `copied`, a part that was added: its row
+  /// slots[i] is for position positions[i].
+  Part AddRowsOf(const Part& copied, absl::Span<const int64_t> slots,
                  absl::Span<const int32_t> positions);
 
   /// Queues the copies of all that was added, which stays as it is until they

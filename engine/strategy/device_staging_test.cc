@@ -65,12 +65,15 @@ TEST_F(DeviceStagingTest, PartsAreRowsInPlaceAndCopiedOnes) {
   const std::vector<int32_t> positions = {1, 2};
   const std::vector<float> read = {20, 21};
   const std::vector<int32_t> others = {4, 0};
+  const std::vector<int64_t> last = {1};
+  const std::vector<int32_t> another = {5};
   staging_.Begin();
+  const auto copied = staging_.AddCopied(Bytes(read), others);
   const std::vector<DeviceStaging::Part> parts = {
-      staging_.AddReached(pinned.data(), slots, positions),
-      staging_.AddCopied(Bytes(read), others),
-      staging_.AddReached(nullptr, {}, {})};
-  EXPECT_EQ(Scatter(parts, 5), (std::vector<float>{21, 13, 10, -1, 20}));
+      staging_.AddReached(pinned.data(), slots, positions), copied,
+      staging_.AddReached(nullptr, {}, {}),
+      staging_.AddRowsOf(copied, last, another)};
+  EXPECT_EQ(Scatter(parts, 6), (std::vector<float>{21, 13, 10, -1, 20, 21}));
 }
 
 TEST_F(DeviceStagingTest, TheAreaIsUsedAgainAndGrows) {

@@ -83,6 +83,8 @@ class SampleKernelsTest : public ::testing::Test {
     relation_ = {.indptr = indptr_.data(),
                  .indices = neighbors_.data(),
                  .num_edges = static_cast<int64_t>(neighbors_.size()),
+                 .first_destination = 0,
+                 .first_source = 0,
                  .num_sources = num_nodes,
                  .prefix = kPrefix,
                  .fanout = fanout,

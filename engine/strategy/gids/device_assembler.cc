@@ -97,7 +97,7 @@ class DeviceAssembler final : public BatchAssembler {
     const DeviceStaging::Part cached =
         staging_.AddReached(lines_.data(), rows.lines, rows.line_positions);
     const DeviceStaging::Part entering =
-        staging_.AddReached(nullptr, rows.entering, rows.entering_lines);
+        staging_.AddRowsOf(missing, rows.entering, rows.entering_lines);
     HEARTH_RETURN_IF_ERROR(staging_.QueueCopies(*stream_));
     HEARTH_RETURN_IF_ERROR(stream_->Record(*copied_));
     HearthCudaScatter scatter = {};
@@ -109,18 +109,16 @@ class DeviceAssembler final : public BatchAssembler {
     scatter.parts[1] = staging_.At(missing);
     scatter.parts[2] = staging_.At(cached);
     HEARTH_RETURN_IF_ERROR(stream_->Scatter(scatter));
-    return KeepRows(rows, scatter.parts[1], staging_.At(entering));
+    return KeepRows(rows, staging_.At(entering));
   }
 
   // Queues copies of missing rows, as stored, to their lines: as rows of
   // float32, which a scatter leaves as they are, if they have such a size.
   absl::Status KeepRows(const LocatedRows& rows,
-                        const HearthCudaScatterPart& missing,
-                        HearthCudaScatterPart entering) {
+                        const HearthCudaScatterPart& entering) {
     if (rows.entering.empty()) return absl::OkStatus();
     const int64_t row_bytes = format_.row_bytes();
     if (row_bytes % static_cast<int64_t>(sizeof(float)) == 0) {
-      entering.rows = missing.rows;
       HearthCudaScatter scatter = {};
       scatter.parts[0] = entering;
       scatter.element = HEARTH_CUDA_FLOAT32;
@@ -128,7 +126,7 @@ class DeviceAssembler final : public BatchAssembler {
       scatter.out = reinterpret_cast<float*>(lines_.data());
       return stream_->Scatter(scatter);
     }
-    const auto* from = static_cast<const std::byte*>(missing.rows);
+    const auto* from = static_cast<const std::byte*>(entering.rows);
     for (size_t i = 0; i < rows.entering.size(); ++i) {
       HEARTH_RETURN_IF_ERROR(
           stream_->Copy(lines_.data() + rows.entering_lines[i] * row_bytes,

@@ -16,6 +16,7 @@
 #include "engine/base/clock.h"
 #include "engine/io/file_system.h"
 #include "engine/io/read_queues.h"
+#include "engine/io/scratch_directory.h"
 #include "engine/plan/plan_store.h"
 #include "engine/sample/seed_order.h"
 #include "engine/store/dataset.h"
@@ -39,6 +40,8 @@ inline constexpr int64_t kNodes = 600;
 class GidsTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
+    // Several suites share it.
+    if (dataset_ != nullptr) return;
     const auto path = hearth::testing::ImportPlantedGraph(
         {.num_nodes = kNodes, .feature_dim = kRowBytes / 4},
         ::testing::TempDir() + "gids");
@@ -52,9 +55,7 @@ class GidsTest : public ::testing::Test {
   GidsTest()
       : queues_(*io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads})),
         hooked_(*dataset_),
-        folder_(absl::StrCat(
-            ::testing::TempDir(), "plans_",
-            ::testing::UnitTest::GetInstance()->current_test_info()->name())),
+        folder_(scratch_.Path("plans")),
         plans_(io::FileSystem::Posix(), Clock::Real(), {.folder = folder_}) {}
 
   absl::StatusOr<std::unique_ptr<Strategy>> New(
@@ -160,6 +161,7 @@ class GidsTest : public ::testing::Test {
   const std::unique_ptr<io::ReadQueues> queues_;
   hearth::testing::HookedDataset hooked_;
   hearth::testing::StoppingClock clock_;
+  const io::ScratchDirectory scratch_;
   const std::string folder_;
   plan::PlanStore plans_;
   Gpu gpu_ = {};

@@ -145,12 +145,13 @@ TEST_F(GidsOnFakeTest, RowsStayThereForModelsThere) {
 TEST_F(GidsOnFakeTest, ARestLeavesTheRowsThatAreKept) {
   {
     const auto strategy = Make(Some());
-    EXPECT_EQ(fake_.registered_bytes(), 60 * kRowBytes);
+    const int64_t buffered = fake_.registered_bytes();
+    EXPECT_GT(buffered, 50 * kRowBytes);
     EXPECT_TRUE(Run(*strategy, MakePass(0)).status.ok());
     EXPECT_GT(fake_.device_bytes(), kLines * kRowBytes);
     strategy->Rest();
     EXPECT_EQ(fake_.device_bytes(), kLines * kRowBytes);
-    EXPECT_EQ(fake_.registered_bytes(), 60 * kRowBytes);
+    EXPECT_EQ(fake_.registered_bytes(), buffered);
     const Outcome again = Run(*strategy, MakePass(0));
     EXPECT_EQ(again.batches, Expected(MakePass(0)));
   }
