@@ -49,8 +49,10 @@ constexpr char kProgress[] = "progress";
 constexpr char kProgressCrc[] = "progress_crc32c";
 constexpr char kTensorsCrc[] = "tensors_crc32c";
 constexpr int kVersion = 4;
-// The version of those with histories, which older programs do not know.
+// The versions of those with histories, and with gradients by these, which
+// older programs do not know.
 constexpr int kVersionWithHistories = 5;
+constexpr int kVersionWithGradients = 6;
 constexpr int kVersionWithLosses = 3;
 constexpr char kLosses[] = "losses";
 
@@ -74,10 +76,16 @@ std::string CrcOf(const store::TensorMap& tensors) {
   return CrcText(crc);
 }
 
+// The least version whose programs know all that is in it.
+int VersionOf(const Checkpoint& checkpoint) {
+  if (checkpoint.histories.empty()) return kVersion;
+  return checkpoint.histories.count("gradients") == 0 ? kVersionWithHistories
+                                                      : kVersionWithGradients;
+}
+
 std::string ProgressText(const Checkpoint& checkpoint) {
   const json progress = {
-      {"version",
-       checkpoint.histories.empty() ? kVersion : kVersionWithHistories},
+      {"version", VersionOf(checkpoint)},
       {"generation", checkpoint.generation},
       {"fingerprint", checkpoint.fingerprint},
       {"arithmetic", checkpoint.arithmetic},
@@ -137,12 +145,12 @@ absl::StatusOr<Checkpoint> ParseProgress(const std::string& text) {
   try {
     const json progress = json::parse(text);
     const int version = progress.at("version").get<int>();
-    if (version < kVersionWithLosses || version > kVersionWithHistories) {
+    if (version < kVersionWithLosses || version > kVersionWithGradients) {
       return absl::FailedPreconditionError(
           absl::StrCat("is of version ", version,
                        ", which another hearthd wrote; this one "
                        "goes on from versions ",
-                       kVersionWithLosses, " to ", kVersionWithHistories));
+                       kVersionWithLosses, " to ", kVersionWithGradients));
     }
     ReadPosition(progress, checkpoint);
     if (version == kVersionWithLosses) {

@@ -49,9 +49,9 @@ struct Checkpoint {
   /// it.
   store::TensorMap state;
   store::TensorMap best_state;
-  /// Embeddings of the unfinished epoch's batches that later ones may use
-  /// (train::HistoryCache); none between epochs. Writing a checkpoint takes
-  /// them.
+  /// Embeddings of the unfinished epoch's batches that later ones may use, and
+  /// gradients by embeddings (train::HistoryCache); between epochs the latter
+  /// alone. Writing a checkpoint takes them.
   store::TensorMap histories;
   uint64_t peak_memory_bytes = 0;
   uint32_t resumes = 0;

@@ -381,7 +381,7 @@ TEST_F(CheckpointTest, AnotherFilesMetadataIsDamage) {
 }
 
 TEST_F(CheckpointTest, AnotherVersionIsNotDamage) {
-  for (const char* version : {"1", "2", "6"}) {
+  for (const char* version : {"1", "2", "7"}) {
     WriteProgress(std::string("{\"version\": ") + version + "}");
     for (const absl::Status& status :
          {Read().status(), CheckCheckpoint(files_, directory_, kFingerprint)}) {

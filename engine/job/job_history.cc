@@ -21,6 +21,7 @@
 #include "engine/store/row_format.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/pass.h"
+#include "engine/train/history_cache.h"
 
 namespace hearth::job {
 namespace {
@@ -40,13 +41,14 @@ struct EmbeddingSizes {
   int64_t num_nodes = 0;
   // Numbers of an embedding.
   int64_t width = 0;
+  bool keeps_gradients = true;
 
   uint64_t TableBytes() const {
     return HistoryCandidates::MemoryBytes(num_nodes);
   }
 
   int64_t EmbeddingBytes() const {
-    return width * static_cast<int64_t>(sizeof(float)) + kStateBytes;
+    return train::HistoryCache::RowBytes(width, keeps_gradients) + kStateBytes;
   }
 
   int64_t Within(uint64_t bytes) const {
@@ -76,8 +78,9 @@ class HistoryMaking {
       : environment_(environment),
         basis_(basis),
         options_(*basis.data.history),
-        sizes_(
-            {.num_nodes = basis.num_nodes(), .width = basis.embedding_width}),
+        sizes_({.num_nodes = basis.num_nodes(),
+                .width = basis.embedding_width,
+                .keeps_gradients = !basis.data.history->stop_gradients}),
         observer_(observer),
         stop_(stop) {}
 
@@ -243,7 +246,8 @@ absl::Status CheckHistoryMemory(const DataOptions& data,
                                 int64_t embedding_width) {
   const EmbeddingSizes sizes = {
       .num_nodes = store::NodeSpace(manifest).num_nodes(),
-      .width = embedding_width};
+      .width = embedding_width,
+      .keeps_gradients = !data.history->stop_gradients};
   const std::optional<uint64_t> own = OwnBytes(data, manifest);
   if (!own.has_value() || sizes.Within(*own) > 0) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

@@ -33,11 +33,12 @@ uint64_t HistoryBytes(const StrategyUse& use,
   const size_t layers = batch.edges.size();
   const auto of_batch = static_cast<uint64_t>(
       batch.nodes[layers - 1] * use.data.trainers * use.embedding_width);
+  const bool keeps_gradients = !use.data.history->stop_gradients;
   return sample::HistoryCandidates::MemoryBytes(candidates.num_nodes()) +
          sample::HistoryDecisions::MemoryBytes(candidates.size()) +
-         train::HistoryCache::MemoryBytes(candidates.size(),
-                                          use.embedding_width) +
-         sizeof(float) * of_batch;
+         train::HistoryCache::MemoryBytes(
+             candidates.size(), use.embedding_width, keeps_gradients) +
+         (keeps_gradients ? 2 : 1) * sizeof(float) * of_batch;
 }
 
 uint64_t ChecksumBytes(const store::Dataset& dataset) {

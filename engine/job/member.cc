@@ -67,9 +67,10 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Make(
       new Member(parts, judgement, passes, std::move(step)));
   if (const sample::HistoryPolicy* history = passes.Training(0).history;
       history != nullptr) {
-    HEARTH_ASSIGN_OR_RETURN(member->histories_, train::HistoryCache::Make(
-                                                    history->candidates,
-                                                    member->step_->TopWidth()));
+    HEARTH_ASSIGN_OR_RETURN(member->histories_,
+                            train::HistoryCache::Make(
+                                history->candidates, member->step_->TopWidth(),
+                                !parts.options.data.history->stop_gradients));
     member->staleness_ = history->staleness;
   }
   HEARTH_RETURN_IF_ERROR(member->Resume(dataset.manifest().fingerprint));
@@ -212,23 +213,30 @@ std::vector<sample::LiveHistory> Member::LiveHistories() const {
   return histories_->Live(state_.next_batch, staleness_);
 }
 
-// The shards with the embeddings that they pull, and with room for those that
-// they push.
+// The shards with the embeddings that they pull and the gradients of those that
+// they push, and with room for those that they push and the gradients of those
+// that they pull.
 absl::StatusOr<std::vector<train::BatchView>> Member::WithHistories(
     absl::Span<const train::BatchView> shards) {
   std::vector<train::BatchView> views(shards.begin(), shards.end());
   if (histories_ == nullptr) return views;
-  const int64_t width = histories_->width();
-  pulled_.resize(views.size());
-  pushed_.resize(views.size());
+  top_rows_.resize(views.size());
+  const auto width = static_cast<size_t>(histories_->width());
   for (size_t i = 0; i < views.size(); ++i) {
     const sample::TopLayer& top = *views[i].sample.top;
-    pulled_[i].resize(top.pulled.size() * static_cast<size_t>(width));
-    pushed_[i].resize(top.pushed.size() * static_cast<size_t>(width));
-    HEARTH_RETURN_IF_ERROR(histories_->Pull(top, pulled_[i].data()));
-    views[i].top_rows = {.width = width,
-                         .pulled = pulled_[i].data(),
-                         .pushed = pushed_[i].data()};
+    TopRows& rows = top_rows_[i];
+    rows.pulled.resize(top.pulled.size() * width);
+    rows.pushed.resize(top.pushed.size() * width);
+    HEARTH_RETURN_IF_ERROR(histories_->Pull(top, rows.pulled.data()));
+    views[i].top_rows = {.width = histories_->width(),
+                         .pulled = rows.pulled.data(),
+                         .pushed = rows.pushed.data()};
+    if (!histories_->keeps_gradients()) continue;
+    rows.pulled_gradients.resize(rows.pulled.size());
+    rows.pushed_gradients.resize(rows.pushed.size());
+    histories_->TakeGradients(top, rows.pushed_gradients.data());
+    views[i].top_rows.pulled_gradients = rows.pulled_gradients.data();
+    views[i].top_rows.pushed_gradients = rows.pushed_gradients.data();
   }
   return views;
 }
@@ -236,8 +244,11 @@ absl::StatusOr<std::vector<train::BatchView>> Member::WithHistories(
 void Member::KeepHistories(absl::Span<const train::BatchView> shards) {
   if (histories_ == nullptr) return;
   for (const train::BatchView& shard : shards) {
-    histories_->Push(*shard.sample.top, state_.next_batch,
-                     shard.top_rows.pushed);
+    const sample::TopLayer& top = *shard.sample.top;
+    histories_->Push(top, state_.next_batch, shard.top_rows.pushed);
+    if (histories_->keeps_gradients()) {
+      histories_->AddGradients(top, shard.top_rows.pulled_gradients);
+    }
   }
 }
 
@@ -372,8 +383,8 @@ bool Member::IsBest(std::optional<double> value) const {
 absl::Status Member::WriteState() {
   HEARTH_ASSIGN_OR_RETURN(state_.state, step_->Save());
   state_.peak_memory_bytes = PeakMemory();
-  if (const auto live = LiveHistories(); !live.empty()) {
-    state_.histories = histories_->Save(live);
+  if (histories_ != nullptr && !Done()) {
+    state_.histories = histories_->Save(LiveHistories());
   }
   HEARTH_RETURN_IF_ERROR(job::WriteCheckpoint(
       parts_.environment.files, parts_.options.directory, state_));

@@ -210,9 +210,15 @@ class Member {
   // Null without a history.
   std::unique_ptr<train::HistoryCache> histories_;
   int64_t staleness_ = 0;
-  // Embeddings of a batch's shards that come in, and that go out.
-  std::vector<std::vector<float>> pulled_;
-  std::vector<std::vector<float>> pushed_;
+  // The memory of train::LayerRows.
+  struct TopRows {
+    std::vector<float> pulled;
+    std::vector<float> pushed;
+    std::vector<float> pulled_gradients;
+    std::vector<float> pushed_gradients;
+  };
+  // By shard of a batch.
+  std::vector<TopRows> top_rows_;
 };
 
 }  // namespace hearth::job

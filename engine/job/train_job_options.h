@@ -37,6 +37,10 @@ struct HistoryOptions {
   std::optional<double> sample_weight = {};
   /// First epochs that are also trained without it, to compare; at most epochs.
   int64_t compare_epochs = 0;
+  /// Whether gradients end at embeddings of earlier batches, as in OUTRE;
+  /// otherwise they reach them when they are computed next
+  /// (train::HistoryCache).
+  bool stop_gradients = false;
 };
 
 /// Fan-outs of one edge type. See hearth.v1.NeighborSampler.

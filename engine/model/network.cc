@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +17,7 @@
 #include "engine/model/model_kind.h"
 #include "engine/model/model_kinds.h"
 #include "engine/model/relation_schema.h"
+#include "engine/model/saved_value.h"
 #include "engine/store/label_kind.h"
 #include "engine/train/device_rows.h"
 
@@ -62,11 +64,15 @@ void AddLayersTensors(size_t layer, const std::vector<NamedTensor>& tensors,
   }
 }
 
-at::Tensor PositionTensor(const std::vector<int32_t>& positions) {
-  at::Tensor tensor =
-      at::empty({static_cast<int64_t>(positions.size())}, at::kLong);
-  std::copy(positions.begin(), positions.end(), tensor.data_ptr<int64_t>());
-  return tensor;
+// Calls `function(row)` for each pushed node, in their order: its row among
+// those of computed nodes.
+template <typename F>
+void ForEachPushed(const sample::TopLayer& top, const F& function) {
+  size_t row = 0;
+  for (const int32_t position : top.pushed) {
+    while (top.computed[row] != position) ++row;
+    function(row);
+  }
 }
 
 // Copies the rows of `x`, which has those of computed nodes, that are pushed.
@@ -74,31 +80,84 @@ at::Tensor PositionTensor(const std::vector<int32_t>& positions) {
 // nothing, but LeakyReLU must come once.
 void Push(const at::Tensor& x, const sample::TopLayer& top,
           Activation activation, const train::LayerRows& rows) {
-  const float* from = x.const_data_ptr<float>();
+  const auto* const from = x.const_data_ptr<float>();
   float* to = rows.pushed;
-  size_t row = 0;
-  for (const int32_t position : top.pushed) {
-    while (top.computed[row] != position) ++row;
+  ForEachPushed(top, [&](size_t row) {
     to = std::copy_n(from + static_cast<int64_t>(row) * rows.width, rows.width,
                      to);
-  }
+  });
   if (activation == Activation::kRelu) {
     ApplyRelu(rows.pushed, 0, to - rows.pushed);
   }
 }
 
+// A batch's top layer, borrowed.
+struct TopRows {
+  const sample::TopLayer* top;
+  train::LayerRows rows;
+};
+
 // The rows of all top nodes: those of `x`, which are computed, and those
-// pulled.
-at::Tensor Join(const at::Tensor& x, const sample::TopLayer& top,
-                const train::LayerRows& rows) {
-  const at::Tensor pulled = at::from_blob(
-      const_cast<float*>(rows.pulled),
-      {static_cast<int64_t>(top.pulled.size()), rows.width}, at::kFloat);
-  return at::empty({static_cast<int64_t>(top.nodes.size()), rows.width},
-                   at::kFloat)
-      .index_copy_(0, PositionTensor(top.pulled), pulled)
-      .index_copy(0, PositionTensor(top.computed), x);
-}
+// pulled. Backward, gradients by pulled rows are written down for the batches
+// that compute these nodes next, and those that earlier batches have written
+// down are added.
+class JoinFunction : public torch::autograd::Function<JoinFunction> {
+ public:
+  static at::Tensor forward(torch::autograd::AutogradContext* context,
+                            const at::Tensor& x, const TopRows& top_rows) {
+    SaveValue(context, top_rows);
+    const auto& [top, rows] = top_rows;
+    at::Tensor joined = at::empty(
+        {static_cast<int64_t>(top->nodes.size()), rows.width}, at::kFloat);
+    auto* const out = joined.mutable_data_ptr<float>();
+    Scatter(rows.pulled, top->pulled, rows.width, out);
+    Scatter(x.const_data_ptr<float>(), top->computed, rows.width, out);
+    return joined;
+  }
+
+  static torch::autograd::variable_list backward(
+      torch::autograd::AutogradContext* context,
+      torch::autograd::variable_list gradients) {
+    const auto [top, rows] = LoadValue<TopRows>(context);
+    const at::Tensor gradient = gradients[0].contiguous();
+    const auto* const from = gradient.const_data_ptr<float>();
+    if (rows.pulled_gradients != nullptr) {
+      Gather(from, top->pulled, rows.width, rows.pulled_gradients);
+    }
+    at::Tensor by_computed = at::empty(
+        {static_cast<int64_t>(top->computed.size()), rows.width}, at::kFloat);
+    auto* const to = by_computed.mutable_data_ptr<float>();
+    Gather(from, top->computed, rows.width, to);
+    if (rows.pushed_gradients != nullptr) AddPushed(*top, rows, to);
+    return {by_computed, at::Tensor()};
+  }
+
+ private:
+  static void Scatter(const float* from, const std::vector<int32_t>& positions,
+                      int64_t width, float* to) {
+    for (const int32_t position : positions) {
+      std::copy_n(from, width, to + position * width);
+      from += width;
+    }
+  }
+
+  static void Gather(const float* from, const std::vector<int32_t>& positions,
+                     int64_t width, float* to) {
+    for (const int32_t position : positions) {
+      to = std::copy_n(from + position * width, width, to);
+    }
+  }
+
+  // Adds them to the gradients by computed rows.
+  static void AddPushed(const sample::TopLayer& top,
+                        const train::LayerRows& rows, float* by_computed) {
+    const float* from = rows.pushed_gradients;
+    ForEachPushed(top, [&](size_t row) {
+      float* const to = by_computed + static_cast<int64_t>(row) * rows.width;
+      for (int64_t i = 0; i < rows.width; ++i) to[i] += *from++;
+    });
+  }
+};
 
 // The rows, as a tensor of the current stream's.
 at::Tensor CopyRows(const train::DeviceRows& rows, at::IntArrayRef sizes,
@@ -184,7 +243,10 @@ at::Tensor Network::Forward(
       if (batch.top_rows.pushed != nullptr) {
         Push(x, top, activation_, batch.top_rows);
       }
-      if (!top.pulled.empty()) x = Join(x, top, batch.top_rows);
+      if (!top.pulled.empty() || batch.top_rows.pushed_gradients != nullptr) {
+        x = JoinFunction::apply(x,
+                                TopRows{.top = &top, .rows = batch.top_rows});
+      }
     }
     x = ActivateRows(x, position, layer);
   }

@@ -365,6 +365,51 @@ TEST(NetworkTest, PulledEmbeddingsStandForThoseThatWouldBeComputed) {
   }
 }
 
+// The gradients by all parameters of the scores, weighed by `weights`.
+std::vector<at::Tensor> GradientsOf(const Network& network,
+                                    const train::BatchView& batch,
+                                    const at::Tensor& weights) {
+  std::vector<at::Tensor> leaves;
+  for (const auto& named : network.parameters()) {
+    leaves.push_back(named.tensor);
+  }
+  const at::Tensor scores = network.Forward(batch, train::StepPosition{1, 2});
+  return torch::autograd::grad({(scores * weights).sum()}, leaves);
+}
+
+// What a batch lacks that pulls embeddings, a later one adds that computes
+// them, even if its own loss has no gradient.
+TEST(NetworkTest, GradientsByPulledEmbeddingsComeWithLaterBatches) {
+  const SyntheticBatch whole = SmallBatch();
+  const at::Tensor weights =
+      at::linspace(-1, 1, 6 * kClasses).view({6, kClasses});
+  for (const auto& pulled : {EveryThirdTopNode(), AllTopNodes()}) {
+    for (const train::ModelOptions& model : AllModels()) {
+      const Network network(Options(model), SmallShape());
+      PrunedBatch pruned = Prune(whole, pulled, AllEmbeddings(network), 8);
+      std::vector<float> by_pulled(pulled.size() * 8);
+      train::BatchView first = pruned.View();
+      first.top_rows.pulled_gradients = by_pulled.data();
+      const auto of_first = GradientsOf(network, first, weights);
+      PrunedBatch later = WithTopLayer(whole, 8);
+      std::vector<float> owed(later.pushed.size());
+      for (size_t i = 0; i < pulled.size(); ++i) {
+        std::copy_n(by_pulled.data() + i * 8, 8, owed.data() + pulled[i] * 8);
+      }
+      train::BatchView second = later.View();
+      second.top_rows.pushed_gradients = owed.data();
+      const auto of_second =
+          GradientsOf(network, second, at::zeros_like(weights));
+      const auto expected = GradientsOf(network, whole.View(), weights);
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_TRUE(
+            at::allclose(of_first[i] + of_second[i], expected[i], 1e-4, 1e-5))
+            << "model " << model.index() << " " << network.parameters()[i].name;
+      }
+    }
+  }
+}
+
 TEST(NetworkTest, PulledEmbeddingsAreConstants) {
   const SyntheticBatch whole = SmallBatch();
   const at::Tensor direction =

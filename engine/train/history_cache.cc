@@ -21,6 +21,8 @@ constexpr int64_t kNever = -1;
 constexpr char kSlots[] = "slots";
 constexpr char kBatches[] = "batches";
 constexpr char kRows[] = "rows";
+constexpr char kGradientSlots[] = "gradient_slots";
+constexpr char kGradients[] = "gradients";
 
 template <typename T>
 T At(const Tensor& tensor, size_t index) {
@@ -33,6 +35,29 @@ template <typename T>
 void Append(T value, Tensor& tensor) {
   const auto* bytes = reinterpret_cast<const std::byte*>(&value);
   tensor.data.insert(tensor.data.end(), bytes, bytes + sizeof(T));
+}
+
+void AppendRow(const float* row, int64_t width, Tensor& tensor) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(row);
+  tensor.data.insert(tensor.data.end(), bytes, bytes + width * sizeof(float));
+}
+
+// Elements of a tensor of one dimension; -1 for another or none.
+int64_t CountOf(const store::TensorMap& saved, const char* name) {
+  const auto found = saved.find(name);
+  return found == saved.end() || found->second.shape.size() != 1
+             ? -1
+             : found->second.shape[0];
+}
+
+absl::Status DoesNotFit() {
+  return absl::DataLossError(
+      "the kept embeddings do not fit the model's history");
+}
+
+absl::Status NoSlot(int32_t slot, int64_t num_slots) {
+  return absl::DataLossError(
+      absl::StrCat("an embedding is kept in slot ", slot, ", of ", num_slots));
 }
 
 bool Fits(const store::TensorMap& saved, const char* name, store::DType dtype,
@@ -48,26 +73,32 @@ bool Fits(const store::TensorMap& saved, const char* name, store::DType dtype,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HistoryCache>> HistoryCache::Make(
-    std::shared_ptr<const sample::HistoryCandidates> candidates,
-    int64_t width) {
-  HEARTH_ASSIGN_OR_RETURN(io::AlignedMemory memory,
-                          io::AlignedMemory::Allocate(
-                              static_cast<uint64_t>(candidates->size()) *
-                              static_cast<uint64_t>(width) * sizeof(float)));
-  return std::unique_ptr<HistoryCache>(
-      new HistoryCache(std::move(candidates), width, std::move(memory)));
+    std::shared_ptr<const sample::HistoryCandidates> candidates, int64_t width,
+    bool keeps_gradients) {
+  HEARTH_ASSIGN_OR_RETURN(
+      io::AlignedMemory memory,
+      io::AlignedMemory::Allocate(static_cast<uint64_t>(
+          candidates->size() * RowBytes(width, keeps_gradients))));
+  return std::unique_ptr<HistoryCache>(new HistoryCache(
+      std::move(candidates), width, keeps_gradients, std::move(memory)));
 }
 
 HistoryCache::HistoryCache(
     std::shared_ptr<const sample::HistoryCandidates> candidates, int64_t width,
-    io::AlignedMemory memory)
+    bool keeps_gradients, io::AlignedMemory memory)
     : candidates_(std::move(candidates)),
       width_(width),
+      keeps_gradients_(keeps_gradients),
       memory_(std::move(memory)),
       rows_(reinterpret_cast<float*>(memory_.bytes().data())),
-      pushed_by_(static_cast<size_t>(candidates_->size()), kNever) {}
+      pushed_by_(static_cast<size_t>(candidates_->size()), kNever),
+      has_gradient_(keeps_gradients ? pushed_by_.size() : 0) {}
 
 float* HistoryCache::Row(int32_t slot) const { return rows_ + slot * width_; }
+
+float* HistoryCache::Gradient(int32_t slot) const {
+  return rows_ + (candidates_->size() + slot) * width_;
+}
 
 absl::Status HistoryCache::Pull(const sample::TopLayer& top,
                                 float* rows) const {
@@ -94,6 +125,35 @@ void HistoryCache::Push(const sample::TopLayer& top, int64_t batch,
   }
 }
 
+void HistoryCache::AddGradients(const sample::TopLayer& top,
+                                const float* gradients) {
+  for (const int32_t position : top.pulled) {
+    const int32_t slot = candidates_->SlotOf(top.nodes[position]);
+    float* const sum = Gradient(slot);
+    if (has_gradient_[slot]) {
+      for (int64_t i = 0; i < width_; ++i) sum[i] += gradients[i];
+    } else {
+      std::copy_n(gradients, width_, sum);
+      has_gradient_[slot] = true;
+    }
+    gradients += width_;
+  }
+}
+
+void HistoryCache::TakeGradients(const sample::TopLayer& top,
+                                 float* gradients) {
+  for (const int32_t position : top.pushed) {
+    const int32_t slot = candidates_->SlotOf(top.nodes[position]);
+    if (has_gradient_[slot]) {
+      std::copy_n(Gradient(slot), width_, gradients);
+      has_gradient_[slot] = false;
+    } else {
+      std::fill_n(gradients, width_, 0.0F);
+    }
+    gradients += width_;
+  }
+}
+
 void HistoryCache::Clear() {
   std::fill(pushed_by_.begin(), pushed_by_.end(), kNever);
 }
@@ -110,8 +170,13 @@ std::vector<LiveHistory> HistoryCache::Live(int64_t next,
 }
 
 store::TensorMap HistoryCache::Save(absl::Span<const LiveHistory> live) const {
-  const auto count = static_cast<int64_t>(live.size());
+  std::vector<int32_t> gradients;
+  for (size_t slot = 0; slot < has_gradient_.size(); ++slot) {
+    if (has_gradient_[slot]) gradients.push_back(static_cast<int32_t>(slot));
+  }
   store::TensorMap saved;
+  if (live.empty() && gradients.empty()) return saved;
+  const auto count = static_cast<int64_t>(live.size());
   Tensor& slots = saved[kSlots];
   slots = {.dtype = store::DType::kInt32, .shape = {count}, .data = {}};
   Tensor& batches = saved[kBatches];
@@ -123,32 +188,48 @@ store::TensorMap HistoryCache::Save(absl::Span<const LiveHistory> live) const {
   for (const LiveHistory& history : live) {
     Append(history.slot, slots);
     Append(history.batch, batches);
-    const auto* row = reinterpret_cast<const std::byte*>(Row(history.slot));
-    rows.data.insert(rows.data.end(), row, row + width_ * sizeof(float));
+    AppendRow(Row(history.slot), width_, rows);
+  }
+  if (gradients.empty()) return saved;
+  const auto owed = static_cast<int64_t>(gradients.size());
+  Tensor& gradient_slots = saved[kGradientSlots];
+  gradient_slots = {.dtype = store::DType::kInt32, .shape = {owed}, .data = {}};
+  Tensor& sums = saved[kGradients];
+  sums = {.dtype = store::DType::kFloat32, .shape = {owed, width_}, .data = {}};
+  sums.data.reserve(gradients.size() * static_cast<size_t>(width_) *
+                    sizeof(float));
+  for (const int32_t slot : gradients) {
+    Append(slot, gradient_slots);
+    AppendRow(Gradient(slot), width_, sums);
   }
   return saved;
 }
 
 absl::Status HistoryCache::Load(const store::TensorMap& saved) {
   Clear();
-  const auto slots = saved.find(kSlots);
-  const int64_t count = slots == saved.end() || slots->second.shape.empty()
-                            ? -1
-                            : slots->second.shape[0];
-  if (saved.size() != 3 ||
-      !Fits(saved, kSlots, store::DType::kInt32, {count}) ||
+  has_gradient_.assign(has_gradient_.size(), false);
+  const bool with_gradients = saved.count(kGradients) > 0;
+  if (saved.size() != (with_gradients ? 5u : 3u) ||
+      (with_gradients && !keeps_gradients_)) {
+    return DoesNotFit();
+  }
+  HEARTH_RETURN_IF_ERROR(LoadRows(saved));
+  return with_gradients ? LoadGradients(saved) : absl::OkStatus();
+}
+
+absl::Status HistoryCache::LoadRows(const store::TensorMap& saved) {
+  const int64_t count = CountOf(saved, kSlots);
+  if (!Fits(saved, kSlots, store::DType::kInt32, {count}) ||
       !Fits(saved, kBatches, store::DType::kInt64, {count}) ||
       !Fits(saved, kRows, store::DType::kFloat32, {count, width_})) {
-    return absl::DataLossError(
-        "the kept embeddings do not fit the model's history");
+    return DoesNotFit();
   }
   const std::byte* row = saved.at(kRows).data.data();
   for (int64_t i = 0; i < count; ++i) {
-    const auto slot = At<int32_t>(slots->second, static_cast<size_t>(i));
+    const auto slot = At<int32_t>(saved.at(kSlots), static_cast<size_t>(i));
     if (slot < 0 || slot >= candidates_->size()) {
       Clear();
-      return absl::DataLossError(absl::StrCat(
-          "an embedding is kept in slot ", slot, ", of ", candidates_->size()));
+      return NoSlot(slot, candidates_->size());
     }
     pushed_by_[slot] = At<int64_t>(saved.at(kBatches), static_cast<size_t>(i));
     std::memcpy(Row(slot), row, width_ * sizeof(float));
@@ -157,11 +238,35 @@ absl::Status HistoryCache::Load(const store::TensorMap& saved) {
   return absl::OkStatus();
 }
 
-uint64_t HistoryCache::MemoryBytes(int64_t num_candidates, int64_t width) {
+absl::Status HistoryCache::LoadGradients(const store::TensorMap& saved) {
+  const int64_t count = CountOf(saved, kGradientSlots);
+  if (!Fits(saved, kGradientSlots, store::DType::kInt32, {count}) ||
+      !Fits(saved, kGradients, store::DType::kFloat32, {count, width_})) {
+    Clear();
+    return DoesNotFit();
+  }
+  const std::byte* row = saved.at(kGradients).data.data();
+  for (int64_t i = 0; i < count; ++i) {
+    const auto slot =
+        At<int32_t>(saved.at(kGradientSlots), static_cast<size_t>(i));
+    if (slot < 0 || slot >= candidates_->size()) {
+      Clear();
+      has_gradient_.assign(has_gradient_.size(), false);
+      return NoSlot(slot, candidates_->size());
+    }
+    has_gradient_[slot] = true;
+    std::memcpy(Gradient(slot), row, width_ * sizeof(float));
+    row += width_ * sizeof(float);
+  }
+  return absl::OkStatus();
+}
+
+uint64_t HistoryCache::MemoryBytes(int64_t num_candidates, int64_t width,
+                                   bool keeps_gradients) {
   // Twice the rows: a checkpoint holds a copy while it is written.
   return static_cast<uint64_t>(num_candidates) *
-         (2 * static_cast<uint64_t>(width) * sizeof(float) +
-          3 * sizeof(int64_t));
+         (2 * static_cast<uint64_t>(RowBytes(width, keeps_gradients)) +
+          4 * sizeof(int64_t));
 }
 
 }  // namespace hearth::train

@@ -24,10 +24,11 @@ using ::testing::IsEmpty;
 constexpr int64_t kWidth = 3;
 
 // Nodes 7, 3 and 9 are candidates of a graph of ten nodes.
-std::unique_ptr<HistoryCache> NewCache(int64_t width = kWidth) {
+std::unique_ptr<HistoryCache> NewCache(int64_t width = kWidth,
+                                       bool keeps_gradients = false) {
   auto cache = HistoryCache::Make(std::make_shared<sample::HistoryCandidates>(
                                       std::vector<store::NodeId>{7, 3, 9}, 10),
-                                  width);
+                                  width, keeps_gradients);
   EXPECT_TRUE(cache.ok()) << cache.status();
   return *std::move(cache);
 }
@@ -100,6 +101,67 @@ TEST(HistoryCacheTest, LoadsWhatItSaved) {
   EXPECT_EQ(other->Live(9, 5), cache->Live(9, 5));
   EXPECT_THAT(Pull(*other, Top({9, 3}, {0, 1}, {})),
               ElementsAre(4, 5, 6, 1, 2, 3));
+}
+
+std::vector<float> TakeGradients(HistoryCache& cache,
+                                 const sample::TopLayer& top) {
+  std::vector<float> gradients(top.pushed.size() * cache.width(), -99);
+  cache.TakeGradients(top, gradients.data());
+  return gradients;
+}
+
+TEST(HistoryCacheTest, GradientsAddUpUntilTheyAreTaken) {
+  const auto cache = NewCache(kWidth, /*keeps_gradients=*/true);
+  const std::vector<float> gradients = {1, 2, 3, 10, 20, 30};
+  cache->AddGradients(Top({7, 5, 3}, {0, 2}, {}), gradients.data());
+  cache->AddGradients(Top({3, 7}, {0, 1}, {}), gradients.data());
+  // An epoch's end takes none of them.
+  cache->Clear();
+  EXPECT_THAT(TakeGradients(*cache, Top({9, 3}, {}, {0, 1})),
+              ElementsAre(0, 0, 0, 11, 22, 33));
+  EXPECT_THAT(TakeGradients(*cache, Top({7, 3}, {}, {0, 1})),
+              ElementsAre(11, 22, 33, 0, 0, 0));
+}
+
+TEST(HistoryCacheTest, LoadsTheGradientsThatItSaved) {
+  const auto cache = NewCache(kWidth, /*keeps_gradients=*/true);
+  EXPECT_TRUE(cache->Save({}).empty());
+  const std::vector<float> rows = {1, 2, 3, 4, 5, 6};
+  cache->Push(Top({3}, {}, {0}), 8, rows.data());
+  EXPECT_EQ(cache->Save(cache->Live(9, 5)).size(), 3u);
+  cache->AddGradients(Top({9, 7}, {0, 1}, {}), rows.data());
+  const store::TensorMap saved = cache->Save(cache->Live(9, 5));
+  const auto other = NewCache(kWidth, /*keeps_gradients=*/true);
+  other->AddGradients(Top({3}, {0}, {}), rows.data());
+  ASSERT_EQ(other->Load(saved), absl::OkStatus());
+  EXPECT_EQ(other->Live(9, 5), cache->Live(9, 5));
+  EXPECT_EQ(other->Save(other->Live(9, 5)), saved);
+  EXPECT_THAT(TakeGradients(*other, Top({3, 7, 9}, {}, {0, 1, 2})),
+              ElementsAre(0, 0, 0, 4, 5, 6, 1, 2, 3));
+  // Between epochs there are gradients alone.
+  const store::TensorMap between = cache->Save({});
+  ASSERT_EQ(other->Load(between), absl::OkStatus());
+  EXPECT_THAT(other->Live(9, 5), IsEmpty());
+  EXPECT_EQ(other->Save({}), between);
+}
+
+TEST(HistoryCacheTest, RefusesGradientsThatDoNotFit) {
+  const auto cache = NewCache(kWidth, /*keeps_gradients=*/true);
+  const std::vector<float> rows = {1, 2, 3};
+  cache->AddGradients(Top({3}, {0}, {}), rows.data());
+  const store::TensorMap saved = cache->Save({});
+  EXPECT_TRUE(absl::IsDataLoss(NewCache()->Load(saved)));
+  EXPECT_TRUE(absl::IsDataLoss(
+      NewCache(kWidth + 1, /*keeps_gradients=*/true)->Load(saved)));
+  store::TensorMap wrong = saved;
+  wrong.at("gradient_slots").data[0] = std::byte{3};
+  EXPECT_TRUE(absl::IsDataLoss(cache->Load(wrong)));
+  wrong = saved;
+  wrong.erase("gradient_slots");
+  EXPECT_TRUE(absl::IsDataLoss(cache->Load(wrong)));
+  wrong = saved;
+  wrong.at("gradients").shape = {3};
+  EXPECT_TRUE(absl::IsDataLoss(cache->Load(wrong)));
 }
 
 TEST(HistoryCacheTest, RefusesWhatDoesNotFit) {

@@ -34,6 +34,13 @@ struct LayerRows {
   const float* pulled = nullptr;
   /// [top.pushed.size(), width], which training fills in.
   float* pushed = nullptr;
+  /// The gradients of the loss by `pulled`, [top.pulled.size(), width], which
+  /// training fills in; null: nobody wants them.
+  float* pulled_gradients = nullptr;
+  /// The gradients of earlier losses by what earlier batches had of the pushed
+  /// nodes, [top.pushed.size(), width]: training adds them to its own, by the
+  /// embeddings that it computes. Null: there are none.
+  const float* pushed_gradients = nullptr;
 };
 
 /// A batch, or one shard of it, as the trainer sees it: borrowed for the length

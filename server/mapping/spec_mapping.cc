@@ -435,7 +435,8 @@ job::DataOptions ToDataOptions(const v1::DataSpec& data,
   if (data.has_on()) {
     options.history = {.cache_bytes = data.on().cache_bytes(),
                        .staleness = data.on().staleness(),
-                       .compare_epochs = data.on().compare_epochs()};
+                       .compare_epochs = data.on().compare_epochs(),
+                       .stop_gradients = data.on().stop_gradients()};
     if (data.on().has_share()) options.history->share = data.on().share();
     if (data.on().has_sample_weight()) {
       options.history->sample_weight = data.on().sample_weight();

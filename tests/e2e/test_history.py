@@ -42,6 +42,15 @@ def test_a_staleness_of_one_is_exact_for_every_model(daemon, model):
     assert daemon.json(*job, *HISTORY)["report"]["loss_digest"] != expected
 
 
+def test_gradients_by_embeddings_are_kept_unless_told(daemon):
+    kept = daemon.json(*QUICK, *HISTORY)["report"]
+    stopped = daemon.json(*QUICK, *HISTORY, "--history-stop-gradients", "true")["report"]
+    assert kept["loss_digest"] != stopped["loss_digest"]
+    # They take memory of their own.
+    assert kept["history"]["embeddings"] < stopped["history"]["embeddings"]
+    assert stopped["epochs"][0]["history"]["pulled"] > 0
+
+
 @pytest.mark.parametrize("trainers", ["1", "2"])
 @pytest.mark.parametrize("order", [(), PARTITION], ids=["shuffled", "partition"])
 def test_widths_and_caches_change_nothing(daemon, trainers, order):
