@@ -46,16 +46,17 @@ def communities(daemon, _):
                 "--undirected", "--communities", "250", "--dim", "64", "--train", "0.1", "--seed", "1")
 
 
-# The data, how a job on it is trained, its seeds, and the options of its history. Cora's history
-# holds the embeddings of all nodes; the others' take a tenth of the features. Cora is trained to
-# the end, and must reach the accuracy of exact training. Five epochs of the others are not the end:
-# what is lost there is told (tests/accuracy/README.md).
+# The data, how a job on it is trained, its seeds, and the options of its history, which holds the
+# embeddings of all nodes but in the last case, where it takes a tenth of the features. The first
+# two are trained to the end, and must reach the accuracy of exact training. Five epochs of the last
+# are not the end: what is lost there is told (tests/accuracy/README.md).
 _CASES = {
     "cora": (cora, ("--fanouts=-1,-1", "--hidden", "64", "--batch-size", "16", "--epochs", "30",
                     "--lr", "0.01", "--weight-decay", "0.0005", "--dropout", "0.5"),
              20, ("--history-cache", "4MiB", "--staleness", "4")),
-    "wordnet": (wordnet, ("--fanouts", "10,10,10", "--hidden", "256", "--batch-size", "1024",
-                          "--epochs", "5", "--lr", "0.003", "--dropout", "0.2"), 5, ()),
+    "wordnet": (wordnet, ("--fanouts", "10,10", "--hidden", "64", "--batch-size", "1024",
+                          "--epochs", "60", "--lr", "0.003", "--dropout", "0.2"),
+                2, ("--history-cache", "128MiB", "--staleness", "6")),
     "communities": (communities, ("--fanouts", "10,10", "--hidden", "64", "--batch-size", "256",
                                   "--epochs", "5", "--lr", "0.003", "--dropout", "0.2"), 5, ()),
 }
@@ -83,6 +84,6 @@ def test_accuracy_beside_that_of_exact_training(daemon, tmp_path, tell, name):
         means[variant] = statistics.mean(found)
         tell(f"{variant}: mean {means[variant]:.4f}, standard deviation "
              f"{statistics.stdev(found):.4f} of {[round(one, 4) for one in found]}")
-    if name == "cora":
+    if name != "communities":
         assert means["partition, exact"] > means["shuffled, exact"] - _WITHIN
         assert means["partition, history"] > means["shuffled, exact"] - _WITHIN
