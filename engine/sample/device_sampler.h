@@ -68,7 +68,7 @@ class DeviceTopology {
   const cuda::Device device_;
   const absl::Span<const store::Relation> relations_;
   const store::NodeSpace nodes_;
-  // Of the arrays of all relations.
+  // The arrays of all relations.
   std::vector<cuda::Registration> pinned_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<DeviceWorkspace>> idle_ ABSL_GUARDED_BY(mutex_);

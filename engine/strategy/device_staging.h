@@ -82,7 +82,7 @@ class DeviceStaging {
 
   const cuda::Device device_;
   cuda::Memory memory_;
-  // Of the batch that was begun last.
+  // Those of the batch that was begun last.
   std::vector<Block> blocks_;
   uint64_t bytes_ = 0;
 };

@@ -147,7 +147,7 @@ class PluginSampleTest : public PluginOnGpuTest {
     return sample;
   }
 
-  // What the device gives besides the layer.
+  // A layer, and what the device gives besides.
   struct OnDeviceToo {
     HearthCudaSampleLayer layer;
     int64_t* in_degrees;

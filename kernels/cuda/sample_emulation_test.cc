@@ -77,7 +77,7 @@ class SampleKernelsTest : public ::testing::Test {
     }
   }
 
-  // Of one type.
+  // A graph of one type.
   HearthCudaGraph Graph(int32_t fanout) {
     const auto num_nodes = static_cast<int64_t>(indptr_.size()) - 1;
     relation_ = {.indptr = indptr_.data(),

@@ -31,9 +31,9 @@ int64_t InWindow(const GidsOptions& options, const MemoryBasis& basis) {
   return std::min(options.window, basis.num_batches) * basis.shards + 1;
 }
 
-// What NewDeviceAssembler holds beside the lines: widened rows of all batches
-// that may stay there, whether models on the GPU take them or others; rows of
-// one as they were read, and lists of where they go.
+// The device memory of NewDeviceAssembler beside the lines: widened rows of all
+// batches that may stay there, whether models on the GPU take them or others;
+// rows of one as they were read, and lists of where they go.
 uint64_t DeviceBatchBytes(int64_t rows, const store::RowFormat& format,
                           int assembled) {
   constexpr int64_t kListBytesPerRow = 16;
