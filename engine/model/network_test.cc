@@ -377,8 +377,8 @@ std::vector<at::Tensor> GradientsOf(const Network& network,
   return torch::autograd::grad({(scores * weights).sum()}, leaves);
 }
 
-// A batch that pulls embeddings lacks gradients, which a later one that computes
-// them adds, even if its own loss has none.
+// A batch that pulls embeddings lacks gradients, which a later one that
+// computes them adds, even if its own loss has none.
 TEST(NetworkTest, GradientsByPulledEmbeddingsComeWithLaterBatches) {
   const SyntheticBatch whole = SmallBatch();
   const at::Tensor weights =
