@@ -162,7 +162,7 @@ def test_all_trials_are_tested_if_asked(daemon):
 
 def test_the_convoy_of_a_trial_is_shown(daemon):
     done = run_sweep(daemon, *_SUBMIT, "--algorithm", "grid", "--space", "lr=0.001,0.003,0.01",
-                     "--epochs", "60")
+                     "--epochs", "2")
     assert [trial["shared_with"] for trial in done["trials"]] == [[2, 3], [1, 3], [1, 2]]
     for trial in done["trials"]:
         report = daemon.json("job", "show", trial["jobs"][0])["report"]
