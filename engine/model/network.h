@@ -28,10 +28,10 @@ class Network {
   /// Scores of the seeds, [num_seeds, label_width], before softmax or logistic
   /// function. Drops activations if a position is given. Embeddings that the
   /// batch's top layer pulls are no function of the parameters; those that it
-  /// pushes are written to batch.top_rows.pushed, unless that is null, and the
-  /// gradient deals with those of batch.top_rows. The batch must outlive the
-  /// result's gradient. REQUIRES: batch.Validate; on other devices than the
-  /// processor, a batch without a top layer.
+  /// pushes are written to batch.top_rows.pushed, unless that is null. The
+  /// backward pass writes and adds the gradients that batch.top_rows names. The
+  /// batch must outlive the result's gradient. REQUIRES: batch.Validate; on
+  /// other devices than the processor, a batch without a top layer.
   at::Tensor Forward(const train::BatchView& batch,
                      const std::optional<train::StepPosition>& position) const;
 

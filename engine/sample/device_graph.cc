@@ -1,7 +1,6 @@
 #include "engine/sample/device_graph.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <variant>
 
@@ -17,10 +16,15 @@ using store::Relation;
 // Tables begin at multiples of it.
 constexpr uint64_t kAlignment = 256;
 
+// Layers that have tables.
+size_t NumLayers(size_t num_fanouts) {
+  return std::max<size_t>(num_fanouts, 1);
+}
+
 // Where the tables of a graph lie.
 struct Places {
   Places(const DeviceGraphSize& size, size_t num_layers) {
-    const auto layers = static_cast<int64_t>(std::max<size_t>(num_layers, 1));
+    const auto layers = static_cast<int64_t>(NumLayers(num_layers));
     bytes = RoundUp(static_cast<uint64_t>(layers * size.num_relations) *
                         sizeof(HearthCudaRelation),
                     kAlignment);
@@ -51,8 +55,8 @@ DeviceGraphSize SizeOf(absl::Span<const Relation> relations,
   return size;
 }
 
-// But for what depends on layer and batch.
-HearthCudaRelation ToCuda(const Relation& relation) {
+// Without the prefix, which the batch decides.
+HearthCudaRelation ToCuda(const Relation& relation, int32_t fanout) {
   const store::Topology& topology = relation.topology;
   HearthCudaRelation cuda = {};
   cuda.indptr = topology.indptr.data();
@@ -66,6 +70,7 @@ HearthCudaRelation ToCuda(const Relation& relation) {
   cuda.first_destination = relation.first_destination;
   cuda.first_source = relation.first_source;
   cuda.num_sources = relation.num_sources;
+  cuda.fanout = fanout;
   return cuda;
 }
 
@@ -81,6 +86,15 @@ DeviceGraph::DeviceGraph(absl::Span<const Relation> relations,
       size_(SizeOf(relations, nodes, into_)) {
   const Places places(size_, options_.fanouts.size());
   tables_.resize(places.bytes);
+  auto* table = reinterpret_cast<HearthCudaRelation*>(tables_.data());
+  // Without layers, nodes are looked up all the same.
+  const bool draws = !options_.fanouts.empty();
+  for (size_t layer = 0; layer < NumLayers(options_.fanouts.size()); ++layer) {
+    for (size_t type = 0; type < relations_.size(); ++type) {
+      *table++ =
+          ToCuda(relations_[type], draws ? options_.Fanout(layer, type) : 0);
+    }
+  }
   auto* const firsts =
       reinterpret_cast<NodeId*>(tables_.data() + places.firsts);
   for (size_t type = 0; type <= nodes_.num_types(); ++type) {
@@ -99,20 +113,15 @@ uint64_t DeviceGraph::Bytes(const DeviceGraphSize& size, size_t num_layers) {
 }
 
 absl::Span<const std::byte> DeviceGraph::TablesFor(const BatchKey& key) {
-  auto* table = reinterpret_cast<HearthCudaRelation*>(tables_.data());
-  for (size_t layer = 0; layer < std::max<size_t>(options_.fanouts.size(), 1);
-       ++layer) {
-    for (size_t type = 0; type < relations_.size(); ++type) {
-      HearthCudaRelation relation = ToCuda(relations_[type]);
-      // As LayeredSampler::DrawSubset.
-      relation.prefix =
-          RandomPrefix(options_.data_seed, RandomPurpose::kNeighborSampling,
-                       key.epoch_key,
-                       static_cast<uint64_t>(type) << 40 | key.batch)
-              .mixed;
-      relation.fanout =
-          options_.fanouts.empty() ? 0 : options_.Fanout(layer, type);
-      *table++ = relation;
+  auto* const tables = reinterpret_cast<HearthCudaRelation*>(tables_.data());
+  const size_t num_layers = NumLayers(options_.fanouts.size());
+  for (size_t type = 0; type < relations_.size(); ++type) {
+    // As LayeredSampler::DrawSubset.
+    const RandomPrefix prefix(options_.data_seed,
+                              RandomPurpose::kNeighborSampling, key.epoch_key,
+                              static_cast<uint64_t>(type) << 40 | key.batch);
+    for (size_t layer = 0; layer < num_layers; ++layer) {
+      tables[layer * relations_.size() + type].prefix = prefix.mixed;
     }
   }
   return tables_;

@@ -1,5 +1,6 @@
 #include "engine/strategy/device_staging.h"
 
+#include "engine/base/round_up.h"
 #include "engine/base/status_macros.h"
 
 namespace hearth::strategy {
@@ -31,7 +32,7 @@ DeviceStaging::Block DeviceStaging::Add(absl::Span<const T> values) {
   const Block block = {.host = values.data(),
                        .bytes = values.size() * sizeof(T),
                        .offset = bytes_};
-  bytes_ += (block.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  bytes_ += RoundUp(block.bytes, kAlignment);
   blocks_.push_back(block);
   return block;
 }
