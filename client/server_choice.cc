@@ -11,6 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "client/small_file.h"
 #include "engine/base/status_macros.h"
@@ -42,13 +44,13 @@ absl::Status CheckPem(const std::string& text, const std::string& path) {
 
 // The first line.
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  HEARTH_ASSIGN_OR_RETURN(std::string text, ReadSecret(path));
-  text.resize(std::min(text.find('\n'), text.size()));
-  if (absl::EndsWith(text, "\r")) text.pop_back();
+  HEARTH_ASSIGN_OR_RETURN(const std::string text, ReadSecret(path));
+  absl::string_view token = *absl::StrSplit(text, '\n').begin();
+  absl::ConsumeSuffix(&token, "\r");
   const bool is_token =
-      !text.empty() && std::all_of(text.begin(), text.end(),
-                                   [](char c) { return c > ' ' && c <= '~'; });
-  if (is_token) return text;
+      !token.empty() && std::all_of(token.begin(), token.end(),
+                                    [](char c) { return c > ' ' && c <= '~'; });
+  if (is_token) return std::string(token);
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": its first line is not a token"));
 }
