@@ -59,16 +59,19 @@ int64_t BatchShape::num_edges() const {
 
 uint64_t BatchShape::MemoryBytes() const {
   const uint64_t type_bytes = types_per_node > 0 ? sizeof(store::TypeId) : 0;
-  // Ids, in-degrees and types of the input nodes.
-  uint64_t bytes = static_cast<uint64_t>(num_inputs()) *
+  // Ids, in-degrees and types of the input nodes grow layer by layer.
+  uint64_t bytes = kGrowth * static_cast<uint64_t>(num_inputs()) *
                    (sizeof(store::NodeId) + sizeof(int64_t) + type_bytes);
   for (size_t layer = 0; layer < edges.size(); ++layer) {
-    bytes += static_cast<uint64_t>(nodes[layer + 1] + 1) * sizeof(int64_t) +
-             static_cast<uint64_t>(edges[layer]) *
-                 (sizeof(int32_t) + type_bytes +
-                  (listed_edges > 0 ? sizeof(float) : 0));
+    bytes += static_cast<uint64_t>(nodes[layer + 1] + 1) * sizeof(int64_t);
+    // Edges have room for all that are drawn; those that are left of a layer
+    // that is thinned are added one by one.
+    const auto of_layer = static_cast<uint64_t>(edges[layer]);
+    bytes += listed_edges > 0
+                 ? kGrowth * of_layer * (sizeof(int32_t) + sizeof(float))
+                 : of_layer * (sizeof(int32_t) + type_bytes);
   }
-  return kGrowth * bytes;
+  return bytes;
 }
 
 uint64_t BatchShape::SamplerBytes() const {

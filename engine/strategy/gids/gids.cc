@@ -184,8 +184,8 @@ class GidsStrategy final : public Strategy {
     return {.target_reads = TargetReads(*disk_),
             .depth = static_cast<int>(disk_->depth),
             .merge_max = options_.merge_max * pass.shards,
-            .staging_bytes =
-                StagingBytes(options_, features_.layout, pass.batches)};
+            .staging_bytes = StagingBytes(options_, features_.layout,
+                                          pass.batches, pass.shards)};
   }
 
   // The cache stays, with its rows, from pass to pass, unless a pass with

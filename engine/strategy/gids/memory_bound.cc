@@ -93,7 +93,8 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
   estimate.Add("window", cache::WindowCache::MemoryBytes(lines, window_rows),
                /*kept=*/true);
   // All batches from their reads to their assembly, or a larger one alone.
-  estimate.Add("staging", std::max(StagingBytes(options, layout, basis.batches),
+  estimate.Add("staging", std::max(StagingBytes(options, layout, basis.batches,
+                                                basis.shards),
                                    LargestStagedBytes(layout, basis.batches)));
   estimate.Add("reads",
                io::QueuedStream::StagingBytes(depth, layout.row_bytes));
@@ -162,7 +163,8 @@ std::vector<BudgetOf<GidsOptions>> GidsBudgets(const GidsOptions& options,
        .set = [](uint64_t bytes, Chosen& chosen) {
          chosen.strategy.cpu_cache_bytes = bytes;
        }});
-  const uint64_t staging = StagingBytes(options, layout, basis.batches);
+  const uint64_t staging =
+      StagingBytes(options, layout, basis.batches, basis.shards);
   budgets.push_back(
       {.budget = {.option = "staging",
                   .asked = staging,

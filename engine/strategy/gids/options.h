@@ -57,7 +57,8 @@ struct GidsOptions {
   int64_t window = 8;
   /// Batches whose rows are read at a time, at most (section 3.2).
   int64_t merge_max = 32;
-  /// Memory of those; 0 = twice what the largest batch needs, or kLeastStaging.
+  /// Memory of those; 0 = at least kLeastStaging and what the largest batch
+  /// needs, or twice that if the caches cannot hold all rows.
   uint64_t staging_bytes = 0;
   /// Reads in flight; 0 = as many as a measurement finds best.
   int io_depth = 0;

@@ -54,10 +54,13 @@ uint64_t LargestStagedBytes(const io::RowLayout& layout,
 }
 
 uint64_t StagingBytes(const GidsOptions& options, const io::RowLayout& layout,
-                      const BatchBound& batches) {
+                      const BatchBound& batches, int64_t shards) {
   if (options.staging_bytes > 0) return options.staging_bytes;
+  const bool all_rows_fit = BufferedRows(options, layout) +
+                                WindowLines(options, layout, batches, shards) >=
+                            layout.num_rows;
   return std::max(GidsOptions::kLeastStaging,
-                  2 * LargestStagedBytes(layout, batches));
+                  (all_rows_fit ? 1 : 2) * LargestStagedBytes(layout, batches));
 }
 
 }  // namespace hearth::strategy

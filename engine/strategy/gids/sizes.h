@@ -25,9 +25,10 @@ int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
 int64_t TargetReads(const io::ReadProfile& disk);
 
 /// Memory of the batches that are being read, or wait to be assembled, within
-/// which others join them.
+/// which others join them: by default twice what the largest needs, or once
+/// where the caches have room for all rows, so that each is read only once.
 uint64_t StagingBytes(const GidsOptions& options, const io::RowLayout& layout,
-                      const BatchBound& batches);
+                      const BatchBound& batches, int64_t shards);
 
 /// Bytes that the largest batch counts with in that memory.
 uint64_t LargestStagedBytes(const io::RowLayout& layout,

@@ -62,10 +62,10 @@ class Executor {
   /// Batches in `shards` shards: shards that are located: one is, a batch
   /// waits.
   static constexpr int LocatedAtOnce(int shards) { return 1 + shards; }
-  /// Shards with input rows, at most: those that are read, a batch waits, one
-  /// is assembled, a batch waits, a batch is with the trainer.
-  static constexpr int AssembledAtOnce(int readers, int shards) {
-    return kReadAtOnce * readers + 1 + 3 * shards;
+  /// Shards with input rows, at most: `reading` are read, a batch waits, one is
+  /// assembled, a batch waits, a batch is with the trainer.
+  static constexpr int AssembledAtOnce(int reading, int shards) {
+    return reading + 1 + 3 * shards;
   }
 
   /// Bytes that a batch carries beside its sample, for each of its rows: from

@@ -17,6 +17,18 @@
 namespace hearth::strategy {
 namespace {
 
+int64_t CachedRows(const SuperbatchOptions& options, const MemoryBasis& basis) {
+  return cache::DirectCache::Capacity(options.cpu_cache_bytes,
+                                      basis.num_nodes(), basis.row_bytes());
+}
+
+// Shards that a thread reads at once: only one where the cache holds all rows,
+// since a second one joins while reads of the first are in flight.
+int ReadAtOnce(const SuperbatchOptions& options, const MemoryBasis& basis) {
+  return CachedRows(options, basis) < basis.num_nodes() ? Executor::kReadAtOnce
+                                                        : 1;
+}
+
 // Memory that planning the changesets of a superbatch takes.
 uint64_t PlanningBytes(const SuperbatchOptions& options,
                        const MemoryBasis& basis) {
@@ -46,9 +58,7 @@ uint64_t PlanningBytes(const SuperbatchOptions& options,
                       kProfiledBatches * shards * rows);
   }
   return ChangesetMemoryBytes(
-      {.num_nodes = basis.num_nodes(),
-       .capacity = cache::DirectCache::Capacity(
-           options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes())},
+      {.num_nodes = basis.num_nodes(), .capacity = CachedRows(options, basis)},
       accesses, rows, batches);
 }
 
@@ -77,13 +87,12 @@ uint64_t RowReadBytes(const SuperbatchOptions& options,
           std::min(options.io_depth, Executor::kFillDepth), row_bytes,
           Executor::kFillReadBytes) +
       Executor::kFilledAtOnce * io::kPlanBytesPerRow +
-      2 * sizeof(int64_t) *
-          static_cast<uint64_t>(cache::DirectCache::Capacity(
-              options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes()));
+      2 * sizeof(int64_t) * static_cast<uint64_t>(CachedRows(options, basis));
   const uint64_t reading =
       static_cast<uint64_t>(basis.pipeline.extractors) *
           (io::QueuedStream::StagingBytes(options.io_depth, row_bytes) +
-           Executor::kReadAtOnce * rows * io::kPlanBytesPerRow) +
+           static_cast<uint64_t>(ReadAtOnce(options, basis)) * rows *
+               io::kPlanBytesPerRow) +
       rows * sizeof(int32_t);
   return std::max(filling, reading);
 }
@@ -98,8 +107,8 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   const int loaded =
       basis.pipeline.extractors + Executor::kLoadedWaiting * basis.shards;
   const int located = Executor::LocatedAtOnce(basis.shards);
-  const int assembled =
-      Executor::AssembledAtOnce(basis.pipeline.extractors, basis.shards);
+  const int assembled = Executor::AssembledAtOnce(
+      ReadAtOnce(options, basis) * basis.pipeline.extractors, basis.shards);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.indptr_bytes(),
                /*kept=*/true);
@@ -125,24 +134,26 @@ MemoryEstimate EstimateSuperbatchMemory(const SuperbatchOptions& options,
   // Changesets of loaded batches, what was located, and rows that were read for
   // the cache: no more of them than it holds, or than are outside it once it is
   // full.
-  const int64_t capacity = cache::DirectCache::Capacity(
-      options.cpu_cache_bytes, basis.num_nodes(), basis.row_bytes());
+  const int64_t capacity = CachedRows(options, basis);
   const uint64_t entering = std::min(
       rows,
       static_cast<uint64_t>(std::min(capacity, basis.num_nodes() - capacity)));
-  estimate.Add(
-      "buffers",
-      rows * (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
-              static_cast<uint64_t>(located + assembled) *
-                  Executor::kReadBytesPerRow) +
-          static_cast<uint64_t>(assembled) *
-              cache::AlignedBuffer::MemoryBytes(entering * row_bytes));
-  // Neighbor lists are chosen before anything is sampled or read.
+  const uint64_t carried =
+      rows *
+      (static_cast<uint64_t>(loaded) * Executor::kLoadedBytesPerRow +
+       static_cast<uint64_t>(located + assembled) * Executor::kReadBytesPerRow);
+  estimate.Add("buffers", carried + static_cast<uint64_t>(assembled) *
+                                        cache::AlignedBuffer::MemoryBytes(
+                                            entering * row_bytes));
+  // A superbatch is planned while none is executed, so that no batch carries
+  // anything; neighbor lists are chosen before anything is sampled or read.
   const uint64_t choosing = sample::NeighborCache::kBuildBytesPerNode *
                             static_cast<uint64_t>(basis.num_nodes());
   const uint64_t running = estimate.TotalBytes() - kept;
-  estimate.Add("planning", std::max(choosing > running ? choosing - running : 0,
-                                    PlanningBytes(options, basis)));
+  const uint64_t planning = PlanningBytes(options, basis);
+  estimate.Add("planning",
+               std::max(choosing > running ? choosing - running : 0,
+                        planning > carried ? planning - carried : 0));
   return estimate;
 }
 
