@@ -90,12 +90,13 @@ class PluginOnGpuTest : public PluginTest {
     Check(table_->event_synchronize(event_));
   }
 
-  // A copy of `values` on the device.
+  // A copy of `values` on the device, which may then go.
   template <typename T>
   T* ToDevice(const std::vector<T>& values) {
     std::byte* memory = Allocate(values.size() * sizeof(T));
     Check(table_->copy(memory, values.data(), values.size() * sizeof(T),
                        stream_));
+    Wait();
     return reinterpret_cast<T*>(memory);
   }
 
