@@ -63,8 +63,9 @@ struct ConvoyOptions {
   /// Processors that members share: as many make a step at a time as have
   /// train_threads of them.
   int processors = 1;
-  /// How long one waits for jobs that are known to come.
-  absl::Duration gather = absl::Seconds(2);
+  /// How long one waits for jobs that are known to come. Each writes its state
+  /// first, which on a busy disk was seen to take more than 2 s.
+  absl::Duration gather = absl::Seconds(10);
   /// Whether a job may go on by itself now, on a place of its own, which it
   /// then has; null = none may.
   std::function<bool(const std::string& job)> may_leave = nullptr;
