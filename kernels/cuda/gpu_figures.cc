@@ -1,6 +1,6 @@
-// How fast the plug-in's kernels are, beside copies of the same GPU: a part of
-// gpu_checks. Prints figures and judges none. HEARTH_GPU_FIGURES_MIB is the
-// size of what is moved at a time, 256 without it.
+// Speeds of the plug-in's kernels, beside those of copies by the same GPU: a
+// part of gpu_checks. Prints them and judges none. HEARTH_GPU_FIGURES_MIB is
+// how many MiB are moved at a time, 256 without it.
 
 #include <algorithm>
 #include <array>

@@ -90,7 +90,7 @@ class PluginOnGpuTest : public PluginTest {
     Check(table_->event_synchronize(event_));
   }
 
-  // A copy of `values` on the device, which may then go.
+  // A copy on the device. Waits for it, so that `values` may be a temporary.
   template <typename T>
   T* ToDevice(const std::vector<T>& values) {
     std::byte* memory = Allocate(values.size() * sizeof(T));

@@ -2,8 +2,8 @@
 
 Parsing the headers of Abseil, GoogleTest and the standard library takes most of
 a file's compile time. Only headers of the system are precompiled, so that no
-change of ours makes them anew. Each source still includes what it uses: builds
-with clang (the sanitizers) precompile nothing and would fail.
+change of ours makes them anew. Sources still include what they use: builds with
+clang (the sanitizers) precompile nothing, and fail where an include is missing.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
