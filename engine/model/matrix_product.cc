@@ -25,8 +25,8 @@ constexpr int64_t kRowsPerPart = 1024;
 constexpr int64_t kMaxPartialSums = 32;
 // Rows that a kernel multiplies at once: they and their result fit the caches.
 constexpr int64_t kBlockRows = 64;
-// Columns and inner size of one call of a kernel: the small matrix's tile fits
-// the second cache.
+// Inner size of one call of a kernel, and columns of a right factor's tile,
+// which fits the second cache.
 constexpr int64_t kTile = 256;
 // oneDNN compiles a kernel for each size: sizes of the last block of rows are
 // padded to multiples of this.
@@ -66,6 +66,42 @@ struct Matrix {
   int64_t stride;
 };
 
+// Columns of a right factor that a kernel multiplies at once: four registers
+// in float32.
+template <typename T>
+int64_t PanelColumns() {
+  if constexpr (std::is_same_v<T, float>) {
+#if defined(__x86_64__)
+    static const int64_t columns =
+        __builtin_cpu_supports("avx512f") != 0 ? 64 : 32;
+    return columns;
+#endif
+  }
+  return kTile;
+}
+
+// A right factor, [rows, columns], in panels of PanelColumns() columns, each a
+// dense matrix and all one after another. Rows that are a power of two apart
+// would share a few sets of the first cache: kernels for AVX2 took 1.7 times as
+// long for columns of a matrix 1,024 wide.
+template <typename T>
+struct RightFactor {
+  T* data;
+  int64_t rows;
+  int64_t columns;
+};
+
+// Calls `function(first, count, panel)` for each panel: its columns and where
+// it begins.
+template <typename T, typename F>
+void ForPanels(const RightFactor<T>& right, const F& function) {
+  const int64_t size = PanelColumns<std::remove_const_t<T>>();
+  for (int64_t first = 0; first < right.columns; first += size) {
+    function(first, std::min(size, right.columns - first),
+             right.data + first * right.rows);
+  }
+}
+
 // sum [m, n] = or += a [m, k] b [k, n].
 void MultiplyTile(int64_t m, int64_t n, int64_t k, Matrix<const float> a,
                   Matrix<const float> b, bool add, Matrix<float> sum) {
@@ -88,26 +124,18 @@ void MultiplyTile(int64_t m, int64_t n, int64_t k, Matrix<const at::BFloat16> a,
                               a.data, b.data, sum.data);
 }
 
-// Where the element at `row`, which is even, and `column` of a right factor
-// lies.
+// sum [m, columns] = or += a [m, rows] b [rows, columns].
 template <typename T>
-const T* RightElement(Matrix<const T> b, int64_t row, int64_t column) {
-  constexpr int64_t kPair = std::is_same_v<T, at::BFloat16> ? 2 : 1;
-  return b.data + row * b.stride + column * kPair;
-}
-
-// MultiplyTile for any sizes.
-template <typename T>
-void Multiply(int64_t m, int64_t n, int64_t k, Matrix<const T> a,
-              Matrix<const T> b, bool add, Matrix<float> sum) {
-  for (int64_t column = 0; column < n; column += kTile) {
-    for (int64_t inner = 0; inner < k; inner += kTile) {
-      MultiplyTile(m, std::min(kTile, n - column), std::min(kTile, k - inner),
+void Multiply(int64_t m, Matrix<const T> a, const RightFactor<const T>& b,
+              bool add, Matrix<float> sum) {
+  for (int64_t inner = 0; inner < b.rows; inner += kTile) {
+    ForPanels(b, [&](int64_t first, int64_t count, const T* panel) {
+      MultiplyTile(m, count, std::min(kTile, b.rows - inner),
                    Matrix<const T>{a.data + inner, a.stride},
-                   Matrix<const T>{RightElement(b, inner, column), b.stride},
+                   Matrix<const T>{panel + inner * count, count},
                    add || inner > 0,
-                   Matrix<float>{sum.data + column, sum.stride});
-    }
+                   Matrix<float>{sum.data + first, sum.stride});
+    });
   }
 }
 
@@ -144,6 +172,16 @@ MatrixBlock<T> BlockOf(const at::Tensor& x, int64_t first, int64_t count) {
   return BlockOf<T>(x, {first, count}, {0, x.size(1)});
 }
 
+// Some columns of a block.
+template <typename T>
+MatrixBlock<T> Columns(const MatrixBlock<T>& block, int64_t first,
+                       int64_t count) {
+  return {.data = block.data + first,
+          .rows = block.rows,
+          .columns = count,
+          .stride = block.stride};
+}
+
 bool IsRounded(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16; }
 
 // Copies a block, and rows of zeros up to `rows`.
@@ -163,11 +201,19 @@ template <>
 class Term<float> {
  public:
   explicit Term(const Factors& factors)
-      : x_(factors.x), right_(factors.w.t().contiguous()) {}
+      : x_(factors.x), right_(EmptyMatrix<float>(inner(), factors.w.size(0))) {
+    const at::Tensor w = factors.w.t().contiguous();
+    const MatrixBlock<float> block = BlockOf(w, 0, inner());
+    ForPanels(RightFactor<float>{right_.mutable_data_ptr<float>(), inner(),
+                                 right_.size(1)},
+              [&](int64_t first, int64_t count, float* panel) {
+                CopyPadded(Columns(block, first, count), inner(), panel);
+              });
+  }
 
   int64_t inner() const { return x_.size(1); }
-  Matrix<const float> right() const {
-    return {right_.const_data_ptr<float>(), right_.size(1)};
+  RightFactor<const float> right() const {
+    return {right_.const_data_ptr<float>(), inner(), right_.size(1)};
   }
 
   // Rows [first, first + count) and zeros up to `padded`, in `scratch` if they
@@ -194,12 +240,18 @@ class Term<at::BFloat16> {
         inner_(RoundUp(x_.size(1), 2)),
         right_(EmptyMatrix<at::BFloat16>(inner_, factors.w.size(0))) {
     const at::Tensor w = factors.w.t().contiguous();
-    PairRows(BlockOf(w, 0, w.size(0)), BitsOf<Bfloat16Pair>(right_));
+    const MatrixBlock<float> block = BlockOf(w, 0, w.size(0));
+    ForPanels(RightFactor<Bfloat16Bits>{BitsOf<Bfloat16Bits>(right_), inner_,
+                                        right_.size(1)},
+              [&](int64_t first, int64_t count, Bfloat16Bits* panel) {
+                PairRows(Columns(block, first, count),
+                         reinterpret_cast<Bfloat16Pair*>(panel));
+              });
   }
 
   int64_t inner() const { return inner_; }
-  Matrix<const at::BFloat16> right() const {
-    return {right_.const_data_ptr<at::BFloat16>(), right_.size(1)};
+  RightFactor<const at::BFloat16> right() const {
+    return {right_.const_data_ptr<at::BFloat16>(), inner_, right_.size(1)};
   }
 
   Matrix<const at::BFloat16> Left(int64_t first, int64_t count, int64_t padded,
@@ -268,8 +320,7 @@ class BlockSums {
     }
     bool add = Begin(rows, count, target);
     for (size_t term = 0; term < terms_.size(); ++term) {
-      Multiply(padded, out_, terms_[term].inner(),
-               terms_[term].Left(first, count, padded, left_[term]),
+      Multiply(padded, terms_[term].Left(first, count, padded, left_[term]),
                terms_[term].right(), add, target);
       add = true;
     }
@@ -403,28 +454,35 @@ class TransposedRows<at::BFloat16> {
   at::Tensor transposed_;
 };
 
-// A tile of a right factor: rows and columns of `x`, in `scratch`, [kTile,
-// kTile], if they cannot be used where they lie.
-Matrix<const float> RightTile(const at::Tensor& x, const InnerRows& inner,
-                              const Range& columns, Matrix<float> scratch) {
-  const auto block = BlockOf(x, inner.rows, columns);
-  if (block.rows == inner.padded) return {block.data, block.stride};
-  CopyPadded(block, inner.padded, scratch.data);
-  return {scratch.data, columns.count};
+// A tile of a right factor: rows and columns of `x`, in `scratch`, of kTile
+// rows and columns.
+RightFactor<const float> RightTile(const at::Tensor& x, const InnerRows& inner,
+                                   const Range& columns, float* scratch) {
+  const MatrixBlock<float> block = BlockOf(x, inner.rows, columns);
+  const RightFactor<float> tile = {scratch, inner.padded, columns.count};
+  ForPanels(tile, [&](int64_t first, int64_t count, float* panel) {
+    CopyPadded(Columns(block, first, count), inner.padded, panel);
+  });
+  return {tile.data, tile.rows, tile.columns};
 }
 
-Matrix<const at::BFloat16> RightTile(const at::Tensor& x,
-                                     const InnerRows& inner,
-                                     const Range& columns,
-                                     Matrix<at::BFloat16> scratch) {
-  auto* const pairs = reinterpret_cast<Bfloat16Pair*>(scratch.data);
-  if (IsRounded(x)) {
-    PairPadded(BlockOf<Bfloat16Bits>(x, inner.rows, columns), inner.padded,
-               pairs);
-  } else {
-    PairPadded(BlockOf(x, inner.rows, columns), inner.padded, pairs);
-  }
-  return {scratch.data, columns.count};
+RightFactor<const at::BFloat16> RightTile(const at::Tensor& x,
+                                          const InnerRows& inner,
+                                          const Range& columns,
+                                          at::BFloat16* scratch) {
+  const RightFactor<at::BFloat16> tile = {scratch, inner.padded, columns.count};
+  ForPanels(tile, [&](int64_t first, int64_t count, at::BFloat16* panel) {
+    const auto pair = [&](const auto& block) {
+      PairPadded(Columns(block, first, count), inner.padded,
+                 reinterpret_cast<Bfloat16Pair*>(panel));
+    };
+    if (IsRounded(x)) {
+      pair(BlockOf<Bfloat16Bits>(x, inner.rows, columns));
+    } else {
+      pair(BlockOf(x, inner.rows, columns));
+    }
+  });
+  return {tile.data, tile.rows, tile.columns};
 }
 
 // Computes the gradients of parts of the rows; one thread's.
@@ -494,15 +552,15 @@ class PartGradients {
   void AddProducts(absl::Span<const Left> lefts, const at::Tensor& x, bool add,
                    const at::Tensor& sum) {
     if (!right_.defined()) right_ = EmptyMatrix<T>(kTile, kTile);
-    const Matrix<T> scratch = {right_.mutable_data_ptr<T>(), kTile};
     for (int64_t column = 0; column < x.size(1); column += kTile) {
       const Range columns = {column, std::min(kTile, x.size(1) - column)};
       for (const Left& left : lefts) {
-        MultiplyTile(out_, columns.count, left.inner.padded, left.rows.matrix(),
-                     RightTile(x, left.inner, columns, scratch),
-                     add || &left != &lefts.front(),
-                     Matrix<float>{sum.mutable_data_ptr<float>() + column,
-                                   sum.stride(0)});
+        Multiply(
+            out_, left.rows.matrix(),
+            RightTile(x, left.inner, columns, right_.mutable_data_ptr<T>()),
+            add || &left != &lefts.front(),
+            Matrix<float>{sum.mutable_data_ptr<float>() + column,
+                          sum.stride(0)});
       }
     }
   }
