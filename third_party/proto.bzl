@@ -29,6 +29,7 @@ def hearth_proto_library(name, srcs, visibility = None):
         # held to our warnings.
         copts = ["-w"],
         strip_include_prefix = "/proto",
+        linkstatic = True,
         visibility = visibility,
         deps = ["//third_party:grpc"],
     )

@@ -95,7 +95,8 @@ def _precompiled(headers, attributes):
     )
 
 def cc_library(**attributes):
-    native.cc_library(**_precompiled("library", attributes))
+    # Nothing links shared libraries of ours: none are made.
+    native.cc_library(linkstatic = True, **_precompiled("library", attributes))
 
 def cc_binary(**attributes):
     native.cc_binary(**_precompiled("library", attributes))

@@ -44,9 +44,14 @@ struct LocatedRows {
     return static_cast<int64_t>(missing.size() - entering.size());
   }
 
-  /// Bytes for each row, with the room that lists may have grown to.
+  /// Bytes for each row while the batch is in the window: it is in the constant
+  /// buffer or has an entry.
+  static constexpr uint64_t kEnteredBytesPerRow =
+      sizeof(int64_t) + sizeof(int32_t);
+  /// Bytes for each row once it is located: it is in one of the parts, and may
+  /// be entering the cache. Lists have no room for more.
   static constexpr uint64_t kBytesPerRow =
-      2 * (2 * sizeof(int64_t) + 3 * sizeof(int32_t));
+      2 * (sizeof(int64_t) + sizeof(int32_t));
 };
 
 /// Decides, batch by batch and from node ids alone, where GIDS finds rows and
@@ -67,10 +72,17 @@ class Locator {
   void Locate(absl::Span<const store::NodeId> nodes, RandomStream random,
               LocatedRows& rows);
 
+  /// Bytes for each row of the largest batch, beside those of its LocatedRows.
+  static constexpr uint64_t kBytesPerRow = 4 * sizeof(int64_t);
+
  private:
   const cache::RowSet& buffered_;
   cache::WindowCache& window_;
-  // Memory of Enter.
+  // Where the rows of a batch were found, kept so that its lists are made as
+  // long as they will be.
+  std::vector<int64_t> slots_;
+  std::vector<cache::WindowCache::Place> places_;
+  // Those outside the constant buffer.
   std::vector<store::NodeId> outside_;
 };
 

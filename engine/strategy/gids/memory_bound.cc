@@ -31,6 +31,15 @@ int64_t InWindow(const GidsOptions& options, const MemoryBasis& basis) {
   return std::min(options.window, basis.num_batches) * basis.shards + 1;
 }
 
+// Where rows are: of the locator, of batches in the window, and of those that
+// are located.
+uint64_t PinBytes(int64_t rows, int64_t in_window, int64_t located) {
+  return static_cast<uint64_t>(rows) *
+         (Locator::kBytesPerRow +
+          static_cast<uint64_t>(in_window) * LocatedRows::kEnteredBytesPerRow +
+          static_cast<uint64_t>(located) * LocatedRows::kBytesPerRow);
+}
+
 // The device memory of NewDeviceAssembler beside the lines: widened rows of all
 // batches that may stay there, whether models on the GPU take them or others;
 // rows of one as they were read, and lists of where they go.
@@ -118,9 +127,7 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                  /*kept=*/true, kRowsOnGpu);
   }
   // Where rows are, of batches that are not in the staging memory.
-  estimate.Add("pins",
-               static_cast<uint64_t>((in_window + waiting + assembled) * rows) *
-                   LocatedRows::kBytesPerRow);
+  estimate.Add("pins", PinBytes(rows, in_window, waiting + assembled));
   const uint64_t choosing = ChoosingBytes(options, basis, estimate);
   const uint64_t running = estimate.TotalBytes();
   estimate.Add("ranking", choosing > running ? choosing - running : 0);
@@ -190,8 +197,9 @@ MemoryEstimate EstimateGidsForecastMemory(const GidsOptions& options,
                    WindowLines(options, layout, basis.batches, basis.shards),
                    std::min(layout.num_rows, in_window * rows)) +
                    cache::RowSet::MemoryBytes(layout.num_rows));
-  estimate.Add("pins", static_cast<uint64_t>(in_window * rows) *
-                           (LocatedRows::kBytesPerRow + sizeof(int64_t)));
+  estimate.Add("pins", PinBytes(rows, in_window, /*located=*/1) +
+                           static_cast<uint64_t>(in_window * rows) *
+                               sizeof(store::NodeId));
   estimate.Add("reads", static_cast<uint64_t>(rows) * io::kPlanBytesPerRow);
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
