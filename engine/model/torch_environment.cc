@@ -1,61 +1,91 @@
 #include "engine/model/torch_environment.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <system_error>
+#include <iterator>
 
 #include "spdlog/spdlog.h"
 
 namespace hearth::model {
 namespace {
 
-constexpr const char* kEnvironment[][2] = {
+constexpr const char* kEnvironment[] = {
     // Sums in MKL do not depend on where arrays lie.
-    {"MKL_CBWR", "AUTO"},
+    "MKL_CBWR=AUTO",
     // The number of threads is what we say, not what MKL thinks best now.
-    {"MKL_DYNAMIC", "FALSE"},
-    {"OMP_DYNAMIC", "FALSE"},
+    "MKL_DYNAMIC=FALSE",
+    "OMP_DYNAMIC=FALSE",
     // Threads that wait for work sleep: spinning, they would take the cores
     // from the samplers and from other jobs.
-    {"OMP_WAIT_POLICY", "PASSIVE"},
+    "OMP_WAIT_POLICY=PASSIVE",
     // Operators of oneDNN leave up to 250 KiB for each size in two caches, for
     // as long as the process lives: one of each thread, one of all. The
     // defaults keep 1,024 of each. Products (matrix_product.cc) are not among
     // them.
-    {"LRU_CACHE_CAPACITY", "64"},
-    {"ONEDNN_PRIMITIVE_CACHE_CAPACITY", "128"},
+    "LRU_CACHE_CAPACITY=64",
+    "ONEDNN_PRIMITIVE_CACHE_CAPACITY=128",
     // Products on a GPU repeat bit for bit; LibTorch refuses them without.
-    {"CUBLAS_WORKSPACE_CONFIG", ":4096:8"},
+    "CUBLAS_WORKSPACE_CONFIG=:4096:8",
 };
 
-// Sets what is missing; whether anything was.
-bool CompleteEnvironment() {
-  bool missing = false;
-  for (const auto& [name, value] : kEnvironment) {
-    if (getenv(name) != nullptr) continue;
-    setenv(name, value, /*overwrite=*/1);
-    missing = true;
+// The variables that a program may have had: with more it starts anew later,
+// by EnsureTorchEnvironment.
+constexpr size_t kMostVariables = 4000;
+
+// Whether `environment`, which ends with null, has the variable of `entry`,
+// which is NAME=VALUE.
+bool HasVariable(char** environment, const char* entry) {
+  const size_t name_length = strchr(entry, '=') + 1 - entry;
+  for (; *environment != nullptr; ++environment) {
+    if (strncmp(*environment, entry, name_length) == 0) return true;
   }
-  return missing;
+  return false;
 }
 
 }  // namespace
 
-void EnsureTorchEnvironment(char** argv) {
-  if (!CompleteEnvironment()) return;
+void StartWithTorchEnvironment(char** argv, char** environment) {
+  char* complete[kMostVariables + std::size(kEnvironment) + 1];
+  size_t count = 0;
+  while (environment[count] != nullptr) {
+    if (count == kMostVariables) return;
+    complete[count] = environment[count];
+    ++count;
+  }
+  const size_t given = count;
+  for (const char* entry : kEnvironment) {
+    if (HasVariable(environment, entry)) continue;
+    complete[count++] = const_cast<char*>(entry);
+  }
+  if (count == given) return;
+  complete[count] = nullptr;
   // By its own path, not /proc/self/exe, so that the process keeps its name.
-  std::error_code error;
-  const std::filesystem::path program =
-      std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) execv(program.c_str(), argv);
+  char program[PATH_MAX];
+  const ssize_t length =
+      readlink("/proc/self/exe", program, sizeof(program) - 1);
+  if (length < 0) return;
+  program[length] = '\0';
+  execve(program, argv, complete);
+}
+
+void EnsureTorchEnvironment(char** argv) {
+  StartWithTorchEnvironment(argv, environ);
   // MKL reads its variables at its first use, which is yet to come; what is
   // lost without a new start is OpenMP's waiting.
-  spdlog::warn("cannot start anew with the environment LibTorch needs: {}",
-               strerror(errno));
+  bool missing = false;
+  for (const char* entry : kEnvironment) {
+    if (HasVariable(environ, entry)) continue;
+    putenv(const_cast<char*>(entry));
+    missing = true;
+  }
+  if (missing) {
+    spdlog::warn("cannot start anew with the environment LibTorch needs: {}",
+                 strerror(errno));
+  }
 }
 
 }  // namespace hearth::model

@@ -1,13 +1,16 @@
 """cc_library, cc_binary and cc_test whose sources begin with precompiled headers.
 
 Parsing the headers of Abseil, GoogleTest and the standard library takes most of
-a file's compile time. Only headers of the system are precompiled, so that no
-change of ours makes them anew. Sources still include what they use: builds with
-clang (the sanitizers) precompile nothing, and fail where an include is missing.
+a file's compile time; of files that use our messages, their headers do. All
+others of ours are left out, so that few changes make the compiled forms anew.
+Sources still include what they use: builds with clang (the sanitizers)
+precompile nothing, and fail where an include is missing.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+_PROTO = "//proto/hearth/v1:hearth_proto"
 
 def _precompiled_headers_impl(ctx):
     toolchain = find_cpp_toolchain(ctx)
@@ -24,6 +27,9 @@ def _precompiled_headers_impl(ctx):
     precompile = "clang" not in compiler
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     outputs = [header]
+    included = cc_common.merge_cc_infos(
+        cc_infos = [dep[CcInfo] for dep in ctx.attr.deps],
+    ).compilation_context
     ctx.actions.write(
         output = header,
         content = "".join([
@@ -41,6 +47,7 @@ def _precompiled_headers_impl(ctx):
             cc_toolchain = toolchain,
             source_file = header.path,
             output_file = compiled.path,
+            include_directories = included.includes,
             user_compile_flags = ctx.fragments.cpp.copts +
                                  ctx.fragments.cpp.cxxopts +
                                  ["-x", "c++-header"],
@@ -58,7 +65,10 @@ def _precompiled_headers_impl(ctx):
                 action_name = CPP_COMPILE_ACTION_NAME,
                 variables = variables,
             ),
-            inputs = depset([header], transitive = [toolchain.all_files]),
+            inputs = depset(
+                [header],
+                transitive = [toolchain.all_files, included.headers],
+            ),
             outputs = [compiled],
             mnemonic = "CppPrecompile",
             progress_message = "Precompiling the headers of %s" % ctx.label,
@@ -76,7 +86,11 @@ precompiled_headers = rule(
     attrs = {
         "headers": attr.string_list(
             mandatory = True,
-            doc = "Headers of the system, as they stand between < and >.",
+            doc = "Headers as they stand between < and >.",
+        ),
+        "deps": attr.label_list(
+            providers = [CcInfo],
+            doc = "Libraries that have those of the headers that are ours.",
         ),
         "_cc_toolchain": attr.label(
             default = "@bazel_tools//tools/cpp:current_cc_toolchain",
@@ -86,12 +100,14 @@ precompiled_headers = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
 )
 
-def _precompiled(headers, attributes):
+def _precompiled(kind, attributes):
+    deps = attributes.get("deps", [])
+    headers = "proto_" + kind if _PROTO in deps else kind
     return dict(
         attributes,
         copts = ["-include", "third_party/precompiled/%s.h" % headers] +
                 attributes.get("copts", []),
-        deps = attributes.get("deps", []) + ["//third_party/precompiled:" + headers],
+        deps = deps + ["//third_party/precompiled:" + headers],
     )
 
 def cc_library(**attributes):
