@@ -190,7 +190,7 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
         JobSizes sizes,
         SizeChoice(environment, dataset, use, BoundBatches(passes)).Choose());
     if (sizes.estimate.TotalBytes() <=
-        environment.memory.limit_bytes() / kSmallPart) {
+        environment.memory.most_bytes() / kSmallPart) {
       return sizes;
     }
   }

@@ -47,13 +47,14 @@ class FitTest : public JobTest,
     return options;
   }
 
-  // Jobs may take so many bytes from now on, and find nothing warm.
-  void Limit(uint64_t bytes) {
+  // Jobs may take so many bytes from now on, of a machine that has `capacity`
+  // (0: unknown), and find nothing warm.
+  void Limit(uint64_t bytes, uint64_t capacity = 0) {
     warm_strategies_.reset();
     memory_ = std::make_unique<MemoryLedger>(
         bytes, MachineMemory{.available = [] { return 0; },
                              .used = [] { return 0; },
-                             .capacity = 0});
+                             .capacity = capacity});
     warm_strategies_ = std::make_unique<WarmStrategies>(
         io::FileSystem::Posix(), *memory_, root_ + "/scratch");
   }
@@ -109,6 +110,20 @@ TEST_P(FitTest, WhatIsCutChangesNoResult) {
     }
     before = cut->memory.TotalBytes();
   }
+}
+
+TEST_P(FitTest, AMachineWithLessThanTheLimitCutsAsTheLimitDoes) {
+  const WholeReport whole = RunWhole(Whole("whole"));
+  const uint64_t less = whole.memory.TotalBytes() - 1;
+  Limit(less);
+  const auto limited = Run(Whole("limited"));
+  ASSERT_TRUE(limited.ok()) << limited.status();
+  Limit(uint64_t{1} << 50, less);
+  const auto on_machine = Run(Whole("on_machine"));
+  ASSERT_TRUE(on_machine.ok()) << on_machine.status();
+  EXPECT_THAT(on_machine->cuts, Not(IsEmpty()));
+  EXPECT_EQ(on_machine->cuts, limited->cuts);
+  EXPECT_EQ(on_machine->memory.TotalBytes(), limited->memory.TotalBytes());
 }
 
 TEST_P(FitTest, AnExplanationTellsTheSameCuts) {
