@@ -32,8 +32,7 @@ constexpr const char* kEnvironment[] = {
     "CUBLAS_WORKSPACE_CONFIG=:4096:8",
 };
 
-// The variables that a program may have had: with more it starts anew later,
-// by EnsureTorchEnvironment.
+// A program that was given more variables is not started anew.
 constexpr size_t kMostVariables = 4000;
 
 // Whether `environment`, which ends with null, has the variable of `entry`,
@@ -52,7 +51,10 @@ void StartWithTorchEnvironment(char** argv, char** environment) {
   char* complete[kMostVariables + std::size(kEnvironment) + 1];
   size_t count = 0;
   while (environment[count] != nullptr) {
-    if (count == kMostVariables) return;
+    if (count == kMostVariables) {
+      errno = E2BIG;
+      return;
+    }
     complete[count] = environment[count];
     ++count;
   }

@@ -1,8 +1,8 @@
 """cc_library, cc_binary and cc_test whose sources begin with precompiled headers.
 
 Parsing the headers of Abseil, GoogleTest and the standard library takes most of
-a file's compile time; of files that use our messages, their headers do. All
-others of ours are left out, so that few changes make the compiled forms anew.
+a file's compile time. Of our own headers only those of messages are precompiled,
+for the files that use them, so that few changes make the compiled forms anew.
 Sources still include what they use: builds with clang (the sanitizers)
 precompile nothing, and fail where an include is missing.
 """
@@ -111,7 +111,7 @@ def _precompiled(kind, attributes):
     )
 
 def cc_library(**attributes):
-    # Nothing links shared libraries of ours: none are made.
+    # Without this Bazel also links a shared library, which nothing loads.
     native.cc_library(linkstatic = True, **_precompiled("library", attributes))
 
 def cc_binary(**attributes):
