@@ -34,7 +34,7 @@ def open_feature(graph: Graph, folder: Path, where: str, cache_bytes: int) -> gb
 
 
 def new_loader(graph: Graph, feature: gb.Feature, fanouts: list[int], batch_size: int,
-               workers: int) -> gb.DataLoader:
+               workers: int, device: str) -> gb.DataLoader:
     topology = gb.fused_csc_sampling_graph(torch.from_numpy(graph.indptr),
                                            torch.from_numpy(graph.indices))
     seeds = gb.ItemSet((torch.from_numpy(graph.train.astype(graph.indices.dtype)),
@@ -43,7 +43,7 @@ def new_loader(graph: Graph, feature: gb.Feature, fanouts: list[int], batch_size
     # GraphBolt lists fan-outs from the inputs inward.
     pipe = pipe.sample_neighbor(topology, fanouts[::-1])
     pipe = pipe.fetch_feature(gb.BasicFeatureStore({_KEY: feature}), node_feature_keys=["feat"])
-    return gb.DataLoader(pipe.copy_to("cpu"), num_workers=workers)
+    return gb.DataLoader(pipe.copy_to(device), num_workers=workers)
 
 
 def layers_of(batch: gb.MiniBatch) -> list[torch.Tensor]:
@@ -51,25 +51,27 @@ def layers_of(batch: gb.MiniBatch) -> list[torch.Tensor]:
                          len(layer.original_row_node_ids)) for layer in batch.sampled_subgraphs]
 
 
-def _batches(loader: gb.DataLoader) -> Iterator[Batch]:
+def _batches(loader: gb.DataLoader, trainer: Trainer) -> Iterator[Batch]:
     for batch in loader:
         yield Batch(len(batch.node_features["feat"]), batch)
+    trainer.wait()
 
 
 def main() -> None:
     options = parse_arguments()
     graph = open_graph(options.dataset, options.features)
     feature = open_feature(graph, options.dataset, options.features, options.cache_bytes)
-    loader = new_loader(graph, feature, options.fanouts, options.batch_size, options.workers)
+    loader = new_loader(graph, feature, options.fanouts, options.batch_size, options.workers,
+                        options.device)
     trainer = Trainer(Sage(graph.widths(options.hidden, len(options.fanouts))),
-                      options.precision)
+                      options.precision, options.device)
 
     def train(batch: gb.MiniBatch) -> None:
         trainer.step(batch.labels, batch.node_features["feat"], layers_of(batch))
 
     reporter = Reporter(graph.row_bytes)
     for _ in range(options.epochs):
-        reporter.epoch(_batches(loader), train if options.model == "sage" else None)
+        reporter.epoch(_batches(loader, trainer), train if options.model == "sage" else None)
     reporter.write(options.report, {"torch": torch.__version__, "dgl": dgl.__version__,
                                     "sampler": "GraphBolt", "layers": "of PyG, trimmed"})
 

@@ -77,6 +77,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--hidden", type=int, required=True)
     parser.add_argument("--workers", type=int, required=True)
     parser.add_argument("--precision", choices=("fp32", "bf16"), required=True)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     options.fanouts = [int(part) for part in options.fanouts.split(",")]

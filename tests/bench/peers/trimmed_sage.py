@@ -33,7 +33,8 @@ class Sage(torch.nn.Module):
 
 def adjacency_of(indptr: Tensor, sources: Tensor, num_sources: int) -> Tensor:
     """Sparse, of as many rows as destinations; the first sources are the destinations."""
-    return torch.sparse_csr_tensor(indptr, sources.to(indptr.dtype), torch.ones(len(sources)),
+    ones = torch.ones(len(sources), device=sources.device)
+    return torch.sparse_csr_tensor(indptr, sources.to(indptr.dtype), ones,
                                    size=(len(indptr) - 1, num_sources), check_invariants=False)
 
 
@@ -48,7 +49,7 @@ def trim(sources: Tensor, destinations: Tensor, nodes_of_hops: Sequence[int],
     edges = list(itertools.accumulate(edges_of_hops))
     layers = []
     for hop in reversed(range(len(edges))):
-        indptr = torch.zeros(nodes[hop] + 1, dtype=torch.int64)
+        indptr = torch.zeros(nodes[hop] + 1, dtype=torch.int64, device=sources.device)
         degrees = torch.bincount(destinations[: edges[hop]], minlength=nodes[hop])
         torch.cumsum(degrees, 0, out=indptr[1:])
         layers.append(adjacency_of(indptr, sources[: edges[hop]], nodes[hop + 1]))
