@@ -43,6 +43,11 @@ absl::Status Stream::Copy(void* to, const void* from, uint64_t bytes) {
                   "copying");
 }
 
+absl::Status Stream::Gather(const HearthCudaGather& gather) {
+  return ToStatus(device_, device_.table->gather_rows(&gather, stream_),
+                  "gathering rows");
+}
+
 absl::Status Stream::Scatter(const HearthCudaScatter& scatter) {
   return ToStatus(device_, device_.table->scatter_rows(&scatter, stream_),
                   "scattering rows");

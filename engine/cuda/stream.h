@@ -33,6 +33,9 @@ class Stream {
   /// Queues a copy from host or device to host or device.
   absl::Status Copy(void* to, const void* from, uint64_t bytes);
 
+  /// Queues a gather.
+  absl::Status Gather(const HearthCudaGather& gather);
+
   /// Queues a scatter.
   absl::Status Scatter(const HearthCudaScatter& scatter);
 

@@ -24,6 +24,10 @@
 namespace hearth::server {
 namespace {
 
+// Threads of a stage where none are given: one for so many processors, at most.
+constexpr uint32_t kProcessorsPerThread = 4;
+constexpr uint32_t kMostThreads = 16;
+
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
   switch (train.optimizer_case()) {
     case v1::TrainSpec::kAdamw:
@@ -123,8 +127,26 @@ class SpecChecker {
     }
   }
 
+  // Fills in what options default to, and checks them. Threads of the pipeline
+  // that are not given are as many as the machine has room for beside training.
+  template <typename Spec>
+  void FillAndCheckAll(const std::string& path, Spec& spec) {
+    const v1::PipelineSpec given = spec.pipeline();
+    FillAndCheckOptions(path, spec, violations_);
+    const uint32_t wide =
+        std::min(limits_.processors / kProcessorsPerThread, kMostThreads);
+    v1::PipelineSpec& pipeline = *spec.mutable_pipeline();
+    if (given.samplers() == 0) {
+      pipeline.set_samplers(std::max(pipeline.samplers(), wide));
+    }
+    // 0: the strategy has none.
+    if (given.extractors() == 0 && pipeline.extractors() > 0) {
+      pipeline.set_extractors(std::max(pipeline.extractors(), wide));
+    }
+  }
+
   void CheckPrepare(v1::PrepareSpec& spec) {
-    FillAndCheckOptions("prepare", spec, violations_);
+    FillAndCheckAll("prepare", spec);
     CheckData("prepare.data", *spec.mutable_data());
     if (!spec.pipeline().sample_on().empty()) {
       violations_.Add("prepare.pipeline.sample_on",
@@ -145,7 +167,7 @@ class SpecChecker {
   void CheckTrainJob(const std::string& path, v1::TrainJobSpec& spec) {
     const bool threads_chosen =
         spec.trains_size() > 0 && spec.trains(0).train_threads() > 0;
-    FillAndCheckOptions(path, spec, violations_);
+    FillAndCheckAll(path, spec);
     CheckData(path + ".data", *spec.mutable_data());
     if (spec.trains_size() > 1) {
       unimplemented_.Add(path + ".trains",

@@ -93,7 +93,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         constant {}
         train_threads: 2
       }
-      pipeline { samplers: 1 extractors: 1 }
+      pipeline { samplers: 2 extractors: 2 }
     })pb");
   const v1::JobSpec spec = Fill(Train("", "sage {}"));
   EXPECT_TRUE(
@@ -368,7 +368,26 @@ TEST(SpecMappingTest, StrategiesHaveDefaults) {
   EXPECT_EQ(spec.data().budgets().cpu_cache_bytes(), uint64_t{1} << 30);
   EXPECT_FALSE(spec.data().diskgnn().has_prepare_memory_bytes());
   EXPECT_FALSE(spec.data().diskgnn().has_disk_cache_bytes());
-  EXPECT_EQ(spec.pipeline().extractors(), 1u);
+}
+
+TEST(SpecMappingTest, ThreadsThatAreNotGivenFollowTheProcessors) {
+  const auto pipeline = [](const std::string& text, uint32_t processors) {
+    v1::JobSpec spec = Parse(WithStrategy(text));
+    EXPECT_TRUE(FillAndValidate({.processors = processors}, spec).ok());
+    return spec.train().pipeline();
+  };
+  EXPECT_EQ(pipeline("memory {}", 1).samplers(), 1u);
+  EXPECT_EQ(pipeline("memory {}", 1).extractors(), 1u);
+  EXPECT_EQ(pipeline("gnndrive {}", 2).extractors(), 2u);
+  EXPECT_EQ(pipeline("gnndrive {}", 16).extractors(), 4u);
+  EXPECT_EQ(pipeline("memory {}", 16).samplers(), 4u);
+  EXPECT_EQ(pipeline("memory {}", 128).extractors(), 16u);
+  EXPECT_EQ(pipeline("gids {}", 16).samplers(), 4u);
+  EXPECT_EQ(pipeline("gids {}", 16).extractors(), 0u);
+  const v1::PipelineSpec given =
+      pipeline("memory {} } pipeline { samplers: 1 extractors: 2", 64);
+  EXPECT_EQ(given.samplers(), 1u);
+  EXPECT_EQ(given.extractors(), 2u);
 }
 
 TEST(SpecMappingTest, AnAutoCacheStays) {

@@ -99,7 +99,7 @@ def _print(outcome: Outcome, summaries: list[Summary]) -> None:
 
 
 def _choice(settings: Settings) -> Choice:
-    return choose(help_of_train(), settings.strategies)
+    return choose(help_of_train(), settings.strategies, settings.on_gpu)
 
 
 def _measure_sweeps(settings: Settings) -> int:

@@ -52,11 +52,12 @@ class Settings:
     batch_size: int
     fanouts: str
     hidden: int
-    samplers: int
-    extractors: int
-    io_depth: Optional[int]  # None = the daemon's default
+    samplers: Optional[int]  # None = the daemon's default, as of the next two
+    extractors: Optional[int]
+    io_depth: Optional[int]
     memory_limit: Optional[int]  # bytes; None = derived from the run of `memory`
     limit_memory: bool
+    device: str  # of the models
     disk_seconds: float  # of each measurement by fio
     disk_depths: tuple[int, ...]
     # Jobs of a sweep that is measured instead; None = none is.
@@ -66,8 +67,14 @@ class Settings:
         """Of `hearth train`, the same for every strategy."""
         return {"--dataset": self.size.name, "--fanouts": self.fanouts, "--seed": "1",
                 "--batch-size": str(self.batch_size), "--epochs": str(self.epochs),
-                "--hidden": str(self.hidden), "--samplers": str(self.samplers),
-                "--extractors": str(self.extractors)}
+                "--hidden": str(self.hidden),
+                **({"--samplers": str(self.samplers)} if self.samplers else {}),
+                **({"--extractors": str(self.extractors)} if self.extractors else {}),
+                **({"--device": self.device} if self.on_gpu else {})}
+
+    @property
+    def on_gpu(self) -> bool:
+        return self.device != "cpu"
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -140,9 +147,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--batch-size", type=_at_least_one, help="default 128")
     add("--fanouts", help="default 10,10")
     add("--hidden", type=_at_least_one, default=128, help="default %(default)s")
-    add("--samplers", type=_at_least_one, default=1, help="threads; default %(default)s")
-    add("--extractors", type=_at_least_one, default=1, help="threads; default %(default)s")
+    add("--samplers", type=_at_least_one, help="threads; default: the daemon's")
+    add("--extractors", type=_at_least_one, help="threads; default: the daemon's")
     add("--io-depth", type=_at_least_one, help="reads in flight a thread; default: the daemon's")
+    add("--device", default="cpu", help="of the models: cpu, or cuda or cuda:N; default cpu")
     add("--memory-limit", metavar="SIZE",
         help="of each daemon's cgroup: a size, none, or auto (default): what `memory` needs "
         "without its features, a quarter more, and the cache")
@@ -182,6 +190,6 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         batch_size=options.batch_size or preset.batch_size,
         fanouts=options.fanouts or preset.fanouts, hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
-        memory_limit=limit, limit_memory=limit_text != "none",
+        memory_limit=limit, limit_memory=limit_text != "none", device=options.device,
         disk_seconds=options.disk_seconds or preset.disk_seconds,
         disk_depths=preset.disk_depths, sweep=options.sweep)

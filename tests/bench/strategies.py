@@ -17,6 +17,7 @@ class Strategy:
     unknown: frozenset[str] = frozenset()  # options of all jobs that it does not take
     limited: bool = True  # runs under the memory limit
     ordered: bool = True  # trains batches in the order that the seed gives
+    on_gpu: bool = False  # for models on a GPU alone
 
     @property
     def cached(self) -> bool:
@@ -44,6 +45,8 @@ _EIGHT = (("--samplers", "8"), ("--extractors", "8"))
 _TWO = (("--samplers", "2"), ("--extractors", "2"))
 _CACHE = (("--cpu-cache", 1.0),)
 _NO_EXTRACTORS = frozenset({"--extractors"})
+_SAMPLED_THERE = (("--sample-on", "gpu"),)
+_HALF_THERE = (("--cpu-cache", 0.5), ("--gpu-cache", 0.5))
 
 ALL = (
     Strategy(MEMORY, "memory", limited=False),
@@ -68,6 +71,11 @@ ALL = (
     Strategy("outre", "outre", (("--order", "partition"),), budgets=_CACHE),
     # Its preparation is not a part of its epochs.
     Strategy("diskgnn", "diskgnn", budgets=_CACHE),
+    # The GPU samples, gathers rows from the host's memory, or keeps half of the cache.
+    Strategy("memory-gpu", "memory", _SAMPLED_THERE, limited=False, on_gpu=True),
+    Strategy("gids-gpu", "gids", _SAMPLED_THERE, budgets=_HALF_THERE, unknown=_NO_EXTRACTORS,
+             on_gpu=True),
+    Strategy("diskgnn-gpu", "diskgnn", budgets=_HALF_THERE, on_gpu=True),
 )
 
 
@@ -95,8 +103,8 @@ def options_of(help_text: str) -> dict[str, str]:
     return found
 
 
-def choose(help_text: str, names: Sequence[str] = ()) -> Choice:
-    """Those of `names` (or all) that the binary knows."""
+def choose(help_text: str, names: Sequence[str] = (), on_gpu: bool = False) -> Choice:
+    """Those of `names` (or all) that the binary knows and that a model's device allows."""
     unknown = set(names) - {strategy.name for strategy in ALL}
     if unknown:
         raise UnknownStrategy(f"no strategy {', '.join(sorted(unknown))}; there are "
@@ -111,6 +119,8 @@ def choose(help_text: str, names: Sequence[str] = ()) -> Choice:
         missing = [option for option, _ in strategy.options if option not in flags]
         if strategy.strategy not in known:
             left_out[strategy.name] = f"the binary has no --strategy {strategy.strategy}"
+        elif strategy.on_gpu and not on_gpu:
+            left_out[strategy.name] = "its models are not on a GPU"
         elif missing:
             left_out[strategy.name] = f"the binary has no {', '.join(missing)}"
         elif strategy.name == MMAP and not names and _ADVICE in flags:

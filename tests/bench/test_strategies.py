@@ -53,6 +53,14 @@ def test_a_strategy_without_its_option_is_left_out():
     assert "no --reorder" in choice.left_out["gnndrive-reorder"]
 
 
+def test_what_needs_a_gpu_runs_on_one():
+    text = NEW.replace("--file", "--sample-on TEXT\n  --gpu-cache SIZE\n  --file")
+    text = text.replace("mmap, gnndrive", "mmap, gids, diskgnn, gnndrive")
+    there = {"memory-gpu", "gids-gpu", "diskgnn-gpu"}
+    assert set(names(choose(text, on_gpu=True))) - set(names(choose(text))) == there
+    assert choose(text, ["gids-gpu"]).left_out == {"gids-gpu": "its models are not on a GPU"}
+
+
 def test_only_what_was_asked_for():
     choice = choose(NEW, ["ginex", "mmap"])
     assert names(choice) == ["mmap", "ginex"]

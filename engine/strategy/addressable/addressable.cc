@@ -1,23 +1,30 @@
 #include "engine/strategy/addressable/addressable.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/base/clock.h"
 #include "engine/base/status_macros.h"
+#include "engine/base/team.h"
 #include "engine/cache/assemble.h"
+#include "engine/cuda/device.h"
 #include "engine/io/row_reader.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/store/labels.h"
 #include "engine/store/residency.h"
+#include "engine/strategy/addressable/pinned_features.h"
 #include "engine/strategy/batch_delivery.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/sampled_batch.h"
 #include "engine/strategy/sampled_topology.h"
+#include "engine/train/device_rows.h"
 
 namespace hearth::strategy {
 namespace {
@@ -26,6 +33,30 @@ namespace {
 // trained.
 constexpr int kSampledWaiting = 2;
 constexpr int kAssembledWaiting = 1;
+
+// Shards with input rows at a time: one is assembled, a batch waits, a batch is
+// with the trainer.
+int AssembledAtOnce(int shards) {
+  return 1 + (kAssembledWaiting + 1) * shards;
+}
+
+// Whether a GPU that samples gathers rows, too: the GPU that keeps rows does,
+// where one kernel can.
+bool GathersOnGpu(store::Residency residency, const PipelineOptions& pipeline,
+                  const store::Manifest& manifest) {
+  return residency == store::Residency::kMemory &&
+         pipeline.sampling_gpu.has_value() &&
+         pipeline.sampling_gpu == kRowsOnGpu.gpu &&
+         manifest.node_types.size() == 1;
+}
+
+class AddressableBatch final : public SampledBatch {
+ public:
+  using SampledBatch::SampledBatch;
+
+  // The input rows, if they are on a GPU.
+  std::unique_ptr<const train::DeviceRows> device_rows;
+};
 
 class AddressableStrategy final : public Strategy {
  public:
@@ -47,12 +78,20 @@ class AddressableStrategy final : public Strategy {
         LoadSampledTopology(dataset, residency_, options_, resources));
     HEARTH_ASSIGN_OR_RETURN(features_,
                             dataset.LoadFeatures(residency_, resources.stop));
+    const auto* const gpu = std::get_if<cuda::Device>(&resources.gpu);
+    if (gpu != nullptr &&
+        GathersOnGpu(residency_, options_, dataset.manifest())) {
+      HEARTH_ASSIGN_OR_RETURN(pinned_,
+                              PinnedFeatures::Register(*gpu, *features_));
+    }
     return absl::OkStatus();
   }
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
     const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Team> assemblers,
+                            Team::Create(options_.extractors));
     report = {};
     if (residency_ == store::Residency::kMemory) {
       report.bytes_read = 0;
@@ -62,38 +101,60 @@ class AddressableStrategy final : public Strategy {
     std::vector<pipeline::Stage> stages = SampleStages(
         pass, seeds, topology_.With(labels_),
         {.threads = options_.samplers, .queue_capacity = kSampledWaiting});
-    stages.push_back(AssembleStage(pass));
+    stages.push_back(AssembleStage(pass, *assemblers));
     const std::unique_ptr<pipeline::Pipeline> pipeline =
         pipeline::NewPipeline(std::move(stages), "train", clock_);
     const Delivery delivery = {
         .clock = clock_,
         .range = ShardsOf(pass, static_cast<int64_t>(seeds.size())),
         .shards = pass.shards,
-        .row_bytes = features_->row_bytes()};
+        .row_bytes = features_->row_bytes(),
+        .make = [](int64_t number) {
+          return std::make_unique<AddressableBatch>(number);
+        }};
     return Deliver(*pipeline, delivery, consumer, std::move(stop), report);
   }
 
   void Rest() override {
     buffers_.Clear();
+    if (pinned_ != nullptr) pinned_->Rest();
     topology_.Rest();
   }
 
  private:
-  pipeline::Stage AssembleStage(const Pass& pass) {
+  pipeline::Stage AssembleStage(const Pass& pass, Team& assemblers) {
     return {.name = "assemble",
-            .width = options_.extractors,
+            .width = 1,
             .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
-            .work = [this](int thread, pipeline::Item& item) {
-              return Assemble(static_cast<SampledBatch&>(item));
+            .work = [this, on_gpu = pass.rows_on_gpu && pinned_ != nullptr,
+                     &assemblers](int /*thread*/, pipeline::Item& item) {
+              auto& batch = static_cast<AddressableBatch&>(item);
+              return on_gpu ? Gather(batch) : Assemble(batch, assemblers);
             }};
   }
 
-  absl::Status Assemble(SampledBatch& batch) {
+  absl::Status Gather(AddressableBatch& batch) {
+    HEARTH_ASSIGN_OR_RETURN(batch.device_rows,
+                            pinned_->Gather(batch.sample().input_nodes));
+    batch.LeaveInputs(features_->dim(), *batch.device_rows);
+    return absl::OkStatus();
+  }
+
+  absl::Status Assemble(SampledBatch& batch, Team& assemblers) {
+    const int64_t dim = features_->dim();
     HEARTH_ASSIGN_OR_RETURN(float* const inputs,
-                            batch.TakeInputs(features_->dim(), buffers_));
-    cache::AssembleRows(*features_, batch.sample().input_nodes, inputs);
-    HEARTH_RETURN_IF_ERROR(features_->status());
-    return CheckRows(batch.sample().input_nodes);
+                            batch.TakeInputs(dim, buffers_));
+    const absl::Span<const store::NodeId> nodes = batch.sample().input_nodes;
+    constexpr int64_t kRows = cache::kRowsPerPart;
+    return assemblers.TryRun(
+        (std::ssize(nodes) + kRows - 1) / kRows, [&](int64_t part) {
+          const int64_t first = part * kRows;
+          const absl::Span<const store::NodeId> some =
+              nodes.subspan(first, kRows);
+          cache::AssembleRows(*features_, some, inputs + first * dim);
+          HEARTH_RETURN_IF_ERROR(features_->status());
+          return CheckRows(some);
+        });
   }
 
   // DATA_LOSS naming the file and the first row that is damaged.
@@ -115,6 +176,8 @@ class AddressableStrategy final : public Strategy {
   store::Labels labels_;
   SampledTopology topology_;
   std::unique_ptr<store::LoadedFeatures> features_;
+  // Null where the processor brings rows together.
+  std::unique_ptr<PinnedFeatures> pinned_;
   BufferPool buffers_;
 };
 
@@ -145,15 +208,20 @@ MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
     topology = basis.indptr_bytes() + basis.indices_bytes();
   }
   estimate.Add("topology", topology, /*kept=*/true);
-  // One batch is with the trainer.
-  const int assembled =
-      basis.pipeline.extractors + (kAssembledWaiting + 1) * basis.shards;
+  const int assembled = AssembledAtOnce(basis.shards);
   AddBatches(basis,
              {.samplers = basis.pipeline.samplers,
               .sampled = basis.pipeline.samplers +
                          kSampledWaiting * basis.shards + assembled,
               .assembled = assembled},
              estimate);
+  if (GathersOnGpu(residency, basis.pipeline, basis.manifest)) {
+    estimate.Add("gpu batch",
+                 PinnedFeatures::DeviceBytes(
+                     basis.batches.WithMargin().num_inputs(),
+                     basis.row_format().dim, assembled),
+                 /*kept=*/false, kRowsOnGpu);
+  }
   return estimate;
 }
 

@@ -51,6 +51,8 @@ def _batches(loader: gb.DataLoader) -> Iterator[Batch]:
 
 def main() -> None:
     options = parse_arguments()
+    if options.device != "cpu":
+        raise SystemExit("this DGL is built for processors alone")
     graph = open_graph(options.dataset, options.features)
     loader = _loader(graph, options.fanouts, options.batch_size, options.workers)
     trainer = Trainer(Sage(graph.widths(options.hidden, len(options.fanouts))),

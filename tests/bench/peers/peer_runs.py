@@ -70,6 +70,7 @@ class Options:
     environments: Path
     workers: int
     precision: str
+    device: str
     run_seconds: float  # after which a run has failed
     limit_memory: bool
 
@@ -149,7 +150,8 @@ class Peers:
                 "--batch-size", str(self._settings["batch_size"]),
                 "--epochs", str(epochs), "--hidden", str(self._settings["hidden"]),
                 "--workers", str(self._options.workers),
-                "--precision", self._options.precision, "--report", str(report)]
+                "--precision", self._options.precision,
+                "--device", self._options.device, "--report", str(report)]
 
     def _execute(self, command: list[str]) -> tuple[int, str]:
         """Its processes have ended when it returns, so that their cgroup can go."""

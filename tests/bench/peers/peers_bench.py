@@ -71,6 +71,8 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
         "normal, random (mapped), disk, disk-cached (GraphBolt's); default all")
     add("--precision", choices=("fp32", "bf16"), default="fp32",
         help="bf16: torch's autocast; default %(default)s")
+    add("--device", choices=("cpu", "cuda"), default="cpu",
+        help="what trains their models; Hearth's runs take it after --, too; default %(default)s")
     add("--repeats", type=int, default=1, help="rounds with --like; default 1")
     add("--workers", type=int, default=2,
         help="loader processes, 0 = in the trainer's; default %(default)s")
@@ -134,7 +136,8 @@ def _new_peers(options: argparse.Namespace, document: dict[str, Any]) -> Peers:
     if reason:
         print(f"note: memory is not limited: {reason}", file=sys.stderr)
     return Peers(document, Options(options.environments, options.workers, options.precision,
-                                   options.run_seconds, limit_memory=reason is None))
+                                   options.device, options.run_seconds,
+                                   limit_memory=reason is None))
 
 
 def _like(options: argparse.Namespace) -> tuple[Outcome, list[Summary]]:

@@ -61,7 +61,7 @@ def new_peers(tmp_path):
     python.chmod(0o755)
 
     def make(summaries, memory_limit=None, workers=2, limit_memory=False, run_seconds=30.0):
-        options = Options(tmp_path / "environments", workers, "fp32", run_seconds, limit_memory)
+        options = Options(tmp_path / "environments", workers, "fp32", "cpu", run_seconds, limit_memory)
         peers = Peers(document(tmp_path, summaries, memory_limit), options)
         peers.folder.mkdir(parents=True, exist_ok=True)
         return peers
