@@ -256,48 +256,62 @@ TEST_F(DaemonFaultTest, ReadsThatFailForGood) {
 // ginex reads one by one later are not checked again: other bytes that appear
 // on the way there are trained on, unless they name a node that is none.
 // Mapped files are not read in this sense.
-TEST_F(DaemonFaultTest, ReadsThatGiveOtherBytes) {
-  const std::map<std::string, std::set<std::string>> unverified = {
-      {"memory", {}},
-      {"gnndrive", {}},
-      {"ginex", {"edge.indices.npy"}},
-      {"outre", {"edge.indices.npy"}},
-      {"diskgnn", {}},
-      {"gids", {}}};
-  const std::map<std::string, std::set<std::string>> own_files = {
-      {"memory", {"edge.indices.npy"}},
-      {"gnndrive", {}},
-      {"ginex", {"edge.indices.npy", "neighbor_cache", "plan.0", "sample.0"}},
-      {"outre",
-       {"edge.indices.npy", "neighbor_cache.cross", "partition.cross",
-        "partition.index", "partition.lists", "partition.scatter.tmp",
-        "partition.training", "plan.0", "sample.0"}},
-      {"diskgnn", {"cpu_cache", "index", "packs", "samples"}},
-      {"gids", {}}};
-  for (const auto& [strategy, expected] : unverified) {
-    SCOPED_TRACE(strategy);
-    v1::JobSpec spec = Spec(strategy);
-    // Most neighbors of many nodes, so that most bytes matter.
-    v1::DataSpec& data = *spec.mutable_train()->mutable_data();
-    data.mutable_neighbor()->set_fanouts(0, 11);
-    if (strategy != "outre") data.set_batch_size(120);
-    if (strategy == "ginex") data.mutable_ginex()->set_superbatch(2);
-    const std::string results = Undisturbed(spec);
-    const std::set<std::string> files = FilesRead(spec);
-    EXPECT_THAT(files,
-                ::testing::IsSupersetOf({"manifest.json", "edge.indptr.npy",
-                                         "node.features.npy", "node.labels.npy",
-                                         "node.train.npy", "node.valid.npy"}));
-    EXPECT_THAT(files, ::testing::IsSupersetOf(own_files.at(strategy)));
-    std::set<std::string> used;
-    for (const std::string& file : files) {
-      if (UsesOtherBytes(spec, results, file)) used.insert(file);
-    }
-    // Which neighbors a fault hits depends on the threads: some runs draw none
-    // of them.
-    EXPECT_THAT(expected, ::testing::IsSupersetOf(used));
+struct OtherBytesCase {
+  std::string strategy;
+  // Files whose bytes may be trained on, unverified.
+  std::set<std::string> unverified;
+  // Some of the files that the strategy alone reads.
+  std::set<std::string> own_files;
+};
+
+class OtherBytesTest : public DaemonFaultTest,
+                       public ::testing::WithParamInterface<OtherBytesCase> {};
+
+TEST_P(OtherBytesTest, AreFoundOrHarmless) {
+  const std::string& strategy = GetParam().strategy;
+  v1::JobSpec spec = Spec(strategy);
+  // Most neighbors of many nodes, so that most bytes matter.
+  v1::DataSpec& data = *spec.mutable_train()->mutable_data();
+  data.mutable_neighbor()->set_fanouts(0, 11);
+  if (strategy != "outre") data.set_batch_size(120);
+  if (strategy == "ginex") data.mutable_ginex()->set_superbatch(2);
+  const std::string results = Undisturbed(spec);
+  const std::set<std::string> files = FilesRead(spec);
+  EXPECT_THAT(files,
+              ::testing::IsSupersetOf({"manifest.json", "edge.indptr.npy",
+                                       "node.features.npy", "node.labels.npy",
+                                       "node.train.npy", "node.valid.npy"}));
+  EXPECT_THAT(files, ::testing::IsSupersetOf(GetParam().own_files));
+  std::set<std::string> used;
+  for (const std::string& file : files) {
+    if (UsesOtherBytes(spec, results, file)) used.insert(file);
   }
+  // Which neighbors a fault hits depends on the threads: some runs draw none
+  // of them.
+  EXPECT_THAT(GetParam().unverified, ::testing::IsSupersetOf(used));
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Strategies, OtherBytesTest,
+    ::testing::Values(
+        OtherBytesCase{"memory", {}, {"edge.indices.npy"}},
+        OtherBytesCase{"gnndrive", {}, {}},
+        OtherBytesCase{
+            "ginex",
+            {"edge.indices.npy"},
+            {"edge.indices.npy", "neighbor_cache", "plan.0", "sample.0"}},
+        OtherBytesCase{
+            "outre",
+            {"edge.indices.npy"},
+            {"edge.indices.npy", "neighbor_cache.cross", "partition.cross",
+             "partition.index", "partition.lists", "partition.scatter.tmp",
+             "partition.training", "plan.0", "sample.0"}},
+        OtherBytesCase{
+            "diskgnn", {}, {"cpu_cache", "index", "packs", "samples"}},
+        OtherBytesCase{"gids", {}, {}}),
+    [](const ::testing::TestParamInfo<OtherBytesCase>& info) {
+      return info.param.strategy;
+    });
 
 // A job writes checkpoints and its model; ginex its runtime files, outre a
 // partition besides, diskgnn its plan, gids its scores.

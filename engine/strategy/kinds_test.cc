@@ -70,9 +70,8 @@ std::vector<std::string> OptionsCut(const StrategyOptions& options) {
 }
 
 TEST(BudgetsOfTest, WaitingBatchesGoFirstThenThreadsAndCachesLast) {
-  EXPECT_THAT(OptionsCut(MemoryOptions{}),
-              ElementsAre("extractors", "samplers"));
-  EXPECT_THAT(OptionsCut(MmapOptions{}), ElementsAre("extractors", "samplers"));
+  EXPECT_THAT(OptionsCut(MemoryOptions{}), ElementsAre("samplers"));
+  EXPECT_THAT(OptionsCut(MmapOptions{}), ElementsAre("samplers"));
   EXPECT_THAT(OptionsCut(GnndriveOptions{.staging_bytes = 1 << 20}),
               ElementsAre("sample-queue", "train-queue", "extractors",
                           "samplers", "cpu-cache", "staging"));

@@ -25,7 +25,10 @@ namespace hearth::server {
 namespace {
 
 // Threads of a stage where none are given: one for so many processors, at most.
+// Those of the model have half of the processors, samplers and those that bring
+// rows together a quarter each.
 constexpr uint32_t kProcessorsPerThread = 4;
+constexpr uint32_t kProcessorsPerTrainThread = 2;
 constexpr uint32_t kMostThreads = 16;
 
 train::OptimizerOptions ToOptimizerOptions(const v1::TrainSpec& train) {
@@ -175,7 +178,10 @@ class SpecChecker {
     } else if (spec.trains().empty()) {
       violations_.Add(path + ".trains", "must hold the model to train");
     } else {
-      CheckTrain(path + ".trains[0]", spec.data().epochs(), threads_chosen,
+      if (!threads_chosen) {
+        FillTrainThreads(spec.data().trainers(), *spec.mutable_trains(0));
+      }
+      CheckTrain(path + ".trains[0]", spec.data().epochs(),
                  *spec.mutable_trains(0));
       if (const train::ModelOptions model = ToModelOptions(spec.trains(0));
           spec.data().has_ladies() && !train::TakesEdgeWeights(model)) {
@@ -372,12 +378,17 @@ class SpecChecker {
     }
   }
 
-  void CheckTrain(const std::string& path, uint32_t epochs, bool threads_chosen,
+  // `train` has the least that there are by default.
+  void FillTrainThreads(uint32_t trainers, v1::TrainSpec& train) {
+    const uint32_t share =
+        limits_.processors / kProcessorsPerTrainThread / std::max(1u, trainers);
+    const uint32_t wide =
+        std::max(train.train_threads(), std::min(share, kMostThreads));
+    train.set_train_threads(std::min(wide, limits_.processors));
+  }
+
+  void CheckTrain(const std::string& path, uint32_t epochs,
                   v1::TrainSpec& train) {
-    if (!threads_chosen) {
-      train.set_train_threads(
-          std::min(train.train_threads(), limits_.processors));
-    }
     if (train.train_threads() > limits_.processors) {
       violations_.Add(path + ".train_threads",
                       absl::StrCat("must be at most ", limits_.processors,

@@ -91,7 +91,7 @@ TEST(SpecMappingTest, FillsInTheDefaultsOfTheContract) {
         sage { hidden: 256 }
         adam { learning_rate: 0.003 }
         constant {}
-        train_threads: 2
+        train_threads: 4
       }
       pipeline { samplers: 2 extractors: 2 }
     })pb");
@@ -384,6 +384,17 @@ TEST(SpecMappingTest, ThreadsThatAreNotGivenFollowTheProcessors) {
   EXPECT_EQ(pipeline("memory {}", 128).extractors(), 16u);
   EXPECT_EQ(pipeline("gids {}", 16).samplers(), 4u);
   EXPECT_EQ(pipeline("gids {}", 16).extractors(), 0u);
+  const auto train_threads = [](uint32_t trainers, uint32_t processors) {
+    v1::JobSpec spec =
+        Parse(Train(absl::StrCat("trainers: ", trainers), "sage {}"));
+    EXPECT_TRUE(FillAndValidate({.processors = processors}, spec).ok());
+    return spec.train().trains(0).train_threads();
+  };
+  EXPECT_EQ(train_threads(1, 2), 2u);
+  EXPECT_EQ(train_threads(1, 16), 8u);
+  EXPECT_EQ(train_threads(2, 16), 4u);
+  EXPECT_EQ(train_threads(8, 16), 2u);
+  EXPECT_EQ(train_threads(1, 128), 16u);
   const v1::PipelineSpec given =
       pipeline("memory {} } pipeline { samplers: 1 extractors: 2", 64);
   EXPECT_EQ(given.samplers(), 1u);

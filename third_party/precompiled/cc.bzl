@@ -3,8 +3,8 @@
 Parsing the headers of Abseil, GoogleTest and the standard library takes most of
 a file's compile time. Of our own headers only those of messages are precompiled,
 for the files that use them, so that few changes make the compiled forms anew.
-Sources still include what they use: builds with clang (the sanitizers)
-precompile nothing, and fail where an include is missing.
+Sources still include what they use: builds under ThreadSanitizer precompile
+nothing, and fail where an include is missing.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -24,7 +24,8 @@ def _precompiled_headers_impl(ctx):
         feature_configuration = features,
         action_name = CPP_COMPILE_ACTION_NAME,
     )
-    precompile = "clang" not in compiler
+    clang = "clang" in compiler
+    precompile = "-fsanitize=thread" not in ctx.fragments.cpp.copts
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     outputs = [header]
     included = cc_common.merge_cc_infos(
@@ -39,8 +40,11 @@ def _precompiled_headers_impl(ctx):
     )
     if precompile:
         # g++ reads X.h.gch in place of X.h, but for targets with options that
-        # change what these headers say, such as -fopenmp.
-        compiled = ctx.actions.declare_file(header.basename + ".gch")
+        # change what these headers say, such as -fopenmp. clang reads X.h.pch,
+        # whatever the options (-fno-validate-pch in .bazelrc).
+        compiled = ctx.actions.declare_file(
+            header.basename + (".pch" if clang else ".gch"),
+        )
         outputs.append(compiled)
         variables = cc_common.create_compile_variables(
             feature_configuration = features,
@@ -53,13 +57,19 @@ def _precompiled_headers_impl(ctx):
                                  ["-x", "c++-header"],
             use_pic = True,
         )
-        ctx.actions.run(
-            executable = compiler,
-            arguments = cc_common.get_memory_inefficient_command_line(
-                feature_configuration = features,
-                action_name = CPP_COMPILE_ACTION_NAME,
-                variables = variables,
-            ),
+        arguments = cc_common.get_memory_inefficient_command_line(
+            feature_configuration = features,
+            action_name = CPP_COMPILE_ACTION_NAME,
+            variables = variables,
+        )
+        ctx.actions.run_shell(
+            # From standard input: clang would name the header, by its place in
+            # this action's sandbox, as a dependency of all that use it.
+            command = "\"$@\" <%s" % header.path,
+            arguments = [compiler] + [
+                "-" if argument == header.path else argument
+                for argument in arguments
+            ],
             env = cc_common.get_environment_variables(
                 feature_configuration = features,
                 action_name = CPP_COMPILE_ACTION_NAME,
@@ -105,7 +115,8 @@ def _precompiled(kind, attributes):
     headers = "proto_" + kind if _PROTO in deps else kind
     return dict(
         attributes,
-        copts = ["-include", "third_party/precompiled/%s.h" % headers] +
+        # clang looks for the compiled form by this path alone, as it stands.
+        copts = ["-include", "$(BINDIR)/third_party/precompiled/%s.h" % headers] +
                 attributes.get("copts", []),
         deps = deps + ["//third_party/precompiled:" + headers],
     )

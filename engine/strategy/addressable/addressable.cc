@@ -36,9 +36,7 @@ constexpr int kAssembledWaiting = 1;
 
 // Shards with input rows at a time: one is assembled, a batch waits, a batch is
 // with the trainer.
-int AssembledAtOnce(int shards) {
-  return 1 + (kAssembledWaiting + 1) * shards;
-}
+int AssembledAtOnce(int shards) { return 1 + (kAssembledWaiting + 1) * shards; }
 
 // Whether a GPU that samples gathers rows, too: the GPU that keeps rows does,
 // where one kernel can.
@@ -216,11 +214,11 @@ MemoryEstimate Estimate(store::Residency residency, const MemoryBasis& basis) {
               .assembled = assembled},
              estimate);
   if (GathersOnGpu(residency, basis.pipeline, basis.manifest)) {
-    estimate.Add("gpu batch",
-                 PinnedFeatures::DeviceBytes(
-                     basis.batches.WithMargin().num_inputs(),
-                     basis.row_format().dim, assembled),
-                 /*kept=*/false, kRowsOnGpu);
+    estimate.Add(
+        "gpu batch",
+        PinnedFeatures::DeviceBytes(basis.batches.WithMargin().num_inputs(),
+                                    basis.row_format().dim, assembled),
+        /*kept=*/false, kRowsOnGpu);
   }
   return estimate;
 }
@@ -249,14 +247,15 @@ absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
   return Estimate(ResidencyOf(options), basis);
 }
 
+// Samplers alone: threads that share a batch hold none of their own.
 std::vector<BudgetOf<MemoryOptions>> AddressableBudgets(
     const MemoryOptions& /*options*/, const MemoryBasis& basis) {
-  return ThreadBudgets<MemoryOptions>(basis.pipeline);
+  return {ThreadBudgets<MemoryOptions>(basis.pipeline).back()};
 }
 
 std::vector<BudgetOf<MmapOptions>> AddressableBudgets(
     const MmapOptions& /*options*/, const MemoryBasis& basis) {
-  return ThreadBudgets<MmapOptions>(basis.pipeline);
+  return {ThreadBudgets<MmapOptions>(basis.pipeline).back()};
 }
 
 }  // namespace hearth::strategy

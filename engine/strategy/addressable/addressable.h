@@ -29,7 +29,7 @@ absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
 absl::StatusOr<MemoryEstimate> EstimateAddressableMemory(
     const MmapOptions& options, const MemoryBasis& basis);
 
-/// Budgets that may be cut so that a job fits into memory: threads alone.
+/// Budgets that may be cut so that a job fits into memory: samplers alone.
 std::vector<BudgetOf<MemoryOptions>> AddressableBudgets(
     const MemoryOptions& options, const MemoryBasis& basis);
 std::vector<BudgetOf<MmapOptions>> AddressableBudgets(

@@ -209,8 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
     Work, MemoryGpuTest,
     ::testing::Values(FakeCuda::Work::kAtOnce, FakeCuda::Work::kWhenWaitedFor),
     [](const ::testing::TestParamInfo<FakeCuda::Work>& info) {
-      return info.param == FakeCuda::Work::kAtOnce ? "AtOnce"
-                                                   : "WhenWaitedFor";
+      return info.param == FakeCuda::Work::kAtOnce ? "AtOnce" : "WhenWaitedFor";
     });
 
 }  // namespace

@@ -14,17 +14,16 @@ absl::StatusOr<std::unique_ptr<PinnedFeatures>> PinnedFeatures::Register(
   std::unique_ptr<PinnedFeatures> made(new PinnedFeatures(device, features));
   const auto bytes =
       static_cast<size_t>(features.num_rows() * features.row_bytes());
-  HEARTH_ASSIGN_OR_RETURN(
-      made->pinned_,
-      cuda::Registration::Register(device, {features.rows(), bytes}));
+  HEARTH_ASSIGN_OR_RETURN(made->pinned_, cuda::Registration::Register(
+                                             device, {features.rows(), bytes}));
   HEARTH_ASSIGN_OR_RETURN(made->stream_, cuda::Stream::Create(device));
   return made;
 }
 
 absl::StatusOr<std::unique_ptr<const train::DeviceRows>> PinnedFeatures::Gather(
     absl::Span<const store::NodeId> nodes) {
-  const uint64_t bytes = nodes.size() * sizeof(float) *
-                         static_cast<uint64_t>(features_.dim());
+  const uint64_t bytes =
+      nodes.size() * sizeof(float) * static_cast<uint64_t>(features_.dim());
   HEARTH_ASSIGN_OR_RETURN(std::unique_ptr<DeviceRooms::Lease> room,
                           rooms_.Take(bytes, *stream_));
   absl::Status status = Queue(nodes, room->data());
@@ -45,8 +44,8 @@ absl::Status PinnedFeatures::Queue(absl::Span<const store::NodeId> nodes,
     // Given back first, so that there is place for the larger one.
     nodes_ = {};
     HEARTH_ASSIGN_OR_RETURN(
-        nodes_, cuda::Memory::Allocate(device_, cuda::Memory::Kind::kDevice,
-                                       bytes));
+        nodes_,
+        cuda::Memory::Allocate(device_, cuda::Memory::Kind::kDevice, bytes));
   }
   HEARTH_RETURN_IF_ERROR(stream_->Copy(nodes_.data(), nodes.data(), bytes));
   HearthCudaGather gather = {};

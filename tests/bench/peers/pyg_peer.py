@@ -6,6 +6,7 @@ else the same sampling in numpy. The layers are trimmed to the rows that are nee
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any, Iterator, Optional
 
@@ -124,6 +125,9 @@ def main() -> None:
     reporter.write(options.report, {"torch": torch.__version__,
                                     "torch_geometric": torch_geometric.__version__,
                                     "sampler": sampler.name, "layers": "trimmed"})
+    if options.device != "cpu":
+        # The loader's thread that pins memory has been seen to keep the process from ending.
+        os._exit(0)
 
 
 if __name__ == "__main__":
