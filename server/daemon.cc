@@ -31,6 +31,7 @@
 #include "absl/types/span.h"
 #include "engine/base/byte_size.h"
 #include "engine/base/clock.h"
+#include "engine/base/process.h"
 #include "engine/base/status_annotate.h"
 #include "engine/base/status_macros.h"
 #include "engine/base/wait_cause.h"
@@ -238,7 +239,7 @@ class DaemonImpl final : public Daemon {
     convoys_ = std::make_unique<job::Convoys>(
         job::ConvoyOptions{
             .max_members = config_.convoy_members,
-            .processors = static_cast<int>(std::thread::hardware_concurrency()),
+            .processors = UsableProcessors(),
             .may_leave =
                 [this](const std::string& job) {
                   return scheduler_->GivePlace(job);
@@ -305,6 +306,7 @@ class DaemonImpl final : public Daemon {
                        .trash = *trash_},
         SpecLimits{
             .processors = std::max(1u, std::thread::hardware_concurrency()),
+            .usable_processors = static_cast<uint32_t>(UsableProcessors()),
             .gpus = static_cast<int>(gpus_.size()),
             .trains_on_gpus = models_.gpu_training},
         config_.import_roots);

@@ -35,6 +35,7 @@ Parts of tier 2; tests/run.sh --full PART runs one, in less than an hour:
   package    the Debian package, its life in a bare Debian 12; needs root
   floods     60 s of each flood, 10,000 watchers, 100,000 queued jobs
   alerts     every alert of deploy/prometheus fires and clears; needs root
+  gpu        the plug-in, its speeds and whole jobs on this machine's GPU
   python     the Python client with Optuna, Ray Tune and pandas as published
   trackers   jobs and sweeps in MLflow, Weights & Biases and TensorBoard
 EOF
@@ -205,6 +206,26 @@ end_to_end() {
   pytests "end-to-end cases" "end to end, over the real socket" tests/e2e "$@"
 }
 
+# Daemons are told of the GPU one by one: some tests want one that has none.
+gpu_tests() {
+  prepare_gpu
+  [[ -n ${HEARTH_CUDA_PLUGIN:-} ]] || die "there is no GPU to test on; no test has run"
+  use_python venv tests/accuracy/requirements.txt
+  require "building" build_binaries
+  require "building the checks of the plug-in" \
+    hearth_bazel build //kernels/cuda:gpu_checks
+  check "the plug-in's functions and speeds" bazel-bin/kernels/cuda/gpu_checks
+  export HEARTHD_ON_GPU=$results/hearthd
+  printf '#!/bin/sh\nexport HEARTH_CUDA_PLUGIN=%q HEARTH_TORCH_CUDA=%q\nexec %q "$@"\n' \
+    "$HEARTH_CUDA_PLUGIN" "$HEARTH_TORCH_CUDA" "$HEARTH_ROOT/bazel-bin/server/hearthd" \
+    >"$HEARTHD_ON_GPU"
+  chmod +x "$HEARTHD_ON_GPU"
+  unset HEARTH_CUDA_PLUGIN HEARTH_TORCH_CUDA
+  export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
+  export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
+  pytests "end-to-end cases" "jobs on the GPU, over the real socket" tests/e2e/test_gpu.py
+}
+
 tier_1() {
   check "formatting (clang-format)" format_check
   check "building everything, warnings are errors" hearth_bazel build //...
@@ -237,6 +258,7 @@ case $part in
       --test_timeout=3500 --test_env=HEARTH_FAULT_CASES=all \
       //server:fault_matrix_test
     ;;
+  gpu) gpu_tests ;;
   mutants) check "tests notice what is broken on purpose" tests/mutants/run.py ;;
   fuzz) check "fuzzers of what reads foreign bytes, 120 s each" tests/fuzz/run.sh 120 ;;
   python)

@@ -1,9 +1,12 @@
 #include "engine/base/process.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -29,44 +32,107 @@ uint64_t LimitIn(const std::string& path) {
   return file >> limit ? limit : UINT64_MAX;
 }
 
-// The lowest limit of a cgroup and those above it.
-uint64_t LowestLimit(const std::string& root, std::string group,
-                     const char* name) {
-  uint64_t lowest = UINT64_MAX;
-  for (;;) {
-    lowest = std::min(lowest, LimitIn(absl::StrCat(root, group, "/", name)));
-    const size_t slash = group.rfind('/');
-    if (slash == std::string::npos) return lowest;
-    group.resize(slash);
-  }
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// The processors that as much time a period stands for; infinite without both.
+double ProcessorsOf(double quota, double period) {
+  return quota > 0 && period > 0 ? quota / period : kInfinity;
 }
 
-}  // namespace
+// Of a group of version 2: "QUOTA PERIOD", or "max PERIOD".
+double ProcessorsIn(const std::string& path) {
+  std::ifstream file(path);
+  double quota = 0;
+  double period = 0;
+  file >> quota >> period;
+  return ProcessorsOf(quota, period);
+}
 
-uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount) {
-  uint64_t lowest = UINT64_MAX;
+// Of a group of version 1, where a quota of -1 is none.
+double ProcessorsOfFolder(const std::string& folder) {
+  double quota = 0;
+  double period = 0;
+  std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
+  std::ifstream(folder + "/cpu.cfs_period_us") >> period;
+  return ProcessorsOf(quota, period);
+}
+
+// The lowest of the limits of a cgroup and those above it.
+template <typename LimitOf>
+auto LowestOnTheWayUp(const std::string& root, std::string group,
+                      const LimitOf& limit_of) {
+  auto lowest = limit_of(root + group);
+  for (size_t slash = group.rfind('/'); slash != std::string::npos;
+       slash = group.rfind('/')) {
+    group.resize(slash);
+    lowest = std::min(lowest, limit_of(root + group));
+  }
+  return lowest;
+}
+
+// The lowest limit of the groups that /proc/self/cgroup tells: of version 2, by
+// `of_v2`, and of `controller` in version 1, by `of_v1`, both of a folder;
+// `none` without one.
+template <typename Limit, typename OfV2, typename OfV1>
+Limit LowestLimit(absl::string_view text, const std::string& mount,
+                  absl::string_view controller, Limit none, const OfV2& of_v2,
+                  const OfV1& of_v1) {
+  Limit lowest = none;
   // Lines of "number:controllers:path"; version 2 has number 0 and none.
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3) continue;
-    const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
+    const std::vector<absl::string_view> controllers =
+        absl::StrSplit(parts[1], ',');
     if (parts[0] == "0" && parts[1].empty()) {
-      lowest = std::min(lowest, LowestLimit(mount, parts[2], "memory.max"));
-    } else if (std::find(controllers.begin(), controllers.end(), "memory") !=
+      lowest = std::min(lowest, LowestOnTheWayUp(mount, parts[2], of_v2));
+    } else if (std::find(controllers.begin(), controllers.end(), controller) !=
                controllers.end()) {
-      lowest = std::min(lowest, LowestLimit(absl::StrCat(mount, "/memory"),
-                                            parts[2], "memory.limit_in_bytes"));
+      lowest = std::min(lowest,
+                        LowestOnTheWayUp(absl::StrCat(mount, "/", controller),
+                                         parts[2], of_v1));
     }
   }
   return lowest;
 }
 
-uint64_t MemoryCapacityBytes() {
+std::string OwnCgroups() {
   std::ifstream file("/proc/self/cgroup");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+constexpr char kMount[] = "/sys/fs/cgroup";
+
+}  // namespace
+
+uint64_t CgroupMemoryLimit(absl::string_view text, const std::string& mount) {
+  return LowestLimit(
+      text, mount, "memory", UINT64_MAX,
+      [](const std::string& folder) { return LimitIn(folder + "/memory.max"); },
+      [](const std::string& folder) {
+        return LimitIn(folder + "/memory.limit_in_bytes");
+      });
+}
+
+uint64_t MemoryCapacityBytes() {
   return std::min(NumberOf("/proc/meminfo", "MemTotal:") * 1024,
-                  CgroupMemoryLimit(text, "/sys/fs/cgroup"));
+                  CgroupMemoryLimit(OwnCgroups(), kMount));
+}
+
+double CgroupProcessorLimit(absl::string_view text, const std::string& mount) {
+  return LowestLimit(
+      text, mount, "cpu", kInfinity,
+      [](const std::string& folder) {
+        return ProcessorsIn(folder + "/cpu.max");
+      },
+      ProcessorsOfFolder);
+}
+
+int UsableProcessors() {
+  const double there = std::thread::hardware_concurrency();
+  const double allowed = CgroupProcessorLimit(OwnCgroups(), kMount);
+  return std::max(1, static_cast<int>(std::ceil(std::min(there, allowed))));
 }
 
 uint64_t ProcessReadBytes() { return NumberOf("/proc/self/io", "read_bytes:"); }

@@ -4,10 +4,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
+#include <thread>
 
 namespace hearth {
 namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 TEST(ProcessTest, TheMachineHasMemoryAvailable) {
   EXPECT_GT(AvailableMemoryBytes(), uint64_t{1} << 20);
@@ -22,6 +26,12 @@ TEST(ProcessTest, ThereIsAsMuchAsIsAvailableOrMore) {
   EXPECT_GE(MemoryCapacityBytes(), AvailableMemoryBytes() / 2);
 }
 
+TEST(ProcessTest, ThereAreProcessorsAndNoMoreThanTheMachineHas) {
+  EXPECT_GE(UsableProcessors(), 1);
+  EXPECT_LE(UsableProcessors(),
+            static_cast<int>(std::thread::hardware_concurrency()));
+}
+
 class CgroupMemoryLimitTest : public ::testing::Test {
  protected:
   void Write(const std::string& path, const std::string& text) {
@@ -32,6 +42,26 @@ class CgroupMemoryLimitTest : public ::testing::Test {
 
   const std::string mount_ = ::testing::TempDir() + "/cgroup";
 };
+
+using CgroupProcessorLimitTest = CgroupMemoryLimitTest;
+
+TEST_F(CgroupProcessorLimitTest, OfVersion2IsTheLowestOnTheWayUp) {
+  Write("/a/cpu.max", "250000 100000\n");
+  Write("/a/b/cpu.max", "max 100000\n");
+  EXPECT_EQ(CgroupProcessorLimit("0::/a/b\n", mount_), 2.5);
+  EXPECT_EQ(CgroupProcessorLimit("0::/c\n", mount_), kInfinity);
+}
+
+TEST_F(CgroupProcessorLimitTest, OfVersion1) {
+  Write("/cpu/cpu.cfs_quota_us", "-1\n");
+  Write("/cpu/cpu.cfs_period_us", "100000\n");
+  Write("/cpu/job/cpu.cfs_quota_us", "400000\n");
+  Write("/cpu/job/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(CgroupProcessorLimit("5:cpu,cpuacct:/job\n4:memory:/x\n", mount_),
+            4);
+  EXPECT_EQ(CgroupProcessorLimit("5:cpu,cpuacct:/\n", mount_), kInfinity);
+  EXPECT_EQ(CgroupProcessorLimit("nonsense", mount_), kInfinity);
+}
 
 TEST_F(CgroupMemoryLimitTest, OfVersion2IsTheLowestOnTheWayUp) {
   Write("/a/memory.max", "1000\n");

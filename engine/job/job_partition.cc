@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/base/process.h"
 #include "engine/base/sha256.h"
 #include "engine/base/status_macros.h"
 #include "engine/job/kept_plan.h"
@@ -157,8 +157,7 @@ class PartitionPreparation {
   absl::Status Make(plan::PlanLease& lease, strategy::PreparationReport& report,
                     strategy::MemoryEstimate& memory) const {
     const PartitionShape shape = ShapeOf();
-    const int threads =
-        static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    const int threads = UsableProcessors();
     memory.Add("partitioning", plan::PartitionMemory(shape, options_, threads));
     // The job has them already.
     const store::NodeTypeEntry& nodes =

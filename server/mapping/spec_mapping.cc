@@ -136,8 +136,8 @@ class SpecChecker {
   void FillAndCheckAll(const std::string& path, Spec& spec) {
     const v1::PipelineSpec given = spec.pipeline();
     FillAndCheckOptions(path, spec, violations_);
-    const uint32_t wide =
-        std::min(limits_.processors / kProcessorsPerThread, kMostThreads);
+    const uint32_t wide = std::min(
+        limits_.usable_processors / kProcessorsPerThread, kMostThreads);
     v1::PipelineSpec& pipeline = *spec.mutable_pipeline();
     if (given.samplers() == 0) {
       pipeline.set_samplers(std::max(pipeline.samplers(), wide));
@@ -380,8 +380,8 @@ class SpecChecker {
 
   // `train` has the least that there are by default.
   void FillTrainThreads(uint32_t trainers, v1::TrainSpec& train) {
-    const uint32_t share =
-        limits_.processors / kProcessorsPerTrainThread / std::max(1u, trainers);
+    const uint32_t share = limits_.usable_processors /
+                           kProcessorsPerTrainThread / std::max(1u, trainers);
     const uint32_t wide =
         std::max(train.train_threads(), std::min(share, kMostThreads));
     train.set_train_threads(std::min(wide, limits_.processors));

@@ -20,6 +20,9 @@ namespace hearth::server {
 struct SpecLimits {
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;
+  /// Processors that threads which are not given are counted by: fewer where a
+  /// CPU quota allows fewer.
+  uint32_t usable_processors = processors;
   /// GPUs that the daemon has; rows can be kept in the first one's memory.
   int gpus = 0;
   /// Whether models can be trained on them; else the reason, for users.

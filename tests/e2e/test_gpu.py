@@ -1,5 +1,5 @@
 """Training on a GPU. The daemon is real, its GPU a fake (tests/fake_gpu): the same code queues
-the same work, which processors do."""
+the same work, which processors do. HEARTHD_ON_GPU names a daemon with a real one instead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from heterographs import planted_heterograph
 from jobs import ENDLESS, LONG, LONG_BATCHES_PER_EPOCH, QUICK
 
 _BIN = Path(HEARTHD).parents[1]
-_FAKE = os.environ.get("HEARTHD_FAKE_GPU", str(_BIN / "tests/fake_gpu/hearthd"))
+_REAL = os.environ.get("HEARTHD_ON_GPU")
+_ON_GPU = _REAL or os.environ.get("HEARTHD_FAKE_GPU", str(_BIN / "tests/fake_gpu/hearthd"))
+_small_gpu = pytest.mark.skipif(_REAL is not None, reason="wants a GPU of 512 MiB, the fake's")
 _NO_DRIVER = _BIN / "engine/model/libtest_driver.so"
 
 ON_GPU = ("--device", "cuda")
@@ -30,16 +32,16 @@ NARROW = tuple("32" if word == "256" else word for word in LONG)
 NARROW_EPOCHS = ("--epochs", "4")
 
 
-class FakeGpuDaemon(Daemon):
-    binary = _FAKE
+class GpuDaemon(Daemon):
+    binary = _ON_GPU
 
 
 @pytest.fixture(scope="module")
 def gpu(graph_folder, tmp_path_factory):
-    """A daemon with a fake GPU of 512 MiB, and the datasets `planted` and `typed`."""
+    """A daemon with a GPU, and the datasets `planted` and `typed`."""
     data_dir = tmp_path_factory.mktemp("gpu") / "data"
     typed = planted_heterograph().write(tmp_path_factory.mktemp("source") / "typed")
-    with contextlib.closing(FakeGpuDaemon(data_dir, "--max-running-jobs", "4")) as shared:
+    with contextlib.closing(GpuDaemon(data_dir, "--max-running-jobs", "4")) as shared:
         shared.import_graph("planted", graph_folder)
         shared.json("dataset", "import", "typed", "--source", str(typed))
         yield shared
@@ -47,7 +49,7 @@ def gpu(graph_folder, tmp_path_factory):
 
 @pytest.fixture
 def fresh_gpu(graph_folder, tmp_path):
-    with contextlib.closing(FakeGpuDaemon(tmp_path / "data")) as own:
+    with contextlib.closing(GpuDaemon(tmp_path / "data")) as own:
         own.import_graph("planted", graph_folder)
         yield own
 
@@ -222,14 +224,16 @@ def test_its_memory_is_told(gpu):
     metrics = gpu.metrics()
     assert 'hearth_gpu_memory_limit_bytes{device="cuda:0"}' in metrics
     assert 'hearth_gpu_memory_reserved_bytes{device="cuda:0"}' in metrics
-    assert "cuda:0 (a fake)" in gpu.hearth("status").out
+    assert ("cuda:0 (" if _REAL else "cuda:0 (a fake)") in gpu.hearth("status").out
 
 
+@_small_gpu
 def test_a_model_that_never_fits_is_refused(gpu):
     done = gpu.hearth(*LONG, *ON_GPU, "--hidden", "4096", code=1)
     assert "of the memory of cuda:0" in done.err
 
 
+@_small_gpu
 def test_a_job_waits_for_memory_of_the_gpu(gpu):
     large = ("--hidden", "1024", *ON_GPU)
     running = gpu.json(*ENDLESS, *large, "--detach")["id"]

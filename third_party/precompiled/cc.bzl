@@ -62,14 +62,16 @@ def _precompiled_headers_impl(ctx):
             action_name = CPP_COMPILE_ACTION_NAME,
             variables = variables,
         )
-        ctx.actions.run_shell(
-            # From standard input: clang would name the header, by its place in
-            # this action's sandbox, as a dependency of all that use it.
-            command = "\"$@\" <%s" % header.path,
-            arguments = [compiler] + [
+        if clang:
+            # From standard input: it would name the header, by its place in this
+            # action's sandbox, as a dependency of all that use it.
+            arguments = [
                 "-" if argument == header.path else argument
                 for argument in arguments
-            ],
+            ]
+        ctx.actions.run_shell(
+            command = "\"$@\" <%s" % header.path,
+            arguments = [compiler] + arguments,
             env = cc_common.get_environment_variables(
                 feature_configuration = features,
                 action_name = CPP_COMPILE_ACTION_NAME,

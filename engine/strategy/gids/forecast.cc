@@ -2,12 +2,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/cache/row_set.h"
@@ -170,8 +170,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
                    std::max(1.0, disk.peak_reads_per_second),
                static_cast<double>(foretelling.bytes_read) / bytes_per_second);
   seconds.train = step_seconds * static_cast<double>(batches);
-  const auto processors =
-      static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto processors = static_cast<double>(UsableProcessors());
   const store::RowFormat format = {.dim = features.dim,
                                    .dtype = features.dtype};
   seconds.compute = (seconds.train * request.train_threads + sample_seconds +

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
+#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/io/file_system.h"
 #include "engine/io/row_reader.h"
@@ -138,8 +138,7 @@ class SuperbatchForecaster {
     seconds.inspect += reading(row_reads_.filling);
     execute.read = reading(row_reads_.executing);
     execute.train = step_seconds * static_cast<double>(report_.batches);
-    const auto processors =
-        static_cast<double>(std::max(1u, std::thread::hardware_concurrency()));
+    const auto processors = static_cast<double>(UsableProcessors());
     execute.compute =
         (execute.train * request_.train_threads +
          rows * ProbeRowCopy(context_.clock, data_.row_format())) /

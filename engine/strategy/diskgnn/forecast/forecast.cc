@@ -4,11 +4,11 @@
 #include <cmath>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/plan/plan_records.h"
 #include "engine/store/residency.h"
@@ -44,10 +44,6 @@ class ScratchSamples {
   io::FileSystem& files_;
   const std::string path_;
 };
-
-int Processors() {
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
 
 uint64_t Rounded(double value) {
   return static_cast<uint64_t>(std::llround(std::max(0.0, value)));
@@ -304,7 +300,7 @@ class DiskgnnForecaster {
     const Pass& pass = FirstPass();
     time_ = TimeOfEpoch(layout_.epoch,
                         {.loaders = context_.pipeline.extractors,
-                         .processors = Processors(),
+                         .processors = UsableProcessors(),
                          .batches = static_cast<double>(
                              NumBatches(EpochSeeds(), pass.batch_size)),
                          .row_bytes = RowBytes(),
