@@ -1,6 +1,5 @@
 #include "engine/strategy/addressable/addressable.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <iterator>
 #include <memory>
