@@ -206,7 +206,8 @@ end_to_end() {
   pytests "end-to-end cases" "end to end, over the real socket" tests/e2e "$@"
 }
 
-# Daemons are told of the GPU one by one: some tests want one that has none.
+# Only the daemon that HEARTHD_ON_GPU names is told of the GPU: some tests want
+# one without.
 gpu_tests() {
   prepare_gpu
   [[ -n ${HEARTH_CUDA_PLUGIN:-} ]] || die "there is no GPU to test on; no test has run"
@@ -221,9 +222,7 @@ gpu_tests() {
     >"$HEARTHD_ON_GPU"
   chmod +x "$HEARTHD_ON_GPU"
   unset HEARTH_CUDA_PLUGIN HEARTH_TORCH_CUDA
-  export HEARTHD=$HEARTH_ROOT/bazel-bin/server/hearthd
-  export HEARTH=$HEARTH_ROOT/bazel-bin/client/hearth
-  pytests "end-to-end cases" "jobs on the GPU, over the real socket" tests/e2e/test_gpu.py
+  end_to_end -k test_gpu.py
 }
 
 tier_1() {

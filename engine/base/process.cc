@@ -34,22 +34,24 @@ uint64_t LimitIn(const std::string& path) {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The processors that as much time a period stands for; infinite without both.
+// Processors that a quota of time in each period keeps busy; infinity without
+// both.
 double ProcessorsOf(double quota, double period) {
   return quota > 0 && period > 0 ? quota / period : kInfinity;
 }
 
-// Of a group of version 2: "QUOTA PERIOD", or "max PERIOD".
-double ProcessorsIn(const std::string& path) {
-  std::ifstream file(path);
+// The quota of a group of version 2, whose file says "QUOTA PERIOD" or "max
+// PERIOD".
+double ProcessorsOfV2(const std::string& folder) {
+  std::ifstream file(folder + "/cpu.max");
   double quota = 0;
   double period = 0;
   file >> quota >> period;
   return ProcessorsOf(quota, period);
 }
 
-// Of a group of version 1, where a quota of -1 is none.
-double ProcessorsOfFolder(const std::string& folder) {
+// The quota of a group of version 1, where -1 is none.
+double ProcessorsOfV1(const std::string& folder) {
   double quota = 0;
   double period = 0;
   std::ifstream(folder + "/cpu.cfs_quota_us") >> quota;
@@ -57,7 +59,7 @@ double ProcessorsOfFolder(const std::string& folder) {
   return ProcessorsOf(quota, period);
 }
 
-// The lowest of the limits of a cgroup and those above it.
+// The lowest of the limits of a cgroup and of those above it.
 template <typename LimitOf>
 auto LowestOnTheWayUp(const std::string& root, std::string group,
                       const LimitOf& limit_of) {
@@ -121,12 +123,8 @@ uint64_t MemoryCapacityBytes() {
 }
 
 double CgroupProcessorLimit(absl::string_view text, const std::string& mount) {
-  return LowestLimit(
-      text, mount, "cpu", kInfinity,
-      [](const std::string& folder) {
-        return ProcessorsIn(folder + "/cpu.max");
-      },
-      ProcessorsOfFolder);
+  return LowestLimit(text, mount, "cpu", kInfinity, ProcessorsOfV2,
+                     ProcessorsOfV1);
 }
 
 int UsableProcessors() {

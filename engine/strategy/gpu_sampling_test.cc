@@ -2,32 +2,18 @@
 // all strategies share: what they hold where, and a device that fails.
 
 #include <cstdint>
-#include <memory>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "engine/base/clock.h"
-#include "engine/cuda/device.h"
-#include "engine/cuda/fake_cuda.h"
-#include "engine/io/file_system.h"
-#include "engine/io/read_queues.h"
-#include "engine/sample/seed_order.h"
-#include "engine/store/dataset.h"
 #include "engine/store/manifest.h"
+#include "engine/strategy/gpu_fixture.h"
 #include "engine/strategy/kinds.h"
 #include "engine/strategy/memory_estimate.h"
 #include "engine/strategy/strategy.h"
-#include "engine/train/train_step.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/cuda/hearth_cuda.h"
-#include "tests/conformance/batch_fingerprint.h"
-#include "tests/conformance/measured_pass.h"
-#include "tests/fixtures/planted_graph.h"
 
 namespace hearth::strategy {
 namespace {
@@ -38,68 +24,8 @@ constexpr MemoryPlace kOnGpu = {.gpu = 0};
 constexpr PipelineOptions kSampled = {
     .samplers = 2, .extractors = 1, .sampling_gpu = 0};
 
-class GpuSamplingTest : public ::testing::Test {
+class GpuSamplingTest : public GpuStrategyTest {
  protected:
-  static void SetUpTestSuite() {
-    const auto path = hearth::testing::ImportPlantedGraph(
-        {}, ::testing::TempDir() + "gpu_sampling");
-    ASSERT_TRUE(path.ok()) << path.status();
-    dataset_ = store::Dataset::Open(io::FileSystem::Posix(), *path)->release();
-    order_ =
-        sample::NewShuffledOrder(dataset_->LoadSplit()->train, 3).release();
-  }
-
-  absl::StatusOr<std::unique_ptr<Strategy>> New(
-      const StrategyOptions& options, const PipelineOptions& pipeline) {
-    return NewStrategy(options, pipeline, *dataset_,
-                       {.read_queues = *queues_,
-                        .clock = Clock::Real(),
-                        .scratch_folder = ::testing::TempDir() + "scratch",
-                        .gpus = gpus_});
-  }
-
-  std::unique_ptr<Strategy> Make(const StrategyOptions& options,
-                                 const PipelineOptions& pipeline) {
-    auto strategy = New(options, pipeline);
-    EXPECT_TRUE(strategy.ok()) << strategy.status();
-    return *std::move(strategy);
-  }
-
-  static Pass MakePass() {
-    return hearth::testing::Measured(
-        *dataset_, {.order = order_,
-                    .sampler = {.fanouts = {5, 3}, .data_seed = 3},
-                    .batch_size = 50});
-  }
-
-  // Fingerprints of the batches of a pass.
-  static absl::Status Run(Strategy& strategy,
-                          std::vector<std::string>& batches) {
-    PassReport report;
-    return strategy.Run(
-        MakePass(),
-        [&](absl::Span<const train::BatchView> shards) {
-          batches.push_back(hearth::testing::Fingerprint(shards.front()));
-          return absl::OkStatus();
-        },
-        std::stop_token(), report);
-  }
-
-  std::vector<std::string> Expected() {
-    std::vector<std::string> batches;
-    EXPECT_TRUE(Run(*Make(MemoryOptions{}, {}), batches).ok());
-    return batches;
-  }
-
-  static MemoryEstimate Estimate(const StrategyOptions& options,
-                                 const PipelineOptions& pipeline) {
-    return *EstimateMemory(options, {.manifest = dataset_->manifest(),
-                                     .pipeline = pipeline,
-                                     .batches = MakePass().batches,
-                                     .num_batches = 8,
-                                     .total_batches = 8});
-  }
-
   static uint64_t BytesOf(const MemoryEstimate& estimate,
                           const std::string& owner) {
     for (const MemoryShare& share : estimate.shares) {
@@ -109,13 +35,6 @@ class GpuSamplingTest : public ::testing::Test {
     }
     return 0;
   }
-
-  static inline store::Dataset* dataset_ = nullptr;
-  static inline sample::SeedOrder* order_ = nullptr;
-  const std::unique_ptr<io::ReadQueues> queues_ =
-      *io::ReadQueues::Create({.kind = io::ReadQueueKind::kThreads});
-  cuda::FakeCuda fake_;
-  const std::vector<cuda::Device> gpus_ = {fake_.device()};
 };
 
 TEST_F(GpuSamplingTest, HoldsNoMoreThanTheEstimateAndGivesItBack) {

@@ -24,9 +24,9 @@
 namespace hearth::server {
 namespace {
 
-// Threads of a stage where none are given: one for so many processors, at most.
-// Those of the model have half of the processors, samplers and those that bring
-// rows together a quarter each.
+// Where threads are not given, samplers, and those that bring rows together,
+// are one for four processors, those of the model one for two, and none are
+// more than 16.
 constexpr uint32_t kProcessorsPerThread = 4;
 constexpr uint32_t kProcessorsPerTrainThread = 2;
 constexpr uint32_t kMostThreads = 16;
@@ -378,7 +378,7 @@ class SpecChecker {
     }
   }
 
-  // `train` has the least that there are by default.
+  // REQUIRES: `train` has the default of its description, the least.
   void FillTrainThreads(uint32_t trainers, v1::TrainSpec& train) {
     const uint32_t share = limits_.usable_processors /
                            kProcessorsPerTrainThread / std::max(1u, trainers);

@@ -20,8 +20,8 @@ namespace hearth::server {
 struct SpecLimits {
   /// Most threads of a model's operation: the machine's processors.
   uint32_t processors = 1;
-  /// Processors that threads which are not given are counted by: fewer where a
-  /// CPU quota allows fewer.
+  /// Processors by which threads that are not given are counted; fewer than
+  /// `processors` under a CPU quota.
   uint32_t usable_processors = processors;
   /// GPUs that the daemon has; rows can be kept in the first one's memory.
   int gpus = 0;

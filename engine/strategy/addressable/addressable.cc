@@ -37,12 +37,11 @@ constexpr int kAssembledWaiting = 1;
 // with the trainer.
 int AssembledAtOnce(int shards) { return 1 + (kAssembledWaiting + 1) * shards; }
 
-// Whether a GPU that samples gathers rows, too: the GPU that keeps rows does,
-// where one kernel can.
+// Whether a GPU that samples gathers rows, too: the one that keeps rows does,
+// from features of one node type.
 bool GathersOnGpu(store::Residency residency, const PipelineOptions& pipeline,
                   const store::Manifest& manifest) {
   return residency == store::Residency::kMemory &&
-         pipeline.sampling_gpu.has_value() &&
          pipeline.sampling_gpu == kRowsOnGpu.gpu &&
          manifest.node_types.size() == 1;
 }
@@ -87,9 +86,9 @@ class AddressableStrategy final : public Strategy {
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
     const std::vector<store::NodeId> seeds = pass.order->Epoch(pass.epoch_key);
+    report = {};
     HEARTH_ASSIGN_OR_RETURN(const std::unique_ptr<Team> assemblers,
                             Team::Create(options_.extractors));
-    report = {};
     if (residency_ == store::Residency::kMemory) {
       report.bytes_read = 0;
       report.read_ops = 0;
@@ -121,7 +120,6 @@ class AddressableStrategy final : public Strategy {
  private:
   pipeline::Stage AssembleStage(const Pass& pass, Team& assemblers) {
     return {.name = "assemble",
-            .width = 1,
             .queue_capacity = QueueCapacity(pass, kAssembledWaiting),
             .work = [this, on_gpu = pass.rows_on_gpu && pinned_ != nullptr,
                      &assemblers](int /*thread*/, pipeline::Item& item) {
