@@ -99,6 +99,12 @@ int Fail(const absl::Status& status, int exit_code) {
   return exit_code;
 }
 
+[[noreturn]] void EndProcess(int exit_code) {
+  spdlog::shutdown();
+  std::fflush(stdout);
+  std::_Exit(exit_code);
+}
+
 int Serve(Config config, ModelSource models) {
   // Blocked in all threads to come, and taken by sigwait below.
   const sigset_t signals = StopSignals();
@@ -128,16 +134,14 @@ int Serve(Config config, ModelSource models) {
   if (!status.ok()) {
     spdlog::error("jobs go on from their last checkpoint at the next start: {}",
                   status.ToString());
-    spdlog::shutdown();
-    std::_Exit(kExitFailure);
+    // The daemon's destructor would wait for them.
+    EndProcess(kExitFailure);
   }
   spdlog::info("stopped");
   return 0;
 }
 
-}  // namespace
-
-int RunDaemonProcess(int argc, const char* const* argv, ModelSource models) {
+int Run(int argc, const char* const* argv, ModelSource models) {
   const absl::StatusOr<CommandLine> line = ParseCommandLine(argc, argv);
   if (!line.ok()) return Fail(line.status(), kExitUsage);
   if (line->text.has_value()) {
@@ -148,6 +152,12 @@ int RunDaemonProcess(int argc, const char* const* argv, ModelSource models) {
                                                 ? LogFormat::kJson
                                                 : LogFormat::kText);
   return Serve(line->config, std::move(models));
+}
+
+}  // namespace
+
+void RunDaemonProcess(int argc, const char* const* argv, ModelSource models) {
+  EndProcess(Run(argc, argv, std::move(models)));
 }
 
 }  // namespace hearth::server

@@ -9,7 +9,7 @@
 int main(int argc, char** argv) {
   hearth::ShareOneHeap();
   hearth::model::InitializeTorch(argv);
-  return hearth::server::RunDaemonProcess(
+  hearth::server::RunDaemonProcess(
       argc, argv,
       {.new_train_step = hearth::model::NewTrainStep,
        .new_gpu_step = hearth::model::NewGpuStep,

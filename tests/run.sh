@@ -80,11 +80,11 @@ attempt() {
   set -e
 }
 
-# require NAME COMMAND...: without it no test is worth running.
+# require NAME COMMAND...: without it no further test is worth running.
 require() {
   say "$1"
   attempt "${@:2}"
-  ((status == 0)) || die "$1: failed with status $status; no test has run"
+  ((status == 0)) || die "$1: failed with status $status; no further test runs"
 }
 
 # step KIND NAME SUFFIX COMMAND...: notes how the command ended. It finds in
@@ -126,7 +126,8 @@ list_tagged() {
 }
 
 format_check() {
-  git ls-files '*.h' '*.cc' '*.cu' | xargs clang-format-14 --dry-run -Werror
+  git ls-files '*.h' '*.cc' '*.cu' |
+    xargs -P "$(nproc)" -n 50 clang-format-14 --dry-run -Werror
 }
 
 include_check() {
@@ -151,9 +152,10 @@ asan_tests() {
 
 # tsan_tests PATTERN...: those of them that start threads, or link what does: no
 # other can race.
+tsan_flags=()
 tsan_tests() {
   check "finding the tests that start threads" list_threaded_tests "$@"
-  bazel_tests "targets with threads under TSan" --config=tsan \
+  bazel_tests "targets with threads under TSan" --config=tsan "${tsan_flags[@]}" \
     --target_pattern_file="$results/threaded"
   left_out "targets with threads under TSan" no-tsan "LibTorch is not instrumented" "$@"
 }
@@ -174,14 +176,16 @@ use_python() {
 }
 
 # make_venv NAME REQUIREMENTS: it has its name only once it is whole, and is made
-# anew for other requirements.
+# anew for other requirements, by one process at a time.
 make_venv() {
-  local wanted venv=$HEARTH_CACHE/$1 making=$HEARTH_CACHE/$1.making
+  local wanted lock venv=$HEARTH_CACHE/$1 making=$HEARTH_CACHE/$1.making
   wanted=$(sha256sum <"$2")
+  mkdir -p "$HEARTH_CACHE"
+  exec {lock}>"$venv.lock"
+  flock "$lock"
   if [[ -f $venv/made-from && $wanted == "$(<"$venv/made-from")" ]]; then
     return
   fi
-  mkdir -p "$HEARTH_CACHE"
   rm -rf "$making"
   /usr/bin/python3 -m venv "$making"
   "$making/bin/python" -m pip install --quiet --disable-pip-version-check \
@@ -226,10 +230,13 @@ gpu_tests() {
 }
 
 tier_1() {
+  # It is mostly downloads, which the compilers leave room for.
+  make_venv venv tests/accuracy/requirements.txt &>/dev/null &
   check "formatting (clang-format)" format_check
   check "building everything, warnings are errors" hearth_bazel build //...
   check "every include is a declared dependency" include_check
   bazel_tests "unit test targets" //...
+  use_python venv tests/accuracy/requirements.txt
   check "types of the Python client (mypy --strict)" type_check
   pytests "Python cases" "Python client" client/python/tests
   pytests "Python cases" "arithmetic of the benchmarks" tests/bench
@@ -244,13 +251,11 @@ tier_1() {
 require "installing what is missing" install_packages "${BUILD_PACKAGES[@]}" \
   "${DATA_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${BENCH_PACKAGES[@]}"
 case $part in
-  "")
-    use_python venv tests/accuracy/requirements.txt
-    tier_1
-    ;;
+  "") tier_1 ;;
   asan) asan_tests //engine/... //kernels/... ;;
   asanfront) asan_tests //server/... //client/... //proto/... //tests/... ;;
-  tsan) tsan_tests //... ;;
+  # Nothing is precompiled, so that each file must include what it uses.
+  tsan) tsan_flags=(--define=precompiled=no) && tsan_tests //... ;;
   faults)
     check "every fault at every call of the file system and of SQLite's" \
       hearth_bazel test --test_output=all \

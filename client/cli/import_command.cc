@@ -197,28 +197,27 @@ void AddOptions(CLI::App& command, const char* source_help,
 }  // namespace
 
 void AddImportCommands(CLI::App& dataset, Action* chosen) {
-  CLI::App* import = dataset.add_subcommand(
+  CLI::App* importing = dataset.add_subcommand(
       "import", "Bring a graph from the daemon's machine into the daemon");
   const auto imported = std::make_shared<ImportArguments>();
-  AddOptions(*import, "The folder or file on the daemon's machine", *imported);
-  import->add_flag_callback(
-      "--in-place", [=] { imported->spec.set_in_place(true);
-},
+  AddOptions(*importing, "The folder or file on the daemon's machine",
+             *imported);
+  importing->add_flag_callback(
+      "--in-place", [=] { imported->spec.set_in_place(true); },
       "Use features where they lie instead of copying them");
-  import->callback([=] {
-    *chosen = [=](Session& session) { return Import(*imported, session);
-  };  // namespace hearth::cli
+  importing->callback([=] {
+    *chosen = [=](Session& session) { return Import(*imported, session); };
   });
-  CLI::App* upload = dataset.add_subcommand(
+  CLI::App* uploading = dataset.add_subcommand(
       "upload", "Bring a graph from this machine into the daemon");
   const auto uploaded = std::make_shared<ImportArguments>();
-  AddOptions(*upload,
+  AddOptions(*uploading,
              "The folder or file on this machine; an upload of it that was "
              "broken off goes on",
              *uploaded);
-  upload->callback([=] {
+  uploading->callback([=] {
     *chosen = [=](Session& session) { return Upload(*uploaded, session); };
   });
-  }
+}
 
-  }  // namespace hearth::cli
+}  // namespace hearth::cli

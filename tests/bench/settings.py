@@ -58,6 +58,7 @@ class Settings:
     memory_limit: Optional[int]  # bytes; None = derived from the run of `memory`
     limit_memory: bool
     device: str  # of the models
+    precision: str  # of the models
     disk_seconds: float  # of each measurement by fio
     disk_depths: tuple[int, ...]
     # Jobs of a sweep that is measured instead; None = none is.
@@ -70,7 +71,8 @@ class Settings:
                 "--hidden": str(self.hidden),
                 **({"--samplers": str(self.samplers)} if self.samplers else {}),
                 **({"--extractors": str(self.extractors)} if self.extractors else {}),
-                **({"--device": self.device} if self.on_gpu else {})}
+                **({"--device": self.device} if self.on_gpu else {}),
+                **({"--precision": self.precision} if self.precision != "fp32" else {})}
 
     @property
     def on_gpu(self) -> bool:
@@ -151,6 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--extractors", type=_at_least_one, help="threads; default: the daemon's")
     add("--io-depth", type=_at_least_one, help="reads in flight a thread; default: the daemon's")
     add("--device", default="cpu", help="of the models: cpu, or cuda or cuda:N; default cpu")
+    add("--precision", choices=("fp32", "bf16"), default="fp32",
+        help="of the models; default %(default)s")
     add("--memory-limit", metavar="SIZE",
         help="of each daemon's cgroup: a size, none, or auto (default): what `memory` needs "
         "without its features, a quarter more, and the cache")
@@ -191,5 +195,6 @@ def parse_settings(arguments: Sequence[str]) -> Settings:
         fanouts=options.fanouts or preset.fanouts, hidden=options.hidden,
         samplers=options.samplers, extractors=options.extractors, io_depth=options.io_depth,
         memory_limit=limit, limit_memory=limit_text != "none", device=options.device,
+        precision=options.precision,
         disk_seconds=options.disk_seconds or preset.disk_seconds,
         disk_depths=preset.disk_depths, sweep=options.sweep)

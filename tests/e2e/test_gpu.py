@@ -243,7 +243,8 @@ def test_a_job_waits_for_memory_of_the_gpu(gpu):
     # Others, which need none of it, need not wait.
     gpu.hearth(*QUICK, "--data-seed", "8")
     gpu.hearth("job", "cancel", running)
-    gpu.wait_for_state(waiting, "SUCCEEDED")
+    gpu.wait_for_batches(waiting, 1)
+    gpu.hearth("job", "cancel", waiting)
 
 
 @pytest.mark.parametrize("options, field", [

@@ -9,7 +9,7 @@ from daemon import TIRELESS
 
 
 @pytest.mark.parametrize("kills, while_starting, seed", [
-    (30, 3, 0),
+    (12, 2, 0),
     # 500 in all, of which each hundred can be run by itself.
     *(pytest.param(100, 10, seed, marks=pytest.mark.full("kills")) for seed in range(1, 6)),
 ])

@@ -271,7 +271,7 @@ def test_a_trial_that_diverges_ranks_last(daemon):
 
 def test_kill_9_in_the_middle_gives_the_same_decisions(fresh):
     # Long enough to be met by a client that is slow beside other work.
-    options = (*_ASHA, "--batch-size", "8", "--fanouts", "10,10")
+    options = (*_ASHA, "--trials", "5", "--batch-size", "8", "--fanouts", "10,10")
     undisturbed = run_sweep(fresh, *options)
     sweep = submit(fresh, *options)
     kills = 0

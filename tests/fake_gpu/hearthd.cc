@@ -28,7 +28,7 @@ absl::StatusOr<std::unique_ptr<hearth::train::TrainStep>> NewFakeStep(
 int main(int argc, char** argv) {
   hearth::ShareOneHeap();
   hearth::model::InitializeTorch(argv);
-  return hearth::server::RunDaemonProcess(
+  hearth::server::RunDaemonProcess(
       argc, argv,
       {.new_train_step = hearth::model::NewTrainStep,
        .new_gpu_step = NewFakeStep,

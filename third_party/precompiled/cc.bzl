@@ -3,8 +3,9 @@
 Parsing the headers of Abseil, GoogleTest and the standard library takes most of
 a file's compile time. Of our own headers only those of messages are precompiled,
 for the files that use them, so that few changes make the compiled forms anew.
-Sources still include what they use: builds under ThreadSanitizer precompile
-nothing, and fail where an include is missing.
+Sources still include what they use: builds with --define=precompiled=no, as
+tests/run.sh --full tsan does, precompile nothing, and fail where an include is
+missing.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
@@ -25,7 +26,7 @@ def _precompiled_headers_impl(ctx):
         action_name = CPP_COMPILE_ACTION_NAME,
     )
     clang = "clang" in compiler
-    precompile = "-fsanitize=thread" not in ctx.fragments.cpp.copts
+    precompile = ctx.var.get("precompiled") != "no"
     header = ctx.actions.declare_file(ctx.label.name + ".h")
     outputs = [header]
     included = cc_common.merge_cc_infos(
@@ -54,6 +55,7 @@ def _precompiled_headers_impl(ctx):
             include_directories = included.includes,
             user_compile_flags = ctx.fragments.cpp.copts +
                                  ctx.fragments.cpp.cxxopts +
+                                 ctx.attr.copts +
                                  ["-x", "c++-header"],
             use_pic = True,
         )
@@ -99,6 +101,9 @@ precompiled_headers = rule(
         "headers": attr.string_list(
             mandatory = True,
             doc = "Headers as they stand between < and >.",
+        ),
+        "copts": attr.string_list(
+            doc = "Options with which the sources that use it are compiled, too.",
         ),
         "deps": attr.label_list(
             providers = [CcInfo],

@@ -70,7 +70,8 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     add("--features", type=_names, help="where peers have their features: some of memory, "
         "normal, random (mapped), disk, disk-cached (GraphBolt's); default all")
     add("--precision", choices=("fp32", "bf16"), default="fp32",
-        help="bf16: torch's autocast; default %(default)s")
+        help="of their models, Hearth's runs take it after --, too; bf16: torch's autocast; "
+        "default %(default)s")
     add("--device", choices=("cpu", "cuda"), default="cpu",
         help="what trains their models; Hearth's runs take it after --, too; default %(default)s")
     add("--repeats", type=int, default=1, help="rounds with --like; default 1")
