@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 
@@ -45,6 +46,10 @@ class BlockDevice {
   /// The file, and the place in it, of what lies at `offset`: this one, except
   /// where a device joins several (joined_device.h). Queues read from these.
   virtual DevicePart PartAt(uint64_t offset) { return {this, offset}; }
+
+  /// All files that PartAt leads to: this one, except where a device joins
+  /// several.
+  virtual std::vector<BlockDevice*> Files() { return {this}; }
 
   /// Its path, for messages.
   virtual const std::string& path() const = 0;

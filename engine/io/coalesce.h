@@ -13,7 +13,8 @@
 
 namespace hearth::io {
 
-/// Rows of one size, one after the other on a device: a part of a RowLayout.
+/// Rows of one size, one after the other on a device, or stripes of such rows:
+/// a part of a RowLayout.
 struct RowTable {
   /// The number of its first row among those of all tables.
   int64_t first_row = 0;
@@ -26,9 +27,15 @@ struct RowTable {
   /// stored one; null: they are the same.
   std::function<void(const std::byte* stored, std::byte* row)> convert =
       nullptr;
+  /// Rows come in stripes of 2^log2_stripe_rows (striped_device.h), with
+  /// `stripe_gap_bytes` between two; by default all are in one.
+  int log2_stripe_rows = 63;
+  uint64_t stripe_gap_bytes = 0;
 
   uint64_t RowOffset(int64_t row) const {
-    return first_offset + static_cast<uint64_t>(row - first_row) * row_bytes;
+    const auto number = static_cast<uint64_t>(row - first_row);
+    return first_offset + number * row_bytes +
+           (number >> log2_stripe_rows) * stripe_gap_bytes;
   }
 };
 

@@ -34,7 +34,15 @@ class JoinedDevice final : public BlockDevice {
   DevicePart PartAt(uint64_t offset) override {
     const size_t part =
         std::min<uint64_t>(offset / JoinedPartOffset(1), parts_.size() - 1);
-    return {parts_[part].get(), offset - JoinedPartOffset(part)};
+    return parts_[part]->PartAt(offset - JoinedPartOffset(part));
+  }
+  std::vector<BlockDevice*> Files() override {
+    std::vector<BlockDevice*> files;
+    for (const auto& part : parts_) {
+      const std::vector<BlockDevice*> own = part->Files();
+      files.insert(files.end(), own.begin(), own.end());
+    }
+    return files;
   }
   const std::string& path() const override { return path_; }
   int descriptor() const override { return -1; }

@@ -16,8 +16,8 @@ inline constexpr uint64_t JoinedPartOffset(size_t part) {
   return static_cast<uint64_t>(part) << 44;
 }
 
-/// Several files as one device: `parts[i]` lies at JoinedPartOffset(i). Reads
-/// through queues go to the parts (BlockDevice::PartAt). REQUIRES: there is a
+/// Several devices as one: `parts[i]` lies at JoinedPartOffset(i). Reads
+/// through queues go to their files (BlockDevice::PartAt). REQUIRES: there is a
 /// part.
 std::unique_ptr<BlockDevice> NewJoinedDevice(
     std::vector<std::unique_ptr<BlockDevice>> parts);

@@ -152,11 +152,9 @@ class QueuedRowStream final : public RowStream {
 
 // Each file that is read; the staging memory goes with the first.
 std::vector<QueuedRowStream::Registered> QueuedRowStream::Registerable() {
-  if (layout_.tables == nullptr) return {{&device_, staging_}};
   std::vector<Registered> all;
-  for (const RowTable& table : *layout_.tables) {
-    all.push_back({device_.PartAt(table.first_offset).device,
-                   all.empty() ? staging_ : absl::Span<std::byte>()});
+  for (BlockDevice* const file : device_.Files()) {
+    all.push_back({file, all.empty() ? staging_ : absl::Span<std::byte>()});
   }
   return all;
 }
@@ -343,15 +341,25 @@ const std::byte* QueuedRowStream::InForm(int64_t row, const std::byte* stored) {
   return in_form_.data();
 }
 
+// The number, within its table, of the first row of the last stripe.
+int64_t FirstOfLastStripe(const RowTable& table) {
+  if (table.num_rows == 0) return 0;
+  return (table.num_rows - 1) >> table.log2_stripe_rows
+                                     << table.log2_stripe_rows;
+}
+
 absl::Status CheckTable(BlockDevice& device, const RowTable& table) {
   if (table.row_bytes == 0 || table.num_rows < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat(device.path(), ": ", table.num_rows, " rows of ",
                      table.row_bytes, " bytes make no sense"));
   }
-  const DevicePart part = device.PartAt(table.first_offset);
+  // Of stripes, whoever opens the files knows the sizes of all.
+  const int64_t first = FirstOfLastStripe(table);
+  const DevicePart part =
+      device.PartAt(table.RowOffset(table.first_row + first));
   const uint64_t size = part.device->size_bytes();
-  const uint64_t rows = static_cast<uint64_t>(table.num_rows);
+  const auto rows = static_cast<uint64_t>(table.num_rows - first);
   if (rows > 0 &&
       (part.offset > size || rows > (size - part.offset) / table.row_bytes)) {
     return absl::DataLossError(absl::StrCat(

@@ -450,15 +450,11 @@ const std::byte* LoadedFeatures::row(NodeId node) const {
 }
 
 io::BlockDevice& StoredFeatures::LargestFile() const {
-  if (layout.tables == nullptr) return *device;
-  io::BlockDevice* largest = nullptr;
-  for (const io::RowTable& table : *layout.tables) {
-    io::BlockDevice* const file = device->PartAt(table.first_offset).device;
-    if (largest == nullptr || file->size_bytes() > largest->size_bytes()) {
-      largest = file;
-    }
-  }
-  return *largest;
+  const std::vector<io::BlockDevice*> files = device->Files();
+  return **std::max_element(files.begin(), files.end(),
+                            [](io::BlockDevice* a, io::BlockDevice* b) {
+                              return a->size_bytes() < b->size_bytes();
+                            });
 }
 
 size_t Dataset::target_type() const {
