@@ -51,6 +51,10 @@ std::string PlanName(absl::string_view strategy, absl::string_view fingerprint,
 /// every strategy can use.
 inline constexpr char kPartitionPlans[] = "partition";
 
+/// Likewise of features in stripes (store/feature_stripes.h), of each disk the
+/// plan in its own store.
+inline constexpr char kStripePlans[] = "stripe";
+
 /// Likewise of profiles of an epoch (sample/epoch_profile.h).
 inline constexpr char kProfilePlans[] = "profile";
 
