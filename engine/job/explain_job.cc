@@ -107,7 +107,8 @@ class ExplainRun {
     report_.memory_limit_bytes = environment_.memory.most_bytes();
     passes_->SetBatches(sizes.batches);
     chosen_ = sizes.chosen;
-    strategy::MemoryBasis basis = BasisOf(*dataset_, use, sizes.batches);
+    strategy::MemoryBasis basis =
+        BasisOf(environment_, *dataset_, use, sizes.batches);
     basis.pipeline = chosen_.pipeline;
     // The processor samples for a forecast.
     basis.pipeline.sampling_gpu = std::nullopt;
@@ -149,6 +150,7 @@ class ExplainRun {
              .clock = environment_.clock,
              .pipeline = chosen_.pipeline,
              .plans = environment_.plans,
+             .data_disks = environment_.data_disks,
              .scratch_folder = scratch.path(),
              .listener = listener,
              .stop = stop_,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "engine/base/clock.h"
 #include "engine/cuda/device.h"
 #include "engine/io/file_system.h"
@@ -42,6 +43,8 @@ struct JobEnvironment {
   BatchMeasurement& batch_measurement;
   /// Plans that strategies prepare, for all jobs that can use them.
   plan::PlanStore& plans;
+  /// Stores of plans on disks of their own (StrategyResources::data_disks).
+  absl::Span<plan::PlanStore* const> data_disks = {};
   TrainStepFactory new_train_step;
   /// The GPU whose memory may keep rows, if there is one.
   strategy::Gpu gpu = {};

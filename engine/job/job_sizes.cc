@@ -58,7 +58,7 @@ class SizeChoice {
         dataset_(dataset),
         use_(use),
         batches_(std::move(batches)),
-        basis_(BasisOf(dataset, use, batches_)) {
+        basis_(BasisOf(environment, dataset, use, batches_)) {
     AddJobShares(use, batches_, job_shares_);
   }
 
@@ -127,7 +127,8 @@ class SizeChoice {
 
 }  // namespace
 
-strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
+strategy::MemoryBasis BasisOf(const JobEnvironment& environment,
+                              const store::Dataset& dataset,
                               const StrategyUse& use,
                               const BatchBound& batches) {
   int64_t num_batches = 0;
@@ -146,7 +147,8 @@ strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
           .num_batches = num_batches,
           .total_batches = total_batches,
           .prepares_ahead = use.data.refresh_epochs > 0,
-          .has_history = use.data.history.has_value()};
+          .has_history = use.data.history.has_value(),
+          .data_disks = static_cast<int>(environment.data_disks.size())};
 }
 
 void AddJobShares(const StrategyUse& use, const BatchBound& batches,

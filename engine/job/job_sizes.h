@@ -74,7 +74,8 @@ absl::StatusOr<JobSizes> FindJobSizes(const JobEnvironment& environment,
 
 /// The figures that a strategy's memory follows from, with the threads that
 /// were asked for.
-strategy::MemoryBasis BasisOf(const store::Dataset& dataset,
+strategy::MemoryBasis BasisOf(const JobEnvironment& environment,
+                              const store::Dataset& dataset,
                               const StrategyUse& use,
                               const strategy::BatchBound& batches);
 

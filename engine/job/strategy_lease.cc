@@ -110,6 +110,7 @@ absl::StatusOr<StrategyLease> StrategyLease::Take(
              .clock = environment.clock,
              .scratch_folder = work.scratch.path(),
              .plans = &environment.plans,
+             .data_disks = environment.data_disks,
              .files = environment.files,
              .gpu = environment.gpu,
              .gpus = environment.gpus,

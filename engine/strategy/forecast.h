@@ -67,6 +67,8 @@ struct ForecastContext {
   const Clock& clock;
   const PipelineOptions& pipeline;
   plan::PlanStore& plans;
+  /// As StrategyResources::data_disks.
+  absl::Span<plan::PlanStore* const> data_disks = {};
   /// A folder that is there; nothing is left in it.
   std::string scratch_folder;
   const PreparationListener& listener;

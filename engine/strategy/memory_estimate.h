@@ -71,6 +71,8 @@ struct MemoryBasis {
   bool prepares_ahead = false;
   /// Whether training passes have a history (Pass::history).
   bool has_history = false;
+  /// StrategyResources::data_disks.
+  int data_disks = 0;
 
   /// Nodes of all types, and bytes of the arrays of all types.
   int64_t num_nodes() const;

@@ -40,6 +40,9 @@ struct StrategyResources {
   /// The store of plans, which outlive jobs. Null: plans are among the scratch
   /// files.
   plan::PlanStore* plans = nullptr;
+  /// The stores of plans on disks of their own, over which features can be
+  /// striped; none: there are no such disks.
+  absl::Span<plan::PlanStore* const> data_disks = {};
   /// The file system of those files.
   io::FileSystem& files = io::FileSystem::Posix();
   Gpu gpu = {};

@@ -104,15 +104,17 @@ class JobRunnerTest : public ::testing::Test {
   job::BatchMeasurement batch_measurement_{files_, Clock::Real(),
                                            root_ + "/plans"};
   const job::JobEnvironment environment_{
-      files_,
-      *read_queues_,
-      Clock::Real(),
-      running_jobs_,
-      memory_,
-      warm_strategies_,
-      batch_measurement_,
-      plans_,
-      [](const auto&, const auto&) { return train::NewNullStep(); }};
+      .files = files_,
+      .read_queues = *read_queues_,
+      .clock = Clock::Real(),
+      .running_jobs = running_jobs_,
+      .memory = memory_,
+      .warm_strategies = warm_strategies_,
+      .batch_measurement = batch_measurement_,
+      .plans = plans_,
+      .new_train_step = [](const auto&, const auto&) {
+        return train::NewNullStep();
+      }};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   RetiredSeries retired_{*registry_, Clock::Real()};
   std::unique_ptr<DataDir> data_dir_;

@@ -23,6 +23,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/data_disks.h"
 #include "tests/conformance/measured_pass.h"
 #include "tests/conformance/parted_planted_graph.h"
 #include "tests/fixtures/planted_graph.h"
@@ -102,12 +103,14 @@ Pass MakePass(int64_t shards, int64_t batch_size = 50) {
 }
 
 std::unique_ptr<Strategy> Make(const ConformanceCase& parameters) {
-  auto strategy =
-      NewStrategy(parameters.strategy, parameters.pipeline, *planted,
-                  {.read_queues = *queues,
-                   .clock = Clock::Real(),
-                   .scratch_folder = ::testing::TempDir() + "shards_scratch",
-                   .partition = parted->partition});
+  auto strategy = NewStrategy(
+      parameters.strategy, parameters.pipeline, *planted,
+      {.read_queues = *queues,
+       .clock = Clock::Real(),
+       .scratch_folder = ::testing::TempDir() + "shards_scratch",
+       .data_disks =
+           hearth::testing::DataDisks(::testing::TempDir() + "shards_scratch"),
+       .partition = parted->partition});
   EXPECT_TRUE(strategy.ok()) << strategy.status();
   // All that a test may run.
   const std::vector<Pass> passes = {MakePass(1), MakePass(2), MakePass(3),

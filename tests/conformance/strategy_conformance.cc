@@ -35,6 +35,7 @@
 #include "engine/train/train_step.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/data_disks.h"
 #include "tests/conformance/measured_pass.h"
 #include "tests/conformance/parted_planted_graph.h"
 #include "tests/fixtures/planted_graph.h"
@@ -58,6 +59,8 @@ StrategyResources Resources() {
   return {.read_queues = queues,
           .clock = Clock::Real(),
           .scratch_folder = ::testing::TempDir() + "scratch",
+          .data_disks =
+              hearth::testing::DataDisks(::testing::TempDir() + "scratch"),
           .gpus = absl::MakeConstSpan(&gpu, fake_gpu.has_value() ? 1 : 0),
           .partition = parted->partition};
 }
@@ -118,6 +121,7 @@ StrategyResources CheckingResources(const store::Dataset& dataset) {
   static int number = 0;
   StrategyResources resources = Resources();
   resources.scratch_folder = Folder(absl::StrCat("scratch", ++number));
+  resources.data_disks = hearth::testing::DataDisks(resources.scratch_folder);
   auto checksums = dataset.LoadRowChecksums({});
   EXPECT_TRUE(checksums.ok()) << checksums.status();
   if (checksums.ok()) resources.row_check = *std::move(checksums);

@@ -33,6 +33,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/conformance/batch_fingerprint.h"
+#include "tests/conformance/data_disks.h"
 #include "tests/conformance/measured_pass.h"
 #include "tests/fixtures/hetero_graph.h"
 
@@ -109,10 +110,12 @@ StrategyResources Resources(const Typed& typed, const std::string& name) {
   std::replace(test.begin(), test.end(), '/', '_');
   static cuda::Device gpu;
   if (fake_gpu.has_value()) gpu = fake_gpu->device();
+  const std::string folder =
+      absl::StrCat(::testing::TempDir(), "typed_scratch_", test, "_", name);
   return {.read_queues = *queues,
           .clock = Clock::Real(),
-          .scratch_folder = absl::StrCat(::testing::TempDir(), "typed_scratch_",
-                                         test, "_", name),
+          .scratch_folder = folder,
+          .data_disks = hearth::testing::DataDisks(folder),
           .gpus = absl::MakeConstSpan(&gpu, fake_gpu.has_value() ? 1 : 0),
           .partition = typed.partition};
 }

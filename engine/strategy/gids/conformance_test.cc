@@ -36,6 +36,17 @@ GidsOptions ByFrequency() {
           .window = 1000,
           .io_depth = 16};
 }
+// Rows in stripes over three disks; all are read from there, or few.
+GidsOptions Striped() {
+  GidsOptions options = NoCaches();
+  options.striped = true;
+  return options;
+}
+GidsOptions StripedSmall() {
+  GidsOptions options = Small();
+  options.striped = true;
+  return options;
+}
 INSTANTIATE_TEST_SUITE_P(
     Gids, StrategyConformanceTest,
     ::testing::Values(ConformanceCase{GidsOptions{}, {4, 1}},
@@ -43,13 +54,16 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{Bam(), {1, 1}},
                       ConformanceCase{NoCaches(), {2, 1}},
                       ConformanceCase{ByFrequency(), {3, 1}},
+                      ConformanceCase{Striped(), {2, 1}},
+                      ConformanceCase{StripedSmall(), {4, 1}},
                       ConformanceCase{Small(), {4, 1, 0}},
                       ConformanceCase{ByFrequency(), {2, 1, 0}}),
     ConformanceCaseName);
 
 INSTANTIATE_TEST_SUITE_P(Gids, ShardConformanceTest,
                          ::testing::Values(ConformanceCase{NoCaches(), {4, 1}},
-                                           ConformanceCase{Small(), {2, 1}}),
+                                           ConformanceCase{Small(), {2, 1}},
+                                           ConformanceCase{Striped(), {2, 1}}),
                          ConformanceCaseName);
 
 GidsOptions ByOutDegree() {
@@ -65,6 +79,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ConformanceCase{Bam(), {1, 1}},
                       ConformanceCase{ByFrequency(), {3, 1}},
                       ConformanceCase{ByOutDegree(), {2, 1}},
+                      ConformanceCase{Striped(), {2, 1}},
+                      ConformanceCase{StripedSmall(), {3, 1}},
                       ConformanceCase{Small(), {3, 1, 0}},
                       ConformanceCase{ByFrequency(), {1, 1, 0}}),
     ConformanceCaseName);

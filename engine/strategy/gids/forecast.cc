@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -7,16 +8,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "engine/base/byte_size.h"
 #include "engine/base/process.h"
 #include "engine/base/status_macros.h"
 #include "engine/cache/direct_cache.h"
 #include "engine/cache/row_set.h"
 #include "engine/cache/window_cache.h"
+#include "engine/io/block_device.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/queued_reader.h"
 #include "engine/io/read_probe.h"
 #include "engine/pipeline/pipeline.h"
 #include "engine/sample/mini_batch.h"
+#include "engine/store/feature_stripes.h"
 #include "engine/store/row_format.h"
 #include "engine/strategy/epoch_seconds.h"
 #include "engine/strategy/gids/gids.h"
@@ -24,6 +28,7 @@
 #include "engine/strategy/gids/hot_nodes.h"
 #include "engine/strategy/gids/locator.h"
 #include "engine/strategy/gids/sizes.h"
+#include "engine/strategy/gids/stripes.h"
 #include "engine/strategy/machine_probe.h"
 #include "engine/strategy/sample_stage.h"
 #include "engine/strategy/sampled_batch.h"
@@ -95,6 +100,50 @@ class Foretelling {
   io::ReadPlan plan_;
 };
 
+// Measures the disks that rows are read from. Data disks without stripes, which
+// have nothing to read yet, are taken to be like the disk of the features.
+absl::StatusOr<MeasuredDisks> MeasureDisksOf(
+    const GidsOptions& options, const ForecastContext& context,
+    const store::StoredFeatures& features, const StripeState& stripes) {
+  std::vector<io::BlockDevice*> files(
+      std::max<size_t>(1, stripes.folders.size()), &features.LargestFile());
+  store::StripedFeatures striped;
+  if (stripes.exists) {
+    HEARTH_ASSIGN_OR_RETURN(
+        striped, store::FeatureStripes(context.dataset.manifest(),
+                                       static_cast<int>(files.size()))
+                     .Open(context.files, stripes.folders, features));
+    files = striped.largest_of_disk;
+  }
+  return MeasureDisks(options, features.layout, files, context.read_queues,
+                      context.clock, context.stop);
+}
+
+// Adds the plans of the stripes, which are written while the features are read
+// once at `bytes_per_second`.
+void AddStripes(const StripeState& stripes, double bytes_per_second,
+                Forecast& forecast) {
+  const bool ranked = !forecast.plan.empty();
+  if (!ranked) forecast.plan = stripes.plan;
+  forecast.plan_exists = stripes.exists && (forecast.plan_exists || !ranked);
+  forecast.disk_bytes = forecast.disk_bytes.value_or(0) + stripes.disk_bytes;
+  forecast.prepare_seconds =
+      forecast.prepare_seconds.value_or(0) +
+      static_cast<double>(stripes.missing_bytes) / bytes_per_second;
+  forecast.notes.push_back(absl::StrCat(
+      "Features are striped over ", stripes.folders.size(), " data disks, ",
+      FormatByteSize(stripes.disk_bytes), " in all, ",
+      stripes.exists
+          ? "which are there."
+          : absl::StrCat("of which ", FormatByteSize(stripes.missing_bytes),
+                         " are to be written; each disk is taken to be as fast "
+                         "as that of the dataset.")));
+  if (!stripes.lacking.empty()) {
+    forecast.notes.push_back(absl::StrCat(
+        "The job would wait for disk space: ", stripes.lacking, "."));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
@@ -152,11 +201,14 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
   HEARTH_RETURN_IF_ERROR(foretelling.Finish(pass));
   const double sample_seconds = context.clock.SteadySeconds() - start;
 
-  HEARTH_ASSIGN_OR_RETURN(
-      const io::ReadProfile disk,
-      io::ProbeReads(features.LargestFile(), context.read_queues, context.clock,
-                     features.layout.row_bytes,
-                     static_cast<size_t>(options.io_depth), context.stop));
+  StripeState stripes;
+  if (options.striped) {
+    HEARTH_ASSIGN_OR_RETURN(
+        stripes, FindStripes(context.dataset.manifest(), context.files,
+                             context.data_disks));
+  }
+  HEARTH_ASSIGN_OR_RETURN(const MeasuredDisks disks,
+                          MeasureDisksOf(options, context, features, stripes));
   HEARTH_ASSIGN_OR_RETURN(const double bytes_per_second,
                           ProbeReading({.files = context.files,
                                         .read_queues = context.read_queues,
@@ -165,10 +217,10 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
                                        features.LargestFile().path(), {}));
   const int64_t batches = shards.count / pass.shards;
   EpochSeconds seconds;
-  seconds.read =
-      std::max(static_cast<double>(foretelling.reads) /
-                   std::max(1.0, disk.peak_reads_per_second),
-               static_cast<double>(foretelling.bytes_read) / bytes_per_second);
+  seconds.read = std::max(static_cast<double>(foretelling.reads) /
+                              std::max(1.0, disks.peak_reads_per_second()),
+                          static_cast<double>(foretelling.bytes_read) /
+                              (bytes_per_second * disks.count));
   seconds.train = step_seconds * static_cast<double>(batches);
   const auto processors = static_cast<double>(UsableProcessors());
   const store::RowFormat format = {.dim = features.dim,
@@ -198,6 +250,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
     forecast.disk_bytes = hot.report.disk_bytes;
     forecast.prepare_seconds = hot.report.reused ? 0 : hot.report.seconds;
   }
+  if (options.striped) AddStripes(stripes, bytes_per_second, forecast);
   forecast.sampled_batches = static_cast<uint64_t>(batches);
   forecast.total_batches = static_cast<uint64_t>(TotalBatches(request.passes));
   forecast.notes.push_back(
@@ -207,7 +260,7 @@ absl::StatusOr<Forecast> ForecastGids(const GidsOptions& options,
       "The epoch is bound by %s: rows %.1f s, training %.1f s, processors "
       "%.1f s. %d reads are to overlap; a batch needs %d on the average.",
       seconds.bound(), seconds.read, seconds.train, seconds.compute,
-      TargetReads(disk), batches == 0 ? 0 : foretelling.reads / batches));
+      TargetReads(disks), batches == 0 ? 0 : foretelling.reads / batches));
   return forecast;
 }
 

@@ -17,16 +17,19 @@
 #include "engine/base/status_macros.h"
 #include "engine/cache/window_cache.h"
 #include "engine/cuda/device.h"
+#include "engine/io/block_device.h"
 #include "engine/io/read_probe.h"
 #include "engine/plan/plan_store.h"
 #include "engine/store/labels.h"
 #include "engine/store/row_format.h"
+#include "engine/store/verification_record.h"
 #include "engine/strategy/buffer_pool.h"
 #include "engine/strategy/gids/batch_assembler.h"
 #include "engine/strategy/gids/constant_buffer.h"
 #include "engine/strategy/gids/gids_pass.h"
 #include "engine/strategy/gids/hot_nodes.h"
 #include "engine/strategy/gids/sizes.h"
+#include "engine/strategy/gids/stripes.h"
 #include "engine/strategy/sampled_topology.h"
 
 namespace hearth::strategy {
@@ -70,6 +73,7 @@ class GidsStrategy final : public Strategy {
                                             std::stop_token stop) override {
     if (passes.empty()) return PreparationReport();
     inputs_.Clear();
+    HEARTH_RETURN_IF_ERROR(OpenStripes(listener, stop));
     HEARTH_RETURN_IF_ERROR(MeasureDisk(listener, stop));
     const std::string key =
         HotNodesKey(options_, passes.front(), dataset_.manifest());
@@ -77,7 +81,7 @@ class GidsStrategy final : public Strategy {
     if (buffered_for_ == key && options_.hot != HotNodes::kFile) {
       PreparationReport report = buffer_report_;
       report.reused = true;
-      return report;
+      return WithStripes(std::move(report));
     }
     buffered_for_.clear();
     buffer_ = ConstantBuffer();
@@ -94,16 +98,16 @@ class GidsStrategy final : public Strategy {
              .stop = stop},
             options_, BufferedRows(options_, features_.layout),
             passes.front()));
-    HEARTH_RETURN_IF_ERROR(Fill(choice, listener, stop));
+    HEARTH_RETURN_IF_ERROR(Noted(Fill(choice, listener, stop)));
     buffer_report_ = choice.report;
     buffered_for_ = key;
-    return choice.report;
+    return WithStripes(choice.report);
   }
 
   absl::Status Run(const Pass& pass, const Consumer& consumer,
                    std::stop_token stop, PassReport& report) override {
     report = {};
-    if (!disk_.has_value() || buffered_for_.empty()) {
+    if (!disks_.has_value() || buffered_for_.empty()) {
       return absl::FailedPreconditionError(
           "strategy gids was not prepared for its passes");
     }
@@ -111,9 +115,10 @@ class GidsStrategy final : public Strategy {
       return absl::FailedPreconditionError(
           "strategy gids: the batches of the pass were not measured");
     }
+    HEARTH_RETURN_IF_ERROR(OpenStripes({}, stop));
     HEARTH_RETURN_IF_ERROR(ResizeWindow(pass));
     GidsPass run({.source = topology_.With(labels_),
-                  .features = features_,
+                  .features = stored_rows(),
                   .row_check = resources_.row_check.get(),
                   .read_queues = resources_.read_queues,
                   .clock = resources_.clock,
@@ -128,32 +133,91 @@ class GidsStrategy final : public Strategy {
     const absl::Status status = run.Run(consumer, std::move(stop));
     // Its batches may be in the window, and rows that did not arrive in lines.
     if (!status.ok()) window_->table.Clear();
-    return status;
+    return Noted(status);
   }
 
   void Rest() override {
     inputs_.Clear();
     if (window_.has_value()) window_->assembler->Rest();
     topology_.Rest();
+    // Nobody uses the stripes for a while: they may be removed.
+    stripes_.reset();
   }
 
  private:
-  // The peak of the disk and the depth that reaches it, or what the depth that
+  // Finds or makes the stripes, if rows are to be read from some.
+  absl::Status OpenStripes(const PreparationListener& listener,
+                           const std::stop_token& stop) {
+    if (!options_.striped) return absl::OkStatus();
+    if (stripes_ != nullptr) {
+      stripes_report_.reused = true;
+      stripes_report_.seconds = 0;
+      stripes_report_.phases.clear();
+      return absl::OkStatus();
+    }
+    stripes_report_ = {};
+    HEARTH_ASSIGN_OR_RETURN(
+        stripes_, Stripes::Open({.dataset = dataset_,
+                                 .features = features_,
+                                 .files = resources_.files,
+                                 .clock = resources_.clock,
+                                 .disks = resources_.data_disks,
+                                 .verified = resources_.row_check == nullptr
+                                                 ? &verified_stripes_
+                                                 : nullptr,
+                                 .listener = listener,
+                                 .stop = stop},
+                                stripes_report_));
+    return absl::OkStatus();
+  }
+
+  // The report of the constant buffer, and of the stripes.
+  PreparationReport WithStripes(PreparationReport report) const {
+    if (!options_.striped) return report;
+    const bool ranked = !report.plan.empty();
+    if (!ranked) report.plan = stripes_report_.plan;
+    report.reused = stripes_report_.reused && (report.reused || !ranked);
+    report.seconds += stripes_report_.seconds;
+    report.phases.insert(report.phases.begin(), stripes_report_.phases.begin(),
+                         stripes_report_.phases.end());
+    report.disk_bytes += stripes_report_.disk_bytes;
+    return report;
+  }
+
+  // `status`, the outcome of reading rows: stripes that are damaged are not
+  // used again.
+  absl::Status Noted(absl::Status status) {
+    if (stripes_ != nullptr && stripes_->NoteDamage(status)) stripes_.reset();
+    return status;
+  }
+
+  // The rows that are read: of the stripes, where there are some.
+  const store::StoredFeatures& stored_rows() const {
+    return stripes_ == nullptr ? features_ : stripes_->features();
+  }
+
+  // The peak of each disk and the depth that reaches it, or what the depth that
   // is asked for gives, once.
   absl::Status MeasureDisk(const PreparationListener& listener,
                            const std::stop_token& stop) {
-    if (disk_.has_value()) return absl::OkStatus();
+    if (disks_.has_value()) return absl::OkStatus();
+    io::BlockDevice* const largest = &features_.LargestFile();
     HEARTH_ASSIGN_OR_RETURN(
-        disk_, io::ProbeReads(features_.LargestFile(), resources_.read_queues,
-                              resources_.clock, features_.layout.row_bytes,
-                              static_cast<size_t>(options_.io_depth), stop));
+        disks_,
+        MeasureDisks(options_, features_.layout,
+                     stripes_ == nullptr ? absl::MakeConstSpan(&largest, 1)
+                                         : stripes_->disks(),
+                     resources_.read_queues, resources_.clock, stop));
     if (listener.log) {
+      const io::ReadProfile& disk = disks_->slowest;
       listener.log(absl::StrFormat(
-          "disk: %.0f reads/s at depth %d, first after %.0f us, last after "
+          "%s: %.0f reads/s at depth %d, first after %.0f us, last after "
           "%.0f us: %d reads are to overlap",
-          disk_->peak_reads_per_second, disk_->depth,
-          1e6 * disk_->first_seconds, 1e6 * disk_->last_seconds,
-          TargetReads(*disk_)));
+          disks_->count == 1
+              ? "disk"
+              : absl::StrCat("the slowest of ", disks_->count, " disks"),
+          disk.peak_reads_per_second, disk.depth, 1e6 * disk.first_seconds,
+          1e6 * disk.last_seconds, TargetReads(*disks_)));
     }
     return absl::OkStatus();
   }
@@ -165,7 +229,7 @@ class GidsStrategy final : public Strategy {
     io::ReadTally tally;
     HEARTH_ASSIGN_OR_RETURN(
         buffer_,
-        ConstantBuffer::Load(features_, resources_.row_check.get(),
+        ConstantBuffer::Load(stored_rows(), resources_.row_check.get(),
                              choice.nodes, resources_.read_queues,
                              resources_.clock, GpuOfLines(), stop, tally));
     const double seconds = resources_.clock.SteadySeconds() - start;
@@ -181,8 +245,8 @@ class GidsStrategy final : public Strategy {
   }
 
   MergeLimits Limits(const Pass& pass) const {
-    return {.target_reads = TargetReads(*disk_),
-            .depth = static_cast<int>(disk_->depth),
+    return {.target_reads = TargetReads(*disks_),
+            .depth = disks_->depth,
             .merge_max = options_.merge_max * pass.shards,
             .staging_bytes = StagingBytes(options_, features_.layout,
                                           pass.batches, pass.shards)};
@@ -228,7 +292,12 @@ class GidsStrategy final : public Strategy {
   store::Labels labels_;
   SampledTopology topology_;
   store::StoredFeatures features_;
-  std::optional<io::ReadProfile> disk_;
+  // The copy that rows are read from; null where they are read from features_,
+  // and while the strategy rests.
+  std::unique_ptr<Stripes> stripes_;
+  PreparationReport stripes_report_;
+  store::VerificationRecord verified_stripes_;
+  std::optional<MeasuredDisks> disks_;
   // The rows of the constant buffer, what they were chosen for, and how.
   ConstantBuffer buffer_;
   std::string buffered_for_;
@@ -237,7 +306,8 @@ class GidsStrategy final : public Strategy {
   BufferPool inputs_;
 };
 
-absl::Status Validate(const GidsOptions& options, const Gpu& gpu) {
+absl::Status Validate(const GidsOptions& options,
+                      const StrategyResources& resources) {
   const auto most = static_cast<int>(io::kMaxReadDepth);
   if (options.io_depth < 0 || options.io_depth > most) {
     return absl::InvalidArgumentError(
@@ -260,10 +330,14 @@ absl::Status Validate(const GidsOptions& options, const Gpu& gpu) {
         "how large the window cache is");
   }
   if (options.gpu_cache_bytes > 0 &&
-      std::holds_alternative<std::monostate>(gpu)) {
+      std::holds_alternative<std::monostate>(resources.gpu)) {
     return absl::FailedPreconditionError(
         absl::StrCat("gpu_cache_bytes: ", options.gpu_cache_bytes,
                      ", but there is no GPU to keep rows on"));
+  }
+  if (options.striped && resources.data_disks.empty()) {
+    return absl::FailedPreconditionError(
+        "striped: there are no data disks to read from");
   }
   return absl::OkStatus();
 }
@@ -274,7 +348,7 @@ absl::StatusOr<std::unique_ptr<Strategy>> NewGidsStrategy(
     const GidsOptions& options, const PipelineOptions& pipeline,
     const store::Dataset& dataset, const StrategyResources& resources) {
   HEARTH_RETURN_IF_ERROR(pipeline.Validate());
-  HEARTH_RETURN_IF_ERROR(Validate(options, resources.gpu));
+  HEARTH_RETURN_IF_ERROR(Validate(options, resources));
   auto strategy =
       std::make_unique<GidsStrategy>(options, pipeline, dataset, resources);
   HEARTH_RETURN_IF_ERROR(strategy->Open());

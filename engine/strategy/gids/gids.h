@@ -17,8 +17,9 @@ namespace hearth::strategy {
 /// GIDS: Park, Mailthody, Qureshi and Hwu, "Accelerating Sampling and
 /// Aggregation Operations in GNN Frameworks with GPU Initiated Direct Storage
 /// Accesses", PVLDB 17(6), 2024, with the CPU issuing the reads; see README.md.
-/// See NewStrategy for lifetimes and errors. Prepare chooses the rows of the
-/// constant buffer, reads them, and measures the disk. A pass is
+/// See NewStrategy for lifetimes and errors. Prepare stripes the features where
+/// that is asked for, chooses the rows of the constant buffer, reads them, and
+/// measures the disks. A pass is
 /// FAILED_PRECONDITION without it, and ends with the reads' error where rows
 /// cannot be read.
 absl::StatusOr<std::unique_ptr<Strategy>> NewGidsStrategy(

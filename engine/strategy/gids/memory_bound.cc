@@ -5,7 +5,6 @@
 #include "engine/cache/window_cache.h"
 #include "engine/io/coalesce.h"
 #include "engine/io/queued_reader.h"
-#include "engine/io/read_probe.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/store/row_format.h"
 #include "engine/strategy/gids/constant_buffer.h"
@@ -14,6 +13,7 @@
 #include "engine/strategy/gids/hot_nodes.h"
 #include "engine/strategy/gids/locator.h"
 #include "engine/strategy/gids/sizes.h"
+#include "engine/strategy/gids/stripes.h"
 #include "engine/strategy/machine_probe.h"
 
 namespace hearth::strategy {
@@ -86,9 +86,6 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
       WindowLines(options, layout, basis.batches, basis.shards);
   const int64_t in_window = InWindow(options, basis);
   const int64_t window_rows = std::min(layout.num_rows, in_window * rows);
-  const int depth = options.io_depth > 0
-                        ? options.io_depth
-                        : static_cast<int>(io::kMostProbedDepth);
   MemoryEstimate estimate;
   estimate.Add("topology", basis.sampled_topology_bytes(), /*kept=*/true);
   const bool on_gpu = options.gpu_cache_bytes > 0;
@@ -106,7 +103,11 @@ absl::StatusOr<MemoryEstimate> EstimateGidsMemory(const GidsOptions& options,
                                                 basis.shards),
                                    LargestStagedBytes(layout, basis.batches)));
   estimate.Add("reads",
-               io::QueuedStream::StagingBytes(depth, layout.row_bytes));
+               io::QueuedStream::StagingBytes(
+                   MostDepth(options, basis.data_disks), layout.row_bytes));
+  if (options.striped) {
+    estimate.Add("striping", Stripes::MemoryBytes(basis.data_disks));
+  }
   // The inputs of one that is assembled, of those that wait, and of those that
   // are with the trainer.
   const auto assembled =

@@ -60,8 +60,11 @@ struct GidsOptions {
   /// Memory of those; 0 = at least kLeastStaging and what the largest batch
   /// needs, or twice that if the caches cannot hold all rows.
   uint64_t staging_bytes = 0;
-  /// Reads in flight; 0 = as many as a measurement finds best.
+  /// Reads in flight, of all disks; 0 = as many as a measurement finds best.
   int io_depth = 0;
+  /// Rows are read from a copy that is striped over all data disks
+  /// (StrategyResources::data_disks), instead of where the dataset has them.
+  bool striped = false;
 
   static constexpr uint64_t kLeastStaging = uint64_t{64} << 20;
 

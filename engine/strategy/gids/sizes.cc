@@ -1,7 +1,9 @@
 #include "engine/strategy/gids/sizes.h"
 
 #include <algorithm>
+#include <cstddef>
 
+#include "engine/base/status_macros.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/gids/constant_buffer.h"
 #include "engine/strategy/gids/gids_pass.h"
@@ -41,8 +43,46 @@ int64_t WindowLines(const GidsOptions& options, const io::RowLayout& layout,
                                                  static_cast<uint64_t>(most)));
 }
 
-int64_t TargetReads(const io::ReadProfile& disk) {
-  return std::max(io::OverlappingReads(disk), static_cast<int64_t>(disk.depth));
+absl::StatusOr<MeasuredDisks> MeasureDisks(
+    const GidsOptions& options, const io::RowLayout& layout,
+    absl::Span<io::BlockDevice* const> files, io::ReadQueues& queues,
+    const Clock& clock, const std::stop_token& stop) {
+  MeasuredDisks disks = {.count = static_cast<int>(files.size())};
+  const int depth_of_each =
+      options.io_depth == 0 ? 0 : std::max(1, options.io_depth / disks.count);
+  size_t depth = 1;
+  for (io::BlockDevice* const file : files) {
+    // A disk may be without rows, of very few.
+    if (file->size_bytes() == 0) continue;
+    HEARTH_ASSIGN_OR_RETURN(
+        const io::ReadProfile profile,
+        io::ProbeReads(*file, queues, clock, layout.row_bytes,
+                       static_cast<size_t>(depth_of_each), stop));
+    const double peak = profile.peak_reads_per_second;
+    if (disks.slowest.peak_reads_per_second == 0 ||
+        peak < disks.slowest.peak_reads_per_second) {
+      disks.slowest = profile;
+    }
+    depth = std::max(depth, profile.depth);
+  }
+  disks.depth = options.io_depth > 0
+                    ? options.io_depth
+                    : std::min(static_cast<int>(io::kMaxReadDepth),
+                               disks.count * static_cast<int>(depth));
+  return disks;
+}
+
+int MostDepth(const GidsOptions& options, int data_disks) {
+  if (options.io_depth > 0) return options.io_depth;
+  const int disks = options.striped ? std::max(1, data_disks) : 1;
+  return static_cast<int>(
+      std::min(io::kMaxReadDepth, io::kMostProbedDepth * disks));
+}
+
+int64_t TargetReads(const MeasuredDisks& disks) {
+  return std::max(
+      io::OverlappingReads(disks.slowest, /*share=*/0.95, disks.count),
+      static_cast<int64_t>(disks.depth));
 }
 
 uint64_t LargestStagedBytes(const io::RowLayout& layout,

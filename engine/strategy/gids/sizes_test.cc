@@ -1,8 +1,15 @@
 #include "engine/strategy/gids/sizes.h"
 
 #include <cstdint>
+#include <memory>
+#include <string>
 
+#include "engine/base/clock.h"
+#include "engine/io/block_device.h"
 #include "engine/io/coalesce.h"
+#include "engine/io/memory_device.h"
+#include "engine/io/read_probe.h"
+#include "engine/io/read_queues.h"
 #include "engine/sample/batch_shape.h"
 #include "engine/strategy/batch_bound.h"
 #include "engine/strategy/gids/options.h"
@@ -19,6 +26,45 @@ const io::RowLayout kRows = {
 BatchBound BatchesOf(int64_t rows) {
   const sample::BatchShape shape = {.nodes = {rows, 10}, .edges = {rows}};
   return {.largest = shape, .likely = shape, .bound = shape};
+}
+
+TEST(GidsSizesTest, ReadsOverlapOnAllDisks) {
+  const io::ReadProfile disk = {.peak_reads_per_second = 1000,
+                                .depth = 8,
+                                .first_seconds = 0.01,
+                                .last_seconds = 0.01};
+  // 0.95 / 0.05 * 1,000 * 0.02 of each.
+  EXPECT_EQ(TargetReads({.slowest = disk, .count = 1, .depth = 8}), 380);
+  EXPECT_EQ(TargetReads({.slowest = disk, .count = 3, .depth = 24}), 1140);
+  EXPECT_EQ(TargetReads({.slowest = disk, .count = 1, .depth = 500}), 500);
+}
+
+TEST(GidsSizesTest, ReadsInFlightAreThoseOfAllDisks) {
+  EXPECT_EQ(MostDepth({}, 3), 1024) << "they are not used";
+  EXPECT_EQ(MostDepth({.striped = true}, 1), 1024);
+  EXPECT_EQ(MostDepth({.striped = true}, 3), 3072);
+  EXPECT_EQ(MostDepth({.striped = true}, 7), 4096);
+  EXPECT_EQ(MostDepth({.io_depth = 10, .striped = true}, 3), 10);
+}
+
+TEST(GidsSizesTest, DisksAreTakenToBeLikeTheSlowestThatHasRows) {
+  const auto queues = *io::ReadQueues::Create();
+  const auto one = io::NewMemoryDevice(std::string(1 << 20, 'x'));
+  const auto two = io::NewMemoryDevice(std::string(1 << 20, 'x'));
+  const auto none = io::NewMemoryDevice("");
+  io::BlockDevice* const files[] = {one.get(), two.get(), none.get()};
+  const auto measure = [&](int io_depth) {
+    return *MeasureDisks({.io_depth = io_depth, .striped = true}, kRows, files,
+                         *queues, Clock::Real(), {});
+  };
+  // The reads that were asked for are those of all disks.
+  EXPECT_EQ(measure(6).depth, 6);
+  EXPECT_EQ(measure(6).slowest.depth, 2u);
+  EXPECT_EQ(measure(1).depth, 1);
+  const MeasuredDisks disks = measure(0);
+  EXPECT_EQ(disks.count, 3);
+  EXPECT_GE(disks.depth, 3 * static_cast<int>(disks.slowest.depth));
+  EXPECT_GT(disks.peak_reads_per_second(), 0);
 }
 
 TEST(GidsSizesTest, StagesOneBatchWhereTheCachesHoldAllRows) {
