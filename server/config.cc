@@ -227,6 +227,11 @@ absl::Status CheckRoots(const Values& roots) {
   return absl::OkStatus();
 }
 
+absl::Status SetDataDisks(const Values& values, Config& config) {
+  config.data_disks = values;
+  return CheckRoots(values);
+}
+
 absl::Status SetImportRoots(const Values& values, Config& config) {
   config.import_roots = values;
   return CheckRoots(values);
@@ -334,6 +339,11 @@ constexpr Option kOptions[] = {
      "disk that plans may take together, as \"100GiB\": those not in use go, "
      "the least recently used first; default no limit",
      false, SetPlanSpace},
+    {"data-disk",
+     "folder on a disk of its own, over which jobs with --striped spread the "
+     "features they read; repeatable, at least twice to be of use; order and "
+     "number decide which stripes lie where; default none",
+     true, SetDataDisks},
     {"upload-limit",
      "disk that uploaded files may take together, as \"10GiB\", of which a "
      "caller who is no operator may take half; 0 = no uploads; default 10GiB",

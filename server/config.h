@@ -76,6 +76,8 @@ struct Config {
   uint64_t memory_limit_bytes = 0;
   /// Bytes that plans may take on disk; 0 = no limit.
   uint64_t plan_space_bytes = 0;
+  /// Folders on disks of their own, over which features can be striped.
+  std::vector<std::string> data_disks;
   /// Bytes that the files of uploads may take, of which each caller who is no
   /// operator may take half; 0 = no uploads are taken.
   uint64_t upload_limit_bytes = uint64_t{10} << 30;

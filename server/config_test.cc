@@ -73,11 +73,27 @@ TEST(ConfigTest, TheManualPageTellsOfAllThatTheHelpTells) {
 }
 
 TEST(ConfigTest, FlagsSetEveryOption) {
-  const absl::StatusOr<CommandLine> line =
-      Parse({"--data-dir", "/d", "--listen", "localhost:0", "--metrics-listen",
-             "", "--max-running-jobs=3", "--convoy-members=4", "--retries=7",
-             "--prepare-ahead=off", "--import-root", "/a", "--import-root",
-             "/b", "--log-level", "debug", "--address-file", "/tmp/x"});
+  const absl::StatusOr<CommandLine> line = Parse({"--data-dir",
+                                                  "/d",
+                                                  "--listen",
+                                                  "localhost:0",
+                                                  "--metrics-listen",
+                                                  "",
+                                                  "--max-running-jobs=3",
+                                                  "--convoy-members=4",
+                                                  "--retries=7",
+                                                  "--prepare-ahead=off",
+                                                  "--import-root",
+                                                  "/a",
+                                                  "--import-root",
+                                                  "/b",
+                                                  "--data-disk",
+                                                  "/p",
+                                                  "--data-disk=/q",
+                                                  "--log-level",
+                                                  "debug",
+                                                  "--address-file",
+                                                  "/tmp/x"});
   ASSERT_TRUE(line.ok()) << line.status();
   EXPECT_EQ(line->config.data_dir, "/d");
   EXPECT_EQ(line->config.listen, "127.0.0.1:0");
@@ -87,6 +103,7 @@ TEST(ConfigTest, FlagsSetEveryOption) {
   EXPECT_EQ(line->config.retries, 7);
   EXPECT_FALSE(line->config.prepares_ahead);
   EXPECT_THAT(line->config.import_roots, ElementsAre("/a", "/b"));
+  EXPECT_THAT(line->config.data_disks, ElementsAre("/p", "/q"));
   EXPECT_EQ(line->config.log_level, "debug");
   EXPECT_EQ(line->config.address_file, "/tmp/x");
 }
@@ -157,6 +174,8 @@ TEST(ConfigTest, FlagErrorsNameTheFlag) {
               HasSubstr("on or off"));
   EXPECT_THAT(ErrorOf(Parse({"--import-root", "relative"})),
               HasSubstr("--import-root"));
+  EXPECT_THAT(ErrorOf(Parse({"--data-disk", "/d", "--data-disk", "relative"})),
+              AllOf(HasSubstr("--data-disk"), HasSubstr("relative")));
   EXPECT_THAT(ErrorOf(Parse({"--log-level", "loud"})), HasSubstr("trace"));
   EXPECT_THAT(ErrorOf(Parse({"--log-format", "xml"})),
               HasSubstr("text or json"));

@@ -51,6 +51,7 @@
 #include "engine/job/warm_strategies.h"
 #include "engine/metrics/registry.h"
 #include "engine/plan/plan_store.h"
+#include "engine/plan/plan_stores.h"
 #include "engine/store/verification_record.h"
 #include "engine/strategy/strategy.h"
 #include "engine/train/model_options.h"
@@ -79,6 +80,7 @@
 #include "server/services/sweeps_service.h"
 #include "server/services/transfers.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/data_disks.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/disk_reserve.h"
 #include "server/storage/job_folders.h"
@@ -232,6 +234,10 @@ class DaemonImpl final : public Daemon {
         files_, clock_,
         plan::PlanStore::Options{.folder = data_dir_->PlansPath(),
                                  .space_bytes = config_.plan_space_bytes});
+    HEARTH_ASSIGN_OR_RETURN(
+        data_disks_, DataDisks::Open(files_, clock_, config_.data_disks));
+    all_plans_ =
+        std::make_unique<plan::PlanStores>(*plans_, data_disks_->stores());
     warm_strategies_ = std::make_unique<job::WarmStrategies>(
         files_, memory_, data_dir_->ScratchPath());
     batch_measurement_ = std::make_unique<job::BatchMeasurement>(
@@ -255,6 +261,7 @@ class DaemonImpl final : public Daemon {
                          .warm_strategies = *warm_strategies_,
                          .batch_measurement = *batch_measurement_,
                          .plans = *plans_,
+                         .data_disks = data_disks_->stores(),
                          .new_train_step =
                              [this](const train::TrainOptions& options,
                                     const train::ModelShape& shape) {
@@ -298,7 +305,7 @@ class DaemonImpl final : public Daemon {
                        .data_dir = *data_dir_,
                        .datasets = *datasets_,
                        .warm_strategies = *warm_strategies_,
-                       .plans = *plans_,
+                       .plans = *all_plans_,
                        .store = *store_,
                        .sweeps = *sweep_store_,
                        .uploads = *uploads_,
@@ -308,6 +315,7 @@ class DaemonImpl final : public Daemon {
             .processors = std::max(1u, std::thread::hardware_concurrency()),
             .usable_processors = static_cast<uint32_t>(UsableProcessors()),
             .gpus = static_cast<int>(gpus_.size()),
+            .data_disks = static_cast<int>(config_.data_disks.size()),
             .trains_on_gpus = models_.gpu_training},
         config_.import_roots);
     HEARTH_ASSIGN_OR_RETURN(std::vector<v1::Job> unended, store_->Unended());
@@ -320,7 +328,7 @@ class DaemonImpl final : public Daemon {
                                                 .datasets = *datasets_,
                                                 .admission = *admission_,
                                                 .scheduler = *scheduler_,
-                                                .plans = *plans_,
+                                                .plans = *all_plans_,
                                                 .registry = *registry_}));
     return absl::OkStatus();
   }
@@ -429,7 +437,8 @@ class DaemonImpl final : public Daemon {
                                         .files = files_,
                                         .data_dir = *data_dir_,
                                         .memory = memory_,
-                                        .plans = *plans_},
+                                        .plans = *plans_,
+                                        .data_disks = *data_disks_},
                                        models_.torch_version);
     read_metrics_ = io::NewReadMetrics(*registry_, *read_queues_);
     if (config_.metrics_listen.empty()) return absl::OkStatus();
@@ -567,7 +576,7 @@ class DaemonImpl final : public Daemon {
                                             .uploads = *uploads_,
                                             .transfers = transfers_}));
     services_.push_back(
-        NewPlansService(*access_, *admission_, *plans_, *datasets_));
+        NewPlansService(*access_, *admission_, *all_plans_, *datasets_));
     services_.push_back(
         NewAdminService({.metrics_address = metrics_address_,
                          .max_running_jobs = config_.max_running_jobs,
@@ -581,6 +590,7 @@ class DaemonImpl final : public Daemon {
                          .read_queues = *read_queues_,
                          .memory = memory_,
                          .plans = *plans_,
+                         .data_disks = *data_disks_,
                          .admission = *admission_,
                          .datasets = *datasets_,
                          .data_dir = *data_dir_,
@@ -664,6 +674,8 @@ class DaemonImpl final : public Daemon {
   // "cuda:0 (NVIDIA H100)", "cuda:0 (NVIDIA H100, rows only)".
   std::vector<std::string> gpu_names_;
   std::unique_ptr<plan::PlanStore> plans_;
+  std::unique_ptr<DataDisks> data_disks_;
+  std::unique_ptr<plan::PlanStores> all_plans_;
   std::unique_ptr<DatasetCatalog> datasets_;
   std::unique_ptr<job::WarmStrategies> warm_strategies_;
   std::unique_ptr<job::BatchMeasurement> batch_measurement_;

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "engine/base/process_memory.h"
@@ -33,6 +34,16 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     limit_->Set(static_cast<double>(parts.memory.limit_bytes()));
     plan_bytes_ =
         registry.NewGauge("hearth_plan_bytes", "What plans take on disk.", {});
+    for (const std::string& folder : parts.data_disks.folders()) {
+      data_disks_.push_back(
+          {.free = registry.NewGauge(
+               "hearth_data_disk_free_bytes",
+               "Bytes free on the file system of a --data-disk.",
+               {{"folder", folder}}),
+           .plans = registry.NewGauge("hearth_data_disk_plan_bytes",
+                                      "What plans take on a --data-disk.",
+                                      {{"folder", folder}})});
+    }
     queue_seconds_ = registry.NewGauge(
         "hearth_queue_longest_seconds",
         "Seconds that the job has been queued, or has waited, that has been so "
@@ -60,6 +71,16 @@ class DaemonMetricsImpl final : public DaemonMetrics {
     }
     if (const auto bytes = parts_.plans.TotalBytes(); bytes.ok()) {
       plan_bytes_->Set(static_cast<double>(*bytes));
+    }
+    for (size_t i = 0; i < data_disks_.size(); ++i) {
+      plan::PlanStore& store = *parts_.data_disks.stores()[i];
+      if (const auto free = parts_.files.FreeBytes(store.options().folder);
+          free.ok()) {
+        data_disks_[i].free->Set(static_cast<double>(*free));
+      }
+      if (const auto bytes = store.TotalBytes(); bytes.ok()) {
+        data_disks_[i].plans->Set(static_cast<double>(*bytes));
+      }
     }
     queue_seconds_->Set(parts_.scheduler.LongestQueueSeconds());
     for (const auto& [owner, bytes] : parts_.memory.BytesByOwner()) {
@@ -108,6 +129,12 @@ class DaemonMetricsImpl final : public DaemonMetrics {
   std::unique_ptr<Gauge> free_;
   std::unique_ptr<Gauge> limit_;
   std::unique_ptr<Gauge> plan_bytes_;
+  struct DataDisk {
+    std::unique_ptr<Gauge> free;
+    std::unique_ptr<Gauge> plans;
+  };
+  // In the order of the disks.
+  std::vector<DataDisk> data_disks_;
   std::unique_ptr<Gauge> queue_seconds_;
   std::map<std::string, std::unique_ptr<Gauge>> reserved_;
   // By number: the limit, and what is reserved.

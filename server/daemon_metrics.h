@@ -10,6 +10,7 @@
 #include "engine/plan/plan_store.h"
 #include "server/jobs/scheduler.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/data_disks.h"
 #include "server/storage/job_store.h"
 
 namespace hearth::server {
@@ -31,6 +32,7 @@ struct DaemonMetricsParts {
   const DataDir& data_dir;
   const job::MemoryLedger& memory;
   plan::PlanStore& plans;
+  const DataDisks& data_disks;
 };
 
 /// The series of these parts. `torch_version` may be empty.

@@ -30,6 +30,9 @@ class DaemonMetricsTest : public testing::Test {
   DaemonMetricsTest() {
     std::filesystem::remove_all(path_);
     data_dir_ = *DataDir::Open(files_, path_);
+    const std::string disk = path_ + "/disk";
+    EXPECT_TRUE(files_.CreateDirectory(disk).ok());
+    data_disks_ = *DataDisks::Open(files_, Clock::Real(), {disk});
     store_ = *JobStore::Open(files_, data_dir_->DatabasePath(), Clock::Real(),
                              [](const std::string&) {});
     scheduler_ = std::make_unique<Scheduler>(*store_, runner_, memory_, plans_,
@@ -43,7 +46,8 @@ class DaemonMetricsTest : public testing::Test {
             .files = files_,
             .data_dir = *data_dir_,
             .memory = memory_,
-            .plans = plans_};
+            .plans = plans_,
+            .data_disks = *data_disks_};
   }
 
   job::MemoryLedger memory_{uint64_t{1} << 30};
@@ -52,6 +56,7 @@ class DaemonMetricsTest : public testing::Test {
   plan::PlanStore plans_{files_, Clock::Real(), {.folder = path_ + "/plans"}};
   const std::unique_ptr<metrics::Registry> registry_ = metrics::NewRegistry();
   std::unique_ptr<DataDir> data_dir_;
+  std::unique_ptr<DataDisks> data_disks_;
   std::unique_ptr<JobStore> store_;
   NoRunner runner_;
   std::unique_ptr<Scheduler> scheduler_;
@@ -70,6 +75,9 @@ TEST_F(DaemonMetricsTest, FiguresAreThoseOfTheCollection) {
   const std::string text = registry_->Text();
   EXPECT_THAT(text, Not(HasSubstr("hearth_queue_longest_seconds 0\n")));
   EXPECT_THAT(text, HasSubstr("hearth_plan_bytes 0"));
+  const std::string disk = absl::StrCat("{folder=\"", path_, "/disk\"} ");
+  EXPECT_THAT(text, HasSubstr("hearth_data_disk_plan_bytes" + disk + "0"));
+  EXPECT_THAT(text, HasSubstr("hearth_data_disk_free_bytes" + disk));
   EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"queued\"} 1"));
   EXPECT_THAT(text, HasSubstr("hearth_jobs{state=\"failed\"} 0"));
   EXPECT_THAT(text, HasSubstr(absl::StrCat("version=\"", kVersion, "\"")));

@@ -54,6 +54,12 @@ absl::StatusOr<int> ShowStatus(Session& session) {
                     : absl::StrCat(FormatByteSize(status.plan_bytes()), " of ",
                                    FormatByteSize(status.plan_limit_bytes()))});
   table.AddRow({"disk free", FormatByteSize(status.disk_free_bytes())});
+  for (const v1::DataDisk& disk : status.data_disks()) {
+    table.AddRow({"data disk",
+                  absl::StrCat(disk.folder(), ", plans ",
+                               FormatByteSize(disk.plan_bytes()), ", ",
+                               FormatByteSize(disk.free_bytes()), " free")});
+  }
   table.AddRow(
       {"reads by", absl::StrCat(status.read_queues(), ", ",
                                 status.reads_in_flight(), " in flight")});

@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/io/file_system.h"
 #include "engine/job/warm_strategies.h"
-#include "engine/plan/plan_store.h"
+#include "engine/plan/plan_stores.h"
 #include "hearth/v1/datasets.pb.h"
 #include "hearth/v1/jobs.pb.h"
 #include "hearth/v1/plans.pb.h"
@@ -39,7 +39,7 @@ struct AdmissionParts {
   const DataDir& data_dir;
   const DatasetCatalog& datasets;
   job::WarmStrategies& warm_strategies;
-  plan::PlanStore& plans;
+  const plan::PlanStores& plans;
   JobStore& store;
   SweepStore& sweeps;
   UploadStaging& uploads;

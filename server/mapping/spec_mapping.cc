@@ -290,6 +290,10 @@ class SpecChecker {
                                    "not \"",
                                    data.gids().hot(), "\""));
     }
+    if (data.gids().striped() && limits_.data_disks == 0) {
+      absent_.Add(path + ".gids.striped",
+                  "must be false: this daemon has no --data-disk");
+    }
     if (data.partition().bloom() && data.partition().rounds() > 1) {
       violations_.Add(path + ".partition.rounds",
                       absl::StrCat("must be 1 with Bloom filters, not ",

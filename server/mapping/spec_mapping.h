@@ -25,14 +25,16 @@ struct SpecLimits {
   uint32_t usable_processors = processors;
   /// GPUs that the daemon has; rows can be kept in the first one's memory.
   int gpus = 0;
+  /// Disks over which features can be striped.
+  int data_disks = 0;
   /// Whether models can be trained on them; else the reason, for users.
   absl::Status trains_on_gpus = absl::FailedPreconditionError("there is none");
 };
 
 /// Fills in the defaults that spec.proto describes and checks every field.
 /// INVALID_ARGUMENT (UNIMPLEMENTED for more than one model,
-/// FAILED_PRECONDITION for a GPU that is not there) naming each field at fault,
-/// such as "train.data.neighbor.fanouts[2]", in the message and in a
+/// FAILED_PRECONDITION for a GPU or disks that are not there) naming each
+/// field, such as "train.data.neighbor.fanouts[2]", in the message and in a
 /// google.rpc.BadRequest payload. Looks at the spec alone: whether datasets and
 /// paths exist is for others.
 absl::Status FillAndValidate(const SpecLimits& limits, v1::JobSpec& spec);

@@ -688,6 +688,20 @@ TEST(SpecMappingTest, JobsShareWhereTheirBatchesAreTheSame) {
   EXPECT_EQ(ConvoyOf(v1::TrainJobSpec()), "");
 }
 
+TEST(SpecMappingTest, FeaturesAreStripedWhereThereAreDisks) {
+  const auto check = [](const std::string& gids, int disks) {
+    v1::JobSpec spec = Parse(WithStrategy(gids));
+    return FillAndValidate({.processors = 8, .data_disks = disks}, spec);
+  };
+  EXPECT_EQ(check("gids {}", 0), absl::OkStatus());
+  EXPECT_EQ(check("gids { striped: true }", 2), absl::OkStatus());
+  const absl::Status refused = check("gids { striped: true }", 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_THAT(
+      std::string(refused.message()),
+      AllOf(HasSubstr("train.data.gids.striped"), HasSubstr("no --data-disk")));
+}
+
 TEST(SpecMappingTest, TheGpuThatTrainsSamples) {
   const auto spec = [](const std::string& device, const std::string& pipeline) {
     v1::JobSpec made =

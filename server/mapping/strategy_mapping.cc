@@ -56,6 +56,7 @@ strategy::GidsOptions ToGidsOptions(const v1::DataSpec& data, int io_depth) {
   options.merge_max = data.gids().merge_max();
   options.staging_bytes = data.budgets().staging_bytes();
   options.io_depth = io_depth;
+  options.striped = data.gids().striped();
   return options;
 }
 

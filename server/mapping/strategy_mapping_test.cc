@@ -56,7 +56,8 @@ TEST(ToStrategyOptionsTest, EveryOptionOfGidsReachesTheEngine) {
   pipeline.set_io_depth(32);
   const auto gids = std::get<strategy::GidsOptions>(ToStrategyOptions(
       Parse("gids { hot: 'out-degree' window_cache_bytes: 3 window: 0 "
-            "merge_max: 5 } budgets { cpu_cache_bytes: 0 staging_bytes: 2 }"),
+            "merge_max: 5 striped: true } budgets { cpu_cache_bytes: 0 "
+            "staging_bytes: 2 }"),
       pipeline));
   EXPECT_EQ(gids, (strategy::GidsOptions{.cpu_cache_bytes = 0,
                                          .hot = strategy::HotNodes::kOutDegree,
@@ -64,7 +65,8 @@ TEST(ToStrategyOptionsTest, EveryOptionOfGidsReachesTheEngine) {
                                          .window = 0,
                                          .merge_max = 5,
                                          .staging_bytes = 2,
-                                         .io_depth = 32}));
+                                         .io_depth = 32,
+                                         .striped = true}));
   const auto automatic = std::get<strategy::GidsOptions>(
       ToStrategyOptions(Parse("gids { hot: '/data/hot.npy' }"), {}));
   EXPECT_FALSE(automatic.cpu_cache_bytes.has_value());

@@ -151,6 +151,14 @@ class AdminService final : public v1::Admin::Service {
                             parts_.plans.TotalBytes());
     status.set_plan_bytes(plan_bytes);
     status.set_plan_limit_bytes(parts_.plans.options().space_bytes);
+    for (size_t i = 0; i < parts_.data_disks.folders().size(); ++i) {
+      v1::DataDisk& disk = *status.add_data_disks();
+      disk.set_folder(parts_.data_disks.folders()[i]);
+      // A disk that does not answer is no reason to tell nothing.
+      disk.set_plan_bytes(
+          parts_.data_disks.stores()[i]->TotalBytes().value_or(0));
+      disk.set_free_bytes(parts_.files.FreeBytes(disk.folder()).value_or(0));
+    }
     for (const std::string& warning : parts_.store.warnings()) {
       status.add_warnings(warning);
     }

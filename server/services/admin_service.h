@@ -16,6 +16,7 @@
 #include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/storage/data_dir.h"
+#include "server/storage/data_disks.h"
 #include "server/storage/dataset_catalog.h"
 #include "server/storage/job_store.h"
 
@@ -42,6 +43,7 @@ struct AdminParts {
   const io::ReadQueues& read_queues;
   const job::MemoryLedger& memory;
   plan::PlanStore& plans;
+  const DataDisks& data_disks;
   Admission& admission;
   const DatasetCatalog& datasets;
   const DataDir& data_dir;

@@ -28,7 +28,7 @@ v1::Plan ToPlan(const plan::PlanInfo& info, const DatasetNames& datasets) {
 class PlansService final : public v1::Plans::Service {
  public:
   PlansService(AccessControl& access, Admission& admission,
-               plan::PlanStore& plans, const DatasetCatalog& datasets)
+               const plan::PlanStores& plans, const DatasetCatalog& datasets)
       : guard_(access),
         admission_(admission),
         plans_(plans),
@@ -90,7 +90,7 @@ class PlansService final : public v1::Plans::Service {
 
   const CallGuard guard_;
   Admission& admission_;
-  plan::PlanStore& plans_;
+  const plan::PlanStores& plans_;
   const DatasetCatalog& datasets_;
 };
 
@@ -98,7 +98,7 @@ class PlansService final : public v1::Plans::Service {
 
 std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
                                                Admission& admission,
-                                               plan::PlanStore& plans,
+                                               const plan::PlanStores& plans,
                                                const DatasetCatalog& datasets) {
   return std::make_unique<PlansService>(access, admission, plans, datasets);
 }

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "engine/plan/plan_store.h"
+#include "engine/plan/plan_stores.h"
 #include "server/access/access_control.h"
 #include "server/jobs/admission.h"
 #include "server/storage/dataset_catalog.h"
@@ -15,7 +15,7 @@ namespace hearth::server {
 /// hearth.v1.Plans over the parts below, which must outlive the gRPC server.
 std::unique_ptr<grpc::Service> NewPlansService(AccessControl& access,
                                                Admission& admission,
-                                               plan::PlanStore& plans,
+                                               const plan::PlanStores& plans,
                                                const DatasetCatalog& datasets);
 
 }  // namespace hearth::server

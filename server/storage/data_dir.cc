@@ -1,15 +1,11 @@
 // Opening, step by step:
 //   1. make the folder (only if it is missing, so a second daemon changes
-//      nothing) and open hearth.lock without emptying it;
-//   2. take an exclusive flock without waiting. It belongs to the open
-//      descriptor: the kernel drops it when the process ends, however it ends;
-//   3. write the pid into the file, for others' messages alone;
-//   4. check format_version; only then change anything: make the folders and
+//      nothing);
+//   2. lock it (folder_lock.h);
+//   3. check format_version; only then change anything: make the folders and
 //      remove leftovers.
 #include "server/storage/data_dir.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -28,7 +24,6 @@
 namespace hearth::server {
 namespace {
 
-constexpr char kLockName[] = "hearth.lock";
 constexpr char kDatasetsName[] = "datasets";
 constexpr char kPlansName[] = "plans";
 constexpr char kReserveName[] = "reserve";
@@ -43,44 +38,6 @@ absl::Status MakeFolders(io::FileSystem& files, const std::string& path) {
     HEARTH_RETURN_IF_ERROR(files.CreateDirectory(path.substr(0, slash)));
   }
   return files.CreateDirectory(path);
-}
-
-absl::Status LockedByOther(const std::string& path, int lock) {
-  char text[32] = {};
-  const ssize_t length = pread(lock, text, sizeof(text) - 1, 0);
-  int pid = 0;
-  const bool known = length > 0 && absl::SimpleAtoi(text, &pid);
-  return absl::UnavailableError(
-      absl::StrCat("data directory ", path, " is in use by another hearthd",
-                   known ? absl::StrCat(", process ", pid) : std::string(),
-                   "; stop it or use another --data-dir"));
-}
-
-// A full disk is no reason not to start.
-absl::Status WritePid(const std::string& path, int lock) {
-  const std::string text = absl::StrCat(getpid(), "\n");
-  const bool written =
-      ftruncate(lock, 0) == 0 && pwrite(lock, text.data(), text.size(), 0) ==
-                                     static_cast<ssize_t>(text.size());
-  if (written || errno == ENOSPC) return absl::OkStatus();
-  return ErrnoStatus(errno, path, "write");
-}
-
-// Takes the lock and returns the descriptor that holds it.
-absl::StatusOr<int> TakeLock(const std::string& directory) {
-  const std::string path = io::JoinPath(directory, kLockName);
-  const int lock = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) return ErrnoStatus(errno, path, "open");
-  absl::Status status;
-  if (flock(lock, LOCK_EX | LOCK_NB) != 0) {
-    status = errno == EWOULDBLOCK ? LockedByOther(directory, lock)
-                                  : ErrnoStatus(errno, path, "flock");
-  } else {
-    status = WritePid(path, lock);
-  }
-  if (status.ok()) return lock;
-  close(lock);
-  return status;
 }
 
 absl::Status CheckFormat(io::FileSystem& files, const std::string& directory) {
@@ -144,13 +101,14 @@ absl::Status RemoveLeftoversOfJob(io::FileSystem& files,
 absl::StatusOr<std::unique_ptr<DataDir>> DataDir::Open(
     io::FileSystem& files, std::string path, std::optional<gid_t> group) {
   HEARTH_RETURN_IF_ERROR(MakeFolders(files, path));
-  HEARTH_ASSIGN_OR_RETURN(const int lock, TakeLock(path));
-  std::unique_ptr<DataDir> data_dir(new DataDir(std::move(path), lock));
+  HEARTH_ASSIGN_OR_RETURN(
+      FolderLock lock, FolderLock::Take(path, "data directory",
+                                        "stop it or use another --data-dir"));
+  std::unique_ptr<DataDir> data_dir(
+      new DataDir(std::move(path), std::move(lock)));
   HEARTH_RETURN_IF_ERROR(data_dir->Prepare(files, group));
   return data_dir;
 }
-
-DataDir::~DataDir() { close(lock_); }
 
 absl::Status DataDir::CheckOurs(io::FileSystem& files) const {
   HEARTH_ASSIGN_OR_RETURN(const std::vector<std::string> names,

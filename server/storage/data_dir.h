@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/io/file_system.h"
+#include "server/storage/folder_lock.h"
 
 namespace hearth::server {
 
@@ -59,7 +60,6 @@ class DataDir {
       io::FileSystem& files, std::string path,
       std::optional<gid_t> group = std::nullopt);
 
-  ~DataDir();
   DataDir(const DataDir&) = delete;
   DataDir& operator=(const DataDir&) = delete;
 
@@ -92,7 +92,8 @@ class DataDir {
   std::string TrashPath() const;
 
  private:
-  DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}
+  DataDir(std::string path, FolderLock lock)
+      : path_(std::move(path)), lock_(std::move(lock)) {}
 
   // FAILED_PRECONDITION for a folder with files of others that others may read.
   absl::Status CheckOurs(io::FileSystem& files) const;
@@ -100,8 +101,7 @@ class DataDir {
   absl::Status Prepare(io::FileSystem& files, std::optional<gid_t> group) const;
 
   const std::string path_;
-  // Descriptor that holds the lock.
-  const int lock_;
+  const FolderLock lock_;
 };
 
 }  // namespace hearth::server
