@@ -354,7 +354,7 @@ absl::Status CheckTable(BlockDevice& device, const RowTable& table) {
         absl::StrCat(device.path(), ": ", table.num_rows, " rows of ",
                      table.row_bytes, " bytes make no sense"));
   }
-  // Of stripes, whoever opens the files knows the sizes of all.
+  // The last stripe stands for all: whoever opened the files knows their sizes.
   const int64_t first = FirstOfLastStripe(table);
   const DevicePart part =
       device.PartAt(table.RowOffset(table.first_row + first));

@@ -33,7 +33,7 @@ namespace hearth::store {
 /// Features in stripes, opened for reading rows. Movable.
 struct StripedFeatures {
   StoredFeatures features;
-  /// Of each disk its largest file, where a probe finds the widest range.
+  /// The largest file of each disk, where a probe finds the widest range.
   std::vector<io::BlockDevice*> largest_of_disk;
 };
 

@@ -39,7 +39,7 @@ uint64_t PlanBytes(const FeatureStripes& stripes, int disk) {
   return stripes.FileBytes(disk) + PlanStore::kRecordBytes;
 }
 
-// What a disk lacks, for people.
+// The bytes that a disk lacks, for people.
 std::string Lacking(const PlanStore& disk, uint64_t needed, uint64_t free) {
   return absl::StrCat(disk.options().folder, ": stripes need ", needed,
                       " bytes (", FormatByteSize(needed), "), ", free,
@@ -167,7 +167,7 @@ class Striping {
     return absl::OkStatus();
   }
 
-  // What is unfinished is of no use. The error that led here is the one to
+  // Unfinished stripes are of no use. The error that led here is the one to
   // tell.
   void GiveBackSpace() {
     for (const int disk : missing_) leases_[disk].Clear().IgnoreError();

@@ -30,7 +30,7 @@ struct StripingContext {
   const store::StoredFeatures& features;
   io::FileSystem& files;
   const Clock& clock;
-  /// Of each disk, in the order of stripes.
+  /// The store of each disk, in the order of stripes.
   absl::Span<plan::PlanStore* const> disks;
   /// Stripes that were verified before. Null where rows are checked one by one,
   /// so that stripes are not verified whole.
@@ -50,9 +50,9 @@ struct StripeState {
   std::string plan;
   /// Whether all disks have theirs, as far as sizes tell.
   bool exists = false;
-  /// Of all disks: bytes that their plans take.
+  /// Bytes that the plans of all disks take.
   uint64_t disk_bytes = 0;
-  /// Of those that are still to be written.
+  /// Bytes of the plans that are still to be written.
   uint64_t missing_bytes = 0;
   /// For people: what each disk lacks; empty if all have room.
   std::string lacking;
@@ -80,7 +80,7 @@ class Stripes {
 
   const store::StoredFeatures& features() const { return striped_.features; }
 
-  /// Of each disk, the largest file.
+  /// The largest file of each disk.
   absl::Span<io::BlockDevice* const> disks() const {
     return striped_.largest_of_disk;
   }
