@@ -124,9 +124,9 @@ struct TrainJobOptions {
   /// Names the job to those with which it shares passes.
   std::string name;
   /// Names what the job has in common with those that may share its passes:
-  /// jobs with the same name have equal data options, but for epochs and
-  /// first_epoch_key, and pipelines, and a model, or all have none. Empty = it
-  /// shares with none.
+  /// jobs with the same name have equal data options, but for first_epoch_key
+  /// and epochs beyond the distinct ones, and pipelines, and a model, or all
+  /// have none. Empty = it shares with none.
   std::string convoy;
   /// Whether another first_epoch_key may be chosen for it, so that it can join
   /// those that share a pass.
