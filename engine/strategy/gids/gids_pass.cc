@@ -155,7 +155,7 @@ pipeline::Stage GidsPass::ReadStage() {
       .name = "read",
       .queue_capacity = QueueCapacity(pass_, kWaiting),
       .loop = [this](pipeline::StagePorts& ports) { return ReadAll(ports); },
-      .interrupt = [this] { abandon_.request_stop(); }};
+      .interrupt = [this] { Abandon(); }};
 }
 
 pipeline::Stage GidsPass::AssembleStage() {

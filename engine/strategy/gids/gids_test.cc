@@ -259,6 +259,29 @@ TEST_F(GidsTest, AStopAtAnyTimeCancelsAndTheNextPassIsWhole) {
   }
 }
 
+TEST_F(GidsTest, AReaderThatWaitsForRoomEndsWithThePass) {
+  GidsOptions options = CacheOf(0, 4);
+  options.staging_bytes = 1;
+  const auto strategy = Make(options);
+  for (const bool fails : {true, false}) {
+    std::stop_source stop;
+    PassReport report;
+    const absl::Status status = strategy->Run(
+        Measured(*dataset_, MakePass(0)),
+        [&](absl::Span<const train::BatchView>) -> absl::Status {
+          // The queues fill meanwhile, and the next batch finds no room.
+          absl::SleepFor(absl::Milliseconds(100));
+          if (fails) return absl::AbortedError("enough");
+          stop.request_stop();
+          return absl::OkStatus();
+        },
+        stop.get_token(), report);
+    EXPECT_TRUE(fails ? absl::IsAborted(status) : absl::IsCancelled(status))
+        << status;
+  }
+  EXPECT_EQ(Run(*strategy, MakePass(0)).batches, Expected(MakePass(0)));
+}
+
 TEST_F(GidsTest, PreparingCanFailAndBeStopped) {
   auto strategy = *New({.cpu_cache_bytes = 100 * kRowBytes});
   hooked_.SetHook([](int64_t /*attempt*/) { return -EIO; });
