@@ -236,6 +236,9 @@ class DaemonImpl final : public Daemon {
                                  .space_bytes = config_.plan_space_bytes});
     HEARTH_ASSIGN_OR_RETURN(
         data_disks_, DataDisks::Open(files_, clock_, config_.data_disks));
+    for (const std::string& warning : data_disks_->warnings()) {
+      spdlog::warn("{}", warning);
+    }
     all_plans_ =
         std::make_unique<plan::PlanStores>(*plans_, data_disks_->stores());
     warm_strategies_ = std::make_unique<job::WarmStrategies>(

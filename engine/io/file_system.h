@@ -29,6 +29,8 @@ struct FileInfo {
   absl::Time changed;
   bool is_regular = false;
   bool is_directory = false;
+  /// Tells the file system that it is on from others (st_dev).
+  uint64_t file_system = 0;
 };
 
 /// A file open for reading. Thread-safe. Closes when destroyed.

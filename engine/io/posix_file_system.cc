@@ -59,6 +59,7 @@ FileInfo ToFileInfo(const struct stat& status) {
   info.changed = absl::TimeFromTimespec(status.st_ctim);
   info.is_regular = S_ISREG(status.st_mode);
   info.is_directory = S_ISDIR(status.st_mode);
+  info.file_system = status.st_dev;
   return info;
 }
 

@@ -406,6 +406,10 @@ TEST_F(PosixFileSystemTest, CreatesADirectoryOnce) {
   EXPECT_TRUE(files_.CreateDirectory(scratch_.Path("d")).ok());
   EXPECT_TRUE(files_.CreateDirectory(scratch_.Path("d")).ok());
   EXPECT_TRUE(files_.Stat(scratch_.Path("d"))->is_directory);
+  EXPECT_EQ(files_.Stat(scratch_.Path("d"))->file_system,
+            files_.Stat(scratch_.Path(""))->file_system);
+  EXPECT_NE(files_.Stat(scratch_.Path("d"))->file_system,
+            files_.Stat("/proc")->file_system);
   WriteFile(scratch_.Path("f"), "");
   EXPECT_TRUE(
       absl::IsAlreadyExists(files_.CreateDirectory(scratch_.Path("f"))));

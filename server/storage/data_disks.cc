@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -16,9 +17,15 @@
 namespace hearth::server {
 namespace {
 
-// Its real path, which tells it from others.
-absl::StatusOr<std::string> FindFolder(io::FileSystem& files,
-                                       const std::string& folder) {
+struct Folder {
+  // The real path, which tells it from others.
+  std::string path;
+  // io::FileInfo::file_system.
+  uint64_t file_system = 0;
+};
+
+absl::StatusOr<Folder> FindFolder(io::FileSystem& files,
+                                  const std::string& folder) {
   const absl::StatusOr<io::FileInfo> info = files.Stat(folder);
   if (absl::IsNotFound(info.status())) {
     return absl::FailedPreconditionError("there is no such folder");
@@ -27,7 +34,8 @@ absl::StatusOr<std::string> FindFolder(io::FileSystem& files,
   if (!info->is_directory) {
     return absl::FailedPreconditionError("is not a folder");
   }
-  return files.RealPath(folder);
+  HEARTH_ASSIGN_OR_RETURN(std::string path, files.RealPath(folder));
+  return Folder{.path = std::move(path), .file_system = info->file_system};
 }
 
 absl::Status Prepare(io::FileSystem& files, const std::string& folder,
@@ -55,11 +63,12 @@ absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
     io::FileSystem& files, const Clock& clock,
     const std::vector<std::string>& folders) {
   std::unique_ptr<DataDisks> disks(new DataDisks());
-  // The flags' folders by real path.
+  // The flags' folders by real path, and by file system.
   std::map<std::string, std::string> known;
+  std::map<uint64_t, std::string> on_file_system;
   const auto open = [&](const std::string& folder) -> absl::Status {
-    HEARTH_ASSIGN_OR_RETURN(const std::string real, FindFolder(files, folder));
-    if (const auto [other, added] = known.emplace(real, folder); !added) {
+    HEARTH_ASSIGN_OR_RETURN(const Folder found, FindFolder(files, folder));
+    if (const auto [other, added] = known.emplace(found.path, folder); !added) {
       return absl::InvalidArgumentError(absl::StrCat(
           "is the same folder as that of --data-disk ", other->second));
     }
@@ -74,6 +83,13 @@ absl::StatusOr<std::unique_ptr<DataDisks>> DataDisks::Open(
         files, clock, plan::PlanStore::Options{.folder = plans}));
     disks->stores_.push_back(disks->owned_.back().get());
     disks->folders_.push_back(folder);
+    const auto [other, first] =
+        on_file_system.emplace(found.file_system, folder);
+    if (!first) {
+      disks->warnings_.push_back(absl::StrCat(
+          "--data-disk ", folder, " is on the file system of --data-disk ",
+          other->second, ": striping features over both gains nothing"));
+    }
     return absl::OkStatus();
   };
   for (const std::string& folder : folders) {

@@ -37,11 +37,15 @@ class DataDisks {
   /// In the order of the folders.
   absl::Span<plan::PlanStore* const> stores() const { return stores_; }
   const std::vector<std::string>& folders() const { return folders_; }
+  /// Folders that are on the file system of another one, which a stripe on
+  /// each of them does not make faster; a sentence each.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   DataDisks() = default;
 
   std::vector<std::string> folders_;
+  std::vector<std::string> warnings_;
   std::vector<FolderLock> locks_;
   std::vector<std::unique_ptr<plan::PlanStore>> owned_;
   std::vector<plan::PlanStore*> stores_;

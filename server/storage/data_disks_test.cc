@@ -48,10 +48,15 @@ class DataDisksTest : public ::testing::Test {
 };
 
 TEST_F(DataDisksTest, EachHasAStoreInAFolderOfItsOwn) {
+  EXPECT_TRUE((*Open({one_}))->warnings().empty());
   const auto disks = Open({one_, two_});
   ASSERT_TRUE(disks.ok()) << disks.status();
   ASSERT_EQ((*disks)->stores().size(), 2u);
   EXPECT_EQ((*disks)->stores()[1]->options().folder, two_ + "/hearth");
+  ASSERT_EQ((*disks)->warnings().size(), 1u);
+  EXPECT_THAT((*disks)->warnings()[0],
+              HasSubstr("--data-disk " + two_ +
+                        " is on the file system of --data-disk " + one_));
   struct stat info {};
   ASSERT_EQ(stat((two_ + "/hearth").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0700u);
