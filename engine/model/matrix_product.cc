@@ -124,10 +124,11 @@ void MultiplyTile(int64_t m, int64_t n, int64_t k, Matrix<const at::BFloat16> a,
                               a.data, b.data, sum.data);
 }
 
-// sum [m, columns] = or += a [m, rows] b [rows, columns].
+// sum [m, columns] = or += a [m, rows] b [rows, columns]. Adds `bias`, if it is
+// not null, as if the sum had begun with it.
 template <typename T>
 void Multiply(int64_t m, Matrix<const T> a, const RightFactor<const T>& b,
-              bool add, Matrix<float> sum) {
+              bool add, Matrix<float> sum, const float* bias = nullptr) {
   for (int64_t inner = 0; inner < b.rows; inner += kTile) {
     ForPanels(b, [&](int64_t first, int64_t count, const T* panel) {
       MultiplyTile(m, count, std::min(kTile, b.rows - inner),
@@ -135,6 +136,10 @@ void Multiply(int64_t m, Matrix<const T> a, const RightFactor<const T>& b,
                    Matrix<const T>{panel + inner * count, count},
                    add || inner > 0,
                    Matrix<float>{sum.data + first, sum.stride});
+      // The kernel has just written these rows: they are in the first cache.
+      if (bias != nullptr && inner == 0) {
+        AddToRows(bias + first, count, m, sum.stride, sum.data + first);
+      }
     });
   }
 }
@@ -184,14 +189,6 @@ MatrixBlock<T> Columns(const MatrixBlock<T>& block, int64_t first,
 
 bool IsRounded(const at::Tensor& x) { return x.scalar_type() == at::kBFloat16; }
 
-// Copies a block, and rows of zeros up to `rows`.
-void CopyPadded(const MatrixBlock<float>& from, int64_t rows, float* to) {
-  for (int64_t row = 0; row < from.rows; ++row) {
-    to = std::copy_n(from.data + row * from.stride, from.columns, to);
-  }
-  std::fill_n(to, (rows - from.rows) * from.columns, 0.0f);
-}
-
 // Left factors of products, block by block, and the right factor, which all
 // blocks share.
 template <typename T>
@@ -203,12 +200,8 @@ class Term<float> {
   explicit Term(const Factors& factors)
       : x_(factors.x), right_(EmptyMatrix<float>(inner(), factors.w.size(0))) {
     const at::Tensor w = factors.w.t().contiguous();
-    const MatrixBlock<float> block = BlockOf(w, 0, inner());
-    ForPanels(RightFactor<float>{right_.mutable_data_ptr<float>(), inner(),
-                                 right_.size(1)},
-              [&](int64_t first, int64_t count, float* panel) {
-                CopyPadded(Columns(block, first, count), inner(), panel);
-              });
+    CopyPanels(BlockOf(w, 0, inner()), PanelColumns<float>(), inner(),
+               right_.mutable_data_ptr<float>());
   }
 
   int64_t inner() const { return x_.size(1); }
@@ -223,7 +216,7 @@ class Term<float> {
     const MatrixBlock<float> block = BlockOf(x_, first, count);
     if (count == padded) return {block.data, block.stride};
     if (!scratch.defined()) scratch = EmptyMatrix<float>(kBlockRows, inner());
-    CopyPadded(block, padded, scratch.mutable_data_ptr<float>());
+    CopyPanels(block, block.columns, padded, scratch.mutable_data_ptr<float>());
     return {scratch.const_data_ptr<float>(), inner()};
   }
 
@@ -290,7 +283,7 @@ struct SumFrame {
   // Fate of the values that are there: they go, the sum begins with them, or
   // the complete sum is added to them.
   enum class Before { kReplaced, kBegins, kAddedTo } before = Before::kReplaced;
-  // Begins every row of a sum that replaces; may be null.
+  // The first summand of every row of a sum that replaces; may be null.
   const float* bias = nullptr;
   // The activation of the sum, which is dense then; may be null.
   const ReluActivation* activation = nullptr;
@@ -318,11 +311,11 @@ class BlockSums {
       if (!tail_.defined()) tail_ = EmptyMatrix<float>(kBlockRows, out_);
       target = {tail_.mutable_data_ptr<float>(), out_};
     }
-    bool add = Begin(rows, count, target);
+    const bool begins = Begin(rows, count, target);
     for (size_t term = 0; term < terms_.size(); ++term) {
       Multiply(padded, terms_[term].Left(first, count, padded, left_[term]),
-               terms_[term].right(), add, target);
-      add = true;
+               terms_[term].right(), begins || term > 0, target,
+               term == 0 ? frame_.bias : nullptr);
     }
     if (is_added) {
       AddTo(target.data, {rows, sum_.stride(0)}, count);
@@ -349,12 +342,10 @@ class BlockSums {
 
   // Whether there is something in `target` now to which terms are added.
   bool Begin(const float* rows, int64_t count, Matrix<float> target) const {
-    const bool begins = frame_.before == SumFrame::Before::kBegins;
-    if (!begins && frame_.bias == nullptr) return false;
-    if (begins && target.data == rows) return true;
-    for (int64_t row = 0; row < count; ++row) {
-      const float* from = begins ? rows + row * sum_.stride(0) : frame_.bias;
-      std::copy_n(from, out_, target.data + row * target.stride);
+    if (frame_.before != SumFrame::Before::kBegins) return false;
+    for (int64_t row = 0; row < count && target.data != rows; ++row) {
+      std::copy_n(rows + row * sum_.stride(0), out_,
+                  target.data + row * target.stride);
     }
     return true;
   }
@@ -458,12 +449,9 @@ class TransposedRows<at::BFloat16> {
 // rows and columns.
 RightFactor<const float> RightTile(const at::Tensor& x, const InnerRows& inner,
                                    const Range& columns, float* scratch) {
-  const MatrixBlock<float> block = BlockOf(x, inner.rows, columns);
-  const RightFactor<float> tile = {scratch, inner.padded, columns.count};
-  ForPanels(tile, [&](int64_t first, int64_t count, float* panel) {
-    CopyPadded(Columns(block, first, count), inner.padded, panel);
-  });
-  return {tile.data, tile.rows, tile.columns};
+  CopyPanels(BlockOf(x, inner.rows, columns), PanelColumns<float>(),
+             inner.padded, scratch);
+  return {scratch, inner.padded, columns.count};
 }
 
 RightFactor<const at::BFloat16> RightTile(const at::Tensor& x,

@@ -140,6 +140,31 @@ void PairRounded(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to) {
   Pair(from, to);
 }
 
+void Panels(const MatrixBlock<float>& from, int64_t panel_columns, int64_t rows,
+            float* to) {
+  const hn::ScalableTag<float> floats;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
+  for (int64_t row = 0; row < from.rows; ++row) {
+    PrefetchRow(from, row + kRowsAhead);
+    const float* given = from.data + row * from.stride;
+    for (int64_t first = 0; first < from.columns; first += panel_columns) {
+      const int64_t count = std::min(panel_columns, from.columns - first);
+      float* panel = to + first * rows + row * count;
+      int64_t column = 0;
+      for (; column + lanes <= count; column += lanes) {
+        hn::StoreU(hn::LoadU(floats, given + first + column), floats,
+                   panel + column);
+      }
+      for (; column < count; ++column) panel[column] = given[first + column];
+    }
+  }
+  for (int64_t first = 0; first < from.columns; first += panel_columns) {
+    const int64_t count = std::min(panel_columns, from.columns - first);
+    std::fill_n(to + first * rows + from.rows * count,
+                (rows - from.rows) * count, 0.0f);
+  }
+}
+
 void AddRowsOf(const MatrixBlock<float>& block, float* sums) {
   const hn::ScalableTag<float> floats;
   const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
@@ -156,6 +181,21 @@ void AddRowsOf(const MatrixBlock<float>& block, float* sums) {
     for (int64_t row = 0; row < block.rows; ++row) {
       sums[column] += block.data[row * block.stride + column];
     }
+  }
+}
+
+void AddRowTo(const float* row, int64_t columns, int64_t rows, int64_t stride,
+              float* to) {
+  const hn::ScalableTag<float> floats;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
+  for (int64_t i = 0; i < rows; ++i, to += stride) {
+    int64_t column = 0;
+    for (; column + lanes <= columns; column += lanes) {
+      hn::StoreU(hn::Add(hn::LoadU(floats, to + column),
+                         hn::LoadU(floats, row + column)),
+                 floats, to + column);
+    }
+    for (; column < columns; ++column) to[column] += row[column];
   }
 }
 
@@ -228,7 +268,9 @@ namespace hearth::model {
 HWY_EXPORT(Round);
 HWY_EXPORT(PairFloats);
 HWY_EXPORT(PairRounded);
+HWY_EXPORT(Panels);
 HWY_EXPORT(AddRowsOf);
+HWY_EXPORT(AddRowTo);
 HWY_EXPORT(TransposeFloats);
 HWY_EXPORT(TransposePairs);
 
@@ -245,8 +287,18 @@ void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to) {
   HWY_DYNAMIC_DISPATCH(PairRounded)(from, to);
 }
 
+void CopyPanels(const MatrixBlock<float>& from, int64_t panel_columns,
+                int64_t rows, float* to) {
+  HWY_DYNAMIC_DISPATCH(Panels)(from, panel_columns, rows, to);
+}
+
 void AddRows(const MatrixBlock<float>& block, float* sums) {
   HWY_DYNAMIC_DISPATCH(AddRowsOf)(block, sums);
+}
+
+void AddToRows(const float* row, int64_t columns, int64_t rows, int64_t stride,
+               float* to) {
+  HWY_DYNAMIC_DISPATCH(AddRowTo)(row, columns, rows, stride, to);
 }
 
 void TransposeBlock(const MatrixBlock<float>& from, int64_t to_stride,

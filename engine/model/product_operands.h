@@ -37,8 +37,18 @@ void PairRows(const MatrixBlock<float>& from, Bfloat16Pair* to);
 /// The same for a block that is rounded already.
 void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to);
 
+/// Copies a block in panels of `panel_columns` columns, the last of those that
+/// are left: each a dense matrix of `rows` rows, of which those that `from`
+/// does not have are zeros, one after another.
+void CopyPanels(const MatrixBlock<float>& from, int64_t panel_columns,
+                int64_t rows, float* to);
+
 /// Adds all rows of a block to `sums`, [columns], from the first to the last.
 void AddRows(const MatrixBlock<float>& block, float* sums);
+
+/// Adds `row`, [columns], to `rows` rows, which are `stride` elements apart.
+void AddToRows(const float* row, int64_t columns, int64_t rows, int64_t stride,
+               float* to);
 
 /// Transposes a block: to[c][r] = from[r][c], with rows of `to` `to_stride`
 /// elements apart.

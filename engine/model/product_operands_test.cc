@@ -1,8 +1,10 @@
 #include "engine/model/product_operands.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -138,6 +140,32 @@ TEST(ProductOperandsTest, RoundedRowsArePairedAsTheyAre) {
   });
 }
 
+TEST(ProductOperandsTest, PanelsHaveAllColumnsAndZerosBelow) {
+  constexpr int64_t kPanel = 32;
+  std::vector<float> values(40 * kStride);
+  std::iota(values.begin(), values.end(), 1.0f);
+  ForTargets([&] {
+    for (const int64_t rows : {0, 1, 7, 40}) {
+      for (const int64_t columns : {1, 16, 32, 37, 64, 70}) {
+        const int64_t padded = rows + 3;
+        std::vector<float> wanted;
+        for (int64_t first = 0; first < columns; first += kPanel) {
+          for (int64_t row = 0; row < padded; ++row) {
+            for (int64_t column = first;
+                 column < std::min(first + kPanel, columns); ++column) {
+              wanted.push_back(row < rows ? values[row * kStride + column] : 0);
+            }
+          }
+        }
+        wanted.push_back(7);
+        std::vector<float> panels(wanted.size(), 7);
+        CopyPanels(Block(values, rows, columns), kPanel, padded, panels.data());
+        EXPECT_EQ(panels, wanted) << rows << " x " << columns;
+      }
+    }
+  });
+}
+
 TEST(ProductOperandsTest, RowsAreAddedInTheirOrder) {
   std::vector<float> values(40 * kStride);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -154,6 +182,27 @@ TEST(ProductOperandsTest, RowsAreAddedInTheirOrder) {
           }
         }
         AddRows(Block(values, rows, columns), sums.data());
+        EXPECT_EQ(sums, wanted);
+      }
+    }
+  });
+}
+
+TEST(ProductOperandsTest, ARowIsAddedToRows) {
+  std::vector<float> values(40 * kStride);
+  std::iota(values.begin(), values.end(), 1.0f);
+  ForTargets([&] {
+    for (const int64_t rows : {0, 1, 39}) {
+      for (const int64_t columns : {1, 16, 37, 70}) {
+        std::vector<float> sums = values;
+        std::vector<float> wanted = values;
+        const float* const added = values.data() + 39 * kStride;
+        for (int64_t row = 0; row < rows; ++row) {
+          for (int64_t column = 0; column < columns; ++column) {
+            wanted[row * kStride + column] += added[column];
+          }
+        }
+        AddToRows(added, columns, rows, kStride, sums.data());
         EXPECT_EQ(sums, wanted);
       }
     }

@@ -49,38 +49,35 @@ using Words = hn::CappedTag<uint32_t, 16>;
 using Floats = hn::Rebind<float, Words>;
 using Word = hn::Vec<Words>;
 
-// The high and low halves of the 64-bit products of each lane.
-struct Product {
-  Word high;
-  Word low;
-};
+// Words in the lower halves of lanes, as products take and give them. Upper
+// halves are of no account.
+using Halves = hn::Repartition<uint64_t, Words>;
+using Half = hn::Vec<Halves>;
 
-HWY_INLINE Product Multiply(Words words, Word a, Word b) {
-  const hn::Repartition<uint64_t, Words> wide;
-  const auto even = hn::MulEven(a, b);
-  const auto odd =
-      hn::MulEven(hn::BitCast(words, hn::ShiftRight<32>(hn::BitCast(wide, a))),
-                  hn::BitCast(words, hn::ShiftRight<32>(hn::BitCast(wide, b))));
-  return {hn::OddEven(hn::BitCast(words, odd),
-                      hn::BitCast(words, hn::ShiftRight<32>(even))),
-          hn::OddEven(hn::BitCast(words, hn::ShiftLeft<32>(odd)),
-                      hn::BitCast(words, even))};
-}
-
-// Philox4x32-10 in every lane; the same function as hearth::Philox.
-HWY_INLINE void PhiloxLanes(Words words, Word (&counter)[4], uint32_t key0,
+// Philox4x32-10 in every lane of both; the same function as hearth::Philox.
+HWY_INLINE void PhiloxLanes(Half (&even)[4], Half (&odd)[4], uint32_t key0,
                             uint32_t key1) {
+  const Words words;
+  const Halves halves;
   const Word multiplier0 = hn::Set(words, 0xD2511F53u);
   const Word multiplier1 = hn::Set(words, 0xCD9E8D57u);
+  // A loop would make vectors of the keys in each round.
+#pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    const Product product0 = Multiply(words, counter[0], multiplier0);
-    const Product product1 = Multiply(words, counter[2], multiplier1);
-    counter[0] =
-        hn::Xor(hn::Xor(product1.high, counter[1]), hn::Set(words, key0));
-    counter[1] = product1.low;
-    counter[2] =
-        hn::Xor(hn::Xor(product0.high, counter[3]), hn::Set(words, key1));
-    counter[3] = product0.low;
+    const Half k0 = hn::Set(halves, key0);
+    const Half k1 = hn::Set(halves, key1);
+    const Half e0 = hn::MulEven(hn::BitCast(words, even[0]), multiplier0);
+    const Half e1 = hn::MulEven(hn::BitCast(words, even[2]), multiplier1);
+    const Half o0 = hn::MulEven(hn::BitCast(words, odd[0]), multiplier0);
+    const Half o1 = hn::MulEven(hn::BitCast(words, odd[2]), multiplier1);
+    even[0] = hn::Xor3(hn::ShiftRight<32>(e1), even[1], k0);
+    even[1] = e1;
+    even[2] = hn::Xor3(hn::ShiftRight<32>(e0), even[3], k1);
+    even[3] = e0;
+    odd[0] = hn::Xor3(hn::ShiftRight<32>(o1), odd[1], k0);
+    odd[1] = o1;
+    odd[2] = hn::Xor3(hn::ShiftRight<32>(o0), odd[3], k1);
+    odd[3] = o0;
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }
@@ -92,22 +89,28 @@ template <class F>
 void ForTiles(int64_t begin, int64_t end, const uint32_t* key,
               const uint32_t* nonce, uint32_t threshold, const F& function) {
   const Words words;
+  const Halves halves;
   const Floats floats;
   const auto lanes = static_cast<int64_t>(hn::Lanes(words));
   const Word limit = hn::Set(words, threshold);
   for (int64_t tile = begin; tile < end; ++tile) {
     for (int64_t block = 0; block < 16; block += lanes) {
       const int64_t number = tile * 16 + block;
-      Word counter[4] = {hn::Add(hn::Set(words, static_cast<uint32_t>(number)),
-                                 hn::Iota(words, 0)),
-                         hn::Set(words, static_cast<uint32_t>(number >> 32)),
-                         hn::Set(words, nonce[0]), hn::Set(words, nonce[1])};
-      PhiloxLanes(words, counter, key[0], key[1]);
+      const Word numbers = hn::Add(
+          hn::Set(words, static_cast<uint32_t>(number)), hn::Iota(words, 0));
+      const Half high = hn::Set(halves, static_cast<uint64_t>(number) >> 32);
+      const Half nonce0 = hn::Set(halves, nonce[0]);
+      const Half nonce1 = hn::Set(halves, nonce[1]);
+      Half even[4] = {hn::BitCast(halves, numbers), high, nonce0, nonce1};
+      Half odd[4] = {hn::ShiftRight<32>(even[0]), high, nonce0, nonce1};
+      PhiloxLanes(even, odd, key[0], key[1]);
       for (int j = 0; j < 4; ++j) {
-        function(
-            tile * 64 + j * 16 + block,
-            hn::MaskFromVec(hn::BitCast(
-                floats, hn::VecFromMask(words, hn::Lt(counter[j], limit)))));
+        const Word drawn =
+            hn::OddEven(hn::BitCast(words, hn::ShiftLeft<32>(odd[j])),
+                        hn::BitCast(words, even[j]));
+        function(tile * 64 + j * 16 + block,
+                 hn::MaskFromVec(hn::BitCast(
+                     floats, hn::VecFromMask(words, hn::Lt(drawn, limit)))));
       }
     }
   }

@@ -1,8 +1,13 @@
 #include "engine/model/synthetic_batch.h"
 
+#include <sys/mman.h>
+
+#include <cstdlib>
 #include <utility>
 
 #include "engine/base/random.h"
+#include "engine/base/round_up.h"
+#include "engine/io/aligned_memory.h"
 
 namespace hearth::model {
 namespace {
@@ -88,9 +93,14 @@ SyntheticBatch MakeBatch(const SyntheticShape& shape) {
         shape.nodes[hop], shape.nodes[hop - 1], shape.max_neighbors, random));
   }
   const int64_t count = num_inputs * shape.feature_dim;
-  const int64_t bytes = count * static_cast<int64_t>(sizeof(float));
-  batch.inputs.reset(
-      static_cast<float*>(aligned_alloc(64, (bytes + 63) / 64 * 64)));
+  // Many are in huge pages, as a job's rows are.
+  constexpr uint64_t kHugePage = io::AlignedMemory::kHugePageBytes;
+  const uint64_t alignment = count * sizeof(float) < kHugePage ? 64 : kHugePage;
+  const uint64_t bytes = RoundUp(count * sizeof(float), alignment);
+  batch.inputs.reset(static_cast<float*>(aligned_alloc(alignment, bytes)));
+  if (alignment == kHugePage) {
+    ::madvise(batch.inputs.get(), bytes, MADV_HUGEPAGE);
+  }
   for (int64_t i = 0; i < count; ++i) {
     batch.inputs[i] = 2 * random.UniformFloat() - 1;
   }
