@@ -124,11 +124,10 @@ void MultiplyTile(int64_t m, int64_t n, int64_t k, Matrix<const at::BFloat16> a,
                               a.data, b.data, sum.data);
 }
 
-// sum [m, columns] = or += a [m, rows] b [rows, columns]. Adds `bias`, if it is
-// not null, as if the sum had begun with it.
+// sum [m, columns] = or += a [m, rows] b [rows, columns].
 template <typename T>
 void Multiply(int64_t m, Matrix<const T> a, const RightFactor<const T>& b,
-              bool add, Matrix<float> sum, const float* bias = nullptr) {
+              bool add, Matrix<float> sum) {
   for (int64_t inner = 0; inner < b.rows; inner += kTile) {
     ForPanels(b, [&](int64_t first, int64_t count, const T* panel) {
       MultiplyTile(m, count, std::min(kTile, b.rows - inner),
@@ -136,10 +135,6 @@ void Multiply(int64_t m, Matrix<const T> a, const RightFactor<const T>& b,
                    Matrix<const T>{panel + inner * count, count},
                    add || inner > 0,
                    Matrix<float>{sum.data + first, sum.stride});
-      // The kernel has just written these rows: they are in the first cache.
-      if (bias != nullptr && inner == 0) {
-        AddToRows(bias + first, count, m, sum.stride, sum.data + first);
-      }
     });
   }
 }
@@ -283,7 +278,7 @@ struct SumFrame {
   // Fate of the values that are there: they go, the sum begins with them, or
   // the complete sum is added to them.
   enum class Before { kReplaced, kBegins, kAddedTo } before = Before::kReplaced;
-  // The first summand of every row of a sum that replaces; may be null.
+  // Begins every row of a sum that replaces; may be null.
   const float* bias = nullptr;
   // The activation of the sum, which is dense then; may be null.
   const ReluActivation* activation = nullptr;
@@ -311,11 +306,11 @@ class BlockSums {
       if (!tail_.defined()) tail_ = EmptyMatrix<float>(kBlockRows, out_);
       target = {tail_.mutable_data_ptr<float>(), out_};
     }
-    const bool begins = Begin(rows, count, target);
+    bool add = Begin(rows, count, target);
     for (size_t term = 0; term < terms_.size(); ++term) {
       Multiply(padded, terms_[term].Left(first, count, padded, left_[term]),
-               terms_[term].right(), begins || term > 0, target,
-               term == 0 ? frame_.bias : nullptr);
+               terms_[term].right(), add, target);
+      add = true;
     }
     if (is_added) {
       AddTo(target.data, {rows, sum_.stride(0)}, count);
@@ -342,10 +337,12 @@ class BlockSums {
 
   // Whether there is something in `target` now to which terms are added.
   bool Begin(const float* rows, int64_t count, Matrix<float> target) const {
-    if (frame_.before != SumFrame::Before::kBegins) return false;
-    for (int64_t row = 0; row < count && target.data != rows; ++row) {
-      std::copy_n(rows + row * sum_.stride(0), out_,
-                  target.data + row * target.stride);
+    const bool begins = frame_.before == SumFrame::Before::kBegins;
+    if (!begins && frame_.bias == nullptr) return false;
+    if (begins && target.data == rows) return true;
+    for (int64_t row = 0; row < count; ++row) {
+      const float* from = begins ? rows + row * sum_.stride(0) : frame_.bias;
+      std::copy_n(from, out_, target.data + row * target.stride);
     }
     return true;
   }

@@ -184,21 +184,6 @@ void AddRowsOf(const MatrixBlock<float>& block, float* sums) {
   }
 }
 
-void AddRowTo(const float* row, int64_t columns, int64_t rows, int64_t stride,
-              float* to) {
-  const hn::ScalableTag<float> floats;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(floats));
-  for (int64_t i = 0; i < rows; ++i, to += stride) {
-    int64_t column = 0;
-    for (; column + lanes <= columns; column += lanes) {
-      hn::StoreU(hn::Add(hn::LoadU(floats, to + column),
-                         hn::LoadU(floats, row + column)),
-                 floats, to + column);
-    }
-    for (; column < columns; ++column) to[column] += row[column];
-  }
-}
-
 #if HWY_TARGET != HWY_SCALAR
 // Transposes 4 x 4 elements of 32 bits.
 template <typename T>
@@ -270,7 +255,6 @@ HWY_EXPORT(PairFloats);
 HWY_EXPORT(PairRounded);
 HWY_EXPORT(Panels);
 HWY_EXPORT(AddRowsOf);
-HWY_EXPORT(AddRowTo);
 HWY_EXPORT(TransposeFloats);
 HWY_EXPORT(TransposePairs);
 
@@ -294,11 +278,6 @@ void CopyPanels(const MatrixBlock<float>& from, int64_t panel_columns,
 
 void AddRows(const MatrixBlock<float>& block, float* sums) {
   HWY_DYNAMIC_DISPATCH(AddRowsOf)(block, sums);
-}
-
-void AddToRows(const float* row, int64_t columns, int64_t rows, int64_t stride,
-               float* to) {
-  HWY_DYNAMIC_DISPATCH(AddRowTo)(row, columns, rows, stride, to);
 }
 
 void TransposeBlock(const MatrixBlock<float>& from, int64_t to_stride,

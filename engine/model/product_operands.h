@@ -46,10 +46,6 @@ void CopyPanels(const MatrixBlock<float>& from, int64_t panel_columns,
 /// Adds all rows of a block to `sums`, [columns], from the first to the last.
 void AddRows(const MatrixBlock<float>& block, float* sums);
 
-/// Adds `row`, [columns], to `rows` rows, which are `stride` elements apart.
-void AddToRows(const float* row, int64_t columns, int64_t rows, int64_t stride,
-               float* to);
-
 /// Transposes a block: to[c][r] = from[r][c], with rows of `to` `to_stride`
 /// elements apart.
 void TransposeBlock(const MatrixBlock<float>& from, int64_t to_stride,

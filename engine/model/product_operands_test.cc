@@ -188,27 +188,6 @@ TEST(ProductOperandsTest, RowsAreAddedInTheirOrder) {
   });
 }
 
-TEST(ProductOperandsTest, ARowIsAddedToRows) {
-  std::vector<float> values(40 * kStride);
-  std::iota(values.begin(), values.end(), 1.0f);
-  ForTargets([&] {
-    for (const int64_t rows : {0, 1, 39}) {
-      for (const int64_t columns : {1, 16, 37, 70}) {
-        std::vector<float> sums = values;
-        std::vector<float> wanted = values;
-        const float* const added = values.data() + 39 * kStride;
-        for (int64_t row = 0; row < rows; ++row) {
-          for (int64_t column = 0; column < columns; ++column) {
-            wanted[row * kStride + column] += added[column];
-          }
-        }
-        AddToRows(added, columns, rows, kStride, sums.data());
-        EXPECT_EQ(sums, wanted);
-      }
-    }
-  });
-}
-
 template <typename T>
 void ExpectTransposed(const std::vector<T>& values, int64_t rows,
                       int64_t columns) {
