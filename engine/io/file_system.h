@@ -29,7 +29,7 @@ struct FileInfo {
   absl::Time changed;
   bool is_regular = false;
   bool is_directory = false;
-  /// Tells the file system that it is on from others (st_dev).
+  /// The number of the file system that it is on (st_dev).
   uint64_t file_system = 0;
 };
 

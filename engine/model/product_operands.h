@@ -37,9 +37,9 @@ void PairRows(const MatrixBlock<float>& from, Bfloat16Pair* to);
 /// The same for a block that is rounded already.
 void PairRows(const MatrixBlock<Bfloat16Bits>& from, Bfloat16Pair* to);
 
-/// Copies a block in panels of `panel_columns` columns, the last of those that
-/// are left: each a dense matrix of `rows` rows, of which those that `from`
-/// does not have are zeros, one after another.
+/// Copies a block as panels, one after another: dense matrices of `rows` rows
+/// and `panel_columns` columns; the last panel has the columns that are left.
+/// Rows that `from` does not have are zeros.
 void CopyPanels(const MatrixBlock<float>& from, int64_t panel_columns,
                 int64_t rows, float* to);
 

@@ -54,30 +54,31 @@ using Word = hn::Vec<Words>;
 using Halves = hn::Repartition<uint64_t, Words>;
 using Half = hn::Vec<Halves>;
 
-// Philox4x32-10 in every lane of both; the same function as hearth::Philox.
+// A round of Philox4x32 in every lane.
+HWY_INLINE void PhiloxRound(Half (&counter)[4], Half key0, Half key1) {
+  const Words words;
+  const Half product0 =
+      hn::MulEven(hn::BitCast(words, counter[0]), hn::Set(words, 0xD2511F53u));
+  const Half product1 =
+      hn::MulEven(hn::BitCast(words, counter[2]), hn::Set(words, 0xCD9E8D57u));
+  counter[0] = hn::Xor3(hn::ShiftRight<32>(product1), counter[1], key0);
+  counter[1] = product1;
+  counter[2] = hn::Xor3(hn::ShiftRight<32>(product0), counter[3], key1);
+  counter[3] = product0;
+}
+
+// Philox4x32-10 in every lane of `even` and `odd`, side by side, so that their
+// products overlap; the same function as hearth::Philox.
 HWY_INLINE void PhiloxLanes(Half (&even)[4], Half (&odd)[4], uint32_t key0,
                             uint32_t key1) {
-  const Words words;
   const Halves halves;
-  const Word multiplier0 = hn::Set(words, 0xD2511F53u);
-  const Word multiplier1 = hn::Set(words, 0xCD9E8D57u);
   // A loop would make vectors of the keys in each round.
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
     const Half k0 = hn::Set(halves, key0);
     const Half k1 = hn::Set(halves, key1);
-    const Half e0 = hn::MulEven(hn::BitCast(words, even[0]), multiplier0);
-    const Half e1 = hn::MulEven(hn::BitCast(words, even[2]), multiplier1);
-    const Half o0 = hn::MulEven(hn::BitCast(words, odd[0]), multiplier0);
-    const Half o1 = hn::MulEven(hn::BitCast(words, odd[2]), multiplier1);
-    even[0] = hn::Xor3(hn::ShiftRight<32>(e1), even[1], k0);
-    even[1] = e1;
-    even[2] = hn::Xor3(hn::ShiftRight<32>(e0), even[3], k1);
-    even[3] = e0;
-    odd[0] = hn::Xor3(hn::ShiftRight<32>(o1), odd[1], k0);
-    odd[1] = o1;
-    odd[2] = hn::Xor3(hn::ShiftRight<32>(o0), odd[3], k1);
-    odd[3] = o0;
+    PhiloxRound(even, k0, k1);
+    PhiloxRound(odd, k0, k1);
     key0 += 0x9E3779B9u;
     key1 += 0xBB67AE85u;
   }

@@ -37,8 +37,7 @@ class DataDisks {
   /// In the order of the folders.
   absl::Span<plan::PlanStore* const> stores() const { return stores_; }
   const std::vector<std::string>& folders() const { return folders_; }
-  /// Folders that are on the file system of another one, which a stripe on
-  /// each of them does not make faster; a sentence each.
+  /// A sentence for each folder on the file system of an earlier one.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
