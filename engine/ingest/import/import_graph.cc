@@ -178,11 +178,12 @@ class GraphImport {
     HEARTH_RETURN_IF_ERROR(context_.CheckSpace(bytes, "the import"));
     HEARTH_RETURN_IF_ERROR(files_.CreateDirectory(folder_));
     GraphWriter writer(context_, options_, folder_, parts_);
+    const std::vector<std::string> source_warnings = std::move(graph.warnings);
     ImportResult result;
     HEARTH_ASSIGN_OR_RETURN(result.manifest,
                             writer.Write(std::move(graph), additions));
     HEARTH_RETURN_IF_ERROR(files_.RemoveTree(scratch_folder_));
-    HEARTH_RETURN_IF_ERROR(WriteStatistics(writer, result));
+    HEARTH_RETURN_IF_ERROR(WriteStatistics(writer, source_warnings, result));
     HEARTH_RETURN_IF_ERROR(WriteManifest(writer.checksums(), result));
     HEARTH_RETURN_IF_ERROR(parts_.RemoveRecord());
     HEARTH_RETURN_IF_ERROR(files_.SyncDirectory(folder_));
@@ -214,10 +215,13 @@ class GraphImport {
   }
 
   absl::Status WriteStatistics(const GraphWriter& writer,
+                               const std::vector<std::string>& source_warnings,
                                ImportResult& result) {
-    HEARTH_ASSIGN_OR_RETURN(const DatasetStatistics statistics,
+    HEARTH_ASSIGN_OR_RETURN(DatasetStatistics statistics,
                             ScanGraph(context_, folder_, result.manifest,
                                       writer.scanned_features()));
+    statistics.warnings.insert(statistics.warnings.begin(),
+                               source_warnings.begin(), source_warnings.end());
     const std::string text = SerializeStatistics(statistics);
     result.bytes_written += text.size();
     return io::WriteFileAtomically(

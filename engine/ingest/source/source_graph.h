@@ -60,6 +60,10 @@ struct SourceGraph {
   /// Decisions that opening the source took, in words, for the manifest.
   /// ImportGraph adds its own.
   std::vector<std::string> transforms;
+  /// What the source has that the dataset will not, and what looks like a
+  /// mistake, in sentences. ImportGraph puts them first among the warnings of
+  /// the dataset's statistics, which the log and `dataset show` tell.
+  std::vector<std::string> warnings;
 
   /// The nodes of that type; null if there are none.
   const SourceNodes* FindNodes(const std::string& type) const;
